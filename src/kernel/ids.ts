@@ -1,0 +1,24 @@
+/** Branded identifiers, so that one kind of id is never passed for another. */
+declare const brand: unique symbol;
+type Branded<Name extends string> = string & { readonly [brand]: Name };
+
+/** Lower-case hex of the first 16 bytes of SHA-256 of an agent's raw public key. */
+export type NodeId = Branded<'NodeId'>;
+/** Lower-case hex of the first 16 bytes of SHA-256 of an operator's raw public key. */
+export type OperatorId = Branded<'OperatorId'>;
+/** ULID of an apply. */
+export type OperationId = Branded<'OperationId'>;
+/** ULID of a drift record. */
+export type DriftId = Branded<'DriftId'>;
+/** Lower-case hex of a raw 32-byte Ed25519 public key. */
+export type PublicKeyHex = Branded<'PublicKeyHex'>;
+
+const HEX_32 = /^[0-9a-f]{32}$/;
+const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
+
+export const isNodeId = (text: string): text is NodeId => HEX_32.test(text);
+export const isOperatorId = (text: string): text is OperatorId => HEX_32.test(text);
+export const isUlid = (text: string): boolean => ULID.test(text);
+
+/** Makes ULIDs that never go back, even when the clock does. Handed to whoever needs new ids. */
+export type NewId = () => string;

@@ -1,0 +1,83 @@
+/** `directory-unix`: a directory with its owner, group and mode, made one level deep. */
+import * as Type from 'typebox';
+import { closed, optional } from '../kernel/schema.js';
+import type { PathFact } from './host.js';
+import { type Decision, defineResource } from './kind.js';
+import { checkUnixPath, compareMetadata, metadataOfNew, unknownPrincipal } from './unix-metadata.js';
+import { MODE_PATTERN, parseMode } from './unix-mode.js';
+import { missingParent } from './unix-parent.js';
+import { parentOf } from './unix-path.js';
+
+const schema = closed({
+  path: Type.String({ minLength: 1, description: 'Absolute path, the identity of the resource' }),
+  owner: optional(Type.String({ minLength: 1, description: 'User name or numeric id; null: not managed' })),
+  group: optional(Type.String({ minLength: 1, description: 'Group name or numeric id; null: not managed' })),
+  mode: optional(Type.String({ pattern: MODE_PATTERN, description: 'Quoted octal mode such as "0755"' })),
+});
+
+type DirectoryBody = Type.Static<typeof schema>;
+
+const NEW_MODE = '0755';
+
+export const directoryUnix = defineResource<DirectoryBody, PathFact>({
+  kind: 'directory-unix',
+  family: 'path',
+  platforms: ['linux', 'macos'],
+  schema,
+  check: checkUnixPath,
+  identity: (body) => body.path,
+  requires: (body) => [{ family: 'path', identity: parentOf(body.path) }],
+  read: (host, wants) => host.observe(wants.map((want) => ({ path: want.path, content: false, entries: true }))),
+  exists: (have) => have.type !== 'absent',
+
+  plan(want, have, context): Decision {
+    const owner = want.owner ?? null;
+    const group = want.group ?? null;
+    switch (have.type) {
+      case 'unreadable':
+        return { action: 'fail', code: have.code, message: have.message };
+      case 'file':
+        return { action: 'fail', code: 'wrong_type', message: `${want.path} is a file, not a directory` };
+      case 'symlink':
+        return {
+          action: 'fail',
+          code: 'wrong_type',
+          message: `${want.path} is a symlink to ${have.target}, not a directory`,
+        };
+      case 'other':
+        return { action: 'fail', code: 'wrong_type', message: `${want.path} is a ${have.what}, not a directory` };
+      case 'absent': {
+        const refusal = missingParent(want.path, have, context) ?? unknownPrincipal(want, context);
+        if (refusal) return { ...refusal, action: 'fail' };
+        const mode = want.mode ?? NEW_MODE;
+        return {
+          action: 'create',
+          changes: metadataOfNew(want, mode),
+          steps: [{ do: 'make-directory', path: want.path, owner, group, mode: parseMode(mode) }],
+        };
+      }
+      case 'directory': {
+        const metadata = compareMetadata(want, have, context);
+        if ('code' in metadata) return { action: 'fail', ...metadata };
+        if (metadata.changes.length === 0) return { action: 'none' };
+        const mode = want.mode == null ? null : parseMode(want.mode);
+        return {
+          action: 'update',
+          changes: metadata.changes,
+          steps: [{ do: 'set-metadata', path: want.path, expect: 'directory', owner, group, mode }],
+        };
+      }
+    }
+  },
+
+  planRemoval(last, have, context): Decision {
+    if (have.type === 'absent') return { action: 'none' };
+    if (have.type === 'unreadable') return { action: 'fail', code: have.code, message: have.message };
+    if (have.type !== 'directory') return { action: 'release', reason: `${last.path} is no longer a directory` };
+    const left = have.entries?.filter((name) => !context.removes('path', `${last.path}/${name}`));
+    if (left === undefined || left.length > 0) {
+      return { action: 'release', reason: `${last.path} is not empty` };
+    }
+    return { action: 'remove', changes: [], steps: [{ do: 'remove-directory', path: last.path }] };
+  },
+});

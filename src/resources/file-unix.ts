@@ -1,0 +1,119 @@
+/** `file-unix`: a regular file with its content, owner, group and mode. */
+import * as Type from 'typebox';
+import { closed, optional } from '../kernel/schema.js';
+import type { PathFact } from './host.js';
+import { type Decision, defineResource, type FieldChange } from './kind.js';
+import { checkUnixPath, compareMetadata, metadataOfNew, unknownPrincipal } from './unix-metadata.js';
+import { MODE_PATTERN, parseMode } from './unix-mode.js';
+import { missingParent } from './unix-parent.js';
+import { parentOf } from './unix-path.js';
+
+const schema = closed({
+  path: Type.String({ minLength: 1, description: 'Absolute path, the identity of the resource' }),
+  content: optional(Type.String({ description: 'The whole content; null: not managed' })),
+  template: optional(Type.String({ description: 'Id of a top-level template that gives the content' })),
+  owner: optional(Type.String({ minLength: 1, description: 'User name or numeric id; null: not managed' })),
+  group: optional(Type.String({ minLength: 1, description: 'Group name or numeric id; null: not managed' })),
+  mode: optional(Type.String({ pattern: MODE_PATTERN, description: 'Quoted octal mode such as "0644"' })),
+});
+
+/** The body on the link has its template filled into `content`. */
+type FileBody = Type.Static<typeof schema>;
+
+const NEW_MODE = '0644';
+const PRIVATE_MODE = '0600';
+
+export const fileUnix = defineResource<FileBody, PathFact>({
+  kind: 'file-unix',
+  family: 'path',
+  platforms: ['linux', 'macos'],
+  schema,
+  check: (body) => [
+    ...checkUnixPath(body),
+    ...(body.content != null && body.template != null
+      ? [{ path: '/template', message: 'content and template exclude each other' }]
+      : []),
+  ],
+  identity: (body) => body.path,
+  requires: (body) => [{ family: 'path', identity: parentOf(body.path) }],
+  read: (host, wants) =>
+    host.observe(wants.map((want) => ({ path: want.path, content: want.content != null, entries: false }))),
+  exists: (have) => have.type !== 'absent',
+
+  plan(want, have, context): Decision {
+    // A file with a secret is private unless the module says otherwise.
+    const mode = want.mode ?? (context.sensitive ? PRIVATE_MODE : null);
+    const owner = want.owner ?? null;
+    const group = want.group ?? null;
+    const write = {
+      do: 'write-file',
+      path: want.path,
+      content: want.content ?? '',
+      owner,
+      group,
+      mode: mode === null ? null : parseMode(mode),
+    } as const;
+
+    switch (have.type) {
+      case 'unreadable':
+        return { action: 'fail', code: have.code, message: have.message };
+      case 'directory':
+        return { action: 'fail', code: 'wrong_type', message: `${want.path} is a directory, not a file` };
+      case 'other':
+        return { action: 'fail', code: 'wrong_type', message: `${want.path} is a ${have.what}, not a file` };
+      case 'absent':
+      case 'symlink': {
+        const refusal =
+          (have.type === 'absent' ? missingParent(want.path, have, context) : null) ?? unknownPrincipal(want, context);
+        if (refusal) return { ...refusal, action: 'fail' };
+        const fields = metadataOfNew(want, mode ?? NEW_MODE);
+        const text = want.content == null ? {} : { text: { before: null, after: want.content } };
+        if (have.type === 'absent') return { action: 'create', changes: fields, ...text, steps: [write] };
+        const replaced = { field: 'type', before: `symlink to ${have.target}`, after: 'file' };
+        return { action: 'update', changes: [replaced, ...fields], ...text, steps: [write] };
+      }
+      case 'file': {
+        const metadata = compareMetadata(want, have, context, mode);
+        if ('code' in metadata) return { action: 'fail', ...metadata };
+        const content = compareContent(want.content ?? null, have);
+        const changes = [...(content?.changes ?? []), ...metadata.changes];
+        if (changes.length === 0) return { action: 'none' };
+        if (content) return { action: 'update', changes, text: content.text, steps: [write] };
+        const { mode: bits } = write;
+        return {
+          action: 'update',
+          changes,
+          steps: [{ do: 'set-metadata', path: want.path, expect: 'file', owner, group, mode: bits }],
+        };
+      }
+    }
+  },
+
+  planRemoval(last, have): Decision {
+    if (have.type === 'absent') return { action: 'none' };
+    if (have.type === 'unreadable') return { action: 'fail', code: have.code, message: have.message };
+    if (have.type !== 'file') return { action: 'release', reason: `${last.path} is no longer a file` };
+    return { action: 'remove', changes: [], steps: [{ do: 'remove-file', path: last.path }] };
+  },
+});
+
+interface ContentComparison {
+  readonly changes: readonly FieldChange[];
+  readonly text: { readonly before: string | null; readonly after: string };
+}
+
+/** How the content differs; null when it is equal or not managed. */
+function compareContent(want: string | null, have: Extract<PathFact, { type: 'file' }>): ContentComparison | null {
+  if (want === null) return null;
+  const { content } = have;
+  if (content.kind === 'text' && content.text === want) return null;
+  const before = content.kind === 'text' ? content.text : null;
+  const shown = { text: null, binary: 'binary data', 'too-large': `${have.size} bytes`, unread: null }[content.kind];
+  return {
+    changes:
+      shown === null
+        ? [{ field: 'content', before: null, after: null }]
+        : [{ field: 'content', before: shown, after: null }],
+    text: { before, after: want },
+  };
+}

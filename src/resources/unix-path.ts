@@ -1,0 +1,21 @@
+/** Rules for absolute Unix paths in modules. */
+
+/** Why a path cannot be managed, or null when it can: absolute, normalised, without NUL. */
+export function problemOfUnixPath(path: string): string | null {
+  if (!path.startsWith('/')) return 'must be an absolute path that begins with "/"';
+  if (path.includes('\0')) return 'must not contain a NUL character';
+  if (path === '/') return 'must not be the root directory';
+  if (path.endsWith('/')) return 'must not end with "/"';
+  for (const part of path.slice(1).split('/')) {
+    if (part === '') return 'must not contain "//"';
+    if (part === '.' || part === '..') return `must not contain a "${part}" component`;
+    if (part.length > 255) return 'has a component longer than 255 characters';
+  }
+  return path.length > 4095 ? 'is longer than 4095 characters' : null;
+}
+
+/** The directory that holds a path; `/` for a path right below the root. */
+export function parentOf(path: string): string {
+  const at = path.lastIndexOf('/');
+  return at <= 0 ? '/' : path.slice(0, at);
+}
