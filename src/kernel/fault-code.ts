@@ -88,6 +88,7 @@ export const FAULT_CODES = [
   'usage',
   'invalid_config',
   'key_unreadable',
+  'key_unwritable',
   'key_permissions',
   'key_invalid',
   'key_exists',

@@ -14,10 +14,13 @@ export type DriftId = Branded<'DriftId'>;
 export type PublicKeyHex = Branded<'PublicKeyHex'>;
 
 const HEX_32 = /^[0-9a-f]{32}$/;
+const HEX_64 = /^[0-9a-f]{64}$/;
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
 export const isNodeId = (text: string): text is NodeId => HEX_32.test(text);
 export const isOperatorId = (text: string): text is OperatorId => HEX_32.test(text);
+/** Tells the form only: whether the key is fit for use is for `src/identity` to say. */
+export const isPublicKeyHex = (text: string): text is PublicKeyHex => HEX_64.test(text);
 export const isUlid = (text: string): boolean => ULID.test(text);
 
 /** Makes ULIDs that never go back, even when the clock does. Handed to whoever needs new ids. */

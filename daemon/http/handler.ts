@@ -1,0 +1,33 @@
+/** What a handler of a route gets and gives; one handler file per contract file, complete by type. */
+import type { Operator } from '../../src/contract/operators.js';
+import type { AnswerOf, BodyOf, ParamsOf, QueryOf, RouteSpec, StreamOf } from '../../src/contract/route.js';
+import type { RequestContext } from '../events/request-context.js';
+
+/** A request after authorisation and validation. */
+export interface Call<R extends RouteSpec> {
+  readonly params: ParamsOf<R>;
+  readonly query: QueryOf<R>;
+  readonly body: BodyOf<R>;
+  readonly context: RequestContext;
+  /** Who calls; null only on public routes. */
+  readonly operator: R['access'] extends 'public' ? null : Operator;
+  /** The raw session token; null on public routes. */
+  readonly token: R['access'] extends 'public' ? null : string;
+  /** Aborted when the client goes away. */
+  readonly signal: AbortSignal;
+  /**
+   * Writes one line of the `application/x-ndjson` stream; null when the client did not ask for one. The handler writes
+   * every line itself, the last one included, and its answer is dropped once it has written a line. A Fault thrown after
+   * the first line becomes the line `{event: "error", error: <problem document>}`.
+   */
+  readonly stream: ((line: StreamOf<R>) => void) | null;
+}
+
+export type Answer<R extends RouteSpec> = AnswerOf<R> & { readonly headers?: Readonly<Record<string, string>> };
+
+export type Handler<R extends RouteSpec> = (call: Call<R>) => Promise<Answer<R>>;
+
+/** A handler for every route of a contract file: a missing one does not compile. */
+export type HandlersFor<Routes extends Readonly<Record<string, RouteSpec>>> = {
+  readonly [K in keyof Routes]: Handler<Routes[K]>;
+};

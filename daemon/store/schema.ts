@@ -1,0 +1,193 @@
+/** The tables of the store as types. Times are Unix milliseconds, `*_json` columns hold JSON text, flags are 0 or 1. */
+import type { Generated, Insertable, Selectable } from 'kysely';
+
+export interface MetaTable {
+  key: string;
+  value: string;
+}
+
+/** Removal is soft, so a key may stand here several times, at most once without `removed_at`. */
+export interface OperatorTable {
+  row_id: Generated<number>;
+  operator_id: string;
+  public_key: string;
+  username: string;
+  role: string;
+  bootstrap: number;
+  added_at: number;
+  added_by: string;
+  removed_at: number | null;
+  removed_by: string | null;
+}
+
+export interface SessionTable {
+  /** SHA-256 over a domain prefix and the token. */
+  token_hash: string;
+  operator_id: string;
+  created_at: number;
+  expires_at: number;
+  last_used_at: number;
+  address: string;
+}
+
+export interface AgentTable {
+  node_id: string;
+  public_key: string;
+  name: string | null;
+  status: string;
+  /** When this record was made; what is older in operations and drift belongs to an agent that was removed. */
+  created_at: number;
+  updated_at: number;
+  /** Start of the last connection, 0 when never. */
+  connected_at: number;
+  last_seen_at: number;
+  initial_hostname: string;
+  initial_ip: string;
+  agent_version: string;
+  protocol_version: number;
+  attributes_json: string;
+  /** The apply that the believed state stands for, null before the first. */
+  state_operation_id: string | null;
+}
+
+export interface AgentTagTable {
+  node_id: string;
+  key: string;
+  value: string;
+}
+
+export interface ModuleTable {
+  name: string;
+  revision: number;
+  uploaded_at: number;
+  uploaded_by: string;
+}
+
+export interface ModuleRevisionTable {
+  name: string;
+  revision: number;
+  sha256: string;
+  content: string;
+  definition_json: string;
+  uploaded_at: number;
+  uploaded_by: string;
+}
+
+export interface OperationTable {
+  operation_id: string;
+  node_id: string;
+  node_name: string | null;
+  /** queued, dispatched, running, recovering, succeeded, failed, interrupted, cancelled: `engine/operation-state.ts`. */
+  state: string;
+  modules_json: string;
+  assignments_json: string;
+  requested_by: string;
+  request_id: string;
+  started_at: number;
+  finished_at: number | null;
+  epoch: number;
+  generation: number;
+  /** The desired set and the removals as they were dispatched, secrets masked. */
+  desired_json: string;
+  removals_json: string;
+  summary_json: string;
+  error_json: string | null;
+}
+
+export interface OperationResultTable {
+  operation_id: string;
+  /** Position in the sequence of results, from 0 without gaps. */
+  position: number;
+  /** Position in the run: desired resources, then removals. */
+  item_index: number;
+  result_json: string;
+  existed: number | null;
+}
+
+/** The believed state: each managed resource as it was last applied with success. Drift compares with it. */
+export interface AppliedResourceTable {
+  node_id: string;
+  family: string;
+  /** Unique with node and family; scripts carry their module in front. */
+  identity_key: string;
+  module: string;
+  kind: string;
+  identity: string;
+  id: string | null;
+  name: string | null;
+  body_json: string;
+  taint_json: string | null;
+  origin: string;
+  operation_id: string;
+  applied_at: number;
+  /** Order of application. */
+  position: number;
+  /** 1 when its module was only named in a request, by no assignment. */
+  ad_hoc: number;
+}
+
+export interface DriftTable {
+  drift_id: string;
+  node_id: string;
+  status: string;
+  trigger: string;
+  requested_by: string | null;
+  operation_id: string;
+  started_at: number;
+  finished_at: number;
+  has_changes: number;
+  summary_json: string;
+  resources_json: string;
+  error_json: string | null;
+}
+
+/** Append-only hash chain. */
+export interface AuditTable {
+  /** Without gaps, from 1. */
+  seq: number;
+  id: string;
+  event_type: string;
+  severity: string;
+  summary: string;
+  timestamp: number;
+  actor_id: string;
+  actor_name: string;
+  actor_type: string;
+  target_id: string;
+  target_name: string;
+  target_type: string;
+  metadata_json: string;
+  /** SHA-256 over the hash before and the canonical JSON of this event, hex. */
+  hash: string;
+}
+
+export interface IdempotencyTable {
+  operator_id: string;
+  key: string;
+  route: string;
+  /** SHA-256 of the request's parameters and body. */
+  request_hash: string;
+  /** null while the first request is under way. */
+  status: number | null;
+  body_json: string | null;
+  created_at: number;
+}
+
+export interface Database {
+  meta: MetaTable;
+  operators: OperatorTable;
+  sessions: SessionTable;
+  agents: AgentTable;
+  agent_tags: AgentTagTable;
+  modules: ModuleTable;
+  module_revisions: ModuleRevisionTable;
+  operations: OperationTable;
+  operation_results: OperationResultTable;
+  applied_resources: AppliedResourceTable;
+  drift_records: DriftTable;
+  audit_events: AuditTable;
+  idempotency_keys: IdempotencyTable;
+}
+
+export type Row<T extends keyof Database> = Selectable<Database[T]>;
+export type NewRow<T extends keyof Database> = Insertable<Database[T]>;

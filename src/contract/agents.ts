@@ -1,0 +1,93 @@
+/** The machines of the fleet. */
+import * as Type from 'typebox';
+import { closed, nullable, optional } from '../kernel/schema.js';
+import { route } from './route.js';
+import { KeyId, limitOf, NodeParams, Seconds, StringMap } from './shapes.js';
+
+export const AGENT_STATUSES = ['pending', 'approved', 'rejected'] as const;
+export type AgentStatus = (typeof AGENT_STATUSES)[number];
+
+export const AgentSchema = closed({
+  node_id: KeyId,
+  name: nullable(Type.String()),
+  status: Type.Enum(AGENT_STATUSES),
+  connected: Type.Boolean(),
+  connected_at: Type.Integer({ description: 'Unix time in seconds of the last connection, 0 when never' }),
+  updated_at: Seconds,
+  initial_hostname: Type.String(),
+  initial_ip: Type.String(),
+  agent_version: Type.String(),
+  public_key: Type.String(),
+  attributes: StringMap,
+  tags: StringMap,
+});
+export type Agent = Type.Static<typeof AgentSchema>;
+
+export const AGENT_LIST_LIMIT = { standard: 1000, maximum: 1000 } as const;
+
+export const agentRoutes = {
+  listAgents: route({
+    id: 'listAgents',
+    summary: 'List agents by name, then node ID; with `limit`, a Link header names the next page',
+    tag: 'agents',
+    method: 'GET',
+    path: '/agents',
+    access: 'viewer',
+    query: closed({
+      status: optional(Type.Enum(AGENT_STATUSES)),
+      filter: optional(Type.String({ description: 'Selector over attributes and tags' })),
+      limit: optional(limitOf(AGENT_LIST_LIMIT.standard, AGENT_LIST_LIMIT.maximum)),
+      after: optional(Type.String({ description: 'node_id of the last agent of the page before' })),
+    }),
+    answers: { 200: Type.Array(AgentSchema) },
+    faults: ['invalid_selector'],
+  }),
+  getAgent: route({
+    id: 'getAgent',
+    summary: 'Get one agent',
+    tag: 'agents',
+    method: 'GET',
+    path: '/agents/{node_id}',
+    access: 'viewer',
+    params: NodeParams,
+    answers: { 200: AgentSchema },
+    faults: ['agent_not_found'],
+  }),
+  setAgentStatus: route({
+    id: 'setAgentStatus',
+    summary: 'Approve or reject an agent; rejecting an approved one revokes it at once',
+    tag: 'agents',
+    method: 'POST',
+    path: '/agents/{node_id}',
+    access: 'operator',
+    params: NodeParams,
+    body: closed({
+      status: Type.Enum(['approved', 'rejected']),
+      name: optional(Type.String({ description: 'Required at the first approval, then immutable' })),
+    }),
+    answers: { 200: AgentSchema },
+    faults: ['agent_not_found', 'name_required', 'invalid_name', 'name_taken', 'name_immutable'],
+  }),
+  removeAgent: route({
+    id: 'removeAgent',
+    summary: "Remove a rejected agent's record",
+    tag: 'agents',
+    method: 'DELETE',
+    path: '/agents/{node_id}',
+    access: 'operator',
+    params: NodeParams,
+    answers: { 204: null },
+    faults: ['agent_not_found', 'agent_not_rejected'],
+  }),
+  getAgentAttributes: route({
+    id: 'getAgentAttributes',
+    summary: 'What the agent reports about its machine',
+    tag: 'agents',
+    method: 'GET',
+    path: '/agents/{node_id}/attributes',
+    access: 'viewer',
+    params: NodeParams,
+    answers: { 200: StringMap },
+    faults: ['agent_not_found'],
+  }),
+} as const;

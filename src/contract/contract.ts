@@ -1,0 +1,27 @@
+/** The whole API: every route by its id. */
+import { agentRoutes } from './agents.js';
+import { auditRoutes } from './audit.js';
+import { authRoutes } from './auth.js';
+import { moduleRoutes } from './modules.js';
+import { operationRoutes } from './operations.js';
+import { operatorRoutes } from './operators.js';
+import { runRoutes } from './runs.js';
+import { statusRoutes } from './status.js';
+import { tagRoutes } from './tags.js';
+
+export const API_BASE = '/api/v1';
+
+export const CONTRACT = {
+  ...statusRoutes,
+  ...authRoutes,
+  ...operatorRoutes,
+  ...agentRoutes,
+  ...tagRoutes,
+  ...moduleRoutes,
+  ...runRoutes,
+  ...operationRoutes,
+  ...auditRoutes,
+} as const;
+
+export type Contract = typeof CONTRACT;
+export type RouteId = keyof Contract;

@@ -1,0 +1,78 @@
+/** Modules: declarative lists of resources, kept in revisions. */
+import * as Type from 'typebox';
+import { closed, optional } from '../kernel/schema.js';
+import { route } from './route.js';
+import { Seconds } from './shapes.js';
+
+export const ModuleEntrySchema = closed({
+  name: Type.String(),
+  uploaded_at: Seconds,
+  uploaded_by: Type.String({ description: 'operator_id' }),
+});
+export type ModuleEntry = Type.Static<typeof ModuleEntrySchema>;
+
+export const WarningSchema = closed({
+  path: Type.String({ description: 'JSON pointer' }),
+  line: Type.Integer(),
+  column: Type.Integer(),
+  message: Type.String(),
+});
+export type Warning = Type.Static<typeof WarningSchema>;
+
+const params = closed({ name: Type.String({ minLength: 1, maxLength: 128 }) });
+
+export const ModuleSchema = closed({
+  ...ModuleEntrySchema.properties,
+  revision: Type.Integer({ minimum: 1 }),
+  sha256: Type.String(),
+  content: Type.String({ description: 'The YAML text as it was uploaded' }),
+  definition: Type.Record(Type.String(), Type.Unknown(), { description: 'The content as data' }),
+});
+export type Module = Type.Static<typeof ModuleSchema>;
+
+export const moduleRoutes = {
+  listModules: route({
+    id: 'listModules',
+    summary: 'List modules by name',
+    tag: 'modules',
+    method: 'GET',
+    path: '/modules',
+    access: 'viewer',
+    answers: { 200: Type.Array(ModuleEntrySchema) },
+    faults: [],
+  }),
+  uploadModule: route({
+    id: 'uploadModule',
+    summary: 'Upload a module; an existing name gets a new revision',
+    tag: 'modules',
+    method: 'POST',
+    path: '/modules',
+    access: 'operator',
+    body: closed({ name: Type.String(), content: Type.String({ description: 'YAML; its name must equal `name`' }) }),
+    answers: { 201: closed({ ...ModuleEntrySchema.properties, warnings: Type.Array(WarningSchema) }) },
+    faults: ['invalid_module'],
+  }),
+  getModule: route({
+    id: 'getModule',
+    summary: "A module's details and content",
+    tag: 'modules',
+    method: 'GET',
+    path: '/modules/{name}',
+    access: 'viewer',
+    params,
+    query: closed({ revision: optional(Type.Integer({ minimum: 1 })) }),
+    answers: { 200: ModuleSchema },
+    faults: ['module_not_found'],
+  }),
+  removeModule: route({
+    id: 'removeModule',
+    summary: 'Delete a module',
+    tag: 'modules',
+    method: 'DELETE',
+    path: '/modules/{name}',
+    access: 'operator',
+    params,
+    answers: { 204: null },
+    faults: ['module_not_found'],
+  }),
+} as const;

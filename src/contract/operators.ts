@@ -1,0 +1,74 @@
+/** People and pipelines that may log in. */
+import * as Type from 'typebox';
+import { closed, nullable, optional } from '../kernel/schema.js';
+import { route } from './route.js';
+import { KeyId, Seconds } from './shapes.js';
+
+export const ROLES = ['admin', 'operator', 'viewer'] as const;
+export type Role = (typeof ROLES)[number];
+
+export const OperatorSchema = closed({
+  operator_id: KeyId,
+  username: Type.String(),
+  role: Type.Enum(ROLES),
+  bootstrap: Type.Boolean({ description: 'Made at the first start' }),
+  added_at: Seconds,
+  added_by: Type.String({ description: 'operator_id, or "system" for the first one' }),
+  removed_at: nullable(Seconds),
+  removed_by: nullable(Type.String()),
+  public_key: Type.String(),
+});
+export type Operator = Type.Static<typeof OperatorSchema>;
+
+const params = closed({ operator_id: Type.String({ minLength: 1, maxLength: 64 }) });
+
+export const operatorRoutes = {
+  listOperators: route({
+    id: 'listOperators',
+    summary: 'List operators',
+    tag: 'operators',
+    method: 'GET',
+    path: '/operators',
+    access: 'viewer',
+    query: closed({ include_removed: optional(Type.Boolean()) }),
+    answers: { 200: Type.Array(OperatorSchema) },
+    faults: [],
+  }),
+  addOperator: route({
+    id: 'addOperator',
+    summary: 'Add an operator',
+    tag: 'operators',
+    method: 'POST',
+    path: '/operators',
+    access: 'admin',
+    body: closed({
+      public_key: Type.String({ description: 'Hex-encoded Ed25519 public key' }),
+      username: Type.String({ description: 'Immutable' }),
+      role: optional(Type.String({ description: 'admin, operator (the default) or viewer' })),
+    }),
+    answers: { 201: OperatorSchema },
+    faults: ['invalid_public_key', 'invalid_username', 'invalid_role', 'operator_exists'],
+  }),
+  getOperator: route({
+    id: 'getOperator',
+    summary: 'Get one operator',
+    tag: 'operators',
+    method: 'GET',
+    path: '/operators/{operator_id}',
+    access: 'viewer',
+    params,
+    answers: { 200: OperatorSchema },
+    faults: ['operator_not_found'],
+  }),
+  removeOperator: route({
+    id: 'removeOperator',
+    summary: 'Remove an operator; every session of it ends at once',
+    tag: 'operators',
+    method: 'DELETE',
+    path: '/operators/{operator_id}',
+    access: 'admin',
+    params,
+    answers: { 204: null },
+    faults: ['operator_not_found', 'last_admin'],
+  }),
+} as const;

@@ -1,0 +1,176 @@
+/** Plan, apply and drift of one agent. */
+import * as Type from 'typebox';
+import { closed, nullable, optional } from '../kernel/schema.js';
+import { ErrorSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
+import { WarningSchema } from './modules.js';
+import { route } from './route.js';
+import { KeyId, limitOf, NodeParams, Seconds, Ulid } from './shapes.js';
+
+export const RunStatusSchema = Type.Enum(['queued', 'running', 'succeeded', 'failed', 'interrupted', 'cancelled']);
+
+/** The answer to plan and apply. */
+export const RunResultSchema = closed({
+  operation_id: nullable(Ulid),
+  node_id: KeyId,
+  status: RunStatusSchema,
+  has_changes: Type.Boolean(),
+  modules: Type.Array(Type.String()),
+  started_at: Seconds,
+  finished_at: nullable(Seconds),
+  summary: SummarySchema,
+  resources: Type.Array(ResourceResultSchema),
+  warnings: Type.Array(closed({ ...WarningSchema.properties, module: Type.String() })),
+  /** Plans: what to hand to apply as `expect`. */
+  plan_hash: nullable(Type.String()),
+  error: nullable(ErrorSchema),
+});
+export type RunResult = Type.Static<typeof RunResultSchema>;
+
+const PLAN_HASH = '^[0-9a-f]{64}\\.[0-9a-f]{64}$';
+
+const runBody = {
+  modules: Type.Array(Type.String({ minLength: 1, maxLength: 128 }), { maxItems: 1000, description: 'Module names' }),
+};
+
+/** One line of the stream of a plan or an apply. */
+export const RunEventSchema = Type.Union([
+  closed({ event: Type.Literal('started'), operation_id: nullable(Ulid) }),
+  closed({ event: Type.Literal('resource'), resource: ResourceResultSchema }),
+  closed({ event: Type.Literal('result'), result: RunResultSchema }),
+  closed({ event: Type.Literal('error'), error: Type.Record(Type.String(), Type.Unknown()) }),
+]);
+export type RunEvent = Type.Static<typeof RunEventSchema>;
+
+export const DRIFT_STATUSES = ['drifted', 'in_sync', 'failed', 'cancelled'] as const;
+
+export const DriftRecordSchema = closed({
+  drift_id: Ulid,
+  node_id: KeyId,
+  status: Type.Enum(DRIFT_STATUSES),
+  trigger: Type.Enum(['manual', 'scheduled']),
+  requested_by: nullable(Type.String()),
+  operation_id: Ulid,
+  started_at: Seconds,
+  finished_at: Seconds,
+  has_changes: Type.Boolean(),
+  summary: SummarySchema,
+  error: nullable(ErrorSchema),
+});
+export type DriftRecord = Type.Static<typeof DriftRecordSchema>;
+
+export const DriftDetailSchema = closed({
+  ...DriftRecordSchema.properties,
+  resources: Type.Array(ResourceResultSchema),
+});
+export type DriftDetail = Type.Static<typeof DriftDetailSchema>;
+
+export const DRIFT_LIST_LIMIT = { standard: 50, maximum: 500 } as const;
+
+const RESOLUTION_FAULTS = [
+  'module_not_found',
+  'module_not_supported',
+  'module_conflict',
+  'variant_ambiguous',
+  'variant_missing',
+  'secret_unavailable',
+  'expression_error',
+] as const;
+const DISPATCH_FAULTS = ['agent_not_found', 'agent_not_approved', 'agent_not_connected', 'agent_timeout'] as const;
+
+export const runRoutes = {
+  planAgent: route({
+    id: 'planAgent',
+    summary: 'What an apply would change on the agent; writes nothing',
+    tag: 'runs',
+    method: 'POST',
+    path: '/agents/{node_id}/plan',
+    access: 'operator',
+    params: NodeParams,
+    body: closed(runBody),
+    answers: { 200: RunResultSchema },
+    stream: RunEventSchema,
+    faults: [...DISPATCH_FAULTS, ...RESOLUTION_FAULTS, 'operation_in_progress', 'cancelled'],
+  }),
+  applyAgent: route({
+    id: 'applyAgent',
+    summary: 'Apply modules to the agent',
+    tag: 'runs',
+    method: 'POST',
+    path: '/agents/{node_id}/apply',
+    access: 'operator',
+    params: NodeParams,
+    body: closed({
+      ...runBody,
+      allow_removals: optional(Type.Integer({ minimum: 0, description: 'Lifts the removal guard up to that many' })),
+      expect: optional(
+        Type.String({ pattern: PLAN_HASH, description: 'plan_hash of a plan: apply only what it showed' }),
+      ),
+      wait: optional(Type.Boolean({ description: 'false answers 202 with the running operation at once' })),
+    }),
+    answers: { 200: RunResultSchema, 202: RunResultSchema },
+    stream: RunEventSchema,
+    faults: [...DISPATCH_FAULTS, ...RESOLUTION_FAULTS, 'operation_in_progress', 'removal_guard', 'plan_stale'],
+  }),
+  checkDrift: route({
+    id: 'checkDrift',
+    summary: 'Compare the agent with its last successful apply',
+    tag: 'drift',
+    method: 'POST',
+    path: '/agents/{node_id}/drift',
+    access: 'operator',
+    params: NodeParams,
+    answers: { 200: DriftDetailSchema },
+    faults: [...DISPATCH_FAULTS, 'no_snapshot', 'operation_in_progress'],
+  }),
+  listAgentDrift: route({
+    id: 'listAgentDrift',
+    summary: 'Drift records of an agent, newest first',
+    tag: 'drift',
+    method: 'GET',
+    path: '/agents/{node_id}/drift',
+    access: 'viewer',
+    params: NodeParams,
+    query: closed({
+      limit: optional(limitOf(DRIFT_LIST_LIMIT.standard, DRIFT_LIST_LIMIT.maximum)),
+      status: optional(Type.Enum(DRIFT_STATUSES)),
+    }),
+    answers: { 200: closed({ records: Type.Array(DriftRecordSchema) }) },
+    faults: ['agent_not_found'],
+  }),
+  getLatestDrift: route({
+    id: 'getLatestDrift',
+    summary: 'The most recent drift record of an agent, or null',
+    tag: 'drift',
+    method: 'GET',
+    path: '/agents/{node_id}/drift/latest',
+    access: 'viewer',
+    params: NodeParams,
+    answers: { 200: nullable(DriftDetailSchema) },
+    faults: ['agent_not_found'],
+  }),
+  listDrift: route({
+    id: 'listDrift',
+    summary: 'Drift records of all agents, newest first',
+    tag: 'drift',
+    method: 'GET',
+    path: '/drift',
+    access: 'viewer',
+    query: closed({
+      limit: optional(limitOf(DRIFT_LIST_LIMIT.standard, DRIFT_LIST_LIMIT.maximum)),
+      status: optional(Type.Enum(DRIFT_STATUSES)),
+    }),
+    answers: { 200: closed({ records: Type.Array(DriftRecordSchema) }) },
+    faults: [],
+  }),
+  getDrift: route({
+    id: 'getDrift',
+    summary: 'One drift record with its resources',
+    tag: 'drift',
+    method: 'GET',
+    path: '/drift/{drift_id}',
+    access: 'viewer',
+    params: closed({ drift_id: Type.String({ minLength: 1, maxLength: 64 }) }),
+    answers: { 200: DriftDetailSchema },
+    faults: ['drift_not_found'],
+  }),
+} as const;

@@ -1,0 +1,25 @@
+/** Parts that many routes share. */
+import * as Type from 'typebox';
+import { PUBLIC_KEY_PATTERN } from '../kernel/identifiers.js';
+import { closed } from '../kernel/schema.js';
+
+/** Unix seconds (UTC). */
+export const Seconds = Type.Integer({ description: 'Unix time in seconds (UTC)' });
+export const Ulid = Type.String({ pattern: '^[0-7][0-9A-HJKMNP-TV-Z]{25}$' });
+/** Lower-case hex of the first 16 bytes of SHA-256 of a raw public key. */
+export const KeyId = Type.String({ pattern: '^[0-9a-f]{32}$' });
+export const PublicKey = Type.String({
+  pattern: PUBLIC_KEY_PATTERN,
+  description: 'Raw 32-byte Ed25519 public key in hex',
+});
+export const StringMap = Type.Record(Type.String(), Type.String());
+
+export const NodeParams = closed({ node_id: Type.String({ minLength: 1, maxLength: 64 }) });
+
+/** `limit` of a list: more than the maximum is clamped to it, less than 1 is refused. */
+export const limitOf = (standard: number, maximum: number) =>
+  Type.Integer({ minimum: 1, default: standard, description: `Default ${standard}, at most ${maximum}` });
+
+/** A limit within its bounds. */
+export const clampLimit = (limit: number | null | undefined, standard: number, maximum: number): number =>
+  Math.min(limit ?? standard, maximum);

@@ -1,0 +1,48 @@
+/** Health, and the documents about the API itself. */
+import * as Type from 'typebox';
+import { closed } from '../kernel/schema.js';
+import { route } from './route.js';
+import { PublicKey } from './shapes.js';
+
+export const StatusSchema = closed({
+  status: Type.Enum(['ok', 'degraded']),
+  protocol_version: Type.Integer(),
+  public_key: PublicKey,
+  version: Type.String(),
+});
+export type Status = Type.Static<typeof StatusSchema>;
+
+const AnyObject = Type.Record(Type.String(), Type.Unknown());
+
+export const statusRoutes = {
+  getStatus: route({
+    id: 'getStatus',
+    summary: 'Protocol version and health',
+    tag: 'status',
+    method: 'GET',
+    path: '/status',
+    access: 'public',
+    answers: { 200: StatusSchema },
+    faults: [],
+  }),
+  getOpenApi: route({
+    id: 'getOpenApi',
+    summary: 'This description of the API',
+    tag: 'status',
+    method: 'GET',
+    path: '/openapi.json',
+    access: 'public',
+    answers: { 200: AnyObject },
+    faults: [],
+  }),
+  getModuleSchema: route({
+    id: 'getModuleSchema',
+    summary: 'JSON Schema of a module, for editors',
+    tag: 'status',
+    method: 'GET',
+    path: '/schemas/module/v1.json',
+    access: 'public',
+    answers: { 200: AnyObject },
+    faults: [],
+  }),
+} as const;

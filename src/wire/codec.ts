@@ -1,0 +1,50 @@
+/** Messages as text frames, and back: nothing unvalidated leaves here. */
+import { Fault } from '../kernel/fault.js';
+import { type Validator, validator } from '../kernel/validator.js';
+import {
+  type AgentMessage,
+  AgentMessageSchemas,
+  type OrchestratorMessage,
+  OrchestratorMessageSchemas,
+} from './messages.js';
+
+/** Turns a frame into a message; throws Fault `protocol_violation` that says what is wrong with it. */
+export type Decode<M> = (frame: string) => M;
+
+export const encode = (message: AgentMessage | OrchestratorMessage): string => JSON.stringify(message);
+
+/** A decoder of what agents send. */
+export const agentDecoder = (): Decode<AgentMessage> => decoder(AgentMessageSchemas);
+
+/** A decoder of what orchestrators send. */
+export const orchestratorDecoder = (): Decode<OrchestratorMessage> => decoder(OrchestratorMessageSchemas);
+
+function decoder<M extends { type: string }>(
+  schemas: Readonly<Record<string, Parameters<typeof validator>[0]>>,
+): Decode<M> {
+  const validators = new Map<string, Validator<unknown>>(
+    Object.entries(schemas).map(([type, schema]) => [type, validator(schema)]),
+  );
+  return (frame) => {
+    const value = parse(frame);
+    const type = typeof value === 'object' && value !== null && 'type' in value ? value.type : undefined;
+    const known = typeof type === 'string' ? validators.get(type) : undefined;
+    if (!known) throw violation(`a message of unknown type ${JSON.stringify(type)?.slice(0, 80)}`);
+    if (!known.check(value)) {
+      const first = known.problems(value)[0];
+      throw violation(`a malformed ${type} message: ${first ? `${first.path || '/'} ${first.message}` : 'invalid'}`);
+    }
+    return value as M;
+  };
+}
+
+function parse(frame: string): unknown {
+  try {
+    return JSON.parse(frame);
+  } catch (error) {
+    throw violation('a frame that is not JSON', error);
+  }
+}
+
+const violation = (what: string, cause?: unknown): Fault =>
+  new Fault('protocol_violation', `the peer sent ${what}`, { cause });

@@ -1,0 +1,38 @@
+/** Limits of the agent link (`security.md` c7). Sizes are bytes, times milliseconds. */
+export const LINK_LIMITS = {
+  /** Largest frame from an agent to the orchestrator. */
+  agentFrame: 1024 * 1024,
+  /** Largest frame from the orchestrator to an agent. */
+  orchestratorFrame: 4 * 1024 * 1024,
+  /** Largest frame from an agent that is not approved. */
+  pendingFrame: 16 * 1024,
+  /** A connection that has not said hello by then is closed. */
+  helloDeadline: 5_000,
+  pingInterval: 15_000,
+  deadAfter: 45_000,
+  /** A run is cut into parts of about this size, so that one frame never holds the link for long. */
+  partSize: 512 * 1024,
+  /** Most resources of one run. */
+  resources: 20_000,
+} as const;
+
+/** ALPN protocol of the agent link. */
+export const LINK_ALPN = 'orch-agent/1';
+/** Path of the WebSocket upgrade on the agent port. */
+export const LINK_PATH = '/agent/v1';
+
+/** WebSocket close codes; the reason text says more. */
+export const CLOSE = {
+  normal: 1000,
+  goingAway: 1001,
+  /** A message that the protocol does not allow. */
+  violation: 1008,
+  /** The orchestrator turned the agent away: rejected or removed. */
+  rejected: 4403,
+  /** Another connection with the same key is alive. */
+  duplicate: 4409,
+  /** The protocol versions do not meet. */
+  version: 4426,
+  /** The pending queue is full. */
+  full: 4429,
+} as const;

@@ -1,0 +1,68 @@
+/** Cuts a run into messages of bounded size, and puts the parts together again. */
+import { Fault } from '../kernel/fault.js';
+import type { DesiredResource, Removal } from '../resources/desired.js';
+import { LINK_LIMITS } from './limits.js';
+import type { OrchestratorMessageOf } from './messages.js';
+
+export interface RunContent {
+  readonly resources: readonly DesiredResource[];
+  readonly removals: readonly Removal[];
+}
+
+/** The messages of a run in the order to send them; at least one part, each about `partSize` bytes or one resource. */
+export function cutRun(
+  head: Omit<OrchestratorMessageOf<'run'>, 'type' | 'resources' | 'removals' | 'parts'>,
+  content: RunContent,
+  partSize: number = LINK_LIMITS.partSize,
+): readonly (OrchestratorMessageOf<'run'> | OrchestratorMessageOf<'run_part'>)[] {
+  const parts: { resources: DesiredResource[]; removals: Removal[] }[] = [{ resources: [], removals: [] }];
+  let size = 0;
+  const room = (item: unknown) => {
+    const length = JSON.stringify(item).length;
+    if (size > 0 && size + length > partSize) {
+      parts.push({ resources: [], removals: [] });
+      size = 0;
+    }
+    size += length;
+    return parts[parts.length - 1] as (typeof parts)[number];
+  };
+  for (const resource of content.resources) room(resource).resources.push(resource);
+  for (const removal of content.removals) room(removal).removals.push(removal);
+  return [
+    {
+      type: 'run',
+      ...head,
+      resources: content.resources.length,
+      removals: content.removals.length,
+      parts: parts.length,
+    },
+    ...parts.map((part, index) => ({ type: 'run_part', run_id: head.run_id, part: index, ...part }) as const),
+  ];
+}
+
+/** Collects the parts of one run. */
+export class RunAssembly {
+  readonly head: OrchestratorMessageOf<'run'>;
+  private readonly resources: DesiredResource[] = [];
+  private readonly removals: Removal[] = [];
+  private next = 0;
+
+  constructor(head: OrchestratorMessageOf<'run'>) {
+    this.head = head;
+  }
+
+  /** Takes the next part; returns the whole content after the last, else null. Throws `protocol_violation` on a gap. */
+  add(part: OrchestratorMessageOf<'run_part'>): RunContent | null {
+    if (part.run_id !== this.head.run_id || part.part !== this.next) {
+      throw new Fault('protocol_violation', `part ${part.part} of run ${part.run_id} came out of turn`);
+    }
+    this.resources.push(...part.resources);
+    this.removals.push(...part.removals);
+    this.next += 1;
+    if (this.next < this.head.parts) return null;
+    if (this.resources.length !== this.head.resources || this.removals.length !== this.head.removals) {
+      throw new Fault('protocol_violation', `run ${part.run_id} does not hold as many resources as it announced`);
+    }
+    return { resources: this.resources, removals: this.removals };
+  }
+}
