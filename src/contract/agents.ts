@@ -40,7 +40,7 @@ export const agentRoutes = {
       after: optional(Type.String({ description: 'node_id of the last agent of the page before' })),
     }),
     answers: { 200: Type.Array(AgentSchema) },
-    faults: ['invalid_selector'],
+    faults: ['invalid_selector', 'invalid_cursor'],
   }),
   getAgent: route({
     id: 'getAgent',

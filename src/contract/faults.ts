@@ -17,6 +17,8 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   unsupported_media_type: entry(415, 'Unsupported media type'),
   body_too_large: entry(413, 'Request body too large'),
   headers_too_large: entry(431, 'Request headers too large'),
+  url_too_long: entry(414, 'URL too long'),
+  origin_forbidden: entry(403, 'Origin forbidden'),
   not_found: entry(404, 'Not found'),
   method_not_allowed: entry(405, 'Method not allowed'),
   unauthenticated: entry(401, 'Not logged in'),
@@ -124,7 +126,15 @@ export function generalFaults(route: {
   readonly body?: unknown;
   readonly method: string;
 }): readonly FaultCode[] {
-  const codes: FaultCode[] = ['bad_request', 'internal', 'shutting_down', 'request_timeout', 'headers_too_large'];
+  const codes: FaultCode[] = [
+    'bad_request',
+    'internal',
+    'shutting_down',
+    'request_timeout',
+    'headers_too_large',
+    'url_too_long',
+    'origin_forbidden',
+  ];
   if (route.params) codes.push('invalid_path');
   if (route.query) codes.push('invalid_query');
   if (route.body) codes.push('invalid_body', 'unsupported_media_type', 'body_too_large');

@@ -6,7 +6,19 @@
 import { createHash, createPublicKey, type KeyObject, sign } from 'node:crypto';
 import { domainToASCII } from 'node:url';
 import { Fault } from '../kernel/fault.js';
-import { bitString, explicit, implicit, integer, objectId, octetString, sequence, set, time, utf8String, yes } from './der.js';
+import {
+  bitString,
+  explicit,
+  implicit,
+  integer,
+  objectId,
+  octetString,
+  sequence,
+  set,
+  time,
+  utf8String,
+  yes,
+} from './der.js';
 import { ipBytes } from './ip-bytes.js';
 
 export interface Certificate {

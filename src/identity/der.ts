@@ -35,7 +35,10 @@ export function objectId(dotted: string): Buffer {
 
 /** A time as certificates write it (RFC 5280): with two digits of the year before 2050, with four from then on. */
 export function time(date: Date): Buffer {
-  const digits = date.toISOString().replace(/\.\d+Z$/, 'Z').replace(/[-:T]/g, '');
+  const digits = date
+    .toISOString()
+    .replace(/\.\d+Z$/, 'Z')
+    .replace(/[-:T]/g, '');
   return date.getUTCFullYear() < 2050 ? tlv(0x17, Buffer.from(digits.slice(2))) : tlv(0x18, Buffer.from(digits));
 }
 

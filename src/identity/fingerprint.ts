@@ -16,7 +16,10 @@ export const formatFingerprint = (fingerprint: string): string => fingerprint.ma
  * Throws `usage`; `what` names the place, such as a flag.
  */
 export function parseFingerprint(text: string, what = 'the TLS fingerprint'): string {
-  const hex = text.replace(/^\s*sha256[:/]+/i, '').replace(/[\s:]/g, '').toLowerCase();
+  const hex = text
+    .replace(/^\s*sha256[:/]+/i, '')
+    .replace(/[\s:]/g, '')
+    .toLowerCase();
   if (/^[0-9a-f]{64}$/.test(hex)) return hex;
   throw new Fault('usage', `${what} is not a SHA-256 fingerprint`, { hint: 'give 64 hex digits, colons allowed' });
 }

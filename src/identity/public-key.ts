@@ -29,7 +29,8 @@ function readRaw(text: string, refuse: (why: string) => Fault): Buffer {
     if (text.length !== 64) throw refuse(`has ${text.length} hex digits, not 64`);
     return Buffer.from(text, 'hex');
   }
-  if (/PRIVATE KEY-----/.test(text)) throw refuse('is a private key, which belongs in no other place than its own file');
+  if (/PRIVATE KEY-----/.test(text))
+    throw refuse('is a private key, which belongs in no other place than its own file');
   if (/^-----BEGIN /.test(text)) throw refuse('is in PEM form');
   if (/[\r\n]/.test(text)) throw refuse('has more than one line');
   return readSshLine(text, refuse);

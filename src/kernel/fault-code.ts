@@ -8,6 +8,8 @@ export const FAULT_CODES = [
   'unsupported_media_type',
   'body_too_large',
   'headers_too_large',
+  'url_too_long',
+  'origin_forbidden',
   'not_found',
   'method_not_allowed',
   'unauthenticated',

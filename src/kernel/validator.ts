@@ -1,6 +1,7 @@
 /** Checks values against schemas and says in plain words what is wrong where. */
 import type { Static, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
+import { Settings } from 'typebox/system';
 
 /** One mistake; `path` is a JSON pointer to the value, or to the member that is unknown or missing. */
 export interface Problem {
@@ -11,7 +12,7 @@ export interface Problem {
 export interface Validator<T> {
   /** True when the value has the type. */
   check(value: unknown): value is T;
-  /** Every mistake, none twice; empty when `check` is true. */
+  /** Every mistake (of very many the first 256), none twice; empty when `check` is true. */
   problems(value: unknown): readonly Problem[];
 }
 
@@ -32,8 +33,20 @@ export function validator<S extends TSchema>(schema: S): Validator<Static<S>> {
   };
   return {
     check: (value): value is Static<S> => get().Check(value),
-    problems: (value) => (get().Check(value) ? [] : describe(get().Errors(value) as readonly RawError[])),
+    problems: (value) =>
+      get().Check(value) ? [] : describe(allErrors(() => get().Errors(value)) as readonly RawError[]),
   };
+}
+
+/** The library stops after 8 errors unless told otherwise. */
+function allErrors(errorsOf: () => unknown): unknown {
+  const { maxErrors } = Settings.Get();
+  Settings.Set({ maxErrors: 256 });
+  try {
+    return errorsOf();
+  } finally {
+    Settings.Set({ maxErrors });
+  }
 }
 
 function describe(errors: readonly RawError[]): readonly Problem[] {
@@ -54,6 +67,8 @@ function describe(errors: readonly RawError[]): readonly Problem[] {
       for (const name of params.requiredProperties as readonly string[]) {
         add(`${path}/${escapePointer(name)}`, `"${name}" is required`);
       }
+    } else if (keyword === 'enum') {
+      add(path, `must be one of ${(params.allowedValues as readonly unknown[]).join(', ')}`);
     } else if (keyword !== 'boolean') {
       add(path, message);
     }
@@ -66,9 +81,12 @@ function isNullBranch(error: RawError, errors: readonly RawError[]): boolean {
   return (
     error.keyword === 'type' &&
     error.params.type === 'null' &&
-    errors.some((other) => other !== error && other.instancePath === error.instancePath && other.keyword !== 'anyOf')
+    errors.some((other) => other !== error && other.keyword !== 'anyOf' && isAtOrBelow(other, error))
   );
 }
+
+const isAtOrBelow = (error: RawError, place: RawError): boolean =>
+  error.instancePath === place.instancePath || error.instancePath.startsWith(`${place.instancePath}/`);
 
 /** A member name as a JSON pointer token (RFC 6901). */
 export const escapePointer = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1');

@@ -1,0 +1,122 @@
+/** Opens the link to an orchestrator: TLS 1.3 with both keys proved, and a WebSocket once the other one is the right one. */
+import type { KeyObject } from 'node:crypto';
+import type { TcpNetConnectOpts } from 'node:net';
+import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
+import { WebSocket } from 'ws';
+import type { Certificate } from '../../identity/certificate.js';
+import { peerEd25519Key } from '../../identity/peer-key.js';
+import { Fault } from '../../kernel/fault.js';
+import type { PublicKeyHex } from '../../kernel/ids.js';
+import { LINK_ALPN, LINK_LIMITS, LINK_PATH } from '../../wire/limits.js';
+import { placeOf, unreachable } from './unreachable.js';
+
+export interface DialOptions {
+  readonly host: string;
+  readonly port: number;
+  /** The agent's own key and the certificate of that key. */
+  readonly privateKey: KeyObject;
+  readonly certificate: Certificate;
+  /**
+   * Throws when the orchestrator's key is not the expected one; until it is done nothing is sent. The orchestrator
+   * waits a few seconds only: who has to ask a person throws, asks, and dials again.
+   */
+  readonly verifyPeer: (key: PublicKeyHex) => void | Promise<void>;
+  /** Milliseconds for the connection with its handshake, and again for the upgrade to a WebSocket. */
+  readonly timeoutMs: number;
+  /** Ends the attempt; it then throws `cancelled`. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Dialled {
+  /** Open and paused, so that nothing is lost: attach listeners, then call `resume()`. */
+  readonly socket: WebSocket;
+  readonly orchestratorKey: PublicKeyHex;
+}
+
+/**
+ * Throws `unreachable` naming the place and why (`data.reason`), `cancelled`, or what `verifyPeer` threw; no socket is
+ * left open then.
+ */
+export async function dialOrchestrator(options: DialOptions): Promise<Dialled> {
+  const { signal } = options;
+  if (signal?.aborted) throw cancelled(options);
+  const socket = connect(tlsOptions(options));
+  const abort = () => socket.destroy(cancelled(options));
+  signal?.addEventListener('abort', abort, { once: true });
+  try {
+    const orchestratorKey = await handshake(socket, options);
+    await options.verifyPeer(orchestratorKey);
+    if (socket.destroyed) throw faultOf(socket.errored, options);
+    return { socket: await upgrade(socket, options), orchestratorKey };
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  } finally {
+    signal?.removeEventListener('abort', abort);
+  }
+}
+
+/** Waits for the TLS handshake; the key that the other end proved in it. */
+function handshake(socket: TLSSocket, options: DialOptions): Promise<PublicKeyHex> {
+  return new Promise((resolve, reject) => {
+    const deadline = setTimeout(() => socket.destroy(unreachable(options, 'timeout')), options.timeoutMs);
+    socket.setNoDelay(true);
+    socket.once('secureConnect', () => {
+      clearTimeout(deadline);
+      const key = socket.alpnProtocol === LINK_ALPN ? peerEd25519Key(socket) : null;
+      if (key) resolve(key);
+      else reject(unreachable(options, 'not_an_orchestrator'));
+    });
+    // Stays for the life of the socket, so that an error between two owners never goes unheard.
+    socket.on('error', (error) => reject(faultOf(error, options)));
+    socket.once('close', () => {
+      clearTimeout(deadline);
+      reject(faultOf(socket.errored, options));
+    });
+  });
+}
+
+function tlsOptions({ host, port, privateKey, certificate }: DialOptions) {
+  const options: ConnectionOptions & Pick<TcpNetConnectOpts, 'autoSelectFamilyAttemptTimeout'> = {
+    host,
+    port,
+    key: privateKey.export({ type: 'pkcs8', format: 'pem' }),
+    cert: certificate.certPem,
+    minVersion: 'TLSv1.3',
+    ALPNProtocols: [LINK_ALPN],
+    // No CA has a say: the key is compared in every case, before anything is sent.
+    rejectUnauthorized: false,
+    // Node gives an address 250 ms before it tries the next, less than a far or sleepy network needs.
+    autoSelectFamilyAttemptTimeout: 2_000,
+  };
+  return options;
+}
+
+function upgrade(socket: TLSSocket, options: DialOptions): Promise<WebSocket> {
+  return new Promise((resolve, reject) => {
+    const link = new WebSocket(`ws://orchestrator${LINK_PATH}`, {
+      createConnection: () => socket,
+      perMessageDeflate: false,
+      maxPayload: LINK_LIMITS.orchestratorFrame,
+    });
+    // The WebSocket's own time-out does not run on a socket that is already connected.
+    const deadline = setTimeout(() => socket.destroy(unreachable(options, 'timeout')), options.timeoutMs);
+    socket.once('close', () => clearTimeout(deadline));
+    link.on('error', (error) => reject(faultOf(socket.errored ?? error, options)));
+    link.once('unexpected-response', (_, response) => {
+      reject(unreachable(options, 'not_an_orchestrator', `it answered with HTTP status ${response.statusCode}`));
+      link.terminate();
+    });
+    link.once('open', () => {
+      clearTimeout(deadline);
+      link.pause();
+      resolve(link);
+    });
+  });
+}
+
+const faultOf = (error: Error | null, options: DialOptions): Fault =>
+  error instanceof Fault ? error : unreachable(options, error ?? 'closed');
+
+const cancelled = (options: DialOptions): Fault =>
+  new Fault('cancelled', `the connection to ${placeOf(options)} was given up`);

@@ -1,0 +1,141 @@
+/** The private directory of a long-running program: 0700, and held by one process at a time. */
+import { chmodSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
+
+const LOCK = 'lock';
+const ATTEMPTS = 5;
+
+export interface DataDirectory {
+  readonly path: string;
+  /** Gives the directory free; safe to call twice. */
+  release(): void;
+}
+
+/** Who holds a directory. `start` tells a process from a later one with the same id; null where the system does not say. */
+interface Holder {
+  readonly pid: number;
+  readonly start: string | null;
+}
+
+/**
+ * Makes the directory when it is missing, closes it to other users, and locks it.
+ * @param program for messages, such as `orch serve`
+ * @throws Fault `data_dir_locked` naming the process that holds it, `data_dir_invalid` when it cannot be used
+ */
+export function holdDataDirectory(path: string, program: string): DataDirectory {
+  prepare(path);
+  const lock = join(path, LOCK);
+  const own = `${lock}.${process.pid}`;
+  const me: Holder = { pid: process.pid, start: startOf(process.pid) };
+  try {
+    writeFileSync(own, JSON.stringify(me), { mode: 0o600 });
+    for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+      if (takeLock(own, lock)) return { path, release: () => releaseLock(lock, me) };
+      const holder = readHolder(lock);
+      if (holder !== null && isAlive(holder)) {
+        throw new Fault('data_dir_locked', `${path} is in use by process ${holder.pid}`, {
+          hint: `stop that ${program} first, or give this one a --data-dir of its own`,
+          data: { pid: holder.pid },
+        });
+      }
+      clearStale(lock, `${own}.stale`);
+    }
+    throw new Fault('data_dir_locked', `${path} is taken by other processes again and again`);
+  } catch (error) {
+    throw error instanceof Fault ? error : unusable(path, error);
+  } finally {
+    rmSync(own, { force: true });
+  }
+}
+
+/** The process that holds a directory now, or null. */
+export function holderOf(path: string): number | null {
+  const holder = readHolder(join(path, LOCK));
+  return holder !== null && isAlive(holder) ? holder.pid : null;
+}
+
+function prepare(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+    const stats = statSync(path);
+    const user = process.geteuid?.();
+    if (!stats.isDirectory()) throw new Fault('data_dir_invalid', `${path} is not a directory`);
+    if (user !== undefined && stats.uid !== user) {
+      throw new Fault('data_dir_invalid', `${path} belongs to user ${stats.uid}, not to user ${user} who runs this`, {
+        hint: 'choose another directory with --data-dir, or give it to this user',
+      });
+    }
+    if (user !== undefined && (stats.mode & 0o077) !== 0) chmodSync(path, 0o700);
+  } catch (error) {
+    throw error instanceof Fault ? error : unusable(path, error);
+  }
+}
+
+/** A hard link is made by one process only, and always to a whole file. */
+function takeLock(own: string, lock: string): boolean {
+  try {
+    linkSync(own, lock);
+    return true;
+  } catch (error) {
+    if (systemCodeOf(error) === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+/** Takes a dead holder's lock away; a lock that a living process made in the meantime is put back. */
+function clearStale(lock: string, grave: string): void {
+  try {
+    renameSync(lock, grave);
+    const holder = readHolder(grave);
+    if (holder !== null && isAlive(holder)) linkSync(grave, lock);
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ENOENT' && systemCodeOf(error) !== 'EEXIST') throw error;
+  } finally {
+    rmSync(grave, { force: true });
+  }
+}
+
+function releaseLock(lock: string, me: Holder): void {
+  const holder = readHolder(lock);
+  if (holder?.pid === me.pid && holder.start === me.start) rmSync(lock, { force: true });
+}
+
+function readHolder(lock: string): Holder | null {
+  try {
+    const value: unknown = JSON.parse(readFileSync(lock, 'utf8'));
+    if (typeof value !== 'object' || value === null || !('pid' in value) || typeof value.pid !== 'number') return null;
+    return { pid: value.pid, start: 'start' in value && typeof value.start === 'string' ? value.start : null };
+  } catch {
+    return null;
+  }
+}
+
+function isAlive({ pid, start }: Holder): boolean {
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    if (systemCodeOf(error) === 'ESRCH') return false;
+  }
+  const now = startOf(pid);
+  return now === null || start === null || now === start;
+}
+
+/** Boot and start time of a process on Linux: ids are used again, start times are not. */
+function startOf(pid: number): string | null {
+  try {
+    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    // The name in parentheses may hold spaces; the start time is the 20th field after it.
+    const start = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+    return start === undefined ? null : `${boot}/${start}`;
+  } catch {
+    return null;
+  }
+}
+
+const unusable = (path: string, cause: unknown): Fault =>
+  new Fault('data_dir_invalid', `cannot use ${path} as data directory: ${messageOf(cause)}`, {
+    cause,
+    hint: 'choose another directory with --data-dir, or make this one writable for this user',
+  });

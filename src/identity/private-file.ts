@@ -1,0 +1,133 @@
+/** Files that only their owner may read: created whole or not at all, and refused when others could have read them. */
+import { randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  type Stats,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
+import { shellWord } from './shell-word.js';
+
+/** Keys, certificates and pins are far smaller. */
+const MAX_SIZE = 256 * 1024;
+
+export interface ReadOptions {
+  /** Takes a file of another user, for an import by root. */
+  readonly anyOwner?: boolean;
+}
+
+/**
+ * The text of a private file. Throws `key_unreadable` (the cause has the system's code), `key_permissions` when the
+ * group or others have any right to it or it is another user's, `key_invalid` when it is not a file of sensible size.
+ */
+export function readPrivateFile(path: string, { anyOwner = false }: ReadOptions = {}): string {
+  try {
+    // Without O_NONBLOCK a FIFO in the file's place would hold the program forever.
+    const descriptor = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    try {
+      requirePrivate(path, fstatSync(descriptor), anyOwner);
+      return readFileSync(descriptor, 'utf8');
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch (error) {
+    throw error instanceof Fault ? error : unreadable(path, error);
+  }
+}
+
+/**
+ * Creates a file of mode 0600 that survives a power cut and never shows half of its content. Throws `key_exists`
+ * rather than touch a file that is there, `key_unwritable` when the disk or directory does not let it.
+ */
+export function createPrivateFile(path: string, content: string): void {
+  const directory = dirname(resolve(path));
+  const temporary = join(directory, `.${basename(path)}.${randomBytes(8).toString('hex')}.new`);
+  try {
+    writeDurably(temporary, content);
+    linkSync(temporary, path);
+    rmSync(temporary);
+    syncDirectory(directory);
+  } catch (error) {
+    throw notCreated(path, error);
+  } finally {
+    rmSync(temporary, { force: true });
+  }
+}
+
+function requirePrivate(path: string, stats: Stats, anyOwner: boolean): void {
+  if (!stats.isFile()) throw new Fault('key_invalid', `${path} is not a regular file`);
+  if (stats.size > MAX_SIZE) throw new Fault('key_invalid', `${path} is far too large for a key`);
+  const user = process.geteuid?.();
+  // Windows has neither owners nor modes of this kind.
+  if (user === undefined) return;
+  const word = shellWord(path);
+  if (stats.uid !== user && !anyOwner) {
+    throw new Fault('key_permissions', `${path} belongs to user ${stats.uid}, not to user ${user} who runs this`, {
+      hint: `if the file is yours: chown ${user} ${word} && chmod 600 ${word}`,
+    });
+  }
+  if ((stats.mode & 0o077) !== 0) {
+    const mode = (stats.mode & 0o7777).toString(8).padStart(4, '0');
+    throw new Fault('key_permissions', `${path} has mode ${mode}, so other users can read or change it`, {
+      hint: `chmod 600 ${word} (and replace the key if somebody may have read it)`,
+    });
+  }
+}
+
+function writeDurably(path: string, content: string): void {
+  const descriptor = openSync(path, 'wx', 0o600);
+  try {
+    // An odd umask takes away even the owner's rights.
+    fchmodSync(descriptor, 0o600);
+    writeFileSync(descriptor, content);
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function syncDirectory(path: string): void {
+  if (process.platform === 'win32') return;
+  const descriptor = openSync(path, constants.O_RDONLY);
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function unreadable(path: string, cause: unknown): Fault {
+  const reasons: Readonly<Record<string, string>> = {
+    ENOENT: 'does not exist',
+    EACCES: 'may not be read by this user',
+    ELOOP: 'is a circle of symbolic links',
+  };
+  const reason = reasons[systemCodeOf(cause) ?? ''] ?? `cannot be read: ${messageOf(cause)}`;
+  return new Fault('key_unreadable', `${path} ${reason}`, { cause });
+}
+
+function notCreated(path: string, cause: unknown): Fault {
+  if (systemCodeOf(cause) === 'EEXIST') {
+    return new Fault('key_exists', `${path} is already there and is not overwritten`, {
+      hint: `move it away first if you want a new one: mv ${shellWord(path)} ${shellWord(`${path}.old`)}`,
+      cause,
+    });
+  }
+  const reasons: Readonly<Record<string, string>> = {
+    ENOENT: 'its directory does not exist',
+    EACCES: 'this user may not write to its directory',
+    EROFS: 'the file system is read-only',
+    ENOSPC: 'the disk is full',
+  };
+  const reason = reasons[systemCodeOf(cause) ?? ''] ?? messageOf(cause);
+  return new Fault('key_unwritable', `${path} cannot be created: ${reason}`, { cause });
+}

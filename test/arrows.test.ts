@@ -1,0 +1,95 @@
+/** The house keeps its arrows: the table in ARCHITECTURE.md against every import of the product. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const PURE = ['src/kernel', 'src/resources', 'src/language', 'src/contract'];
+const rooms = readRooms();
+
+interface Import {
+  readonly from: string;
+  readonly to: string;
+}
+
+function readRooms(): ReadonlyMap<string, ReadonlySet<string>> {
+  const table = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8').split('## Rooms')[1]?.split('## ')[0] ?? '';
+  const rows = [...table.matchAll(/^\| `([^`]+)` \|[^|]*\| ([^|]+) \|$/gm)];
+  const names = rows.map(([, room]) => room as string);
+  return new Map(
+    rows.map(([, room, allowed]) => [room as string, new Set(parseAllowed(room as string, allowed as string, names))]),
+  );
+}
+
+function parseAllowed(room: string, allowed: string, names: readonly string[]): readonly string[] {
+  if (allowed === 'everything') return names;
+  if (allowed === 'nothing of ours') return [];
+  const words = allowed.split(',').map((word) => word.trim());
+  return words.flatMap((word) => {
+    if (word === 'every room of daemon') return names.filter((name) => name.startsWith('daemon/'));
+    const found = names.find((name) => name === `src/${word}` || name === `daemon/${word}`);
+    if (found === undefined) throw new Error(`ARCHITECTURE.md: ${room} may import "${word}", which is no room`);
+    return [found];
+  });
+}
+
+function sources(folder: string): readonly string[] {
+  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)));
+}
+
+const files = ['bin', 'src', 'daemon'].flatMap(sources);
+
+function roomOf(file: string): string | undefined {
+  const candidates = [...rooms.keys()].filter((room) => file.startsWith(`${room}/`));
+  return candidates.sort((a, b) => b.length - a.length)[0];
+}
+
+function specifiers(file: string): readonly string[] {
+  const text = readFileSync(join(root, file), 'utf8').replace(/\/\*[\s\S]*?\*\//g, '');
+  return [...text.matchAll(/(?:\bfrom\s*|\bimport\s*\(?\s*)'([^']+)'/g)].map(([, specifier]) => specifier as string);
+}
+
+const imports: readonly Import[] = files.flatMap((from) =>
+  specifiers(from)
+    .filter((specifier) => specifier.startsWith('.'))
+    .map((specifier) => ({ from, to: relative(root, join(root, dirname(from), specifier)).replace(/\.js$/, '.ts') })),
+);
+
+describe('the house', () => {
+  it('has a room for every file', () => {
+    expect(files.length).toBeGreaterThan(20);
+    expect(files.filter((file) => roomOf(file) === undefined)).toEqual([]);
+  });
+
+  it('has only the arrows of ARCHITECTURE.md', () => {
+    const forbidden = imports.filter(({ from, to }) => {
+      const [source, target] = [roomOf(from), roomOf(to)];
+      return source === undefined || target === undefined || (source !== target && !rooms.get(source)?.has(target));
+    });
+    expect(forbidden).toEqual([]);
+  });
+
+  it('has no circles between rooms', () => {
+    const edges = new Map<string, Set<string>>();
+    for (const { from, to } of imports) {
+      const [source, target] = [roomOf(from) as string, roomOf(to) as string];
+      if (source !== target) edges.set(source, (edges.get(source) ?? new Set()).add(target));
+    }
+    const reaches = (from: string, goal: string, seen = new Set<string>()): boolean =>
+      [...(edges.get(from) ?? [])].some(
+        (next) => next === goal || (!seen.has(next) && reaches(next, goal, seen.add(next))),
+      );
+    expect([...edges.keys()].filter((room) => reaches(room, room))).toEqual([]);
+  });
+
+  it('keeps the pure rooms free of the platform', () => {
+    const tainted = files
+      .filter((file) => PURE.includes(roomOf(file) ?? ''))
+      .flatMap((file) => specifiers(file).map((specifier) => `${file}: ${specifier}`))
+      .filter((line) => /: (node:|fs$|path$|crypto$|os$|process$)/.test(line));
+    expect(tainted).toEqual([]);
+  });
+});
