@@ -13,7 +13,11 @@ const wanted = createHash('sha256')
   .digest('hex');
 
 function npm(...args) {
-  const { status } = spawnSync('npm', args, { cwd: root, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' });
+  const { status } = spawnSync('npm', args, {
+    cwd: root,
+    stdio: ['ignore', 2, 2],
+    shell: process.platform === 'win32',
+  });
   if (status !== 0) {
     process.stderr.write(`\nsetup: "npm ${args.join(' ')}" failed; its output is above\n`);
     process.exit(status ?? 1);

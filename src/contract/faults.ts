@@ -66,6 +66,7 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   operation_finished: entry(409, 'Operation finished'),
   removal_guard: entry(409, 'Removal guard'),
   plan_stale: entry(409, 'Plan is stale'),
+  stale_generation: entry(500, 'Older than what the agent has seen'),
   not_delivered: entry(504, 'Not delivered'),
   interrupted: entry(409, 'Interrupted'),
   cancelled: entry(409, 'Cancelled'),
@@ -122,12 +123,12 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
 export function generalFaults(route: {
   readonly access: string;
   readonly params?: unknown;
-  readonly query?: unknown;
-  readonly body?: unknown;
   readonly method: string;
 }): readonly FaultCode[] {
   const codes: FaultCode[] = [
     'bad_request',
+    'invalid_query',
+    'invalid_body',
     'internal',
     'shutting_down',
     'request_timeout',
@@ -136,11 +137,11 @@ export function generalFaults(route: {
     'origin_forbidden',
   ];
   if (route.params) codes.push('invalid_path');
-  if (route.query) codes.push('invalid_query');
-  if (route.body) codes.push('invalid_body', 'unsupported_media_type', 'body_too_large');
   if (route.access !== 'public') codes.push('unauthenticated');
   if (route.access === 'operator') codes.push('role_forbidden');
   if (route.access === 'admin') codes.push('admin_required');
-  if (route.method !== 'GET') codes.push('store_unavailable', 'idempotency_conflict');
+  if (route.method !== 'GET') {
+    codes.push('unsupported_media_type', 'body_too_large', 'store_unavailable', 'idempotency_conflict');
+  }
   return codes;
 }

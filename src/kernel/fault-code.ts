@@ -61,6 +61,7 @@ export const FAULT_CODES = [
   'operation_finished',
   'removal_guard',
   'plan_stale',
+  'stale_generation',
   'not_delivered',
   'interrupted',
   'cancelled',

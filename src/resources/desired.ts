@@ -30,6 +30,8 @@ export const DesiredResourceSchema = Type.Object(
     taint: Type.Optional(Type.Record(Type.String(), Type.Array(SpanSchema))),
     /** Positions in the desired set of the resources that must succeed before this one. */
     after: Type.Array(Type.Integer({ minimum: 0 })),
+    /** `reload_on` and its like, not in the body: positions of the resources whose change triggers this one. */
+    triggers: Type.Optional(Type.Record(Type.String({ maxLength: 64 }), Type.Array(Type.Integer({ minimum: 0 })))),
   },
   { additionalProperties: false },
 );

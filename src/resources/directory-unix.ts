@@ -1,7 +1,7 @@
 /** `directory-unix`: a directory with its owner, group and mode, made one level deep. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
-import type { PathFact } from './host.js';
+import { type PathFact, READ_BATCH } from './host.js';
 import { type Decision, defineResource } from './kind.js';
 import { checkUnixPath, compareMetadata, metadataOfNew, unknownPrincipal } from './unix-metadata.js';
 import { MODE_PATTERN, parseMode } from './unix-mode.js';
@@ -27,7 +27,9 @@ export const directoryUnix = defineResource<DirectoryBody, PathFact>({
   check: checkUnixPath,
   identity: (body) => body.path,
   requires: (body) => [{ family: 'path', identity: parentOf(body.path) }],
-  read: (host, wants) => host.observe(wants.map((want) => ({ path: want.path, content: false, entries: true }))),
+  batch: READ_BATCH,
+  read: (host, wants, purpose) =>
+    host.observe(wants.map((want) => ({ path: want.path, content: false, entries: purpose === 'removal' }))),
   exists: (have) => have.type !== 'absent',
 
   plan(want, have, context): Decision {

@@ -1,8 +1,9 @@
 /** `file-unix`: a regular file with its content, owner, group and mode. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
-import type { PathFact } from './host.js';
+import { type PathFact, READ_BATCH } from './host.js';
 import { type Decision, defineResource, type FieldChange } from './kind.js';
+import { checkText } from './text-content.js';
 import { checkUnixPath, compareMetadata, metadataOfNew, unknownPrincipal } from './unix-metadata.js';
 import { MODE_PATTERN, parseMode } from './unix-mode.js';
 import { missingParent } from './unix-parent.js';
@@ -30,12 +31,14 @@ export const fileUnix = defineResource<FileBody, PathFact>({
   schema,
   check: (body) => [
     ...checkUnixPath(body),
+    ...checkText(body.content ?? ''),
     ...(body.content != null && body.template != null
       ? [{ path: '/template', message: 'content and template exclude each other' }]
       : []),
   ],
   identity: (body) => body.path,
   requires: (body) => [{ family: 'path', identity: parentOf(body.path) }],
+  batch: READ_BATCH,
   read: (host, wants) =>
     host.observe(wants.map((want) => ({ path: want.path, content: want.content != null, entries: false }))),
   exists: (have) => have.type !== 'absent',

@@ -43,7 +43,10 @@ export const MAX_ENTRIES = 1000;
 /** The largest file content that a module can hold or that is read for comparison, in bytes. */
 export const MAX_CONTENT_BYTES = 1024 * 1024;
 
-/** An owner or group: a name, or the decimal digits of a numeric id. `null` keeps what is there (a new file: the agent's own). */
+/** Paths to observe at once: what is read of them is in memory together. */
+export const READ_BATCH = 256;
+
+/** An owner or group: a name, or the decimal digits of a numeric id. `null` keeps what is there; what is new gets the agent's own. */
 export type Principal = string | null;
 
 /** A change to the machine. Paths are absolute and normalised. */
@@ -100,5 +103,5 @@ export interface Host {
    * Carries out steps that do not depend on each other, made durable as one group. The outcomes are in the order of the
    * steps; a failed step does not stop the others.
    */
-  commit(steps: readonly Step[]): readonly StepOutcome[];
+  commit(steps: readonly Step[]): Promise<readonly StepOutcome[]>;
 }

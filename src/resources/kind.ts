@@ -57,6 +57,12 @@ export type Family =
   | 'package-winget'
   | 'script';
 
+/** Families whose identities belong to one module: two modules may each have a resource of the same identity. */
+export const MODULE_FAMILIES: ReadonlySet<Family> = new Set(['script']);
+
+/** What an observation is for. */
+export type ReadPurpose = 'plan' | 'removal';
+
 export interface ResourceKind<B extends object = Body, Have = unknown> {
   readonly kind: string;
   readonly family: Family;
@@ -66,12 +72,14 @@ export interface ResourceKind<B extends object = Body, Have = unknown> {
   readonly schema: TSchema;
   /** Rules beyond the schema. Called only with bodies that the schema accepts. */
   check(body: B): readonly BodyProblem[];
-  /** What the resource is on the machine; `id` is the resource's own id in the module. */
+  /** What the resource is on the machine; `id` is the resource's own id in the module. Empty when nothing tells it. */
   identity(body: B, id: string | null): string;
   /** Identities of the same or another family that must be there first when they are declared too. */
   requires(body: B): readonly { readonly family: Family; readonly identity: string }[];
-  /** Observes all wanted resources of this kind at once, in order. */
-  read(host: Host, wants: readonly B[]): readonly Have[] | Promise<readonly Have[]>;
+  /** How many resources to read at once at most, for kinds whose observations are large; without it, all of them. */
+  readonly batch?: number;
+  /** Observes all wanted resources of this kind at once, in order; a removal may have to know more than a plan. */
+  read(host: Host, wants: readonly B[], purpose: ReadPurpose): readonly Have[] | Promise<readonly Have[]>;
   /** True when the thing was on the machine when it was observed. */
   exists(have: Have): boolean;
   plan(want: B, have: Have, context: PlanContext): Decision;

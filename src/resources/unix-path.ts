@@ -1,9 +1,16 @@
 /** Rules for absolute Unix paths in modules. */
 
+const MAX_LENGTH = 4095;
+
+/** Printable ASCII without anything to find fault with: nearly every path, told in one look. */
+const PLAIN = /^(?:\/(?!\.\.?(?:\/|$))[ -.0-~]{1,255})+$/;
+
 /** Why a path cannot be managed, or null when it can: absolute, normalised, without NUL. */
 export function problemOfUnixPath(path: string): string | null {
+  if (path.length <= MAX_LENGTH && PLAIN.test(path)) return null;
   if (!path.startsWith('/')) return 'must be an absolute path that begins with "/"';
   if (path.includes('\0')) return 'must not contain a NUL character';
+  if (/\p{Surrogate}/u.test(path)) return 'must be valid Unicode text';
   if (path === '/') return 'must not be the root directory';
   if (path.endsWith('/')) return 'must not end with "/"';
   for (const part of path.slice(1).split('/')) {
@@ -11,7 +18,7 @@ export function problemOfUnixPath(path: string): string | null {
     if (part === '.' || part === '..') return `must not contain a "${part}" component`;
     if (part.length > 255) return 'has a component longer than 255 characters';
   }
-  return path.length > 4095 ? 'is longer than 4095 characters' : null;
+  return path.length > MAX_LENGTH ? `is longer than ${MAX_LENGTH} characters` : null;
 }
 
 /** The directory that holds a path; `/` for a path right below the root. */

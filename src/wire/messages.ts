@@ -12,9 +12,7 @@ const sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
 export const AttributesSchema = Type.Record(
   Type.String({ pattern: '^[a-z][a-z0-9_]{0,63}$' }),
   Type.String({ maxLength: 256 }),
-  {
-    maxProperties: 64,
-  },
+  { maxProperties: 64, additionalProperties: false },
 );
 
 export const RUN_MODES = ['plan', 'apply', 'drift'] as const;

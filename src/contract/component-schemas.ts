@@ -1,0 +1,35 @@
+/** The schemas that have a name in the OpenAPI document. A route refers to one by using the very same object. */
+import type { TSchema } from 'typebox';
+import { ErrorSchema, FieldChangeSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
+import { AgentSchema } from './agents.js';
+import { AuditEventSchema } from './audit.js';
+import { ModuleEntrySchema, ModuleSchema, WarningSchema } from './modules.js';
+import { OperationDetailSchema, OperationSchema, OutputSchema, StateSchema } from './operations.js';
+import { OperatorSchema } from './operators.js';
+import { ProblemSchema } from './problem.js';
+import { DriftDetailSchema, DriftRecordSchema, RunEventSchema, RunResultSchema, RunStatusSchema } from './runs.js';
+import { StatusSchema } from './status.js';
+
+export const COMPONENT_SCHEMAS: Readonly<Record<string, TSchema>> = {
+  Agent: AgentSchema,
+  AuditEvent: AuditEventSchema,
+  DriftDetail: DriftDetailSchema,
+  DriftRecord: DriftRecordSchema,
+  Error: ErrorSchema,
+  FieldChange: FieldChangeSchema,
+  Module: ModuleSchema,
+  ModuleEntry: ModuleEntrySchema,
+  Operation: OperationSchema,
+  OperationDetail: OperationDetailSchema,
+  Operator: OperatorSchema,
+  Output: OutputSchema,
+  Problem: ProblemSchema,
+  ResourceResult: ResourceResultSchema,
+  RunEvent: RunEventSchema,
+  RunResult: RunResultSchema,
+  RunStatus: RunStatusSchema,
+  State: StateSchema,
+  Status: StatusSchema,
+  Summary: SummarySchema,
+  Warning: WarningSchema,
+};

@@ -1,0 +1,115 @@
+/** One route as an OpenAPI operation. */
+import type { TSchema } from 'typebox';
+import type { FaultCode } from '../kernel/fault-code.js';
+import type { JsonObject } from '../kernel/json.js';
+import { FAULTS, generalFaults } from './faults.js';
+import type { WriteSchema } from './openapi-schema.js';
+import { ProblemSchema } from './problem.js';
+import type { Access, RouteSpec } from './route.js';
+
+const WHO: Readonly<Record<Access, string>> = {
+  public: 'Open to everybody.',
+  viewer: 'For every operator.',
+  operator: 'For operators with the role operator or admin.',
+  admin: 'For operators with the role admin.',
+};
+
+const STATUS_TEXT: Readonly<Record<string, string>> = {
+  200: 'Done',
+  201: 'Created',
+  202: 'Begun',
+  204: 'Done; there is no body',
+};
+
+export function describeOperation(route: RouteSpec, write: WriteSchema): JsonObject {
+  const parameters = parametersOf(route, write);
+  return {
+    operationId: route.id,
+    summary: route.summary,
+    description: WHO[route.access],
+    tags: [route.tag],
+    security: route.access === 'public' ? [] : [{ bearer: [] }],
+    ...(parameters.length > 0 ? { parameters } : {}),
+    ...(route.body ? { requestBody: bodyOf(route, route.body, write) } : {}),
+    responses: { ...answersOf(route, write), ...problemsOf(route, write) },
+  };
+}
+
+const IDEMPOTENCY_KEY = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  description: 'A fresh random value: the same key within 24 hours returns the first answer instead of doing it again',
+  schema: { type: 'string', minLength: 1, maxLength: 255 },
+};
+
+function parametersOf({ access, method, params, query }: RouteSpec, write: WriteSchema): readonly JsonObject[] {
+  return [
+    ...Object.entries(membersOf(params)).map(([name, schema]) => ({
+      name,
+      in: 'path',
+      required: true,
+      schema: write(schema),
+    })),
+    ...Object.entries(membersOf(query)).map(([name, schema]) => ({
+      name,
+      in: 'query',
+      required: requiredOf(query).includes(name),
+      schema: write(withoutNull(schema)),
+    })),
+    ...(method !== 'GET' && access !== 'public' ? [IDEMPOTENCY_KEY] : []),
+  ];
+}
+
+function bodyOf(route: RouteSpec, body: TSchema, write: WriteSchema): JsonObject {
+  const required = route.bodyOptional !== true && requiredOf(body).length > 0;
+  return { required, content: { 'application/json': { schema: write(body) } } };
+}
+
+function answersOf(route: RouteSpec, write: WriteSchema): JsonObject {
+  const lines: JsonObject = route.stream ? { 'application/x-ndjson': { schema: write(route.stream) } } : {};
+  const answers = Object.entries(route.answers).map(([status, schema]) => {
+    const description = STATUS_TEXT[status] ?? 'Done';
+    if (schema === null) return [status, { description }];
+    const content = { [route.mediaType ?? 'application/json']: { schema: write(schema) } };
+    return [status, { description, content: status === '200' ? { ...content, ...lines } : content }];
+  });
+  return Object.fromEntries(answers);
+}
+
+/** One response for each status, which tells the codes behind it. */
+function problemsOf(route: RouteSpec, write: WriteSchema): JsonObject {
+  const byStatus = new Map<number, Set<FaultCode>>();
+  for (const code of [...route.faults, ...generalFaults(route)]) {
+    const { status } = FAULTS[code];
+    byStatus.set(status, (byStatus.get(status) ?? new Set()).add(code));
+  }
+  return Object.fromEntries([...byStatus].map(([status, codes]) => [String(status), problemOf([...codes], write)]));
+}
+
+function problemOf(codes: readonly FaultCode[], write: WriteSchema): JsonObject {
+  const code = { enum: codes };
+  return {
+    description: codes.map((name) => `${FAULTS[name].title} (\`${name}\`)`).join(', '),
+    content: {
+      'application/problem+json': { schema: { allOf: [write(ProblemSchema), { properties: { code } }] } },
+    },
+  };
+}
+
+interface ObjectSchema {
+  readonly properties?: Readonly<Record<string, TSchema>>;
+  readonly required?: readonly string[];
+  readonly anyOf?: readonly TSchema[];
+  readonly type?: unknown;
+}
+
+const membersOf = (schema: ObjectSchema | undefined): Readonly<Record<string, TSchema>> => schema?.properties ?? {};
+
+const requiredOf = (schema: ObjectSchema | undefined): readonly string[] => schema?.required ?? [];
+
+/** There is no null in a URL: what may be null may be left out. */
+function withoutNull(schema: TSchema): TSchema {
+  const { anyOf }: ObjectSchema = schema;
+  const branches = anyOf?.filter((branch: ObjectSchema) => branch.type !== 'null') ?? [];
+  return (branches.length === 1 ? branches[0] : undefined) ?? schema;
+}

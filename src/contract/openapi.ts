@@ -1,0 +1,51 @@
+/** The contract as an OpenAPI 3.1 document: made from the schemas that check requests and answers, so it cannot lie. */
+import type { JsonObject } from '../kernel/json.js';
+import { COMPONENT_SCHEMAS } from './component-schemas.js';
+import { API_BASE } from './contract.js';
+import { describeOperation } from './openapi-operation.js';
+import { schemaWriter } from './openapi-schema.js';
+import type { RouteSpec } from './route.js';
+
+export interface OpenApiOptions {
+  /** Of the interface description. */
+  readonly version: string;
+}
+
+const DESCRIPTION = `Manages a fleet of agents. Log in with \`POST ${API_BASE}/auth/challenge\` and \`POST ${API_BASE}/auth/verify\`, \
+then send the token as \`Authorization: Bearer TOKEN\`. Failures are problem documents (RFC 9457) with a stable \`code\`. \
+Times are Unix seconds (UTC) where they are integers and RFC 3339 where they are strings. A member that may be left out may \
+be null, which means the same. Every answer has an \`X-Request-Id\`.`;
+
+const SECURITY = {
+  bearer: {
+    type: 'http',
+    scheme: 'bearer',
+    description: `Session token of POST ${API_BASE}/auth/verify`,
+  },
+};
+
+export function openApiDocument(
+  contract: Readonly<Record<string, RouteSpec>>,
+  { version }: OpenApiOptions,
+): JsonObject {
+  const schemas = schemaWriter(COMPONENT_SCHEMAS);
+  const routes = Object.values(contract);
+  const paths: Record<string, Record<string, JsonObject>> = {};
+  for (const route of routes) {
+    const path = API_BASE + route.path;
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: describeOperation(route, schemas.write) };
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'orch management API',
+      version,
+      description: DESCRIPTION,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/', description: 'The orchestrator that serves this document' }],
+    tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name })),
+    paths,
+    components: { schemas: schemas.definitions(), securitySchemes: SECURITY },
+  };
+}
