@@ -1,0 +1,99 @@
+/** Every setting of `orch serve`: one table from which flags, environment, YAML file, schema and documentation derive. */
+import * as Type from 'typebox';
+
+const port = (description: string, standard: number) => ({
+  schema: Type.Integer({ minimum: 0, maximum: 65535, default: standard, description }),
+  live: false,
+});
+const text = (description: string, standard = '') => ({
+  schema: Type.String({ default: standard, description }),
+  live: false,
+});
+const flag = (description: string, standard: boolean) => ({
+  schema: Type.Boolean({ default: standard, description }),
+  live: false,
+});
+const number = (description: string, standard: number, bounds: { minimum: number; maximum: number }, live = false) => ({
+  schema: Type.Integer({ ...bounds, default: standard, description }),
+  live,
+});
+
+const MEBIBYTE = 1024 * 1024;
+
+/**
+ * By dotted key: the part before the dot is a mapping in the YAML file. `live` settings take effect on SIGHUP, the others
+ * at the next start. An empty string means unset.
+ */
+export const SETTINGS = {
+  agent_port: port('TCP port of the agent link; 0 picks a free one', 4747),
+  agent_host: text('Address that the agent link listens on', '0.0.0.0'),
+  api_port: port('TCP port of the API; 0 picks a free one', 4748),
+  api_host: text('Address that the API listens on', '127.0.0.1'),
+  advertised_host: text('Name or address under which this host is reached; goes into the API certificate'),
+  data_dir: text('Directory of keys and store; default /var/lib/orch for root, else $XDG_STATE_HOME/orch/serve'),
+  bootstrap_key: text('Public key of the first operator (hex or an OpenSSH line); used only while there is none'),
+  bootstrap_username: text('Name of the first operator'),
+  tls_enabled: flag('Serve the API over TLS; without it only on loopback or behind a proxy', true),
+  tls_cert: text('PEM file of a certificate for the API instead of the self-signed one'),
+  tls_key: text('PEM file of the private key of tls_cert'),
+  trust_proxy_tls: flag('The API is behind a proxy that terminates TLS: trust its X-Forwarded-For and -Proto', false),
+  api_spki: text("SHA-256 of the SPKI of the proxy's certificate in hex, so that logins stay bound to it"),
+  removal_guard: number('Most removals of one apply without allow_removals', 10, { minimum: 0, maximum: 20_000 }),
+  pending_capacity: number('Most agents that wait for approval', 100, { minimum: 1, maximum: 10_000 }, true),
+  session_token_expiry_secs: number(
+    'Life of a session token in seconds',
+    3600,
+    { minimum: 60, maximum: 2_592_000 },
+    true,
+  ),
+  'log.level': {
+    schema: Type.Enum(['debug', 'info', 'warn', 'error'], {
+      default: 'info',
+      description: 'Least level that is logged',
+    }),
+    live: true,
+  },
+  'log.format': {
+    schema: Type.Enum(['json', 'pretty'], {
+      default: 'json',
+      description: 'json: a line of JSON each; pretty: for people',
+    }),
+    live: false,
+  },
+  'limits.body_bytes': number('Largest request body of the API', 2 * MEBIBYTE, {
+    minimum: 1024,
+    maximum: 64 * MEBIBYTE,
+  }),
+  'limits.headers_timeout_secs': number('Time for the headers of a request', 10, { minimum: 1, maximum: 600 }),
+  'limits.request_timeout_secs': number('Time for a whole request to arrive', 30, { minimum: 1, maximum: 3600 }),
+  'limits.login_per_minute': number('Challenges and verifications a minute and address', 120, {
+    minimum: 1,
+    maximum: 100_000,
+  }),
+  'limits.failed_login_per_minute': number('Failed verifications a minute, address and key', 10, {
+    minimum: 1,
+    maximum: 100_000,
+  }),
+  'limits.pending_per_address': number('Most agents of one address that wait for approval', 10, {
+    minimum: 1,
+    maximum: 10_000,
+  }),
+  'limits.operations': number('Most operations in progress', 256, { minimum: 1, maximum: 100_000 }),
+  'limits.dispatch_secs': number('How long an apply waits for its agent before it is not_delivered', 600, {
+    minimum: 1,
+    maximum: 86_400,
+  }),
+} as const satisfies Readonly<Record<string, { schema: Type.TSchema; live: boolean }>>;
+
+export type SettingKey = keyof typeof SETTINGS;
+
+/** The value of every setting. */
+export type Settings = { readonly [K in SettingKey]: Type.Static<(typeof SETTINGS)[K]['schema']> };
+
+export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[];
+
+/** The name of a setting as a flag's key and, in capitals behind `ORCH_SERVE_`, as an environment variable. */
+export const flatName = (key: SettingKey): string => key.replace('.', '_');
+
+/** The setting of a flat name, or undefined. */
+export const settingOf = (flat: string): SettingKey | undefined => SETTING_KEYS.find((key) => flatName(key) === flat);

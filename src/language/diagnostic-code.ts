@@ -1,0 +1,56 @@
+/** Every code a diagnostic of a module can carry: stable names for editors, scripts and tests. */
+export const DIAGNOSTIC_CODES = [
+  // the text
+  'too_large',
+  'too_many_tokens',
+  'too_deep',
+  'control_character',
+  'byte_order_mark',
+  'yaml_anchor',
+  'yaml_alias',
+  'yaml_tag',
+  'yaml_directive',
+  'yaml_merge_key',
+  'yaml_documents',
+  'yaml_tab',
+  'yaml_syntax',
+  'duplicate_key',
+  'reserved_key',
+  'empty_module',
+  // the shape
+  'unknown_key',
+  'missing_key',
+  'wrong_type',
+  'unquoted',
+  'invalid_value',
+  'misplaced_key',
+  'kind_missing',
+  'kind_ambiguous',
+  'unknown_kind',
+  'resource_missing',
+  'resource_ambiguous',
+  // the meaning
+  'duplicate_id',
+  'unknown_id',
+  'trigger_ambiguous',
+  'dependency_cycle',
+  'duplicate_template',
+  'unknown_template',
+  'duplicate_resource',
+  'identity_missing',
+  'variant_tie',
+  'too_complex',
+  'expression_syntax',
+  'secret_in_identity',
+  // warnings
+  'supports_empty',
+  'unknown_distro',
+  'variant_gap',
+  'declared_before_parent',
+  'unused_template',
+  'expression_ignored',
+  // the report itself
+  'too_many_mistakes',
+] as const;
+
+export type DiagnosticCode = (typeof DIAGNOSTIC_CODES)[number];

@@ -1,0 +1,133 @@
+/** The one key below `resource`: which kind it is, and whether the body below it is right. */
+import { escapePointer } from '../kernel/validator.js';
+import type { Body } from '../resources/kind.js';
+import { checkShape } from './check-shape.js';
+import { hasExpression } from './expression.js';
+import type { KindSet, KnownKind, TriggerField } from './kind-set.js';
+import { dataOf, type Located, type LocatedMap, type LocatedMember, placeAt, scalarAt } from './located.js';
+import { besideResource } from './misplaced-key.js';
+import { MistakeList } from './mistake.js';
+import { suggestion } from './nearest.js';
+import { quoted } from './printable.js';
+import { type Named, namedItems } from './read-located.js';
+import type { AttributeClause } from './schema.js';
+import { shapeOf } from './shape-schema.js';
+
+/** One resource that an entry can become on an agent. */
+export interface OutlineOption {
+  /** Null for the resource of an entry without variants. */
+  readonly when: AttributeClause | null;
+  readonly kind: KnownKind;
+  /** JSON pointer of the body. */
+  readonly path: string;
+  readonly node: LocatedMap;
+  /** The body without its mistaken members; null when what is left is no body. */
+  readonly body: Body | null;
+  readonly triggers: readonly { readonly field: TriggerField; readonly ids: readonly Named[] }[];
+}
+
+interface ChoiceContext {
+  readonly kinds: KindSet;
+  readonly mistakes: MistakeList;
+  /** JSON pointer of what stands below `resource`. */
+  readonly path: string;
+  readonly when: AttributeClause | null;
+}
+
+/** Reports what is wrong below `resource`; null when there is no body of a known kind. */
+export function readKindChoice(node: Located, context: ChoiceContext): OutlineOption | null {
+  const { kinds, mistakes, path } = context;
+  if (node.type !== 'map') {
+    const message = `"resource" must be a mapping with one resource kind, such as ${[...kinds.keys()][0]}`;
+    mistakes.error('wrong_type', message, path, node);
+    return null;
+  }
+  const known = [...node.members].filter(([name]) => kinds.has(name));
+  for (const [name, { key }] of node.members) {
+    if (kinds.has(name)) continue;
+    const at = `${path}/${escapePointer(name)}`;
+    const advice = besideResource(name);
+    if (advice === null) mistakes.error('unknown_kind', unknownKind(name, kinds), at, key);
+    else mistakes.error('misplaced_key', advice, at, key);
+  }
+  if (node.members.size === 0) {
+    mistakes.error('kind_missing', `a resource needs one kind: ${[...kinds.keys()].join(', ')}`, path, node);
+  }
+  const [first, second] = known;
+  if (first && second) reportSecondKind(first[0], second, context);
+  const options = known.map(([name, member]) => readBody(name, member, context));
+  return options.length === 1 ? (options[0] ?? null) : null;
+}
+
+function unknownKind(name: string, kinds: KindSet): string {
+  const message = `unknown resource kind ${quoted(name)}`;
+  return `${message}${suggestion(name, kinds.keys()) || `; known: ${[...kinds.keys()].join(', ')}`}`;
+}
+
+function reportSecondKind(first: string, [second, { key }]: [string, LocatedMember], context: ChoiceContext): void {
+  const message = `a resource has exactly one kind, but this one has "${first}" and "${second}"; give each an entry of its own`;
+  context.mistakes.error('kind_ambiguous', message, `${context.path}/${second}`, key);
+}
+
+function readBody(name: string, { value: node }: LocatedMember, context: ChoiceContext): OutlineOption | null {
+  const kind = context.kinds.get(name);
+  if (kind === undefined) return null;
+  const path = `${context.path}/${name}`;
+  const mistakes = new MistakeList();
+  checkShape(kind.kind.schema, node, {
+    mistakes,
+    path,
+    label: `"${name}"`,
+    expressions: true,
+    elsewhere: besideResource,
+  });
+  if (node.type !== 'map') {
+    context.mistakes.addAll(mistakes.found);
+    return null;
+  }
+  const broken = new Set(mistakes.found.map((mistake) => firstToken(mistake.path.slice(path.length))));
+  const members = [...node.members].filter(([member]) => !broken.has(escapePointer(member)));
+  const body = Object.fromEntries(members.map(([member, { value }]) => [member, dataOf(value)]));
+  const sound = kind.written.check(body);
+  const settled = sound ? kind.kind.check(body).filter(isSettled(node)) : [];
+  // What the walk over the schema does not know, the compiled schema still refuses.
+  const missed = sound ? [] : kind.written.problems(body).filter(({ path: at }) => !broken.has(firstToken(at)));
+  reportProblems([...settled, ...missed], node, { mistakes, path });
+  const required = new Set(shapeOf(kind.kind.schema).required);
+  context.mistakes.addAll(mistakes.found);
+  return {
+    when: context.when,
+    kind,
+    path,
+    node,
+    // A mistake in what a body must have leaves open what the resource is.
+    body: sound && !settled.some(({ path: at }) => required.has(firstToken(at))) ? body : null,
+    triggers: kind.triggers.map((field) => ({
+      field,
+      ids: namedItems(node.members.get(field)?.value, `${path}/${field}`),
+    })),
+  };
+}
+
+/** The first member that a JSON pointer goes through. */
+const firstToken = (pointer: string): string => pointer.split('/')[1] ?? '';
+
+/** A member with an expression can only be judged once that is filled in. */
+const isSettled =
+  (body: LocatedMap) =>
+  (problem: { readonly path: string }): boolean => {
+    const value = scalarAt(body, problem.path)?.value;
+    return typeof value !== 'string' || !hasExpression(value);
+  };
+
+function reportProblems(
+  problems: readonly { readonly path: string; readonly message: string }[],
+  body: LocatedMap,
+  { mistakes, path }: { readonly mistakes: MistakeList; readonly path: string },
+): void {
+  for (const problem of problems) {
+    // The compiled schema's messages begin with the verb.
+    const subject = problem.message.startsWith('must ') ? `${quoted(problem.path.split('/').at(-1) ?? '')} ` : '';
+    mistakes.error('invalid_value', subject + problem.message, path + problem.path, placeAt(body, problem.path));
+  }
+}

@@ -1,0 +1,153 @@
+/** A module's text as data that remembers where in the text everything stands. */
+import { isMap, isScalar, isSeq, type Pair, Scalar, type YAMLMap, type YAMLSeq } from 'yaml';
+import { escapePointer } from '../kernel/validator.js';
+import type { MistakeList, Place } from './mistake.js';
+import { quoted } from './printable.js';
+import type { TextLines } from './text-lines.js';
+
+export interface LocatedMap extends Place {
+  readonly type: 'map';
+  readonly members: ReadonlyMap<string, LocatedMember>;
+}
+
+export interface LocatedMember {
+  readonly key: Place;
+  readonly value: Located;
+}
+
+export interface LocatedList extends Place {
+  readonly type: 'list';
+  readonly items: readonly Located[];
+}
+
+export interface LocatedScalar extends Place {
+  readonly type: 'scalar';
+  readonly value: string | number | boolean | null;
+  /** As it is written, quotes included; empty when nothing is written. */
+  readonly raw: string;
+}
+
+export type Located = LocatedMap | LocatedList | LocatedScalar;
+
+export interface LocateContext {
+  readonly text: string;
+  readonly lines: TextLines;
+  readonly mistakes: MistakeList;
+}
+
+/** Reads a composed document; doubled, reserved and merge keys are reported and left out. `key` places empty values. */
+export function locate(node: unknown, context: LocateContext, path = '', key: Place = { start: 0, end: 0 }): Located {
+  if (isMap(node)) return locateMap(node, context, path);
+  if (isSeq(node)) return locateList(node, context, path);
+  const value = isScalar(node) ? node.value : null;
+  const [start, end] = (isScalar(node) && node.range) || [key.start, key.start];
+  const raw = context.text.slice(start, end);
+  const place = raw === '' ? key : { start, end };
+  if (typeof value === 'string' && LONE_SURROGATE.test(value)) {
+    context.mistakes.error('control_character', 'the text holds half of a surrogate pair', path, place);
+  }
+  return { type: 'scalar', value: isPlain(value) ? value : null, raw, ...place };
+}
+
+/** An escape can make what no file can hold. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+const isPlain = (value: unknown): value is string | number | boolean | null =>
+  value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+
+function locateList(node: YAMLSeq, context: LocateContext, path: string): LocatedList {
+  const start = node.range?.[0] ?? 0;
+  const items = node.items.map((item, index) => locate(item, context, `${path}/${index}`, { start, end: start }));
+  return { type: 'list', items, start, end: start };
+}
+
+function locateMap(node: YAMLMap, context: LocateContext, path: string): LocatedMap {
+  const members = new Map<string, LocatedMember>();
+  for (const pair of node.items) {
+    const key = keyOf(pair, context, path);
+    if (key === null) continue;
+    const first = members.get(key.name);
+    if (first === undefined) {
+      const value = locate(pair.value, context, `${path}/${escapePointer(key.name)}`, key.place);
+      members.set(key.name, { key: key.place, value });
+    } else {
+      const { line } = context.lines.positionAt(first.key.start);
+      const message = `duplicate key ${quoted(key.name)}; it is already given on line ${line}`;
+      context.mistakes.error('duplicate_key', message, `${path}/${escapePointer(key.name)}`, key.place);
+    }
+  }
+  const start = node.range?.[0] ?? 0;
+  return { type: 'map', members, start, end: start };
+}
+
+/** The key of a pair, or null when a module may not have it. */
+function keyOf(
+  pair: Pair,
+  context: LocateContext,
+  path: string,
+): { readonly name: string; readonly place: Place } | null {
+  const { key } = pair;
+  if (!isScalar(key) || typeof key.value !== 'string' || !key.range) return null;
+  const name = key.value;
+  const place = { start: key.range[0], end: key.range[1] };
+  const { mistakes } = context;
+  if (name === '<<' && key.type === Scalar.PLAIN) {
+    mistakes.error('yaml_merge_key', 'merge keys are not part of the module language', `${path}/<<`, place);
+    return null;
+  }
+  if (name === '__proto__') {
+    mistakes.error('reserved_key', '"__proto__" cannot be used as a key', `${path}/__proto__`, place);
+    return null;
+  }
+  return { name, place };
+}
+
+const NOWHERE: Place = { start: 0, end: 0 };
+
+/** Data that comes from no text. */
+export function locatedOf(value: unknown): Located {
+  if (Array.isArray(value)) return { type: 'list', items: value.map(locatedOf), ...NOWHERE };
+  if (typeof value !== 'object' || value === null) {
+    return { type: 'scalar', value: isPlain(value) ? value : null, raw: String(value), ...NOWHERE };
+  }
+  const members = Object.entries(value).map(
+    ([name, member]) => [name, { key: NOWHERE, value: locatedOf(member) }] as const,
+  );
+  return { type: 'map', members: new Map(members), ...NOWHERE };
+}
+
+/** The data alone. */
+export function dataOf(node: Located): unknown {
+  switch (node.type) {
+    case 'scalar':
+      return node.value;
+    case 'list':
+      return node.items.map(dataOf);
+    case 'map':
+      return Object.fromEntries([...node.members].map(([name, member]) => [name, dataOf(member.value)]));
+  }
+}
+
+/** The place that a JSON pointer means, or that of the nearest thing around it that exists. */
+export const placeAt = (root: Located, pointer: string): Place => walk(root, pointer).node;
+
+/** The scalar that a JSON pointer means; undefined when there is none. */
+export function scalarAt(root: Located, pointer: string): LocatedScalar | undefined {
+  const { node, found } = walk(root, pointer);
+  return found && node.type === 'scalar' ? node : undefined;
+}
+
+function walk(root: Located, pointer: string): { readonly node: Located; readonly found: boolean } {
+  let node = root;
+  for (const token of pointer.split('/').slice(1)) {
+    const next = childOf(node, token.replaceAll('~1', '/').replaceAll('~0', '~'));
+    if (next === undefined) return { node, found: false };
+    node = next;
+  }
+  return { node, found: true };
+}
+
+function childOf(node: Located, name: string): Located | undefined {
+  if (node.type === 'map') return node.members.get(name)?.value;
+  return node.type === 'list' && /^\d+$/.test(name) ? node.items[Number(name)] : undefined;
+}

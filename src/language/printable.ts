@@ -1,0 +1,22 @@
+/** Text from outside, made safe to show: nothing in it can move a cursor, hide or reorder what is shown. */
+
+// C0 except the tab, DEL, C1, line and paragraph separators, the byte order mark, bidirectional controls, lone surrogates.
+const UNSAFE =
+  /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+
+const MAX_QUOTED = 60;
+
+/** One visible sign of the same width stands for each unsafe character; tabs stay. */
+export function printable(text: string): string {
+  return text.replace(UNSAFE, (character) => {
+    const code = character.charCodeAt(0);
+    if (code < 0x20) return String.fromCharCode(0x2400 + code);
+    return code === 0x7f ? '\u2421' : '\ufffd';
+  });
+}
+
+/** A value inside a message: in double quotes, printable, at most 60 characters. */
+export function quoted(text: string): string {
+  const cut = text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED - 1)}…` : text;
+  return `"${printable(cut).replaceAll('\t', '␉')}"`;
+}

@@ -1,0 +1,48 @@
+/** From a module's text to located data: guard, syntax, keys. */
+import { Composer, type Document, isScalar } from 'yaml';
+import { type Located, locate } from './located.js';
+import type { MistakeList } from './mistake.js';
+import type { TextLines } from './text-lines.js';
+import { checkCharacters } from './yaml-characters.js';
+import { guardYaml, YAML_LIMITS } from './yaml-guard.js';
+import { checkSyntax } from './yaml-syntax.js';
+
+/** The data of a text (without its byte order mark), or null when it is not YAML that a module may be; then errors say why. */
+export function readYaml(text: string, lines: TextLines, mistakes: MistakeList): Located | null {
+  if (isLongerThan(text, YAML_LIMITS.bytes)) {
+    mistakes.error('too_large', `the module is larger than ${YAML_LIMITS.bytes} bytes`, '', { start: 0, end: 0 });
+    return null;
+  }
+  if (!checkCharacters(text, mistakes)) return null;
+  const tokens = guardYaml(text, mistakes);
+  if (tokens === null) return null;
+  const document = compose(tokens, text.length);
+  if (!checkSyntax(document, lines, mistakes)) return null;
+  if (isEmpty(document)) {
+    mistakes.error('empty_module', 'the file holds no module; begin with "name:"', '', { start: 0, end: 0 });
+    return null;
+  }
+  return locate(document.contents, { text, lines, mistakes });
+}
+
+function compose(tokens: Parameters<Composer['compose']>[0], length: number): Document {
+  // The library's own check for doubled keys is quadratic; `locate` makes it.
+  const composer = new Composer({ version: '1.2', schema: 'core', uniqueKeys: false, stringKeys: true, merge: false });
+  const [document] = composer.compose(tokens, true, length);
+  if (document === undefined) throw new Error('the composer gave no document');
+  return document;
+}
+
+const isEmpty = ({ contents }: Document): boolean =>
+  contents === null || (isScalar(contents) && contents.value === null && !contents.source);
+
+/** UTF-8 length, without making the bytes. */
+function isLongerThan(text: string, bytes: number): boolean {
+  if (text.length > bytes) return true;
+  let size = text.length;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code >= 0x80) size += code >= 0x800 && (code < 0xd800 || code > 0xdfff) ? 2 : 1;
+  }
+  return size > bytes;
+}

@@ -1,0 +1,51 @@
+/** What makes a resolution fail: every mistake, as one fault. */
+import { Fault, type FaultDetail } from '../kernel/fault.js';
+import type { FaultCode } from '../kernel/fault-code.js';
+
+export type ResolutionCode = Extract<
+  FaultCode,
+  | 'module_not_supported'
+  | 'variant_ambiguous'
+  | 'variant_missing'
+  | 'expression_error'
+  | 'secret_unavailable'
+  | 'module_conflict'
+>;
+
+export interface ResolutionError {
+  readonly code: ResolutionCode;
+  readonly module: string;
+  /** JSON pointer in that module. */
+  readonly path: string;
+  /** One sentence that names the module and the place. */
+  readonly message: string;
+}
+
+const HINTS: Readonly<Record<ResolutionCode, string>> = {
+  module_not_supported: "compare the agent's attributes and tags with the module's supports",
+  variant_ambiguous: 'add a variant that matches both clauses, or make one clause more specific',
+  variant_missing: 'add a variant for this agent, or one with "when: {}" for all the others',
+  expression_error: 'set the tag on the agent, or change the expression',
+  secret_unavailable: 'create the secret, renew it, or change its restriction so that this agent may have it',
+  module_conflict: 'keep the resource in one of the places, or make both equal',
+};
+
+/** More are counted and not listed. */
+const MAX_DETAILS = 1000;
+
+/** The fault of one or more errors; the first one gives the code and the message. */
+export function resolutionFault(first: ResolutionError, errors: readonly ResolutionError[]): Fault {
+  const listed = errors.slice(0, MAX_DETAILS);
+  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : '';
+  return new Fault(first.code, first.message + more, {
+    hint: HINTS[first.code],
+    errors: listed.map(({ path, message }): FaultDetail => ({ path, message })),
+    data: { mistakes: listed.map(({ code, module, path }) => ({ code, module, path })) },
+  });
+}
+
+/** Throws when there is an error. */
+export function throwErrors(errors: readonly ResolutionError[]): void {
+  const [first] = errors;
+  if (first !== undefined) throw resolutionFault(first, errors);
+}

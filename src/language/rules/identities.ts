@@ -1,0 +1,111 @@
+/** No two resources of a module are the same thing on one agent, and each comes after what holds it. */
+import { hasExpression, parseText } from '../expression.js';
+import type { OutlineOption } from '../kind-choice.js';
+import type { Place } from '../mistake.js';
+import { stableOrder } from '../order.js';
+import type { OutlineEntry } from '../outline.js';
+import { quoted } from '../printable.js';
+import { type Choice, canMeet, choicesAmong, type Reach } from '../reach.js';
+import { dependenciesOf } from './dependencies.js';
+import type { RuleContext } from './rule.js';
+
+/** A resource as it can come to be on an agent. */
+interface Candidate {
+  readonly entry: number;
+  readonly option: OutlineOption;
+  readonly identity: string;
+  readonly choice: Choice;
+  readonly place: Place;
+  readonly path: string;
+}
+
+export function checkIdentities(context: RuleContext, reach: Reach): void {
+  const candidates = context.outline.entries.flatMap((entry, index) => candidatesOf(entry, index, context));
+  const byKey = new Map<string, Candidate[]>();
+  for (const candidate of candidates) {
+    const key = keyOf(candidate.option.kind.kind.family, candidate.identity);
+    const same = byKey.get(key);
+    if (same) same.push(candidate);
+    else byKey.set(key, [candidate]);
+  }
+  for (const same of byKey.values()) checkDoubled(same, context, reach);
+  checkHolders(candidates, byKey, context, reach);
+}
+
+const keyOf = (family: string, identity: string): string => `${family}\0${identity}`;
+
+function candidatesOf(entry: OutlineEntry, index: number, context: RuleContext): readonly Candidate[] {
+  const choices = choicesAmong(entry.options.map(({ when }) => when ?? {}));
+  return entry.options.flatMap((option, position) => {
+    const choice = choices[position];
+    if (option.body === null || choice === undefined) return [];
+    const identity = option.kind.kind.identity(option.body, entry.id?.text ?? null);
+    const named = [...option.node.members].find(([, { value }]) => value.type === 'scalar' && value.value === identity);
+    const place = named?.[1].value ?? option.node;
+    const path = named === undefined ? option.path : `${option.path}/${named[0]}`;
+    const candidate = { entry: index, option, identity, choice, place, path };
+    return isIdentified(candidate, context) ? [candidate] : [];
+  });
+}
+
+/** Identities are shown everywhere, so that no secret may be in one, and each resource has one. */
+function isIdentified({ identity, option, place, path }: Candidate, { mistakes }: RuleContext): boolean {
+  if (identity === '') {
+    mistakes.error(
+      'identity_missing',
+      'this resource needs an "id", because nothing else tells it apart',
+      option.path,
+      option.node,
+    );
+    return false;
+  }
+  if (!hasExpression(identity)) return true;
+  const secret = parseText(identity).parts.find((part) => typeof part !== 'string' && part.from === 'secrets');
+  if (secret === undefined) return true;
+  mistakes.error('secret_in_identity', 'a secret may not be part of what a resource is told apart by', path, place);
+  return false;
+}
+
+function checkDoubled(same: readonly Candidate[], { mistakes, lineOf }: RuleContext, reach: Reach): void {
+  for (const [index, candidate] of same.entries()) {
+    const first = same.slice(0, index).find((other) => {
+      if (other.entry === candidate.entry || reach.budget.exhausted) return false;
+      return canMeet(other.choice, candidate.choice, reach);
+    });
+    if (first === undefined) continue;
+    const some = candidate.option.when !== null || first.option.when !== null;
+    const message = `${quoted(candidate.identity)} is already declared on line ${lineOf(first.place)}`;
+    mistakes.error(
+      'duplicate_resource',
+      some ? `${message}, and some agents get both` : message,
+      candidate.path,
+      candidate.place,
+    );
+  }
+}
+
+function checkHolders(
+  candidates: readonly Candidate[],
+  byKey: ReadonlyMap<string, readonly Candidate[]>,
+  { outline, mistakes, lineOf }: RuleContext,
+  reach: Reach,
+): void {
+  const order = stableOrder(dependenciesOf(outline));
+  if (order === null) return;
+  const turn = new Map(order.map((entry, position) => [entry, position]));
+  const comesBefore = (a: Candidate, b: Candidate) => (turn.get(a.entry) ?? 0) < (turn.get(b.entry) ?? 0);
+  for (const candidate of candidates) {
+    const { option, identity, place, path } = candidate;
+    if (option.body === null) continue;
+    for (const required of option.kind.kind.requires(option.body)) {
+      const meeting = (byKey.get(keyOf(required.family, required.identity)) ?? []).filter(
+        (other) =>
+          other.entry !== candidate.entry && !reach.budget.exhausted && canMeet(other.choice, candidate.choice, reach),
+      );
+      const holder = meeting.find((other) => comesBefore(candidate, other));
+      if (holder === undefined || meeting.some((other) => comesBefore(other, candidate))) continue;
+      const message = `${quoted(identity)} is declared before ${quoted(required.identity)} on line ${lineOf(holder.place)}, which has to be there first; move it below`;
+      mistakes.warning('declared_before_parent', message, path, place);
+    }
+  }
+}

@@ -1,0 +1,48 @@
+/** Ids are unique, and what lists ids names resources of the module. */
+import { suggestion } from '../nearest.js';
+import type { OutlineEntry } from '../outline.js';
+import { quoted } from '../printable.js';
+import type { Named } from '../read-located.js';
+import type { RuleContext } from './rule.js';
+
+export function checkIds(context: RuleContext): void {
+  const known = collectIds(context);
+  for (const entry of context.outline.entries) {
+    for (const id of entry.dependsOn) checkKnown('depends_on', id, known, context);
+    for (const { triggers } of entry.options) {
+      for (const { field, ids } of triggers) for (const id of ids) checkKnown(field, id, known, context);
+      checkTriggers(triggers, context);
+    }
+  }
+}
+
+function collectIds({ outline, mistakes, lineOf }: RuleContext): ReadonlyMap<string, Named> {
+  const known = new Map<string, Named>();
+  for (const { id } of outline.entries) {
+    if (id === null) continue;
+    const first = known.get(id.text);
+    if (first === undefined) known.set(id.text, id);
+    else {
+      const message = `id ${quoted(id.text)} is already used by the resource on line ${lineOf(first)}`;
+      mistakes.error('duplicate_id', message, id.path, id);
+    }
+  }
+  return known;
+}
+
+function checkKnown(field: string, id: Named, known: ReadonlyMap<string, Named>, { mistakes }: RuleContext): void {
+  if (known.has(id.text)) return;
+  const message = `${field} names ${quoted(id.text)}, but no resource of this module has that id`;
+  mistakes.error('unknown_id', message + suggestion(id.text, known.keys()), id.path, id);
+}
+
+/** A change either reloads or restarts. */
+function checkTriggers(triggers: OutlineEntry['options'][number]['triggers'], { mistakes }: RuleContext): void {
+  const idsOf = (wanted: string) => triggers.find(({ field }) => field === wanted)?.ids ?? [];
+  const restarts = new Set(idsOf('restart_on').map((id) => id.text));
+  for (const id of idsOf('reload_on')) {
+    if (!restarts.has(id.text)) continue;
+    const message = `${quoted(id.text)} is in both reload_on and restart_on; keep it in one of them`;
+    mistakes.error('trigger_ambiguous', message, id.path, id);
+  }
+}

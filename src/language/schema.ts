@@ -1,0 +1,140 @@
+/** The one definition of a module: validation, TypeScript types and the JSON Schema for editors come from it. */
+import * as Type from 'typebox';
+import { MODULE_NAME_PATTERN } from '../kernel/identifiers.js';
+import { closed, optional } from '../kernel/schema.js';
+import { CATALOGUE } from '../resources/catalogue.js';
+import type { Body } from '../resources/kind.js';
+import { type KindSet, kindSet } from './kind-set.js';
+
+/** Most resources of one module (`security.md` c7). */
+export const MAX_RESOURCES = 2000;
+
+export const ARCHES = ['x86_64', 'aarch64', 'armv7'] as const;
+export const INIT_SYSTEMS = ['systemd', 'openrc', 'init.d', 'launchd', 'scm'] as const;
+export const PLATFORMS = ['linux', 'windows', 'macos'] as const;
+/** Other distributions are accepted with a warning. */
+export const KNOWN_DISTROS = ['ubuntu', 'debian', 'rhel', 'fedora', 'alma', 'rocky', 'arch', 'alpine'] as const;
+
+/** Constraints on an agent: built-in attributes by name and tags as `tag.<name>`; all must hold. */
+export type AttributeClause = Readonly<Record<string, string>>;
+
+/** An object with one key, the kind, and its body below. */
+export type KindChoice = Readonly<Record<string, Body>>;
+
+const LINE = '^[^\\u0000-\\u001f\\u007f]+$';
+
+const clauseSchema = Type.Unsafe<AttributeClause>(
+  closed(
+    {
+      arch: Type.Optional(Type.Enum(ARCHES, { description: 'Processor architecture' })),
+      distro: Type.Optional(
+        Type.String({ minLength: 1, description: `Distribution; known: ${KNOWN_DISTROS.join(', ')}` }),
+      ),
+      init_system: Type.Optional(Type.Enum(INIT_SYSTEMS, { description: 'Service manager' })),
+      platform: Type.Optional(Type.Enum(PLATFORMS, { description: 'Operating system; every agent has it' })),
+      version: Type.Optional(Type.String({ minLength: 1, description: 'Version of the system or distribution' })),
+    },
+    {
+      title: 'Attribute clause',
+      description: 'Matches an agent when every key equals its attribute; `tag.<name>` is a tag of the agent',
+      patternProperties: { '^tag\\.[^\\s]+$': Type.String({ description: 'Value of an operator-defined tag' }) },
+    },
+  ),
+);
+
+const templateSchema = closed(
+  {
+    id: Type.String({
+      minLength: 1,
+      maxLength: 256,
+      pattern: LINE,
+      description: 'Name for resources to refer to, one line',
+    }),
+    content: Type.String({ description: 'Text; expressions in it are filled in per agent' }),
+  },
+  { title: 'Template', description: 'A named text that resources use as their content' },
+);
+
+const choiceSchema = (kinds: KindSet) =>
+  Type.Unsafe<KindChoice>(
+    closed(Object.fromEntries([...kinds].map(([name, { schema }]) => [name, Type.Optional(schema)])), {
+      title: 'Resource kind',
+      description: 'Exactly one key, the kind of the resource, with its body',
+      minProperties: 1,
+      maxProperties: 1,
+    }),
+  );
+
+/** The schema of a module around the schema of what stands below `resource`. */
+export function moduleSchemaWith<Choice extends Type.TSchema>(choice: Choice) {
+  const variant = closed(
+    { when: clauseSchema, resource: choice },
+    { title: 'Variant', description: 'A resource for the agents that the clause matches' },
+  );
+  const entry = closed(
+    {
+      name: optional(
+        Type.String({ minLength: 1, maxLength: 1024, pattern: LINE, description: 'Label in reports, one line' }),
+      ),
+      id: optional(
+        Type.String({
+          minLength: 1,
+          maxLength: 256,
+          pattern: LINE,
+          description: 'Unique id within the module, one line',
+        }),
+      ),
+      depends_on: optional(
+        Type.Array(Type.String(), { description: 'Ids of resources of this module that are applied first' }),
+      ),
+      resource: Type.Optional(choice),
+      variants: Type.Optional(
+        Type.Array(variant, { minItems: 1, description: 'The most specific matching one is chosen per agent' }),
+      ),
+    },
+    {
+      title: 'Resource',
+      description: 'Either one resource for every agent, or variants',
+      oneOf: [{ required: ['resource'] }, { required: ['variants'] }],
+    },
+  );
+  return closed(
+    {
+      name: Type.String({
+        pattern: MODULE_NAME_PATTERN,
+        description: 'Up to 128 letters, digits, ".", "_" and "-", a letter or digit first',
+      }),
+      supports: optional(
+        Type.Array(clauseSchema, { description: 'An agent must match at least one clause; none: no agent' }),
+      ),
+      resources: optional(
+        Type.Array(entry, {
+          maxItems: MAX_RESOURCES,
+          description: 'Applied in this order unless depends_on says otherwise',
+        }),
+      ),
+      templates: optional(Type.Array(templateSchema, { description: 'Named texts that resources use as content' })),
+    },
+    { title: 'Module', description: 'A declarative list of resources' },
+  );
+}
+
+/** The whole schema of a module that may use the given kinds. */
+export const moduleSchema = (kinds: KindSet) => moduleSchemaWith(choiceSchema(kinds));
+
+export type ModuleDefinition = Type.Static<ReturnType<typeof moduleSchema>>;
+export type ResourceEntry = NonNullable<ModuleDefinition['resources']>[number];
+export type Variant = NonNullable<ResourceEntry['variants']>[number];
+export type Template = Type.Static<typeof templateSchema>;
+
+/** The kinds of the catalogue. */
+export const STANDARD_KINDS: KindSet = kindSet(CATALOGUE);
+
+/** JSON Schema 2020-12 of a module, for editors. */
+export function moduleJsonSchema(kinds: KindSet = STANDARD_KINDS): object {
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    $id: 'urn:orch:schema:module:v1',
+    ...JSON.parse(JSON.stringify(moduleSchema(kinds))),
+  };
+}
