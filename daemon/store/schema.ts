@@ -92,6 +92,10 @@ export interface OperationTable {
   removals_json: string;
   summary_json: string;
   error_json: string | null;
+  /** 1 once the agent is known to have the run in its journal. */
+  accepted: Generated<number>;
+  /** The party that asked to cancel it, null when nobody has. */
+  cancelled_by_json: string | null;
 }
 
 export interface OperationResultTable {

@@ -1,0 +1,89 @@
+/** Failed logins as audit events: at most one a minute and subject, which counts those that it stands for. */
+import type { Clock } from '../../src/kernel/clock.js';
+import { messageOf } from '../../src/kernel/fault.js';
+import type { JsonObject } from '../../src/kernel/json.js';
+import type { Logger } from '../../src/kernel/logger.js';
+import type { DomainEvent, Party } from '../events/domain-event.js';
+import type { UnitOfWork } from '../events/unit-of-work.js';
+
+export type LoginFailure = 'unknown_operator' | 'signature_verification_failed' | 'rate_limited';
+
+export interface FailedLogin {
+  readonly reason: LoginFailure;
+  /** Whose login it would have been; failures of one reason and party are counted together. */
+  readonly party: Party;
+  readonly address: string | null;
+  readonly requestId: string;
+}
+
+interface Tally {
+  /** On the monotonic clock. */
+  reportedAt: number;
+  unreported: number;
+  last: FailedLogin;
+}
+
+const INTERVAL_MS = 60_000;
+
+export interface FailedLoginsOptions {
+  readonly unitOfWork: UnitOfWork;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export class FailedLogins {
+  private readonly options: FailedLoginsOptions;
+  private readonly tallies = new Map<string, Tally>();
+
+  constructor(options: FailedLoginsOptions) {
+    this.options = options;
+  }
+
+  /** Counts a failure, and reports it unless one was reported within the last minute. Never throws. */
+  async record(failure: FailedLogin): Promise<void> {
+    const subject = `${failure.reason} ${failure.party.id}`;
+    const now = this.options.clock.monotonic();
+    const tally = this.tallies.get(subject) ?? { reportedAt: now - INTERVAL_MS, unreported: 0, last: failure };
+    this.tallies.set(subject, tally);
+    tally.unreported += 1;
+    tally.last = failure;
+    if (now - tally.reportedAt >= INTERVAL_MS) await this.report(tally);
+  }
+
+  /** Reports what was held back for a minute, with `everything` also what is younger; to be called now and then. */
+  async flush(everything = false): Promise<void> {
+    const due = this.options.clock.monotonic() - INTERVAL_MS;
+    for (const [subject, tally] of this.tallies) {
+      if (!everything && tally.reportedAt > due) continue;
+      if (tally.unreported > 0) await this.report(tally);
+      else this.tallies.delete(subject);
+    }
+  }
+
+  /** What cannot be stored now is kept for the next time: a refusal stays a refusal when the store cannot be written. */
+  private async report(tally: Tally): Promise<void> {
+    const count = tally.unreported;
+    const reportedAt = tally.reportedAt;
+    tally.unreported = 0;
+    tally.reportedAt = this.options.clock.monotonic();
+    try {
+      await this.options.unitOfWork.write(async (_tx, emit) => emit(eventOf(tally.last, count)));
+    } catch (error) {
+      tally.unreported += count;
+      tally.reportedAt = reportedAt;
+      this.options.logger.warn('failed logins could not be audited yet', { count, reason: messageOf(error) });
+    }
+  }
+}
+
+function eventOf({ reason, party, address, requestId }: FailedLogin, count: number): DomainEvent {
+  const metadata: JsonObject = { reason, count, address, request_id: requestId };
+  const times = count === 1 ? '' : ` ${count} times`;
+  return {
+    type: 'operator.login_failed',
+    actor: party,
+    target: party,
+    summary: `${party.name} failed to log in${times}: ${reason}`,
+    metadata,
+  };
+}

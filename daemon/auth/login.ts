@@ -1,0 +1,136 @@
+/** Login by challenge and signature. */
+import type { Kysely } from 'kysely';
+import { operatorIdOf } from '../../src/identity/key-id.js';
+import { makeBoundNonce } from '../../src/identity/login-binding.js';
+import { isSignatureHex, verifySignature } from '../../src/identity/signature.js';
+import { Fault, isFault } from '../../src/kernel/fault.js';
+import type { PublicKeyHex } from '../../src/kernel/ids.js';
+import { type Party, SYSTEM } from '../events/domain-event.js';
+import type { RequestContext } from '../events/request-context.js';
+import type { UnitOfWork } from '../events/unit-of-work.js';
+import { findActiveOperator } from '../store/operators.js';
+import type { Database } from '../store/schema.js';
+import type { ChallengeStore } from './challenge-store.js';
+import type { FailedLogins, LoginFailure } from './failed-logins.js';
+import { parseHexKey } from './hex-key.js';
+import { partyOfOperator } from './operator-record.js';
+import type { RandomBytes } from './random.js';
+import type { RateLimiter } from './rate-limiter.js';
+import type { IssuedToken, Sessions } from './sessions.js';
+
+export interface LoginOptions {
+  readonly db: Kysely<Database>;
+  readonly unitOfWork: UnitOfWork;
+  readonly challenges: ChallengeStore;
+  readonly sessions: Pick<Sessions, 'issue'>;
+  readonly failures: FailedLogins;
+  /** Challenges and verifications, by address. */
+  readonly requests: RateLimiter;
+  /** Failed verifications, by address and key. */
+  readonly rejections: RateLimiter;
+  readonly random: RandomBytes;
+  /** SHA-256 of the SPKI of the certificate that clients see, 32 bytes; null over plain HTTP on loopback. */
+  readonly serverSpki: () => Uint8Array | null;
+}
+
+/** Where a request comes from; the actor is not known before the login. */
+export type LoginContext = Pick<RequestContext, 'address' | 'requestId'>;
+
+/** A key that nobody is known by, of which the log says no more. */
+const STRANGER: Party = { id: 'unknown', name: 'unknown', type: 'operator' };
+
+export class Login {
+  private readonly options: LoginOptions;
+
+  constructor(options: LoginOptions) {
+    this.options = options;
+  }
+
+  /**
+   * A nonce to sign, 64 hex digits.
+   * @throws Fault `rate_limited`, `invalid_public_key`, `unknown_operator` (alike for keys that were removed)
+   */
+  async challenge(publicKey: string, context: LoginContext): Promise<string> {
+    await this.limit(this.options.requests, `${context.address}`, context);
+    const key = parseHexKey(publicKey);
+    const { db, challenges, random, serverSpki } = this.options;
+    const operator = await findActiveOperator(db, operatorIdOf(key));
+    // Made for strangers too, so that the time of the answer tells nothing.
+    const nonce = makeBoundNonce({ random16: random(16), operatorKey: key, serverSpki: serverSpki() });
+    if (!operator) throw await this.failed('unknown_operator', STRANGER, context);
+    challenges.add(key, nonce);
+    return nonce.toString('hex');
+  }
+
+  /**
+   * A session for whoever signed an open nonce of the key.
+   * @throws Fault `rate_limited`, `invalid_public_key`, `invalid_signature`, `signature_verification_failed` for every other
+   * reason
+   */
+  async verify(publicKey: string, signature: string, context: LoginContext): Promise<IssuedToken> {
+    await this.limit(this.options.requests, `${context.address}`, context);
+    const key = parseHexKey(publicKey);
+    if (!isSignatureHex(signature)) {
+      throw new Fault('invalid_signature', 'signature is not an Ed25519 signature in hex', {
+        hint: 'send the 128 hex digits of a signature over the 32 raw bytes of the nonce',
+      });
+    }
+    const { challenges, rejections } = this.options;
+    // Counted before the outcome is known, so that attempts at the same time do not slip through.
+    const subject = `${context.address} ${key}`;
+    await this.limit(rejections, subject, context);
+    if (challenges.claim(key, (nonce) => verifySignature(key, nonce, signature))) {
+      rejections.giveBack(subject);
+      const issued = await this.open(key, context);
+      if (issued) return issued;
+    }
+    throw await this.failed('signature_verification_failed', await this.claimed(key), context);
+  }
+
+  /** Null when the operator was removed after the challenge. */
+  private open(key: PublicKeyHex, { address, requestId }: LoginContext): Promise<IssuedToken | null> {
+    return this.options.unitOfWork.write(async (tx, emit) => {
+      const operator = await findActiveOperator(tx, operatorIdOf(key));
+      if (!operator) return null;
+      const issued = await this.options.sessions.issue(tx, operator, address);
+      const party = partyOfOperator(operator);
+      const metadata = { address, request_id: requestId };
+      emit({ type: 'operator.login', actor: party, target: party, summary: `${party.name} logged in`, metadata });
+      return issued;
+    });
+  }
+
+  private async claimed(key: PublicKeyHex): Promise<Party> {
+    const operator = await findActiveOperator(this.options.db, operatorIdOf(key));
+    return operator ? partyOfOperator(operator) : STRANGER;
+  }
+
+  private async limit(limiter: RateLimiter, subject: string, context: LoginContext): Promise<void> {
+    try {
+      limiter.take(subject);
+    } catch (error) {
+      if (isFault(error, 'rate_limited')) await this.record('rate_limited', SYSTEM, context);
+      throw error;
+    }
+  }
+
+  private async failed(reason: keyof typeof ANSWERS, party: Party, context: LoginContext): Promise<Fault> {
+    await this.record(reason, party, context);
+    return ANSWERS[reason]();
+  }
+
+  private record(reason: LoginFailure, party: Party, { address, requestId }: LoginContext): Promise<void> {
+    return this.options.failures.record({ reason, party, address, requestId });
+  }
+}
+
+const ANSWERS = {
+  unknown_operator: () =>
+    new Fault('unknown_operator', 'the public key belongs to no active operator', {
+      hint: 'ask an admin to run: orch operator add KEY --username NAME',
+    }),
+  signature_verification_failed: () =>
+    new Fault('signature_verification_failed', 'the signature does not verify, or its nonce was used or has expired', {
+      hint: 'ask for a new challenge and sign that',
+    }),
+};

@@ -1,0 +1,164 @@
+/** Adds and removes operators. */
+import type { Kysely, Transaction } from 'kysely';
+import { type Operator, ROLES, type Role } from '../../src/contract/operators.js';
+import { operatorIdOf } from '../../src/identity/key-id.js';
+import { parsePublicKey } from '../../src/identity/public-key.js';
+import type { Clock } from '../../src/kernel/clock.js';
+import { Fault } from '../../src/kernel/fault.js';
+import { isName } from '../../src/kernel/identifiers.js';
+import type { PublicKeyHex } from '../../src/kernel/ids.js';
+import { SYSTEM } from '../events/domain-event.js';
+import { eventOfRequest } from '../events/event-of-request.js';
+import type { RequestContext } from '../events/request-context.js';
+import type { UnitOfWork } from '../events/unit-of-work.js';
+import {
+  countActiveAdmins,
+  findActiveOperator,
+  findActiveOperatorByName,
+  findOperator,
+  hasNoOperators,
+  insertOperator,
+  listOperators,
+  markOperatorRemoved,
+} from '../store/operators.js';
+import type { Database, NewRow } from '../store/schema.js';
+import { isRole, operatorOfRow, partyOfOperator } from './operator-record.js';
+import type { Sessions } from './sessions.js';
+
+export interface OperatorsOptions {
+  readonly db: Kysely<Database>;
+  readonly unitOfWork: UnitOfWork;
+  readonly sessions: Pick<Sessions, 'revokeAllOf'>;
+  readonly clock: Clock;
+}
+
+export interface NewOperator {
+  /** Hex, or the line of an OpenSSH `.pub` file. */
+  readonly publicKey: string;
+  readonly username: string;
+  /** `operator` when absent. */
+  readonly role?: string | null | undefined;
+}
+
+export class Operators {
+  private readonly options: OperatorsOptions;
+
+  constructor(options: OperatorsOptions) {
+    this.options = options;
+  }
+
+  /** In the order they were added. */
+  async list(includeRemoved = false): Promise<readonly Operator[]> {
+    return (await listOperators(this.options.db, includeRemoved)).map(operatorOfRow);
+  }
+
+  /** The active one of that ID, else the one that was removed last. Throws `operator_not_found`. */
+  async get(operatorId: string): Promise<Operator> {
+    const row = await findOperator(this.options.db, operatorId);
+    if (!row) throw notFound(operatorId);
+    return operatorOfRow(row);
+  }
+
+  /** Throws `invalid_public_key`, `invalid_username`, `invalid_role`, or `operator_exists` for a key or name in use. */
+  async add(operator: NewOperator, context: RequestContext): Promise<Operator> {
+    const checked = check(operator);
+    return this.options.unitOfWork.write(async (tx, emit) => {
+      await refuseDuplicate(tx, checked);
+      const row = this.rowOf(checked, { bootstrap: 0, added_by: context.actor.id });
+      await insertOperator(tx, row);
+      emit(addedEvent(row, context));
+      return readBack(tx, row.operator_id);
+    });
+  }
+
+  /** The operator stays on record, its sessions end. Throws `operator_not_found`, `last_admin`. */
+  async remove(operatorId: string, context: RequestContext): Promise<void> {
+    await this.options.unitOfWork.write(async (tx, emit) => {
+      const row = await findActiveOperator(tx, operatorId);
+      if (!row) throw notFound(operatorId);
+      if (row.role === 'admin' && (await countActiveAdmins(tx)) === 1) throw lastAdmin(row.username);
+      await markOperatorRemoved(tx, operatorId, { removed_at: this.options.clock.now(), removed_by: context.actor.id });
+      const sessions = await this.options.sessions.revokeAllOf(tx, operatorId);
+      const target = partyOfOperator(row);
+      const summary = `${target.name} was removed`;
+      emit(eventOfRequest(context, { type: 'operator.removed', target, summary, metadata: { sessions } }));
+    });
+  }
+
+  /** True when there has never been an operator, so that the first one may be made by `bootstrap`. */
+  isEmpty(): Promise<boolean> {
+    return hasNoOperators(this.options.db);
+  }
+
+  /** Adds the first admin; null when there is or ever was an operator. Throws as `add` does. */
+  async bootstrap(operator: Omit<NewOperator, 'role'>, requestId: string): Promise<Operator | null> {
+    const checked = check({ ...operator, role: 'admin' });
+    return this.options.unitOfWork.write(async (tx, emit) => {
+      if (!(await hasNoOperators(tx))) return null;
+      const row = this.rowOf(checked, { bootstrap: 1, added_by: SYSTEM.id });
+      await insertOperator(tx, row);
+      emit(addedEvent(row, { actor: SYSTEM, requestId, address: null }));
+      return readBack(tx, row.operator_id);
+    });
+  }
+
+  private rowOf(
+    { publicKey, username, role }: Checked,
+    made: Pick<NewRow<'operators'>, 'bootstrap' | 'added_by'>,
+  ): NewRow<'operators'> {
+    const added_at = this.options.clock.now();
+    return { operator_id: operatorIdOf(publicKey), public_key: publicKey, username, role, added_at, ...made };
+  }
+}
+
+interface Checked {
+  readonly publicKey: PublicKeyHex;
+  readonly username: string;
+  readonly role: Role;
+}
+
+function check({ publicKey, username, role }: NewOperator): Checked {
+  const name = username.normalize('NFC');
+  if (!isName(name)) {
+    throw new Fault('invalid_username', `"${name}" is no username`, {
+      hint: 'use 1 to 64 letters, digits, "-" and "_", starting with a letter',
+    });
+  }
+  const wanted = role ?? 'operator';
+  if (!isRole(wanted)) {
+    throw new Fault('invalid_role', `"${wanted}" is no role`, { hint: `choose one of ${ROLES.join(', ')}` });
+  }
+  return { publicKey: parsePublicKey(publicKey), username: name, role: wanted };
+}
+
+async function refuseDuplicate(tx: Transaction<Database>, { publicKey, username }: Checked): Promise<void> {
+  const ofKey = await findActiveOperator(tx, operatorIdOf(publicKey));
+  if (ofKey) {
+    throw new Fault('operator_exists', `the public key belongs to ${ofKey.username} already`, {
+      hint: 'every operator needs a key of its own',
+    });
+  }
+  if (await findActiveOperatorByName(tx, username)) {
+    throw new Fault('operator_exists', `there is an operator ${username} already`, { hint: 'choose another username' });
+  }
+}
+
+async function readBack(tx: Transaction<Database>, operatorId: string): Promise<Operator> {
+  const row = await findActiveOperator(tx, operatorId);
+  if (!row) throw new Error(`operator ${operatorId} is gone within its own transaction`);
+  return operatorOfRow(row);
+}
+
+const addedEvent = (row: NewRow<'operators'>, context: RequestContext) =>
+  eventOfRequest(context, {
+    type: 'operator.added',
+    target: partyOfOperator(row),
+    summary: `${row.username} was added as ${row.role}`,
+    metadata: { role: row.role, public_key: row.public_key, bootstrap: row.bootstrap === 1 },
+  });
+
+const notFound = (operatorId: string): Fault =>
+  new Fault('operator_not_found', `there is no operator ${operatorId}`, { hint: 'list them with: orch operator list' });
+
+const lastAdmin = (username: string): Fault =>
+  new Fault('last_admin', `${username} is the last admin`, { hint: 'add another admin first' });

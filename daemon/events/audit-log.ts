@@ -1,0 +1,115 @@
+/**
+ * The audit log as a chain: each event has a number without gaps, an ID and a time that never go back, and a hash over the
+ * hash of the event before it (32 bytes) and the canonical JSON of the event itself. The first one follows 32 zero bytes.
+ */
+import { createHash } from 'node:crypto';
+import { incrementBase32 } from 'ulid';
+import type { Clock } from '../../src/kernel/clock.js';
+import type { NewId } from '../../src/kernel/ids.js';
+import { canonicalJson } from '../../src/kernel/json.js';
+import { type AuditRow, insertAuditRows, lastAuditRow } from '../store/audit.js';
+import type { Queryable } from '../store/queryable.js';
+import type { DomainEvent, Party } from './domain-event.js';
+import { EVENT_SEVERITY } from './event-type.js';
+
+export const GENESIS_HASH = '0'.repeat(64);
+
+/** An event that is in the log. */
+export interface RecordedEvent extends DomainEvent {
+  /** ULID. */
+  readonly id: string;
+  readonly seq: number;
+  /** Unix milliseconds. */
+  readonly timestamp: number;
+}
+
+/** The last event, which the next one is chained to. */
+export interface ChainHead {
+  readonly seq: number;
+  readonly id: string;
+  readonly timestamp: number;
+  readonly hash: string;
+}
+
+/** What stands before the first event. */
+export const GENESIS: ChainHead = { seq: 0, id: '', timestamp: 0, hash: GENESIS_HASH };
+
+export async function readChainHead(db: Queryable): Promise<ChainHead> {
+  return (await lastAuditRow(db)) ?? GENESIS;
+}
+
+export interface AppendOptions {
+  readonly head: ChainHead;
+  readonly clock: Clock;
+  readonly newId: NewId;
+}
+
+/** Adds events in the transaction that also read `head`; returns them as they were recorded, and the new head. */
+export async function appendEvents(
+  tx: Queryable,
+  events: readonly DomainEvent[],
+  { head, clock, newId }: AppendOptions,
+): Promise<{ readonly head: ChainHead; readonly recorded: readonly RecordedEvent[] }> {
+  const rows: AuditRow[] = [];
+  let last = head;
+  for (const event of events) {
+    const timestamp = Math.max(clock.now(), last.timestamp);
+    const row = rowOf(event, { seq: last.seq + 1, id: idAfter(last.id, newId()), timestamp, previous: last.hash });
+    rows.push(row);
+    last = row;
+  }
+  await insertAuditRows(tx, rows);
+  const recorded = events.map((event, index) => ({ ...event, ...placeOf(rows[index] ?? last) }));
+  return { head: last, recorded };
+}
+
+/** The hash that a row has to have. */
+export function hashOf(row: Omit<AuditRow, 'hash'>, previous: string): string {
+  const event = {
+    seq: row.seq,
+    id: row.id,
+    event_type: row.event_type,
+    severity: row.severity,
+    summary: row.summary,
+    timestamp: row.timestamp,
+    actor: { id: row.actor_id, name: row.actor_name, type: row.actor_type },
+    target: { id: row.target_id, name: row.target_name, type: row.target_type },
+    metadata: JSON.parse(row.metadata_json),
+  };
+  return createHash('sha256').update(Buffer.from(previous, 'hex')).update(canonicalJson(event)).digest('hex');
+}
+
+interface Place {
+  readonly seq: number;
+  readonly id: string;
+  readonly timestamp: number;
+  readonly previous: string;
+}
+
+function rowOf(event: DomainEvent, { previous, ...place }: Place): AuditRow {
+  const [actor, target] = [storable(event.actor), storable(event.target)];
+  const row = {
+    ...place,
+    event_type: event.type,
+    severity: EVENT_SEVERITY[event.type],
+    summary: wellFormed(event.summary),
+    actor_id: actor.id,
+    actor_name: actor.name,
+    actor_type: actor.type,
+    target_id: target.id,
+    target_name: target.name,
+    target_type: target.type,
+    metadata_json: canonicalJson(event.metadata),
+  };
+  return { ...row, hash: hashOf(row, previous) };
+}
+
+const placeOf = ({ seq, id, timestamp }: ChainHead) => ({ seq, id, timestamp });
+
+const storable = ({ id, name, type }: Party): Party => ({ id: wellFormed(id), name: wellFormed(name), type });
+
+/** Halves of surrogate pairs do not survive UTF-8, so the text read back would have another hash. */
+const wellFormed = (text: string): string => text.replace(/\p{Surrogate}/gu, '\ufffd');
+
+/** The clock, and with it the IDs of a new process, may have been set back. */
+const idAfter = (last: string, id: string): string => (id > last ? id : incrementBase32(last));

@@ -1,0 +1,74 @@
+/** Answers questions about the audit log. */
+import { type AuditEvent, SEVERITIES } from '../../src/contract/audit.js';
+import { toTimestamp } from '../../src/kernel/clock.js';
+import { findAgentByName } from '../store/agents.js';
+import { type AuditRow, listAuditRows, nodeIdsOfName } from '../store/audit.js';
+import { operatorIdsOfName } from '../store/operators.js';
+import type { Queryable } from '../store/queryable.js';
+import { EVENT_SEVERITY, type Severity } from './event-type.js';
+
+export interface AuditFilter {
+  /** Node ID or name, of an agent that acted or was acted upon. */
+  readonly agent?: string | undefined;
+  /** Operator ID or username, likewise. */
+  readonly operator?: string | undefined;
+  readonly eventType?: string | undefined;
+  /** What the event type begins with. */
+  readonly category?: string | undefined;
+  /** Unix milliseconds, inclusive. */
+  readonly after?: number | undefined;
+  /** Unix milliseconds, exclusive. */
+  readonly before?: number | undefined;
+  /** ID of the last event of the page before. */
+  readonly cursor?: string | undefined;
+}
+
+export interface AuditPage {
+  /** Newest first. */
+  readonly events: readonly AuditEvent[];
+  readonly hasMore: boolean;
+}
+
+export async function readAuditPage(db: Queryable, filter: AuditFilter, limit: number): Promise<AuditPage> {
+  const rows = await listAuditRows(db, {
+    eventTypes: typesOf(filter),
+    agents: filter.agent === undefined ? undefined : await agentIds(db, filter.agent),
+    operators: filter.operator === undefined ? undefined : await operatorIds(db, filter.operator),
+    from: filter.after,
+    until: filter.before,
+    beforeId: filter.cursor,
+    limit: limit + 1,
+  });
+  return { events: rows.slice(0, limit).map(auditEventOf), hasMore: rows.length > limit };
+}
+
+function typesOf({ eventType, category }: AuditFilter): readonly string[] | undefined {
+  if (eventType !== undefined) return eventType.startsWith(category ?? '') ? [eventType] : [];
+  if (category === undefined) return undefined;
+  return Object.keys(EVENT_SEVERITY).filter((type) => type.startsWith(category));
+}
+
+/** Agents that have or had this name, and the one with this ID. */
+async function agentIds(db: Queryable, nameOrId: string): Promise<readonly string[]> {
+  const named = await findAgentByName(db, nameOrId);
+  return [...new Set([nameOrId, ...(named ? [named.node_id] : []), ...(await nodeIdsOfName(db, nameOrId))])];
+}
+
+async function operatorIds(db: Queryable, nameOrId: string): Promise<readonly string[]> {
+  return [...new Set([nameOrId, ...(await operatorIdsOfName(db, nameOrId))])];
+}
+
+export function auditEventOf(row: AuditRow): AuditEvent {
+  return {
+    id: row.id,
+    event_type: row.event_type,
+    severity: isSeverity(row.severity) ? row.severity : 'notice',
+    summary: row.summary,
+    timestamp: toTimestamp(row.timestamp),
+    metadata: JSON.parse(row.metadata_json),
+    actor: { id: row.actor_id, name: row.actor_name, type: row.actor_type },
+    target: { id: row.target_id, name: row.target_name, type: row.target_type },
+  };
+}
+
+const isSeverity = (text: string): text is Severity => SEVERITIES.some((severity) => severity === text);

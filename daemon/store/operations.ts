@@ -1,0 +1,157 @@
+/** Applies and their results. Rows as they are stored: every `*_json` column is for the caller to parse. */
+import { expressionBuilder, type Updateable } from 'kysely';
+import { chunks } from './chunks.js';
+import type { Queryable } from './queryable.js';
+import type { Database, NewRow, OperationTable, Row } from './schema.js';
+
+export type OperationRow = Row<'operations'>;
+/** An operation without what was dispatched, which can be large. */
+export type OperationHead = Omit<OperationRow, 'desired_json' | 'removals_json'>;
+export type OperationResultRow = Row<'operation_results'>;
+
+const HEAD = [
+  'operation_id',
+  'node_id',
+  'node_name',
+  'state',
+  'modules_json',
+  'assignments_json',
+  'requested_by',
+  'request_id',
+  'started_at',
+  'finished_at',
+  'epoch',
+  'generation',
+  'summary_json',
+  'error_json',
+  'accepted',
+  'cancelled_by_json',
+] as const satisfies readonly (keyof OperationTable)[];
+
+export async function insertOperation(db: Queryable, operation: NewRow<'operations'>): Promise<void> {
+  await db.insertInto('operations').values(operation).execute();
+}
+
+export async function findOperation(db: Queryable, operationId: string): Promise<OperationRow | null> {
+  const query = db.selectFrom('operations').selectAll().where('operation_id', '=', operationId);
+  return (await query.executeTakeFirst()) ?? null;
+}
+
+export async function findOperationHead(db: Queryable, operationId: string): Promise<OperationHead | null> {
+  const query = db.selectFrom('operations').select(HEAD).where('operation_id', '=', operationId);
+  return (await query.executeTakeFirst()) ?? null;
+}
+
+/**
+ * Changes an operation, with `from` only while it is in one of those states.
+ * False when there is no such operation or it is in another state.
+ */
+export async function updateOperation(
+  db: Queryable,
+  operationId: string,
+  change: Omit<Updateable<OperationTable>, 'operation_id'>,
+  from?: readonly string[],
+): Promise<boolean> {
+  let query = db.updateTable('operations').set(change).where('operation_id', '=', operationId);
+  if (from) query = query.where('state', 'in', from);
+  return (await query.executeTakeFirst()).numUpdatedRows > 0n;
+}
+
+export interface OperationFilter {
+  readonly nodeId?: string | undefined;
+  /** Leaves out what started before this time in ms: it belongs to an agent that was removed. */
+  readonly since?: number | undefined;
+  readonly states?: readonly string[] | undefined;
+}
+
+export interface OperationPage extends OperationFilter {
+  readonly limit: number;
+  readonly offset?: number | undefined;
+}
+
+/** Most recent first. */
+export async function listOperations(db: Queryable, page: OperationPage): Promise<readonly OperationHead[]> {
+  return db
+    .selectFrom('operations')
+    .select(HEAD)
+    .where(matches(page))
+    .orderBy('operation_id', 'desc')
+    .limit(page.limit)
+    .offset(page.offset ?? 0)
+    .execute();
+}
+
+export async function countOperations(db: Queryable, filter: OperationFilter = {}): Promise<number> {
+  const { count } = await db
+    .selectFrom('operations')
+    .select((select) => select.fn.countAll<number>().as('count'))
+    .where(matches(filter))
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+/** All operations in these states with what was dispatched, oldest first; of one agent or of all. */
+export async function listOperationsInStates(
+  db: Queryable,
+  states: readonly string[],
+  nodeId?: string,
+): Promise<readonly OperationRow[]> {
+  return db.selectFrom('operations').selectAll().where(matches({ states, nodeId })).orderBy('operation_id').execute();
+}
+
+function matches({ nodeId, since, states }: OperationFilter) {
+  const is = expressionBuilder<Database, 'operations'>();
+  return is.and([
+    ...(nodeId === undefined ? [] : [is('node_id', '=', nodeId)]),
+    ...(since === undefined ? [] : [is('started_at', '>=', since)]),
+    ...(states === undefined ? [] : [is('state', 'in', states)]),
+  ]);
+}
+
+export async function insertOperationResults(
+  db: Queryable,
+  results: readonly NewRow<'operation_results'>[],
+): Promise<void> {
+  for (const part of chunks(results, 200)) await db.insertInto('operation_results').values(part).execute();
+}
+
+/** In the order they came, optionally from a position on. */
+export async function listOperationResults(
+  db: Queryable,
+  operationId: string,
+  from = 0,
+): Promise<readonly OperationResultRow[]> {
+  return db
+    .selectFrom('operation_results')
+    .selectAll()
+    .where('operation_id', '=', operationId)
+    .where('position', '>=', from)
+    .orderBy('position')
+    .execute();
+}
+
+/** At most `limit` results from a position on, in the order they came. */
+export async function pageOperationResults(
+  db: Queryable,
+  operationId: string,
+  page: { readonly from: number; readonly limit: number },
+): Promise<readonly OperationResultRow[]> {
+  return db
+    .selectFrom('operation_results')
+    .selectAll()
+    .where('operation_id', '=', operationId)
+    .where('position', '>=', page.from)
+    .orderBy('position')
+    .limit(page.limit)
+    .execute();
+}
+
+/** How many results are stored, which is the position of the next one. */
+export async function countOperationResults(db: Queryable, operationId: string): Promise<number> {
+  const { count } = await db
+    .selectFrom('operation_results')
+    .select((select) => select.fn.countAll<number>().as('count'))
+    .where('operation_id', '=', operationId)
+    .executeTakeFirstOrThrow();
+  return count;
+}
