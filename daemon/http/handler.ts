@@ -13,14 +13,20 @@ export interface Call<R extends RouteSpec> {
   readonly operator: R['access'] extends 'public' ? null : Operator;
   /** The raw session token; null on public routes. */
   readonly token: R['access'] extends 'public' ? null : string;
-  /** Aborted when the client goes away. */
+  /**
+   * Aborted when the client goes away, or the orchestrator stops and has waited long enough. A request with an
+   * `Idempotency-Key` runs on without its client, who can ask for the answer again.
+   */
   readonly signal: AbortSignal;
   /**
    * Writes one line of the `application/x-ndjson` stream; null when the client did not ask for one. The handler writes
    * every line itself, the last one included, and its answer is dropped once it has written a line. A Fault thrown after
-   * the first line becomes the line `{event: "error", error: <problem document>}`.
+   * the first line becomes the line `{event: "error", error: <problem document>}`. The promise resolves when the client
+   * has room for more, or is gone; it never rejects. Who has much to send awaits it: a client that lets too much wait is
+   * cut off. The last line is `{event: "result", result: <the answer's body>}`: a repeated request with the same
+   * `Idempotency-Key` gets that line alone.
    */
-  readonly stream: ((line: StreamOf<R>) => void) | null;
+  readonly stream: ((line: StreamOf<R>) => Promise<void>) | null;
 }
 
 export type Answer<R extends RouteSpec> = AnswerOf<R> & { readonly headers?: Readonly<Record<string, string>> };

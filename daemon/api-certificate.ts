@@ -1,0 +1,64 @@
+/** The key and certificate of the API's TLS: those of the settings, or self-signed ones in the data directory. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { hostname, networkInterfaces } from 'node:os';
+import { join } from 'node:path';
+import { selfSignedP256 } from '../src/identity/certificate.js';
+import { spkiFingerprint } from '../src/identity/fingerprint.js';
+import { loadOrCreateKey } from '../src/identity/key-file.js';
+import { Fault, messageOf } from '../src/kernel/fault.js';
+import type { Settings } from './config/settings.js';
+
+/** PEM texts. */
+export interface ApiCertificate {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/**
+ * The key stays the same over starts, and with it the fingerprint that clients have pinned; the self-signed certificate is
+ * made anew for the names and addresses that this host has now, and left in `api.crt` for clients that want it as CA.
+ * @returns null when the API is served without TLS
+ */
+export function apiCertificate(settings: Settings, dataDir: string): ApiCertificate | null {
+  if (!settings.tls_enabled) return null;
+  if (settings.tls_cert !== '') return given(settings.tls_cert, settings.tls_key);
+  const privateKey = loadOrCreateKey(join(dataDir, 'api.key'), 'p256');
+  const cert = selfSignedP256({ privateKey, ...namesOfThisHost(settings) });
+  writeFileSync(join(dataDir, 'api.crt'), cert, { mode: 0o600 });
+  return { cert, key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString() };
+}
+
+function given(certFile: string, keyFile: string): ApiCertificate {
+  try {
+    const cert = readFileSync(certFile, 'utf8');
+    spkiFingerprint(cert);
+    return { cert, key: readFileSync(keyFile, 'utf8') };
+  } catch (error) {
+    throw new Fault('invalid_config', `cannot use tls_cert ${certFile} with tls_key ${keyFile}: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+function namesOfThisHost(settings: Settings): { readonly dnsNames: string[]; readonly addresses: string[] } {
+  const own = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+  const stated = [settings.advertised_host, settings.api_host].filter((host) => host !== '');
+  const addresses = [
+    '127.0.0.1',
+    '::1',
+    ...own.map(({ address }) => address),
+    ...stated.filter((host) => isIP(host) !== 0),
+  ];
+  const names = ['localhost', hostname(), ...stated.filter((host) => isIP(host) === 0)];
+  const any = new Set(['0.0.0.0', '::']);
+  return {
+    dnsNames: [...new Set(names.filter(isDnsName))],
+    addresses: [...new Set(addresses.map((address) => address.replace(/%.*$/, '')))].filter(
+      (address) => !any.has(address),
+    ),
+  };
+}
+
+/** Host names that are no DNS names (an underscore, say) cannot stand in a certificate. */
+const isDnsName = (name: string): boolean => /^(?!-)[\p{L}\p{N}-]{1,63}(\.[\p{L}\p{N}-]{1,63})*$/u.test(name);

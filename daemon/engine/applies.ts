@@ -1,0 +1,188 @@
+/** Starts and cancels applies. */
+import type { Kysely } from 'kysely';
+import type { RunResult } from '../../src/contract/runs.js';
+import { Fault, messageOf } from '../../src/kernel/fault.js';
+import type { NewId } from '../../src/kernel/ids.js';
+import type { Logger } from '../../src/kernel/logger.js';
+import type { RunContent } from '../../src/wire/parts.js';
+import type { RequestContext } from '../events/request-context.js';
+import { findOperationHead } from '../store/operations.js';
+import type { Database } from '../store/schema.js';
+import type { AgentGate } from './agent-gate.js';
+import type { AgentSessions } from './agent-sessions.js';
+import { agentLabel, type KnownAgent } from './approved-agent.js';
+import type { DesiredSet, DesiredSets } from './desired-set.js';
+import type { Lanes } from './lanes.js';
+import type { ApplyLease, Leases } from './leases.js';
+import type { LiveOperations } from './live-operations.js';
+import type { OperationDriver } from './operation-driver.js';
+import type { OperationRecords } from './operation-records.js';
+import { operationNotFound, stateOf } from './operation-view.js';
+import { desiredHash, splitPlanHash } from './plan-hash.js';
+import { removalCauses } from './removal-causes.js';
+import { guardReason, removalGuardFault } from './removal-guard.js';
+import { runContent } from './run-content.js';
+import { maskContent } from './stored-content.js';
+
+export interface AppliesOptions {
+  readonly db: Kysely<Database>;
+  readonly newId: NewId;
+  readonly logger: Logger;
+  /** Removals of one apply that need no consent, as of now. */
+  readonly removalGuard: () => number;
+  readonly gate: AgentGate;
+  readonly sessions: AgentSessions;
+  readonly leases: Leases;
+  readonly lanes: Lanes;
+  readonly live: LiveOperations;
+  readonly desiredSets: DesiredSets;
+  readonly records: OperationRecords;
+  readonly driver: OperationDriver;
+}
+
+export interface ApplyRequest {
+  readonly nodeId: string;
+  readonly modules: readonly string[];
+  readonly allowRemovals: number | null;
+  /** `plan_hash` of the plan that it depends on. */
+  readonly expect: string | null;
+}
+
+export interface StartedApply {
+  readonly operationId: string;
+  readonly warnings: RunResult['warnings'];
+}
+
+export class Applies {
+  private readonly options: AppliesOptions;
+
+  constructor(options: AppliesOptions) {
+    this.options = options;
+  }
+
+  /**
+   * Stores an apply and sends it; a plan or drift check of the agent is cancelled.
+   * Throws the faults of the gate and of resolution, `operation_in_progress`, `removal_guard`, `plan_stale`.
+   */
+  async start(request: ApplyRequest, context: RequestContext): Promise<StartedApply> {
+    const { db, newId, gate, leases, lanes, desiredSets } = this.options;
+    const agent = await gate.pass(request.nodeId);
+    const id = newId();
+    const lease = leases.takeForApply(agent.nodeId, id);
+    try {
+      const desired = await desiredSets.of(db, agent.row, request.modules);
+      await this.guard(agent, desired, request.allowRemovals);
+      const dispatch = runContent(desired);
+      const masked = maskContent(dispatch);
+      const expect = request.expect === null ? null : expectedObservation(request.expect, masked);
+      const plan = { id, agent, desired, dispatch, masked, expect, context };
+      await lanes.enter(agent.nodeId, () => this.begin(plan, lease));
+      return { operationId: id, warnings: desired.warnings };
+    } catch (error) {
+      lease.release();
+      throw error;
+    }
+  }
+
+  /** Throws `operation_not_found` or `operation_finished`. */
+  async cancel(operationId: string, context: RequestContext): Promise<void> {
+    const { db, lanes, live, driver } = this.options;
+    const head = await findOperationHead(db, operationId);
+    if (head === null) throw operationNotFound(operationId);
+    await lanes.enter(head.node_id, async () => {
+      const operation = live.get(operationId);
+      if (!operation?.isActive) throw await this.finished(operationId);
+      await driver.cancel(operation, context.actor);
+    });
+  }
+
+  private async begin(plan: Beginning, lease: ApplyLease): Promise<void> {
+    const { sessions, live, records, driver, logger } = this.options;
+    const { id, agent, desired, dispatch, masked, expect, context } = plan;
+    const { nodeId } = agent;
+    const isSentAtOnce = sessions.isReady(nodeId) && live.late(nodeId) === undefined;
+    const operation = await records.create(
+      {
+        id,
+        nodeId,
+        nodeName: agent.row.name,
+        modules: desired.modules.map(({ name }) => name),
+        assignments: desired.assignments,
+        content: { ...masked, adHoc: desired.adHoc, expect },
+        dispatch,
+        isSentAtOnce,
+      },
+      context,
+    );
+    driver.adopt(operation, lease);
+    lease.claim();
+    if (isSentAtOnce) {
+      driver.send(operation);
+      return;
+    }
+    try {
+      await driver.sendQueued(nodeId);
+    } catch (error) {
+      // It is stored, so it is sent when the agent comes back, or ends as not delivered.
+      logger.error('an apply could not be sent yet', { operation_id: id, node_id: nodeId, reason: messageOf(error) });
+    }
+  }
+
+  private async guard(agent: KnownAgent, desired: DesiredSet, allowed: number | null): Promise<void> {
+    const { db, removalGuard } = this.options;
+    const limit = removalGuard();
+    const { removed, managed, modules } = desired;
+    const named = new Set(modules.map(({ name }) => name));
+    const reason = guardReason({
+      removals: removed.map((row) => ({
+        created: row.origin === 'created',
+        adHoc: row.ad_hoc === 1 && !named.has(row.module),
+      })),
+      managed: managed.length,
+      limit,
+      allowed,
+    });
+    if (reason === null) return;
+    const rows = removed.filter((row) => row.origin === 'created');
+    const causes = await removalCauses(db, { nodeId: agent.nodeId, removals: rows, modules });
+    throw removalGuardFault({
+      reason,
+      agent: agentLabel(agent),
+      limit,
+      removals: rows.map(({ module, kind, identity }, index) => ({
+        module,
+        kind,
+        identity,
+        cause: causes[index] ?? '',
+      })),
+    });
+  }
+
+  private async finished(operationId: string): Promise<Fault> {
+    const head = await findOperationHead(this.options.db, operationId);
+    const state = head === null ? 'over' : stateOf(head).state;
+    return new Fault('operation_finished', `operation ${operationId} is ${state} already`, {
+      data: { operation_id: operationId, status: state },
+    });
+  }
+}
+
+interface Beginning {
+  readonly id: string;
+  readonly agent: KnownAgent;
+  readonly desired: DesiredSet;
+  readonly dispatch: RunContent;
+  readonly masked: RunContent;
+  readonly expect: string | null;
+  readonly context: RequestContext;
+}
+
+/** The observation that a plan showed, for the agent to compare. Throws `plan_stale` when the desired set is another one. */
+function expectedObservation(hash: string, masked: RunContent): string {
+  const { desired, observed } = splitPlanHash(hash);
+  if (desired === desiredHash(masked)) return observed;
+  throw new Fault('plan_stale', 'what is to be applied is no longer what the plan showed', {
+    hint: 'a module, a tag or the managed state has changed since: plan again',
+    data: { changed: 'desired' },
+  });
+}

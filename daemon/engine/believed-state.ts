@@ -1,0 +1,107 @@
+/** What an apply changes in the believed state of its agent (`modules.md`, Snapshot). */
+import type { DesiredResource, Origin, Removal } from '../../src/resources/desired.js';
+import type { ResourceResult } from '../../src/resources/result.js';
+import type { AppliedResourceKey, AppliedResourceRow } from '../store/applied-resources.js';
+import type { NewRow } from '../store/schema.js';
+import { keyText, resourceKey } from './resource-key.js';
+
+/** The stored result of one item of the run. */
+export interface ItemOutcome {
+  readonly index: number;
+  readonly status: ResourceResult['status'];
+  /** Whether the thing was there before this run touched it; null when unknown. */
+  readonly existed: boolean | null;
+}
+
+export interface FinishedApply {
+  readonly nodeId: string;
+  readonly operationId: string;
+  /** Unix milliseconds. */
+  readonly finishedAt: number;
+  /** As dispatched, secrets masked. */
+  readonly resources: readonly DesiredResource[];
+  readonly removals: readonly Removal[];
+  /** Modules that no assignment names. */
+  readonly adHoc: ReadonlySet<string>;
+  readonly outcomes: readonly ItemOutcome[];
+}
+
+export interface BelievedChange {
+  readonly put: readonly NewRow<'applied_resources'>[];
+  readonly remove: readonly AppliedResourceKey[];
+}
+
+/**
+ * Resources that succeeded take their new row, removals that succeeded lose theirs; what failed or was skipped keeps what
+ * it had. A row that a later apply wrote stays as it is.
+ */
+export function believedChange(apply: FinishedApply, existing: readonly AppliedResourceRow[]): BelievedChange {
+  const before = new Map(existing.map((row) => [keyText(row), row]));
+  const put: NewRow<'applied_resources'>[] = [];
+  const remove: AppliedResourceKey[] = [];
+  for (const outcome of apply.outcomes) {
+    if (outcome.status !== 'unchanged' && outcome.status !== 'changed') continue;
+    const resource = apply.resources[outcome.index];
+    const removal = apply.removals[outcome.index - apply.resources.length];
+    const item = resource ?? removal;
+    if (item === undefined) continue;
+    const key = resourceKey(item);
+    const last = before.get(keyText(key));
+    if (last !== undefined && last.operation_id > apply.operationId) continue;
+    if (resource === undefined) remove.push(key);
+    else put.push(appliedRow(apply, { resource, outcome, last }));
+  }
+  return { put, remove };
+}
+
+interface Applied {
+  readonly resource: DesiredResource;
+  readonly outcome: ItemOutcome;
+  readonly last: AppliedResourceRow | undefined;
+}
+
+function appliedRow(apply: FinishedApply, { resource, outcome, last }: Applied): NewRow<'applied_resources'> {
+  const { module, kind, identity, id, name, body, taint } = resource;
+  return {
+    node_id: apply.nodeId,
+    ...resourceKey(resource),
+    module,
+    kind,
+    identity,
+    id,
+    name,
+    body_json: JSON.stringify(body),
+    taint_json: taint === undefined ? null : JSON.stringify(taint),
+    origin: last?.origin ?? originOf(outcome),
+    operation_id: apply.operationId,
+    applied_at: apply.finishedAt,
+    position: outcome.index,
+    ad_hoc: apply.adHoc.has(module) ? 1 : 0,
+  };
+}
+
+/** What may have been there before is never removed. */
+const originOf = ({ existed }: ItemOutcome): Origin => (existed === false ? 'created' : 'adopted');
+
+/** True when the change only says again what is believed: every row of the agent, unchanged but for its operation. */
+export function isConfirmation({ put, remove }: BelievedChange, existing: readonly AppliedResourceRow[]): boolean {
+  if (remove.length > 0 || put.length !== existing.length) return false;
+  const before = new Map(existing.map((row) => [keyText(row), row]));
+  return put.every((row) => {
+    const last = before.get(keyText(row));
+    return last !== undefined && COMPARED.every((column) => (row[column] ?? null) === last[column]);
+  });
+}
+
+const COMPARED = [
+  'module',
+  'kind',
+  'identity',
+  'id',
+  'name',
+  'body_json',
+  'taint_json',
+  'origin',
+  'position',
+  'ad_hoc',
+] as const satisfies readonly (keyof AppliedResourceRow)[];

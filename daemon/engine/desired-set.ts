@@ -1,0 +1,92 @@
+/** What an agent is to be, and what it therefore is not to be any more. */
+import type { RunResult } from '../../src/contract/runs.js';
+import type { AgentFacts, SecretSource } from '../../src/language/fill.js';
+import { resolveCompiled } from '../../src/language/resolve.js';
+import type { DesiredResource, Removal } from '../../src/resources/desired.js';
+import { tagsOf } from '../store/agent-tags.js';
+import type { AgentRow } from '../store/agents.js';
+import { type AppliedResourceRow, listAppliedResources } from '../store/applied-resources.js';
+import type { Queryable } from '../store/queryable.js';
+import { removalOf } from './applied-resource.js';
+import type { AssignedModules } from './assigned-modules.js';
+import type { CurrentModule, CurrentModules } from './current-modules.js';
+import { keyText, resourceKey } from './resource-key.js';
+
+export interface DesiredSet {
+  /** Each once, in the order of application. */
+  readonly modules: readonly CurrentModule[];
+  /** Names of the assignments that match the agent. */
+  readonly assignments: readonly string[];
+  /** Modules that are only named in the request. */
+  readonly adHoc: ReadonlySet<string>;
+  readonly resources: readonly DesiredResource[];
+  /** Managed and no longer desired, in the order of their application. */
+  readonly removed: readonly AppliedResourceRow[];
+  readonly removals: readonly Removal[];
+  /** Everything that is managed now. */
+  readonly managed: readonly AppliedResourceRow[];
+  readonly warnings: RunResult['warnings'];
+}
+
+export interface DesiredSetsOptions {
+  readonly current: CurrentModules;
+  readonly assigned: AssignedModules;
+  /** The secrets that an agent may have. */
+  readonly secrets: (agent: AgentRow) => SecretSource;
+}
+
+export class DesiredSets {
+  private readonly options: DesiredSetsOptions;
+
+  constructor(options: DesiredSetsOptions) {
+    this.options = options;
+  }
+
+  /**
+   * The modules of every assignment that matches the agent, then the named ones.
+   * Throws `module_not_found` and the faults of `resolve`.
+   */
+  async of(db: Queryable, agent: AgentRow, named: readonly string[]): Promise<DesiredSet> {
+    const { current, assigned, secrets } = this.options;
+    const assignments = await assigned(db, agent);
+    const always = new Set(assignments.flatMap((assignment) => assignment.modules));
+    const modules = await current.find(db, [...new Set([...always, ...named])]);
+    const { resources, warnings } = resolveCompiled({
+      modules: modules.map(({ compiled }) => compiled),
+      agent: await factsOf(db, agent),
+      secret: secrets(agent),
+    });
+    const managed = await listAppliedResources(db, agent.node_id);
+    const wanted = new Set(resources.map((resource) => keyText(resourceKey(resource))));
+    const removed = managed.filter((row) => !wanted.has(keyText(row)));
+    return {
+      modules,
+      assignments: assignments.map(({ name }) => name),
+      adHoc: new Set(named.filter((name) => !always.has(name))),
+      resources,
+      removed,
+      removals: removed.map(removalOf),
+      managed,
+      warnings: await this.locate(db, modules, warnings),
+    };
+  }
+
+  private async locate(
+    db: Queryable,
+    modules: readonly CurrentModule[],
+    warnings: readonly { readonly module: string; readonly path: string; readonly message: string }[],
+  ): Promise<RunResult['warnings']> {
+    const located: RunResult['warnings'] = [];
+    for (const { module, path, message } of warnings) {
+      const source = modules.find(({ name }) => name === module);
+      const place = source ? await this.options.current.locate(db, source, path) : { line: 1, column: 1 };
+      located.push({ module, path, message, ...place });
+    }
+    return located;
+  }
+}
+
+async function factsOf(db: Queryable, agent: AgentRow): Promise<AgentFacts> {
+  const attributes: Record<string, string> = JSON.parse(agent.attributes_json);
+  return { node_id: agent.node_id, name: agent.name ?? '', attributes, tags: await tagsOf(db, agent.node_id) };
+}

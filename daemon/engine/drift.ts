@@ -1,0 +1,186 @@
+/** Drift checks against the believed state, and their records. */
+import type { Kysely } from 'kysely';
+import type { DriftDetail, DriftRecord } from '../../src/contract/runs.js';
+import type { Clock } from '../../src/kernel/clock.js';
+import { Fault, isFault } from '../../src/kernel/fault.js';
+import type { NewId } from '../../src/kernel/ids.js';
+import { summarize } from '../../src/resources/result.js';
+import { type Party, SYSTEM } from '../events/domain-event.js';
+import type { UnitOfWork } from '../events/unit-of-work.js';
+import { listAppliedResources } from '../store/applied-resources.js';
+import { type DriftRow, findDrift, insertDrift, latestDrift, latestDriftState, listDrift } from '../store/drift.js';
+import type { Database } from '../store/schema.js';
+import type { AgentGate } from './agent-gate.js';
+import { appliedResource } from './applied-resource.js';
+import { agentParty } from './apply-events.js';
+import { agentLabel, type KnownAgent, knownAgent } from './approved-agent.js';
+import { type DriftOutcome, driftEvents, outcomeOf, outcomeOfFailure } from './drift-outcome.js';
+import { type DriftStatus, driftDetail, driftView } from './drift-view.js';
+import type { Leases } from './leases.js';
+import { Observation } from './observation.js';
+import type { Observations } from './observations.js';
+import { underLease } from './observer.js';
+
+export interface DriftOptions {
+  readonly db: Kysely<Database>;
+  readonly uow: UnitOfWork;
+  readonly clock: Clock;
+  readonly newId: NewId;
+  readonly gate: AgentGate;
+  readonly leases: Leases;
+  readonly observations: Observations;
+}
+
+/** Who wants a check; null for the scheduler. */
+export interface DriftRequest {
+  readonly nodeId: string;
+  readonly signal: AbortSignal;
+  readonly requestedBy: { readonly actor: Party; readonly requestId: string } | null;
+}
+
+interface Check {
+  readonly agent: KnownAgent;
+  readonly driftId: string;
+  /** The apply compared with. */
+  readonly operationId: string;
+  readonly startedAt: number;
+  readonly request: DriftRequest;
+}
+
+export interface DriftPage {
+  readonly limit: number;
+  readonly status: DriftStatus | null;
+}
+
+export class Drift {
+  private readonly options: DriftOptions;
+
+  constructor(options: DriftOptions) {
+    this.options = options;
+  }
+
+  /**
+   * Compares an agent with its believed state and stores the record, also of a check that failed or was cancelled.
+   * Throws the faults of the gate, `no_snapshot`, `operation_in_progress`, and `agent_timeout` after the record is stored.
+   */
+  async check(request: DriftRequest): Promise<DriftDetail> {
+    const { clock, newId, gate, leases } = this.options;
+    const agent = await gate.pass(request.nodeId);
+    if (agent.row.state_operation_id === null) throw noSnapshot(agent);
+    return underLease({ kind: 'drift', nodeId: agent.nodeId, leases, signal: request.signal }, async (signal) => {
+      // An apply may have ended while this waited for its turn.
+      const operationId = (await knownAgent(this.options.db, agent.nodeId)).row.state_operation_id;
+      if (operationId === null) throw noSnapshot(agent);
+      const check = { agent, driftId: newId(), operationId, startedAt: clock.now(), request };
+      const { outcome, thrown } = await this.observe(check, signal);
+      const record = await this.record(check, outcome);
+      if (!isFault(thrown, 'agent_timeout')) return record;
+      throw new Fault('agent_timeout', thrown.message, { data: { drift_id: check.driftId }, cause: thrown });
+    });
+  }
+
+  /** The records of an agent, newest first. Throws `agent_not_found`. */
+  async listOfAgent(nodeId: string, page: DriftPage): Promise<DriftRecord[]> {
+    const { row } = await knownAgent(this.options.db, nodeId);
+    const filter = { nodeId: row.node_id, since: row.created_at, ...page };
+    return (await listDrift(this.options.db, filter)).map(driftView);
+  }
+
+  async list(page: DriftPage): Promise<DriftRecord[]> {
+    return (await listDrift(this.options.db, page)).map(driftView);
+  }
+
+  /** Null when the agent was never checked. Throws `agent_not_found`. */
+  async latest(nodeId: string): Promise<DriftDetail | null> {
+    const { row } = await knownAgent(this.options.db, nodeId);
+    const latest = await latestDrift(this.options.db, { nodeId: row.node_id, since: row.created_at });
+    return latest === null ? null : driftDetail(latest);
+  }
+
+  /** Throws `drift_not_found`. */
+  async get(driftId: string): Promise<DriftDetail> {
+    const row = await findDrift(this.options.db, driftId);
+    if (row !== null) return driftDetail(row);
+    throw new Fault('drift_not_found', `there is no drift record "${driftId}"`, {
+      hint: 'see what there is: orch drift list',
+    });
+  }
+
+  private async observe(
+    { agent, driftId }: Check,
+    signal: AbortSignal,
+  ): Promise<{ readonly outcome: DriftOutcome; readonly thrown: unknown }> {
+    const { db, observations } = this.options;
+    const applied = await listAppliedResources(db, agent.nodeId);
+    const content = { resources: applied.map(appliedResource), removals: [] };
+    const onResult = () => undefined;
+    const observation = new Observation({ runId: driftId, nodeId: agent.nodeId, mode: 'drift', content, onResult });
+    try {
+      return { outcome: outcomeOf(await observations.run(observation, signal)), thrown: null };
+    } catch (error) {
+      return { outcome: outcomeOfFailure(error), thrown: error };
+    }
+  }
+
+  private async record(check: Check, outcome: DriftOutcome): Promise<DriftDetail> {
+    const { uow, clock } = this.options;
+    const row = rowOf(check, outcome, clock.now());
+    await uow.write(async (tx, emit) => {
+      const { created_at: since } = check.agent.row;
+      const before = await latestDriftState(tx, { nodeId: row.node_id, since });
+      await insertDrift(tx, row);
+      for (const type of driftEvents(outcome.status, before)) emit(eventOf(type, check, outcome));
+    });
+    return driftDetail(row);
+  }
+}
+
+function rowOf(check: Check, { status, results, error }: DriftOutcome, finishedAt: number): DriftRow {
+  const { agent, driftId, operationId, startedAt, request } = check;
+  return {
+    drift_id: driftId,
+    node_id: agent.nodeId,
+    status,
+    trigger: request.requestedBy === null ? 'scheduled' : 'manual',
+    requested_by: request.requestedBy?.actor.id ?? null,
+    operation_id: operationId,
+    started_at: startedAt,
+    finished_at: finishedAt,
+    has_changes: results.some((result) => result.status === 'pending') ? 1 : 0,
+    summary_json: JSON.stringify(summarize(results)),
+    resources_json: JSON.stringify(results),
+    error_json: error === null ? null : JSON.stringify(error),
+  };
+}
+
+const TEXTS = {
+  'drift.checked': 'was checked for drift',
+  'drift.detected': 'has drifted from what was applied',
+  'drift.resolved': 'is as it was applied again',
+  'drift.failed': 'could not be checked for drift',
+} as const;
+
+function eventOf(type: keyof typeof TEXTS, check: Check, { status, results, error }: DriftOutcome) {
+  const { agent, driftId, operationId, request } = check;
+  const counts = summarize(results);
+  const found = status === 'drifted' ? `: ${counts.pending} of ${counts.total} resources differ` : '';
+  return {
+    type,
+    actor: request.requestedBy?.actor ?? SYSTEM,
+    target: agentParty({ nodeId: agent.nodeId, nodeName: agent.row.name }),
+    summary: `${agentLabel(agent)} ${TEXTS[type]}${found}${error === null ? '' : `: ${error.message}`}`,
+    metadata: {
+      drift_id: driftId,
+      operation_id: operationId,
+      status,
+      trigger: request.requestedBy === null ? 'scheduled' : 'manual',
+      summary: { ...counts },
+      ...(request.requestedBy === null ? {} : { request_id: request.requestedBy.requestId }),
+    },
+  };
+}
+
+const noSnapshot = (agent: KnownAgent): Fault =>
+  new Fault('no_snapshot', `nothing was ever applied to ${agentLabel(agent)}, so there is nothing to compare with`, {
+    hint: `apply something first: orch apply ${agentLabel(agent)} -m MODULE`,
+  });

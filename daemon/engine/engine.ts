@@ -1,0 +1,138 @@
+/** The engine: its parts wired together, and its start, clockwork and stop. */
+import type { Kysely } from 'kysely';
+import type { Clock } from '../../src/kernel/clock.js';
+import { messageOf } from '../../src/kernel/fault.js';
+import type { NewId } from '../../src/kernel/ids.js';
+import type { Logger } from '../../src/kernel/logger.js';
+import type { Service } from '../../src/kernel/service.js';
+import type { SecretSource } from '../../src/language/fill.js';
+import type { UnitOfWork } from '../events/unit-of-work.js';
+import type { AgentRow } from '../store/agents.js';
+import type { Database } from '../store/schema.js';
+import { AgentGate } from './agent-gate.js';
+import type { AgentLink, AgentTraffic } from './agent-link.js';
+import { AgentSessions } from './agent-sessions.js';
+import { Applies } from './applies.js';
+import { type AssignedModules, noAssignments } from './assigned-modules.js';
+import { CurrentModules } from './current-modules.js';
+import { DesiredSets } from './desired-set.js';
+import { Drift } from './drift.js';
+import { ENGINE_LIMITS, type EngineLimits, REMOVAL_GUARD } from './engine-limits.js';
+import { Epoch } from './epoch.js';
+import { Lanes } from './lanes.js';
+import { Leases } from './leases.js';
+import { LiveOperations } from './live-operations.js';
+import { ModuleService } from './module-service.js';
+import { Observations } from './observations.js';
+import { OperationDeadlines } from './operation-deadlines.js';
+import { OperationDriver } from './operation-driver.js';
+import { OperationFeed } from './operation-feed.js';
+import { OperationReader } from './operation-reader.js';
+import { OperationRecords } from './operation-records.js';
+import { OperationReports } from './operation-reports.js';
+import { Plans } from './plans.js';
+import { Recovery } from './recovery.js';
+import { StateReader } from './state.js';
+import { Traffic } from './traffic.js';
+
+export interface EngineOptions {
+  readonly db: Kysely<Database>;
+  readonly uow: UnitOfWork;
+  readonly clock: Clock;
+  readonly newId: NewId;
+  readonly logger: Logger;
+  readonly link: AgentLink;
+  /** The standard ones unless given. */
+  readonly limits?: Partial<EngineLimits>;
+  /** Removals of one apply that need no `allow_removals`; asked for at each apply. */
+  readonly removalGuard?: () => number;
+  readonly assigned?: AssignedModules;
+  /** The secrets that an agent may have; none unless given. */
+  readonly secrets?: (agent: AgentRow) => SecretSource;
+}
+
+/** How often deadlines are looked at, in milliseconds. */
+const TICK = 1000;
+
+export class Engine implements Service {
+  readonly name = 'engine';
+  readonly modules: ModuleService;
+  readonly applies: Applies;
+  readonly operations: OperationReader;
+  readonly plans: Plans;
+  readonly drift: Drift;
+  readonly state: StateReader;
+  readonly traffic: AgentTraffic;
+  private readonly recovery: Recovery;
+  private readonly leases: Leases;
+  private readonly lanes = new Lanes();
+  private readonly live = new LiveOperations();
+  private readonly feed = new OperationFeed();
+  private readonly observations: Observations;
+  private readonly deadlines: OperationDeadlines;
+  private readonly logger: Logger;
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(options: EngineOptions) {
+    const { db, clock, link, logger } = options;
+    const limits = { ...ENGINE_LIMITS, ...options.limits };
+    const { lanes, live, feed } = this;
+    const sessions = new AgentSessions();
+    const epoch = new Epoch();
+    const gate = new AgentGate({ db, link, live });
+    const leases = new Leases(clock, limits);
+    const desiredSets = new DesiredSets({
+      current: new CurrentModules(),
+      assigned: options.assigned ?? noAssignments,
+      secrets: options.secrets ?? (() => () => null),
+    });
+    const records = new OperationRecords({ ...options, epoch });
+    const observations = new Observations({ link, clock, limits });
+    const driver = new OperationDriver({ logger, link, live, sessions, records, feed });
+    const operations = { db, clock, limits, link, live, sessions, records, feed, driver };
+    const shared = { ...options, gate, leases, desiredSets, observations };
+    const removalGuard = options.removalGuard ?? (() => REMOVAL_GUARD);
+    this.logger = logger;
+    this.leases = leases;
+    this.observations = observations;
+    this.deadlines = new OperationDeadlines(operations);
+    this.modules = new ModuleService(options);
+    this.applies = new Applies({ ...shared, removalGuard, sessions, lanes, live, records, driver });
+    this.operations = new OperationReader({ db, live, feed });
+    this.plans = new Plans(shared);
+    this.drift = new Drift(shared);
+    this.state = new StateReader({ db, desiredSets });
+    this.traffic = new Traffic({ sessions, lanes, observations, driver, reports: new OperationReports(operations) });
+    this.recovery = new Recovery({ db, clock, epoch, leases, records, driver });
+  }
+
+  /** Takes up the operations that were under way; to be called before agents can connect. */
+  async start(): Promise<void> {
+    await this.recovery.run();
+    this.timer = setInterval(() => void this.tick(), TICK);
+    this.timer.unref();
+  }
+
+  /** Lets go of whoever waits. Applies go on on their agents, and are taken up again at the next start. */
+  async stop(): Promise<void> {
+    clearInterval(this.timer);
+    this.observations.stop();
+    this.feed.close();
+  }
+
+  /** Looks at every deadline; called each second. */
+  async tick(): Promise<void> {
+    this.leases.tick();
+    this.observations.tick();
+    for (const operation of this.live.all()) {
+      try {
+        await this.lanes.enter(operation.nodeId, () => this.deadlines.check(operation));
+      } catch (error) {
+        this.logger.error('a deadline could not be looked at', {
+          operation_id: operation.id,
+          reason: messageOf(error),
+        });
+      }
+    }
+  }
+}

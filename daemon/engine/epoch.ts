@@ -1,0 +1,33 @@
+/** The rising pair of numbers that every apply carries: an agent refuses one that is not above the highest it has seen. */
+import { getMeta } from '../store/meta.js';
+import type { Queryable } from '../store/queryable.js';
+
+export interface EpochNumber {
+  /** Grows when the store was put back to an earlier state. */
+  readonly epoch: number;
+  readonly generation: number;
+}
+
+const FIRST: EpochNumber = { epoch: 1, generation: 0 };
+
+export class Epoch {
+  /** Where the store keeps the highest number, as `epoch.generation`. */
+  readonly key = 'engine.generation';
+  private last = FIRST;
+
+  async load(db: Queryable): Promise<void> {
+    const text = await getMeta(db, this.key);
+    const [epoch, generation] = (text ?? '').split('.').map(Number);
+    this.last = epoch && generation !== undefined ? { epoch, generation } : FIRST;
+  }
+
+  /** The next number. One that is not used is lost, which does no harm. */
+  next(): EpochNumber {
+    this.last = { epoch: this.last.epoch, generation: this.last.generation + 1 };
+    return this.last;
+  }
+
+  text({ epoch, generation }: EpochNumber): string {
+    return `${epoch}.${generation}`;
+  }
+}

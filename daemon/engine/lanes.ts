@@ -1,0 +1,20 @@
+/** One lane per agent: what concerns the same agent happens one after the other, agents do not wait for each other. */
+export class Lanes {
+  private readonly tails = new Map<string, Promise<void>>();
+
+  /** Runs `work` when everything that entered this lane before has settled. */
+  enter<T>(lane: string, work: () => Promise<T>): Promise<T> {
+    const before = this.tails.get(lane);
+    const result = before === undefined ? work() : before.then(work);
+    const tail: Promise<void> = result.then(
+      () => this.leave(lane, tail),
+      () => this.leave(lane, tail),
+    );
+    this.tails.set(lane, tail);
+    return result;
+  }
+
+  private leave(lane: string, tail: Promise<void>): void {
+    if (this.tails.get(lane) === tail) this.tails.delete(lane);
+  }
+}

@@ -1,0 +1,163 @@
+/** One run at a time per agent, and a bound on all of them. An apply goes before plans and drift checks and cancels them. */
+import type { Clock } from '../../src/kernel/clock.js';
+import { Fault } from '../../src/kernel/fault.js';
+import type { NodeId } from '../../src/kernel/ids.js';
+import type { EngineLimits } from './engine-limits.js';
+
+/** Held until released; releasing twice does nothing. */
+export interface Lease {
+  release(): void;
+}
+
+export interface ApplyLease extends Lease {
+  /** Ends a plan or drift check that is under way, and turns away those that wait. */
+  claim(): void;
+}
+
+export interface Observer {
+  readonly kind: 'plan' | 'drift';
+  /** Called when an apply takes the agent. */
+  cancel(): void;
+}
+
+interface Waiter {
+  readonly observer: Observer;
+  readonly deadline: number;
+  admit(): void;
+  refuse(fault: Fault): void;
+}
+
+interface Occupation {
+  apply: string | null;
+  observer: Observer | null;
+  readonly queue: Waiter[];
+}
+
+export class Leases {
+  private readonly occupations = new Map<NodeId, Occupation>();
+  private held = 0;
+  private readonly clock: Clock;
+  private readonly limits: EngineLimits;
+
+  constructor(clock: Clock, limits: EngineLimits) {
+    this.clock = clock;
+    this.limits = limits;
+  }
+
+  /** The apply that is under way on an agent, or null. */
+  applying(nodeId: NodeId): string | null {
+    return this.occupations.get(nodeId)?.apply ?? null;
+  }
+
+  /** Keeps other applies away. Throws `operation_in_progress` when there is one, or too many runs in all. */
+  takeForApply(nodeId: NodeId, operationId: string): ApplyLease {
+    this.refuseBusy(nodeId);
+    this.refuseCrowd();
+    return this.hold(nodeId, operationId);
+  }
+
+  /** Takes the agent for an operation that is under way already, whatever the bound says. */
+  restore(nodeId: NodeId, operationId: string): ApplyLease {
+    return this.hold(nodeId, operationId);
+  }
+
+  /**
+   * Takes the agent for a plan or drift check; waits a little for another one to end.
+   * Throws `operation_in_progress` when an apply is under way or the wait is too long.
+   */
+  async takeForObserver(nodeId: NodeId, observer: Observer): Promise<Lease> {
+    this.refuseBusy(nodeId);
+    this.refuseCrowd();
+    const occupation = this.occupy(nodeId);
+    if (occupation.observer === null) occupation.observer = observer;
+    else await this.wait(nodeId, occupation, observer);
+    this.held += 1;
+    return this.once(() => {
+      this.held -= 1;
+      this.admitNext(nodeId, occupation);
+    });
+  }
+
+  /** Turns away whoever has waited for too long. */
+  tick(): void {
+    const now = this.clock.monotonic();
+    for (const [nodeId, { queue }] of this.occupations) {
+      while (queue[0] !== undefined && queue[0].deadline <= now) queue.shift()?.refuse(observed(nodeId));
+    }
+  }
+
+  private hold(nodeId: NodeId, operationId: string): ApplyLease {
+    const occupation = this.occupy(nodeId);
+    occupation.apply = operationId;
+    this.held += 1;
+    const lease = this.once(() => {
+      if (occupation.apply === operationId) occupation.apply = null;
+      this.held -= 1;
+      this.tidy(nodeId, occupation);
+    });
+    const claim = () => {
+      for (const waiter of occupation.queue.splice(0)) waiter.refuse(inProgress(nodeId, operationId));
+      occupation.observer?.cancel();
+    };
+    return { ...lease, claim };
+  }
+
+  private wait(nodeId: NodeId, { queue }: Occupation, observer: Observer): Promise<void> {
+    if (queue.length >= this.limits.waiting) throw observed(nodeId);
+    const deadline = this.clock.monotonic() + this.limits.turn;
+    return new Promise((admit, refuse) => queue.push({ observer, deadline, admit, refuse }));
+  }
+
+  private admitNext(nodeId: NodeId, occupation: Occupation): void {
+    const next = occupation.queue.shift();
+    occupation.observer = next?.observer ?? null;
+    next?.admit();
+    this.tidy(nodeId, occupation);
+  }
+
+  private occupy(nodeId: NodeId): Occupation {
+    const occupation = this.occupations.get(nodeId) ?? { apply: null, observer: null, queue: [] };
+    this.occupations.set(nodeId, occupation);
+    return occupation;
+  }
+
+  private tidy(nodeId: NodeId, { apply, observer, queue }: Occupation): void {
+    if (apply === null && observer === null && queue.length === 0) this.occupations.delete(nodeId);
+  }
+
+  private once(release: () => void): Lease {
+    let released = false;
+    return {
+      release: () => {
+        if (released) return;
+        released = true;
+        release();
+      },
+    };
+  }
+
+  private refuseBusy(nodeId: NodeId): void {
+    const apply = this.applying(nodeId);
+    if (apply !== null) throw inProgress(nodeId, apply);
+  }
+
+  private refuseCrowd(): void {
+    const { operations } = this.limits;
+    if (this.held < operations) return;
+    throw new Fault('operation_in_progress', `${operations} operations are in progress, which is the most at a time`, {
+      hint: 'wait for some of them to end and try again',
+      data: { limit: operations },
+    });
+  }
+}
+
+const inProgress = (nodeId: NodeId, operationId: string): Fault =>
+  new Fault('operation_in_progress', `operation ${operationId} is in progress on agent ${nodeId}`, {
+    hint: `wait for it, or cancel it: orch ops cancel ${operationId}`,
+    data: { operation_id: operationId },
+  });
+
+const observed = (nodeId: NodeId): Fault =>
+  new Fault('operation_in_progress', `another plan or drift check of agent ${nodeId} is still in progress`, {
+    hint: 'wait for it to end and try again',
+  });

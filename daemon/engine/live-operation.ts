@@ -1,0 +1,126 @@
+/** An apply that is under way, or whose journal an agent sends after all: what the store does not keep in this form. */
+import type { NodeId } from '../../src/kernel/ids.js';
+import type { DesiredResource, Removal } from '../../src/resources/desired.js';
+import { type ResourceResult, type Summary, summarize } from '../../src/resources/result.js';
+import type { OrchestratorMessage, RunItem } from '../../src/wire/messages.js';
+import { cutRun, type RunContent } from '../../src/wire/parts.js';
+import type { Party } from '../events/domain-event.js';
+import type { ItemOutcome } from './believed-state.js';
+import { isActive, type OperationState } from './operation-state.js';
+import { RunItems } from './run-items.js';
+
+export interface OperationFacts {
+  readonly id: string;
+  readonly nodeId: NodeId;
+  readonly nodeName: string | null;
+  readonly modules: readonly string[];
+  readonly requestedBy: string;
+  readonly requestId: string;
+  /** Unix milliseconds. */
+  readonly startedAt: number;
+  readonly epoch: number;
+  readonly generation: number;
+}
+
+/** What was or is to be dispatched. */
+export interface OperationContent {
+  readonly resources: readonly DesiredResource[];
+  readonly removals: readonly Removal[];
+  /** Modules that no assignment names. */
+  readonly adHoc: ReadonlySet<string>;
+  /** The observation of the machine that it depends on. */
+  readonly expect: string | null;
+}
+
+/** A result that is stored. */
+export interface Outcome extends ItemOutcome {
+  readonly action: ResourceResult['action'];
+}
+
+export interface LiveOperationOptions extends OperationFacts {
+  readonly state: OperationState;
+  readonly cancelledBy: Party | null;
+  /** Secrets masked. */
+  readonly content: OperationContent;
+  /** With its secrets, as it is to be sent; null when that is not known any more. */
+  readonly dispatch: RunContent | null;
+  readonly outcomes: readonly Outcome[];
+  /** Monotonic milliseconds. */
+  readonly now: number;
+}
+
+export class LiveOperation {
+  readonly facts: OperationFacts;
+  readonly content: OperationContent;
+  readonly items: RunItems;
+  /** Since when this process has known it, in monotonic milliseconds: deadlines are counted from there. */
+  readonly since: number;
+  state: OperationState;
+  cancelledBy: Party | null;
+  /** True when the store does not know of the state yet. */
+  unsaved = false;
+  /** The position from which results were asked for again and have not come yet. */
+  resumedFrom: number | null = null;
+  /** When the agent last said something about it, in monotonic milliseconds. */
+  heard: number;
+  private readonly stored: Outcome[];
+  private readonly dispatch: RunContent | null;
+
+  constructor(options: LiveOperationOptions) {
+    const { state, cancelledBy, content, dispatch, outcomes, now, ...facts } = options;
+    this.facts = facts;
+    this.content = content;
+    this.items = new RunItems(content);
+    this.items.note(outcomes.map(({ index }) => index));
+    this.since = now;
+    this.heard = now;
+    this.state = state;
+    this.cancelledBy = cancelledBy;
+    this.stored = [...outcomes];
+    this.dispatch = dispatch;
+  }
+
+  get id(): string {
+    return this.facts.id;
+  }
+
+  get nodeId(): NodeId {
+    return this.facts.nodeId;
+  }
+
+  /** False for one that counts as interrupted while its agent still sends what it did. */
+  get isActive(): boolean {
+    return isActive(this.state);
+  }
+
+  /** Stored results, in the order they came; their number is the position of the next one. */
+  get outcomes(): readonly Outcome[] {
+    return this.stored;
+  }
+
+  summary(): Summary {
+    return { ...summarize(this.stored), total: this.items.count };
+  }
+
+  /** Notes that results are stored. */
+  add(items: readonly RunItem[]): void {
+    this.stored.push(...items.map(outcomeOf));
+    this.items.note(items.map(({ index }) => index));
+    this.resumedFrom = null;
+  }
+
+  /** What to send to begin it; null when it cannot be sent, because its secrets are not known any more. */
+  messages(): readonly OrchestratorMessage[] | null {
+    if (this.dispatch === null) return null;
+    const { id, epoch, generation } = this.facts;
+    const expect = this.content.expect === null ? {} : { expect: this.content.expect };
+    return cutRun({ run_id: id, mode: 'apply', epoch, generation, ...expect }, this.dispatch);
+  }
+}
+
+export const outcomeOf = ({ index, result, existed }: RunItem): Outcome => ({
+  index,
+  status: result.status,
+  action: result.action,
+  existed,
+});

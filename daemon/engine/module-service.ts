@@ -1,0 +1,100 @@
+/** Modules: upload, list, read and delete. */
+import type { Kysely } from 'kysely';
+import type { Module, ModuleEntry, Warning } from '../../src/contract/modules.js';
+import { type Clock, toSeconds } from '../../src/kernel/clock.js';
+import type { Party } from '../events/domain-event.js';
+import { eventOfRequest } from '../events/event-of-request.js';
+import type { RequestContext } from '../events/request-context.js';
+import type { UnitOfWork } from '../events/unit-of-work.js';
+import {
+  addModuleRevision,
+  deleteModule,
+  findModuleHeads,
+  findModuleRevision,
+  listModules,
+  pruneModuleRevisions,
+} from '../store/modules.js';
+import type { Database } from '../store/schema.js';
+import { moduleNotFound } from './current-modules.js';
+import { checkUpload } from './module-upload.js';
+
+export interface ModuleServiceOptions {
+  readonly db: Kysely<Database>;
+  readonly uow: UnitOfWork;
+  readonly clock: Clock;
+}
+
+/** Revisions of a module that are kept. */
+const KEPT_REVISIONS = 50;
+
+export class ModuleService {
+  private readonly options: ModuleServiceOptions;
+
+  constructor(options: ModuleServiceOptions) {
+    this.options = options;
+  }
+
+  /** By name. */
+  async list(): Promise<ModuleEntry[]> {
+    return (await listModules(this.options.db)).map(entryOf);
+  }
+
+  /** The current revision, or an older one that is still kept. Throws `module_not_found`. */
+  async get(name: string, revision?: number | null): Promise<Module> {
+    const row = await findModuleRevision(this.options.db, name, revision ?? null);
+    if (row === null) throw moduleNotFound(name, revision ?? undefined);
+    const { sha256, content } = row;
+    return { ...entryOf(row), revision: row.revision, sha256, content, definition: JSON.parse(row.definition_json) };
+  }
+
+  /**
+   * Stores a new revision, unless the text is that of the current one: then nothing changes and the current one is told.
+   * Throws `invalid_module` with every mistake.
+   */
+  async upload(
+    { name, content }: { readonly name: string; readonly content: string },
+    context: RequestContext,
+  ): Promise<ModuleEntry & { readonly warnings: Warning[] }> {
+    const { definition, sha256, warnings } = checkUpload(name, content);
+    const uploaded = { uploaded_at: this.options.clock.now(), uploaded_by: context.actor.id };
+    const stored = await this.options.uow.write(async (tx, emit) => {
+      const [current] = await findModuleHeads(tx, [name]);
+      if (current?.sha256 === sha256) return current;
+      const definition_json = JSON.stringify(definition);
+      const revision = await addModuleRevision(tx, { name, sha256, content, definition_json, ...uploaded });
+      await pruneModuleRevisions(tx, name, KEPT_REVISIONS);
+      emit(
+        eventOfRequest(context, {
+          type: 'module.uploaded',
+          target: moduleParty(name),
+          summary: `${context.actor.name} uploaded revision ${revision} of module ${name}`,
+          metadata: { revision, sha256, warnings: warnings.length },
+        }),
+      );
+      return { name, ...uploaded };
+    });
+    return { ...entryOf(stored), warnings: [...warnings] };
+  }
+
+  /** Throws `module_not_found`. What the module put on agents stays there and is removed by their next apply. */
+  async remove(name: string, context: RequestContext): Promise<void> {
+    await this.options.uow.write(async (tx, emit) => {
+      if (!(await deleteModule(tx, name))) throw moduleNotFound(name);
+      emit(
+        eventOfRequest(context, {
+          type: 'module.deleted',
+          target: moduleParty(name),
+          summary: `${context.actor.name} deleted module ${name}`,
+        }),
+      );
+    });
+  }
+}
+
+const moduleParty = (name: string): Party => ({ id: name, name, type: 'module' });
+
+const entryOf = (row: { readonly name: string; readonly uploaded_at: number; readonly uploaded_by: string }) => ({
+  name: row.name,
+  uploaded_at: toSeconds(row.uploaded_at),
+  uploaded_by: row.uploaded_by,
+});

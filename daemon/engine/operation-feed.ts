@@ -1,0 +1,64 @@
+/** Wakes those who follow an operation; they read what is new from the store, so that a slow one holds nothing up. */
+export type News =
+  /** Results or an end are in the store. */
+  | 'changed'
+  /** The agent has said nothing for too long. */
+  | 'silent'
+  /** The orchestrator stops. */
+  | 'closed';
+
+export interface Subscription {
+  /** News since the last call, or the next one; `closed` also when the signal is aborted. */
+  next(signal: AbortSignal): Promise<News>;
+  close(): void;
+}
+
+export class OperationFeed {
+  private readonly subscribers = new Map<string, Set<(news: News) => void>>();
+
+  subscribe(operationId: string): Subscription {
+    let unread: News | null = null;
+    let wake: ((news: News) => void) | null = null;
+    const tell = (news: News) => {
+      if (wake !== null) wake(news);
+      else if (unread === null || news !== 'silent') unread = news;
+    };
+    this.add(operationId, tell);
+    return {
+      next: (signal) =>
+        new Promise((resolve) => {
+          const finish = (news: News) => {
+            wake = null;
+            unread = null;
+            signal.removeEventListener('abort', abort);
+            resolve(news);
+          };
+          const abort = () => finish('closed');
+          if (signal.aborted) return finish('closed');
+          if (unread !== null) return finish(unread);
+          signal.addEventListener('abort', abort, { once: true });
+          wake = finish;
+        }),
+      close: () => this.drop(operationId, tell),
+    };
+  }
+
+  tell(operationId: string, news: News): void {
+    for (const tell of [...(this.subscribers.get(operationId) ?? [])]) tell(news);
+  }
+
+  close(): void {
+    for (const id of [...this.subscribers.keys()]) this.tell(id, 'closed');
+  }
+
+  private add(operationId: string, tell: (news: News) => void): void {
+    const known = this.subscribers.get(operationId) ?? new Set();
+    this.subscribers.set(operationId, known.add(tell));
+  }
+
+  private drop(operationId: string, tell: (news: News) => void): void {
+    const known = this.subscribers.get(operationId);
+    known?.delete(tell);
+    if (known?.size === 0) this.subscribers.delete(operationId);
+  }
+}

@@ -1,0 +1,153 @@
+/** Looks up operations, and follows those that are under way. */
+import type { Kysely } from 'kysely';
+import type { Operation, OperationDetail } from '../../src/contract/operations.js';
+import type { RunResult } from '../../src/contract/runs.js';
+import { Fault } from '../../src/kernel/fault.js';
+import type { ResourceResult } from '../../src/resources/result.js';
+import {
+  countOperations,
+  findOperationHead,
+  listOperationResults,
+  listOperations,
+  type OperationHead,
+  pageOperationResults,
+} from '../store/operations.js';
+import type { Database } from '../store/schema.js';
+import { knownAgent } from './approved-agent.js';
+import type { LiveOperations } from './live-operations.js';
+import type { News, OperationFeed } from './operation-feed.js';
+import { inRunOrder, operationNotFound, operationView, resultOf } from './operation-view.js';
+import { statesOf } from './stored-state.js';
+
+export interface OperationReaderOptions {
+  readonly db: Kysely<Database>;
+  readonly live: LiveOperations;
+  readonly feed: OperationFeed;
+}
+
+export interface OperationPageRequest {
+  readonly limit: number;
+  readonly offset: number;
+  readonly status: Operation['status'] | null;
+}
+
+export interface FollowOptions {
+  readonly signal: AbortSignal;
+  /** Waits for an agent that says nothing, however long; else that is `agent_timeout`. */
+  readonly isPatient: boolean;
+}
+
+/** Results that are read at a time. */
+const PAGE = 500;
+
+export class OperationReader {
+  private readonly options: OperationReaderOptions;
+
+  constructor(options: OperationReaderOptions) {
+    this.options = options;
+  }
+
+  /** Throws `operation_not_found`. */
+  async get(operationId: string): Promise<Operation> {
+    return this.view(await this.head(operationId));
+  }
+
+  /** Throws `operation_not_found`. */
+  async detail(operationId: string): Promise<OperationDetail> {
+    const operation = await this.get(operationId);
+    return { ...operation, resources: inRunOrder(await listOperationResults(this.options.db, operationId)) };
+  }
+
+  /** The answer to an apply, as far as it has come. */
+  async result(operationId: string, warnings: RunResult['warnings']): Promise<RunResult> {
+    const { node_name, kind, assignments, requested_by, ...detail } = await this.detail(operationId);
+    const has_changes = detail.resources.some(({ status }) => status === 'changed');
+    return { ...detail, has_changes, warnings, plan_hash: null };
+  }
+
+  /** Most recent first; of one agent or of all. Throws `agent_not_found`. */
+  async list(page: OperationPageRequest, nodeId?: string) {
+    const { db } = this.options;
+    const { limit, offset } = page;
+    const agent = nodeId === undefined ? {} : await this.agentFilter(nodeId);
+    const filter = { ...agent, ...(page.status === null ? {} : { states: statesOf(page.status) }) };
+    const rows = await listOperations(db, { ...filter, limit, offset });
+    const total = await countOperations(db, filter);
+    return { operations: rows.map((row) => this.view(row)), total, limit, offset };
+  }
+
+  /** Throws `agent_not_found`, and `operation_not_found` also for an operation of another agent. */
+  async ofAgent(nodeId: string, operationId: string): Promise<Operation> {
+    const filter = await this.agentFilter(nodeId);
+    const head = await findOperationHead(this.options.db, operationId);
+    if (head === null || head.node_id !== filter.nodeId || head.started_at < filter.since) {
+      throw operationNotFound(operationId);
+    }
+    return this.view(head);
+  }
+
+  /**
+   * The results of an operation in the order they came, the stored ones first, until its end. Throws
+   * `operation_not_found`, and with the operation going on `agent_timeout`, or `shutting_down` when the signal is aborted.
+   */
+  async *follow(operationId: string, { signal, isPatient }: FollowOptions): AsyncGenerator<ResourceResult> {
+    const { feed } = this.options;
+    await this.head(operationId);
+    const subscription = feed.subscribe(operationId);
+    try {
+      for (let position = 0, isOver = false; !isOver; ) {
+        // What ended before the results were read has no more of them.
+        isOver = !this.options.live.get(operationId)?.isActive;
+        for await (const result of this.storedFrom(operationId, position)) {
+          position += 1;
+          yield result;
+        }
+        if (!isOver) throwNews(operationId, await subscription.next(signal), isPatient);
+      }
+    } finally {
+      subscription.close();
+    }
+  }
+
+  private async *storedFrom(operationId: string, from: number): AsyncGenerator<ResourceResult> {
+    for (let position = from; ; position += PAGE) {
+      const page = await pageOperationResults(this.options.db, operationId, { from: position, limit: PAGE });
+      yield* page.map(resultOf);
+      if (page.length < PAGE) return;
+    }
+  }
+
+  private async head(operationId: string): Promise<OperationHead> {
+    const head = await findOperationHead(this.options.db, operationId);
+    if (head === null) throw operationNotFound(operationId);
+    return head;
+  }
+
+  private view(row: OperationHead): Operation {
+    const live = this.options.live.get(row.operation_id);
+    // Between the end in the store and the end here, the stored row is ahead.
+    if (!live?.isActive || row.finished_at !== null) return operationView(row);
+    return operationView({ ...row, state: live.state.state }, live.summary());
+  }
+
+  private async agentFilter(nodeId: string) {
+    const agent = await knownAgent(this.options.db, nodeId);
+    return { nodeId: agent.row.node_id, since: agent.row.created_at };
+  }
+}
+
+function throwNews(operationId: string, news: News, isPatient: boolean): void {
+  const data = { operation_id: operationId };
+  if (news === 'silent' && !isPatient) {
+    throw new Fault('agent_timeout', `the agent has said nothing about operation ${operationId} for a while`, {
+      hint: `the operation goes on; watch it: orch ops watch ${operationId}`,
+      data,
+    });
+  }
+  if (news === 'closed') {
+    throw new Fault('shutting_down', `the orchestrator stops; operation ${operationId} goes on`, {
+      hint: `watch it when the orchestrator is back: orch ops watch ${operationId}`,
+      data,
+    });
+  }
+}

@@ -1,0 +1,175 @@
+/** Applies in the store: their beginning, their results and their end, each with its audit event in one transaction. */
+import type { Kysely } from 'kysely';
+import type { Clock } from '../../src/kernel/clock.js';
+import type { NodeId } from '../../src/kernel/ids.js';
+import { summarize } from '../../src/resources/result.js';
+import type { RunItem } from '../../src/wire/messages.js';
+import type { RunContent } from '../../src/wire/parts.js';
+import type { Party } from '../events/domain-event.js';
+import { eventOfRequest } from '../events/event-of-request.js';
+import type { RequestContext } from '../events/request-context.js';
+import type { UnitOfWork } from '../events/unit-of-work.js';
+import { setMeta } from '../store/meta.js';
+import { insertOperation, insertOperationResults, updateOperation } from '../store/operations.js';
+import type { Database } from '../store/schema.js';
+import { agentParty, type EndedBy, endEvent, isEnd, listModules } from './apply-events.js';
+import { approvedAgent } from './approved-agent.js';
+import type { Epoch } from './epoch.js';
+import { LiveOperation, type OperationContent } from './live-operation.js';
+import { type OperationState, transition } from './operation-state.js';
+import { saveBelievedState } from './save-believed-state.js';
+import { storeContent } from './stored-content.js';
+
+export interface OperationRecordsOptions {
+  readonly db: Kysely<Database>;
+  readonly uow: UnitOfWork;
+  readonly clock: Clock;
+  readonly epoch: Epoch;
+}
+
+export interface NewOperation {
+  readonly id: string;
+  readonly nodeId: NodeId;
+  readonly nodeName: string | null;
+  readonly modules: readonly string[];
+  readonly assignments: readonly string[];
+  /** Secrets masked. */
+  readonly content: OperationContent;
+  /** With its secrets. */
+  readonly dispatch: RunContent;
+  /** True when it is sent as soon as it is stored. */
+  readonly isSentAtOnce: boolean;
+}
+
+export class OperationRecords {
+  private readonly options: OperationRecordsOptions;
+
+  constructor(options: OperationRecordsOptions) {
+    this.options = options;
+  }
+
+  /** Stores an apply that nobody has heard of yet. Throws `agent_not_approved` or `agent_not_found` as of this moment. */
+  async create(operation: NewOperation, context: RequestContext): Promise<LiveOperation> {
+    const { uow, clock, epoch } = this.options;
+    const { id, nodeId, nodeName, modules, assignments, content, dispatch } = operation;
+    const queued: OperationState = { state: 'queued' };
+    const number = epoch.next();
+    const live = new LiveOperation({
+      id,
+      nodeId,
+      nodeName,
+      modules,
+      requestedBy: context.actor.id,
+      requestId: context.requestId,
+      startedAt: clock.now(),
+      ...number,
+      state: operation.isSentAtOnce ? transition(queued, { type: 'sent' }) : queued,
+      cancelledBy: null,
+      content,
+      dispatch,
+      outcomes: [],
+      now: clock.monotonic(),
+    });
+    await uow.write(async (tx, emit) => {
+      await approvedAgent(tx, nodeId);
+      await setMeta(tx, epoch.key, epoch.text(number));
+      await insertOperation(tx, {
+        ...rowOf(live),
+        assignments_json: JSON.stringify(assignments),
+        ...storeContent(content),
+      });
+      emit(startEvent(live, context));
+    });
+    return live;
+  }
+
+  /** Stores the state as it is now. */
+  async saveState(operation: LiveOperation): Promise<void> {
+    await this.options.uow.write((tx) => updateOperation(tx, operation.id, columnsOf(operation.state)));
+    operation.unsaved = false;
+  }
+
+  async saveCancellation(operation: LiveOperation, by: Party): Promise<void> {
+    const cancelled_by_json = JSON.stringify(by);
+    await this.options.uow.write((tx) => updateOperation(tx, operation.id, { cancelled_by_json }));
+    operation.cancelledBy = by;
+  }
+
+  /** Stores the next results, and the state if it is not stored yet. */
+  async saveResults(operation: LiveOperation, items: readonly RunItem[]): Promise<void> {
+    const first = operation.outcomes.length;
+    const { state } = operation;
+    await this.options.uow.write(async (tx) => {
+      if (operation.unsaved) await updateOperation(tx, operation.id, columnsOf(state));
+      const rows = items.map(({ index, result, existed }, offset) => ({
+        operation_id: operation.id,
+        position: first + offset,
+        item_index: index,
+        result_json: JSON.stringify(result),
+        existed: existed === null ? null : Number(existed),
+      }));
+      await insertOperationResults(tx, rows);
+    });
+    operation.unsaved = false;
+    operation.add(items);
+  }
+
+  /**
+   * Stores an end together with what it means for the believed state. An operation that was interrupted before and is
+   * interrupted now raises no second event.
+   */
+  async saveEnd(operation: LiveOperation, end: OperationState, by: EndedBy): Promise<void> {
+    if (!isEnd(end)) throw new Error(`${end.state} is no end of operation ${operation.id}`);
+    const finishedAt = this.options.clock.now();
+    await this.options.uow.write(async (tx, emit) => {
+      await updateOperation(tx, operation.id, {
+        ...columnsOf(end),
+        finished_at: finishedAt,
+        summary_json: JSON.stringify(operation.summary()),
+      });
+      await saveBelievedState(tx, { operation, finishedAt, succeeded: end.state === 'succeeded' });
+      if (end.state !== operation.state.state) emit(endEvent(operation, end, by));
+    });
+    operation.state = end;
+    operation.unsaved = false;
+  }
+}
+
+function startEvent({ facts }: LiveOperation, context: RequestContext) {
+  const target = agentParty(facts);
+  return eventOfRequest(context, {
+    type: 'state.apply_started',
+    target,
+    summary: `${context.actor.name} started an apply of ${listModules(facts.modules)} on ${target.name || target.id}`,
+    metadata: { operation_id: facts.id, modules: [...facts.modules] },
+  });
+}
+
+function rowOf({ facts, content, state }: LiveOperation) {
+  const empty = { ...summarize([]), total: content.resources.length + content.removals.length };
+  return {
+    operation_id: facts.id,
+    node_id: facts.nodeId,
+    node_name: facts.nodeName,
+    ...columnsOf(state),
+    modules_json: JSON.stringify(facts.modules),
+    requested_by: facts.requestedBy,
+    request_id: facts.requestId,
+    started_at: facts.startedAt,
+    finished_at: null,
+    epoch: facts.epoch,
+    generation: facts.generation,
+    summary_json: JSON.stringify(empty),
+  };
+}
+
+/** A state in its columns. What is known about acceptance stays when it does not matter any more. */
+function columnsOf(state: OperationState) {
+  const accepted = state.state === 'running' || (state.state === 'recovering' && state.accepted);
+  const error = 'error' in state ? state.error : null;
+  return {
+    state: state.state,
+    error_json: error === null ? null : JSON.stringify(error),
+    ...(isEnd(state) ? {} : { accepted: Number(accepted) }),
+  };
+}

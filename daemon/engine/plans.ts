@@ -1,0 +1,116 @@
+/** Plans: what an apply would change on an agent. Nothing but the audit event is kept. */
+import type { Kysely } from 'kysely';
+import type { RunResult } from '../../src/contract/runs.js';
+import { type Clock, toSeconds } from '../../src/kernel/clock.js';
+import type { NewId } from '../../src/kernel/ids.js';
+import { type ResourceResult, summarize } from '../../src/resources/result.js';
+import { eventOfRequest } from '../events/event-of-request.js';
+import type { RequestContext } from '../events/request-context.js';
+import type { UnitOfWork } from '../events/unit-of-work.js';
+import type { Database } from '../store/schema.js';
+import type { AgentGate } from './agent-gate.js';
+import { agentParty, listModules } from './apply-events.js';
+import { agentLabel, approvedAgent, type KnownAgent } from './approved-agent.js';
+import type { DesiredSet, DesiredSets } from './desired-set.js';
+import type { Leases } from './leases.js';
+import { Observation, type Observed } from './observation.js';
+import type { Observations } from './observations.js';
+import { underLease } from './observer.js';
+import { desiredHash, planHash } from './plan-hash.js';
+import { runContent } from './run-content.js';
+import { maskContent } from './stored-content.js';
+
+export interface PlansOptions {
+  readonly db: Kysely<Database>;
+  readonly uow: UnitOfWork;
+  readonly clock: Clock;
+  readonly newId: NewId;
+  readonly gate: AgentGate;
+  readonly leases: Leases;
+  readonly desiredSets: DesiredSets;
+  readonly observations: Observations;
+}
+
+export interface PlanRequest {
+  readonly nodeId: string;
+  readonly modules: readonly string[];
+  readonly signal: AbortSignal;
+  /** Called when nothing stands in the way any more and the agent is about to begin. */
+  readonly onStarted: () => void;
+  /** Told of each result as it comes. */
+  readonly onResult: (result: ResourceResult) => void;
+}
+
+export class Plans {
+  private readonly options: PlansOptions;
+
+  constructor(options: PlansOptions) {
+    this.options = options;
+  }
+
+  /**
+   * Throws the faults of the gate and of resolution, `operation_in_progress`, `cancelled` when an apply starts,
+   * `agent_not_connected` when the connection is lost, `agent_timeout`.
+   */
+  async plan(request: PlanRequest, context: RequestContext): Promise<RunResult> {
+    const { db, clock, gate, leases, desiredSets, observations } = this.options;
+    const agent = await gate.pass(request.nodeId);
+    return underLease({ kind: 'plan', nodeId: agent.nodeId, leases, signal: request.signal }, async (signal) => {
+      const startedAt = clock.now();
+      const desired = await desiredSets.of(db, agent.row, request.modules);
+      const observation = this.observation(agent, desired, request);
+      await this.audit(agent, desired, context);
+      request.onStarted();
+      const observed = await observations.run(observation, signal);
+      return planResult({ agent, desired, observed, startedAt, finishedAt: clock.now() });
+    });
+  }
+
+  private observation({ nodeId }: KnownAgent, desired: DesiredSet, { onResult }: PlanRequest): Observation {
+    const runId = this.options.newId();
+    return new Observation({ runId, nodeId, mode: 'plan', content: runContent(desired), onResult });
+  }
+
+  /** Scripts that check the machine run in a plan, so that it is in the log before anything is sent. */
+  private async audit(agent: KnownAgent, { modules }: DesiredSet, context: RequestContext): Promise<void> {
+    const names = modules.map(({ name }) => name);
+    await this.options.uow.write(async (tx, emit) => {
+      await approvedAgent(tx, agent.nodeId);
+      emit(
+        eventOfRequest(context, {
+          type: 'state.planned',
+          target: agentParty({ nodeId: agent.nodeId, nodeName: agent.row.name }),
+          summary: `${context.actor.name} planned ${listModules(names)} on ${agentLabel(agent)}`,
+          metadata: { modules: names },
+        }),
+      );
+    });
+  }
+}
+
+interface Planned {
+  readonly agent: KnownAgent;
+  readonly desired: DesiredSet;
+  readonly observed: Observed;
+  readonly startedAt: number;
+  readonly finishedAt: number;
+}
+
+function planResult({ agent, desired, observed, startedAt, finishedAt }: Planned): RunResult {
+  const { results, end, error } = observed;
+  const hash = desiredHash(maskContent(desired));
+  return {
+    operation_id: null,
+    node_id: agent.nodeId,
+    status: end === 'succeeded' ? 'succeeded' : 'failed',
+    has_changes: results.some(({ status }) => status === 'pending'),
+    modules: desired.modules.map(({ name }) => name),
+    started_at: toSeconds(startedAt),
+    finished_at: toSeconds(finishedAt),
+    summary: { ...summarize(results), total: desired.resources.length + desired.removals.length },
+    resources: [...results],
+    warnings: desired.warnings,
+    plan_hash: observed.observed === null ? null : planHash(hash, observed.observed),
+    error,
+  };
+}

@@ -1,0 +1,42 @@
+/** Takes up the applies that the store holds as under way when the orchestrator starts. */
+import type { Kysely } from 'kysely';
+import type { Clock } from '../../src/kernel/clock.js';
+import { listOperationsInStates } from '../store/operations.js';
+import type { Database } from '../store/schema.js';
+import type { Epoch } from './epoch.js';
+import type { Leases } from './leases.js';
+import type { OperationDriver } from './operation-driver.js';
+import { restore } from './operation-loader.js';
+import type { OperationRecords } from './operation-records.js';
+import { ACTIVE_STATES, transition } from './operation-state.js';
+
+export interface RecoveryOptions {
+  readonly db: Kysely<Database>;
+  readonly clock: Clock;
+  readonly epoch: Epoch;
+  readonly leases: Leases;
+  readonly records: OperationRecords;
+  readonly driver: OperationDriver;
+}
+
+export class Recovery {
+  private readonly options: RecoveryOptions;
+
+  constructor(options: RecoveryOptions) {
+    this.options = options;
+  }
+
+  async run(): Promise<void> {
+    const { db, clock, epoch, leases, records, driver } = this.options;
+    await epoch.load(db);
+    for (const row of await listOperationsInStates(db, ACTIVE_STATES)) {
+      const operation = await restore(db, row, clock);
+      const next = transition(operation.state, { type: 'restarted' });
+      if (next !== operation.state) {
+        operation.state = next;
+        await records.saveState(operation);
+      }
+      driver.adopt(operation, leases.restore(operation.nodeId, operation.id));
+    }
+  }
+}

@@ -1,0 +1,63 @@
+/** Collects from the store what explains removals. */
+import { toTimestamp } from '../../src/kernel/clock.js';
+import { type AuditRow, listAuditRows } from '../store/audit.js';
+import { findModuleHeads } from '../store/modules.js';
+import { findOperator } from '../store/operators.js';
+import type { Queryable } from '../store/queryable.js';
+import type { CurrentModule } from './current-modules.js';
+import { type Deed, type ModuleFacts, type RemovedResource, removalCause } from './removal-cause.js';
+
+export interface CausesInput {
+  readonly nodeId: string;
+  readonly removals: readonly RemovedResource[];
+  /** The modules of the apply. */
+  readonly modules: readonly CurrentModule[];
+}
+
+/** Deletions of modules that are looked through for the right one. */
+const DELETIONS = 200;
+
+/** One cause for each removal, in their order. */
+export async function removalCauses(db: Queryable, input: CausesInput): Promise<readonly string[]> {
+  const { nodeId, removals } = input;
+  if (removals.length === 0) return [];
+  const since = Math.min(...removals.map((removal) => removal.applied_at));
+  const facts = new Map<string, ModuleFacts>();
+  for (const module of new Set(removals.map((removal) => removal.module))) {
+    facts.set(module, await moduleFacts(db, { module, since, modules: input.modules }));
+  }
+  const [tagChange] = await listAuditRows(db, {
+    eventTypes: ['agent.tags_changed'],
+    agents: [nodeId],
+    from: since,
+    limit: 1,
+  });
+  return removals.map((removal) => {
+    const known = facts.get(removal.module) ?? { state: 'not_named' };
+    const changed = tagChange !== undefined && tagChange.timestamp >= removal.applied_at;
+    return removalCause(removal, known, changed ? deedOf(tagChange) : null);
+  });
+}
+
+async function moduleFacts(
+  db: Queryable,
+  {
+    module,
+    since,
+    modules,
+  }: { readonly module: string; readonly since: number; readonly modules: readonly CurrentModule[] },
+): Promise<ModuleFacts> {
+  const named = modules.find(({ name }) => name === module);
+  if (named !== undefined) {
+    const { revision, uploaded_at, uploaded_by, definition } = named;
+    const who = (await findOperator(db, uploaded_by))?.username ?? uploaded_by;
+    const uploaded = { who, when: toTimestamp(uploaded_at) };
+    return { state: 'named', revision, uploaded, uploadedAt: uploaded_at, definition };
+  }
+  if ((await findModuleHeads(db, [module])).length > 0) return { state: 'not_named' };
+  const deletions = await listAuditRows(db, { eventTypes: ['module.deleted'], from: since, limit: DELETIONS });
+  const deletion = deletions.find((row) => row.target_id === module);
+  return { state: 'deleted', deed: deletion === undefined ? null : deedOf(deletion) };
+}
+
+const deedOf = (row: AuditRow): Deed => ({ who: row.actor_name, when: toTimestamp(row.timestamp) });

@@ -1,0 +1,73 @@
+/** What orch believes to have put on an agent, and what an apply of the same modules would now add and remove. */
+import type { Kysely } from 'kysely';
+import type { State } from '../../src/contract/operations.js';
+import { toSeconds } from '../../src/kernel/clock.js';
+import { isFault } from '../../src/kernel/fault.js';
+import { type AppliedResourceRow, listAppliedResources } from '../store/applied-resources.js';
+import { findModuleHeads } from '../store/modules.js';
+import { findOperationHead } from '../store/operations.js';
+import type { Database } from '../store/schema.js';
+import { originOf } from './applied-resource.js';
+import { type KnownAgent, knownAgent } from './approved-agent.js';
+import type { DesiredSet, DesiredSets } from './desired-set.js';
+import { keyText, resourceKey } from './resource-key.js';
+
+export interface StateReaderOptions {
+  readonly db: Kysely<Database>;
+  readonly desiredSets: DesiredSets;
+}
+
+export class StateReader {
+  private readonly options: StateReaderOptions;
+
+  constructor(options: StateReaderOptions) {
+    this.options = options;
+  }
+
+  /** Throws `agent_not_found`. */
+  async get(nodeId: string): Promise<State> {
+    const { db } = this.options;
+    const agent = await knownAgent(db, nodeId);
+    const applied = await listAppliedResources(db, agent.nodeId);
+    const desired = await this.desired(agent);
+    const believed = new Set(applied.map(keyText));
+    const missing = desired?.resources.filter((resource) => !believed.has(keyText(resourceKey(resource)))) ?? [];
+    return {
+      node_id: agent.nodeId,
+      operation_id: agent.row.state_operation_id,
+      applied: applied.map(appliedView),
+      pending_removals: (desired?.removed ?? []).map(appliedView),
+      unapplied: missing.map(({ module, kind, identity }) => ({ module, kind, identity })),
+    };
+  }
+
+  /**
+   * What the assignments and the modules of the last apply, those that are still there, make of the agent now; null when
+   * they cannot be resolved for it.
+   */
+  private async desired({ row }: KnownAgent): Promise<DesiredSet | null> {
+    const { db, desiredSets } = this.options;
+    const last = row.state_operation_id === null ? null : await findOperationHead(db, row.state_operation_id);
+    const names: readonly string[] = last === null ? [] : JSON.parse(last.modules_json);
+    const present = new Set((await findModuleHeads(db, names)).map(({ name }) => name));
+    try {
+      return await desiredSets.of(
+        db,
+        row,
+        names.filter((name) => present.has(name)),
+      );
+    } catch (error) {
+      if (isFault(error)) return null;
+      throw error;
+    }
+  }
+}
+
+const appliedView = (row: AppliedResourceRow): State['applied'][number] => ({
+  module: row.module,
+  kind: row.kind,
+  identity: row.identity,
+  applied_at: toSeconds(row.applied_at),
+  operation_id: row.operation_id,
+  origin: originOf(row),
+});

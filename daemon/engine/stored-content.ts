@@ -1,0 +1,37 @@
+/** What an operation dispatched, as it stands in the store: secrets masked. */
+import type { DesiredResource, Removal } from '../../src/resources/desired.js';
+import type { RunContent } from '../../src/wire/parts.js';
+import type { OperationContent } from './live-operation.js';
+import { isTainted, maskResource } from './masked-resource.js';
+
+export interface StoredContent {
+  readonly desired_json: string;
+  readonly removals_json: string;
+}
+
+interface Desired {
+  readonly resources: readonly DesiredResource[];
+  readonly ad_hoc: readonly string[];
+  readonly expect: string | null;
+}
+
+export function storeContent({ resources, removals, adHoc, expect }: OperationContent): StoredContent {
+  const desired: Desired = { resources, ad_hoc: [...adHoc], expect };
+  return { desired_json: JSON.stringify(desired), removals_json: JSON.stringify(removals) };
+}
+
+export function readContent({ desired_json, removals_json }: StoredContent): OperationContent {
+  const desired: Desired = JSON.parse(desired_json);
+  const removals: readonly Removal[] = JSON.parse(removals_json);
+  return { resources: desired.resources, removals, adHoc: new Set(desired.ad_hoc), expect: desired.expect };
+}
+
+/** The content without secrets. */
+export const maskContent = ({ resources, removals }: RunContent): RunContent => ({
+  resources: resources.map(maskResource),
+  removals,
+});
+
+/** What can be sent of a content that was read from the store: all of it, or null when it held secrets. */
+export const sendable = ({ resources, removals }: OperationContent): RunContent | null =>
+  resources.some(isTainted) ? null : { resources, removals };

@@ -1,0 +1,198 @@
+/** One agent's WebSocket: what it may send now, in order, and whether it is alive. */
+import type { RawData, WebSocket } from 'ws';
+import type { Clock } from '../../src/kernel/clock.js';
+import { Fault, isFault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
+import type { NodeId, PublicKeyHex } from '../../src/kernel/ids.js';
+import { type Decode, encode } from '../../src/wire/codec.js';
+import { LINK_LIMITS } from '../../src/wire/limits.js';
+import { type AgentMessage, type OrchestratorMessage, PENDING_MESSAGES } from '../../src/wire/messages.js';
+import type { AgentPeer } from './agent-listener.js';
+import { closeReason, farewell } from './farewell.js';
+import type { FrameLimit } from './frame-limit.js';
+import { Liveness, type Watcher } from './liveness.js';
+
+/** No hello yet, or one that is looked at; waiting for an operator; approved. */
+export type OpenState = 'fresh' | 'pending' | 'approved';
+export type ConnectionState = OpenState | 'closed';
+
+export interface ConnectionEvents {
+  /** A valid message that the state allows; the next one is handed over when this has settled. */
+  message(message: AgentMessage): Promise<void>;
+  /** Why the connection ends now: the peer's `protocol_violation` or `protocol_mismatch`, else what `message` threw. */
+  failed(fault: Fault): void;
+  /** Once, in the tick in which the connection ends; its socket may take a while to say goodbye. */
+  closed(last: OpenState): void;
+}
+
+export interface ConnectionOptions extends AgentPeer {
+  readonly decode: Decode<AgentMessage>;
+  readonly clock: Clock;
+}
+
+/** From where a connection gets to a state. */
+const BEFORE: Readonly<Record<'pending' | 'approved', readonly ConnectionState[]>> = {
+  pending: ['fresh'],
+  approved: ['fresh', 'pending'],
+};
+/** Messages that wait to be handled before the socket is no longer read. */
+const QUEUE_LIMIT = 32;
+/** How long the peer has to answer a close, in milliseconds. */
+const GOODBYE = 2_000;
+
+export class AgentConnection {
+  readonly publicKey: PublicKeyHex;
+  readonly nodeId: NodeId;
+  readonly remoteAddress: string;
+  private readonly socket: WebSocket;
+  private readonly limit: FrameLimit;
+  private readonly decode: Decode<AgentMessage>;
+  private readonly liveness: Liveness;
+  private readonly queue: AgentMessage[] = [];
+  private events: ConnectionEvents | undefined;
+  private current: ConnectionState = 'fresh';
+  private greeted = false;
+  private draining = false;
+  private goodbye: NodeJS.Timeout | undefined;
+
+  constructor(options: ConnectionOptions) {
+    this.socket = options.socket;
+    this.publicKey = options.publicKey;
+    this.nodeId = options.nodeId;
+    this.remoteAddress = options.remoteAddress;
+    this.limit = options.limit;
+    this.decode = options.decode;
+    this.liveness = new Liveness(options.clock);
+  }
+
+  get state(): ConnectionState {
+    return this.current;
+  }
+
+  /** Starts handing over messages. */
+  open(events: ConnectionEvents): void {
+    this.events = events;
+    this.limit(LINK_LIMITS.pendingFrame, () => this.fail(tooMuch()));
+    this.socket.on('message', (data, isBinary) => this.take(data, isBinary));
+    this.socket.on('ping', () => this.liveness.heard());
+    this.socket.on('pong', () => this.liveness.heard());
+    this.socket.on('error', (error) => {
+      // Other errors are those of the transport: the close event says all there is to say.
+      const isPeers = this.current !== 'closed' && systemCodeOf(error)?.startsWith('WS_ERR_');
+      if (isPeers) this.fail(violation(`a broken frame: ${messageOf(error)}`));
+    });
+    this.socket.on('close', () => {
+      clearTimeout(this.goodbye);
+      this.end();
+    });
+  }
+
+  /** Where the agent stands from now on. False, and nothing changes, when it has ended or stands there already. */
+  become(state: 'pending' | 'approved'): boolean {
+    if (!BEFORE[state].includes(this.current)) return false;
+    this.current = state;
+    if (state === 'approved') this.limit(null);
+    return true;
+  }
+
+  send(message: OrchestratorMessage): boolean {
+    if (this.current === 'closed' || this.socket.readyState !== this.socket.OPEN) return false;
+    this.socket.send(encode(message));
+    return true;
+  }
+
+  ping(): void {
+    this.liveness.asked();
+    if (this.socket.readyState === this.socket.OPEN) this.socket.ping();
+  }
+
+  /** Pings when it is time to, and cuts the connection when nothing was heard for too long. */
+  beat(): void {
+    if (this.liveness.isDead()) this.terminate();
+    else if (this.liveness.isPingDue()) this.ping();
+  }
+
+  /** Calls back whenever something is heard, and at the end. Returns what ends the watch. */
+  watch(watcher: Watcher): () => void {
+    return this.liveness.watch(watcher);
+  }
+
+  /** Closes with a code and reason; nothing is received or sent from this moment. */
+  close(code: number, reason: string): void {
+    if (this.current === 'closed') return;
+    this.end();
+    this.socket.close(code, closeReason(reason));
+    // The peer's answer has to be read, and a peer that gives none must not hold the socket.
+    this.socket.resume();
+    this.goodbye = setTimeout(() => this.socket.terminate(), GOODBYE);
+  }
+
+  /** Cuts the connection without a word. */
+  terminate(): void {
+    this.end();
+    this.socket.terminate();
+  }
+
+  private end(): void {
+    const last = this.current;
+    if (last === 'closed') return;
+    this.current = 'closed';
+    this.queue.length = 0;
+    this.liveness.ended();
+    this.events?.closed(last);
+  }
+
+  private take(data: RawData, isBinary: boolean): void {
+    if (this.current === 'closed') return;
+    this.liveness.heard();
+    try {
+      this.queue.push(this.allowed(this.decode(this.textOf(data, isBinary))));
+    } catch (error) {
+      this.fail(isFault(error) ? error : violation(`what cannot be read: ${messageOf(error)}`));
+      return;
+    }
+    if (this.queue.length >= QUEUE_LIMIT) this.socket.pause();
+    void this.drain();
+  }
+
+  private textOf(data: RawData, isBinary: boolean): string {
+    if (isBinary) throw violation('a binary frame');
+    const text = data.toString();
+    if (this.current !== 'approved' && Buffer.byteLength(text) > LINK_LIMITS.pendingFrame) throw tooMuch();
+    return text;
+  }
+
+  private allowed(message: AgentMessage): AgentMessage {
+    // Exactly one hello, before everything else.
+    if ((message.type === 'hello') === this.greeted) throw violation(`${message.type} out of turn`);
+    if (this.current !== 'approved' && !PENDING_MESSAGES.has(message.type)) {
+      throw violation(`${message.type} before it was approved`);
+    }
+    this.greeted = true;
+    return message;
+  }
+
+  private async drain(): Promise<void> {
+    if (this.draining) return;
+    this.draining = true;
+    try {
+      for (let message = this.queue.shift(); message !== undefined; message = this.queue.shift()) {
+        await this.events?.message(message);
+        if (this.queue.length < QUEUE_LIMIT / 2 && this.socket.isPaused) this.socket.resume();
+      }
+    } catch (error) {
+      this.fail(isFault(error) ? error : new Fault('internal', messageOf(error), { cause: error }));
+    } finally {
+      this.draining = false;
+    }
+  }
+
+  private fail(fault: Fault): void {
+    this.events?.failed(fault);
+    const { code, reason } = farewell(fault);
+    this.close(code, reason);
+  }
+}
+
+const violation = (what: string): Fault => new Fault('protocol_violation', `the peer sent ${what}`);
+
+const tooMuch = (): Fault => violation(`more than ${LINK_LIMITS.pendingFrame} bytes at once before it was approved`);

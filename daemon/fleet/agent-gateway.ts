@@ -1,0 +1,190 @@
+/** Takes connections of agents in: version, one connection a key, enrolment, presence; hands their messages on. */
+import type { Clock } from '../../src/kernel/clock.js';
+import type { Fault } from '../../src/kernel/fault.js';
+import type { NodeId } from '../../src/kernel/ids.js';
+import type { Logger } from '../../src/kernel/logger.js';
+import type { Service } from '../../src/kernel/service.js';
+import { agentDecoder } from '../../src/wire/codec.js';
+import { CLOSE, LINK_LIMITS } from '../../src/wire/limits.js';
+import type { AgentMessage, AgentMessageOf } from '../../src/wire/messages.js';
+import { commonVersion } from '../../src/wire/version.js';
+import type { AgentTraffic } from '../engine/agent-link.js';
+import { AgentConnection, type OpenState } from './agent-connection.js';
+import type { AgentPeer } from './agent-listener.js';
+import { BackgroundWork } from './background-work.js';
+import type { ConnectionRegistry } from './connection-registry.js';
+import { answersPing } from './duplicate-check.js';
+import type { Enrolment } from './enrolment.js';
+import type { Presence } from './presence.js';
+import { versionFirst } from './version-first.js';
+
+/** Milliseconds. */
+export interface GatewayTimeouts {
+  /** A connection that has not said hello by then is closed. */
+  readonly hello: number;
+  /** How long the older of two connections with one key has to answer a ping. */
+  readonly answer: number;
+}
+
+export interface GatewayOptions {
+  readonly registry: ConnectionRegistry;
+  readonly enrolment: Enrolment;
+  readonly presence: Presence;
+  readonly traffic: AgentTraffic;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly timeouts?: Partial<GatewayTimeouts>;
+}
+
+const TIMEOUTS: GatewayTimeouts = { hello: LINK_LIMITS.helloDeadline, answer: 5_000 };
+/** How often connections are looked at; each is pinged in its own time, so that not all are at once. */
+const BEAT_EVERY = 1_000;
+/** How often agents that have waited too long for approval are looked for. */
+const SWEEP_EVERY = 60_000;
+
+export class AgentGateway implements Service {
+  readonly name = 'agent gateway';
+  private readonly options: GatewayOptions;
+  private readonly timeouts: GatewayTimeouts;
+  private readonly decode = versionFirst(agentDecoder());
+  private readonly open = new Set<AgentConnection>();
+  private readonly hellos = new WeakMap<AgentConnection, AgentMessageOf<'hello'>>();
+  private readonly work: BackgroundWork;
+  private heartbeat: NodeJS.Timeout | undefined;
+  private sweep: NodeJS.Timeout | undefined;
+
+  constructor(options: GatewayOptions) {
+    this.options = options;
+    this.timeouts = { ...TIMEOUTS, ...options.timeouts };
+    this.work = new BackgroundWork(options.logger);
+  }
+
+  async start(): Promise<void> {
+    const { registry, enrolment } = this.options;
+    this.heartbeat = setInterval(() => registry.heartbeat(), BEAT_EVERY);
+    this.sweep = setInterval(() => this.work.start(enrolment.sweep()), SWEEP_EVERY);
+  }
+
+  /** Tells every agent that the orchestrator goes away, so that it comes back soon; done when that is recorded. */
+  async stop(): Promise<void> {
+    clearInterval(this.heartbeat);
+    clearInterval(this.sweep);
+    for (const connection of this.open) connection.close(CLOSE.goingAway, 'the orchestrator stops');
+    await this.work.settled();
+  }
+
+  /** A peer that has proved its key. */
+  accept(peer: AgentPeer): void {
+    const connection = new AgentConnection({ ...peer, decode: this.decode, clock: this.options.clock });
+    const late = () => connection.close(CLOSE.violation, 'no hello in time');
+    const deadline = setTimeout(late, this.timeouts.hello);
+    this.open.add(connection);
+    connection.open({
+      message: (message) => {
+        clearTimeout(deadline);
+        return this.work.track(this.handle(connection, message));
+      },
+      failed: (fault) => this.failed(connection, fault),
+      closed: (last) => {
+        clearTimeout(deadline);
+        this.closed(connection, last);
+      },
+    });
+  }
+
+  /** An operator approved the agent: if it is connected, it learns so at once. */
+  approved(nodeId: NodeId): void {
+    const connection = this.options.registry.get(nodeId);
+    const hello = connection && this.hellos.get(connection);
+    if (hello) this.work.start(this.settle(connection, hello));
+  }
+
+  /** The agent was rejected or removed: its connection closes in this tick, its runs end. */
+  async revoked(nodeId: NodeId): Promise<void> {
+    this.options.registry.get(nodeId)?.close(CLOSE.rejected, 'this agent was rejected by an operator');
+    await this.options.traffic.revoked(nodeId);
+  }
+
+  private async handle(connection: AgentConnection, message: AgentMessage): Promise<void> {
+    switch (message.type) {
+      case 'hello':
+        return this.hello(connection, message);
+      case 'attributes':
+        return this.options.presence.attributesChanged(connection, message.attributes);
+      default:
+        return this.options.traffic.receive(connection.nodeId, message);
+    }
+  }
+
+  private async hello(connection: AgentConnection, hello: AgentMessageOf<'hello'>): Promise<void> {
+    if (!(await this.claim(connection))) return;
+    this.hellos.set(connection, hello);
+    const admission = await this.options.enrolment.admit(connection, hello);
+    if (admission.kind === 'admitted') return this.settle(connection, hello);
+    connection.close(admission.closeCode, admission.reason);
+    this.refused(connection, admission.reason);
+  }
+
+  /**
+   * Gives the connection its key's place in the registry before anything is asked about the key, so that a decision of an
+   * operator in the meantime finds it. False, and the connection closed, when an older one is alive; a dead one is cut.
+   */
+  private async claim(connection: AgentConnection): Promise<boolean> {
+    const { presence, registry } = this.options;
+    for (let older = registry.get(connection.nodeId); older; older = registry.get(connection.nodeId)) {
+      if (await answersPing(older, this.timeouts.answer)) {
+        connection.close(CLOSE.duplicate, 'another agent with the same key is connected');
+        this.work.start(presence.duplicated(connection));
+        return false;
+      }
+      older.terminate();
+    }
+    if (connection.state === 'closed') return false;
+    registry.add(connection);
+    return true;
+  }
+
+  /** Tells a connection where it stands, by its record as it is now. */
+  private async settle(connection: AgentConnection, hello: AgentMessageOf<'hello'>): Promise<void> {
+    const agent = await this.options.presence.arrived(connection, hello);
+    if (agent === null) return connection.close(CLOSE.goingAway, 'the record of this agent is gone, so it enrols anew');
+    if (agent.status === 'rejected') return connection.close(CLOSE.rejected, 'this agent was rejected by an operator');
+    const status = agent.status === 'approved' ? 'approved' : 'pending';
+    // An approval that came meanwhile, or a revocation, has the last word.
+    if (!connection.become(status)) return;
+    const version = commonVersion(hello.protocol_version) ?? hello.protocol_version;
+    const name = status === 'approved' ? agent.name : null;
+    connection.send({ type: 'status', status, protocol_version: version, name });
+  }
+
+  private failed(connection: AgentConnection, fault: Fault): void {
+    const { logger, presence } = this.options;
+    const { nodeId: node_id, remoteAddress: address } = connection;
+    if (fault.code === 'protocol_violation') {
+      logger.warn('an agent broke the protocol', { node_id, address, reason: fault.message });
+      this.work.start(presence.violated(connection, fault.message));
+    } else if (fault.code === 'protocol_mismatch') {
+      this.refused(connection, fault.message, Number(fault.data?.protocol_version));
+    } else {
+      logger.error('a message of an agent could not be handled', {
+        node_id,
+        address,
+        reason: fault.message,
+        error: fault,
+      });
+    }
+  }
+
+  private refused(connection: AgentConnection, reason: string, version?: number): void {
+    const { nodeId: node_id, remoteAddress: address } = connection;
+    this.options.logger.warn('an agent was turned away', { node_id, address, reason });
+    this.work.start(this.options.presence.refused(connection, reason, version));
+  }
+
+  private closed(connection: AgentConnection, last: OpenState): void {
+    this.open.delete(connection);
+    if (!this.options.registry.remove(connection)) return;
+    if (last === 'approved') this.options.traffic.disconnected(connection.nodeId);
+    this.work.start(this.options.presence.left(connection));
+  }
+}

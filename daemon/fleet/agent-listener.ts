@@ -1,0 +1,175 @@
+/** The agent port: takes TLS connections whose peer proves an Ed25519 key, and nothing but the WebSocket of the link. */
+import { constants, type KeyObject } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, type Server, type ServerOptions } from 'node:https';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { TLSSocket } from 'node:tls';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { selfSignedEd25519 } from '../../src/identity/certificate.js';
+import { nodeIdOf } from '../../src/identity/key-id.js';
+import { peerEd25519Key } from '../../src/identity/peer-key.js';
+import { Fault } from '../../src/kernel/fault.js';
+import type { NodeId, PublicKeyHex } from '../../src/kernel/ids.js';
+import type { Logger } from '../../src/kernel/logger.js';
+import type { Service } from '../../src/kernel/service.js';
+import { CLOSE, LINK_ALPN, LINK_LIMITS, LINK_PATH } from '../../src/wire/limits.js';
+import { type FrameLimit, limitFrames } from './frame-limit.js';
+import { type ListenAddress, listen } from './listen.js';
+
+/** An agent's open connection. Identity comes from the key that the handshake proved, and from nowhere else. */
+export interface AgentPeer {
+  readonly socket: WebSocket;
+  readonly publicKey: PublicKeyHex;
+  readonly nodeId: NodeId;
+  readonly remoteAddress: string;
+  /** Makes frames smaller than the listener's own limit the largest that are taken; null lifts that again. */
+  readonly limit: FrameLimit;
+}
+
+/** Milliseconds. */
+export interface ListenerTimeouts {
+  readonly handshake: number;
+  readonly headers: number;
+  readonly request: number;
+  /** How often the two above are looked at. */
+  readonly check: number;
+  /** How long peers have to answer a close when the listener stops. */
+  readonly stop: number;
+}
+
+export interface AgentListenerOptions {
+  readonly host: string;
+  /** 0 picks a free one. */
+  readonly port: number;
+  readonly privateKey: KeyObject;
+  /** Called in the tick of the upgrade: listeners attached here miss nothing. */
+  readonly onConnection: (peer: AgentPeer) => void;
+  readonly logger: Logger;
+  readonly timeouts?: Partial<ListenerTimeouts>;
+  /** Connections of all kinds; one more is cut at once. */
+  readonly maxConnections?: number;
+}
+
+const TIMEOUTS: ListenerTimeouts = { handshake: 10_000, headers: 10_000, request: 30_000, check: 2_000, stop: 2_000 };
+/** Agents, and some room for those that reconnect before their old connection is known to be dead. */
+const MAX_CONNECTIONS = 22_000;
+
+export class AgentListener implements Service {
+  readonly name = 'agent listener';
+  private readonly options: AgentListenerOptions;
+  private readonly timeouts: ListenerTimeouts;
+  private readonly keys = new WeakMap<Duplex, PublicKeyHex>();
+  private readonly sockets = new Set<Duplex>();
+  private readonly websockets = new WebSocketServer({
+    noServer: true,
+    perMessageDeflate: false,
+    maxPayload: LINK_LIMITS.agentFrame,
+  });
+  private server: Server | undefined;
+  private listening: ListenAddress | undefined;
+
+  constructor(options: AgentListenerOptions) {
+    this.options = options;
+    this.timeouts = { ...TIMEOUTS, ...options.timeouts };
+  }
+
+  /** Throws `port_in_use`, or `invalid_config` for an address that cannot be listened on. */
+  async start(): Promise<void> {
+    const server = createServer(this.serverOptions(), refusePlainRequest);
+    server.maxConnections = this.options.maxConnections ?? MAX_CONNECTIONS;
+    server.on('connection', (socket) => this.track(socket));
+    // Ahead of the HTTP server's own listener, so that an unproved peer is gone before a byte of it is read.
+    server.prependListener('secureConnection', (socket) => this.prove(socket));
+    server.on('upgrade', (request, socket, head) => this.upgrade(request, socket, head));
+    this.listening = await listen(server, { host: this.options.host, port: this.options.port, setting: 'agent_port' });
+    this.server = server;
+  }
+
+  /** Where it listens; only after `start`. */
+  address(): ListenAddress {
+    if (!this.listening) throw new Fault('internal', 'the agent listener has not been started');
+    return this.listening;
+  }
+
+  /** Takes no more connections, says goodbye to the open ones, and cuts those that do not answer in time. */
+  async stop(): Promise<void> {
+    const { server } = this;
+    this.server = undefined;
+    if (!server) return;
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    for (const socket of this.websockets.clients) socket.close(CLOSE.goingAway, 'the orchestrator stops');
+    server.closeAllConnections();
+    const deadline = setTimeout(() => {
+      for (const socket of this.sockets) socket.destroy();
+    }, this.timeouts.stop);
+    await closed;
+    clearTimeout(deadline);
+  }
+
+  private serverOptions(): ServerOptions {
+    const { privateKey } = this.options;
+    return {
+      key: privateKey.export({ type: 'pkcs8', format: 'pem' }),
+      cert: selfSignedEd25519(privateKey).certPem,
+      requestCert: true,
+      // No CA has a say: who may do what is decided by the proved key alone.
+      rejectUnauthorized: false,
+      minVersion: 'TLSv1.3',
+      sigalgs: 'ed25519',
+      // A resumed session would stand for its first owner's certificate, whoever presents it.
+      secureOptions: constants.SSL_OP_NO_TICKET,
+      ALPNProtocols: [LINK_ALPN],
+      handshakeTimeout: this.timeouts.handshake,
+      headersTimeout: this.timeouts.headers,
+      requestTimeout: this.timeouts.request,
+      connectionsCheckingInterval: this.timeouts.check,
+      noDelay: true,
+    };
+  }
+
+  private track(socket: Duplex): void {
+    this.sockets.add(socket);
+    socket.once('close', () => this.sockets.delete(socket));
+  }
+
+  private prove(socket: TLSSocket): void {
+    // From here on errors of the socket are its own affair, also between the owners that it will have.
+    socket.on('error', () => socket.destroy());
+    const key = socket.alpnProtocol === LINK_ALPN ? peerEd25519Key(socket) : null;
+    if (key) {
+      this.keys.set(socket, key);
+      return;
+    }
+    this.options.logger.debug('a peer on the agent port proved no key', { address: addressOf(socket) });
+    socket.destroy();
+  }
+
+  private upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const publicKey = this.keys.get(socket);
+    const remoteAddress = addressOf(request.socket);
+    if (!publicKey || !remoteAddress || !this.server) {
+      socket.destroy();
+      return;
+    }
+    if (request.url !== LINK_PATH) {
+      socket.end(NOT_FOUND, () => socket.destroy());
+      return;
+    }
+    this.websockets.handleUpgrade(request, socket, head, (link) => {
+      // Without a listener the error of one peer would end the process; the close event follows.
+      link.on('error', () => undefined);
+      const limit = limitFrames(socket, link);
+      this.options.onConnection({ socket: link, publicKey, nodeId: nodeIdOf(publicKey), remoteAddress, limit });
+    });
+  }
+}
+
+const NOT_FOUND = 'HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
+
+function refusePlainRequest(_: IncomingMessage, response: ServerResponse): void {
+  response.writeHead(404, { Connection: 'close', 'Content-Length': 0 }).end();
+}
+
+/** The peer's address, IPv4 in its plain form; undefined when the connection is already gone. */
+const addressOf = (socket: Socket): string | undefined => socket.remoteAddress?.replace(/^::ffff:(?=[\d.]+$)/, '');

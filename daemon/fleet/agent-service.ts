@@ -1,0 +1,175 @@
+/** Agents as operators see and change them. */
+import type { Agent, AgentStatus } from '../../src/contract/agents.js';
+import type { Clock } from '../../src/kernel/clock.js';
+import { toSeconds } from '../../src/kernel/clock.js';
+import { Fault } from '../../src/kernel/fault.js';
+import { isName } from '../../src/kernel/identifiers.js';
+import type { NodeId } from '../../src/kernel/ids.js';
+import { matches, parseSelector, type Selector } from '../../src/language/selector.js';
+import { eventOfRequest } from '../events/event-of-request.js';
+import type { RequestContext } from '../events/request-context.js';
+import type { UnitOfWork } from '../events/unit-of-work.js';
+import { type Tags, tagsByAgent, tagsOf } from '../store/agent-tags.js';
+import { type AgentRow, deleteAgent, findAgent, findAgentByName, listAgents, updateAgent } from '../store/agents.js';
+import type { Queryable } from '../store/queryable.js';
+import { agentLabel } from './agent-event.js';
+import { agentParty } from './agent-party.js';
+import type { ConnectionRegistry } from './connection-registry.js';
+
+/** What happens to the connection when an operator decides about an agent. */
+export interface AgentConnections {
+  approved(nodeId: NodeId): void;
+  revoked(nodeId: NodeId): Promise<void>;
+}
+
+export interface AgentServiceOptions {
+  readonly db: Queryable;
+  readonly uow: UnitOfWork;
+  readonly registry: ConnectionRegistry;
+  readonly connections: AgentConnections;
+  readonly clock: Clock;
+}
+
+export interface AgentFilter {
+  readonly status?: AgentStatus | null | undefined;
+  /** A selector over attributes and tags. */
+  readonly filter?: string | null | undefined;
+  readonly limit?: number | undefined;
+  readonly after?: string | null | undefined;
+}
+
+export interface StatusChange {
+  readonly status: 'approved' | 'rejected';
+  readonly name?: string | null | undefined;
+}
+
+export class AgentService {
+  private readonly options: AgentServiceOptions;
+
+  constructor(options: AgentServiceOptions) {
+    this.options = options;
+  }
+
+  /** By name, agents without one last. Throws `invalid_selector`, `invalid_cursor`. */
+  async list({ status, filter, limit, after }: AgentFilter): Promise<readonly Agent[]> {
+    const { db } = this.options;
+    const selector = filter == null ? null : parseSelector(filter);
+    const rows = await listAgents(db, { status, after, limit: selector === null ? limit : undefined });
+    const isPage = selector === null && limit !== undefined;
+    const tags = await tagsByAgent(db, isPage ? rows.map((row) => row.node_id) : undefined);
+    const agents = rows.map((row) => this.present(row, tags.get(row.node_id) ?? {}));
+    return selector === null ? agents : agents.filter((agent) => isSelected(selector, agent)).slice(0, limit);
+  }
+
+  /** Throws `agent_not_found`. */
+  async get(nodeId: string): Promise<Agent> {
+    const { db } = this.options;
+    return this.present(await requireAgent(db, nodeId), await tagsOf(db, nodeId));
+  }
+
+  /**
+   * Doing it again changes nothing. A name counts at the approval only.
+   * Throws `agent_not_found`, `name_required`, `invalid_name`, `name_taken`, `name_immutable`.
+   */
+  async setStatus(context: RequestContext, nodeId: string, change: StatusChange): Promise<Agent> {
+    const { uow, connections } = this.options;
+    const changed = await uow.write(async (tx, emit) => {
+      const agent = await requireAgent(tx, nodeId);
+      const name = change.status === 'approved' ? await approvedName(tx, agent, change.name ?? null) : agent.name;
+      if (agent.status === change.status && agent.name === name) return false;
+      await updateAgent(tx, nodeId, { status: change.status, name, updated_at: this.options.clock.now() });
+      emit(
+        eventOfRequest(context, {
+          type: change.status === 'approved' ? 'agent.approved' : 'agent.rejected',
+          target: agentParty({ node_id: nodeId, name }),
+          summary: `${context.actor.name} ${change.status} agent ${name ?? nodeId}`,
+          metadata: { before: agent.status, public_key: agent.public_key },
+        }),
+      );
+      return true;
+    });
+    if (changed && change.status === 'approved') connections.approved(nodeId as NodeId);
+    if (changed && change.status === 'rejected') await connections.revoked(nodeId as NodeId);
+    return this.get(nodeId);
+  }
+
+  /** Removes the record of a rejected agent. Throws `agent_not_found`, `agent_not_rejected`. */
+  async remove(context: RequestContext, nodeId: string): Promise<void> {
+    const { uow, connections } = this.options;
+    await uow.write(async (tx, emit) => {
+      const agent = await requireAgent(tx, nodeId);
+      if (agent.status !== 'rejected') {
+        throw new Fault('agent_not_rejected', `agent ${agentLabel(agent)} is ${agent.status}, so it is not removed`, {
+          hint: 'reject it first, which also closes its connection',
+        });
+      }
+      await deleteAgent(tx, nodeId);
+      emit(
+        eventOfRequest(context, {
+          type: 'agent.removed',
+          target: agentParty(agent),
+          summary: `${context.actor.name} removed agent ${agentLabel(agent)}`,
+          metadata: { public_key: agent.public_key },
+        }),
+      );
+    });
+    await connections.revoked(nodeId as NodeId);
+  }
+
+  private present(row: AgentRow, tags: Tags): Agent {
+    return {
+      node_id: row.node_id,
+      name: row.name,
+      status: row.status as AgentStatus,
+      connected: this.options.registry.has(row.node_id as NodeId),
+      connected_at: toSeconds(row.connected_at),
+      updated_at: toSeconds(row.updated_at),
+      initial_hostname: row.initial_hostname,
+      initial_ip: row.initial_ip,
+      agent_version: row.agent_version,
+      public_key: row.public_key,
+      attributes: JSON.parse(row.attributes_json) as Record<string, string>,
+      tags: { ...tags },
+    };
+  }
+}
+
+/** `*` alone means every approved agent. */
+const isSelected = (selector: Selector, agent: Agent): boolean =>
+  selector.terms.length > 0 ? matches(selector, agent) : agent.status === 'approved';
+
+/** The record of an agent, or Fault `agent_not_found`. */
+export async function requireAgent(db: Queryable, nodeId: string): Promise<AgentRow> {
+  const agent = await findAgent(db, nodeId);
+  if (agent !== null) return agent;
+  throw new Fault('agent_not_found', `there is no agent with node ID ${JSON.stringify(nodeId)}`, {
+    hint: 'orch agents list shows every agent',
+  });
+}
+
+/** The name that the agent has once it is approved. */
+async function approvedName(tx: Queryable, agent: AgentRow, given: string | null): Promise<string> {
+  const name = given ?? agent.name;
+  if (name === null) {
+    throw new Fault('name_required', 'an agent is approved under a name, and none was given', {
+      hint: 'give "name": 1 to 64 letters, digits, "-" or "_", beginning with a letter',
+    });
+  }
+  if (name === agent.name) return name;
+  if (agent.name !== null) {
+    throw new Fault('name_immutable', `this agent is ${JSON.stringify(agent.name)} and keeps that name`, {
+      hint: 'approve it without a name, or reject and remove it and let it enrol anew',
+    });
+  }
+  if (!isName(name)) {
+    throw new Fault('invalid_name', `${JSON.stringify(name)} is no name for an agent`, {
+      hint: 'use 1 to 64 letters, digits, "-" or "_", beginning with a letter',
+    });
+  }
+  if ((await findAgentByName(tx, name)) !== null) {
+    throw new Fault('name_taken', `another agent is already named ${JSON.stringify(name)}`, {
+      hint: 'choose another name, or reject and remove the agent that has it',
+    });
+  }
+  return name;
+}

@@ -1,0 +1,139 @@
+/** What the store and the audit log learn of connections: who came, who went, what changed, who was turned away. */
+import type { Clock } from '../../src/kernel/clock.js';
+import { canonicalJson } from '../../src/kernel/json.js';
+import type { AgentMessageOf } from '../../src/wire/messages.js';
+import type { EventType } from '../events/event-type.js';
+import type { Emit, UnitOfWork } from '../events/unit-of-work.js';
+import { type AgentRow, findAgent, updateAgent } from '../store/agents.js';
+import type { Queryable } from '../store/queryable.js';
+import type { AgentConnection } from './agent-connection.js';
+import { agentEvent, agentLabel } from './agent-event.js';
+import { listed } from './listed.js';
+import { ReportThrottle } from './report-throttle.js';
+
+export interface PresenceOptions {
+  readonly uow: UnitOfWork;
+  readonly clock: Clock;
+}
+
+type Attributes = Readonly<Record<string, string>>;
+type Hello = AgentMessageOf<'hello'>;
+
+export class Presence {
+  private readonly options: PresenceOptions;
+  private readonly throttle: ReportThrottle;
+  /** The record of each connection's agent as it was when the arrival was last recorded. */
+  private readonly arrivals = new WeakMap<AgentConnection, AgentRow>();
+
+  constructor(options: PresenceOptions) {
+    this.options = options;
+    this.throttle = new ReportThrottle(options.clock);
+  }
+
+  /**
+   * A connected agent was let in, or approved while it waited. Returns its record as it is now, null when there is none
+   * any more; of a rejected agent, and of a connection that has ended, nothing is noted.
+   */
+  async arrived(connection: AgentConnection, hello: Hello): Promise<AgentRow | null> {
+    return this.options.uow.write(async (tx, emit) => {
+      const agent = await findAgent(tx, connection.nodeId);
+      if (agent === null || agent.status === 'rejected' || connection.state === 'closed') return agent;
+      const before = this.arrivals.get(connection);
+      this.arrivals.set(connection, agent);
+      if (before === undefined) await this.noteHello(tx, emit, agent, hello);
+      if (agent.status !== 'approved' || before?.status === 'approved') return agent;
+      const { remoteAddress: address } = connection;
+      const { agent_version, protocol_version } = hello;
+      const summary = `Agent ${agentLabel(agent)} connected from ${address}`;
+      emit(agentEvent('agent.connected', agent, summary, { address, agent_version, protocol_version }));
+      return agent;
+    });
+  }
+
+  async left(connection: AgentConnection): Promise<void> {
+    const now = this.options.clock.now();
+    await this.options.uow.write(async (tx, emit) => {
+      // Looked at in here, because the arrival may have been on its way into the store when the connection ended.
+      const agent = this.arrivals.get(connection);
+      if (agent === undefined) return;
+      await updateAgent(tx, agent.node_id, { last_seen_at: now });
+      if (agent.status === 'approved') {
+        emit(agentEvent('agent.disconnected', agent, `Agent ${agentLabel(agent)} disconnected`));
+      }
+    });
+  }
+
+  async attributesChanged(connection: AgentConnection, attributes: Attributes): Promise<void> {
+    await this.options.uow.write(async (tx, emit) => {
+      const agent = await findAgent(tx, connection.nodeId);
+      if (agent !== null) await this.noteAttributes(tx, emit, agent, attributes);
+    });
+  }
+
+  /** An agent was turned away. A version that is not spoken here goes into its record, where operators see it. */
+  async refused(connection: AgentConnection, reason: string, version?: number): Promise<void> {
+    await this.report('agent.refused', connection, { reason }, async (tx, agent) => {
+      if (version === undefined || version === agent.protocol_version) return;
+      await updateAgent(tx, agent.node_id, { protocol_version: version, updated_at: this.options.clock.now() });
+    });
+  }
+
+  async violated(connection: AgentConnection, reason: string): Promise<void> {
+    await this.report('agent.protocol_violation', connection, { reason });
+  }
+
+  /** Two living connections with one key: a copied machine, or a stolen key. */
+  async duplicated(connection: AgentConnection): Promise<void> {
+    await this.report('agent.duplicate_identity', connection, {});
+  }
+
+  private async noteHello(tx: Queryable, emit: Emit, agent: AgentRow, hello: Hello): Promise<void> {
+    await this.noteAttributes(tx, emit, agent, hello.attributes);
+    const now = this.options.clock.now();
+    const { agent_version, protocol_version } = hello;
+    await updateAgent(tx, agent.node_id, {
+      connected_at: now,
+      last_seen_at: now,
+      updated_at: now,
+      agent_version,
+      protocol_version,
+    });
+  }
+
+  private async noteAttributes(tx: Queryable, emit: Emit, agent: AgentRow, attributes: Attributes): Promise<void> {
+    const before: Attributes = JSON.parse(agent.attributes_json);
+    if (canonicalJson(before) === canonicalJson(attributes)) return;
+    const updated_at = this.options.clock.now();
+    await updateAgent(tx, agent.node_id, { attributes_json: JSON.stringify(attributes), updated_at });
+    if (agent.status !== 'approved') return;
+    const names = new Set([...Object.keys(before), ...Object.keys(attributes)]);
+    const changed = [...names].filter((name) => before[name] !== attributes[name]).sort();
+    const summary = `Agent ${agentLabel(agent)} reports other ${listed(changed)}`;
+    emit(agentEvent('agent.attributes_changed', agent, summary, { changed }));
+  }
+
+  /** @param note what else to write when the agent is known, whether the event is news or not */
+  private async report(
+    type: keyof typeof REPORTS,
+    connection: AgentConnection,
+    metadata: { readonly reason?: string },
+    note?: (tx: Queryable, agent: AgentRow) => Promise<void>,
+  ): Promise<void> {
+    const { nodeId, remoteAddress: address } = connection;
+    await this.options.uow.write(async (tx, emit) => {
+      const known = await findAgent(tx, nodeId);
+      if (known !== null) await note?.(tx, known);
+      // Keys cost nothing to make, so strangers count by address.
+      if (!this.throttle.passes(`${type} ${known?.node_id ?? address}`)) return;
+      const agent = known ?? { node_id: nodeId, name: null };
+      const summary = REPORTS[type](agentLabel(agent), metadata.reason ?? address);
+      emit(agentEvent(type, agent, summary, { ...metadata, address }));
+    });
+  }
+}
+
+const REPORTS = {
+  'agent.refused': (agent, reason) => `Agent ${agent} was turned away: ${reason}`,
+  'agent.protocol_violation': (agent, reason) => `Agent ${agent} was cut off: ${reason}`,
+  'agent.duplicate_identity': (agent, address) => `A second agent with the key of ${agent} came from ${address}`,
+} as const satisfies Partial<Record<EventType, (agent: string, detail: string) => string>>;

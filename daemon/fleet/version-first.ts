@@ -1,0 +1,42 @@
+/** A hello of another protocol version may look different, so its version counts before the rest of it. */
+import { Fault } from '../../src/kernel/fault.js';
+import { PROTOCOL_VERSION } from '../../src/kernel/version.js';
+import type { Decode } from '../../src/wire/codec.js';
+import type { AgentMessage } from '../../src/wire/messages.js';
+import { commonVersion } from '../../src/wire/version.js';
+
+/** The decoder, which now throws `protocol_mismatch` (`data.protocol_version`) for a hello of a version not spoken here. */
+export const versionFirst =
+  (decode: Decode<AgentMessage>): Decode<AgentMessage> =>
+  (frame) => {
+    try {
+      const message = decode(frame);
+      if (message.type === 'hello') requireCommon(message.protocol_version);
+      return message;
+    } catch (error) {
+      requireCommon(versionOf(frame));
+      throw error;
+    }
+  };
+
+function requireCommon(theirs: number | null): void {
+  if (theirs === null || commonVersion(theirs) !== null) return;
+  const older = theirs > PROTOCOL_VERSION ? 'orchestrator' : 'agent';
+  throw new Fault(
+    'protocol_mismatch',
+    `the agent speaks protocol version ${theirs}, the orchestrator ${PROTOCOL_VERSION}: upgrade the ${older}`,
+    { data: { protocol_version: theirs } },
+  );
+}
+
+/** The version in what at least looks like a hello, else null. */
+function versionOf(frame: string): number | null {
+  try {
+    const value: unknown = JSON.parse(frame);
+    if (typeof value !== 'object' || value === null || !('type' in value) || value.type !== 'hello') return null;
+    const version = 'protocol_version' in value ? value.protocol_version : null;
+    return Number.isSafeInteger(version) ? Number(version) : null;
+  } catch {
+    return null;
+  }
+}

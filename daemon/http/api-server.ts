@@ -1,0 +1,108 @@
+/** The API: the contract served over HTTPS, from its start to a stop that lets running requests finish. */
+import type { AddressInfo } from 'node:net';
+import type { RouteSpec } from '../../src/contract/route.js';
+import { spkiFingerprint } from '../../src/identity/fingerprint.js';
+import type { Clock } from '../../src/kernel/clock.js';
+import { Fault } from '../../src/kernel/fault.js';
+import type { NewId } from '../../src/kernel/ids.js';
+import type { Logger } from '../../src/kernel/logger.js';
+import type { Service } from '../../src/kernel/service.js';
+import type { Authenticate, Authorize } from './access.js';
+import { type ApiApp, createApiApp } from './api-app.js';
+import { type ListenAddress, listenOn, type TlsFiles } from './api-listener.js';
+import type { HandlersFor } from './handler.js';
+import { HTTP_LIMITS, type HttpLimits } from './http-limits.js';
+import type { IdempotencyKeys } from './idempotency.js';
+import { InFlight } from './in-flight.js';
+import type { AnyHandler } from './run-handler.js';
+
+type AnyContract = Readonly<Record<string, RouteSpec>>;
+
+export interface ApiServerOptions<C extends AnyContract> {
+  readonly contract: C;
+  readonly handlers: HandlersFor<C>;
+  readonly authenticate: Authenticate;
+  readonly authorize: Authorize;
+  readonly idempotency: IdempotencyKeys;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly newRequestId: NewId;
+  readonly listen: ListenAddress;
+  /** null serves plain HTTP. */
+  readonly tls: TlsFiles | null;
+  /** What differs from `HTTP_LIMITS`. */
+  readonly limits?: Partial<HttpLimits>;
+  /** A proxy in front terminates TLS and is believed about the client. */
+  readonly trustProxyTls: boolean;
+  /** Check what handlers answer against the contract: for tests and development. */
+  readonly validateAnswers: boolean;
+}
+
+export interface ApiServer extends Service {
+  /** Where it listens. Throws before it has started. */
+  address(): AddressInfo;
+  /** SHA-256 of the SPKI of its certificate in hex, null without TLS. */
+  readonly fingerprint: string | null;
+}
+
+/** Throws when a route has no handler or does not say who may call it, so that nothing is open by mistake. */
+export function createApiServer<const C extends AnyContract>(options: ApiServerOptions<C>): ApiServer {
+  const limits = { ...HTTP_LIMITS, ...options.limits };
+  const inFlight = new InFlight();
+  const endpoints = endpointsOf(options.contract, options.handlers);
+  const fingerprint = options.tls && spkiFingerprint(options.tls.cert);
+  let isClosing = false;
+  let address: AddressInfo | null = null;
+  let app: ApiApp | null = null;
+  return {
+    name: 'api',
+    fingerprint,
+    address: () => {
+      if (address === null) throw new Error('the API has not started');
+      return address;
+    },
+    start: async () => {
+      app = createApiApp({ ...options, limits, endpoints, inFlight, isClosing: () => isClosing });
+      await app.ready();
+      address = await listenOn(app.server, options.listen);
+      options.logger.debug('the API listens', {
+        host: address.address,
+        port: address.port,
+        tls_fingerprint: fingerprint,
+      });
+    },
+    stop: async () => {
+      if (isClosing || app === null) return;
+      isClosing = true;
+      await drain(app, inFlight, limits.drainMs);
+      await app.close();
+    },
+  };
+}
+
+/** No new connection, no new request; running ones get their time, then everything is cut. */
+async function drain({ server }: ApiApp, inFlight: InFlight, drainMs: number): Promise<void> {
+  const closed = new Promise<void>((resolve) => {
+    server.close(() => resolve());
+  });
+  server.closeIdleConnections();
+  await inFlight.drained(drainMs);
+  inFlight.abort(new Fault('shutting_down', 'the orchestrator is stopping', { hint: 'try again soon' }));
+  // Handlers that end at once may still answer.
+  await inFlight.drained(LAST_WORDS_MS);
+  server.closeAllConnections();
+  await closed;
+}
+
+const LAST_WORDS_MS = 250;
+const ACCESS: readonly unknown[] = ['public', 'viewer', 'operator', 'admin'];
+
+function endpointsOf<C extends AnyContract>(contract: C, handlers: HandlersFor<C>) {
+  return Object.entries(contract).map(([id, route]) => {
+    // Each handler takes the call of its own route; which one that is, only the contract's types know.
+    const handler = handlers[id] as unknown as AnyHandler | undefined;
+    if (!ACCESS.includes(route.access)) throw new Error(`the route ${id} does not say who may call it`);
+    if (typeof handler !== 'function') throw new Error(`the route ${id} has no handler`);
+    return { route, handler };
+  });
+}

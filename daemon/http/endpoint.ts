@@ -1,0 +1,75 @@
+/** One route of the contract as a Fastify route: access, input, handler, answer. */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { API_BASE } from '../../src/contract/contract.js';
+import type { RouteSpec } from '../../src/contract/route.js';
+import { type Authenticate, type Authorize, bearerToken, requireSession } from './access.js';
+import type { HttpLimits } from './http-limits.js';
+import { type IdempotentRequests, idempotencyKeyOf, type Outcome } from './idempotency.js';
+import { LineStream, wantsLines } from './line-stream.js';
+import type { Rendered } from './rendered.js';
+import { type Input, inputReader } from './request-input.js';
+import { type AnyHandler, type RunOptions, runner } from './run-handler.js';
+
+export interface EndpointOptions extends RunOptions {
+  readonly authenticate: Authenticate;
+  readonly authorize: Authorize;
+  readonly idempotent: IdempotentRequests;
+  readonly limits: HttpLimits;
+}
+
+/** Adds a route to the server. */
+export function addEndpoint(
+  app: FastifyInstance,
+  route: RouteSpec,
+  handler: AnyHandler,
+  options: EndpointOptions,
+): void {
+  const { authenticate, authorize, idempotent, limits } = options;
+  const readInput = inputReader(route, limits);
+  const runHandler = runner(route, handler, options);
+  app.route({
+    method: route.method === 'GET' ? ['GET', 'HEAD'] : route.method,
+    url: API_BASE + route.path.replace(/\{(\w+)\}/g, ':$1'),
+    onRequest: async ({ exchange, headers }) => {
+      if (route.access === 'public') return;
+      exchange.token = bearerToken(headers.authorization);
+      exchange.session = requireSession(await authenticate(exchange.token));
+      authorize(route.access, exchange.session.operator);
+    },
+    handler: async (request, reply) => {
+      const input = readInput(request);
+      const isStream = route.stream !== undefined && request.method !== 'HEAD' && wantsLines(request.headers.accept);
+      const stream = isStream ? new LineStream(reply, limits.streamBacklogBytes) : null;
+      const run = () => runHandler(request.exchange, input, stream);
+      send(reply, stream, await once(request, input, run));
+      return reply;
+    },
+  });
+
+  /** Runs it straight, or under the request's Idempotency-Key. */
+  async function once(request: FastifyRequest, input: Input, run: () => Promise<Rendered>): Promise<Outcome> {
+    const { exchange, headers } = request;
+    const key = route.method === 'GET' ? null : idempotencyKeyOf(headers['idempotency-key']);
+    if (key === null || exchange.session === null) return { rendered: await run(), replayed: false };
+    exchange.keepsRunning = true;
+    const operatorId = exchange.session.operator.operator_id;
+    return await idempotent.run({ operatorId, key, route: route.id, content: input }, run);
+  }
+}
+
+function send(reply: FastifyReply, stream: LineStream | null, { rendered, replayed }: Outcome): void {
+  const { status, headers, payload } = rendered;
+  if (replayed) reply.header('idempotent-replayed', 'true');
+  if (stream?.started) {
+    if (status >= 400 && payload !== null) void stream.write({ event: 'error', error: JSON.parse(payload) });
+    stream.end();
+  } else if (stream && replayed && status < 300 && payload !== null) {
+    void stream.write({ event: 'result', result: JSON.parse(payload) });
+    stream.end();
+  } else {
+    reply
+      .code(status)
+      .headers(headers)
+      .send(payload ?? undefined);
+  }
+}

@@ -1,0 +1,43 @@
+/** What the adapter knows of one request from its first byte on. */
+import type { IncomingMessage } from 'node:http';
+import { isIP } from 'node:net';
+import type {} from 'fastify';
+import type { Session } from './access.js';
+
+export interface Exchange {
+  readonly requestId: string;
+  /** Of the client: the peer, or behind a trusted proxy the last hop that the proxy names. */
+  readonly address: string | null;
+  /** As the client sent it; undefined when it did not. */
+  readonly contentType: string | undefined;
+  /** Milliseconds of the monotonic clock. */
+  readonly startedAt: number;
+  /** Aborted when the client goes away or the server stops; not by the former once `keepsRunning`. */
+  readonly abort: AbortController;
+  /** The answer is wanted even when the client goes away, because it can ask for it again. */
+  keepsRunning: boolean;
+  /** null on public routes. */
+  session: Session | null;
+  token: string | null;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    exchange: Exchange;
+  }
+}
+
+/** The address behind the last hop of `X-Forwarded-For` when the proxy is trusted, else the peer's. */
+export function clientAddress(request: IncomingMessage, trustProxy: boolean): string | null {
+  const peer = request.socket.remoteAddress;
+  if (!trustProxy) return plain(peer);
+  const header = request.headers['x-forwarded-for'];
+  const hops = (Array.isArray(header) ? header.join(',') : (header ?? '')).split(',');
+  return plain(hops.at(-1)?.trim()) ?? plain(peer);
+}
+
+/** An IPv4 address without its IPv6 wrapping; null for what is no address. */
+function plain(address: string | undefined): string | null {
+  const unwrapped = address?.replace(/^::ffff:(?=\d+\.)/i, '').replace(/^\[(.*)\](:\d+)?$/, '$1');
+  return unwrapped && isIP(unwrapped) > 0 ? unwrapped : null;
+}

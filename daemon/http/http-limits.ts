@@ -1,0 +1,35 @@
+/** How much, and for how long, the API takes from a client. */
+export interface HttpLimits {
+  readonly handshakeTimeoutMs: number;
+  /** Until the last header has come. */
+  readonly headersTimeoutMs: number;
+  /** Until the last byte of the request has come. */
+  readonly requestTimeoutMs: number;
+  /** How often the two above are looked at. */
+  readonly checkIntervalMs: number;
+  /** How long an idle connection is kept. */
+  readonly keepAliveTimeoutMs: number;
+  readonly headerBytes: number;
+  readonly urlBytes: number;
+  readonly bodyBytes: number;
+  /** Nesting of a JSON body. */
+  readonly jsonDepth: number;
+  /** What may wait in memory for one slow reader of a stream. */
+  readonly streamBacklogBytes: number;
+  /** How long a stop waits for running requests. */
+  readonly drainMs: number;
+}
+
+export const HTTP_LIMITS: HttpLimits = {
+  handshakeTimeoutMs: 10_000,
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 30_000,
+  checkIntervalMs: 2_000,
+  keepAliveTimeoutMs: 15_000,
+  headerBytes: 16 * 1024,
+  urlBytes: 4 * 1024,
+  bodyBytes: 2 * 1024 * 1024,
+  jsonDepth: 64,
+  streamBacklogBytes: 32 * 1024 * 1024,
+  drainMs: 8_000,
+};

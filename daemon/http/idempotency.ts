@@ -1,0 +1,157 @@
+/** `Idempotency-Key`: the same write with the same key is done once, and answered alike each time. */
+import { createHash } from 'node:crypto';
+import type { Clock } from '../../src/kernel/clock.js';
+import { Fault, messageOf } from '../../src/kernel/fault.js';
+import { canonicalJson } from '../../src/kernel/json.js';
+import type { Logger } from '../../src/kernel/logger.js';
+import { PROBLEM_TYPE } from './problem-document.js';
+import { JSON_TYPE, type Rendered } from './rendered.js';
+
+export interface IdempotencySlot {
+  readonly operator_id: string;
+  readonly key: string;
+}
+
+export interface StoredRequest {
+  readonly route: string;
+  readonly request_hash: string;
+  /** null while the request has no answer yet. */
+  readonly status: number | null;
+  readonly body_json: string | null;
+}
+
+/** Where first answers are kept. */
+export interface IdempotencyKeys {
+  /** Takes the slot for a new request: null, or else who has had it since `validSince` (Unix milliseconds). */
+  reserve(
+    request: IdempotencySlot & { readonly route: string; readonly request_hash: string; readonly created_at: number },
+    validSince: number,
+  ): Promise<StoredRequest | null>;
+  complete(
+    slot: IdempotencySlot,
+    answer: { readonly status: number; readonly body_json: string | null },
+  ): Promise<void>;
+  release(slot: IdempotencySlot): Promise<void>;
+}
+
+export interface IdempotentRequest {
+  readonly operatorId: string;
+  readonly key: string;
+  readonly route: string;
+  /** Whatever makes this request differ from another one. */
+  readonly content: unknown;
+}
+
+export interface Outcome {
+  readonly rendered: Rendered;
+  /** The request was not done: this is the answer of an earlier one. */
+  readonly replayed: boolean;
+}
+
+const VALID_FOR_MS = 24 * 3600 * 1000;
+const KEY = /^[\x21-\x7e]{1,255}$/;
+
+/** The key of a request, or null when it has none. Throws `bad_request` for one that is malformed. */
+export function idempotencyKeyOf(header: string | readonly string[] | undefined): string | null {
+  if (header === undefined) return null;
+  if (typeof header === 'string' && KEY.test(header)) return header;
+  throw new Fault('bad_request', 'the Idempotency-Key is not 1 to 255 visible ASCII characters', {
+    hint: 'send a fresh random value with each new write',
+  });
+}
+
+interface Running {
+  readonly identity: string;
+  readonly outcome: Promise<Rendered>;
+}
+
+/** Runs requests that carry a key. */
+export class IdempotentRequests {
+  private readonly running = new Map<string, Running>();
+  private readonly keys: IdempotencyKeys;
+  private readonly clock: Clock;
+  private readonly logger: Logger;
+
+  constructor(options: { readonly keys: IdempotencyKeys; readonly clock: Clock; readonly logger: Logger }) {
+    this.keys = options.keys;
+    this.clock = options.clock;
+    this.logger = options.logger;
+  }
+
+  /**
+   * The first answer to this request: of `produce`, which never rejects, or of an earlier request. One that is still
+   * running is waited for. An answer of 500 and above is not kept.
+   * @throws Fault `idempotency_conflict` when the key belongs to another request, or to one whose answer was lost
+   */
+  async run(request: IdempotentRequest, produce: () => Promise<Rendered>): Promise<Outcome> {
+    const slot = `${request.operatorId} ${request.key}`;
+    const hash = createHash('sha256').update(canonicalJson(request.content)).digest('hex');
+    const identity = `${request.route} ${hash}`;
+    const earlier = this.running.get(slot);
+    if (earlier) {
+      if (earlier.identity !== identity) throw conflict();
+      return { rendered: await earlier.outcome, replayed: true };
+    }
+    let replayed = false;
+    const outcome = this.first(request, hash, produce, () => {
+      replayed = true;
+    }).finally(() => this.running.delete(slot));
+    this.running.set(slot, { identity, outcome });
+    return { rendered: await outcome, replayed };
+  }
+
+  private async first(
+    { operatorId, key, route }: IdempotentRequest,
+    hash: string,
+    produce: () => Promise<Rendered>,
+    onReplay: () => void,
+  ): Promise<Rendered> {
+    const slot = { operator_id: operatorId, key };
+    const now = this.clock.now();
+    const reservation = { ...slot, route, request_hash: hash, created_at: now };
+    const known = await this.keys.reserve(reservation, now - VALID_FOR_MS);
+    if (known) {
+      onReplay();
+      return storedAnswer(known, reservation);
+    }
+    const rendered = await produce();
+    await this.keep(slot, rendered);
+    return rendered;
+  }
+
+  private async keep(slot: IdempotencySlot, { status, payload }: Rendered): Promise<void> {
+    try {
+      if (status >= 500) await this.keys.release(slot);
+      else await this.keys.complete(slot, { status, body_json: payload });
+    } catch (error) {
+      this.logger.error('the answer to an Idempotency-Key could not be kept', { reason: messageOf(error) });
+    }
+  }
+}
+
+function storedAnswer(
+  known: StoredRequest,
+  wanted: { readonly route: string; readonly request_hash: string },
+): Rendered {
+  if (known.route !== wanted.route || known.request_hash !== wanted.request_hash) throw conflict();
+  if (known.status === null) throw lost();
+  const type = known.status >= 400 ? PROBLEM_TYPE : JSON_TYPE;
+  const headers: Readonly<Record<string, string>> = known.body_json === null ? {} : { 'content-type': type };
+  return { status: known.status, headers, payload: known.body_json };
+}
+
+const conflict = (): Fault =>
+  new Fault('idempotency_conflict', 'this Idempotency-Key was used for another request', {
+    hint: 'send a fresh key with each new write',
+    data: { reason: 'different_request' },
+  });
+
+const lost = (): Fault =>
+  new Fault(
+    'idempotency_conflict',
+    'the first request with this Idempotency-Key was cut off before its answer was kept',
+    {
+      hint: 'look at what it did, then repeat it with a fresh key if that is needed',
+      data: { reason: 'answer_lost' },
+    },
+  );

@@ -1,0 +1,14 @@
+/** Handlers of modules. */
+import type { moduleRoutes } from '../../src/contract/modules.js';
+import type { ModuleService } from '../engine/module-service.js';
+import type { HandlersFor } from './handler.js';
+
+export const moduleHandlers = (modules: ModuleService): HandlersFor<typeof moduleRoutes> => ({
+  listModules: async () => ({ status: 200, body: await modules.list() }),
+  uploadModule: async ({ body, context }) => ({ status: 201, body: await modules.upload(body, context) }),
+  getModule: async ({ params, query }) => ({ status: 200, body: await modules.get(params.name, query.revision) }),
+  removeModule: async ({ params, context }) => {
+    await modules.remove(params.name, context);
+    return { status: 204, body: undefined };
+  },
+});

@@ -1,0 +1,78 @@
+/** Reads query strings strictly: every name known and given once, numbers and flags by their schema. */
+import type { TSchema } from 'typebox';
+import { Fault, type FaultDetail } from '../../src/kernel/fault.js';
+import { escapePointer, validator } from '../../src/kernel/validator.js';
+
+interface FieldSchema {
+  readonly type?: unknown;
+  readonly anyOf?: readonly FieldSchema[];
+}
+
+/**
+ * Makes the reader of a route's query. It gives the parameters by name, integers and booleans converted; an integer
+ * beyond what is exact becomes the largest one that is. Throws `invalid_query` naming every parameter that is
+ * malformed, repeated, unknown or out of range.
+ * @param schema undefined when the route takes no query
+ */
+export function queryReader(schema: TSchema | undefined): (text: string) => unknown {
+  const known = new Map<string, FieldSchema>(Object.entries(propertiesOf(schema)));
+  const check = schema && validator(schema);
+  return (text) => {
+    if (text === '' && !check) return undefined;
+    const { values, errors } = readPairs(text, known);
+    const all = errors.length > 0 ? errors : (check?.problems(values) ?? []);
+    if (all.length > 0) throw invalidQuery(all);
+    return check ? values : undefined;
+  };
+}
+
+/** What stands behind the first `?` of a URL. */
+export function queryOf(url: string): string {
+  const at = url.indexOf('?');
+  return at < 0 ? '' : url.slice(at + 1);
+}
+
+function readPairs(text: string, known: ReadonlyMap<string, FieldSchema>) {
+  const values = new Map<string, unknown>();
+  const errors: FaultDetail[] = [];
+  const complain = (name: string, message: string) => errors.push({ path: `/${escapePointer(name)}`, message });
+  for (const pair of text.split('&').filter((part) => part !== '')) {
+    const equals = pair.indexOf('=');
+    const name = decode(equals < 0 ? pair : pair.slice(0, equals));
+    const value = decode(equals < 0 ? '' : pair.slice(equals + 1));
+    const field = known.get(name ?? '');
+    if (name === null || value === null) complain(pair, `${JSON.stringify(pair)} is not valid percent-encoding`);
+    else if (!field) complain(name, `unknown parameter ${JSON.stringify(name)}`);
+    else if (values.has(name)) complain(name, `${JSON.stringify(name)} is given more than once`);
+    else values.set(name, convert(field, value));
+  }
+  return { values: Object.fromEntries(values), errors };
+}
+
+/** The value in the field's type, or the text itself for the validator to refuse. */
+function convert(field: FieldSchema, text: string): unknown {
+  const { type } = field.anyOf?.find((branch) => branch.type !== 'null') ?? field;
+  if (type === 'integer' && /^-?\d+$/.test(text)) {
+    return Math.max(Number.MIN_SAFE_INTEGER, Math.min(Number(text), Number.MAX_SAFE_INTEGER));
+  }
+  if (type === 'number' && /^-?\d+(\.\d+)?$/.test(text)) return Number(text);
+  if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
+  return text;
+}
+
+function invalidQuery(errors: readonly FaultDetail[]): Fault {
+  const shown = errors.slice(0, 3).map(({ path, message }) => `${path.slice(1)}: ${message}`);
+  const more = errors.length > shown.length ? `, and ${errors.length - shown.length} more` : '';
+  return new Fault('invalid_query', `the query is not valid: ${shown.join(', ')}${more}`, { errors });
+}
+
+function decode(text: string): string | null {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    return null;
+  }
+}
+
+const propertiesOf = (schema: { readonly properties?: Readonly<Record<string, FieldSchema>> } | undefined) =>
+  schema?.properties ?? {};

@@ -1,0 +1,28 @@
+/** What every request has to pass before its route is looked at. */
+import type { IncomingMessage } from 'node:http';
+import { Fault } from '../../src/kernel/fault.js';
+
+export interface GateOptions {
+  readonly urlBytes: number;
+  /** Whether clients see TLS, here or at the proxy. */
+  readonly isTls: boolean;
+}
+
+/** Throws `url_too_long`, `bad_request` or `origin_forbidden`. */
+export function passGate(request: IncomingMessage, { urlBytes, isTls }: GateOptions): void {
+  if ((request.url?.length ?? 0) > urlBytes) {
+    throw new Fault('url_too_long', `the URL is longer than ${urlBytes} bytes`, { hint: 'shorten the query' });
+  }
+  const { host, origin } = request.headers;
+  if (host === undefined && request.httpVersion === '1.1') throw new Fault('bad_request', 'the Host header is missing');
+  if (origin !== undefined && !isSameOrigin(origin, `${isTls ? 'https' : 'http'}://${host ?? ''}`)) {
+    throw new Fault('origin_forbidden', `pages of ${JSON.stringify(origin)} may not use this API`, {
+      hint: 'call it from a program, without an Origin header',
+    });
+  }
+}
+
+function isSameOrigin(origin: string, own: string): boolean {
+  if (!URL.canParse(origin) || !URL.canParse(own)) return false;
+  return new URL(origin).origin !== 'null' && new URL(origin).origin === new URL(own).origin;
+}

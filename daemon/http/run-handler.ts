@@ -1,0 +1,76 @@
+/** Calls the handler of a route and makes its answer, or whatever it throws, ready for the wire. */
+import { generalFaults } from '../../src/contract/faults.js';
+import type { Operator } from '../../src/contract/operators.js';
+import type { RouteSpec } from '../../src/contract/route.js';
+import { type Fault, messageOf } from '../../src/kernel/fault.js';
+import type { Logger } from '../../src/kernel/logger.js';
+import { type Party, SYSTEM } from '../events/domain-event.js';
+import type { RequestContext } from '../events/request-context.js';
+import type { Exchange } from './exchange.js';
+import { faultOfError } from './fault-of-error.js';
+import type { LineStream } from './line-stream.js';
+import { answerRenderer, lineChecker, type Rendered, renderFault } from './rendered.js';
+import type { Input } from './request-input.js';
+
+/** A handler whose route is not known by type: what the contract's types promise is checked when it runs. */
+export type AnyHandler = (call: AnyCall) => Promise<AnyAnswer>;
+
+interface AnyCall extends Input {
+  readonly context: RequestContext;
+  readonly operator: Operator | null;
+  readonly token: string | null;
+  readonly signal: AbortSignal;
+  readonly stream: ((line: unknown) => Promise<void>) | null;
+}
+
+interface AnyAnswer {
+  readonly status: number;
+  readonly body: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface RunOptions {
+  readonly logger: Logger;
+  /** Check what handlers answer, stream and throw against the contract, and answer 500 when it is not so. */
+  readonly validateAnswers: boolean;
+}
+
+/** Makes the function that runs the handler of a route. It never rejects. */
+export function runner(route: RouteSpec, handler: AnyHandler, { logger, validateAnswers }: RunOptions) {
+  const render = answerRenderer(route, validateAnswers);
+  const checkLine = validateAnswers ? lineChecker(route) : () => {};
+  const declared = new Set([...route.faults, ...generalFaults(route)]);
+  const write = (stream: LineStream) => (line: unknown) => {
+    checkLine(line);
+    return stream.write(line);
+  };
+  return async (exchange: Exchange, input: Input, stream: LineStream | null): Promise<Rendered> => {
+    const { requestId, abort, session, token } = exchange;
+    try {
+      const context = { actor: actorOf(session?.operator), requestId, address: exchange.address };
+      const operator = session?.operator ?? null;
+      const call = { ...input, context, operator, token, signal: abort.signal, stream: stream && write(stream) };
+      return render(await handler(call));
+    } catch (error) {
+      const fault = checkedFault(faultOfError(error, route.faults));
+      if (fault.code === 'internal') {
+        const { stack } = rootOf(fault);
+        logger.error('a request failed', { request_id: requestId, route: route.id, reason: messageOf(error), stack });
+      }
+      return renderFault(fault, requestId);
+    }
+  };
+
+  function checkedFault(fault: Fault): Fault {
+    if (!validateAnswers || declared.has(fault.code)) return fault;
+    return faultOfError(
+      new Error(`${route.id} gave the fault ${fault.code}, which is not in its contract`, { cause: fault }),
+    );
+  }
+}
+
+const actorOf = (operator: Operator | undefined): Party =>
+  operator ? { id: operator.operator_id, name: operator.username, type: 'operator' } : SYSTEM;
+
+/** What an `internal` fault stands for. */
+const rootOf = (fault: Fault): Error => (fault.cause instanceof Error ? fault.cause : fault);

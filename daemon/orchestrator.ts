@@ -1,0 +1,303 @@
+/** Wires the rooms of the orchestrator together, and starts and stops them in order; decides nothing. */
+import { isIPv6 } from 'node:net';
+import { join } from 'node:path';
+import { CONTRACT } from '../src/contract/contract.js';
+import { openApiDocument } from '../src/contract/openapi.js';
+import { spkiFingerprint } from '../src/identity/fingerprint.js';
+import { loadOrCreateKey } from '../src/identity/key-file.js';
+import { publicKeyOfKeyObject } from '../src/identity/key-object.js';
+import { parsePublicKey } from '../src/identity/public-key.js';
+import type { Clock } from '../src/kernel/clock.js';
+import { Fault } from '../src/kernel/fault.js';
+import type { NewId, PublicKeyHex } from '../src/kernel/ids.js';
+import type { Logger } from '../src/kernel/logger.js';
+import type { Service } from '../src/kernel/service.js';
+import { VERSION } from '../src/kernel/version.js';
+import { moduleJsonSchema } from '../src/language/schema.js';
+import { type ApiCertificate, apiCertificate } from './api-certificate.js';
+import { authorize } from './auth/access.js';
+import { type Auth, createAuth } from './auth/auth.js';
+import type { Settings } from './config/settings.js';
+import { Engine } from './engine/engine.js';
+import { type DomainEvent, SYSTEM } from './events/domain-event.js';
+import { EventBus } from './events/event-bus.js';
+import { TransactionalWriter } from './events/transactional-writer.js';
+import { AgentGateway } from './fleet/agent-gateway.js';
+import { AgentListener } from './fleet/agent-listener.js';
+import { AgentService } from './fleet/agent-service.js';
+import { ConnectionRegistry } from './fleet/connection-registry.js';
+import { Enrolment } from './fleet/enrolment.js';
+import { Presence } from './fleet/presence.js';
+import { TagService } from './fleet/tag-service.js';
+import { healthOf } from './health.js';
+import { Housekeeping } from './housekeeping.js';
+import { agentHandlers } from './http/agents.js';
+import { type ApiServer, createApiServer } from './http/api-server.js';
+import { auditHandlers } from './http/audit.js';
+import { authHandlers } from './http/auth.js';
+import { moduleHandlers } from './http/modules.js';
+import { operationHandlers } from './http/operations.js';
+import { operatorHandlers } from './http/operators.js';
+import { runHandlers } from './http/runs.js';
+import { statusHandlers } from './http/status.js';
+import { tagHandlers } from './http/tags.js';
+import { type OpenDatabase, openDatabase } from './store/database.js';
+import {
+  completeIdempotencyKey,
+  deleteIdempotencyKeysBefore,
+  deleteUnansweredIdempotencyKeys,
+  releaseIdempotencyKey,
+  reserveIdempotencyKey,
+} from './store/idempotency.js';
+
+export interface BootstrapOperator {
+  readonly publicKey: string;
+  readonly username: string;
+}
+
+export interface OrchestratorOptions {
+  /** As they are now; asked each time. */
+  readonly settings: () => Settings;
+  readonly clock: Clock;
+  readonly newId: NewId;
+  readonly randomBytes: (count: number) => Buffer;
+  readonly logger: Logger;
+  /** The first operator when the settings name none. */
+  readonly ownOperator: () => BootstrapOperator | null;
+  readonly onFatal: (error: unknown) => void;
+}
+
+/** Where it is reached, once it has started. */
+export interface ReadyInfo {
+  readonly api_url: string;
+  readonly agent_address: string;
+  /** null without TLS. */
+  readonly tls_fingerprint: string | null;
+  readonly public_key: string;
+  readonly pid: number;
+}
+
+export interface Orchestrator extends Service {
+  ready(): ReadyInfo;
+}
+
+const MINUTE = 60_000;
+const DAY = 24 * 60 * MINUTE;
+
+/** Opens the store and makes the parts; nothing listens before `start`. */
+export async function createOrchestrator(options: OrchestratorOptions): Promise<Orchestrator> {
+  const settings = options.settings();
+  const privateKey = loadOrCreateKey(join(settings.data_dir, 'identity.key'));
+  const certificate = apiCertificate(settings, settings.data_dir);
+  const store = await openDatabase({ ...options, file: join(settings.data_dir, 'orch.db') });
+  return new Wired({ ...options, store, privateKey, certificate });
+}
+
+interface WiredOptions extends OrchestratorOptions {
+  readonly store: OpenDatabase;
+  readonly privateKey: ReturnType<typeof loadOrCreateKey>;
+  readonly certificate: ApiCertificate | null;
+}
+
+class Wired implements Orchestrator {
+  readonly name = 'orchestrator';
+  private readonly options: WiredOptions;
+  private readonly publicKey: PublicKeyHex;
+  private readonly uow: TransactionalWriter;
+  private readonly auth: Auth;
+  private readonly api: ApiServer;
+  private readonly listener: AgentListener;
+  /** In the order of the start. */
+  private readonly services: readonly Service[];
+
+  constructor(options: WiredOptions) {
+    const { store, clock, newId, logger, privateKey, settings } = options;
+    const { db } = store;
+    const bus = new EventBus(logger);
+    const uow = new TransactionalWriter({ db, clock, newId, publish: (event) => bus.publish(event) });
+    const registry = new ConnectionRegistry();
+    const engine = new Engine({ db, uow, clock, newId, logger, link: registry, limits: engineLimits(settings()) });
+    const gateway = new AgentGateway({
+      registry,
+      enrolment: new Enrolment({ uow, registry, clock, limits: () => pendingLimits(settings()) }),
+      presence: new Presence({ uow, clock }),
+      traffic: engine.traffic,
+      clock,
+      logger,
+    });
+    bus.subscribe('all', (event) => logger.debug(event.summary, { event: event.type }));
+    this.options = options;
+    this.uow = uow;
+    this.publicKey = publicKeyOfKeyObject(privateKey);
+    this.auth = authOf(options, uow);
+    this.listener = new AgentListener({
+      host: settings().agent_host,
+      port: settings().agent_port,
+      privateKey,
+      onConnection: (peer) => gateway.accept(peer),
+      logger,
+    });
+    const agents = new AgentService({ db, uow, registry, connections: gateway, clock });
+    const tags = new TagService({ db, uow, clock });
+    this.api = this.apiOf({ engine, agents, tags });
+    this.services = [engine, gateway, this.listener, this.api, this.housekeeping()];
+  }
+
+  async start(): Promise<void> {
+    const started: Service[] = [];
+    try {
+      const first = await this.bootstrap();
+      await deleteUnansweredIdempotencyKeys(this.options.store.db);
+      for (const service of this.services) {
+        started.push(service);
+        await service.start();
+      }
+      await this.tell('orchestrator.started', 'The orchestrator started');
+      const { pid, ...ready } = this.ready();
+      this.options.logger.info('the orchestrator is ready', { ...ready, pid, version: VERSION });
+      if (first !== null) this.options.logger.info('the first operator was added', { ...first });
+    } catch (error) {
+      for (const service of started.reverse()) await service.stop();
+      await this.options.store.close();
+      throw error;
+    }
+  }
+
+  async stop(): Promise<void> {
+    const { logger, store } = this.options;
+    logger.info('the orchestrator stops');
+    for (const service of [...this.services].reverse()) await service.stop();
+    await this.auth.failures.flush(true);
+    await this.tell('orchestrator.stopped', 'The orchestrator stopped');
+    await store.close();
+  }
+
+  ready(): ReadyInfo {
+    const { settings, certificate } = this.options;
+    const { advertised_host: advertised, api_host: apiHost, agent_host: agentHost } = settings();
+    const scheme = certificate === null ? 'http' : 'https';
+    return {
+      api_url: `${scheme}://${authority(reachable(apiHost, advertised), this.api.address().port)}`,
+      agent_address: authority(reachable(agentHost, advertised), this.listener.address().port),
+      tls_fingerprint: this.api.fingerprint,
+      public_key: this.publicKey,
+      pid: process.pid,
+    };
+  }
+
+  /** Returns the operator that it had to add. */
+  private async bootstrap(): Promise<BootstrapOperator | null> {
+    const { operators } = this.auth;
+    if (!(await operators.isEmpty())) return null;
+    const { bootstrap_key: key, bootstrap_username: username } = this.options.settings();
+    const first = key === '' ? this.options.ownOperator() : { publicKey: key, username: username || 'admin' };
+    if (first === null) {
+      throw new Fault('bootstrap_required', 'there is no operator yet, so nobody could log in', {
+        hint: 'make your key with "orch operator init" and start again, or name somebody with --bootstrap-key and --bootstrap-username',
+      });
+    }
+    const publicKey = parsePublicKey(first.publicKey, 'bootstrap_key');
+    await operators.bootstrap({ publicKey, username: first.username }, this.options.newId());
+    return { publicKey, username: first.username };
+  }
+
+  private apiOf(services: { engine: Engine; agents: AgentService; tags: TagService }): ApiServer {
+    const { store, clock, newId, logger, settings, certificate } = this.options;
+    const { engine, agents, tags } = services;
+    const { auth } = this;
+    const { db } = store;
+    return createApiServer({
+      contract: CONTRACT,
+      handlers: {
+        ...statusHandlers({
+          health: () => healthOf({ dataDir: settings().data_dir, publicKey: this.publicKey }),
+          openApi: () => ({ ...openApiDocument(CONTRACT, { version: VERSION }) }),
+          moduleSchema: () => ({ ...moduleJsonSchema() }),
+        }),
+        ...authHandlers(auth),
+        ...operatorHandlers(auth),
+        ...agentHandlers(agents),
+        ...tagHandlers(tags),
+        ...moduleHandlers(engine.modules),
+        ...runHandlers(engine),
+        ...operationHandlers(engine),
+        ...auditHandlers({ db }),
+      },
+      authenticate: (token) => auth.sessions.authenticate(token),
+      authorize,
+      idempotency: {
+        reserve: (request, validSince) => reserveIdempotencyKey(db, request, validSince),
+        complete: (slot, answer) => completeIdempotencyKey(db, slot, answer),
+        release: (slot) => releaseIdempotencyKey(db, slot),
+      },
+      logger,
+      clock,
+      newRequestId: newId,
+      listen: { host: settings().api_host, port: settings().api_port },
+      tls: certificate,
+      limits: {
+        bodyBytes: settings()['limits.body_bytes'],
+        headersTimeoutMs: settings()['limits.headers_timeout_secs'] * 1000,
+        requestTimeoutMs: settings()['limits.request_timeout_secs'] * 1000,
+      },
+      trustProxyTls: settings().trust_proxy_tls,
+      validateAnswers: false,
+    });
+  }
+
+  private housekeeping(): Housekeeping {
+    const { store, clock, logger } = this.options;
+    return new Housekeeping({
+      everyMs: MINUTE,
+      logger,
+      jobs: [
+        { name: 'failed logins', run: () => this.auth.failures.flush() },
+        { name: 'expired sessions', run: () => this.auth.sessions.prune() },
+        { name: 'idempotency keys', run: () => deleteIdempotencyKeysBefore(store.db, clock.now() - DAY) },
+      ],
+    });
+  }
+
+  private async tell(type: DomainEvent['type'], summary: string): Promise<void> {
+    await this.uow.write(async (_, emit) => {
+      emit({ type, actor: SYSTEM, target: SYSTEM, summary, metadata: { version: VERSION } });
+    });
+  }
+}
+
+function authOf(
+  { store, clock, randomBytes, logger, settings, certificate }: WiredOptions,
+  uow: TransactionalWriter,
+): Auth {
+  const { api_spki: proxySpki } = settings();
+  const spki = proxySpki !== '' ? proxySpki : certificate === null ? null : spkiFingerprint(certificate.cert);
+  const bound = spki === null ? null : Buffer.from(spki, 'hex');
+  return createAuth({
+    db: store.db,
+    unitOfWork: uow,
+    clock,
+    random: randomBytes,
+    logger,
+    sessionLifetimeMs: () => settings().session_token_expiry_secs * 1000,
+    loginsPerMinute: settings()['limits.login_per_minute'],
+    failedLoginsPerMinute: settings()['limits.failed_login_per_minute'],
+    serverSpki: () => bound,
+  });
+}
+
+const engineLimits = (settings: Settings) => ({
+  operations: settings['limits.operations'],
+  dispatch: settings['limits.dispatch_secs'] * 1000,
+  removalGuard: settings.removal_guard,
+});
+
+const pendingLimits = (settings: Settings) => ({
+  pendingCapacity: settings.pending_capacity,
+  pendingPerAddress: settings['limits.pending_per_address'],
+});
+
+/** A host that listens everywhere is reached under the name it advertises, or here on loopback. */
+const reachable = (host: string, advertised: string): string =>
+  host === '0.0.0.0' || host === '::' ? advertised || '127.0.0.1' : host;
+
+const authority = (host: string, port: number): string => (isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`);

@@ -1,0 +1,129 @@
+/** `orch serve` from flags to exit status: settings, data directory, the orchestrator, its end. */
+import { renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { holdDataDirectory } from '../src/identity/data-directory.js';
+import type { Clock } from '../src/kernel/clock.js';
+import { isFault, messageOf } from '../src/kernel/fault.js';
+import type { NewId } from '../src/kernel/ids.js';
+import type { Logger } from '../src/kernel/logger.js';
+import { configSchema } from './config/config-schema.js';
+import { loadSettings, type RawFlags } from './config/load-settings.js';
+import { SETTING_KEYS, SETTINGS, type Settings } from './config/settings.js';
+import { type BootstrapOperator, createOrchestrator, type Orchestrator } from './orchestrator.js';
+
+/** A logger whose level follows the settings. */
+export interface ServeLogger extends Logger {
+  setLevel(level: Settings['log.level']): void;
+}
+
+export interface ServeOptions {
+  /** By flat name; beside the settings `config`, `ready_file` and `config_schema`. */
+  readonly flags: RawFlags;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly isRoot: boolean;
+  readonly clock: Clock;
+  readonly newId: NewId;
+  readonly randomBytes: (count: number) => Buffer;
+  readonly createLogger: (options: { level: Settings['log.level']; format: Settings['log.format'] }) => ServeLogger;
+  /** The invoking user's own operator key. */
+  readonly ownOperator: () => BootstrapOperator | null;
+  readonly print: (text: string) => void;
+  /** Calls the given function whenever the configuration has to be read again. */
+  readonly onReload: (reload: () => void) => void;
+  /** Ends the process at once: the store failed in a way that only a restart can make sure of. */
+  readonly onFatal: () => never;
+  /** Stops the orchestrator. */
+  readonly signal: AbortSignal;
+}
+
+/** How long a stop may take before the process ends anyway, in milliseconds. */
+const STOP_WITHIN = 10_000;
+
+/**
+ * Runs until the signal aborts.
+ * @returns the exit status
+ * @throws Fault for whatever keeps it from starting
+ */
+export async function serve(options: ServeOptions): Promise<number> {
+  const { config_schema: wantsSchema, ready_file: readyFile, config, ...flags } = options.flags;
+  if (wantsSchema === true) {
+    options.print(`${JSON.stringify(configSchema(), null, 2)}\n`);
+    return 0;
+  }
+  const load = () =>
+    loadSettings({ ...options, flags, configFile: textOf(config) ?? options.env.ORCH_SERVE_CONFIG ?? null });
+  const live = { settings: load() };
+  const logger = options.createLogger({ level: live.settings['log.level'], format: live.settings['log.format'] });
+  const directory = holdDataDirectory(live.settings.data_dir, 'orch serve');
+  try {
+    const orchestrator = await createOrchestrator({
+      ...options,
+      settings: () => live.settings,
+      logger,
+      onFatal: (error) => {
+        logger.error('the store failed, the orchestrator ends at once', { reason: messageOf(error) });
+        options.onFatal();
+      },
+    });
+    options.onReload(() => reload(live, load, logger));
+    await orchestrator.start();
+    const file = textOf(readyFile) ?? options.env.ORCH_SERVE_READY_FILE;
+    if (file !== undefined) writeReadyFile(file, orchestrator);
+    await aborted(options.signal);
+    return await stop(orchestrator, logger);
+  } finally {
+    directory.release();
+  }
+}
+
+/** Flags that stand for paths come as text. */
+const textOf = (flag: string | boolean | undefined): string | undefined =>
+  typeof flag === 'string' ? flag : undefined;
+
+interface LiveSettings {
+  settings: Settings;
+}
+
+function reload(live: LiveSettings, load: () => Settings, logger: ServeLogger): void {
+  try {
+    const next = load();
+    const changed = SETTING_KEYS.filter((key) => next[key] !== live.settings[key]);
+    const waiting = changed.filter((key) => !SETTINGS[key].live);
+    const kept = Object.fromEntries(waiting.map((key) => [key, live.settings[key]]));
+    live.settings = { ...next, ...kept };
+    logger.setLevel(live.settings['log.level']);
+    logger.info('the configuration was read again', { changed: changed.filter((key) => SETTINGS[key].live) });
+    if (waiting.length > 0) logger.warn('these settings take effect at the next start', { settings: waiting });
+  } catch (error) {
+    if (!isFault(error)) throw error;
+    logger.error('the configuration was not taken over, the old one stays', { reason: error.message });
+  }
+}
+
+/** Written whole, so that whoever waits for the file can read it as soon as it is there. */
+function writeReadyFile(file: string, orchestrator: Orchestrator): void {
+  const temporary = `${file}.${process.pid}.new`;
+  writeFileSync(temporary, `${JSON.stringify(orchestrator.ready())}\n`, { mode: 0o600 });
+  renameSync(temporary, file);
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+async function stop(orchestrator: Orchestrator, logger: Logger): Promise<number> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<'late'>((resolve) => {
+    timer = setTimeout(() => resolve('late'), STOP_WITHIN);
+  });
+  const outcome = await Promise.race([orchestrator.stop().then(() => 'stopped' as const), late]);
+  clearTimeout(timer);
+  if (outcome === 'stopped') return 0;
+  logger.error('the orchestrator did not stop in time and is cut off', { milliseconds: STOP_WITHIN });
+  return 1;
+}
+
+export const storeFile = (dataDir: string): string => join(dataDir, 'orch.db');
