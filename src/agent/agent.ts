@@ -1,0 +1,175 @@
+/** The agent: holds its directory and key, connects for ever with back-off, and serves each connection. */
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { selfSignedEd25519 } from '../identity/certificate.js';
+import { holdDataDirectory } from '../identity/data-directory.js';
+import { loadOrCreateKey } from '../identity/key-file.js';
+import { nodeIdOf } from '../identity/key-id.js';
+import { publicKeyOfKeyObject } from '../identity/key-object.js';
+import { type Clock, toTimestamp } from '../kernel/clock.js';
+import { Fault, isFault, messageOf } from '../kernel/fault.js';
+import type { Logger } from '../kernel/logger.js';
+import { CLOSE } from '../wire/limits.js';
+import { type AgentState, type LinkState, writeAgentState } from './agent-status.js';
+import type { RunEngine } from './engine/run-engine.js';
+import { readFacts } from './facts.js';
+import { Trust, type TrustOptions } from './first-contact.js';
+import { Backoff } from './link/backoff.js';
+import { dialOrchestrator } from './link/dial.js';
+import { runSession, type SessionEnd } from './session.js';
+import type { Target } from './target.js';
+
+export interface AgentOptions extends TrustOptions {
+  readonly target: Target;
+  /** Stands in place of the host name of the system. */
+  readonly hostname?: string | undefined;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  /** Made once the directory is held. */
+  readonly createEngine: (dataDir: string) => RunEngine;
+}
+
+const DIAL_TIMEOUT = 15_000;
+/** A rejected agent asks that seldom whether it has been approved after all, in milliseconds. */
+const REJECTED_PAUSE = 60_000;
+
+/**
+ * Runs until `signal` aborts; then the resource that is being applied is finished first.
+ * @throws Fault `data_dir_locked`, `data_dir_invalid`, `key_…`, and for an orchestrator that is not the expected one
+ * `pin_mismatch` or `pin_missing`, which no retry can heal
+ */
+export async function runAgent(options: AgentOptions, signal: AbortSignal): Promise<void> {
+  const directory = holdDataDirectory(options.dataDir, 'orch agent');
+  try {
+    const trust = new Trust(options);
+    const engine = options.createEngine(options.dataDir);
+    try {
+      await new Agent(options, trust, engine).run(signal);
+    } finally {
+      await engine.stop();
+    }
+  } finally {
+    directory.release();
+  }
+}
+
+class Agent {
+  private readonly options: AgentOptions;
+  private readonly trust: Trust;
+  private readonly engine: RunEngine;
+  private readonly privateKey;
+  private readonly where: string;
+  private state: AgentState;
+
+  constructor(options: AgentOptions, trust: Trust, engine: RunEngine) {
+    const { target, dataDir, clock } = options;
+    this.options = options;
+    this.trust = trust;
+    this.engine = engine;
+    this.privateKey = loadOrCreateKey(join(dataDir, 'identity.key'));
+    this.where = target.host.includes(':') ? `[${target.host}]:${target.port}` : `${target.host}:${target.port}`;
+    this.state = {
+      node_id: nodeIdOf(publicKeyOfKeyObject(this.privateKey)),
+      orchestrator_key: trust.key,
+      orchestrator: this.where,
+      name: null,
+      link: 'connecting',
+      since: toTimestamp(clock.now()),
+      last_error: null,
+    };
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { logger, random, clock } = this.options;
+    const backoff = new Backoff({ random });
+    logger.info('the agent starts', { node_id: this.state.node_id, orchestrator: this.where });
+    this.note('connecting', null);
+    while (!signal.aborted) {
+      const since = clock.monotonic();
+      const pause = await this.connectOnce(signal);
+      if (signal.aborted) break;
+      backoff.ended(clock.monotonic() - since);
+      const delay = pause ?? backoff.next();
+      if (delay > 0) await sleep(delay, undefined, { signal }).catch(() => undefined);
+    }
+    this.note('stopped', null);
+    logger.info('the agent stops');
+  }
+
+  /** One connection from dial to end. Returns how long to wait before the next one, or null to leave it to the back-off. */
+  private async connectOnce(signal: AbortSignal): Promise<number | null> {
+    const { logger, target } = this.options;
+    try {
+      const { socket, orchestratorKey } = await dialOrchestrator({
+        ...target,
+        privateKey: this.privateKey,
+        certificate: selfSignedEd25519(this.privateKey),
+        verifyPeer: (key) => this.trust.verify(key, this.where),
+        timeoutMs: DIAL_TIMEOUT,
+        signal,
+      });
+      this.state = { ...this.state, orchestrator_key: orchestratorKey };
+      return this.ended(await this.serve(socket, signal));
+    } catch (error) {
+      if (signal.aborted) return null;
+      if (await this.trust.settle(error, this.where)) return 0;
+      if (isFault(error, 'pin_mismatch', 'pin_missing')) {
+        this.note('disconnected', error.message);
+        throw error;
+      }
+      logger.warn('cannot connect to the orchestrator', { orchestrator: this.where, reason: messageOf(error) });
+      this.note('disconnected', messageOf(error));
+      return null;
+    }
+  }
+
+  private serve(socket: Parameters<typeof runSession>[0]['socket'], signal: AbortSignal): Promise<SessionEnd> {
+    const { logger, clock, hostname } = this.options;
+    return runSession(
+      {
+        socket,
+        engine: this.engine,
+        clock,
+        logger,
+        facts: () => readFacts(hostname),
+        onStatus: (status, name) => {
+          this.state = { ...this.state, name };
+          if (status === 'approved') logger.info('connected to the orchestrator', { orchestrator: this.where, name });
+          else logger.info('waiting for approval by an operator', { node_id: this.state.node_id });
+          this.note(status === 'approved' ? 'connected' : 'pending', null);
+        },
+      },
+      signal,
+    );
+  }
+
+  private ended({ code, reason }: SessionEnd): number | null {
+    const { logger } = this.options;
+    if (code === CLOSE.version) {
+      const fault = new Fault('protocol_mismatch', `the orchestrator does not speak with this agent: ${reason}`);
+      logger.error(fault.message, { hint: 'install the same version of orch on both sides' });
+      this.note('disconnected', fault.message);
+      return REJECTED_PAUSE;
+    }
+    if (code === CLOSE.rejected) {
+      logger.error('an operator rejected this agent', { node_id: this.state.node_id, reason });
+      this.note('rejected', reason);
+      return REJECTED_PAUSE;
+    }
+    logger.warn('the connection to the orchestrator ended', { code, reason });
+    this.note('disconnected', reason === '' ? `closed with code ${code}` : reason);
+    return null;
+  }
+
+  private note(link: LinkState, lastError: string | null): void {
+    const { dataDir, clock, logger } = this.options;
+    this.state = { ...this.state, link, since: toTimestamp(clock.now()), last_error: lastError };
+    try {
+      writeAgentState(dataDir, this.state);
+    } catch (error) {
+      logger.warn('the state file cannot be written', { reason: messageOf(error) });
+    }
+  }
+}

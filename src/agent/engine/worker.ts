@@ -1,0 +1,71 @@
+/** The thread of the engine: a thin shell around it. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { isFault, messageOf } from '../../kernel/fault.js';
+import type { LogFields, Logger } from '../../kernel/logger.js';
+import { thisHost } from '../host/this-host.js';
+import { Journal } from '../journal.js';
+import { Engine } from './engine.js';
+import type { FromWorker, ToWorker, WorkerData } from './worker-messages.js';
+
+if (parentPort === null) throw new Error('this file is the entry of a worker thread');
+const port = parentPort;
+
+const say = (message: FromWorker): void => port.postMessage(message);
+
+const logger: Logger = {
+  debug: log('debug'),
+  info: log('info'),
+  warn: log('warn'),
+  error: log('error'),
+  child: () => logger,
+};
+
+function log(level: 'debug' | 'info' | 'warn' | 'error') {
+  return (message: string, { error, ...fields }: LogFields = {}) =>
+    say({ is: 'log', level, message, fields: error instanceof Error ? { ...fields, stack: error.stack } : fields });
+}
+
+function open(): Engine | null {
+  try {
+    const { dataDir } = workerData as WorkerData;
+    const engine = new Engine({ journal: new Journal(dataDir), createHost: thisHost, logger });
+    engine.subscribe((report) => say({ is: 'report', report }));
+    return engine;
+  } catch (error) {
+    const hint = isFault(error) ? (error.hint ?? null) : null;
+    say({ is: 'failed', code: isFault(error) ? error.code : 'internal', message: messageOf(error), hint });
+    return null;
+  }
+}
+
+const engine = open();
+if (engine === null) port.close();
+else port.on('message', (message: ToWorker) => handle(engine, message));
+
+function handle(running: Engine, message: ToWorker): void {
+  switch (message.do) {
+    case 'begin':
+      running.begin(message.head, message.content);
+      return;
+    case 'cancel':
+      running.cancel(message.runId);
+      return;
+    case 'acknowledge':
+      running.acknowledge(message.runId);
+      return;
+    case 'resume':
+      running.resume(message.runId, message.from);
+      return;
+    case 'disconnected':
+      running.disconnected();
+      return;
+    case 'inventory':
+      void running.inventory().then((runs) => say({ is: 'inventory', runs }));
+      return;
+    case 'stop':
+      void running.stop().finally(() => {
+        say({ is: 'stopped' });
+        port.close();
+      });
+  }
+}

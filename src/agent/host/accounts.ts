@@ -1,0 +1,83 @@
+/** Users and groups from `/etc/passwd` and `/etc/group`: one read of each instead of a process per name. */
+import { readFileSync, statSync } from 'node:fs';
+import type { Accounts } from '../../resources/host.js';
+
+/** One less than 2^32 - 1, which means "leave it" to the system. */
+const LARGEST_ID = 0xffff_fffe;
+
+/** The accounts in the texts of the two files. Names go before digits, as `chown` reads them. */
+export function parseAccounts(passwd: string, group: string): Accounts {
+  const users = new Names(passwd);
+  const groups = new Names(group);
+  return {
+    uid: (owner) => users.idOf(owner),
+    gid: (name) => groups.idOf(name),
+    userName: (uid) => users.nameOf(uid),
+    groupName: (gid) => groups.nameOf(gid),
+  };
+}
+
+/** Reads the files again only when one of them was changed. */
+export class AccountFiles {
+  private readonly root: string;
+  private known: { readonly stamp: string; readonly accounts: Accounts } | undefined;
+
+  /** @param root the directory that holds `etc`, with `/` at its end */
+  constructor(root = '/') {
+    this.root = root;
+  }
+
+  read(): Accounts {
+    const paths = [`${this.root}etc/passwd`, `${this.root}etc/group`] as const;
+    const stamp = paths.map(stampOf).join(' ');
+    if (this.known?.stamp !== stamp) {
+      const [passwd, group] = [textOf(paths[0]), textOf(paths[1])];
+      this.known = { stamp, accounts: parseAccounts(passwd, group) };
+    }
+    return this.known.accounts;
+  }
+}
+
+class Names {
+  private readonly ids = new Map<string, number>();
+  private readonly names = new Map<number, string>();
+
+  /** Lines of `name:x:id:…`; of a name or an id that comes twice, the first counts. */
+  constructor(text: string) {
+    for (const line of text.split('\n')) {
+      const [name = '', , digits = ''] = line.split(':');
+      const id = parseId(digits);
+      if (name === '' || id === undefined) continue;
+      if (!this.ids.has(name)) this.ids.set(name, id);
+      if (!this.names.has(id)) this.names.set(id, name);
+    }
+  }
+
+  idOf(name: string): number | undefined {
+    return this.ids.get(name) ?? parseId(name);
+  }
+
+  nameOf(id: number): string {
+    return this.names.get(id) ?? String(id);
+  }
+}
+
+function parseId(digits: string): number | undefined {
+  if (!/^\d{1,10}$/.test(digits)) return undefined;
+  const id = Number(digits);
+  return id <= LARGEST_ID ? id : undefined;
+}
+
+function stampOf(path: string): string {
+  const stats = statSync(path, { throwIfNoEntry: false, bigint: true });
+  return stats ? `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}:${stats.ctimeNs}` : 'none';
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    // A machine without the file has no names; digits still work.
+    return '';
+  }
+}

@@ -1,0 +1,192 @@
+/** Carries out a group of steps so that it is on the disk before anybody is told, and every file is whole at every moment. */
+import { closeSync, constants, fsync, openSync } from 'node:fs';
+import { promisify } from 'node:util';
+import { Fault, systemCodeOf } from '../../kernel/fault.js';
+import type { Accounts, Step, StepOutcome } from '../../resources/host.js';
+import { parentOf, problemOfUnixPath } from '../../resources/unix-path.js';
+import type { Footing, Reach } from './footing.js';
+import { makeDirectory, removeDirectory, removeFile, type Spot, setMetadata } from './in-place.js';
+import { keepAttributes } from './keep-attributes.js';
+import { refusalOf } from './path-refusal.js';
+import { SafeWalk } from './safe-walk.js';
+import { StagedFile } from './staged-file.js';
+import type { Temporaries } from './temporaries.js';
+
+export interface Machine {
+  readonly accounts: Accounts;
+  readonly temporaries: Temporaries;
+  readonly reach: Reach;
+}
+
+const sync = promisify(fsync);
+
+/** The outcomes are in the order of the steps. */
+export async function commit(steps: readonly Step[], machine: Machine): Promise<readonly StepOutcome[]> {
+  const group = new Group(machine);
+  try {
+    const tasks = steps.map((step) => new Task(step));
+    for (const task of tasks) task.attempt(() => group.stage(task));
+    await group.prepare(tasks);
+    for (const task of tasks) task.attempt(() => group.perform(task));
+    await group.makeDurable(tasks);
+    return tasks.map((task) => task.outcome);
+  } finally {
+    group.close();
+  }
+}
+
+const DOING: Readonly<Record<Step['do'], string>> = {
+  'write-file': 'write',
+  'make-directory': 'make',
+  'set-metadata': 'set owner or mode of',
+  'remove-file': 'remove',
+  'remove-directory': 'remove',
+};
+
+/** One step and what has become of it. */
+class Task {
+  readonly step: Step;
+  outcome: StepOutcome = null;
+  staged: StagedFile | null = null;
+  /** The directory that has to be synced for it. */
+  directory: Footing | null = null;
+  /** What was changed in place, open, to be synced. */
+  changed: number | null = null;
+
+  constructor(step: Step) {
+    this.step = step;
+  }
+
+  /** Does something unless an earlier part has failed. */
+  attempt(work: () => void): void {
+    if (this.outcome !== null) return;
+    try {
+      work();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  fail(error: unknown): void {
+    this.outcome = refusalOf(error, `cannot ${DOING[this.step.do]} ${this.step.path}`);
+  }
+}
+
+class Group {
+  private readonly machine: Machine;
+  private readonly walk: SafeWalk;
+  private readonly staged: StagedFile[] = [];
+  private readonly open: number[] = [];
+
+  constructor(machine: Machine) {
+    this.machine = machine;
+    this.walk = new SafeWalk(machine.reach);
+  }
+
+  /** Writes a file beside its place; the other steps wait. */
+  stage(task: Task): void {
+    const { step } = task;
+    if (step.do !== 'write-file') return;
+    const { directory } = this.spotOf(step);
+    task.staged = new StagedFile(step, directory, this.machine);
+    this.staged.push(task.staged);
+  }
+
+  /** Completes the staged files and brings them to the disk, all at once. */
+  async prepare(tasks: readonly Task[]): Promise<void> {
+    const replacements = tasks.map((task) => task.staged?.replacement() ?? null);
+    await keepAttributes(replacements.filter((replacement) => replacement !== null));
+    for (const task of tasks) task.attempt(() => task.staged?.setMode());
+    await Promise.all(
+      tasks.map(async (task) => {
+        if (task.outcome === null) await task.staged?.sync().catch((error: unknown) => task.fail(error));
+      }),
+    );
+  }
+
+  perform(task: Task): void {
+    const { step } = task;
+    const spot = this.spotOf(step);
+    task.directory = spot.directory;
+    switch (step.do) {
+      case 'write-file':
+        task.staged?.rename();
+        return;
+      case 'make-directory':
+        task.changed = this.keep(makeDirectory(step, spot, this.machine.accounts));
+        return;
+      case 'set-metadata':
+        task.directory = null;
+        task.changed = this.keep(setMetadata(step, spot, this.machine));
+        return;
+      case 'remove-file':
+        removeFile(step, spot);
+        return;
+      case 'remove-directory':
+        removeDirectory(step, spot);
+        return;
+    }
+  }
+
+  /** Syncs what was changed in place, and each directory once; a step whose directory cannot be synced has failed. */
+  async makeDurable(tasks: readonly Task[]): Promise<void> {
+    const done = tasks.filter((task) => task.outcome === null);
+    const directories = new Map<Footing, Promise<void>>();
+    for (const { directory } of done) {
+      if (directory && !directories.has(directory)) directories.set(directory, syncDirectory(directory));
+    }
+    await Promise.all(
+      done.map(async (task) => {
+        try {
+          if (task.changed !== null) await sync(task.changed);
+          if (task.directory) await directories.get(task.directory);
+        } catch (error) {
+          task.fail(error);
+        }
+      }),
+    );
+  }
+
+  close(): void {
+    for (const staged of this.staged) staged.discard();
+    for (const descriptor of this.open) closeSync(descriptor);
+    this.walk.close();
+  }
+
+  private keep(descriptor: number | null): number | null {
+    if (descriptor !== null) this.open.push(descriptor);
+    return descriptor;
+  }
+
+  private spotOf({ path }: Step): Spot {
+    const problem = problemOfUnixPath(path);
+    if (problem !== null) throw new Fault('unsafe_path', `${path} ${problem}`);
+    const parent = parentOf(path);
+    const place = this.walk.directory(parent);
+    if (place.kind === 'refused') throw new Fault(place.refusal.code, place.refusal.message);
+    if (place.kind === 'missing') {
+      const why = place.what === 'absent' ? 'does not exist' : 'is not a directory';
+      throw new Fault('parent_missing', `the directory ${parent} ${why}`);
+    }
+    this.machine.temporaries.sweep(place.footing);
+    const { footing } = place;
+    const at = `${footing.at}${path.slice(path.lastIndexOf('/'))}`;
+    return { directory: footing, at, isTrusted: this.walk.isTrusted(footing.stats) };
+  }
+}
+
+async function syncDirectory({ at }: Footing): Promise<void> {
+  let descriptor: number;
+  try {
+    descriptor = openSync(`${at}/.`, constants.O_RDONLY | constants.O_DIRECTORY);
+  } catch (error) {
+    // A directory that may be written but not listed cannot be synced; the files in it are.
+    if (systemCodeOf(error) === 'EACCES') return;
+    throw error;
+  }
+  try {
+    await sync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}

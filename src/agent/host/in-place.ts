@@ -1,0 +1,118 @@
+/** Changes that need no temporary file: new directories, owners and modes of what is there, removals. */
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  constants,
+  fchmodSync,
+  fchownSync,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  rmdirSync,
+  type Stats,
+  unlinkSync,
+} from 'node:fs';
+import { Fault, systemCodeOf } from '../../kernel/fault.js';
+import type { Accounts, Step } from '../../resources/host.js';
+import type { Footing, Reach } from './footing.js';
+import { isSameOwner, ownersOf } from './ownership.js';
+
+type StepOf<Do extends Step['do']> = Extract<Step, { do: Do }>;
+
+/** Where a step takes place: the directory that holds its path, and the path through it. */
+export interface Spot {
+  readonly directory: Footing;
+  readonly at: string;
+  /** True when nobody but root and this process can change what lies in the directory. */
+  readonly isTrusted: boolean;
+}
+
+const OPEN_DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+const PERMISSIONS = 0o7777;
+
+/** Makes a directory; returns a descriptor of it. */
+export function makeDirectory(step: StepOf<'make-directory'>, { at }: Spot, accounts: Accounts): number {
+  mkdirSync(at, 0o700);
+  let descriptor: number | null = null;
+  try {
+    descriptor = openSync(at, OPEN_DIRECTORY);
+    const stats = fstatSync(descriptor);
+    if (process.geteuid !== undefined && stats.uid !== process.geteuid()) {
+      throw new Fault('unsafe_path', `${step.path} was exchanged for another directory as soon as it was made`);
+    }
+    const owners = ownersOf(step, stats, accounts);
+    if (!isSameOwner(stats, owners)) fchownSync(descriptor, owners.uid, owners.gid);
+    fchmodSync(descriptor, step.mode);
+    return descriptor;
+  } catch (error) {
+    if (descriptor !== null) closeSync(descriptor);
+    removeEmpty(at);
+    throw error;
+  }
+}
+
+/** Sets owner, group and mode, mode last; returns a descriptor, or null when it may not be opened. */
+export function setMetadata(
+  step: StepOf<'set-metadata'>,
+  spot: Spot,
+  machine: { readonly accounts: Accounts; readonly reach: Reach },
+): number | null {
+  const found = machine.reach(spot.at);
+  try {
+    const { stats } = found;
+    requireKind(step, stats);
+    if (stats.isFile() && stats.nlink > 1 && !spot.isTrusted) {
+      const message = `${step.path} has other names too, in a directory where users other than root can link files`;
+      throw new Fault('unsafe_path', message);
+    }
+    const owners = ownersOf(step, stats, machine.accounts);
+    const isGiven = !isSameOwner(stats, owners);
+    if (isGiven) chownSync(found.at, owners.uid, owners.gid);
+    // A change of owner takes setuid away.
+    if (isGiven || step.mode !== null) chmodSync(found.at, step.mode ?? stats.mode & PERMISSIONS);
+    return openForSync(found.at);
+  } finally {
+    found.release();
+  }
+}
+
+/** Removes a file or a link; one that is gone already is as good. */
+export function removeFile(step: StepOf<'remove-file'>, { at }: Spot): void {
+  const stats = lstatSync(at, { throwIfNoEntry: false });
+  if (stats === undefined) return;
+  if (!stats.isFile()) throw new Fault('wrong_type', `${step.path} is not a regular file any more`);
+  unlinkSync(at);
+}
+
+/** Removes a directory if it is empty; one that is gone already is as good. */
+export function removeDirectory(_step: StepOf<'remove-directory'>, { at }: Spot): void {
+  try {
+    rmdirSync(at);
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ENOENT') throw error;
+  }
+}
+
+function requireKind({ path, expect }: StepOf<'set-metadata'>, stats: Stats): void {
+  if (expect === 'file' ? stats.isFile() : stats.isDirectory()) return;
+  throw new Fault('wrong_type', `${path} is not a ${expect === 'file' ? 'regular file' : 'directory'} any more`);
+}
+
+function openForSync(at: string): number | null {
+  try {
+    return openSync(at, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch {
+    // Its owner may change what this process may not read; the directory's sync has to do.
+    return null;
+  }
+}
+
+function removeEmpty(at: string): void {
+  try {
+    rmdirSync(at);
+  } catch {
+    // What was exchanged or filled in the meantime stays.
+  }
+}

@@ -1,0 +1,153 @@
+/** Looks at paths without following, changing or waiting for anything. */
+
+import { isUtf8 } from 'node:buffer';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  opendirSync,
+  openSync,
+  readlinkSync,
+  readSync,
+  type Stats,
+} from 'node:fs';
+import { systemCodeOf } from '../../kernel/fault.js';
+import {
+  type FileContent,
+  MAX_CONTENT_BYTES,
+  MAX_ENTRIES,
+  type Metadata,
+  type ObserveRequest,
+  type PathFact,
+} from '../../resources/host.js';
+import { parentOf, problemOfUnixPath } from '../../resources/unix-path.js';
+import { refusalOf } from './path-refusal.js';
+import type { SafeWalk } from './safe-walk.js';
+
+/** A FIFO neither waits for a writer nor is a terminal taken over; a link at the end is an error. */
+const LOOK = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW | constants.O_NOCTTY;
+const UNREAD: FileContent = { kind: 'unread' };
+
+/** Observes in the order of the requests. */
+export function observe(walk: SafeWalk, requests: readonly ObserveRequest[]): readonly PathFact[] {
+  const buffer = Buffer.allocUnsafe(MAX_CONTENT_BYTES + 1);
+  return requests.map((request) => {
+    try {
+      return observeOne(walk, request, buffer);
+    } catch (error) {
+      const refusal = refusalOf(error, `cannot look at ${request.path}`, 'observe_failed');
+      return { type: 'unreadable', ...refusal };
+    }
+  });
+}
+
+function observeOne(walk: SafeWalk, request: ObserveRequest, buffer: Buffer): PathFact {
+  const { path } = request;
+  const problem = problemOfUnixPath(path);
+  if (problem !== null) return { type: 'unreadable', code: 'unsafe_path', message: `${path} ${problem}` };
+  const parent = walk.directory(parentOf(path));
+  if (parent.kind === 'missing') return { type: 'absent', parent: parent.what };
+  if (parent.kind === 'refused') return { type: 'unreadable', ...parent.refusal };
+  const at = `${parent.footing.at}${path.slice(path.lastIndexOf('/'))}`;
+  // Opening some devices does something to them, so what lies among them is looked at first.
+  if (path.startsWith('/dev/') || !(request.content || request.entries)) {
+    const fact = look(at);
+    const isDone = !((fact.type === 'file' && request.content) || (fact.type === 'directory' && request.entries));
+    if (isDone) return fact;
+  }
+  return open(at, request, buffer);
+}
+
+/** One system call more for everything but a file or directory that is there. */
+function open(at: string, request: ObserveRequest, buffer: Buffer): PathFact {
+  let descriptor: number;
+  try {
+    descriptor = openSync(at, LOOK);
+  } catch (error) {
+    const fact = look(at);
+    if (fact.type === 'file' || fact.type === 'directory') throw error;
+    return fact;
+  }
+  try {
+    const stats = fstatSync(descriptor);
+    if (stats.isFile()) return file(stats, request.content ? contentOf(descriptor, stats.size, buffer) : UNREAD);
+    if (stats.isDirectory()) return directory(stats, request.entries ? entriesOf(at, descriptor) : null);
+    return other(stats);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function look(at: string): PathFact {
+  const stats = lstatSync(at, { throwIfNoEntry: false });
+  if (!stats) return { type: 'absent', parent: 'directory' };
+  if (stats.isFile()) return file(stats, UNREAD);
+  if (stats.isDirectory()) return directory(stats, null);
+  return stats.isSymbolicLink() ? { type: 'symlink', target: targetOf(at) } : other(stats);
+}
+
+function targetOf(at: string): string {
+  try {
+    return readlinkSync(at);
+  } catch (error) {
+    if (systemCodeOf(error) === 'EINVAL' || systemCodeOf(error) === 'ENOENT') return '(changing)';
+    throw error;
+  }
+}
+
+function contentOf(descriptor: number, size: number, buffer: Buffer): FileContent {
+  if (size > MAX_CONTENT_BYTES) return { kind: 'too-large' };
+  let length = 0;
+  // Files of /proc and /sys have more in them than their size says.
+  for (;;) {
+    const read = readSync(descriptor, buffer, length, buffer.length - length, null);
+    length += read;
+    if (length > MAX_CONTENT_BYTES) return { kind: 'too-large' };
+    if (read === 0 || (length === size && size > 0)) break;
+  }
+  const bytes = buffer.subarray(0, length);
+  return isUtf8(bytes) ? { kind: 'text', text: bytes.toString('utf8') } : { kind: 'binary' };
+}
+
+function entriesOf(at: string, descriptor: number): readonly string[] | null {
+  const directory = opendirSync(throughDescriptor(at, descriptor));
+  try {
+    const names: string[] = [];
+    for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
+      if (names.length === MAX_ENTRIES) return null;
+      names.push(entry.name);
+    }
+    return names.sort();
+  } finally {
+    directory.closeSync();
+  }
+}
+
+/** A path to what is open, where the way to it was by descriptor too; the path itself could lead elsewhere by now. */
+function throughDescriptor(at: string, descriptor: number): string {
+  const descriptors = /^\/proc\/\d+\/fd\//.exec(at)?.[0];
+  return descriptors === undefined ? at : `${descriptors}${descriptor}`;
+}
+
+const metadataOf = ({ uid, gid, mode }: Stats): Metadata => ({ uid, gid, mode: mode & 0o7777 });
+
+const file = (stats: Stats, content: FileContent): PathFact => ({
+  type: 'file',
+  size: stats.size,
+  content,
+  ...metadataOf(stats),
+});
+
+const directory = (stats: Stats, entries: readonly string[] | null): PathFact => ({
+  type: 'directory',
+  entries,
+  ...metadataOf(stats),
+});
+
+function other(stats: Stats): PathFact {
+  if (stats.isFIFO()) return { type: 'other', what: 'fifo' };
+  if (stats.isSocket()) return { type: 'other', what: 'socket' };
+  if (stats.isBlockDevice()) return { type: 'other', what: 'block device' };
+  return { type: 'other', what: stats.isCharacterDevice() ? 'character device' : 'unknown' };
+}

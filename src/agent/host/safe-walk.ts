@@ -1,0 +1,119 @@
+/** Walks from the root to a directory by the rules of a root process among users it does not trust (`security.md` c9). */
+import { readlinkSync, type Stats } from 'node:fs';
+import { systemCodeOf } from '../../kernel/fault.js';
+import { parentOf } from '../../resources/unix-path.js';
+import type { Footing, Reach } from './footing.js';
+import { type Refusal, refusalOf } from './path-refusal.js';
+
+export type Place =
+  | { readonly kind: 'directory'; readonly footing: Footing }
+  /** The path ends before it is through. */
+  | { readonly kind: 'missing'; readonly what: 'absent' | 'not-directory' }
+  | { readonly kind: 'refused'; readonly refusal: Refusal };
+
+/** Symbolic links on one way; the same number as the kernel's. */
+const MAX_LINKS = 40;
+const WRITABLE_BY_OTHERS = 0o022;
+
+/** Directories are reached once and held until `close`. */
+export class SafeWalk {
+  private readonly reach: Reach;
+  private readonly places = new Map<string, Place>();
+  private readonly held: Footing[] = [];
+  private readonly user = process.geteuid?.() ?? 0;
+
+  constructor(reach: Reach) {
+    this.reach = reach;
+  }
+
+  /** The directory at an absolute, normalised path. */
+  directory(path: string): Place {
+    const known = this.places.get(path);
+    if (known) return known;
+    const place = path === '/' ? this.root() : this.below(path);
+    this.places.set(path, place);
+    return place;
+  }
+
+  /** True when nobody but root and this process can change what lies in the directory. */
+  isTrusted({ uid, mode }: Stats): boolean {
+    return this.isTrustedOwner(uid) && (mode & WRITABLE_BY_OTHERS) === 0;
+  }
+
+  close(): void {
+    for (const footing of this.held.splice(0)) footing.release();
+    this.places.clear();
+  }
+
+  private root(): Place {
+    try {
+      return { kind: 'directory', footing: this.hold('/') };
+    } catch (error) {
+      return { kind: 'refused', refusal: refusalOf(error, 'cannot look at /', 'observe_failed') };
+    }
+  }
+
+  private below(path: string): Place {
+    const parent = this.directory(parentOf(path));
+    if (parent.kind === 'refused') return parent;
+    if (parent.kind === 'missing') return parent;
+    return this.enter(parent.footing, path.slice(path.lastIndexOf('/') + 1), { path, links: MAX_LINKS });
+  }
+
+  private enter(from: Footing, name: string, way: { readonly path: string; readonly links: number }): Place {
+    try {
+      const next = this.hold(`${from.at}/${name}`);
+      if (next.stats.isSymbolicLink()) return this.follow(from, name, next.stats, way);
+      if (!next.stats.isDirectory()) return { kind: 'missing', what: 'not-directory' };
+      if (this.isForeign(from.stats, next.stats)) {
+        return unsafe(
+          `${way.path} leads through a directory of user ${from.stats.uid} into one of user ${next.stats.uid}`,
+        );
+      }
+      return { kind: 'directory', footing: next };
+    } catch (error) {
+      if (systemCodeOf(error) === 'ENOENT') return { kind: 'missing', what: 'absent' };
+      if (systemCodeOf(error) === 'ENOTDIR') return { kind: 'missing', what: 'not-directory' };
+      return { kind: 'refused', refusal: refusalOf(error, `cannot look at ${way.path}`, 'observe_failed') };
+    }
+  }
+
+  /** `/bin` and `/var/run` are links too; those that a user could have laid are not followed. */
+  private follow(
+    from: Footing,
+    name: string,
+    link: Stats,
+    way: { readonly path: string; readonly links: number },
+  ): Place {
+    const { path, links } = way;
+    if (!this.isTrustedOwner(link.uid) || !this.isTrusted(from.stats)) {
+      return unsafe(`${path} leads through a symbolic link that users other than root could have made`);
+    }
+    if (links === 0) return unsafe(`${path} leads through too many symbolic links`);
+    const target = readlinkSync(`${from.at}/${name}`);
+    let place: Place = target.startsWith('/') ? this.directory('/') : { kind: 'directory', footing: from };
+    for (const part of target.split('/')) {
+      if (part === '' || part === '.') continue;
+      if (place.kind !== 'directory') break;
+      place = this.enter(place.footing, part, { path, links: links - 1 });
+    }
+    return place;
+  }
+
+  private hold(path: string): Footing {
+    const footing = this.reach(path);
+    this.held.push(footing);
+    return footing;
+  }
+
+  private isTrustedOwner(uid: number): boolean {
+    return uid === 0 || uid === this.user;
+  }
+
+  /** A user's directory may hold what another user wants to have changed, moved there by its owner. */
+  private isForeign(from: Stats, to: Stats): boolean {
+    return !this.isTrustedOwner(from.uid) && to.uid !== from.uid;
+  }
+}
+
+const unsafe = (message: string): Place => ({ kind: 'refused', refusal: { code: 'unsafe_path', message } });

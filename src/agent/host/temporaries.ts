@@ -1,0 +1,71 @@
+/** Names of temporary files, and the removal of those that a crashed run has left. */
+import { randomBytes } from 'node:crypto';
+import { lstatSync, readdirSync, unlinkSync } from 'node:fs';
+import { systemCodeOf } from '../../kernel/fault.js';
+import type { Footing } from './footing.js';
+
+/** The longest name that file systems take, in bytes. */
+const NAME_MAX = 255;
+const PATTERN = /^\..*\.orch-([0-9a-f]{6})[0-9a-f]{10}\.dpkg-tmp$/s;
+/** Older than any write takes, in milliseconds: whatever process has that id now, it is another one. */
+const ABANDONED = 24 * 60 * 60 * 1000;
+
+export class Temporaries {
+  private readonly swept = new Set<string>();
+
+  /** `.NAME.orch-<16 hex>.dpkg-tmp`: such names are passed over by run-parts, logrotate and their like. */
+  nameFor(name: string): string {
+    const owner = process.pid.toString(16).padStart(6, '0').slice(-6);
+    const suffix = `.orch-${owner}${randomBytes(5).toString('hex')}.dpkg-tmp`;
+    return `.${shorten(name, NAME_MAX - 1 - suffix.length)}${suffix}`;
+  }
+
+  /** Removes what earlier runs of dead processes left in a directory; looks into each directory once. */
+  sweep(directory: Footing): void {
+    const { dev, ino } = directory.stats;
+    const key = `${dev}:${ino}`;
+    if (this.swept.has(key)) return;
+    this.swept.add(key);
+    for (const name of namesIn(directory)) {
+      const owner = PATTERN.exec(name)?.[1];
+      if (owner !== undefined) removeIfLeft(`${directory.at}/${name}`, Number.parseInt(owner, 16));
+    }
+  }
+}
+
+/** At most that many bytes of UTF-8, no character cut in two. */
+function shorten(name: string, bytes: number): string {
+  if (Buffer.byteLength(name) <= bytes) return name;
+  const characters = [...name];
+  while (Buffer.byteLength(characters.join('')) > bytes) characters.pop();
+  return characters.join('');
+}
+
+function namesIn(directory: Footing): readonly string[] {
+  try {
+    return readdirSync(`${directory.at}/.`);
+  } catch {
+    // What may be written but not listed is not swept.
+    return [];
+  }
+}
+
+function removeIfLeft(at: string, owner: number): void {
+  try {
+    const stats = lstatSync(at);
+    const isOurs = stats.isFile() && (process.geteuid === undefined || stats.uid === process.geteuid());
+    const isDead = owner === process.pid || !isAlive(owner) || Date.now() - stats.mtimeMs > ABANDONED;
+    if (isOurs && isDead) unlinkSync(at);
+  } catch {
+    // Somebody else was quicker, or it is not ours to remove.
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return systemCodeOf(error) !== 'ESRCH';
+  }
+}

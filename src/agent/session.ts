@@ -1,0 +1,187 @@
+/** One connection to the orchestrator, from hello to its end: validated messages both ways, and a heartbeat. */
+import type { RawData, WebSocket } from 'ws';
+import type { Clock } from '../kernel/clock.js';
+import { Fault, messageOf } from '../kernel/fault.js';
+import type { Logger } from '../kernel/logger.js';
+import { PROTOCOL_VERSION, VERSION } from '../kernel/version.js';
+import { encode, orchestratorDecoder } from '../wire/codec.js';
+import { CLOSE, LINK_LIMITS } from '../wire/limits.js';
+import type { AgentMessage, OrchestratorMessage } from '../wire/messages.js';
+import { RunAssembly } from '../wire/parts.js';
+import type { RunEngine } from './engine/run-engine.js';
+import type { Attributes } from './facts.js';
+
+export interface SessionOptions {
+  /** Open and paused. */
+  readonly socket: WebSocket;
+  readonly engine: RunEngine;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Read at the start and once a minute after. */
+  readonly facts: () => Attributes;
+  readonly onStatus: (status: 'pending' | 'approved', name: string | null) => void;
+}
+
+/** Why a connection ended. */
+export interface SessionEnd {
+  readonly code: number;
+  readonly reason: string;
+}
+
+const FACTS_EVERY = 60_000;
+const decode = orchestratorDecoder();
+
+/** Serves one connection; settles when it is over. `signal` ends it from this side. */
+export function runSession(options: SessionOptions, signal: AbortSignal): Promise<SessionEnd> {
+  return new Session(options).run(signal);
+}
+
+class Session {
+  private readonly options: SessionOptions;
+  private approved = false;
+  private assembly: RunAssembly | null = null;
+  private lastHeard: number;
+  private facts: Attributes;
+  private ended: SessionEnd | null = null;
+
+  constructor(options: SessionOptions) {
+    this.options = options;
+    this.lastHeard = options.clock.monotonic();
+    this.facts = options.facts();
+  }
+
+  async run(signal: AbortSignal): Promise<SessionEnd> {
+    const { socket, engine } = this.options;
+    const closed = new Promise<SessionEnd>((resolve) => {
+      socket.on('close', (code, reason) => resolve(this.ended ?? { code, reason: reason.toString() }));
+    });
+    socket.on('message', (data, binary) => this.take(data, binary));
+    socket.on('ping', () => this.heard());
+    socket.on('pong', () => this.heard());
+    socket.on('error', () => undefined);
+    const heartbeat = setInterval(() => this.beat(), LINK_LIMITS.pingInterval);
+    const watch = setInterval(() => this.lookAround(), FACTS_EVERY);
+    const unsubscribe = engine.subscribe((report) => {
+      if (this.approved) this.send(report);
+    });
+    const abort = () => this.end(CLOSE.normal, 'the agent stops');
+    signal.addEventListener('abort', abort, { once: true });
+    if (signal.aborted) abort();
+    this.hello();
+    socket.resume();
+    try {
+      return await closed;
+    } finally {
+      clearInterval(heartbeat);
+      clearInterval(watch);
+      unsubscribe();
+      signal.removeEventListener('abort', abort);
+      engine.disconnected();
+    }
+  }
+
+  private hello(): void {
+    this.send({
+      type: 'hello',
+      protocol_version: PROTOCOL_VERSION,
+      agent_version: VERSION,
+      hostname: this.facts.hostname ?? '',
+      attributes: { ...this.facts },
+    });
+  }
+
+  private send(message: AgentMessage): void {
+    const { socket } = this.options;
+    if (socket.readyState === socket.OPEN) socket.send(encode(message));
+  }
+
+  private heard(): void {
+    this.lastHeard = this.options.clock.monotonic();
+  }
+
+  private beat(): void {
+    const { socket, clock } = this.options;
+    if (clock.monotonic() - this.lastHeard > LINK_LIMITS.deadAfter) {
+      this.ended = { code: CLOSE.goingAway, reason: 'the orchestrator was silent for too long' };
+      socket.terminate();
+    } else if (socket.readyState === socket.OPEN) {
+      socket.ping();
+    }
+  }
+
+  private lookAround(): void {
+    const now = this.options.facts();
+    if (JSON.stringify(now) === JSON.stringify(this.facts)) return;
+    this.facts = now;
+    if (this.approved) this.send({ type: 'attributes', attributes: { ...now } });
+  }
+
+  private take(data: RawData, binary: boolean): void {
+    if (this.ended !== null) return;
+    this.heard();
+    try {
+      if (binary) throw new Fault('protocol_violation', 'the orchestrator sent a binary frame');
+      this.handle(decode(data.toString()));
+    } catch (error) {
+      this.options.logger.error('the orchestrator broke the protocol', { reason: messageOf(error) });
+      this.end(CLOSE.violation, messageOf(error));
+    }
+  }
+
+  private handle(message: OrchestratorMessage): void {
+    const { engine } = this.options;
+    if (message.type === 'status') {
+      this.settle(message.status, message.name ?? null);
+      return;
+    }
+    if (!this.approved) throw new Fault('protocol_violation', `a ${message.type} message came before the approval`);
+    switch (message.type) {
+      case 'run':
+        this.assembly = new RunAssembly(message);
+        return;
+      case 'run_part':
+        this.add(message);
+        return;
+      case 'run_cancel':
+        engine.cancel(message.run_id);
+        return;
+      case 'run_resume':
+        engine.resume(message.run_id, message.from);
+        return;
+      case 'run_ack':
+        engine.acknowledge(message.run_id);
+        return;
+    }
+  }
+
+  private add(part: Extract<OrchestratorMessage, { type: 'run_part' }>): void {
+    if (this.assembly === null) throw new Fault('protocol_violation', `part ${part.part} belongs to no run`);
+    const content = this.assembly.add(part);
+    if (content === null) return;
+    const { head } = this.assembly;
+    this.assembly = null;
+    this.options.engine.begin(head, content);
+  }
+
+  private settle(status: 'pending' | 'approved', name: string | null): void {
+    const first = status === 'approved' && !this.approved;
+    this.approved = status === 'approved';
+    this.options.onStatus(status, name);
+    if (first) void this.reportInventory();
+  }
+
+  /** Reports that come in between are in the journal too, so the orchestrator asks for what it lacks. */
+  private async reportInventory(): Promise<void> {
+    try {
+      this.send({ type: 'inventory', runs: await this.options.engine.inventory() });
+    } catch (error) {
+      this.options.logger.error('the journal cannot be read', { reason: messageOf(error) });
+      this.end(CLOSE.goingAway, 'the journal of the agent cannot be read');
+    }
+  }
+
+  private end(code: number, reason: string): void {
+    this.ended ??= { code, reason };
+    this.options.socket.close(code, reason.slice(0, 100));
+  }
+}
