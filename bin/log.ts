@@ -1,0 +1,81 @@
+/** The log of the long-running programs: lines of JSON through pino, or lines for people. */
+import { Writable } from 'node:stream';
+import chalk from 'chalk';
+import { type Logger as Pino, pino } from 'pino';
+import type { LogFields, Logger } from '../src/kernel/logger.js';
+
+export interface LogOptions {
+  readonly level: 'debug' | 'info' | 'warn' | 'error';
+  readonly format: 'json' | 'pretty';
+  readonly destination: NodeJS.WritableStream;
+}
+
+/** A logger whose level can be changed while it runs. */
+export interface LeveledLogger extends Logger {
+  setLevel(level: LogOptions['level']): void;
+}
+
+export function createLogger({ level, format, destination }: LogOptions): LeveledLogger {
+  const stream = format === 'json' ? destination : prettyStream(destination);
+  const root = pino(
+    {
+      level,
+      base: undefined,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    stream,
+  );
+  return {
+    ...wrap(root),
+    setLevel: (next) => {
+      root.level = next;
+    },
+  };
+}
+
+function wrap(log: Pino): Logger {
+  const write =
+    (level: 'debug' | 'info' | 'warn' | 'error') =>
+    (message: string, fields: LogFields = {}) =>
+      log[level](fields, message);
+  return {
+    debug: write('debug'),
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
+    child: (fields) => wrap(log.child(fields)),
+  };
+}
+
+const COLOURS: Readonly<Record<string, (text: string) => string>> = {
+  debug: chalk.gray,
+  info: chalk.green,
+  warn: chalk.yellow,
+  error: chalk.red,
+};
+
+/** `12:34:56 info  message  key=value …` */
+function prettyStream(destination: NodeJS.WritableStream): Writable {
+  return new Writable({
+    decodeStrings: false,
+    write(line: string, _encoding, done) {
+      const { level, time, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
+      const label = String(level);
+      const colour = COLOURS[label] ?? ((text: string) => text);
+      const rest = Object.entries(fields).map(([key, value]) => chalk.dim(`${key}=`) + shown(value));
+      const clock = String(time).slice(11, 19);
+      destination.write(`${[chalk.dim(clock), colour(label.padEnd(5)), String(msg), ...rest].join(' ')}\n`);
+      done();
+    },
+  });
+}
+
+/** Quoted when it is not a plain word, so that a value from outside cannot pass for other fields or move the cursor. */
+function shown(value: unknown): string {
+  if (typeof value === 'string' && /^[\w.:/@+-]+$/.test(value)) return value;
+  return JSON.stringify(value).replace(
+    /[\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}

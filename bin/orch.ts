@@ -1,0 +1,13 @@
+#!/usr/bin/env node
+/** Composition root of the command: hands the process to the command line, and the programs to it as functions. */
+import { runCli } from '../src/cli/run.js';
+import { programs } from './programs.js';
+import { systemClock } from './system-clock.js';
+
+const { argv, env, stdin, stdout, stderr } = process;
+
+// A reader that went away, such as `| head`, is no failure.
+stdout.on('error', () => process.exit(0));
+stderr.on('error', () => undefined);
+
+process.exitCode = await runCli({ argv: argv.slice(2), env, stdin, stdout, stderr, programs, clock: systemClock });

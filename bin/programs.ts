@@ -1,0 +1,12 @@
+/** The long-running programs; each is loaded when it is called. */
+import type { Programs } from '../src/cli/programs.js';
+
+export const programs: Programs = {
+  serve: async (flags) => (await import('./serve.js')).serve(flags),
+  agent: {
+    connect: async (flags) => (await import('./agent.js')).connect(flags),
+    status: async (flags) => (await import('./agent.js')).status(flags),
+    repin: async (flags) => (await import('./agent.js')).repin(flags),
+  },
+  quickstart: async (flags) => (await import('./quickstart/quickstart.js')).quickstart(flags),
+};

@@ -1,0 +1,98 @@
+/** `orch quickstart`: the main job on this machine, step by step, with the real programs and commands. */
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import type { QuickstartFlags } from '../../src/cli/programs.js';
+import { Fault } from '../../src/kernel/fault.js';
+import { demoModule } from './demo-module.js';
+import { Stage } from './stage.js';
+
+const NODE = 'this-machine';
+
+/**
+ * Makes everything below one new directory and touches nothing else.
+ * @returns 0 when every step did what it should, 130 when it was interrupted
+ */
+export async function quickstart(flags: QuickstartFlags): Promise<number> {
+  const directory = newDirectory(flags.dir);
+  const stage = new Stage({ directory, color: flags.color, out: process.stdout });
+  const interrupted = stage.untilInterrupted();
+  try {
+    const tour = run(stage, directory, flags.keep).then(() => 0);
+    const status = await Promise.race([tour, interrupted]);
+    if (status !== 0 || !flags.keep) return status;
+    stage.say('It stays up. Press Ctrl-C to stop the orchestrator and the agent.');
+    await Promise.race([interrupted, stage.programEnded()]);
+    return 0;
+  } finally {
+    await stage.close();
+  }
+}
+
+function newDirectory(given: string | undefined): string {
+  if (given === undefined) return mkdtempSync(join(tmpdir(), 'orch-quickstart-'));
+  const directory = resolve(given);
+  try {
+    mkdirSync(directory, { mode: 0o700 });
+  } catch (error) {
+    throw new Fault('usage', `cannot make the new directory ${directory}`, {
+      cause: error,
+      hint: 'name one that does not exist yet, in a directory that does',
+    });
+  }
+  return directory;
+}
+
+async function run(stage: Stage, directory: string, keep: boolean): Promise<void> {
+  const site = join(directory, 'site');
+  const motd = join(site, 'motd');
+  const module = join(directory, 'hello.orch.yaml');
+
+  stage.title('A key for you, the operator');
+  await stage.orch('operator', 'init');
+
+  stage.title('The orchestrator, with its data below the same directory');
+  const ready = await stage.startServe();
+
+  stage.title('A profile that remembers where it is and which certificate it has');
+  const { api_url: url, tls_fingerprint: fingerprint } = ready;
+  await stage.orch('profile', 'create', 'quickstart', '--url', url, '--tls-fingerprint', fingerprint);
+  await stage.orch('status');
+
+  stage.title('An agent on this machine, told which key its orchestrator has');
+  await stage.startAgent(ready);
+  const node = await stage.pendingAgent();
+  await stage.orch('agents', 'list');
+
+  stage.title('Nothing is sent to an agent before somebody approves it');
+  await stage.orch('agents', 'approve', node, '--name', NODE, '--yes');
+  await stage.orch('agents', 'tag', NODE, 'role=demo');
+  await stage.connectedAgent(NODE);
+
+  stage.title('A module says how things should be');
+  writeFileSync(module, demoModule(site));
+  stage.file(module);
+  await stage.orch('module', 'push', module);
+
+  stage.title('A plan shows what would change, and changes nothing');
+  await stage.orch('plan', NODE, '-m', 'hello');
+
+  stage.title('An apply does it');
+  await stage.orch('apply', NODE, '-m', 'hello', '--yes');
+
+  stage.title('Somebody changes a file by hand …');
+  stage.shell(`echo 'changed by hand' >> ${motd}`, () => writeFileSync(motd, 'changed by hand\n', { flag: 'a' }));
+
+  stage.title('… which is drift');
+  await stage.orch('drift', NODE);
+
+  stage.title('The same apply repairs it, and then there is nothing to do');
+  await stage.orch('apply', NODE, '-m', 'hello', '--yes');
+  await stage.orch('drift', NODE);
+
+  stage.title('Everything that happened is in the audit log');
+  await stage.orch('audit', 'list', '--limit', '8');
+
+  stage.title(keep ? 'Done. What to type next, in another terminal' : 'Done. What to type next');
+  stage.next(keep);
+}

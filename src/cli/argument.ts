@@ -1,0 +1,63 @@
+/** The positional arguments of a command as data. */
+import type { LiveValue } from './live-value.js';
+
+export interface Argument<T> {
+  readonly placeholder: string;
+  readonly summary: string;
+  readonly required: boolean;
+  readonly many: boolean;
+  readonly completes: LiveValue | null;
+  /** `given` is empty when the argument is absent; commander has refused a required one that is. */
+  parse(given: readonly string[]): T;
+}
+
+export type Arguments = Readonly<Record<string, Argument<unknown>>>;
+
+/** Exactly one. */
+export const argument = (
+  placeholder: string,
+  summary: string,
+  completes: LiveValue | null = null,
+): Argument<string> => ({
+  placeholder,
+  summary,
+  required: true,
+  many: false,
+  completes,
+  parse: (given) => given[0] ?? '',
+});
+
+/** One or none. */
+export const optionalArgument = (
+  placeholder: string,
+  summary: string,
+  completes: LiveValue | null = null,
+): Argument<string | undefined> => ({
+  placeholder,
+  summary,
+  required: false,
+  many: false,
+  completes,
+  parse: (given) => given[0],
+});
+
+/** One or more. Comes last. */
+export const argumentList = (
+  placeholder: string,
+  summary: string,
+  completes: LiveValue | null = null,
+): Argument<readonly string[]> => ({
+  placeholder,
+  summary,
+  required: true,
+  many: true,
+  completes,
+  parse: (given) => given,
+});
+
+/** Any number, none too. Comes last. */
+export const optionalList = (
+  placeholder: string,
+  summary: string,
+  completes: LiveValue | null = null,
+): Argument<readonly string[]> => ({ ...argumentList(placeholder, summary, completes), required: false });

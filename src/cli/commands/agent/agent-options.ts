@@ -1,0 +1,9 @@
+/** What every `orch agent` command takes. */
+import { text } from '../../option.js';
+
+export const agentOptions = {
+  dataDir: text('DIR', 'keys and journal; /var/lib/orch-agent for root, else below $XDG_STATE_HOME', {
+    completes: 'file',
+  }),
+  config: text('FILE', "the agent's configuration file", { completes: 'file' }),
+} as const;

@@ -1,0 +1,24 @@
+/** `orch agent status`. */
+import { defineCommand } from '../../define-command.js';
+import { fields } from '../../view.js';
+import { agentOptions } from './agent-options.js';
+
+export const command = defineCommand({
+  examples: ['orch agent status'],
+  detail: ['Compare its node ID and key with what "orch agents approve" shows.'],
+  access: 'local',
+  options: agentOptions,
+  run: async ({ programs }, input) => {
+    const status = await programs.agent.status(input);
+    const rows = Object.entries(status).map(
+      ([key, value]) => [labelOf(key), value === null ? '-' : String(value)] as const,
+    );
+    return { body: status, view: fields(...rows) };
+  },
+});
+
+/** `node_id` is `Node id`. */
+const labelOf = (key: string): string => {
+  const words = key.replaceAll('_', ' ');
+  return words.charAt(0).toUpperCase() + words.slice(1);
+};

@@ -1,0 +1,23 @@
+/** `orch __complete`: what the completion scripts of the shells call. */
+import { optionalList } from '../argument.js';
+import { candidates } from '../completion/candidates.js';
+import { defineCommand } from '../define-command.js';
+import { lines } from '../view.js';
+
+export const command = defineCommand({
+  examples: ['orch __complete -- agents show w'],
+  detail: [
+    'The last word is the one to complete. Each line is a candidate, a space and what it means; ":file" stands for files.',
+  ],
+  access: 'local',
+  connection: true,
+  args: { words: optionalList('WORD', 'the words of the command line so far') },
+  run: async (context, { words }) => {
+    const found = await candidates(context, words);
+    return {
+      body: found,
+      names: found.map(({ word }) => word),
+      view: lines(...found.map(({ word, summary }) => `${word} ${summary}`.trim())),
+    };
+  },
+});

@@ -1,0 +1,107 @@
+/** Every command: its words, its summary, and how to load it. Nothing here loads a command. */
+import type { Command } from '../define-command.js';
+
+export interface CommandEntry {
+  /** The words of the command, such as `agents show`. */
+  readonly path: string;
+  readonly summary: string;
+  readonly load: () => Promise<{ readonly command: Command }>;
+  /** For programs alone: neither listed nor suggested. */
+  readonly hidden?: boolean;
+}
+
+export interface Group {
+  readonly path: string;
+  readonly summary: string;
+  /** The command that the group's name alone stands for. */
+  readonly standard?: string;
+}
+
+type Loader = CommandEntry['load'];
+const entry = (path: string, summary: string, load: Loader): CommandEntry => ({ path, summary, load });
+
+/** In the order of the help. */
+export const COMMANDS: readonly CommandEntry[] = [
+  entry('quickstart', 'a whole system on this machine in one command', () => import('./quickstart.js')),
+  entry('status', 'whether the orchestrator is up and healthy', () => import('./status.js')),
+
+  entry('operator init', 'make your key, or import one', () => import('./operator/init.js')),
+  entry(
+    'operator whoami',
+    'show your key and who the orchestrator takes you for',
+    () => import('./operator/whoami.js'),
+  ),
+  entry('operator add', 'let somebody else log in', () => import('./operator/add.js')),
+  entry('operator list', 'list operators', () => import('./operator/list.js')),
+  entry('operator show', 'show one operator', () => import('./operator/show.js')),
+  entry('operator remove', 'remove an operator and end its sessions', () => import('./operator/remove.js')),
+  entry('login', 'log in now instead of at the next command', () => import('./login.js')),
+  entry('logout', 'end the session', () => import('./logout.js')),
+  entry('profile create', 'remember an orchestrator under a name', () => import('./profile/create.js')),
+  entry('profile update', 'change what a profile remembers', () => import('./profile/update.js')),
+  entry('profile list', 'list profiles', () => import('./profile/list.js')),
+  entry('profile use', 'make a profile the default', () => import('./profile/use.js')),
+  entry('profile remove', 'forget a profile', () => import('./profile/remove.js')),
+
+  entry('agents list', 'list agents', () => import('./agents/list.js')),
+  entry('agents show', 'show one agent with its attributes and tags', () => import('./agents/show.js')),
+  entry('agents approve', 'let a pending agent into the fleet', () => import('./agents/approve.js')),
+  entry('agents reject', 'turn an agent away, or revoke an approved one', () => import('./agents/reject.js')),
+  entry('agents remove', 'remove the record of a rejected agent', () => import('./agents/remove.js')),
+  entry('agents tag', 'put tags on an agent', () => import('./agents/tag.js')),
+  entry('agents untag', 'take tags off an agent', () => import('./agents/untag.js')),
+  entry('tags', 'list every tag of the fleet', () => import('./tags.js')),
+
+  entry('module validate', 'check module files on this machine', () => import('./module/validate.js')),
+  entry('module push', 'upload module files', () => import('./module/push.js')),
+  entry('module list', 'list modules', () => import('./module/list.js')),
+  entry('module show', 'show a module', () => import('./module/show.js')),
+  entry('module remove', 'delete a module', () => import('./module/remove.js')),
+  entry('module schema', 'print the JSON Schema of a module, for editors', () => import('./module/schema.js')),
+  entry('plan', 'show what an apply would change', () => import('./plan.js')),
+  entry('apply', 'bring agents to the state that modules describe', () => import('./apply.js')),
+  entry('drift', 'compare agents with their last successful apply', () => import('./drift/check.js')),
+  entry('drift list', 'list drift records', () => import('./drift/list.js')),
+  entry('drift show', 'show one drift record', () => import('./drift/show.js')),
+  entry('drift latest', 'show the newest drift record of an agent', () => import('./drift/latest.js')),
+  entry('state', 'what orch believes to have put on an agent', () => import('./state.js')),
+  entry('ops list', 'list operations', () => import('./ops/list.js')),
+  entry('ops show', 'show one operation with its resources', () => import('./ops/show.js')),
+  entry('ops watch', 'follow an operation to its end', () => import('./ops/watch.js')),
+  entry('ops cancel', 'cancel an operation at the next resource', () => import('./ops/cancel.js')),
+  entry('ops output', 'show what the scripts of an operation printed', () => import('./ops/output.js')),
+  entry('audit list', 'query the audit log', () => import('./audit/list.js')),
+
+  entry('serve', 'run the orchestrator', () => import('./serve.js')),
+  entry('agent connect', 'run the agent of this machine', () => import('./agent/connect.js')),
+  entry('agent status', 'show how the agent of this machine is doing', () => import('./agent/status.js')),
+  entry('agent repin', 'make the agent of this machine forget its orchestrator', () => import('./agent/repin.js')),
+
+  entry('api', 'send any request with your login', () => import('./api.js')),
+  entry('completion', 'print the completion script of a shell', () => import('./completion.js')),
+  {
+    ...entry('__complete', 'what may stand at the end of a command line', () => import('./complete.js')),
+    hidden: true,
+  },
+  entry('help', 'explain a command or a topic', () => import('./help.js')),
+];
+
+export const GROUPS: readonly Group[] = [
+  { path: 'operator', summary: 'people and pipelines that may log in' },
+  { path: 'profile', summary: 'which orchestrators you know, and how' },
+  { path: 'agents', summary: 'the machines of the fleet', standard: 'list' },
+  { path: 'module', summary: 'declarative lists of resources' },
+  { path: 'ops', summary: 'applies, running and past', standard: 'list' },
+  { path: 'audit', summary: 'who did what and when', standard: 'list' },
+  { path: 'agent', summary: 'the agent of this machine' },
+];
+
+/** The top level of the help, in sections. */
+export const SECTIONS: readonly (readonly [title: string, words: readonly string[]])[] = [
+  ['Begin', ['quickstart', 'status', 'operator', 'login', 'logout', 'profile']],
+  ['Fleet', ['agents', 'tags']],
+  ['Modules and what they do', ['module', 'plan', 'apply', 'drift', 'state', 'ops']],
+  ['Records', ['audit']],
+  ['Programs', ['serve', 'agent']],
+  ['Else', ['api', 'completion', 'help']],
+];

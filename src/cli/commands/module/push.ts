@@ -1,0 +1,21 @@
+/** `orch module push`. */
+import { argumentList } from '../../argument.js';
+import { defineCommand } from '../../define-command.js';
+import { uploadFiles } from '../../modules/upload.js';
+import { lines } from '../../view.js';
+
+export const command = defineCommand({
+  examples: ['orch module push site.orch.yaml', 'orch module push modules/'],
+  detail: ['Uploads nothing unless every file is valid. A module of the same name gets a new revision.'],
+  access: 'operator',
+  args: { paths: argumentList('PATH', 'module files, or directories whose *.orch.yaml are all uploaded', 'file') },
+  run: async (context, { paths }) => {
+    const uploaded = await uploadFiles(context, await context.api(), paths);
+    const bodies = uploaded.map(({ path: _, ...body }) => body);
+    return {
+      body: bodies.length === 1 ? bodies[0] : bodies,
+      names: uploaded.map(({ name }) => name),
+      view: lines(...uploaded.map(({ name, path }) => `Uploaded ${name} (${path}).`)),
+    };
+  },
+});

@@ -1,0 +1,29 @@
+/** `orch module validate`. */
+import { argumentList } from '../../argument.js';
+import { defineCommand } from '../../define-command.js';
+import { EXIT } from '../../exit-status.js';
+import { count } from '../../format.js';
+import { checkFiles, diagnosticLines, sumUp } from '../../modules/check-files.js';
+import { readModuleFiles } from '../../modules/module-files.js';
+import { lines, stack, styled } from '../../view.js';
+
+export const command = defineCommand({
+  examples: ['orch module validate site.orch.yaml', 'orch module validate modules/'],
+  detail: ['Needs no orchestrator. Shows every mistake at once. Ends with 1 when a file has an error.'],
+  access: 'local',
+  args: { paths: argumentList('PATH', 'module files, or directories whose *.orch.yaml are all checked', 'file') },
+  run: async (_context, { paths }) => {
+    const files = checkFiles(readModuleFiles(paths));
+    const wrong = sumUp(files);
+    const told =
+      wrong === null
+        ? styled('good', `${count(files.length, 'file is', 'files are')} valid.`)
+        : styled('bad', `${wrong}.`);
+    return {
+      body: files.map(({ path, name, valid, diagnostics }) => ({ path, name, valid, diagnostics })),
+      names: files.flatMap(({ name }) => name ?? []),
+      view: stack(...files.map((file) => lines(...diagnosticLines(file))), lines(told)),
+      exitStatus: wrong === null ? EXIT.done : EXIT.error,
+    };
+  },
+});

@@ -1,0 +1,22 @@
+/** `orch operator whoami`. */
+import { defineCommand } from '../../define-command.js';
+import { formatTime } from '../../format.js';
+import { fields, stack } from '../../view.js';
+import { operatorFields } from './operator-view.js';
+
+export const command = defineCommand({
+  examples: ['orch operator whoami'],
+  access: 'viewer',
+  run: async (context) => {
+    const api = await context.api();
+    const session = await api.call('getSession', { signal: context.signal });
+    return {
+      body: session,
+      names: [session.operator.username],
+      view: stack(
+        operatorFields(session.operator),
+        fields(['Orchestrator', api.url.href.replace(/\/$/, '')], ['Session until', formatTime(session.expires_at)]),
+      ),
+    };
+  },
+});

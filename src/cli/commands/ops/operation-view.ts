@@ -1,0 +1,61 @@
+/** How operations are shown. */
+import type { Operation, OperationDetail } from '../../../contract/operations.js';
+import { formatAge, formatDuration, formatTime, orNone } from '../../format.js';
+import { countLine, planLines } from '../../render/plan.js';
+import { fields, lines, type Span, stack, styled, type TableView, type View } from '../../view.js';
+
+/** @param now Unix milliseconds */
+export const operationTable = (operations: readonly Operation[], now: number): TableView => ({
+  kind: 'table',
+  columns: [
+    { title: 'OPERATION ID', whole: true },
+    { title: 'AGENT' },
+    { title: 'STATUS', whole: true },
+    { title: 'CHANGED', right: true, whole: true },
+    { title: 'FAILED', right: true, whole: true },
+    { title: 'STARTED' },
+    { title: 'MODULES' },
+    { title: 'AT', wide: true },
+    { title: 'TOOK', wide: true },
+    { title: 'BY', wide: true },
+    { title: 'ERROR', wide: true },
+  ],
+  rows: operations.map((operation) => [
+    operation.operation_id,
+    operation.node_name ?? operation.node_id,
+    operationStatus(operation.status),
+    String(operation.summary.changed),
+    String(operation.summary.failed),
+    formatAge(operation.started_at, now),
+    orNone(operation.modules.join(' ')),
+    formatTime(operation.started_at),
+    orNone(durationOf(operation)),
+    operation.requested_by,
+    orNone(operation.error?.message),
+  ]),
+  empty: 'No operations. Begin one with: orch apply NODE -f FILE',
+});
+
+export const operationDetails = (operation: OperationDetail, verbose: boolean): View =>
+  stack(
+    fields(
+      ['Operation', operation.operation_id],
+      ['Agent', operation.node_name ?? operation.node_id],
+      ['Status', operationStatus(operation.status)],
+      ['Modules', orNone(operation.modules.join(' '))],
+      ['Requested by', operation.requested_by],
+      ['Started', formatTime(operation.started_at)],
+      ['Finished', orNone(formatTime(operation.finished_at))],
+      ...(operation.error === null ? [] : [['Error', styled('bad', operation.error.message)] as const]),
+    ),
+    lines(...planLines(operation.resources, verbose), countLine('apply', operation.resources, operation.summary)),
+  );
+
+export function operationStatus(status: Operation['status']): Span {
+  if (status === 'succeeded') return styled('good', status);
+  if (status === 'queued' || status === 'running') return styled('accent', status);
+  return styled(status === 'cancelled' ? 'warn' : 'bad', status);
+}
+
+const durationOf = ({ started_at, finished_at }: Operation): string | null =>
+  finished_at === null ? null : formatDuration(Math.max(0, finished_at - started_at));

@@ -1,0 +1,19 @@
+/** `orch quickstart`. */
+import { defineCommand } from '../define-command.js';
+import { flag, text } from '../option.js';
+
+export const command = defineCommand({
+  examples: ['orch quickstart', 'orch quickstart --keep'],
+  detail: [
+    'Starts an orchestrator and an agent on loopback ports with everything below one new directory, approves the agent,',
+    'applies an example module, changes a file behind its back, shows the drift, applies again, and stops.',
+    'Touches nothing else of the machine and needs no root.',
+  ],
+  access: 'local',
+  ownsSignals: true,
+  options: {
+    keep: flag('stay up afterwards until Ctrl-C'),
+    dir: text('DIR', 'the new directory; a temporary one when left out', { completes: 'file' }),
+  },
+  run: async ({ programs, color }, { keep, dir }) => ({ exitStatus: await programs.quickstart({ keep, dir, color }) }),
+});

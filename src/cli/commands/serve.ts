@@ -1,0 +1,57 @@
+/** `orch serve`. */
+import { defineCommand } from '../define-command.js';
+import { flag, negativeFlag, text } from '../option.js';
+
+export const command = defineCommand({
+  examples: [
+    'orch serve',
+    'orch serve --config /etc/orch/orchestrator.yaml',
+    'orch serve --data-dir ./orch --api-port 0',
+  ],
+  detail: [
+    'A flag stands above its variable (ORCH_SERVE_AGENT_PORT for --agent-port), and that above the configuration file.',
+    'Stops within 10 seconds of SIGTERM or SIGINT; SIGHUP reads the configuration again.',
+  ],
+  access: 'local',
+  ownsSignals: true,
+  options: {
+    config: text('FILE', 'configuration file; /etc/orch/orchestrator.yaml when it is there', { completes: 'file' }),
+    config_schema: flag('print the JSON Schema of the configuration file and end'),
+    ready_file: text('FILE', 'write the addresses there, as JSON, once connections are accepted', {
+      completes: 'file',
+    }),
+    data_dir: text('DIR', 'keys and store; /var/lib/orch for root, else below $XDG_STATE_HOME', { completes: 'file' }),
+    agent_port: text('PORT', 'TCP port of the agent link; 4747, 0 picks a free one'),
+    agent_host: text('ADDRESS', 'address that the agent link listens on; 0.0.0.0'),
+    api_port: text('PORT', 'TCP port of the API; 4748, 0 picks a free one'),
+    api_host: text('ADDRESS', 'address that the API listens on; 127.0.0.1'),
+    advertised_host: text('NAME', 'name or address that others reach this host by'),
+    bootstrap_key: text('KEY', 'public key of the first operator, hex or OpenSSH; used while there is none'),
+    bootstrap_username: text('NAME', 'name of the first operator'),
+    tls: negativeFlag('serve the API without TLS: on loopback, or behind a proxy'),
+    tls_cert: text('FILE', "certificate of the API (PEM) instead of the service's own", { completes: 'file' }),
+    tls_key: text('FILE', 'private key of that certificate (PEM)', { completes: 'file' }),
+    trust_proxy_tls: flag('a proxy in front terminates TLS: trust its X-Forwarded-For and -Proto'),
+    api_spki: text('HEX', "SHA-256 of the SPKI of the proxy's certificate"),
+    removal_guard: text('N', 'most removals of one apply without --allow-removals; 10'),
+    pending_capacity: text('N', 'most agents that wait for approval; 100'),
+    session_token_expiry_secs: text('SECONDS', 'life of a session; 3600'),
+    log_level: text('LEVEL', 'debug, info, warn or error; info'),
+    log_format: text('FORMAT', 'json, or pretty for people; json'),
+    limits_body_bytes: text('BYTES', 'largest request body of the API'),
+    limits_headers_timeout_secs: text('SECONDS', 'time for the headers of a request'),
+    limits_request_timeout_secs: text('SECONDS', 'time for a whole request to arrive'),
+    limits_login_per_minute: text('N', 'challenges and verifications a minute and address'),
+    limits_failed_login_per_minute: text('N', 'failed verifications a minute, address and key'),
+    limits_pending_per_address: text('N', 'most agents of one address that wait for approval'),
+    limits_operations: text('N', 'most operations in progress'),
+    limits_dispatch_secs: text('SECONDS', 'how long an apply waits for its agent'),
+  },
+  run: async ({ programs }, { tls: withoutTls, ...given }) => {
+    const flags: [string, string | boolean][] = withoutTls ? [['tls_enabled', false]] : [];
+    for (const [name, value] of Object.entries(given)) {
+      if (value !== undefined && value !== false) flags.push([name, value]);
+    }
+    return { exitStatus: await programs.serve(Object.fromEntries(flags)) };
+  },
+});

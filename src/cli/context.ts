@@ -1,0 +1,49 @@
+/** What a command is given to work with. */
+
+import type { ApiClient } from '../client/api-client.js';
+import type { Clock } from '../kernel/clock.js';
+import type { Globals } from './global-options.js';
+import type { Programs } from './programs.js';
+import type { Progress } from './render/progress.js';
+import type { Line, View } from './view.js';
+
+export type Env = Readonly<Record<string, string | undefined>>;
+
+export interface Context {
+  readonly env: Env;
+  readonly clock: Clock;
+  readonly globals: Globals;
+  readonly programs: Programs;
+  /** Aborted by Ctrl-C, unless the command has asked to be told instead. */
+  readonly signal: AbortSignal;
+  readonly prompt: Prompt;
+  /** Live progress on standard error. */
+  readonly progress: Progress;
+  /** Colours are wanted on standard output. */
+  readonly color: boolean;
+  /** The logged-in client of the chosen orchestrator; the first call connects. */
+  api(): Promise<ApiClient>;
+  /** One line on standard error, for people. */
+  note(line: Line): void;
+  warn(line: Line): void;
+  /** Shows on standard error what a person needs before a question. */
+  present(view: View): Promise<void>;
+  /** All of standard input as text. */
+  readInput(): Promise<string>;
+  /** Ends the command as Ctrl-C does: the exit status is 130. */
+  interrupt(): void;
+  /** Replaces what Ctrl-C does until the returned function is called. */
+  onInterrupt(listener: () => void): () => void;
+}
+
+/** Questions to the person at the terminal. */
+export interface Prompt {
+  /** Whether there is somebody to ask: standard input and standard error are a terminal. */
+  readonly possible: boolean;
+  /** Throws Fault `confirmation_required`, naming `instead`, when there is nobody to ask. */
+  confirm(question: string, instead: string): Promise<boolean>;
+  /** The same, and a "no" throws Fault `cancelled`. `--yes` answers it. */
+  consent(question: string): Promise<void>;
+  /** A text that is not shown while it is typed. Throws like `confirm`. */
+  secret(question: string, instead: string): Promise<string>;
+}

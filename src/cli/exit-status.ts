@@ -1,0 +1,71 @@
+/** How the program ends: the one table from faults to exit statuses. */
+import { isFault } from '../kernel/fault.js';
+import type { FaultCode } from '../kernel/fault-code.js';
+
+export const EXIT = {
+  done: 0,
+  error: 1,
+  changes: 2,
+  partlyFailed: 3,
+  notAllowed: 4,
+  offline: 5,
+  refusedForNow: 6,
+  usage: 64,
+  unreachable: 69,
+  wrongOrchestrator: 78,
+  timedOut: 124,
+  interrupted: 130,
+} as const;
+
+export type ExitStatus = (typeof EXIT)[keyof typeof EXIT];
+
+/** Faults with a status of their own; every other one is `error`. */
+const BY_FAULT: Readonly<Partial<Record<FaultCode, ExitStatus>>> = {
+  unauthenticated: EXIT.notAllowed,
+  admin_required: EXIT.notAllowed,
+  role_forbidden: EXIT.notAllowed,
+  unknown_operator: EXIT.notAllowed,
+  signature_verification_failed: EXIT.notAllowed,
+  login_unbound: EXIT.notAllowed,
+  tls_required: EXIT.notAllowed,
+  agent_not_connected: EXIT.offline,
+  not_delivered: EXIT.offline,
+  operation_in_progress: EXIT.refusedForNow,
+  plan_stale: EXIT.refusedForNow,
+  removal_guard: EXIT.refusedForNow,
+  rate_limited: EXIT.refusedForNow,
+  store_unavailable: EXIT.refusedForNow,
+  usage: EXIT.usage,
+  confirmation_required: EXIT.usage,
+  profile_not_found: EXIT.usage,
+  tls_unknown: EXIT.usage,
+  unreachable: EXIT.unreachable,
+  shutting_down: EXIT.unreachable,
+  pin_mismatch: EXIT.wrongOrchestrator,
+  pin_missing: EXIT.wrongOrchestrator,
+  agent_timeout: EXIT.timedOut,
+  request_timeout: EXIT.timedOut,
+};
+
+/** The status of a fault code, as it comes in errors and in results. */
+export const exitStatusOfCode = (code: FaultCode): ExitStatus => BY_FAULT[code] ?? EXIT.error;
+
+/** The status of anything that was thrown. */
+export const exitStatusOf = (error: unknown): ExitStatus =>
+  isFault(error) ? exitStatusOfCode(error.code) : EXIT.error;
+
+/** What each status means, for `orch help exit-codes`. */
+export const EXIT_MEANINGS: readonly (readonly [ExitStatus, string])[] = [
+  [EXIT.done, 'done'],
+  [EXIT.error, 'an error'],
+  [EXIT.changes, 'changes or drift present (only with --detailed-exitcode, on plan, apply and drift)'],
+  [EXIT.partlyFailed, 'some agents or resources failed'],
+  [EXIT.notAllowed, 'not logged in, or not allowed'],
+  [EXIT.offline, 'only offline agents were missed'],
+  [EXIT.refusedForNow, 'refused for now: operation in progress, stale plan, removal guard, too many requests'],
+  [EXIT.usage, 'wrong usage, or consent is needed and there is no terminal to ask on'],
+  [EXIT.unreachable, 'the orchestrator is not reachable'],
+  [EXIT.wrongOrchestrator, 'the agent of this machine does not trust that orchestrator'],
+  [EXIT.timedOut, 'timed out'],
+  [EXIT.interrupted, 'interrupted (Ctrl-C)'],
+];

@@ -1,0 +1,55 @@
+/** Finds which command a command line means, before anything of the command is loaded. */
+import { COMMANDS, type CommandEntry, GROUPS, type Group } from './commands/index.js';
+import { globalOptionLength } from './global-options.js';
+
+export type Found =
+  | { readonly kind: 'command'; readonly entry: CommandEntry; readonly rest: readonly string[] }
+  /** `stray` is the word that is no command of the group. */
+  | { readonly kind: 'group'; readonly path: string; readonly stray: string | null; readonly rest: readonly string[] };
+
+/**
+ * Global options may stand anywhere, other options and arguments only behind the command's words. `rest` is what is
+ * left of the line without those words.
+ */
+export function findCommand(argv: readonly string[]): Found {
+  const rest: string[] = [];
+  let path = '';
+  let index = 0;
+  while (index < argv.length) {
+    const word = argv[index] ?? '';
+    const length = globalOptionLength(word);
+    if (length > 0) rest.push(...argv.slice(index, index + length));
+    else if (!word.startsWith('-') && isPath(join(path, word))) path = join(path, word);
+    else break;
+    index += Math.max(length, 1);
+  }
+  const next = argv[index];
+  rest.push(...argv.slice(index));
+  const stray = next === undefined || next.startsWith('-') ? null : next;
+  const entry = entryOf(path) ?? (stray === null ? standardOf(path) : undefined);
+  return entry ? { kind: 'command', entry, rest } : { kind: 'group', path, stray, rest };
+}
+
+const join = (path: string, word: string): string => (path === '' ? word : `${path} ${word}`);
+
+export const entryOf = (path: string): CommandEntry | undefined => COMMANDS.find((entry) => entry.path === path);
+
+export const groupOf = (path: string): Group | undefined => GROUPS.find((group) => group.path === path);
+
+/** The command that a group's name alone stands for. */
+function standardOf(path: string): CommandEntry | undefined {
+  const standard = groupOf(path)?.standard;
+  return standard ? entryOf(join(path, standard)) : undefined;
+}
+
+const isPath = (path: string): boolean => entryOf(path) !== undefined || groupOf(path) !== undefined;
+
+/** The words that may follow a path, in the order of the index; hidden ones are left out. */
+export function wordsBelow(path: string): readonly string[] {
+  const depth = path === '' ? 0 : path.split(' ').length;
+  const prefix = path === '' ? '' : `${path} `;
+  const listed = COMMANDS.filter(({ hidden }) => !hidden);
+  const all = [...listed, ...GROUPS].map((entry) => entry.path).filter((below) => below.startsWith(prefix));
+  const words = all.map((below) => below.split(' ')[depth]).filter((word) => word !== undefined);
+  return [...new Set(words)];
+}

@@ -1,0 +1,48 @@
+/** How single values are shown to people. */
+import type { Agent } from '../contract/agents.js';
+import type { Span } from './view.js';
+import { styled } from './view.js';
+
+export const NONE: Span = styled('dim', '-');
+
+/** `2025-03-01T12:00:00Z`, which `--after` takes again; 0 and null are never. */
+export const formatTime = (seconds: number | null): string =>
+  seconds ? new Date(seconds * 1000).toISOString().replace('.000Z', 'Z') : '';
+
+/** `3 min ago`, for tables; the time itself where there is room. */
+export function formatAge(seconds: number | null, now: number): string {
+  if (!seconds) return '';
+  const age = Math.max(0, Math.floor(now / 1000) - seconds);
+  if (age < 60) return `${age} s ago`;
+  if (age < 3600) return `${Math.floor(age / 60)} min ago`;
+  return age < 172_800 ? `${Math.floor(age / 3600)} h ago` : `${Math.floor(age / 86_400)} d ago`;
+}
+
+/** A text, or the sign for none. */
+export const orNone = (text: string | null | undefined): Span => text || NONE;
+
+/** `3 s`, `2 min 5 s`, `1 h 4 min`. */
+export function formatDuration(seconds: number): string {
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return seconds % 60 ? `${minutes} min ${seconds % 60} s` : `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  return minutes % 60 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
+}
+
+/** `1 agent`, `2 agents`. */
+export const count = (number: number, noun: string, plural = `${noun}s`): string =>
+  `${number} ${number === 1 ? noun : plural}`;
+
+/** The name of an agent, or for one that has none yet, where it says it runs. */
+export const agentName = ({ name, initial_hostname, node_id }: Agent): string =>
+  name ?? (initial_hostname ? `(${initial_hostname})` : `(${node_id.slice(0, 8)})`);
+
+/** How people address an agent in the next command: its name, or its ID. */
+export const agentHandle = ({ name, node_id }: Pick<Agent, 'name' | 'node_id'>): string => name ?? node_id;
+
+export const formatTags = (tags: Readonly<Record<string, string>>): string =>
+  Object.entries(tags)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, value]) => (value === '' ? key : `${key}=${value}`))
+    .join(' ');

@@ -1,0 +1,90 @@
+/** The options that every command takes. */
+import { choice, flag, flagOf, negativeFlag, type Options, text } from './option.js';
+
+export const OUTPUT_FORMATS = ['table', 'json', 'yaml', 'wide', 'name'] as const;
+export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
+
+/** For every command. */
+export const OUTPUT_OPTIONS = {
+  output: choice('FORMAT', OUTPUT_FORMATS, 'how to print the answer (see: orch help output)', { short: 'o' }),
+  json: flag('the same as -o json'),
+  color: negativeFlag('no colours'),
+  verbose: flag('tell more: what did not change, request ids', { short: 'v' }),
+} as const satisfies Options;
+
+/** For every command that talks to an orchestrator. The others accept and ignore them. */
+export const CONNECTION_OPTIONS = {
+  url: text('URL', 'which orchestrator, such as https://host:4748'),
+  profile: text('NAME', 'which orchestrator, by the name of its profile', { completes: 'profile' }),
+  tlsFingerprint: text('HEX', "SHA-256 of the SPKI of the orchestrator's TLS certificate"),
+  ca: text('FILE', 'trust TLS certificates of this authority (PEM)', { completes: 'file' }),
+  keyFile: text('FILE', "your operator's private key", { completes: 'file' }),
+  allowUnboundLogin: flag('log in to a server that does not bind the login to its certificate'),
+} as const satisfies Options;
+
+/** For commands that ask before they act. */
+export const CONSENT_OPTIONS = {
+  yes: flag('do it without asking', { short: 'y' }),
+} as const satisfies Options;
+
+export const GLOBAL_OPTIONS = { ...OUTPUT_OPTIONS, ...CONNECTION_OPTIONS, ...CONSENT_OPTIONS } as const;
+
+/** What the global options were given as. */
+export interface Globals {
+  readonly output: OutputFormat;
+  readonly noColor: boolean;
+  readonly verbose: boolean;
+  readonly yes: boolean;
+  readonly url: string | undefined;
+  readonly profile: string | undefined;
+  readonly tlsFingerprint: string | undefined;
+  readonly ca: string | undefined;
+  readonly keyFile: string | undefined;
+  readonly allowUnboundLogin: boolean;
+}
+
+export function readGlobals(raw: Readonly<Record<string, readonly string[]>>): Globals {
+  const given = (key: keyof typeof GLOBAL_OPTIONS) => raw[key] ?? [];
+  const { output, json, color, verbose, yes, allowUnboundLogin, ...texts } = GLOBAL_OPTIONS;
+  return {
+    output: json.parse(given('json'), '--json') ? 'json' : (output.parse(given('output'), '--output') ?? 'table'),
+    noColor: color.parse(given('color'), '--no-color'),
+    verbose: verbose.parse(given('verbose'), '--verbose'),
+    yes: yes.parse(given('yes'), '--yes'),
+    url: texts.url.parse(given('url'), '--url'),
+    profile: texts.profile.parse(given('profile'), '--profile'),
+    tlsFingerprint: texts.tlsFingerprint.parse(given('tlsFingerprint'), '--tls-fingerprint'),
+    ca: texts.ca.parse(given('ca'), '--ca'),
+    keyFile: texts.keyFile.parse(given('keyFile'), '--key-file'),
+    allowUnboundLogin: allowUnboundLogin.parse(given('allowUnboundLogin'), '--allow-unbound-login'),
+  };
+}
+
+/** How many words a global option at the front of `argv` takes: 1 or 2; 0 when the word is none. */
+export function globalOptionLength(word: string): 0 | 1 | 2 {
+  for (const [key, option] of Object.entries(GLOBAL_OPTIONS)) {
+    const long = flagOf(key, option);
+    const short = option.short === null ? null : `-${option.short}`;
+    if (word === long || word === short) return option.placeholder === null ? 1 : 2;
+    if (option.placeholder !== null && (word.startsWith(`${long}=`) || (short && word.startsWith(short)))) return 1;
+  }
+  return ['-h', '--help', '-V', '--version'].includes(word) ? 1 : 0;
+}
+
+/** What can be told of the output before, or although, the command line does not parse. */
+export function guessGlobals(argv: readonly string[]): Globals {
+  const end = argv.indexOf('--');
+  const words = end < 0 ? argv : argv.slice(0, end);
+  const named = words.flatMap((word, index) => {
+    if (word === '-o' || word === '--output') return [words[index + 1] ?? ''];
+    return /^(?:-o|--output=)(.+)$/.exec(word)?.slice(1) ?? [];
+  });
+  const output = words.includes('--json') ? 'json' : named.at(-1);
+  const known = OUTPUT_FORMATS.find((format) => format === output);
+  const has = (...spellings: readonly string[]) => (words.some((word) => spellings.includes(word)) ? ['true'] : []);
+  return readGlobals({
+    output: known === undefined ? [] : [known],
+    color: has('--no-color'),
+    verbose: has('-v', '--verbose'),
+  });
+}

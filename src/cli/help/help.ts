@@ -1,0 +1,101 @@
+/** The help: of everything, of a group, of one command, and of all commands together. */
+import type { Argument } from '../argument.js';
+import { type CommandEntry, SECTIONS } from '../commands/index.js';
+import type { Command } from '../define-command.js';
+import { entryOf, groupOf, wordsBelow } from '../find-command.js';
+import { CONNECTION_OPTIONS, CONSENT_OPTIONS, OUTPUT_OPTIONS } from '../global-options.js';
+import { flagOf, type Option, type Options } from '../option.js';
+import { argumentSyntax } from '../parse-input.js';
+import { fields, headed, type Line, lines, stack, styled, type View } from '../view.js';
+import { TOPICS } from './topics.js';
+
+const EXAMPLES = ['orch agents', 'orch plan web-01 -f site.orch.yaml', 'orch apply web-01 -f site.orch.yaml'];
+
+const indented = (rows: readonly (readonly [string, string])[]): View =>
+  fields(...rows.map(([label, value]) => [`  ${label}`, value] as const));
+
+/** `orch --help`. */
+export function overview(): View {
+  const sections = SECTIONS.map(([title, words]) =>
+    headed(title, indented(words.map((word) => [word, summaryOf(word)] as const))),
+  );
+  return stack(
+    lines(['orch', ' manages a fleet of machines by what they should be.']),
+    headed('For example', lines(...EXAMPLES.map((example) => `  ${example}`))),
+    ...sections,
+    headed('Topics', indented(TOPICS.map(({ name, summary }) => [`help ${name}`, summary] as const))),
+    lines('orch COMMAND --help explains a command, orch help --all every one of them.'),
+  );
+}
+
+/** `orch agents --help`, and `orch --help` for no path. */
+export function groupHelp(path: string): View {
+  if (path === '') return overview();
+  const group = groupOf(path);
+  const rows = wordsBelow(path).map((word) => [`${path} ${word}`, summaryOf(`${path} ${word}`)] as const);
+  const standard = group?.standard ? lines(`"orch ${path}" alone is "orch ${path} ${group.standard}".`) : lines();
+  return stack(lines(`orch ${path}: ${group?.summary ?? ''}`), indented(rows), standard);
+}
+
+export async function commandHelp(entry: CommandEntry): Promise<View> {
+  const { command } = await entry.load();
+  const below = wordsBelow(entry.path).map((word) => `${entry.path} ${word}`);
+  return stack(
+    lines(...command.examples.map((example): Line => [styled('dim', '$ '), example])),
+    lines(`orch ${entry.path}: ${entry.summary}.`),
+    lines([styled('strong', 'Usage: '), usageOf(entry.path, command)]),
+    section(
+      'Arguments',
+      Object.values(command.args).map((argument) => [argument.placeholder, argument.summary] as const),
+    ),
+    section('Options', optionRows(command.options)),
+    section('Common options', optionRows(commonOptions(command))),
+    section(
+      'See also',
+      below.map((path) => [path, summaryOf(path)] as const),
+    ),
+    lines(...command.detail),
+    lines(...accessLine(command)),
+  );
+}
+
+export function usageOf(path: string, { args, options }: Command): string {
+  const words = Object.values(args).map((argument: Argument<unknown>) => argumentSyntax(argument));
+  const required = Object.entries(options)
+    .filter(([, option]) => option.required)
+    .map(([key, option]) => `${flagOf(key, option)} ${option.placeholder}`);
+  const rest = Object.values(options).some((option) => !option.required) ? ['[OPTIONS]'] : [];
+  return ['orch', path, ...words, ...required, ...rest].join(' ');
+}
+
+/** The options beyond its own that help shows for a command. */
+export function commonOptions(command: Command): Options {
+  return {
+    ...(command.consent ? CONSENT_OPTIONS : {}),
+    ...OUTPUT_OPTIONS,
+    ...(command.connection ? CONNECTION_OPTIONS : {}),
+  };
+}
+
+export const optionRows = (options: Options): readonly (readonly [string, string])[] =>
+  Object.entries(options).map(([key, option]) => [optionSyntax(key, option), optionSummary(option)] as const);
+
+function optionSyntax(key: string, option: Option<unknown>): string {
+  const short = option.short === null ? '    ' : `-${option.short}, `;
+  return `${short}${flagOf(key, option)}${option.placeholder === null ? '' : ` ${option.placeholder}`}`;
+}
+
+function optionSummary({ summary, choices, many }: Option<unknown>): string {
+  const words = choices === null ? '' : `: ${choices.join(', ')}`;
+  return `${summary}${words}${many ? ' (may be repeated)' : ''}`;
+}
+
+/** The sentence about roles; nothing where every operator may. */
+function accessLine({ access }: Command): readonly Line[] {
+  if (access === 'admin') return ['Needs the role admin.'];
+  return access === 'operator' ? ['Not for the role viewer.'] : [];
+}
+
+const summaryOf = (path: string): string => groupOf(path)?.summary ?? entryOf(path)?.summary ?? '';
+
+const section = (title: string, rows: readonly (readonly [string, string])[]): View => headed(title, indented(rows));

@@ -1,0 +1,65 @@
+/** Checks module files on this machine, with the code that the orchestrator checks them with. */
+
+import { Fault } from '../../kernel/fault.js';
+import { type Diagnostic, renderDiagnostic } from '../../language/diagnostic.js';
+import { parseModule } from '../../language/parse-module.js';
+import { count } from '../format.js';
+import { plainText } from '../render/paint.js';
+import { type Line, type Style, styled } from '../view.js';
+import type { ModuleFile } from './module-files.js';
+
+export interface CheckedFile extends ModuleFile {
+  /** Of the module, as far as it could be read. */
+  readonly name: string | null;
+  readonly valid: boolean;
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+export const checkFiles = (files: readonly ModuleFile[]): readonly CheckedFile[] =>
+  files.map((file) => {
+    const { definition, diagnostics } = parseModule(file.source);
+    return { ...file, name: definition?.name ?? null, valid: definition !== null, diagnostics };
+  });
+
+/** Every mistake with the line it is in and a marker below. */
+export const diagnosticLines = ({ path, source, diagnostics }: CheckedFile): readonly Line[] =>
+  diagnostics.flatMap((diagnostic) => {
+    const [head = '', ...excerpt] = renderDiagnostic(diagnostic, { file: path, source }).split('\n');
+    const style: Style = diagnostic.severity === 'error' ? 'bad' : 'warn';
+    return [styled(style, head), ...excerpt];
+  });
+
+/** What is wrong with several files in one sentence, or null. */
+export function sumUp(files: readonly CheckedFile[]): string | null {
+  const bad = files.filter(({ valid }) => !valid);
+  if (bad.length === 0) return null;
+  const errors = bad.flatMap(({ diagnostics }) => diagnostics).filter(({ severity }) => severity === 'error').length;
+  return `${count(errors, 'error')} in ${bad.length === 1 ? (bad[0]?.path ?? '') : count(bad.length, 'file')}`;
+}
+
+/** The modules by name, ready to be sent. Throws `invalid_module` with every mistake of every file. */
+export function requireValid(files: readonly ModuleFile[]): readonly (ModuleFile & { readonly name: string })[] {
+  const checked = checkFiles(files);
+  const told = sumUp(checked);
+  if (told !== null) {
+    const list = checked
+      .filter(({ valid }) => !valid)
+      .flatMap(diagnosticLines)
+      .map(plainText);
+    throw new Fault('invalid_module', `${told}:\n${list.join('\n')}`, {
+      hint: 'nothing was uploaded',
+      errors: checked.flatMap(({ diagnostics }) =>
+        diagnostics.map(({ path, message, line, column }) => ({ path, message, line, column })),
+      ),
+    });
+  }
+  refuseSameName(checked);
+  return checked.map(({ path, source, name }) => ({ path, source, name: name ?? '' }));
+}
+
+function refuseSameName(files: readonly CheckedFile[]): void {
+  for (const [index, { name, path }] of files.entries()) {
+    const before = files.slice(0, index).find((other) => other.name === name);
+    if (before) throw new Fault('usage', `${before.path} and ${path} both hold the module "${name}"`);
+  }
+}

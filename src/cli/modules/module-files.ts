@@ -1,0 +1,48 @@
+/** Finds the module files that paths mean. */
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
+import { readTextFile } from '../read-text.js';
+
+export interface ModuleFile {
+  /** As the person wrote it, or below what they wrote. */
+  readonly path: string;
+  readonly source: string;
+}
+
+const ENDING = '.orch.yaml';
+
+/**
+ * A file is taken whatever its name; of a directory, every `*.orch.yaml` at any depth, in the order of their paths.
+ * Throws `usage` for a path that is not there or holds no module.
+ */
+export function readModuleFiles(paths: readonly string[]): readonly ModuleFile[] {
+  const files = [...new Set(paths.flatMap(filesOf))];
+  return files.map((path) => ({ path, source: readTextFile(path) }));
+}
+
+function filesOf(path: string): readonly string[] {
+  if (!isDirectory(path)) return [path];
+  const found = below(path);
+  if (found.length === 0) throw new Fault('usage', `${path} holds no file that ends in ${ENDING}`);
+  return found;
+}
+
+/** Hidden directories are not modules' places. */
+function below(directory: string): readonly string[] {
+  const entries = readdirSync(directory, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
+  return entries.flatMap((entry) => {
+    const path = join(directory, entry.name);
+    if (entry.isDirectory()) return entry.name.startsWith('.') ? [] : below(path);
+    return entry.name.endsWith(ENDING) ? [path] : [];
+  });
+}
+
+function isDirectory(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch (cause) {
+    if (systemCodeOf(cause) === 'ENOENT') throw new Fault('usage', `there is no file or directory ${path}`, { cause });
+    throw new Fault('usage', `${path} cannot be read: ${messageOf(cause)}`, { cause });
+  }
+}

@@ -1,0 +1,40 @@
+/** Uploads modules, and names those that a run is to use. */
+import type { ApiClient } from '../../client/api-client.js';
+import type { SuccessBody } from '../../client/request.js';
+import type { Context } from '../context.js';
+import { list } from '../option.js';
+import { requireValid } from './check-files.js';
+import { readModuleFiles } from './module-files.js';
+
+export const moduleOptions = {
+  module: list('MODULE', 'a module that is uploaded already', { short: 'm', completes: 'module' }),
+  file: list('FILE', 'a module file, or a directory of them, to upload first', { short: 'f', completes: 'file' }),
+} as const;
+
+export interface ModuleChoice {
+  readonly module: readonly string[];
+  readonly file: readonly string[];
+}
+
+export type Uploaded = SuccessBody<'uploadModule'> & { readonly path: string };
+
+/** Nothing is sent unless every file is valid. */
+export async function uploadFiles(
+  context: Context,
+  api: ApiClient,
+  paths: readonly string[],
+): Promise<readonly Uploaded[]> {
+  const uploaded: Uploaded[] = [];
+  for (const { path, source, name } of requireValid(readModuleFiles(paths))) {
+    const answer = await api.call('uploadModule', { body: { name, content: source }, signal: context.signal });
+    for (const { line, column, message } of answer.warnings) context.warn(`${path}:${line}:${column}: ${message}`);
+    uploaded.push({ ...answer, path });
+  }
+  return uploaded;
+}
+
+/** The names for a run, files uploaded: those of `-m` first, then those of `-f`, each once. */
+export async function modulesFor(context: Context, api: ApiClient, choice: ModuleChoice): Promise<string[]> {
+  const uploaded = choice.file.length === 0 ? [] : await uploadFiles(context, api, choice.file);
+  return [...new Set([...choice.module, ...uploaded.map(({ name }) => name)])];
+}

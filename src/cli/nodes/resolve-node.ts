@@ -1,0 +1,77 @@
+/** Finds the agent that a person means: by node ID, by a unique beginning of one, or by name. */
+import type { ApiClient } from '../../client/api-client.js';
+import type { Agent } from '../../contract/agents.js';
+import { Fault, isFault } from '../../kernel/fault.js';
+import { isNodeId } from '../../kernel/ids.js';
+import { nearest } from '../../language/nearest.js';
+import { agentName } from '../format.js';
+import { allAgents } from './agent-pages.js';
+
+export interface ResolveOptions {
+  readonly signal: AbortSignal;
+  /** Fewest characters of a node ID that stand for it. */
+  readonly leastPrefix?: number;
+}
+
+/** Throws `agent_not_found` or `ambiguous_node`. */
+export async function resolveNode(api: ApiClient, text: string, options: ResolveOptions): Promise<Agent> {
+  const found = await resolveNodes(api, [text], options);
+  // One text gives one agent, or a fault.
+  return found[0] ?? notFound(text, []);
+}
+
+/** One agent for each text, in their order; an agent that was named twice comes once. */
+export async function resolveNodes(
+  api: ApiClient,
+  texts: readonly string[],
+  { signal, leastPrefix = 4 }: ResolveOptions,
+): Promise<readonly Agent[]> {
+  const one = texts.length === 1 ? texts[0] : undefined;
+  if (one !== undefined && isNodeId(one)) {
+    const agent = await agentById(api, one, signal);
+    if (agent) return [agent];
+  }
+  const agents = await allAgents(api, { signal });
+  const found = texts.map((text) => pickAgent(agents, text, leastPrefix));
+  return [...new Map(found.map((agent) => [agent.node_id, agent])).values()];
+}
+
+async function agentById(api: ApiClient, id: string, signal: AbortSignal): Promise<Agent | null> {
+  try {
+    return await api.call('getAgent', { params: { node_id: id }, signal });
+  } catch (error) {
+    if (isFault(error, 'agent_not_found')) return null;
+    throw error;
+  }
+}
+
+/** A name stands above the beginning of an ID. */
+export function pickAgent(agents: readonly Agent[], text: string, leastPrefix = 4): Agent {
+  const exact = agents.find(({ name }) => name === text) ?? agents.find(({ node_id }) => node_id === text);
+  if (exact) return exact;
+  const prefix = text.replaceAll(' ', '').toLowerCase();
+  const beginning = /^[0-9a-f]+$/.test(prefix) ? agents.filter(({ node_id }) => node_id.startsWith(prefix)) : [];
+  if (beginning.length > 0 && prefix.length < leastPrefix) throw tooShort(text, leastPrefix);
+  const [first, ...others] = beginning;
+  if (first && others.length > 0) throw ambiguous(text, beginning);
+  return first ?? notFound(text, agents);
+}
+
+function notFound(text: string, agents: readonly Agent[]): never {
+  const names = agents.flatMap(({ name }) => name ?? []);
+  const meant = nearest(text, names);
+  throw new Fault('agent_not_found', `there is no agent "${text}"`, {
+    hint: meant === null ? 'list them with: orch agents' : `did you mean "${meant}"?`,
+  });
+}
+
+const tooShort = (text: string, least: number): Fault =>
+  new Fault('usage', `"${text}" is too short: give at least ${least} characters of the node ID`);
+
+function ambiguous(text: string, candidates: readonly Agent[]): Fault {
+  const list = candidates.map((agent) => `  ${agent.node_id}  ${agentName(agent)}  ${agent.status}`).join('\n');
+  return new Fault('ambiguous_node', `"${text}" begins the IDs of ${candidates.length} agents:\n${list}`, {
+    hint: 'give more characters, or the name',
+    data: { candidates: candidates.map(({ node_id, name }) => ({ node_id, name })) },
+  });
+}

@@ -1,0 +1,16 @@
+/** What a command gives back: data for programs, a view for people, names for scripts, and how it ended. */
+import type { ExitStatus } from './exit-status.js';
+import type { View } from './view.js';
+
+export interface Outcome {
+  /** The API's own body, printed with `-o json` and `-o yaml`; absent when there is none. */
+  readonly body?: unknown;
+  /** Printed with `-o name`, one a line. */
+  readonly names?: readonly string[];
+  readonly view?: View;
+  /** 0 when absent. */
+  readonly exitStatus?: ExitStatus | number;
+}
+
+/** Several outcomes are printed as they come: the pages of a long list. The last exit status counts. */
+export type Outcomes = Outcome | AsyncIterable<Outcome>;

@@ -1,0 +1,79 @@
+/** Reads the words behind a command with commander, built for that one command only. */
+import { Fault } from '../kernel/fault.js';
+import type { Argument } from './argument.js';
+import type { Command, RawInput } from './define-command.js';
+import { GLOBAL_OPTIONS } from './global-options.js';
+import { flagOf, type Options } from './option.js';
+
+/**
+ * Every value by key, the global options' among them.
+ * @throws Fault `usage` for unknown options, missing and surplus arguments
+ */
+export async function parseInput(path: string, command: Command, words: readonly string[]): Promise<RawInput> {
+  const commander = await import('commander');
+  const { yes, ...globals } = GLOBAL_OPTIONS;
+  const options: Options = { ...globals, ...(command.consent ? { yes } : {}), ...command.options };
+  const parser = new commander.Command(path)
+    .exitOverride()
+    .helpOption(false)
+    .configureOutput({ writeErr: () => {} });
+  for (const argument of Object.values(command.args)) parser.argument(argumentSyntax(argument));
+  const keys = new Map<string, string>();
+  for (const [key, option] of Object.entries(options)) {
+    const flags = [option.short === null ? [] : [`-${option.short}`], flagOf(key, option)].flat().join(', ');
+    const built = new commander.Option(option.placeholder === null ? flags : `${flags} <${option.placeholder}>`);
+    if (option.placeholder !== null) built.argParser(append);
+    keys.set(built.attributeName(), key);
+    parser.addOption(built);
+  }
+  try {
+    parser.parse([...words], { from: 'user' });
+  } catch (error) {
+    throw error instanceof commander.CommanderError ? wrongUsage(path, error.message) : error;
+  }
+  return { ...argumentValues(command, parser.processedArgs), ...optionValues(options, keys, parser.opts()) };
+}
+
+export function argumentSyntax({ placeholder, required, many }: Argument<unknown>): string {
+  const name = many ? `${placeholder}...` : placeholder;
+  return required ? `<${name}>` : `[${name}]`;
+}
+
+function append(value: string, before: unknown): readonly string[] {
+  return [...(Array.isArray(before) ? before : []), value];
+}
+
+function argumentValues(command: Command, values: readonly unknown[]): RawInput {
+  return Object.fromEntries(Object.keys(command.args).map((key, index) => [key, texts(values[index])]));
+}
+
+function optionValues(
+  options: Options,
+  keys: ReadonlyMap<string, string>,
+  found: Readonly<Record<string, unknown>>,
+): RawInput {
+  const values: [string, readonly string[]][] = [];
+  for (const [name, value] of Object.entries(found)) {
+    const key = keys.get(name);
+    const option = key === undefined ? undefined : options[key];
+    if (key === undefined || option === undefined) continue;
+    // commander tells a `--no-` switch as false and its absence as true.
+    if (option.negative) values.push([key, value === false ? ['true'] : []]);
+    else values.push([key, value === true ? ['true'] : texts(value)]);
+  }
+  return Object.fromEntries(values);
+}
+
+const texts = (value: unknown): readonly string[] => {
+  if (Array.isArray(value)) return value.filter((item) => typeof item === 'string');
+  return typeof value === 'string' ? [value] : [];
+};
+
+function wrongUsage(path: string, message: string): Fault {
+  const [what = '', suggestion] = message.replace(/^error: /, '').split('\n');
+  const see = `see: orch ${path} --help`;
+  const guess = suggestion?.replace(/^\((.*)\)$/, '$1');
+  return new Fault('usage', `"orch ${path}": ${what}`, {
+    hint: guess ? `${guess.charAt(0).toLowerCase()}${guess.slice(1)} (${see})` : see,
+  });
+}

@@ -1,0 +1,56 @@
+/** Reads text that people hand over: a file, standard input, `@FILE`. */
+import { readFileSync } from 'node:fs';
+import { addAbortSignal, type Readable } from 'node:stream';
+import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
+
+/** Far more than anything the API takes. */
+const MAX_BYTES = 8 * 1024 * 1024;
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'does not exist',
+  EACCES: 'may not be read by this user',
+  EISDIR: 'is a directory',
+};
+
+/** @throws Fault `usage` naming the file */
+export function readTextFile(path: string): string {
+  try {
+    return decode(readFileSync(path), path);
+  } catch (cause) {
+    if (cause instanceof Fault) throw cause;
+    const reason = REASONS[systemCodeOf(cause) ?? ''] ?? `cannot be read: ${messageOf(cause)}`;
+    throw new Fault('usage', `${path} ${reason}`, { cause });
+  }
+}
+
+/**
+ * @param name of the stream, for messages
+ * @param signal ends the waiting
+ */
+export async function readText(stream: Readable, name: string, signal: AbortSignal): Promise<string> {
+  addAbortSignal(signal, stream);
+  const parts: Buffer[] = [];
+  let length = 0;
+  for await (const part of stream) {
+    const bytes = Buffer.from(part);
+    length += bytes.length;
+    if (length > MAX_BYTES) throw new Fault('usage', `${name} holds more than ${MAX_BYTES} bytes`);
+    parts.push(bytes);
+  }
+  return decode(Buffer.concat(parts), name);
+}
+
+/** `@FILE` is the content of the file, `@-` standard input, anything else itself. */
+export async function readInlineOrFile(text: string, readInput: () => Promise<string>): Promise<string> {
+  if (text === '@-') return readInput();
+  return text.startsWith('@') ? readTextFile(text.slice(1)) : text;
+}
+
+function decode(bytes: Buffer, name: string): string {
+  if (bytes.length > MAX_BYTES) throw new Fault('usage', `${name} holds more than ${MAX_BYTES} bytes`);
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch (cause) {
+    throw new Fault('usage', `${name} is not UTF-8 text`, { cause });
+  }
+}

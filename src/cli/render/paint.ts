@@ -1,0 +1,53 @@
+/** Turns spans into text for one stream: harmless, and coloured where colour is wanted. */
+import type { Line, Span, Style } from '../view.js';
+import { sanitize, sanitizeLine } from './sanitize.js';
+
+export interface Paint {
+  /** One line end, tab or escape in a span is shown as `\n`, `\t`, `\x1b`. */
+  span(span: Span): string;
+  /** The same, with tabs as spaces. */
+  line(line: Line): string;
+}
+
+type Looks = Readonly<Record<Style, (text: string) => string>>;
+
+const same = (text: string): string => text;
+const NO_LOOKS: Looks = { strong: same, dim: same, good: same, bad: same, warn: same, accent: same };
+
+/** Loads what colours need only when there are colours. */
+export async function loadPaint(color: boolean): Promise<Paint> {
+  const looks = color ? await loadLooks() : NO_LOOKS;
+  const paint = (span: Span, clean: (text: string) => string) =>
+    typeof span === 'string' ? clean(span) : looks[span.style](clean(span.text));
+  return {
+    span: (span) => paint(span, sanitize),
+    line: (line) =>
+      spansOf(line)
+        .map((span) => paint(span, sanitizeLine))
+        .join(''),
+  };
+}
+
+/** The one place that knows what a style looks like. */
+async function loadLooks(): Promise<Looks> {
+  const { Chalk } = await import('chalk');
+  const chalk = new Chalk({ level: 1 });
+  return {
+    strong: chalk.bold,
+    dim: chalk.dim,
+    good: chalk.green,
+    bad: chalk.red,
+    warn: chalk.yellow,
+    accent: chalk.cyan,
+  };
+}
+
+export const spansOf = (line: Line): readonly Span[] => (isSpans(line) ? line : [line]);
+
+/** The text of a span or line, without its looks. */
+export const plainText = (line: Line): string =>
+  spansOf(line)
+    .map((span) => (typeof span === 'string' ? span : span.text))
+    .join('');
+
+const isSpans = (line: Line): line is readonly Span[] => Array.isArray(line);

@@ -1,0 +1,70 @@
+/** A run's resources as a reviewer's diff, by module, and the count line below. */
+import type { ResourceResult, Summary } from '../../resources/result.js';
+import { count } from '../format.js';
+import { type Line, styled } from '../view.js';
+import { isNoteworthy, resourceLines } from './resource.js';
+
+export type RunKind = 'plan' | 'apply' | 'drift';
+
+type Count = (number: number) => string;
+type Action = Exclude<ResourceResult['action'], 'none' | 'reload'>;
+
+/** A number of an action in words: before it (plan and drift), and after it. */
+const WORDS: Readonly<Record<Action, readonly [pending: Count, changed: Count]>> = {
+  create: [(n) => `${n} to create`, (n) => `${n} created`],
+  update: [(n) => `${n} to update`, (n) => `${n} updated`],
+  remove: [(n) => `${n} to remove`, (n) => `${n} removed`],
+  release: [(n) => `${n} to release`, (n) => `${n} released`],
+  run: [(n) => `${count(n, 'script')} to run`, (n) => `${count(n, 'script')} run`],
+  restart: [
+    (n) => `${count(n, 'service')} to restart or reload`,
+    (n) => `${count(n, 'service')} restarted or reloaded`,
+  ],
+};
+
+/** Quiet: what is as it should be is shown with `verbose` only. */
+export function planLines(resources: readonly ResourceResult[], verbose: boolean): readonly Line[] {
+  const shown = resources.filter((resource) => verbose || isNoteworthy(resource));
+  const modules = [...new Set(shown.map(({ module }) => module))];
+  return modules.flatMap((module): readonly Line[] => [
+    styled('accent', module),
+    ...shown.filter((resource) => resource.module === module).flatMap(resourceLines),
+  ]);
+}
+
+/** `Plan: 2 to create, 1 to remove; 14 unchanged.` */
+export function countLine(kind: RunKind, resources: readonly ResourceResult[], summary: Summary): Line {
+  const changes = changeWords(resources);
+  const rest = [
+    ...(summary.failed > 0 ? [styled('bad', `${summary.failed} failed`)] : []),
+    ...(summary.skipped > 0 ? [styled('warn', `${summary.skipped} skipped`)] : []),
+    `${summary.unchanged} unchanged`,
+  ];
+  const told = changes.length === 0 ? nothing(kind, summary) : changes.join(', ');
+  return [
+    styled('strong', `${TITLES[kind]}: `),
+    told,
+    ...rest.flatMap((span, index) => [index === 0 ? '; ' : ', ', span]),
+    '.',
+  ];
+}
+
+const TITLES: Readonly<Record<RunKind, string>> = { plan: 'Plan', apply: 'Applied', drift: 'Drift' };
+
+function nothing(kind: RunKind, { failed, skipped }: Summary): string {
+  if (failed + skipped > 0) return 'nothing changed';
+  if (kind === 'apply') return 'everything was as it should be';
+  return kind === 'plan' ? 'nothing to do' : 'none';
+}
+
+function changeWords(resources: readonly ResourceResult[]): readonly string[] {
+  const found: string[] = [];
+  for (const [action, [pending, changed]] of Object.entries(WORDS)) {
+    const of = resources.filter((resource) => (resource.action === 'reload' ? 'restart' : resource.action) === action);
+    const before = of.filter(({ status }) => status === 'pending').length;
+    const after = of.filter(({ status }) => status === 'changed').length;
+    if (before > 0) found.push(pending(before));
+    if (after > 0) found.push(changed(after));
+  }
+  return found;
+}

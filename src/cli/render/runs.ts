@@ -1,0 +1,85 @@
+/** The runs of one agent or of a fleet: agents with the same result together, the totals last. */
+import { agentName, count } from '../format.js';
+import { type AgentRun, hasResult, standingOf } from '../runs/agent-run.js';
+import { type Line, lines, stack, styled, textLines, type View } from '../view.js';
+import { countLine, planLines, type RunKind } from './plan.js';
+
+export interface RunsOptions {
+  readonly kind: RunKind;
+  readonly verbose: boolean;
+}
+
+/** More names than that are counted instead. */
+const NAMED = 10;
+
+export function runsView(runs: readonly AgentRun[], options: RunsOptions): View {
+  const shown = runs.length === 1 || options.verbose ? runs : runs.filter(isNoteworthyRun);
+  const groups = new Map<string, AgentRun[]>();
+  for (const run of shown) {
+    const key = JSON.stringify(sameness(run));
+    groups.set(key, [...(groups.get(key) ?? []), run]);
+  }
+  const parts = [...groups.values()].map((group) => lines(...groupLines(group, options)));
+  return stack(...parts, ...(runs.length > 1 ? [lines(totals(runs, options.kind))] : []));
+}
+
+const isNoteworthyRun = (run: AgentRun): boolean =>
+  !hasResult(run) || run.result.has_changes || standingOf(run) !== 'succeeded';
+
+/** What has to be alike for two agents to be shown as one. */
+function sameness(run: AgentRun): unknown {
+  if (!hasResult(run)) return [run.fault.code, withoutAgent(run.fault.message, run)];
+  const { status, resources, error, summary } = run.result;
+  return [status, error, summary, resources.map(({ duration_ms: _, ...resource }) => resource)];
+}
+
+const withoutAgent = (text: string, { agent }: AgentRun): string =>
+  text.replaceAll(agent.node_id, '…').replaceAll(agent.name ?? agent.node_id, '…');
+
+function groupLines(group: readonly AgentRun[], { kind, verbose }: RunsOptions): readonly Line[] {
+  const [first] = group;
+  if (first === undefined) return [];
+  const head = styled('strong', namesOf(group));
+  if (!hasResult(first)) return [[head, ': ', styled('bad', first.fault.message)]];
+  const { status, resources, summary, error } = first.result;
+  const unusual =
+    status === 'succeeded' || status === 'in_sync' || status === 'drifted' ? [] : [styled('bad', ` ${status}`)];
+  const warnings = 'warnings' in first.result ? first.result.warnings : [];
+  return [
+    [head, ...unusual],
+    ...planLines(resources, verbose),
+    ...(error === null ? [] : textLines(error.message).map((line) => [styled('bad', 'error: '), String(line)])),
+    ...warnings.map(
+      (warning): Line => [
+        styled('warn', 'warning: '),
+        `${warning.module}:${warning.line}:${warning.column}: ${warning.message}`,
+      ],
+    ),
+    countLine(kind, resources, summary),
+  ];
+}
+
+function namesOf(group: readonly AgentRun[]): string {
+  const names = group.map(({ agent }) => agentName(agent));
+  if (names.length === 1) return names.join('');
+  const more = names.length > NAMED ? ` and ${names.length - NAMED} more` : '';
+  return `${names.slice(0, NAMED).join(', ')}${more} (${count(names.length, 'agent')})`;
+}
+
+function totals(runs: readonly AgentRun[], kind: RunKind): Line {
+  const succeeded = runs.filter((run) => standingOf(run) === 'succeeded');
+  const changes = succeeded.filter((run) => hasResult(run) && run.result.has_changes).length;
+  const failed = runs.filter((run) => standingOf(run) === 'failed').length;
+  const offline = runs.filter((run) => standingOf(run) === 'unreachable').length;
+  const changed = { plan: 'to change', apply: 'changed', drift: 'drifted' }[kind];
+  const same = { plan: 'with nothing to do', apply: 'unchanged', drift: 'in sync' }[kind];
+  const all: readonly (readonly [number, Line])[] = [
+    [changes, `${changes} ${changed}`],
+    [succeeded.length - changes, `${succeeded.length - changes} ${same}`],
+    [failed, styled('bad', `${failed} failed`)],
+    [offline, styled('warn', `${offline} offline`)],
+  ];
+  const told = all.filter(([number]) => number > 0).map(([, line]) => line);
+  const spans = told.flatMap((line, index) => [index === 0 ? '' : ', ', ...(Array.isArray(line) ? line : [line])]);
+  return [styled('strong', `${count(runs.length, 'agent')}: `), ...spans, '.'];
+}

@@ -1,0 +1,14 @@
+/** Bodies as YAML. */
+import { Document, isScalar, visit } from 'yaml';
+import { escapeYaml, isHostile } from './sanitize.js';
+
+/** The API's body as one YAML document; hostile characters are escapes in double quotes. */
+export function renderYaml(body: unknown): string {
+  const document = new Document(body, { aliasDuplicateObjects: false });
+  visit(document, {
+    Scalar: (_key, node) => {
+      if (isScalar(node) && typeof node.value === 'string' && isHostile(node.value)) node.type = 'QUOTE_DOUBLE';
+    },
+  });
+  return escapeYaml(document.toString({ lineWidth: 0 }));
+}

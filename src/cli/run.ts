@@ -1,0 +1,32 @@
+/** The command line; `bin` adds only the process. */
+import type { Clock } from '../kernel/clock.js';
+import { VERSION } from '../kernel/version.js';
+import type { Env } from './context.js';
+import type { Interrupts } from './interrupts.js';
+import type { Programs } from './programs.js';
+import type { InputStream, OutputStream } from './render/printer.js';
+
+export interface CliOptions {
+  /** The words behind the name of the program. */
+  readonly argv: readonly string[];
+  readonly env: Env;
+  readonly stdin: InputStream;
+  readonly stdout: OutputStream;
+  readonly stderr: OutputStream;
+  readonly programs: Programs;
+  readonly clock: Clock;
+  /** Calls its listener at each Ctrl-C until the returned function is called; absent, SIGINT of this process. */
+  readonly interrupts?: Interrupts;
+}
+
+/** @returns the exit status; never throws for what a command does */
+export async function runCli(options: CliOptions): Promise<number> {
+  const [word, ...others] = options.argv;
+  // The quickest of all questions waits for nothing else to be loaded.
+  if ((word === '--version' || word === '-V') && others.length === 0) {
+    options.stdout.write(`orch ${VERSION}\n`);
+    return 0;
+  }
+  const { dispatch } = await import('./dispatch.js');
+  return dispatch(options);
+}

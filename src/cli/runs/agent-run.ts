@@ -1,0 +1,70 @@
+/** How a run ended on each of several agents, and what that makes of the whole. */
+import type { Agent } from '../../contract/agents.js';
+import type { DriftDetail, RunResult } from '../../contract/runs.js';
+import type { Fault } from '../../kernel/fault.js';
+import { isFaultCode } from '../../kernel/fault-code.js';
+import { EXIT, type ExitStatus, exitStatusOfCode } from '../exit-status.js';
+
+export type Result = RunResult | DriftDetail;
+
+/** One agent with its result, or with why there is none. */
+export type AgentRun =
+  | { readonly agent: Agent; readonly result: Result }
+  | { readonly agent: Agent; readonly fault: Fault };
+
+export type AgentStanding = 'succeeded' | 'failed' | 'unreachable';
+
+export const hasResult = (run: AgentRun): run is Extract<AgentRun, { readonly result: Result }> => 'result' in run;
+
+/** The status of one agent alone; 2 only when changes were asked to be told so. */
+export function exitStatusOfRun(run: AgentRun, detailed: boolean): ExitStatus {
+  if (!hasResult(run)) return exitStatusOfCode(run.fault.code);
+  const { status, error, has_changes } = run.result;
+  if (status === 'succeeded' || status === 'in_sync' || status === 'drifted') {
+    return detailed && has_changes ? EXIT.changes : EXIT.done;
+  }
+  const ofError = error !== null && isFaultCode(error.code) ? exitStatusOfCode(error.code) : EXIT.error;
+  return ofError === EXIT.error ? EXIT.partlyFailed : ofError;
+}
+
+/** One kind of failure on every agent keeps its status; offline ones count only when nothing worse happened. */
+export function exitStatusOfRuns(runs: readonly AgentRun[], detailed: boolean): ExitStatus {
+  const statuses = runs.map((run) => exitStatusOfRun(run, detailed));
+  const failures = statuses.filter((status) => status !== EXIT.done && status !== EXIT.changes);
+  const [first] = failures;
+  if (first === undefined) return statuses.includes(EXIT.changes) ? EXIT.changes : EXIT.done;
+  if (failures.every((status) => status === EXIT.offline)) return EXIT.offline;
+  return failures.length === runs.length && failures.every((status) => status === first) ? first : EXIT.partlyFailed;
+}
+
+export function standingOf(run: AgentRun): AgentStanding {
+  const status = exitStatusOfRun(run, false);
+  if (status === EXIT.done) return 'succeeded';
+  return status === EXIT.offline ? 'unreachable' : 'failed';
+}
+
+/** The body for programs: one agent gives the API's own answer, several give one object. */
+export function runsBody(runs: readonly AgentRun[]): unknown {
+  const [only] = runs;
+  if (runs.length === 1 && only && hasResult(only)) return only.result;
+  const standings = runs.map(standingOf);
+  const howMany = (standing: AgentStanding) => standings.filter((other) => other === standing).length;
+  return {
+    has_changes: runs.some((run) => hasResult(run) && run.result.has_changes),
+    results: runs.map((run) => ({
+      node_id: run.agent.node_id,
+      name: run.agent.name,
+      status: standingOf(run),
+      operation_id: hasResult(run) ? run.result.operation_id : null,
+      result: hasResult(run) ? run.result : null,
+      error: hasResult(run) ? run.result.error : { code: run.fault.code, message: run.fault.message },
+    })),
+    summary: {
+      agents: runs.length,
+      succeeded: howMany('succeeded'),
+      failed: howMany('failed'),
+      unreachable: howMany('unreachable'),
+      skipped: 0,
+    },
+  };
+}

@@ -1,0 +1,61 @@
+/** Shows a plan and asks whether to apply it. */
+import type { ApiClient } from '../../client/api-client.js';
+import type { Agent } from '../../contract/agents.js';
+import { Fault } from '../../kernel/fault.js';
+import type { Context } from '../context.js';
+import { agentName, count } from '../format.js';
+import { resourceName } from '../render/resource.js';
+import { runsView } from '../render/runs.js';
+import { type AgentRun, hasResult } from './agent-run.js';
+import { planAgents, type RunTargets } from './run-agents.js';
+
+export interface ApplyTarget {
+  readonly agent: Agent;
+  /** The plan that was agreed to; null when nobody was asked. */
+  readonly planHash: string | null;
+}
+
+export interface Confirmed {
+  readonly targets: readonly ApplyTarget[];
+  /** Agents that could not be planned, so that nothing is applied to them. */
+  readonly missed: readonly AgentRun[];
+}
+
+/** Fails before anything is sent when an answer is needed and nobody can give it. */
+export function requireConsent({ prompt, globals }: Context): void {
+  if (globals.yes || prompt.possible) return;
+  throw new Fault('confirmation_required', 'an apply needs consent, and there is no terminal to ask on', {
+    hint: 'add --yes to apply without being asked, or look first with: orch plan',
+  });
+}
+
+/** A plan without changes needs no answer: it is applied, so that drift checks know what is managed. */
+export async function confirmApply(context: Context, api: ApiClient, targets: RunTargets): Promise<Confirmed> {
+  if (context.globals.yes) return { targets: targets.agents.map((agent) => ({ agent, planHash: null })), missed: [] };
+  const plans = await planAgents(context, api, targets);
+  context.progress.end();
+  const missed = plans.filter((run) => !hasResult(run) || run.result.status !== 'succeeded');
+  const planned = plans.filter((run) => !missed.includes(run)).filter(hasResult);
+  const changing = planned.filter(({ result }) => result.has_changes);
+  if (changing.length > 0 || missed.length > 0) {
+    await context.present(runsView(plans, { kind: 'plan', verbose: context.globals.verbose }));
+  }
+  if (changing.length > 0) await context.prompt.consent(questionFor(changing));
+  return {
+    missed,
+    targets: planned.map(({ agent, result }) => ({ agent, planHash: 'plan_hash' in result ? result.plan_hash : null })),
+  };
+}
+
+/** Names every removal, so that nobody agrees to one unseen. */
+export function questionFor(changing: readonly Extract<AgentRun, { readonly result: unknown }>[]): string {
+  const [only] = changing;
+  const whom = changing.length === 1 && only ? agentName(only.agent) : count(changing.length, 'agent');
+  const removals = changing.flatMap(({ agent, result }) =>
+    result.resources
+      .filter(({ action, status }) => action === 'remove' && status === 'pending')
+      .map((resource) => `  - ${resourceName(resource)}${changing.length === 1 ? '' : ` on ${agentName(agent)}`}`),
+  );
+  if (removals.length === 0) return `Apply this to ${whom}?`;
+  return `${[`This removes from ${whom}:`, ...removals].join('\n')}\nApply it, with ${count(removals.length, 'removal')}?`;
+}

@@ -1,0 +1,38 @@
+/** Follows the stream of a run to its result. */
+import type { StreamingRouteId, StreamLine } from '../../client/request.js';
+import type { RunResult } from '../../contract/runs.js';
+import { Fault, isFault } from '../../kernel/fault.js';
+import type { ResourceResult } from '../../resources/result.js';
+
+export interface Follower {
+  started?(operationId: string): void;
+  resource(resource: ResourceResult): void;
+}
+
+/** Throws the stream's own fault; one of a lost connection tells how to go on watching. */
+export async function followRun(
+  stream: AsyncIterable<StreamLine<StreamingRouteId>>,
+  follower: Follower,
+): Promise<RunResult> {
+  let operation: string | null = null;
+  try {
+    for await (const line of stream) {
+      if (line.event === 'result') return line.result;
+      if (line.event === 'resource') follower.resource(line.resource);
+      else if (line.operation_id !== null) {
+        operation = line.operation_id;
+        follower.started?.(operation);
+      }
+    }
+  } catch (error) {
+    throw operation !== null && isFault(error, 'unreachable') ? lost(operation, error) : error;
+  }
+  throw operation === null ? new Fault('unreachable', 'the orchestrator ended the answer too early') : lost(operation);
+}
+
+const lost = (operation: string, cause?: unknown): Fault =>
+  new Fault('unreachable', `the connection broke while operation ${operation} was running; it goes on without it`, {
+    hint: `watch it with: orch ops watch ${operation}`,
+    cause,
+    data: { operation_id: operation },
+  });

@@ -1,0 +1,65 @@
+/** What Ctrl-C does while operations run: once leaves them running, twice cancels them. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ApiClient } from '../../client/api-client.js';
+import { Fault, messageOf } from '../../kernel/fault.js';
+import type { Context } from '../context.js';
+
+export interface Leaving {
+  /** Ends the streams. */
+  readonly signal: AbortSignal;
+  /** Rejects with Fault `cancelled` once the person has left; never resolves. */
+  readonly promise: Promise<never>;
+  stop(): void;
+}
+
+/** How long the second Ctrl-C has, in milliseconds. */
+const SECOND_CHANCE = 2000;
+
+/** @param running the operations that are known to run; read at each Ctrl-C */
+export function leaveOrCancel(context: Context, api: ApiClient, running: ReadonlySet<string>): Leaving {
+  const streams = new AbortController();
+  const second = new AbortController();
+  let reject: (reason: Fault) => void = () => {};
+  const promise = new Promise<never>((_resolve, fail) => {
+    reject = fail;
+  });
+  // It may be rejected when nobody races against it any more.
+  promise.catch(() => {});
+  const leave = async () => {
+    context.progress.end();
+    tellHowToGoOn(context, running);
+    await sleep(SECOND_CHANCE, undefined, { signal: second.signal }).catch(() => {});
+    if (second.signal.aborted) await cancelAll(context, api, running);
+    reject(new Fault('cancelled', 'interrupted'));
+    streams.abort();
+    context.interrupt();
+  };
+  let presses = 0;
+  const stop = context.onInterrupt(() => {
+    presses += 1;
+    if (presses === 1) void leave();
+    else second.abort();
+  });
+  return { signal: streams.signal, promise, stop };
+}
+
+function tellHowToGoOn({ note }: Context, running: ReadonlySet<string>): void {
+  if (running.size === 0) note('Interrupted. What has begun goes on; see: orch ops');
+  for (const id of running) {
+    note(`Operation ${id} goes on without you.`);
+    note(`  watch it:  orch ops watch ${id}`);
+    note(`  cancel it: orch ops cancel ${id}`);
+  }
+  if (running.size > 0) note('Press Ctrl-C again now to cancel.');
+}
+
+async function cancelAll({ note, warn }: Context, api: ApiClient, running: ReadonlySet<string>): Promise<void> {
+  for (const operation_id of running) {
+    try {
+      await api.call('cancelOperation', { params: { operation_id } });
+      note(`Operation ${operation_id} is being cancelled: it stops at the next resource.`);
+    } catch (error) {
+      warn(`operation ${operation_id} could not be cancelled: ${messageOf(error)}`);
+    }
+  }
+}

@@ -1,0 +1,137 @@
+/** The client over HTTP: turns calls of routes into requests, and answers into bodies and faults. */
+import { API_BASE, CONTRACT, type RouteId } from '../contract/contract.js';
+import type { RouteSpec } from '../contract/route.js';
+import { Fault } from '../kernel/fault.js';
+import type { NewId } from '../kernel/ids.js';
+import type { ApiClient, RawAnswer, RawRequest } from './api-client.js';
+import { AuthorizedTransport } from './authorized-transport.js';
+import { type AnyInput, buildRequest } from './build-request.js';
+import { readLines } from './lines.js';
+import { faultOfProblem } from './problem-fault.js';
+import { isSuccess, mediaTypeOf, readSuccess } from './read-answer.js';
+import type { CallArguments, FullAnswer, StreamingRouteId, StreamLine, SuccessBody } from './request.js';
+import { acceptHeaders, jsonHeaders } from './request-headers.js';
+import type { Session } from './session.js';
+import { type Transport, type TransportAnswer, textOf } from './transport.js';
+
+export interface HttpApiClientOptions {
+  readonly url: URL;
+  readonly transport: Transport;
+  readonly session: Session;
+  readonly newId: NewId;
+}
+
+/** Writes that get a key by themselves, because done twice they are not what was asked for. */
+const KEYED: ReadonlySet<string> = new Set<RouteId>(['applyAgent']);
+const JSON_TYPE = 'application/json';
+const NDJSON = 'application/x-ndjson';
+
+/** What the server answers is taken for what the contract says: the server checks it, not its clients. */
+export class HttpApiClient implements ApiClient {
+  readonly url: URL;
+  private readonly options: HttpApiClientOptions;
+  private readonly transport: AuthorizedTransport;
+
+  constructor(options: HttpApiClientOptions) {
+    this.options = options;
+    this.url = options.url;
+    this.transport = new AuthorizedTransport(options);
+  }
+
+  async call<I extends RouteId>(id: I, ...[input]: CallArguments<I>): Promise<SuccessBody<I>> {
+    const answer = await this.send(id, input, JSON_TYPE);
+    return (await readSuccess(answer, this.url)) as SuccessBody<I>;
+  }
+
+  async callFull<I extends RouteId>(id: I, ...[input]: CallArguments<I>): Promise<FullAnswer<I>> {
+    const answer = await this.send(id, input, JSON_TYPE);
+    const { status, headers } = answer;
+    return { status, headers, body: await readSuccess(answer, this.url) } as FullAnswer<I>;
+  }
+
+  async *stream<I extends StreamingRouteId>(id: I, ...[input]: CallArguments<I>): AsyncIterable<StreamLine<I>> {
+    const answer = await this.send(id, input, NDJSON);
+    if (mediaTypeOf(answer) !== NDJSON) {
+      // The server had nothing to stream: its answer stands for the last line.
+      yield { event: 'result', result: await readSuccess(answer, this.url) } as StreamLine<I>;
+      return;
+    }
+    for await (const line of readLines(answer.body, this.url)) {
+      refuseErrorLine(line);
+      yield line as StreamLine<I>;
+    }
+  }
+
+  async raw(method: string, path: string, request: RawRequest = {}): Promise<RawAnswer> {
+    const { body, headers = {}, idempotencyKey, signal } = request;
+    const payload = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
+    const full = fullPath(path);
+    const lower = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
+    const sent = {
+      method,
+      path: full,
+      headers: {
+        ...(payload === undefined ? acceptHeaders : jsonHeaders),
+        ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+        ...Object.fromEntries(lower),
+      },
+      body: payload,
+      signal,
+    };
+    const answer = await this.transport.send(sent, isPublic(method, full));
+    return { status: answer.status, headers: answer.headers, text: await textOf(answer) };
+  }
+
+  async logOut(): Promise<void> {
+    const { session } = this.options;
+    const token = session.held();
+    if (token === null) return;
+    const headers = { ...acceptHeaders, authorization: `Bearer ${token}` };
+    const { method, path } = CONTRACT.endSession;
+    const request = { method, path: API_BASE + path, headers, body: undefined, signal: undefined };
+    const answer = await this.options.transport.request(request);
+    session.forget();
+    // A session that is over already is as good as ended.
+    if (!isSuccess(answer) && answer.status !== 401) throw await this.transport.failure(answer);
+    await textOf(answer);
+  }
+
+  close(): void {
+    this.options.transport.close();
+  }
+
+  /** The successful answer to a route. */
+  private async send(id: RouteId, input: AnyInput = {}, accept: string): Promise<TransportAnswer> {
+    const route: RouteSpec = CONTRACT[id];
+    const idempotencyKey = input.idempotencyKey ?? (KEYED.has(id) ? this.options.newId() : undefined);
+    const request = buildRequest(route, { ...input, idempotencyKey }, accept);
+    const answer = await this.transport.send(request, route.access === 'public');
+    if (!isSuccess(answer)) throw await this.transport.failure(answer);
+    return answer;
+  }
+}
+
+/** Throws the fault of an `error` line. */
+function refuseErrorLine(line: unknown): void {
+  if (typeof line !== 'object' || line === null || !('event' in line) || line.event !== 'error') return;
+  const fault = 'error' in line ? faultOfProblem(line.error) : null;
+  throw fault ?? new Fault('internal', 'the orchestrator ended the stream without a reason');
+}
+
+/** A path below the API, with or without its prefix. Throws `usage`. */
+function fullPath(path: string): string {
+  if (!/^\/[\x21-\x7e]*$/.test(path)) {
+    throw new Fault('usage', `${JSON.stringify(path)} is no path`, {
+      hint: 'such as /agents or /api/v1/agents?limit=10',
+    });
+  }
+  return /^\/api\//.test(path) ? path : API_BASE + path;
+}
+
+function isPublic(method: string, path: string): boolean {
+  const routes: readonly RouteSpec[] = Object.values(CONTRACT);
+  const plain = path.split('?')[0];
+  return routes.some(
+    (route) => route.access === 'public' && route.method === method && API_BASE + route.path === plain,
+  );
+}

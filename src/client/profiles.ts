@@ -1,0 +1,81 @@
+/** The operator's profiles: one orchestrator each, in `config.yaml`. */
+import { readFileSync } from 'node:fs';
+import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
+import { writeOwnFile } from './own-file.js';
+import { isProfileName, type Profile } from './profile.js';
+
+export interface Profiles {
+  readonly path: string;
+  /** Name of the profile that is used when none is named. */
+  readonly standard: string | null;
+  readonly byName: Readonly<Record<string, Profile>>;
+}
+
+const MAX_BYTES = 256 * 1024;
+
+/**
+ * The profiles in a file; a missing file has none.
+ * @throws Fault `invalid_config` with every mistake, its line and column
+ */
+export async function loadProfiles(path: string): Promise<Profiles> {
+  const source = readSource(path);
+  if (source === null) return { path, standard: null, byName: {} };
+  const { parseProfiles } = await import('./profiles-yaml.js');
+  const file = parseProfiles(source, path);
+  return { path, standard: file.default ?? null, byName: file.profiles ?? {} };
+}
+
+/**
+ * Writes the profiles, atomically and readable by the owner alone; the comments of the file stay.
+ * @throws Fault `invalid_config` when it cannot be written
+ */
+export async function saveProfiles({ path, standard, byName }: Profiles): Promise<void> {
+  const { editProfiles } = await import('./profiles-yaml.js');
+  const file = { ...(standard === null ? {} : { default: standard }), profiles: byName };
+  const text = editProfiles(readSource(path) ?? '', file);
+  try {
+    writeOwnFile(path, text);
+  } catch (cause) {
+    throw new Fault('invalid_config', `${path} cannot be written: ${messageOf(cause)}`, { cause });
+  }
+}
+
+/** The profiles with one more, or with another one in the place of that name. Throws `usage` for a bad name. */
+export function withProfile(profiles: Profiles, name: string, profile: Profile): Profiles {
+  if (!isProfileName(name)) {
+    throw new Fault('usage', `${JSON.stringify(name)} is no name for a profile`, {
+      hint: '1-64 of A-Z a-z 0-9 . _ -, starting with a letter or digit',
+    });
+  }
+  return { ...profiles, byName: { ...profiles.byName, [name]: profile } };
+}
+
+/** The profiles without one. Throws `profile_not_found`. */
+export function withoutProfile(profiles: Profiles, name: string): Profiles {
+  requireProfile(profiles, name);
+  const { [name]: _, ...byName } = profiles.byName;
+  return { ...profiles, byName, standard: profiles.standard === name ? null : profiles.standard };
+}
+
+/** The profile of that name. Throws `profile_not_found`; `from` says who named it, such as `--profile`. */
+export function requireProfile(profiles: Profiles, name: string, from = 'the command'): Profile {
+  const profile = Object.hasOwn(profiles.byName, name) ? profiles.byName[name] : undefined;
+  if (profile) return profile;
+  const names = Object.keys(profiles.byName);
+  throw new Fault('profile_not_found', `${from} names the profile ${JSON.stringify(name)}, which does not exist`, {
+    hint: names.length > 0 ? `there are: ${names.join(', ')}` : `make it with: orch profile create ${name} --url URL`,
+    data: { path: profiles.path, profiles: names },
+  });
+}
+
+function readSource(path: string): string | null {
+  try {
+    const source = readFileSync(path, 'utf8');
+    if (source.length > MAX_BYTES) throw new Fault('invalid_config', `${path} is larger than ${MAX_BYTES} bytes`);
+    return source;
+  } catch (cause) {
+    if (systemCodeOf(cause) === 'ENOENT') return null;
+    if (cause instanceof Fault) throw cause;
+    throw new Fault('invalid_config', `${path} cannot be read: ${messageOf(cause)}`, { cause });
+  }
+}

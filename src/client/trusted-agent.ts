@@ -1,0 +1,46 @@
+/** A pool of connections each of which was checked when it was made. There is no session cache, so each is a full handshake. */
+import { Agent } from 'node:https';
+import { Duplex } from 'node:stream';
+import { openTrustedSocket, type TrustedSocketOptions } from './trusted-socket.js';
+
+export interface TrustedAgentOptions extends Omit<TrustedSocketOptions, 'signal'> {
+  /** Until TCP, proxy and TLS are through, in milliseconds. */
+  readonly connectTimeout: number;
+  readonly keepAliveMsecs: number;
+  /** Ends attempts to connect. */
+  readonly closing: AbortSignal;
+}
+
+export class TrustedAgent extends Agent {
+  private readonly trusted: TrustedAgentOptions;
+  private readonly spkis = new WeakMap<object, Buffer>();
+
+  constructor(options: TrustedAgentOptions) {
+    super({ keepAlive: true, keepAliveMsecs: options.keepAliveMsecs, maxCachedSessions: 0 });
+    this.trusted = options;
+  }
+
+  /** SHA-256 of the SPKI of a connection's certificate. */
+  spkiOf(socket: object): Buffer | null {
+    return this.spkis.get(socket) ?? null;
+  }
+
+  override createConnection(_: unknown, callback: (error: Error | null, stream: Duplex) => void): undefined {
+    this.open().then(
+      (socket) => callback(null, socket),
+      // The stream is not looked at beside an error, but the type wants one.
+      (error) => callback(error, new Duplex()),
+    );
+  }
+
+  private async open(): Promise<Duplex> {
+    const { connectTimeout, closing } = this.trusted;
+    const signal = AbortSignal.any([closing, AbortSignal.timeout(connectTimeout)]);
+    const { socket, spki } = await openTrustedSocket({ ...this.trusted, signal });
+    // An error on an idle connection concerns nobody; the pool drops it.
+    socket.on('error', () => {});
+    socket.setKeepAlive(true, this.trusted.keepAliveMsecs);
+    this.spkis.set(socket, spki);
+    return socket;
+  }
+}

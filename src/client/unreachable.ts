@@ -1,0 +1,54 @@
+/** Failures of the network as faults that say what a person can do. */
+import { Fault, isFault, messageOf, systemCodeOf } from '../kernel/fault.js';
+import { urlText } from './server-url.js';
+
+const REASONS: Readonly<Record<string, readonly [reason: string, hint: string]>> = {
+  ECONNREFUSED: ['nothing listens there', 'check the address, and whether "orch serve" runs'],
+  ENOTFOUND: ['there is no such host', 'check the name in the address'],
+  EAI_AGAIN: ['the name could not be looked up', 'check the name service of this machine'],
+  EHOSTUNREACH: ['there is no way to that host', 'check the network'],
+  ENETUNREACH: ['there is no way to that network', 'check the network'],
+  ETIMEDOUT: ['it does not answer', 'check the network and firewalls in between'],
+  ECONNRESET: ['the connection broke', 'try again; the log of the orchestrator may tell more'],
+  EPIPE: ['the connection broke', 'try again; the log of the orchestrator may tell more'],
+  EPROTO: ['it does not speak TLS as this program does', 'check the port, or use http:// if TLS is turned off there'],
+  ERR_SSL_WRONG_VERSION_NUMBER: ['it does not speak TLS', 'check the port, or use http:// if TLS is turned off there'],
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: [
+    'it does not speak TLS',
+    'check the port, or use http:// if TLS is turned off there',
+  ],
+};
+const BROKEN: readonly string[] = ['ECONNRESET', 'EPIPE'];
+
+/** The fault for an error of the network; a fault stays what it is. `data.broke`: the connection was lost. */
+export function unreachable(error: unknown, url: URL): Fault {
+  if (isFault(error)) return error;
+  const code = codeOf(error);
+  const [reason, hint] = REASONS[code] ?? [plain(messageOf(error)), 'check the address and the network'];
+  return new Fault('unreachable', `${urlText(url)} cannot be reached: ${reason}`, {
+    hint,
+    cause: error,
+    data: { url: urlText(url), reason: code, broke: BROKEN.includes(code) },
+  });
+}
+
+/** The answer of something that is no orchestrator, such as a proxy whose server is down. */
+export const notOurs = (url: URL, status: number, what: string): Fault =>
+  new Fault('unreachable', `${urlText(url)} answers ${status}, but not as an orchestrator does: ${what}`, {
+    hint: 'check the address, and any proxy in between',
+    data: { url: urlText(url), status },
+  });
+
+/** Tells whether a request may have been lost with its connection. */
+export const isBroken = (error: unknown): boolean => isFault(error, 'unreachable') && error.data?.broke === true;
+
+function codeOf(error: unknown): string {
+  if (error instanceof DOMException && error.name === 'TimeoutError') return 'ETIMEDOUT';
+  // Node tries every address of a name and gives all errors in one.
+  const first: unknown = error instanceof AggregateError ? error.errors[0] : undefined;
+  return systemCodeOf(error) ?? systemCodeOf(first) ?? '';
+}
+
+/** OpenSSL puts its source file into messages. */
+const plain = (message: string): string =>
+  /:SSL routines:[^:]*:([^:]+):/.exec(message)?.[1] ?? message.split('\n')[0] ?? message;
