@@ -1,0 +1,146 @@
+/** The built `orch` as real processes, in a home of its own. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ORCH = fileURLToPath(new URL('../../dist/bin/orch.js', import.meta.url));
+
+export interface Finished {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface Running {
+  readonly process: ChildProcess;
+  /** Everything it has printed so far, both streams. */
+  output(): string;
+  /** Sends a signal and waits for the end. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
+}
+
+export interface Ready {
+  readonly api_url: string;
+  readonly agent_address: string;
+  readonly tls_fingerprint: string;
+  readonly public_key: string;
+  readonly pid: number;
+}
+
+/** A user with an empty home, and the programs that they start. */
+export class Sandbox {
+  readonly root = mkdtempSync(join(tmpdir(), 'orch-test-'));
+  readonly env: NodeJS.ProcessEnv;
+  private readonly running: Running[] = [];
+
+  constructor() {
+    const inherited = Object.entries(process.env).filter(
+      ([name]) => !/^(ORCH_|XDG_|npm_|NODE_OPTIONS|VITEST)/.test(name),
+    );
+    this.env = {
+      ...Object.fromEntries(inherited),
+      HOME: this.root,
+      XDG_CONFIG_HOME: join(this.root, 'config'),
+      XDG_STATE_HOME: join(this.root, 'state'),
+      NO_COLOR: '1',
+    };
+  }
+
+  path(...parts: readonly string[]): string {
+    return join(this.root, ...parts);
+  }
+
+  /** Runs `orch` to its end, without a terminal. */
+  async orch(
+    args: readonly string[],
+    options: { readonly input?: string; readonly env?: NodeJS.ProcessEnv } = {},
+  ): Promise<Finished> {
+    const child = spawn(process.execPath, [ORCH, ...args], { env: { ...this.env, ...options.env }, cwd: this.root });
+    let stdout = '';
+    let stderr = '';
+    child.stdout.on('data', (chunk) => {
+      stdout += chunk;
+    });
+    child.stderr.on('data', (chunk) => {
+      stderr += chunk;
+    });
+    child.stdin.on('error', () => undefined);
+    child.stdin.end(options.input ?? '');
+    const status = await new Promise<number | null>((resolve) => child.on('close', (code) => resolve(code)));
+    return { status, stdout, stderr };
+  }
+
+  /** Runs `orch` with `-o json` and parses what it prints; throws with its messages when it fails. */
+  async json<T>(args: readonly string[]): Promise<T> {
+    const { status, stdout, stderr } = await this.orch([...args, '-o', 'json']);
+    if (status !== 0) throw new Error(`orch ${args.join(' ')} ended with ${status}:\n${stderr}${stdout}`);
+    return JSON.parse(stdout) as T;
+  }
+
+  /** Starts a long-running program. */
+  start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Running {
+    const child = spawn(process.execPath, [ORCH, ...args], {
+      env: { ...this.env, ...env },
+      cwd: this.root,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let output = '';
+    const collect = (chunk: Buffer) => {
+      output += chunk;
+    };
+    child.stdout.on('data', collect);
+    child.stderr.on('data', collect);
+    const ended = new Promise<number | null>((resolve) => child.on('close', (code) => resolve(code)));
+    const running: Running = {
+      process: child,
+      output: () => output,
+      stop: async (signal = 'SIGTERM') => {
+        if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+        return ended;
+      },
+    };
+    this.running.push(running);
+    return running;
+  }
+
+  /** Starts `orch serve` on free ports and waits until it accepts connections. */
+  async serve(args: readonly string[] = [], env: NodeJS.ProcessEnv = {}): Promise<{ server: Running; ready: Ready }> {
+    const file = this.path(`ready-${this.running.length}.json`);
+    const server = this.start(
+      [
+        'serve',
+        '--agent-port',
+        '0',
+        '--api-port',
+        '0',
+        '--agent-host',
+        '127.0.0.1',
+        '--data-dir',
+        this.path('serve'),
+        '--ready-file',
+        file,
+        ...args,
+      ],
+      env,
+    );
+    await until(() => existsSync(file) || server.process.exitCode !== null, 'orch serve is ready');
+    if (!existsSync(file)) throw new Error(`orch serve ended early:\n${server.output()}`);
+    return { server, ready: JSON.parse(readFileSync(file, 'utf8')) as Ready };
+  }
+
+  async dispose(): Promise<void> {
+    await Promise.all(this.running.map((running) => running.stop('SIGKILL')));
+    rmSync(this.root, { recursive: true, force: true });
+  }
+}
+
+/** Waits until something holds, at most 30 s. */
+export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  for (let round = 0; round < 600; round += 1) {
+    if (await condition()) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error(`still waiting until ${what}`);
+}
