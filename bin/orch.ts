@@ -6,8 +6,4 @@ import { systemClock } from './system-clock.js';
 
 const { argv, env, stdin, stdout, stderr } = process;
 
-// A reader that went away, such as `| head`, is no failure.
-stdout.on('error', () => process.exit(0));
-stderr.on('error', () => undefined);
-
 process.exitCode = await runCli({ argv: argv.slice(2), env, stdin, stdout, stderr, programs, clock: systemClock });

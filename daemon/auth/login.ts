@@ -12,7 +12,7 @@ import { findActiveOperator } from '../store/operators.js';
 import type { Database } from '../store/schema.js';
 import type { ChallengeStore } from './challenge-store.js';
 import type { FailedLogins, LoginFailure } from './failed-logins.js';
-import { parseHexKey } from './hex-key.js';
+import { formOfHexKey, parseHexKey } from './hex-key.js';
 import { partyOfOperator } from './operator-record.js';
 import type { RandomBytes } from './random.js';
 import type { RateLimiter } from './rate-limiter.js';
@@ -52,12 +52,15 @@ export class Login {
    */
   async challenge(publicKey: string, context: LoginContext): Promise<string> {
     await this.limit(this.options.requests, `${context.address}`, context);
-    const key = parseHexKey(publicKey);
+    const key = formOfHexKey(publicKey);
     const { db, challenges, random, serverSpki } = this.options;
     const operator = await findActiveOperator(db, operatorIdOf(key));
     // Made for strangers too, so that the time of the answer tells nothing.
     const nonce = makeBoundNonce({ random16: random(16), operatorKey: key, serverSpki: serverSpki() });
-    if (!operator) throw await this.failed('unknown_operator', STRANGER, context);
+    if (!operator) {
+      parseHexKey(publicKey);
+      throw await this.failed('unknown_operator', STRANGER, context);
+    }
     challenges.add(key, nonce);
     return nonce.toString('hex');
   }
@@ -69,7 +72,7 @@ export class Login {
    */
   async verify(publicKey: string, signature: string, context: LoginContext): Promise<IssuedToken> {
     await this.limit(this.options.requests, `${context.address}`, context);
-    const key = parseHexKey(publicKey);
+    const key = formOfHexKey(publicKey);
     if (!isSignatureHex(signature)) {
       throw new Fault('invalid_signature', 'signature is not an Ed25519 signature in hex', {
         hint: 'send the 128 hex digits of a signature over the 32 raw bytes of the nonce',
@@ -84,6 +87,7 @@ export class Login {
       const issued = await this.open(key, context);
       if (issued) return issued;
     }
+    parseHexKey(publicKey);
     throw await this.failed('signature_verification_failed', await this.claimed(key), context);
   }
 

@@ -5,7 +5,7 @@ import { findAgentByName } from '../store/agents.js';
 import { type AuditRow, listAuditRows, nodeIdsOfName } from '../store/audit.js';
 import { operatorIdsOfName } from '../store/operators.js';
 import type { Queryable } from '../store/queryable.js';
-import { EVENT_SEVERITY, type Severity } from './event-type.js';
+import type { Severity } from './event-type.js';
 
 export interface AuditFilter {
   /** Node ID or name, of an agent that acted or was acted upon. */
@@ -31,7 +31,8 @@ export interface AuditPage {
 
 export async function readAuditPage(db: Queryable, filter: AuditFilter, limit: number): Promise<AuditPage> {
   const rows = await listAuditRows(db, {
-    eventTypes: typesOf(filter),
+    eventTypes: filter.eventType === undefined ? undefined : [filter.eventType],
+    category: filter.category,
     agents: filter.agent === undefined ? undefined : await agentIds(db, filter.agent),
     operators: filter.operator === undefined ? undefined : await operatorIds(db, filter.operator),
     from: filter.after,
@@ -40,12 +41,6 @@ export async function readAuditPage(db: Queryable, filter: AuditFilter, limit: n
     limit: limit + 1,
   });
   return { events: rows.slice(0, limit).map(auditEventOf), hasMore: rows.length > limit };
-}
-
-function typesOf({ eventType, category }: AuditFilter): readonly string[] | undefined {
-  if (eventType !== undefined) return eventType.startsWith(category ?? '') ? [eventType] : [];
-  if (category === undefined) return undefined;
-  return Object.keys(EVENT_SEVERITY).filter((type) => type.startsWith(category));
 }
 
 /** Agents that have or had this name, and the one with this ID. */

@@ -33,8 +33,10 @@ export async function nodeIdsOfName(db: Queryable, name: string): Promise<readon
 
 /** What has to hold for an event; what is absent does not matter. */
 export interface AuditQuery {
-  /** Any of these; none at all matches nothing. */
+  /** Any of these. */
   readonly eventTypes?: readonly string[] | undefined;
+  /** What the event type begins with. */
+  readonly category?: string | undefined;
   /** IDs of agents: one of them acted or was acted upon. */
   readonly agents?: readonly string[] | undefined;
   /** IDs of operators, likewise. */
@@ -52,42 +54,71 @@ type Condition = Expression<SqlBool>;
 type Is = ExpressionBuilder<Database, 'audit_events'>;
 
 /**
- * The newest events first. An alternative ("this actor or that target") is asked for by a query of its own, which an index
- * answers in order, so that a page costs the same however long the log is.
+ * The newest events first. Each alternative ("this actor and that type") is asked for by a query of its own, which an index
+ * answers alone and in order, so that a page costs the same however long the log is.
  */
 export async function listAuditRows(db: Queryable, query: AuditQuery): Promise<readonly AuditRow[]> {
   const range = await rangeOf(db, query);
   if (range === null) return [];
   const is = expressionBuilder<Database, 'audit_events'>();
-  const { branches, rest } = plan(is, query);
-  const found = new Map<number, AuditRow>();
-  for (const branch of branches) {
+  const found = new Set<number>();
+  for (const branch of branchesOf(is, query, await typesOf(db, query))) {
     const rows = await db
       .selectFrom('audit_events')
-      .selectAll()
-      .where(is.and([...range, ...branch, ...rest]))
+      .select('seq')
+      .where(is.and([...branch, ...range]))
       .orderBy('seq', 'desc')
       .limit(query.limit)
       .execute();
-    for (const row of rows) found.set(row.seq, row);
+    for (const { seq } of rows) found.add(seq);
   }
-  return [...found.values()].sort((a, b) => b.seq - a.seq).slice(0, query.limit);
+  return readRows(db, [...found].sort((a, b) => b - a).slice(0, query.limit));
 }
 
-/** The alternatives that each have an index, and what is then checked event by event. */
-function plan(is: Is, query: AuditQuery): { branches: readonly (readonly Condition[])[]; rest: readonly Condition[] } {
-  const { eventTypes, agents, operators } = query;
-  const parties = [
-    ...(agents ? [partyOf(is, 'agent', agents)] : []),
-    ...(operators ? [partyOf(is, 'operator', operators)] : []),
-  ];
-  const [party, ...others] = parties;
-  if (party) {
-    const types = eventTypes ? [is('event_type', 'in', eventTypes)] : [];
-    return { branches: party.map((one) => [one]), rest: [...others.map((one) => is.or(one)), ...types] };
+async function readRows(db: Queryable, seqs: readonly number[]): Promise<readonly AuditRow[]> {
+  const rows: AuditRow[] = [];
+  for (const part of chunks(seqs, 500)) {
+    const query = db.selectFrom('audit_events').selectAll().where('seq', 'in', part);
+    rows.push(...(await query.orderBy('seq', 'desc').execute()));
   }
-  if (eventTypes) return { branches: eventTypes.map((type) => [is('event_type', '=', type)]), rest: [] };
-  return { branches: [[]], rest: [] };
+  return rows;
+}
+
+/** The types to look for; null when the type does not matter and no index begins with something that does. */
+async function typesOf(db: Queryable, query: AuditQuery): Promise<readonly string[] | null> {
+  const { eventTypes, category = '', agents, operators } = query;
+  if (!eventTypes && category === '' && !agents && !operators) return null;
+  return (eventTypes ?? (await distinctTypes(db))).filter((type) => type.startsWith(category));
+}
+
+/** Jumps through the index from each type to the next one. */
+async function distinctTypes(db: Queryable): Promise<readonly string[]> {
+  const types: string[] = [];
+  for (;;) {
+    const next = await db
+      .selectFrom('audit_events')
+      .select('event_type')
+      .where('event_type', '>', types.at(-1) ?? '')
+      .orderBy('event_type')
+      .limit(1)
+      .executeTakeFirst();
+    if (!next) return types;
+    types.push(next.event_type);
+  }
+}
+
+/** The alternatives; where both agents and operators are asked for, the latter are checked event by event. */
+function branchesOf(is: Is, { agents, operators }: AuditQuery, types: readonly string[] | null) {
+  if (types === null) return [[]];
+  const parties: (readonly Condition[])[] = [];
+  if (agents) parties.push(partyOf(is, 'agent', agents));
+  if (operators) parties.push(partyOf(is, 'operator', operators));
+  const [party = [], ...others] = parties;
+  const rest = others.map((one) => is.or(one));
+  return types.flatMap((type): readonly (readonly Condition[])[] => {
+    const isType = is('event_type', '=', type);
+    return parties.length === 0 ? [[isType]] : party.map((one) => [one, isType, ...rest]);
+  });
 }
 
 function partyOf(is: Is, type: string, ids: readonly string[]): readonly Condition[] {

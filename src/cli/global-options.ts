@@ -29,6 +29,13 @@ export const CONSENT_OPTIONS = {
 
 export const GLOBAL_OPTIONS = { ...OUTPUT_OPTIONS, ...CONNECTION_OPTIONS, ...CONSENT_OPTIONS } as const;
 
+/** The options beside its own that a command takes, as help and completion show them. */
+export const optionsBeside = (command: { readonly connection: boolean; readonly consent: boolean }): Options => ({
+  ...(command.consent ? CONSENT_OPTIONS : {}),
+  ...OUTPUT_OPTIONS,
+  ...(command.connection ? CONNECTION_OPTIONS : {}),
+});
+
 /** What the global options were given as. */
 export interface Globals {
   readonly output: OutputFormat;

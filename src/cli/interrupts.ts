@@ -17,10 +17,15 @@ export interface InterruptWatch {
   stop(): void;
 }
 
+/** After the abort the next interrupt does what the system does by itself: it ends the process. */
 export function watchInterrupts(interrupts: Interrupts = processInterrupts): InterruptWatch {
   const controller = new AbortController();
   let listener: (() => void) | null = null;
-  const stop = interrupts(() => (listener ? listener() : controller.abort()));
+  const abort = () => {
+    stop();
+    controller.abort();
+  };
+  const stop = interrupts(() => (listener ? listener() : abort()));
   return {
     signal: controller.signal,
     redirect: (replacement) => {
@@ -29,7 +34,7 @@ export function watchInterrupts(interrupts: Interrupts = processInterrupts): Int
         listener = null;
       };
     },
-    abort: () => controller.abort(),
+    abort,
     stop,
   };
 }

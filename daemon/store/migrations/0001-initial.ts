@@ -225,8 +225,8 @@ async function createAuditEvents(db: Schema): Promise<void> {
   const indexes = {
     type: ['event_type', 'seq'],
     time: ['timestamp', 'seq'],
-    actor: ['actor_type', 'actor_id', 'seq'],
-    target: ['target_type', 'target_id', 'seq'],
+    actor: ['actor_type', 'actor_id', 'event_type', 'seq'],
+    target: ['target_type', 'target_id', 'event_type', 'seq'],
   };
   for (const [name, columns] of Object.entries(indexes)) {
     await schema.createIndex(`audit_events_${name}`).on('audit_events').columns(columns).execute();

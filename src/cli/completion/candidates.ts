@@ -2,7 +2,7 @@
 import type { Context } from '../context.js';
 import type { Command } from '../define-command.js';
 import { entryOf, findCommand, groupOf, wordsBelow } from '../find-command.js';
-import { CONNECTION_OPTIONS, CONSENT_OPTIONS, OUTPUT_OPTIONS } from '../global-options.js';
+import { optionsBeside } from '../global-options.js';
 import type { LiveValue } from '../live-value.js';
 import { flagOf, type Option, type Options } from '../option.js';
 import { liveValues } from './live-values.js';
@@ -33,7 +33,9 @@ async function allCandidates(
   const below = atWords === path || groupOf(atWords) ? wordsBelow(atWords) : [];
   const subcommands = below.map((word) => describeWord(atWords === '' ? word : `${atWords} ${word}`, word));
   if (found.kind === 'group') {
-    return current.startsWith('-') ? optionCandidates({ ...OUTPUT_OPTIONS, ...CONNECTION_OPTIONS }) : subcommands;
+    return current.startsWith('-')
+      ? optionCandidates(optionsBeside({ connection: true, consent: false }))
+      : subcommands;
   }
   const { command } = await found.entry.load();
   const options = optionsOf(command);
@@ -49,12 +51,7 @@ const describeWord = (path: string, word: string): Candidate => ({
   summary: groupOf(path)?.summary ?? entryOf(path)?.summary ?? '',
 });
 
-const optionsOf = (command: Command): Options => ({
-  ...command.options,
-  ...OUTPUT_OPTIONS,
-  ...(command.connection ? CONNECTION_OPTIONS : {}),
-  ...(command.consent ? CONSENT_OPTIONS : {}),
-});
+const optionsOf = (command: Command): Options => ({ ...command.options, ...optionsBeside(command) });
 
 const optionCandidates = (options: Options): readonly Candidate[] =>
   Object.entries(options).map(([key, option]) => ({ word: flagOf(key, option), summary: option.summary }));

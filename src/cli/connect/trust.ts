@@ -2,7 +2,6 @@
 import type { ApiClient } from '../../client/api-client.js';
 import type { Connection } from '../../client/connection.js';
 import { urlText } from '../../client/server-url.js';
-import { formatFingerprint } from '../../identity/fingerprint.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { rememberTrust } from './remember-trust.js';
@@ -19,7 +18,7 @@ export async function trustOnFirstContact(
   const address = urlText(connection.url);
   if (!context.prompt.possible) throw unknownCertificate(address, pin);
   context.note(`This is the first connection to ${address}. Its certificate has the fingerprint`);
-  context.note(`  ${formatFingerprint(pin)}`);
+  context.note(`  ${pin}`);
   context.note('Compare it with what "orch serve" wrote when it started.');
   if (!(await context.prompt.confirm('Is it the right one?', '--tls-fingerprint'))) {
     throw new Fault('tls_unknown', `the certificate of ${address} was not accepted, so nothing was sent`);

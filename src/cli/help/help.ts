@@ -3,7 +3,7 @@ import type { Argument } from '../argument.js';
 import { type CommandEntry, SECTIONS } from '../commands/index.js';
 import type { Command } from '../define-command.js';
 import { entryOf, groupOf, wordsBelow } from '../find-command.js';
-import { CONNECTION_OPTIONS, CONSENT_OPTIONS, OUTPUT_OPTIONS } from '../global-options.js';
+import { optionsBeside } from '../global-options.js';
 import { flagOf, type Option, type Options } from '../option.js';
 import { argumentSyntax } from '../parse-input.js';
 import { fields, headed, type Line, lines, stack, styled, type View } from '../view.js';
@@ -49,7 +49,7 @@ export async function commandHelp(entry: CommandEntry): Promise<View> {
       Object.values(command.args).map((argument) => [argument.placeholder, argument.summary] as const),
     ),
     section('Options', optionRows(command.options)),
-    section('Common options', optionRows(commonOptions(command))),
+    section('Common options', optionRows(optionsBeside(command))),
     section(
       'See also',
       below.map((path) => [path, summaryOf(path)] as const),
@@ -59,7 +59,7 @@ export async function commandHelp(entry: CommandEntry): Promise<View> {
   );
 }
 
-export function usageOf(path: string, { args, options }: Command): string {
+function usageOf(path: string, { args, options }: Command): string {
   const words = Object.values(args).map((argument: Argument<unknown>) => argumentSyntax(argument));
   const required = Object.entries(options)
     .filter(([, option]) => option.required)
@@ -68,16 +68,7 @@ export function usageOf(path: string, { args, options }: Command): string {
   return ['orch', path, ...words, ...required, ...rest].join(' ');
 }
 
-/** The options beyond its own that help shows for a command. */
-export function commonOptions(command: Command): Options {
-  return {
-    ...(command.consent ? CONSENT_OPTIONS : {}),
-    ...OUTPUT_OPTIONS,
-    ...(command.connection ? CONNECTION_OPTIONS : {}),
-  };
-}
-
-export const optionRows = (options: Options): readonly (readonly [string, string])[] =>
+const optionRows = (options: Options): readonly (readonly [string, string])[] =>
   Object.entries(options).map(([key, option]) => [optionSyntax(key, option), optionSummary(option)] as const);
 
 function optionSyntax(key: string, option: Option<unknown>): string {

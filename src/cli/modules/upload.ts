@@ -1,6 +1,7 @@
 /** Uploads modules, and names those that a run is to use. */
 import type { ApiClient } from '../../client/api-client.js';
 import type { SuccessBody } from '../../client/request.js';
+import { Fault, isFault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { list } from '../option.js';
 import { requireValid } from './check-files.js';
@@ -26,7 +27,10 @@ export async function uploadFiles(
 ): Promise<readonly Uploaded[]> {
   const uploaded: Uploaded[] = [];
   for (const { path, source, name } of requireValid(readModuleFiles(paths))) {
-    const answer = await api.call('uploadModule', { body: { name, content: source }, signal: context.signal });
+    const body = { name, content: source };
+    const answer = await api.call('uploadModule', { body, signal: context.signal }).catch((error: unknown) => {
+      throw naming(path, error);
+    });
     for (const { line, column, message } of answer.warnings) context.warn(`${path}:${line}:${column}: ${message}`);
     uploaded.push({ ...answer, path });
   }
@@ -37,4 +41,16 @@ export async function uploadFiles(
 export async function modulesFor(context: Context, api: ApiClient, choice: ModuleChoice): Promise<string[]> {
   const uploaded = choice.file.length === 0 ? [] : await uploadFiles(context, api, choice.file);
   return [...new Set([...choice.module, ...uploaded.map(({ name }) => name)])];
+}
+
+/** What the orchestrator refuses is told with the file that it refuses. */
+function naming(path: string, error: unknown): unknown {
+  if (!isFault(error, 'invalid_module')) return error;
+  const { code, message, hint, errors = [], data = {} } = error;
+  return new Fault(code, `${path}: ${message}`, {
+    ...(hint === undefined ? {} : { hint }),
+    errors,
+    data,
+    cause: error,
+  });
 }

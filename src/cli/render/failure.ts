@@ -32,8 +32,8 @@ export function renderFailure(error: unknown, verbose: boolean): readonly Line[]
   const [first = '', ...more] = fault.message.split('\n');
   const all: Line[] = [[styled('bad', 'orch: '), first], ...more.map((line) => `  ${line}`)];
   for (const { path, message, line, column } of fault.errors ?? []) {
-    // A message that already tells every mistake in its own lines needs no list behind it.
-    if (more.some((told) => told.includes(message))) continue;
+    // What the sentence tells already needs no line of its own.
+    if (fault.message.includes(message)) continue;
     const place = line === undefined ? path : `${path || '/'} (line ${line}, column ${column ?? 1})`;
     all.push(`  ${place === '' ? '' : `${place}: `}${message}`);
   }

@@ -22,13 +22,19 @@ const WORDS: Readonly<Record<Action, readonly [pending: Count, changed: Count]>>
   ],
 };
 
-/** Quiet: what is as it should be is shown with `verbose` only. */
-export function planLines(resources: readonly ResourceResult[], verbose: boolean): readonly Line[] {
+export interface PlanOptions {
+  /** What is as it should be is shown too. */
+  readonly verbose: boolean;
+  /** What changes within a resource is shown. */
+  readonly details: boolean;
+}
+
+export function planLines(resources: readonly ResourceResult[], { verbose, details }: PlanOptions): readonly Line[] {
   const shown = resources.filter((resource) => verbose || isNoteworthy(resource));
   const modules = [...new Set(shown.map(({ module }) => module))];
   return modules.flatMap((module): readonly Line[] => [
-    styled('accent', module),
-    ...shown.filter((resource) => resource.module === module).flatMap(resourceLines),
+    styled('accent', `  ${module}`),
+    ...shown.filter((resource) => resource.module === module).flatMap((resource) => resourceLines(resource, details)),
   ]);
 }
 
@@ -38,7 +44,7 @@ export function countLine(kind: RunKind, resources: readonly ResourceResult[], s
   const rest = [
     ...(summary.failed > 0 ? [styled('bad', `${summary.failed} failed`)] : []),
     ...(summary.skipped > 0 ? [styled('warn', `${summary.skipped} skipped`)] : []),
-    `${summary.unchanged} unchanged`,
+    ...(summary.unchanged > 0 || changes.length === 0 ? [`${summary.unchanged} unchanged`] : []),
   ];
   const told = changes.length === 0 ? nothing(kind, summary) : changes.join(', ');
   return [

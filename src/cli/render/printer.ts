@@ -8,7 +8,7 @@ import { type Line, styled, type View } from '../view.js';
 import { wantsColor } from './color.js';
 import { problemOf, renderFailure } from './failure.js';
 import { loadPaint, type Paint, spansOf } from './paint.js';
-import { escapeJson } from './sanitize.js';
+import { escapeJson, sanitize } from './sanitize.js';
 import { renderView } from './view.js';
 
 export type InputStream = Readable & { readonly isTTY?: boolean };
@@ -48,7 +48,7 @@ export async function createPrinter({ stdout, stderr, env, globals }: PrinterOpt
   const err = openStream(stderr);
   const forPrograms = globals.output === 'json' || globals.output === 'yaml';
   const text = async (outcome: Outcome): Promise<string> => {
-    if (globals.output === 'name') return asLines(outcome.names ?? []);
+    if (globals.output === 'name') return asLines((outcome.names ?? []).map(sanitize));
     if (forPrograms) return outcome.body === undefined ? '' : serialize(outcome.body, globals.output);
     if (!outcome.view) return '';
     const wide = globals.output === 'wide';

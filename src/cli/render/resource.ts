@@ -1,6 +1,7 @@
 /** One resource of a plan, an apply or a drift check, as a reviewer reads it. */
 import type { ResourceResult } from '../../resources/result.js';
 import { type Line, type Span, type Style, styled, textLines } from '../view.js';
+import { plainText } from './paint.js';
 
 interface Sign {
   readonly sign: string;
@@ -25,16 +26,19 @@ export const isNoteworthy = ({ status }: ResourceResult): boolean => status !== 
 export const resourceName = ({ kind, identity }: Pick<ResourceResult, 'kind' | 'identity'>): string =>
   `${kind} ${identity}`;
 
-/** The resource with what changes in it, indented by two. */
-export function resourceLines(resource: ResourceResult): readonly Line[] {
+/** Stands before what changes in a resource. */
+const BODY = '        ';
+
+/** The resource, with `details` also what changes in it, indented below its module. */
+export function resourceLines(resource: ResourceResult, details: boolean): readonly Line[] {
   const { sign, style } = SIGNS[resource.action];
-  const head: Span[] = [styled(style, `  ${sign} ${resourceName(resource)}`), ...outcomeSpans(resource)];
+  const head: Span[] = [styled(style, `    ${sign} ${resourceName(resource)}`), ...outcomeSpans(resource)];
   if (resource.reason !== null) head.push(styled('dim', `  (${resource.reason})`));
   const error: readonly Line[] =
     resource.error === null
       ? []
-      : textLines(resource.error.message).map((line) => styled('bad', `      ${String(line)}`));
-  return [head, ...error, ...changeLines(resource), ...diffLines(resource)];
+      : textLines(resource.error.message).map((line) => styled('bad', `${BODY}${plainText(line)}`));
+  return details ? [head, ...error, ...changeLines(resource), ...diffLines(resource)] : [head, ...error];
 }
 
 /** What the action alone does not tell: which trigger, and how it ended. */
@@ -48,7 +52,7 @@ function changeLines({ changes, diff, action }: ResourceResult): readonly Line[]
   const shown = diff === null ? changes : changes.filter(({ field }) => field !== 'content');
   const width = Math.max(0, ...shown.map(({ field }) => field.length));
   return shown.map(({ field, before, after }): Line => {
-    const label = styled('dim', `      ${field.padEnd(width)}  `);
+    const label = styled('dim', `${BODY}${field.padEnd(width)}  `);
     if (action === 'create' && before === null) return [label, after ?? 'none'];
     return [label, styled('bad', before ?? 'none'), styled('dim', ' -> '), styled('good', after ?? 'none')];
   });
@@ -56,8 +60,8 @@ function changeLines({ changes, diff, action }: ResourceResult): readonly Line[]
 
 function diffLines({ diff }: ResourceResult): readonly Line[] {
   return textLines(diff ?? '').map((line) => {
-    const text = typeof line === 'string' ? line : '';
-    return diffLine(`      ${text}`, text);
+    const text = plainText(line);
+    return diffLine(BODY + text, text);
   });
 }
 

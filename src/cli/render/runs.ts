@@ -1,7 +1,8 @@
 /** The runs of one agent or of a fleet: agents with the same result together, the totals last. */
 import { agentName, count } from '../format.js';
-import { type AgentRun, hasResult, standingOf } from '../runs/agent-run.js';
-import { type Line, lines, stack, styled, textLines, type View } from '../view.js';
+import { type AgentRun, hasResult, type Result, standingOf } from '../runs/agent-run.js';
+import { type Line, lines, type Span, stack, styled, textLines, type View } from '../view.js';
+import { spansOf } from './paint.js';
 import { countLine, planLines, type RunKind } from './plan.js';
 
 export interface RunsOptions {
@@ -41,22 +42,30 @@ function groupLines(group: readonly AgentRun[], { kind, verbose }: RunsOptions):
   if (first === undefined) return [];
   const head = styled('strong', namesOf(group));
   if (!hasResult(first)) return [[head, ': ', styled('bad', first.fault.message)]];
-  const { status, resources, summary, error } = first.result;
-  const unusual =
-    status === 'succeeded' || status === 'in_sync' || status === 'drifted' ? [] : [styled('bad', ` ${status}`)];
+  const { resources, summary, error } = first.result;
   const warnings = 'warnings' in first.result ? first.result.warnings : [];
   return [
-    [head, ...unusual],
-    ...planLines(resources, verbose),
-    ...(error === null ? [] : textLines(error.message).map((line) => [styled('bad', 'error: '), String(line)])),
+    [head, ...headSpans(group, first.result, kind)],
+    // Whoever applies has seen the plan, or wants no answer longer than the question.
+    ...planLines(resources, { verbose, details: verbose || kind !== 'apply' }),
+    ...(error === null ? [] : textLines(error.message).map((line) => [styled('bad', '  error: '), ...spansOf(line)])),
     ...warnings.map(
       (warning): Line => [
-        styled('warn', 'warning: '),
+        styled('warn', '  warning: '),
         `${warning.module}:${warning.line}:${warning.column}: ${warning.message}`,
       ],
     ),
-    countLine(kind, resources, summary),
+    ...(error !== null && summary.total === 0 ? [] : [countLine(kind, resources, summary)]),
   ];
+}
+
+const SUCCESSES: readonly string[] = ['succeeded', 'in_sync', 'drifted'];
+
+/** How it ended, unless well, and under which operation. */
+function headSpans(group: readonly AgentRun[], { status, operation_id }: Result, kind: RunKind): readonly Span[] {
+  const unusual = SUCCESSES.includes(status) ? [] : [styled('bad', ` ${status}`)];
+  const named = group.length === 1 && kind === 'apply' && operation_id !== null;
+  return [...unusual, ...(named ? [styled('dim', `  operation ${operation_id}`)] : [])];
 }
 
 function namesOf(group: readonly AgentRun[]): string {
@@ -80,6 +89,6 @@ function totals(runs: readonly AgentRun[], kind: RunKind): Line {
     [offline, styled('warn', `${offline} offline`)],
   ];
   const told = all.filter(([number]) => number > 0).map(([, line]) => line);
-  const spans = told.flatMap((line, index) => [index === 0 ? '' : ', ', ...(Array.isArray(line) ? line : [line])]);
+  const spans = told.flatMap((line, index) => [index === 0 ? '' : ', ', ...spansOf(line)]);
   return [styled('strong', `${count(runs.length, 'agent')}: `), ...spans, '.'];
 }

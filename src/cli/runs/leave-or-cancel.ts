@@ -25,20 +25,24 @@ export function leaveOrCancel(context: Context, api: ApiClient, running: Readonl
   });
   // It may be rejected when nobody races against it any more.
   promise.catch(() => {});
+  const end = () => {
+    reject(new Fault('cancelled', 'interrupted'));
+    streams.abort();
+    context.interrupt();
+  };
   const leave = async () => {
     context.progress.end();
     tellHowToGoOn(context, running);
     await sleep(SECOND_CHANCE, undefined, { signal: second.signal }).catch(() => {});
     if (second.signal.aborted) await cancelAll(context, api, running);
-    reject(new Fault('cancelled', 'interrupted'));
-    streams.abort();
-    context.interrupt();
+    end();
   };
   let presses = 0;
   const stop = context.onInterrupt(() => {
     presses += 1;
     if (presses === 1) void leave();
-    else second.abort();
+    else if (presses === 2) second.abort();
+    else end();
   });
   return { signal: streams.signal, promise, stop };
 }

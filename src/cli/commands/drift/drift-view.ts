@@ -1,6 +1,7 @@
 /** How drift records are shown. */
 import type { DriftDetail, DriftRecord } from '../../../contract/runs.js';
 import { formatAge, formatTime } from '../../format.js';
+import type { NameOfOperator } from '../../operator-names.js';
 import { countLine, planLines } from '../../render/plan.js';
 import { fields, lines, type Span, stack, styled, type TableView, type View } from '../../view.js';
 
@@ -38,7 +39,14 @@ export const driftTable = (records: readonly DriftRecord[], { nameOf, now }: Dri
   empty: 'No drift records. Check an agent with: orch drift NODE',
 });
 
-export const driftDetails = (record: DriftDetail, name: string, verbose: boolean): View =>
+export interface DriftDetailOptions {
+  /** Of the agent. */
+  readonly name: string;
+  readonly nameOf: NameOfOperator;
+  readonly verbose: boolean;
+}
+
+export const driftDetails = (record: DriftDetail, { name, nameOf, verbose }: DriftDetailOptions): View =>
   stack(
     fields(
       ['Drift', record.drift_id],
@@ -46,12 +54,15 @@ export const driftDetails = (record: DriftDetail, name: string, verbose: boolean
       ['Status', driftStatus(record.status)],
       [
         'Checked',
-        `${formatTime(record.finished_at)} (${record.trigger}${record.requested_by ? ` by ${record.requested_by}` : ''})`,
+        `${formatTime(record.finished_at)} (${record.trigger}${record.requested_by ? ` by ${nameOf(record.requested_by)}` : ''})`,
       ],
       ['Compared with', record.operation_id],
       ...(record.error === null ? [] : [['Error', styled('bad', record.error.message)] as const]),
     ),
-    lines(...planLines(record.resources, verbose), countLine('drift', record.resources, record.summary)),
+    lines(
+      ...planLines(record.resources, { verbose, details: true }),
+      countLine('drift', record.resources, record.summary),
+    ),
   );
 
 function driftStatus(status: DriftRecord['status']): Span {

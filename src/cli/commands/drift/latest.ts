@@ -3,6 +3,7 @@ import { defineCommand } from '../../define-command.js';
 import { agentHandle } from '../../format.js';
 import { nodeArgument } from '../../nodes/node-argument.js';
 import { resolveNode } from '../../nodes/resolve-node.js';
+import { operatorNames } from '../../operator-names.js';
 import { lines } from '../../view.js';
 import { driftDetails } from './drift-view.js';
 
@@ -19,6 +20,11 @@ export const command = defineCommand({
     if (record === null) {
       return { body: null, view: lines(`${name} has never been checked. Do it with: orch drift ${name}`) };
     }
-    return { body: record, names: [record.drift_id], view: driftDetails(record, name, globals.verbose) };
+    const nameOf = await operatorNames(context, api);
+    return {
+      body: record,
+      names: [record.drift_id],
+      view: driftDetails(record, { name, nameOf, verbose: globals.verbose }),
+    };
   },
 });

@@ -2,6 +2,7 @@
 import { argument } from '../../argument.js';
 import { defineCommand } from '../../define-command.js';
 import { nameOfNode } from '../../nodes/name-of-node.js';
+import { operatorNames } from '../../operator-names.js';
 import { driftDetails } from './drift-view.js';
 
 export const command = defineCommand({
@@ -12,6 +13,11 @@ export const command = defineCommand({
     const api = await context.api();
     const record = await api.call('getDrift', { params: { drift_id: id }, signal: context.signal });
     const name = await nameOfNode(context, api, record.node_id);
-    return { body: record, names: [record.drift_id], view: driftDetails(record, name, context.globals.verbose) };
+    const nameOf = await operatorNames(context, api);
+    return {
+      body: record,
+      names: [record.drift_id],
+      view: driftDetails(record, { name, nameOf, verbose: context.globals.verbose }),
+    };
   },
 });

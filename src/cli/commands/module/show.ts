@@ -2,6 +2,7 @@
 import { argument } from '../../argument.js';
 import { defineCommand } from '../../define-command.js';
 import { formatTime } from '../../format.js';
+import { operatorNames } from '../../operator-names.js';
 import { integer } from '../../option.js';
 import { fields, lines, stack, textLines } from '../../view.js';
 
@@ -14,6 +15,7 @@ export const command = defineCommand({
     const api = await context.api();
     const query = { revision: revision ?? null };
     const module = await api.call('getModule', { params: { name }, query, signal: context.signal });
+    const nameOf = await operatorNames(context, api);
     return {
       body: module,
       names: [module.name],
@@ -21,7 +23,7 @@ export const command = defineCommand({
         fields(
           ['Module', module.name],
           ['Revision', String(module.revision)],
-          ['Uploaded', `${formatTime(module.uploaded_at)} by ${module.uploaded_by}`],
+          ['Uploaded', `${formatTime(module.uploaded_at)} by ${nameOf(module.uploaded_by)}`],
           ['SHA-256', module.sha256],
         ),
         lines(...textLines(module.content)),

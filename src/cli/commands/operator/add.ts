@@ -3,6 +3,7 @@ import { ROLES } from '../../../contract/operators.js';
 import { parsePublicKey } from '../../../identity/public-key.js';
 import { argument } from '../../argument.js';
 import { defineCommand } from '../../define-command.js';
+import { operatorNames } from '../../operator-names.js';
 import { choice, requiredText } from '../../option.js';
 import { readInlineOrFile } from '../../read-text.js';
 import { lines, stack } from '../../view.js';
@@ -31,10 +32,11 @@ export const command = defineCommand({
       body: { public_key: publicKey, username, role: role ?? null },
       signal: context.signal,
     });
+    const nameOf = await operatorNames(context, api);
     return {
       body: operator,
       names: [operator.operator_id],
-      view: stack(lines(`Added ${operator.username} as ${operator.role}.`), operatorFields(operator)),
+      view: stack(lines(`Added ${operator.username} as ${operator.role}.`), operatorFields(operator, nameOf)),
     };
   },
 });

@@ -62,7 +62,10 @@ function describe(path: string, key: KeyObject) {
     names: [publicKey],
     view: stack(
       fields(['Key file', path], ['Public key', publicKey], ['Operator ID', groupsOfFour(id)]),
-      lines(`An admin lets you in with: orch operator add ${publicKey} --username NAME`),
+      lines(
+        `An admin lets you in with: orch operator add ${publicKey} --username NAME`,
+        'An orchestrator that you start yourself takes it as its first: orch serve',
+      ),
     ),
   };
 }

@@ -1,5 +1,6 @@
 /** `orch operator list`. */
 import { defineCommand } from '../../define-command.js';
+import { operatorNames } from '../../operator-names.js';
 import { flag } from '../../option.js';
 import { operatorTable } from './operator-view.js';
 
@@ -13,6 +14,10 @@ export const command = defineCommand({
       query: { include_removed: includeRemoved },
       signal: context.signal,
     });
-    return { body: operators, names: operators.map(({ username }) => username), view: operatorTable(operators) };
+    return {
+      body: operators,
+      names: operators.map(({ username }) => username),
+      view: operatorTable(operators, await operatorNames(context, api)),
+    };
   },
 });

@@ -2,9 +2,10 @@
 import type { Operator } from '../../../contract/operators.js';
 import { groupsOfFour } from '../../../identity/key-id.js';
 import { formatTime, orNone } from '../../format.js';
+import type { NameOfOperator } from '../../operator-names.js';
 import { type FieldsView, fields, type TableView } from '../../view.js';
 
-export const operatorTable = (operators: readonly Operator[]): TableView => ({
+export const operatorTable = (operators: readonly Operator[], nameOf: NameOfOperator): TableView => ({
   kind: 'table',
   columns: [
     { title: 'USERNAME', whole: true },
@@ -21,17 +22,17 @@ export const operatorTable = (operators: readonly Operator[]): TableView => ({
     operator.operator_id,
     formatTime(operator.added_at),
     orNone(formatTime(operator.removed_at)),
-    operator.added_by,
+    nameOf(operator.added_by),
     operator.public_key,
   ]),
   empty: 'No operators.',
 });
 
-export function operatorFields(operator: Operator): FieldsView {
+export function operatorFields(operator: Operator, nameOf: NameOfOperator): FieldsView {
   const removed: readonly (readonly [string, string])[] =
     operator.removed_at === null
       ? []
-      : [['Removed', `${formatTime(operator.removed_at)} by ${operator.removed_by ?? 'unknown'}`]];
+      : [['Removed', `${formatTime(operator.removed_at)} by ${nameOf(operator.removed_by ?? 'unknown')}`]];
   return fields(
     ['Username', operator.username],
     ['Role', operator.role],
@@ -39,7 +40,7 @@ export function operatorFields(operator: Operator): FieldsView {
     ['Public key', operator.public_key],
     [
       'Added',
-      `${formatTime(operator.added_at)} by ${operator.added_by}${operator.bootstrap ? ' (the first one)' : ''}`,
+      `${formatTime(operator.added_at)} by ${nameOf(operator.added_by)}${operator.bootstrap ? ' (the first one)' : ''}`,
     ],
     ...removed,
   );

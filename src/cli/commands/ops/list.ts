@@ -2,6 +2,7 @@
 
 import { defineCommand } from '../../define-command.js';
 import { resolveNode } from '../../nodes/resolve-node.js';
+import { operatorNames } from '../../operator-names.js';
 import { choice, integer, text } from '../../option.js';
 import { RUN_STATUSES } from '../../runs/run-status.js';
 import { operationTable } from './operation-view.js';
@@ -28,7 +29,7 @@ export const command = defineCommand({
     return {
       body,
       names: body.operations.map(({ operation_id }) => operation_id),
-      view: operationTable(body.operations, context.clock.now()),
+      view: operationTable(body.operations, { nameOf: await operatorNames(context, api), now: context.clock.now() }),
     };
   },
 });

@@ -1,11 +1,17 @@
 /** How operations are shown. */
 import type { Operation, OperationDetail } from '../../../contract/operations.js';
 import { formatAge, formatDuration, formatTime, orNone } from '../../format.js';
+import type { NameOfOperator } from '../../operator-names.js';
 import { countLine, planLines } from '../../render/plan.js';
 import { fields, lines, type Span, stack, styled, type TableView, type View } from '../../view.js';
 
-/** @param now Unix milliseconds */
-export const operationTable = (operations: readonly Operation[], now: number): TableView => ({
+export interface OperationViewOptions {
+  readonly nameOf: NameOfOperator;
+  /** Unix milliseconds. */
+  readonly now: number;
+}
+
+export const operationTable = (operations: readonly Operation[], { nameOf, now }: OperationViewOptions): TableView => ({
   kind: 'table',
   columns: [
     { title: 'OPERATION ID', whole: true },
@@ -30,25 +36,28 @@ export const operationTable = (operations: readonly Operation[], now: number): T
     orNone(operation.modules.join(' ')),
     formatTime(operation.started_at),
     orNone(durationOf(operation)),
-    operation.requested_by,
+    nameOf(operation.requested_by),
     orNone(operation.error?.message),
   ]),
   empty: 'No operations. Begin one with: orch apply NODE -f FILE',
 });
 
-export const operationDetails = (operation: OperationDetail, verbose: boolean): View =>
+export const operationDetails = (operation: OperationDetail, nameOf: NameOfOperator, verbose: boolean): View =>
   stack(
     fields(
       ['Operation', operation.operation_id],
       ['Agent', operation.node_name ?? operation.node_id],
       ['Status', operationStatus(operation.status)],
       ['Modules', orNone(operation.modules.join(' '))],
-      ['Requested by', operation.requested_by],
+      ['Requested by', nameOf(operation.requested_by)],
       ['Started', formatTime(operation.started_at)],
       ['Finished', orNone(formatTime(operation.finished_at))],
       ...(operation.error === null ? [] : [['Error', styled('bad', operation.error.message)] as const]),
     ),
-    lines(...planLines(operation.resources, verbose), countLine('apply', operation.resources, operation.summary)),
+    lines(
+      ...planLines(operation.resources, { verbose, details: true }),
+      countLine('apply', operation.resources, operation.summary),
+    ),
   );
 
 export function operationStatus(status: Operation['status']): Span {

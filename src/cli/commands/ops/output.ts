@@ -1,6 +1,7 @@
 /** `orch ops output`. */
 import type { SuccessBody } from '../../../client/request.js';
 import { defineCommand } from '../../define-command.js';
+import { spansOf } from '../../render/paint.js';
 import { headed, type Line, lines, stack, styled, textLines, type View } from '../../view.js';
 import { operationArgument } from './operation-argument.js';
 
@@ -33,7 +34,7 @@ function outputView(name: string, output: Output | undefined): readonly View[] {
   const { stdout, stderr, exit_code, truncated } = output;
   const all: readonly Line[] = [
     ...textLines(stdout),
-    ...textLines(stderr).map((line): Line => [styled('warn', 'stderr| '), ...(Array.isArray(line) ? line : [line])]),
+    ...textLines(stderr).map((line): Line => [styled('warn', 'stderr| '), ...spansOf(line)]),
     ...(truncated ? [styled('warn', '(cut: the beginning and the end are kept)')] : []),
     styled(
       exit_code === 0 ? 'dim' : 'bad',

@@ -1,5 +1,6 @@
 /** `orch ops show`. */
 import { defineCommand } from '../../define-command.js';
+import { operatorNames } from '../../operator-names.js';
 import { operationArgument } from './operation-argument.js';
 import { operationDetails } from './operation-view.js';
 
@@ -13,7 +14,7 @@ export const command = defineCommand({
     return {
       body: operation,
       names: [operation.operation_id],
-      view: operationDetails(operation, context.globals.verbose),
+      view: operationDetails(operation, await operatorNames(context, api), context.globals.verbose),
     };
   },
 });

@@ -1,0 +1,116 @@
+import { readFileSync } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
+import { sql } from 'kysely';
+import { describe, expect, it } from 'vitest';
+import { rejection } from '../store/support.js';
+import { audited, HOUR, logIn, scene } from './support.js';
+
+/** Lets writes that nobody waits for happen. */
+const settle = async () => {
+  for (let n = 0; n < 5; n += 1) await setImmediate();
+};
+
+describe('a session', () => {
+  it('ends when its time is over', async () => {
+    const s = await scene();
+    const { token } = await logIn(s, s.alice);
+    s.clock.advance(HOUR - 1);
+    expect(await s.sessions.authenticate(token)).not.toBeNull();
+    s.clock.advance(1);
+    expect(await s.sessions.authenticate(token)).toBeNull();
+  });
+
+  it('lives as long as the setting says at the login', async () => {
+    let lifetime = 1000;
+    const s = await scene({ sessionLifetimeMs: () => lifetime });
+    const short = await logIn(s, s.alice);
+    lifetime = 5000;
+    const long = await logIn(s, s.alice);
+    s.clock.advance(2000);
+    expect(await s.sessions.authenticate(short.token)).toBeNull();
+    expect(await s.sessions.authenticate(long.token)).not.toBeNull();
+  });
+
+  it('ends by logging out, once', async () => {
+    const s = await scene();
+    const [mine, other] = [await logIn(s, s.alice), await logIn(s, s.alice)];
+    await s.sessions.revoke(mine.token, s.context);
+    expect(await s.sessions.authenticate(mine.token)).toBeNull();
+    expect(await s.sessions.authenticate(other.token)).not.toBeNull();
+    expect(await rejection(s.sessions.revoke(mine.token, s.context))).toMatchObject({ code: 'unauthenticated' });
+    expect(await audited(s, 'operator.logout')).toMatchObject([{ actor_name: 'alice', summary: 'alice logged out' }]);
+  });
+
+  it('is for its exact token alone', async () => {
+    const s = await scene();
+    const { token } = await logIn(s, s.alice);
+    const changed = token.slice(0, -2) + (token.at(-2) === 'A' ? 'B' : 'A') + token.at(-1);
+    for (const other of [
+      '',
+      'x',
+      changed,
+      `${token}A`,
+      token.slice(0, -1),
+      token.toUpperCase(),
+      ` ${token}`,
+      token.slice(8),
+    ]) {
+      expect([other, await s.sessions.authenticate(other)]).toEqual([other, null]);
+    }
+  });
+
+  it('is not to be had from the file of the store', async () => {
+    const s = await scene();
+    const { token } = await logIn(s, s.alice);
+    const { rows } = await sql<{ file: string }>`pragma database_list`.execute(s.db);
+    const file = rows[0]?.file ?? '';
+    for (const path of [file, `${file}-wal`]) {
+      const content = readFileSync(path);
+      expect(content.includes(token)).toBe(false);
+      expect(content.includes(token.slice(8))).toBe(false);
+    }
+    expect(await s.db.selectFrom('sessions').selectAll().execute()).toMatchObject([
+      { token_hash: expect.stringMatching(/^[0-9a-f]{64}$/), address: '192.0.2.7' },
+    ]);
+  });
+
+  it('keeps the time of its last use to the minute', async () => {
+    const s = await scene();
+    const { token } = await logIn(s, s.alice);
+    const start = s.clock.now();
+    const lastUse = async () => {
+      await Promise.all([s.sessions.authenticate(token), s.sessions.authenticate(token)]);
+      await settle();
+      return (await s.db.selectFrom('sessions').select('last_used_at').executeTakeFirstOrThrow()).last_used_at - start;
+    };
+    s.clock.advance(59_999);
+    expect(await lastUse()).toBe(0);
+    s.clock.advance(1);
+    expect(await lastUse()).toBe(60_000);
+    s.clock.advance(30_000);
+    expect(await lastUse()).toBe(60_000);
+  });
+
+  it('is good while its last use cannot be stored', async () => {
+    const s = await scene();
+    const { token } = await logIn(s, s.alice);
+    await sql`create trigger read_only before update on sessions begin select raise(abort, 'read only'); end`.execute(
+      s.db,
+    );
+    s.clock.advance(60_000);
+    expect(await s.sessions.authenticate(token)).not.toBeNull();
+    await settle();
+    expect(s.logger.lines).toMatchObject([{ level: 'warn', message: 'the last use of a session was not stored' }]);
+  });
+
+  it('leaves nothing behind once it has expired and was tidied away', async () => {
+    const s = await scene();
+    await logIn(s, s.alice);
+    s.clock.advance(HOUR / 2);
+    const { token } = await logIn(s, s.alice);
+    s.clock.advance(HOUR / 2);
+    expect(await s.sessions.prune()).toBe(1);
+    expect(await s.sessions.prune()).toBe(0);
+    expect(await s.sessions.authenticate(token)).not.toBeNull();
+  });
+});

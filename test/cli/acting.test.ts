@@ -1,0 +1,603 @@
+/** The commands that change something: what they ask, what they send, how they end. */
+import { EventEmitter } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { OperationDetail } from '../../src/contract/operations.js';
+import { Home, type RunOptions, runOrch } from './support/cli.js';
+import { type Answers, type FakeApi, loggedIn, REQUEST_ID, type Request, startFakeApi } from './support/fake-api.js';
+import { expectGolden, transcript } from './support/golden.js';
+import {
+  agents,
+  applied,
+  db,
+  driftDetail,
+  inSync,
+  operations,
+  partlyApplied,
+  pending,
+  planned,
+  readings,
+  runLines,
+  runResult,
+  streamOf,
+  ulid,
+  web1,
+  web2,
+} from './support/world.js';
+
+let api: FakeApi;
+const home = new Home();
+const siteFile = home.file('site.orch.yaml');
+
+beforeAll(async () => {
+  api = await startFakeApi();
+  writeFileSync(siteFile, 'name: site\nsupports:\n  - platform: linux\nresources: []\n');
+});
+beforeEach(() => api.answer(readings));
+afterAll(async () => {
+  await api.stop();
+  home.dispose();
+  expect(api.violations).toEqual([]);
+});
+
+const run = (argv: readonly string[], options: RunOptions = {}) =>
+  runOrch(argv, { ...options, env: { ...loggedIn(api), NO_COLOR: '1', ...options.env } });
+
+const golden = async (name: string, argv: readonly string[], options: RunOptions = {}) => {
+  const ran = await run(argv, options);
+  const shown = argv.map((word) => word.replace(home.path, '~'));
+  const text = transcript(shown, ran).replaceAll(home.path, '~');
+  // Of questions, the last state of the screen is shown; the library draws it anew at each key.
+  expectGolden(name, text.replace(/\x1b\[[0-9;?]*[A-Za-z]/g, '').replace(/\r/g, ''));
+  return ran;
+};
+
+/** Per agent, what plan and apply answer. */
+const byAgent =
+  (table: Readonly<Record<string, (request: Request) => ReturnType<typeof streamOf>>>) => (request: Request) =>
+    table[request.params.node_id ?? '']?.(request) ?? { problem: 'internal' as const, detail: 'nothing prepared' };
+
+const done = runResult(applied, { operation_id: ulid(1), plan_hash: null });
+
+const { resources: _, ...finished } = operations[1] as OperationDetail;
+const cancelling = { ...finished, status: 'running' };
+
+const uploadAnswer: Answers = {
+  uploadModule: ({ body }) => {
+    const { name } = body as { name: string };
+    return { body: { name, uploaded_at: 1, uploaded_by: 'ada', warnings: [] } };
+  },
+};
+
+describe('orch plan', () => {
+  it('shows a reviewer what would change', async () => {
+    api.answer({ planAgent: streamOf(runResult(planned)) });
+    const { status } = await golden('plan', ['plan', 'web-01', '-m', 'site']);
+    expect(status).toBe(0);
+    await golden('plan-verbose', ['plan', 'web-01', '-m', 'site', '-v']);
+  });
+
+  it('colours it on request', async () => {
+    api.answer({ planAgent: streamOf(runResult(planned)) });
+    const { stdout } = await run(['plan', 'web-01', '-m', 'site'], { env: { FORCE_COLOR: '1', NO_COLOR: '' } });
+    expectGolden('plan-colour', stdout.replaceAll('\x1b', '<esc>'));
+  });
+
+  it('tells programs and scripts', async () => {
+    api.answer({ planAgent: streamOf(runResult(planned)) });
+    const json = await run(['plan', 'web-01', '-m', 'site', '--json']);
+    expect(json).toMatchObject({ status: 0, stderr: '' });
+    expect(JSON.parse(json.stdout)).toEqual(runResult(planned));
+    expect((await run(['plan', 'web-01', '-m', 'site', '--detailed-exitcode'])).status).toBe(2);
+    api.answer({ planAgent: streamOf(runResult(inSync)) });
+    expect((await run(['plan', 'web-01', '-m', 'site', '--detailed-exitcode'])).status).toBe(0);
+    expect((await run(['plan', 'web-01', '-m', 'site', '-o', 'name'])).stdout).toBe('');
+  });
+
+  it('groups agents with the same result and names those that were missed', async () => {
+    const offline = { problem: 'agent_not_connected', detail: `agent ${db.node_id} is not connected` } as const;
+    api.answer({
+      planAgent: byAgent({
+        [web1.node_id]: () => streamOf(runResult(planned.slice(0, 2))),
+        [web2.node_id]: () => streamOf(runResult(planned.slice(0, 2), { node_id: web2.node_id })),
+        [db.node_id]: () => offline,
+      }),
+    });
+    const argv = ['plan', 'web-01', 'web-02', 'db-01', 'web-01', '-m', 'site'];
+    expect((await golden('plan-fleet', argv)).status).toBe(5);
+    const json = await run([...argv, '-o', 'json']);
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      has_changes: true,
+      results: [
+        { name: 'web-01', status: 'succeeded', operation_id: null, error: null, result: { has_changes: true } },
+        { name: 'web-02', status: 'succeeded' },
+        { name: 'db-01', status: 'unreachable', result: null, error: { code: 'agent_not_connected' } },
+      ],
+      summary: { agents: 3, succeeded: 2, failed: 0, unreachable: 1, skipped: 0 },
+    });
+  });
+
+  it('hides agents with nothing to do', async () => {
+    api.answer({
+      planAgent: byAgent({
+        [web1.node_id]: () => streamOf(runResult(inSync)),
+        [web2.node_id]: () => streamOf(runResult(planned.slice(0, 2), { node_id: web2.node_id })),
+      }),
+    });
+    await golden('plan-fleet-quiet', ['plan', 'web-01', 'web-02', '-m', 'site']);
+    await golden('plan-fleet-verbose', ['plan', 'web-01', 'web-02', '-m', 'site', '-v']);
+  });
+
+  it('uploads files first, and names each module once', async () => {
+    const bodies: unknown[] = [];
+    api.answer({
+      ...uploadAnswer,
+      planAgent: ({ body }) => {
+        bodies.push(body);
+        return streamOf(runResult(inSync));
+      },
+    });
+    await run(['plan', 'web-01', '-f', siteFile, '-m', 'base', '-m', 'site']);
+    expect(bodies).toEqual([{ modules: ['base', 'site'] }]);
+  });
+
+  it('shows warnings of modules, of the upload and of the plan', async () => {
+    api.answer({
+      uploadModule: {
+        body: {
+          name: 'site',
+          uploaded_at: 1,
+          uploaded_by: 'ada',
+          warnings: [{ path: '/supports', line: 2, column: 1, message: 'no agent can match' }],
+        },
+      },
+      planAgent: streamOf(
+        runResult(inSync, {
+          warnings: [{ module: 'site', path: '/x', line: 4, column: 3, message: 'unused template' }],
+        }),
+      ),
+    });
+    await golden('plan-warnings', ['plan', 'web-01', '-f', siteFile]);
+  });
+
+  it('ends with the status of what one agent was refused for', async () => {
+    api.answer({
+      planAgent: { problem: 'operation_in_progress', detail: `operation ${ulid(3)} is running on web-01` },
+    });
+    expect((await golden('plan-busy', ['plan', 'web-01', '-v'])).status).toBe(6);
+    const json = await run(['plan', 'web-01', '-o', 'json']);
+    expect(json).toMatchObject({ status: 6, stdout: '' });
+    expect(JSON.parse(json.stderr)).toMatchObject({
+      code: 'operation_in_progress',
+      status: 409,
+      request_id: REQUEST_ID,
+    });
+  });
+});
+
+describe('orch apply', () => {
+  const order = (bodies: unknown[], reply = streamOf(done)): Answers => ({
+    applyAgent: ({ body }) => {
+      bodies.push(body);
+      return reply;
+    },
+  });
+
+  it('asks for consent, and without a terminal for --yes, before anything is sent', async () => {
+    const before = api.requests.length;
+    expect((await golden('apply-no-terminal', ['apply', 'web-01', '-f', siteFile])).status).toBe(64);
+    expect(api.requests.length).toBe(before);
+  });
+
+  it('applies at once with --yes, and tells what was done', async () => {
+    const bodies: unknown[] = [];
+    api.answer(order(bodies));
+    expect((await golden('apply-yes', ['apply', 'web-01', '-m', 'site', '--yes'])).status).toBe(0);
+    expect(bodies).toEqual([{ modules: ['site'], allow_removals: null, expect: null }]);
+    const { status, stdout, stderr } = await run([
+      'apply',
+      'web-01',
+      '-m',
+      'site',
+      '--yes',
+      '--json',
+      '--detailed-exitcode',
+    ]);
+    expect({ status, stderr }).toEqual({ status: 2, stderr: '' });
+    expect(JSON.parse(stdout)).toEqual(done);
+  });
+
+  it('ends with 3 when resources failed', async () => {
+    api.answer(order([], streamOf(runResult(partlyApplied, { operation_id: ulid(2), plan_hash: null }))));
+    expect((await golden('apply-failed', ['apply', 'web-01', '-m', 'site', '--yes'])).status).toBe(3);
+  });
+
+  it('ends with 5 when the agent never came, and with 3 when it was interrupted', async () => {
+    const error = { code: 'not_delivered', message: 'the agent was not connected for 10 minutes' };
+    api.answer(order([], streamOf(runResult([], { operation_id: ulid(2), status: 'failed', error }))));
+    expect((await golden('apply-not-delivered', ['apply', 'web-01', '--yes'])).status).toBe(5);
+    api.answer(order([], streamOf(runResult([], { operation_id: ulid(2), status: 'interrupted' }))));
+    expect((await run(['apply', 'web-01', '--yes'])).status).toBe(3);
+  });
+
+  it('shows the plan on a terminal, asks naming removals, and applies only that', async () => {
+    const bodies: unknown[] = [];
+    api.answer({ planAgent: streamOf(runResult(planned)), ...order(bodies) });
+    const answers = [{ at: /Apply it, with 1 removal\?/, type: 'y\r' }];
+    const ran = await run(['apply', 'web-01', '-m', 'site'], { columns: 100, answers });
+    expect(ran.status).toBe(0);
+    expect(ran.stderr).toContain('This removes from web-01:');
+    expect(ran.stderr).toContain('  - file-unix /etc/old.conf');
+    expect(ran.stderr).toContain('~ file-unix /etc/site.conf');
+    expect(ran.stdout).toContain('Applied: ');
+    expect(ran.stdout).not.toContain('Plan: ');
+    expect(bodies).toEqual([{ modules: ['site'], allow_removals: null, expect: runResult(planned).plan_hash }]);
+  });
+
+  it('changes nothing after a no', async () => {
+    const bodies: unknown[] = [];
+    api.answer({ planAgent: streamOf(runResult(planned)), ...order(bodies) });
+    const answers = [{ at: 'Apply it', type: 'n\r' }];
+    const ran = await run(['apply', 'web-01', '-m', 'site'], { columns: 100, answers });
+    expect(ran.status).toBe(1);
+    expect(ran.stderr).toContain('orch: not confirmed, so nothing was changed');
+    expect(bodies).toEqual([]);
+  });
+
+  it('is interrupted by Ctrl-C at the question', async () => {
+    const bodies: unknown[] = [];
+    api.answer({ planAgent: streamOf(runResult(planned)), ...order(bodies) });
+    const answers = [{ at: 'Apply it', type: '\x03' }];
+    const ran = await run(['apply', 'web-01', '-m', 'site'], { columns: 100, answers });
+    expect(ran.status).toBe(130);
+    expect(bodies).toEqual([]);
+  });
+
+  it('does not ask when nothing changes, but applies, so that drift checks know it', async () => {
+    const bodies: unknown[] = [];
+    const nothing = runResult(inSync, { operation_id: ulid(1), plan_hash: null });
+    api.answer({ planAgent: streamOf(runResult(inSync)), ...order(bodies, streamOf(nothing)) });
+    const ran = await run(['apply', 'web-01', '-m', 'site'], { columns: 100 });
+    expect(ran).toMatchObject({ status: 0 });
+    expect(ran.stdout).toBe(`web-01  operation ${ulid(1)}\nApplied: everything was as it should be; 6 unchanged.\n`);
+    expect(bodies).toHaveLength(1);
+  });
+
+  it('passes the removal guard only with --allow-removals', async () => {
+    api.answer(
+      order([], { problem: 'removal_guard', detail: '12 resources would be removed; 10 are allowed' } as never),
+    );
+    expect((await golden('apply-guard', ['apply', 'web-01', '-m', 'site', '--yes'])).status).toBe(6);
+    const bodies: unknown[] = [];
+    api.answer(order(bodies));
+    await run(['apply', 'web-01', '-m', 'site', '--yes', '--allow-removals', '12']);
+    expect(bodies).toMatchObject([{ allow_removals: 12 }]);
+  });
+
+  it('applies to several, tells each as it finishes, and leaves out those that could not be planned', async () => {
+    const bodies: Record<string, unknown> = {};
+    const offline = { problem: 'agent_not_connected', detail: `agent ${db.node_id} is not connected` } as const;
+    const planOf = (node_id: string) => () => streamOf(runResult(planned, { node_id }));
+    api.answer({
+      planAgent: byAgent({
+        [web1.node_id]: planOf(web1.node_id),
+        [web2.node_id]: planOf(web2.node_id),
+        [db.node_id]: () => offline,
+      }),
+      applyAgent: ({ params, body }) => {
+        bodies[params.node_id ?? ''] = body;
+        return streamOf({ ...done, node_id: params.node_id ?? '' });
+      },
+    });
+    const argv = ['apply', 'web-01', 'web-02', 'db-01', '-m', 'site'];
+    const ran = await run(argv, { columns: 100, answers: [{ at: 'with 2 removals?', type: 'y\r' }] });
+    expect(ran.status).toBe(5);
+    expect(ran.stderr).toContain('  - file-unix /etc/old.conf on web-02');
+    expect(Object.keys(bodies).sort()).toEqual([web2.node_id, web1.node_id].sort());
+    expectGolden('apply-fleet', ran.stdout);
+    api.answer({ applyAgent: ({ params }) => streamOf({ ...done, node_id: params.node_id ?? '' }) });
+    const plain = await run(['apply', 'web-01', 'web-02', '--yes']);
+    expect(plain.stderr.trim().split('\n').sort()).toEqual([
+      'web-01: succeeded (6 changed, 0 failed, 1 unchanged)',
+      'web-02: succeeded (6 changed, 0 failed, 1 unchanged)',
+    ]);
+  });
+
+  it('ends at once when nobody is logged in', async () => {
+    api.answer({ applyAgent: { problem: 'role_forbidden', detail: 'viewers may not do that' } });
+    const ran = await run(['apply', 'web-01', 'web-02', '--yes']);
+    expect(ran).toMatchObject({ status: 4, stdout: '' });
+  });
+
+  /** A stream that begins and then waits. */
+  const endless = (release: Promise<void>): Answers => ({
+    applyAgent: {
+      lines: (async function* () {
+        const [started, first] = runLines(done);
+        yield started;
+        yield first;
+        await release;
+      })(),
+    },
+  });
+
+  it('leaves the operation running at the first Ctrl-C, and says how to go on', async () => {
+    let release = () => {};
+    api.answer(
+      endless(
+        new Promise((resolve) => {
+          release = resolve;
+        }),
+      ),
+    );
+    const interrupts = new EventEmitter();
+    let pressed = false;
+    const onError = (shown: string) => {
+      if (pressed || !shown.includes('1 resource')) return;
+      pressed = true;
+      interrupts.emit('SIGINT');
+    };
+    const ran = await run(['apply', 'web-01', '--yes'], { columns: 100, interrupts, onError });
+    release();
+    expect(ran).toMatchObject({ status: 130, stdout: '' });
+    expect(ran.stderr).toContain(`watch it:  orch ops watch ${ulid(1)}`);
+    expect(ran.stderr).toContain(`cancel it: orch ops cancel ${ulid(1)}`);
+    expect(api.requests).not.toContain(`POST /state/operations/${ulid(1)}/cancel`);
+  });
+
+  it('cancels it at the second', async () => {
+    let release = () => {};
+    api.answer(
+      endless(
+        new Promise((resolve) => {
+          release = resolve;
+        }),
+      ),
+    );
+    api.answer({ cancelOperation: { body: cancelling } });
+    const interrupts = new EventEmitter();
+    let presses = 0;
+    const onError = (shown: string) => {
+      const at = ['1 resource', 'Press Ctrl-C again'][presses];
+      if (at === undefined || !shown.includes(at)) return;
+      presses += 1;
+      setImmediate(() => interrupts.emit('SIGINT'));
+    };
+    const ran = await run(['apply', 'web-01', '--yes'], { columns: 100, interrupts, onError });
+    release();
+    expect(ran.status).toBe(130);
+    expect(ran.stderr).toContain('is being cancelled: it stops at the next resource');
+    expect(api.requests).toContain(`POST /state/operations/${ulid(1)}/cancel`);
+  });
+
+  it('tells how to go on when the connection breaks', async () => {
+    let arrived = () => {};
+    const seen = new Promise<void>((resolve) => {
+      arrived = resolve;
+    });
+    api.answer({
+      applyAgent: {
+        lines: (async function* () {
+          const [started, , second] = runLines(done);
+          yield started;
+          yield second;
+          await seen;
+          throw new Error('the server dies');
+        })(),
+      },
+    });
+    const ran = await run(['apply', 'web-01', '--yes'], { onError: arrived });
+    expect(api.violations.splice(0)).toEqual(['Error: the server dies']);
+    expect(ran.status).toBe(69);
+    expect(ran.stderr).toContain(`orch ops watch ${ulid(1)}`);
+  });
+});
+
+describe('orch drift', () => {
+  it('shows what differs', async () => {
+    api.answer({ checkDrift: { body: driftDetail(planned.slice(0, 3)) } });
+    expect((await golden('drift', ['drift', 'web-01'])).status).toBe(0);
+    expect((await run(['drift', 'web-01', '--detailed-exitcode'])).status).toBe(2);
+    const json = await run(['drift', 'web-01', '-o', 'json']);
+    expect(JSON.parse(json.stdout)).toEqual(driftDetail(planned.slice(0, 3)));
+    api.answer({ checkDrift: { body: driftDetail(inSync) } });
+    await golden('drift-none', ['drift', 'web-01', '--detailed-exitcode']);
+  });
+
+  it('says when there is nothing to compare with', async () => {
+    api.answer({ checkDrift: { problem: 'no_snapshot', detail: 'nothing was ever applied to web-01' } });
+    expect((await golden('drift-no-snapshot', ['drift', 'web-01'])).status).toBe(1);
+  });
+});
+
+describe('orch ops', () => {
+  it('watches to the end', async () => {
+    api.answer({
+      getOperation: (request) =>
+        request.headers.accept?.includes('ndjson') ? streamOf(done) : { body: operations[1] },
+    });
+    expect((await golden('ops-watch', ['ops', 'watch', ulid(1)])).status).toBe(0);
+  });
+
+  it('cancels', async () => {
+    api.answer({ cancelOperation: { body: cancelling } });
+    expect((await golden('ops-cancel', ['ops', 'cancel', ulid(1)])).status).toBe(0);
+    api.answer({ cancelOperation: { problem: 'operation_finished', detail: `operation ${ulid(1)} has ended` } });
+    expect((await run(['ops', 'cancel', ulid(1)])).status).toBe(1);
+  });
+});
+
+describe('orch agents', () => {
+  const approve: Answers = {
+    setAgentStatus: ({ params, body }) => {
+      const agent = agents.find(({ node_id }) => node_id === params.node_id) ?? pending;
+      const { name, status } = body as { name?: string; status: 'approved' };
+      return { body: { ...agent, node_id: params.node_id ?? '', name: name ?? agent.name, status } };
+    },
+  };
+
+  it('approve shows the key and asks', async () => {
+    api.answer(approve);
+    const answers = [{ at: 'Approve this agent as web-03?', type: 'y\r' }];
+    const ran = await run(['agents', 'approve', '77aa55ee', '--name', 'web-03'], { columns: 100, answers });
+    expect(ran.status).toBe(0);
+    expect(ran.stderr).toMatch(/Public key +77aa 55ee 4444/);
+    expect(ran.stderr).toMatch(/Address +2001:db8::3/);
+    expect(ran.stdout).toBe(`Approved web-03 (${pending.node_id}).\n`);
+  });
+
+  it.each([
+    ['short', ['agents', 'approve', '77aa55e', '--name', 'web-03', '--yes'], 64],
+    ['no-name', ['agents', 'approve', '77aa55ee', '--yes'], 1],
+    ['no-terminal', ['agents', 'approve', '77aa55ee', '--name', 'web-03'], 64],
+    ['yes', ['agents', 'approve', '77aa55ee', '--name', 'web-03', '--yes'], 0],
+    ['all-no-terminal', ['agents', 'approve', '--all-pending'], 64],
+  ])('approve, %s', async (name, argv, status) => {
+    api.answer(approve);
+    expect((await golden(`approve-${name}`, argv)).status).toBe(status);
+  });
+
+  it('approve warns of an agent with the same hostname', async () => {
+    const twin = { ...pending, initial_hostname: 'web-01.example' };
+    api.answer({ ...approve, listAgents: { body: [web1, twin] } });
+    const { stderr } = await run(['agents', 'approve', '77aa55ee', '--name', 'web-03', '--yes']);
+    expect(stderr).toContain(`warning: the approved agent web-01 (${web1.node_id}) has the hostname web-01.example`);
+  });
+
+  it('approve --all-pending asks about each', async () => {
+    const second = { ...pending, node_id: '9'.repeat(32), initial_hostname: 'spare' };
+    api.answer({ ...approve, listAgents: { body: [web1, pending, second] } });
+    const answers = [
+      { at: 'Approve it as web-03', type: 'n\r' },
+      { at: 'Approve it as spare', type: 'y\r' },
+    ];
+    const ran = await run(['agents', 'approve', '--all-pending'], { columns: 100, answers });
+    expect(ran).toMatchObject({
+      status: 0,
+      stdout: `Approved spare (${second.node_id}).\nApproved 1 of 2 pending agents.\n`,
+    });
+  });
+
+  it('reject, remove, tag and untag', async () => {
+    const tagged = { ...web1, tags: { role: 'db', 'a.b': 'x=y' } };
+    api.answer({
+      setAgentStatus: { body: { ...web1, status: 'rejected' } },
+      removeAgent: { status: 204, body: undefined },
+      setTag: { status: 204, body: undefined },
+      removeTag: { problem: 'tag_not_found', detail: 'web-01 has no tag canary' },
+      getAgent: { body: tagged },
+    });
+    await golden('agents-reject', ['agents', 'reject', 'web-01', '--yes']);
+    await golden('agents-remove', ['agents', 'remove', 'web-01', '--yes']);
+    await golden('agents-tag', ['agents', 'tag', 'web-01', 'role=db', 'a.b=x=y']);
+    expect(api.requests.slice(-3)).toEqual([
+      `PUT /agents/${web1.node_id}/tags/role`,
+      `PUT /agents/${web1.node_id}/tags/a.b`,
+      `GET /agents/${web1.node_id}`,
+    ]);
+    expect((await golden('agents-untag', ['agents', 'untag', 'web-01', 'canary'])).status).toBe(1);
+  });
+});
+
+describe('orch operator', () => {
+  const key = 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a';
+
+  it('add takes hex, an OpenSSH line or a file', async () => {
+    const bodies: unknown[] = [];
+    api.answer({
+      addOperator: ({ body }) => {
+        bodies.push(body);
+        const added = { operator_id: 'e'.repeat(32), username: 'ada', role: 'operator', bootstrap: false, added_at: 1 };
+        return { body: { ...added, added_by: 'x', removed_at: null, removed_by: null, public_key: key } };
+      },
+    });
+    const line = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINdamAGCsQq31Uv+08lkBzoO4XLz2qYjJa8CGmj3B1Ea ada@home';
+    writeFileSync(home.file('ada.pub'), `${line}\n`);
+    for (const given of [key.toUpperCase(), line, `@${home.file('ada.pub')}`]) {
+      expect(await run(['operator', 'add', given, '--username', 'ada', '--role', 'viewer'])).toMatchObject({
+        status: 0,
+      });
+    }
+    expect(bodies).toEqual(Array(3).fill({ public_key: key, username: 'ada', role: 'viewer' }));
+  });
+
+  it.each([
+    ['bad-key', ['operator', 'add', 'abc', '--username', 'ada'], 1],
+    ['missing-file', ['operator', 'add', '@/nonexistent/ada.pub', '--username', 'ada'], 64],
+    ['bad-role', ['operator', 'add', key, '--username', 'ada', '--role', 'root'], 64],
+  ])('add, %s', async (name, argv, status) => {
+    expect((await golden(`operator-add-${name}`, argv)).status).toBe(status);
+  });
+
+  it('remove asks, and tells what the orchestrator refuses', async () => {
+    api.answer({ removeOperator: { problem: 'last_admin', detail: 'ada is the last admin and cannot be removed' } });
+    expect((await golden('operator-remove-last', ['operator', 'remove', 'ada', '--yes'])).status).toBe(1);
+    expect((await golden('operator-remove-no-terminal', ['operator', 'remove', 'ada'])).status).toBe(64);
+    expect((await golden('operator-unknown', ['operator', 'show', 'adaa'])).status).toBe(1);
+  });
+});
+
+describe('orch module', () => {
+  const folder = home.file('modules');
+  beforeAll(() => {
+    mkdirSync(`${folder}/deep`, { recursive: true });
+    mkdirSync(`${folder}/.hidden`);
+    mkdirSync(home.file('empty'));
+    writeFileSync(`${folder}/b.orch.yaml`, 'name: b\nsupports:\n  - platform: linux\nresources: []\n');
+    writeFileSync(`${folder}/deep/a.orch.yaml`, 'name: a\nsupports:\n  - platform: linux\nresources: []\n');
+    writeFileSync(`${folder}/notes.yaml`, 'not: a module');
+    writeFileSync(`${folder}/.hidden/c.orch.yaml`, 'broken');
+    const bad =
+      'name: bad\nsupports:\n  - platform: linux\nresources:\n  - resource:\n      file-unix:\n        path: relative\n        mode: "9"\n  - resuorce: {}\n';
+    writeFileSync(home.file('bad.orch.yaml'), bad);
+    writeFileSync(home.file('copy.orch.yaml'), 'name: site\nsupports:\n  - platform: linux\nresources: []\n');
+    writeFileSync(home.file('latin1.orch.yaml'), Buffer.from([0x6e, 0xe4]));
+  });
+
+  it('validate shows every mistake with its place', async () => {
+    expect((await golden('validate-bad', ['module', 'validate', home.file('bad.orch.yaml'), siteFile])).status).toBe(1);
+    expect((await golden('validate-good', ['module', 'validate', siteFile, folder])).status).toBe(0);
+    const json = await run(['module', 'validate', home.file('bad.orch.yaml'), '--json']);
+    expect(JSON.parse(json.stdout)).toMatchObject([
+      { name: null, valid: false, diagnostics: [{ line: 7 }, { line: 8 }, { line: 9 }, { line: 9 }] },
+    ]);
+  });
+
+  it.each([
+    ['missing', ['nope.orch.yaml'], 64],
+    ['empty', ['empty'], 64],
+    ['encoding', ['latin1.orch.yaml'], 64],
+  ])('validate, %s', async (name, files, status) => {
+    const argv = ['module', 'validate', ...files.map((file) => home.file(file))];
+    expect((await golden(`validate-${name}`, argv)).status).toBe(status);
+  });
+
+  it('push sends files of directories, and nothing when one is broken', async () => {
+    api.answer(uploadAnswer);
+    await golden('push', ['module', 'push', folder, siteFile]);
+    const before = api.requests.length;
+    expect((await golden('push-bad', ['module', 'push', siteFile, home.file('bad.orch.yaml')])).status).toBe(1);
+    expect((await golden('push-twice', ['module', 'push', siteFile, home.file('copy.orch.yaml')])).status).toBe(64);
+    expect(api.requests.length).toBe(before);
+    const json = await run(['module', 'push', siteFile, '-o', 'json']);
+    expect(JSON.parse(json.stdout)).toMatchObject({ name: 'site', warnings: [] });
+  });
+
+  it('push shows what only the orchestrator refuses, with its places', async () => {
+    api.answer({
+      uploadModule: {
+        problem: 'invalid_module',
+        detail: 'the module "site" has 1 error',
+        more: { errors: [{ path: '/resources/0', message: 'no such kind', line: 4, column: 5 }] },
+      },
+    });
+    expect((await golden('push-refused', ['module', 'push', siteFile])).status).toBe(1);
+  });
+
+  it('remove and schema', async () => {
+    api.answer({ removeModule: { status: 204, body: undefined } });
+    await golden('module-remove', ['module', 'remove', 'site', '--yes']);
+    const schema = JSON.parse((await run(['module', 'schema'])).stdout);
+    expect(schema).toMatchObject({ $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'object' });
+  });
+});

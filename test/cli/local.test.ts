@@ -1,0 +1,315 @@
+/** The commands that need no orchestrator, and the way to the programs. */
+import { spawnSync } from 'node:child_process';
+import { EventEmitter } from 'node:events';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { PassThrough, Writable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { AgentConnectFlags, ServeFlags } from '../../src/cli/programs.js';
+import { runCli } from '../../src/cli/run.js';
+import { Fault } from '../../src/kernel/fault.js';
+import { Home, NOW, type RunOptions, runOrch } from './support/cli.js';
+import { loggedIn, startFakeApi } from './support/fake-api.js';
+import { expectGolden, transcript } from './support/golden.js';
+import { events, readings, ulid } from './support/world.js';
+
+const ORCH = fileURLToPath(new URL('../../dist/bin/orch.js', import.meta.url));
+
+let home: Home;
+beforeEach(() => {
+  home = new Home();
+});
+afterEach(() => home.dispose());
+
+const run = (argv: readonly string[], options: RunOptions = {}) =>
+  runOrch(argv, { ...options, env: { ...home.env, NO_COLOR: '1', ...options.env } });
+
+describe('orch profile', () => {
+  it('keeps what it is told, for the owner alone', async () => {
+    const pin = 'AB:'.repeat(31).concat('AB');
+    const session: readonly (readonly string[])[] = [
+      ['profile', 'list'],
+      ['profile', 'create', 'home', '--url', 'orch.home'],
+      [
+        'profile',
+        'create',
+        'work',
+        '--url',
+        'https://orch.example:8443',
+        '--tls-fingerprint',
+        pin,
+        '--ca',
+        '/etc/ca.pem',
+      ],
+      ['profile', 'create', 'work', '--url', 'x'],
+      ['profile', 'create', 'a/b', '--url', 'x'],
+      ['profile', 'create', 'none'],
+      ['profile', 'update', 'home', '--key-file', '~/k', '--allow-unbound-login', '--allow-plain-http'],
+      ['profile', 'update', 'home', '--forget', 'allow-plain-http'],
+      ['profile', 'update', 'home'],
+      ['profile', 'use', 'work'],
+      ['profile', 'use', 'nowhere'],
+      ['profile', 'list'],
+      ['profile', 'list', '-o', 'json'],
+      ['profile', 'remove', 'work'],
+      ['profile', 'list', '-o', 'name'],
+      ['agents', '--profile', 'gone'],
+    ];
+    let shown = '';
+    for (const argv of session) shown += transcript(argv, await run(argv));
+    expectGolden('profiles', shown.replaceAll(home.path, '~'));
+    const file = home.file('.config', 'orch', 'config.yaml');
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(readFileSync(file, 'utf8')).toContain('allow_unbound_login: true');
+  });
+
+  it('says where a broken file is broken', async () => {
+    await run(['profile', 'create', 'home', '--url', 'orch.home']);
+    const file = home.file('.config', 'orch', 'config.yaml');
+    writeFileSync(file, 'profiles:\n  home:\n    ulr: x\n');
+    const ran = await run(['agents']);
+    expect(ran.status).toBe(1);
+    expect(ran.stderr).toContain(`${file}:3:5: unknown key "ulr"`);
+  });
+});
+
+describe('the programs', () => {
+  it('orch serve hands every flag on as it was typed', async () => {
+    const seen: ServeFlags[] = [];
+    const serve = async (flags: ServeFlags) => {
+      seen.push(flags);
+      return 7;
+    };
+    const argv = [
+      'serve',
+      '--api-port',
+      '0',
+      '--no-tls',
+      '--log-level',
+      'loud',
+      '--trust-proxy-tls',
+      '--ready-file',
+      'r',
+    ];
+    expect((await run(argv, { programs: { serve } })).status).toBe(7);
+    await run(['serve'], { programs: { serve } });
+    expect(seen).toEqual([
+      { api_port: '0', tls_enabled: false, log_level: 'loud', trust_proxy_tls: true, ready_file: 'r' },
+      {},
+    ]);
+  });
+
+  it('orch serve tells why it did not start', async () => {
+    const serve = async () => {
+      throw new Fault('port_in_use', 'port 4748 is in use', { hint: 'name another one with --api-port' });
+    };
+    const ran = await run(['serve'], { programs: { serve } });
+    expect(ran).toMatchObject({
+      status: 1,
+      stderr: 'orch: port 4748 is in use\n  hint: name another one with --api-port\n',
+    });
+  });
+
+  it('orch agent connect asks about a key only where somebody can answer', async () => {
+    const seen: AgentConnectFlags[] = [];
+    const agent = {
+      connect: async (flags: AgentConnectFlags) => {
+        seen.push(flags);
+        return (await flags.confirmKey?.('Trust it?')) ? 0 : 5;
+      },
+      status: async () => ({ node_id: 'ab', pinned_key: null, connected: true }),
+      repin: async () => {},
+    };
+    const argv = [
+      'agent',
+      'connect',
+      'orch.home:4747',
+      '--orchestrator-key',
+      'abc',
+      '--hostname',
+      'h',
+      '--data-dir',
+      '/d',
+    ];
+    expect((await run(argv, { programs: { agent } })).status).toBe(5);
+    expect(seen[0]).toEqual({
+      target: 'orch.home:4747',
+      orchestratorKey: 'abc',
+      trustOnFirstUse: false,
+      hostname: 'h',
+      dataDir: '/d',
+      config: undefined,
+      confirmKey: null,
+    });
+    const asked = await run(['agent', 'connect', 'h'], {
+      programs: { agent },
+      columns: 80,
+      answers: [{ at: 'Trust it?', type: 'y\r' }],
+    });
+    expect(asked.status).toBe(0);
+    expect((await run(['agent', 'status'], { programs: { agent } })).stdout).toBe(
+      'Node id     ab\nPinned key  -\nConnected   true\n',
+    );
+    expect((await run(['agent', 'repin'], { programs: { agent } })).status).toBe(64);
+    expect((await run(['agent', 'repin', '--yes'], { programs: { agent } })).status).toBe(0);
+  });
+
+  it('orch quickstart', async () => {
+    const seen: unknown[] = [];
+    const quickstart = async (flags: unknown) => {
+      seen.push(flags);
+      return 0;
+    };
+    await run(['quickstart', '--keep', '--dir', 'x'], { programs: { quickstart } });
+    expect(seen).toEqual([{ keep: true, dir: 'x', color: false }]);
+  });
+});
+
+describe('what goes wrong inside', () => {
+  const serve = async () => {
+    throw new TypeError('x is not a function');
+  };
+
+  it('is told as such, and where with --verbose', async () => {
+    const plain = await run(['serve'], { programs: { serve } });
+    expectGolden('internal', transcript(['serve'], plain));
+    expect((await run(['serve', '-v'], { programs: { serve } })).stderr).toContain('local.test.ts');
+    const json = await run(['serve', '--json'], { programs: { serve } });
+    expect(JSON.parse(json.stderr)).toMatchObject({ code: 'internal' });
+  });
+});
+
+describe('completion', () => {
+  const words = async (line: string, env: Readonly<Record<string, string>> = {}) =>
+    (await run(['__complete', '--', ...line.split(' ')], { env })).stdout
+      .trim()
+      .split('\n')
+      .map((found) => found.split(' ')[0]);
+
+  it.each([
+    ['ag', ['agents', 'agent']],
+    ['agents ', ['list', 'show', 'approve', 'reject', 'remove', 'tag', 'untag']],
+    ['agents --st', ['--status']],
+    ['agents --status ', ['pending', 'approved', 'rejected']],
+    ['agents --status a', ['approved']],
+    ['apply --allow', ['--allow-removals', '--allow-unbound-login']],
+    ['serve --no-', ['--no-tls', '--no-color']],
+    ['module push ', [':file']],
+    ['apply -f ', [':file']],
+    ['operator init --passphrase', ['--passphrase']],
+    ['-o ', ['']],
+    ['nonsense ', ['']],
+  ])('orch %s', async (line, expected) => {
+    const found = await words(line);
+    if (line === '-o ') expect(found.length).toBeGreaterThan(0);
+    else expect(found).toEqual(expected);
+  });
+
+  it('knows live names, and stays silent where there are none', async () => {
+    const api = await startFakeApi(readings);
+    const env = loggedIn(api);
+    expect(await words('agents show w', env)).toEqual(['web-01', 'web-02']);
+    expect(await words('agents tag ', env)).toContain('db-01');
+    expect(await words('apply web-01 -m ', env)).toEqual(['site']);
+    expect(await words('apply web-01 web', env)).toEqual(['web-01', 'web-02']);
+    expect(await words('drift ', env)).toEqual(expect.arrayContaining(['list', 'web-01']));
+    expect(await words('ops show ', env)).toEqual([ulid(2), ulid(1), ulid(0)]);
+    expect(await words('operator remove ', env)).toEqual(['ada']);
+    expect(await words('drift show ', env)).toContain(ulid(7));
+    api.answer({ listModules: { body: [{ name: '$(reboot)', uploaded_at: 1, uploaded_by: 'x' }] } });
+    expect(await words('plan web-01 -m ', env)).toEqual(['']);
+    await api.stop();
+    expect(await words('agents show w', env)).toEqual(['']);
+    await run(['profile', 'create', 'home', '--url', 'x']);
+    expect(await words('agents --profile ')).toEqual(['home']);
+  });
+
+  /** What a shell offers for a line, with the built program in its path; null where there is no such shell. */
+  async function offered(shell: string, command: string): Promise<readonly string[] | null> {
+    writeFileSync(home.file('script'), (await run(['completion', shell])).stdout);
+    writeFileSync(home.file('orch'), `#!/bin/sh\nexec ${process.execPath} ${ORCH} "$@"\n`, { mode: 0o755 });
+    const env = { ...home.env, PATH: `${home.path}:${process.env.PATH}` };
+    const { error, stdout, stderr } = spawnSync(shell, ['-c', command], { env, cwd: home.path, encoding: 'utf8' });
+    if (error) {
+      console.info(`${shell} is not here, so its script was not tried`);
+      return null;
+    }
+    expect(stderr).toBe('');
+    return stdout.trim().split('\n');
+  }
+
+  const bash = (words: string, at: number) =>
+    `source ./script; COMP_WORDS=(${words}); COMP_CWORD=${at}; _orch; printf '%s\\n' "\${COMPREPLY[@]}"`;
+
+  it.each([
+    ['bash', bash('orch agents sh', 2), ['show']],
+    ['bash', bash("orch ''", 1), expect.arrayContaining(['agents', 'apply'])],
+    ['bash', bash('orch module push scr', 3), ['script']],
+    ['fish', 'source ./script; complete -C "orch agents sh"', ['show\tshow one agent with its attributes and tags']],
+    ['fish', 'source ./script; complete -C "orch module push scr"', ['script']],
+    ['zsh', 'zsh -n ./script', ['']],
+  ])('works in %s: %s', async (shell, command, expected) => {
+    const found = await offered(shell, command);
+    if (found !== null) expect(found).toEqual(expected);
+  });
+
+  it.each(['bash', 'zsh', 'fish'])('has a script for %s', async (shell) => {
+    expectGolden(`completion-${shell}`, (await run(['completion', shell])).stdout);
+  });
+});
+
+describe('the streams', () => {
+  it('end quietly when nobody reads any more', async () => {
+    const [first] = events;
+    const api = await startFakeApi({
+      listAuditEvents: { body: { events: [first], has_more: true, next_cursor: first?.id } },
+    });
+    let writes = 0;
+    const broken = new Writable({
+      write(_chunk, _encoding, done) {
+        writes += 1;
+        done(writes > 2 ? Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }) : null);
+      },
+    });
+    const stderr = new PassThrough();
+    const status = await runCli({
+      argv: ['audit', '--all'],
+      env: { ...home.env, ...loggedIn(api) },
+      stdin: new PassThrough(),
+      stdout: broken,
+      stderr,
+      programs: {
+        serve: async () => 0,
+        agent: { connect: async () => 0, status: async () => ({}), repin: async () => {} },
+        quickstart: async () => 0,
+      },
+      clock: { now: () => NOW, monotonic: () => 0 },
+      interrupts: () => () => {},
+    });
+    await api.stop();
+    expect({ status, writes, stderr: stderr.read() }).toEqual({ status: 0, writes: 3, stderr: null });
+  });
+
+  it('give way to Ctrl-C while standard input is awaited', async () => {
+    const interrupts = new EventEmitter();
+    const pending = runCli({
+      argv: ['operator', 'add', '@-', '--username', 'ada'],
+      env: home.env,
+      stdin: new PassThrough(),
+      stdout: new PassThrough(),
+      stderr: new PassThrough(),
+      programs: {
+        serve: async () => 0,
+        agent: { connect: async () => 0, status: async () => ({}), repin: async () => {} },
+        quickstart: async () => 0,
+      },
+      clock: { now: () => NOW, monotonic: () => 0 },
+      interrupts: (listener) => {
+        interrupts.on('SIGINT', listener);
+        setImmediate(listener);
+        return () => {};
+      },
+    });
+    expect(await pending).toBe(130);
+  });
+});

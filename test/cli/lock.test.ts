@@ -1,0 +1,88 @@
+/** Every command is complete: it loads, explains itself, and its help names all it takes. */
+import { describe, expect, it } from 'vitest';
+import { flatName, SETTING_KEYS } from '../../daemon/config/settings.js';
+import { COMMANDS, GROUPS, SECTIONS } from '../../src/cli/commands/index.js';
+import { entryOf, findCommand, wordsBelow } from '../../src/cli/find-command.js';
+import { GLOBAL_OPTIONS, optionsBeside } from '../../src/cli/global-options.js';
+import { helpAll } from '../../src/cli/help/help-all.js';
+import { TOPICS } from '../../src/cli/help/topics.js';
+import { flagOf } from '../../src/cli/option.js';
+import { parseInput } from '../../src/cli/parse-input.js';
+import { runOrch } from './support/cli.js';
+
+const listed = COMMANDS.filter(({ hidden }) => !hidden);
+
+describe.each(COMMANDS.map((entry) => [entry.path, entry] as const))('orch %s', (path, entry) => {
+  it('has a summary, and examples that are command lines of its own', async () => {
+    const { command } = await entry.load();
+    expect(entry.summary).toMatch(/^[\p{L}"].{8,}[^.]$/u);
+    for (const example of command.examples) {
+      const found = findCommand(wordsOf(example));
+      expect(found).toMatchObject({ kind: 'command', entry: { path } });
+      await parseInput(path, command, found.rest);
+    }
+  });
+
+  it('documents every option and argument, none twice', async () => {
+    const { command } = await entry.load();
+    const { stdout, status } = await runOrch([...path.split(' '), '--help']);
+    expect(status).toBe(0);
+    expect(stdout.startsWith(`$ ${command.examples[0]}\n`)).toBe(true);
+    const all = { ...command.options, ...optionsBeside(command) };
+    for (const [key, option] of Object.entries(all)) {
+      expect(option.summary.length).toBeGreaterThan(8);
+      const flag = option.placeholder === null ? flagOf(key, option) : `${flagOf(key, option)} ${option.placeholder}`;
+      expect(stdout.split('\n').filter((line) => new RegExp(`^ {2}.{4}${flag} `).test(line))).toHaveLength(1);
+    }
+    for (const argument of Object.values(command.args)) expect(stdout).toContain(`  ${argument.placeholder}  `);
+    const shorts = Object.values({ ...GLOBAL_OPTIONS, ...command.options }).flatMap(({ short }) => short ?? []);
+    expect(new Set(shorts).size).toBe(shorts.length);
+    expect(Object.keys(command.options).filter((key) => key in GLOBAL_OPTIONS)).toEqual([]);
+  });
+});
+
+/** The words of an example, as a shell would see them, without what follows it in a pipe or a redirection. */
+function wordsOf(example: string): readonly string[] {
+  const inside = /^source <\((.*)\)$/.exec(example)?.[1] ?? example;
+  const command = inside.split(/ [>|] /)[0] ?? '';
+  const words = command.match(/'[^']*'|"[^"]*"|\S+/g) ?? [];
+  expect(words[0]).toBe('orch');
+  return words.slice(1).map((word) => word.replace(/^(['"])(.*)\1$/, '$2'));
+}
+
+describe('the index', () => {
+  it('has each path once, and a group for every shared beginning', () => {
+    const paths = COMMANDS.map(({ path }) => path);
+    expect(new Set(paths).size).toBe(paths.length);
+    const parents = paths.filter((path) => path.includes(' ')).map((path) => path.split(' ')[0] ?? '');
+    const known = new Set([...GROUPS.map(({ path }) => path), ...paths]);
+    expect(parents.filter((parent) => !known.has(parent))).toEqual([]);
+    for (const { path, standard } of GROUPS) if (standard) expect(entryOf(`${path} ${standard}`)).toBeDefined();
+  });
+
+  it('shows every top-level word in one section of the help', () => {
+    const shown = SECTIONS.flatMap(([, words]) => words);
+    expect([...shown].sort()).toEqual([...wordsBelow('')].sort());
+  });
+
+  it('has a flag of orch serve for every setting', async () => {
+    const { command } = await import('../../src/cli/commands/serve.js');
+    const flags = Object.keys(command.options).map((key) => (key === 'tls' ? 'tls_enabled' : key));
+    const apart = ['config', 'config_schema', 'ready_file'];
+    expect(flags.filter((key) => !apart.includes(key)).sort()).toEqual(SETTING_KEYS.map(flatName).sort());
+  });
+});
+
+describe('orch help --all', () => {
+  it('holds every command and every topic', async () => {
+    const text = await helpAll();
+    expect(listed.filter(({ path }) => !text.includes(`── orch ${path} ──`))).toEqual([]);
+    for (const { name } of TOPICS) expect(text).toContain(`help ${name}`);
+    expect((await runOrch(['help', '--all'])).stdout).toBe(text);
+  });
+
+  it('fits 120 columns', async () => {
+    const tooLong = (await helpAll()).split('\n').filter((line) => line.length > 120);
+    expect(tooLong).toEqual([]);
+  });
+});

@@ -1,0 +1,101 @@
+/** Tables, colours and widths. */
+import { describe, expect, it } from 'vitest';
+import { wantsColor } from '../../src/cli/render/color.js';
+import { loadPaint } from '../../src/cli/render/paint.js';
+import { renderView } from '../../src/cli/render/view.js';
+import { cutToWidth, widthOf } from '../../src/cli/render/width.js';
+import { headed, lines, stack, styled, type TableView } from '../../src/cli/view.js';
+
+const table: TableView = {
+  kind: 'table',
+  columns: [
+    { title: 'NAME', whole: true },
+    { title: 'SUMMARY' },
+    { title: 'N', right: true },
+    { title: 'MORE', wide: true },
+  ],
+  rows: [
+    ['web-01', 'a rather long sentence that does not fit anywhere', '1', 'x'],
+    ['database-01', styled('bad', '短い文'), '12', 'y'],
+  ],
+  empty: 'Nothing.',
+};
+
+const render = async (view: Parameters<typeof renderView>[0], columns: number | null, wide = false, color = false) =>
+  renderView(view, { paint: await loadPaint(color), wide, columns });
+
+describe('a table', () => {
+  it('is as wide as it needs to be where nothing has to fit', async () => {
+    expect(await render(table, null)).toEqual([
+      'NAME         SUMMARY                                             N',
+      'web-01       a rather long sentence that does not fit anywhere   1',
+      'database-01  短い文                                             12',
+    ]);
+  });
+
+  it('is cut to fit the terminal, but never in what people copy', async () => {
+    const shown = await render(table, 40);
+    expect(shown).toEqual([
+      'NAME         SUMMARY                   N',
+      'web-01       a rather long sentence…   1',
+      'database-01  短い文                   12',
+    ]);
+    const narrow = await render(table, 10);
+    expect(narrow[2]).toContain('database-01');
+  });
+
+  it('has more columns and is not cut with -o wide', async () => {
+    expect((await render(table, null, true))[0]).toMatch(/NAME .* N {2}MORE$/);
+  });
+
+  it('says a sentence when it is empty', async () => {
+    expect(await render({ ...table, rows: [] }, 40)).toEqual(['Nothing.']);
+  });
+
+  it('colours without moving a column', async () => {
+    const plain = await render(table, 60);
+    const coloured = await render(table, 60, false, true);
+    expect(coloured.join('\n')).toContain('\x1b[31m短い文\x1b[39m');
+    expect(coloured.map((line) => line.replace(/\x1b\[\d+m/g, '').trimEnd())).toEqual(plain);
+  });
+});
+
+describe('views', () => {
+  it('leave out a heading without a body and the gap around it', async () => {
+    const view = stack(lines('a'), headed('Empty', lines()), headed('Full', lines('b')));
+    expect(await render(view, null)).toEqual(['a', '', 'Full', 'b']);
+  });
+});
+
+describe('width', () => {
+  it.each([
+    ['abc', 3],
+    ['日本', 4],
+    ['e\u0301', 1],
+    ['👍', 2],
+    ['한글ａ', 6],
+  ])('%s takes %d columns', (text, width) => expect(widthOf(text)).toBe(width));
+
+  it('cuts between characters', () => {
+    expect(cutToWidth('日本語', 5)).toBe('日本…');
+    expect(cutToWidth('日本語', 4)).toBe('日…');
+    expect(cutToWidth('abc', 3)).toBe('abc');
+  });
+});
+
+describe('colours', () => {
+  it.each([
+    [{}, false, true, true],
+    [{}, false, false, false],
+    [{}, true, true, false],
+    [{ NO_COLOR: '1' }, false, true, false],
+    [{ NO_COLOR: '' }, false, true, true],
+    [{ FORCE_COLOR: '1' }, false, false, true],
+    [{ FORCE_COLOR: '1', NO_COLOR: '1' }, false, false, true],
+    [{ FORCE_COLOR: '1' }, true, true, false],
+    [{ FORCE_COLOR: '0' }, false, true, false],
+    [{ TERM: 'dumb' }, false, true, false],
+  ])('%o, --no-color %s, terminal %s: %s', (env, noColor, terminal, expected) => {
+    expect(wantsColor(env, noColor, terminal)).toBe(expected);
+  });
+});

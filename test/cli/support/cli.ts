@@ -1,0 +1,125 @@
+/** Runs the command line in this process with streams that are kept. */
+import { EventEmitter } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough, Writable } from 'node:stream';
+import type { Programs } from '../../../src/cli/programs.js';
+import { runCli } from '../../../src/cli/run.js';
+
+/** Fixed, so that "2h ago" always means the same. */
+export const NOW = Date.UTC(2025, 2, 1, 12, 0, 0);
+
+export interface RunOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  /** Standard input; closed at once when absent. */
+  readonly input?: string;
+  /** All three streams are a terminal of that many columns. */
+  readonly columns?: number;
+  /** What the person types when standard error shows a text, one after the other. */
+  readonly answers?: readonly { readonly at: string | RegExp; readonly type: string }[];
+  readonly programs?: Partial<Programs>;
+  /** `interrupts.emit('SIGINT')` is Ctrl-C. */
+  readonly interrupts?: EventEmitter;
+  /** Told whenever standard error has grown. */
+  readonly onError?: (shown: string) => void;
+}
+
+export interface Ran {
+  readonly status: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+class Screen extends Writable {
+  text = '';
+  readonly isTTY: boolean;
+  readonly columns: number | undefined;
+  onGrow: (text: string) => void = () => {};
+
+  constructor(columns: number | undefined) {
+    super({ decodeStrings: false });
+    this.isTTY = columns !== undefined;
+    this.columns = columns;
+  }
+
+  /** A terminal is not closed by whoever pipes into it. */
+  override end(): this {
+    return this;
+  }
+
+  override _write(chunk: Buffer | string, _encoding: string, done: () => void): void {
+    this.text += chunk.toString();
+    this.onGrow(this.text);
+    done();
+  }
+}
+
+class Keyboard extends PassThrough {
+  readonly isTTY: boolean;
+
+  constructor(isTTY: boolean) {
+    super();
+    this.isTTY = isTTY;
+  }
+
+  setRawMode(): this {
+    return this;
+  }
+}
+
+const noPrograms: Programs = {
+  serve: async () => 0,
+  agent: { connect: async () => 0, status: async () => ({}), repin: async () => {} },
+  quickstart: async () => 0,
+};
+
+/** A home directory of its own, which `dispose` removes. */
+export class Home {
+  readonly path = mkdtempSync(join(tmpdir(), 'orch-cli-'));
+
+  file(...parts: readonly string[]): string {
+    return join(this.path, ...parts);
+  }
+
+  get env(): Readonly<Record<string, string>> {
+    return { HOME: this.path };
+  }
+
+  dispose(): void {
+    rmSync(this.path, { recursive: true, force: true });
+  }
+}
+
+export async function runOrch(argv: readonly string[], options: RunOptions = {}): Promise<Ran> {
+  const stdout = new Screen(options.columns);
+  const stderr = new Screen(options.columns);
+  const stdin = new Keyboard(options.columns !== undefined);
+  const answers = [...(options.answers ?? [])];
+  let seen = 0;
+  stderr.onGrow = (text) => {
+    options.onError?.(text);
+    const [next] = answers;
+    const at = next ? text.slice(seen).search(next.at) : -1;
+    if (!next || at < 0) return;
+    answers.shift();
+    seen = text.length;
+    setImmediate(() => stdin.write(next.type));
+  };
+  if (options.columns === undefined) stdin.end(options.input ?? '');
+  const interrupts = options.interrupts ?? new EventEmitter();
+  const status = await runCli({
+    argv,
+    env: { HOME: '/nonexistent', ...options.env },
+    stdin,
+    stdout,
+    stderr,
+    programs: { ...noPrograms, ...options.programs },
+    clock: { now: () => NOW, monotonic: () => performance.now() },
+    interrupts: (listener) => {
+      interrupts.on('SIGINT', listener);
+      return () => interrupts.off('SIGINT', listener);
+    },
+  });
+  return { status, stdout: stdout.text, stderr: stderr.text };
+}

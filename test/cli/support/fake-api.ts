@@ -1,0 +1,151 @@
+/** An HTTP server that speaks the contract: it refuses requests and answers that do not fit the schemas. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { API_BASE, CONTRACT, type RouteId } from '../../../src/contract/contract.js';
+import { FAULTS } from '../../../src/contract/faults.js';
+import type { RouteSpec } from '../../../src/contract/route.js';
+import type { FaultCode } from '../../../src/kernel/fault-code.js';
+import { validator } from '../../../src/kernel/validator.js';
+
+export interface Request {
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Readonly<Record<string, string>>;
+  readonly body: unknown;
+  readonly headers: IncomingMessage['headers'];
+}
+
+/** A body with status 200 (or the route's only one), a problem, or the lines of a stream. */
+export type Reply =
+  | { readonly body: unknown; readonly status?: number; readonly headers?: Readonly<Record<string, string>> }
+  | { readonly problem: FaultCode; readonly detail: string; readonly more?: Readonly<Record<string, unknown>> }
+  | { readonly lines: AsyncIterable<unknown> | Iterable<unknown> };
+
+export type Answers = Partial<Record<RouteId, Reply | ((request: Request) => Reply | Promise<Reply>)>>;
+
+export interface FakeApi {
+  readonly url: string;
+  /** Every request so far, as `METHOD path`. */
+  readonly requests: readonly string[];
+  /** What was wrong with requests or answers; a test expects it to be empty. */
+  readonly violations: string[];
+  answer(answers: Answers): void;
+  stop(): Promise<void>;
+}
+
+export const REQUEST_ID = '01JQ2Z6T0V5X8Y4M3N7P9R1S2T';
+export const TOKEN = 'orch_st_test';
+
+export async function startFakeApi(initial: Answers = {}): Promise<FakeApi> {
+  let answers = initial;
+  const requests: string[] = [];
+  const violations: string[] = [];
+  const server = createServer((request, response) => {
+    requests.push(`${request.method} ${(request.url ?? '').slice(API_BASE.length)}`);
+    void handle(request, response).catch((error: unknown) => {
+      violations.push(String(error));
+      response.destroy();
+    });
+  });
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(request.url ?? '', 'http://fake');
+    const found = findRoute(request.method ?? '', url.pathname);
+    if (!found) return send(response, problem('not_found', `there is no ${url.pathname}`));
+    const { id, spec, params } = found;
+    const body = await readBody(request);
+    const input = { params, query: Object.fromEntries(url.searchParams), body, headers: request.headers };
+    if (spec.access !== 'public' && !/^Bearer ./.test(request.headers.authorization ?? '')) {
+      return send(response, problem('unauthenticated', 'there is no session; log in'));
+    }
+    check(spec.body, body ?? {}, `body of ${id}`);
+    const answer = answers[id];
+    if (answer === undefined) throw new Error(`nothing is prepared for ${id}`);
+    const reply = typeof answer === 'function' ? await answer(input) : answer;
+    if ('lines' in reply) return sendLines(response, spec, reply.lines);
+    if ('problem' in reply) return send(response, problem(reply.problem, reply.detail, reply.more));
+    const status = reply.status ?? Number(Object.keys(spec.answers)[0]);
+    check(spec.answers[status] ?? undefined, reply.body, `answer ${status} of ${id}`);
+    send(response, { status, body: reply.body, headers: reply.headers });
+  }
+  function check(schema: RouteSpec['body'] | null, value: unknown, what: string): void {
+    for (const { path, message } of schema ? validator(schema).problems(value) : []) {
+      violations.push(`${what}: ${path} ${message}`);
+    }
+  }
+  async function sendLines(
+    response: ServerResponse,
+    spec: RouteSpec,
+    lines: AsyncIterable<unknown> | Iterable<unknown>,
+  ) {
+    response.writeHead(200, { 'content-type': 'application/x-ndjson', 'x-request-id': REQUEST_ID });
+    for await (const line of lines) {
+      check(spec.stream, line, `line of ${spec.id}`);
+      if (response.destroyed) return;
+      response.write(`${JSON.stringify(line)}\n`);
+    }
+    response.end();
+  }
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    violations,
+    answer: (more) => {
+      answers = { ...answers, ...more };
+    },
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+const problem = (code: FaultCode, detail: string, more: Readonly<Record<string, unknown>> = {}) => ({
+  status: FAULTS[code].status,
+  headers: { 'content-type': 'application/problem+json' },
+  body: {
+    type: `urn:orch:problem:${code}`,
+    title: FAULTS[code].title,
+    status: FAULTS[code].status,
+    detail,
+    code,
+    request_id: REQUEST_ID,
+    ...more,
+  },
+});
+
+interface Sent {
+  readonly status: number;
+  readonly body: unknown;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
+function send(response: ServerResponse, { status, body, headers }: Sent): void {
+  response.writeHead(status, { 'content-type': 'application/json', 'x-request-id': REQUEST_ID, ...headers });
+  response.end(body === undefined || status === 204 ? undefined : JSON.stringify(body));
+}
+
+async function readBody(request: IncomingMessage): Promise<unknown> {
+  const parts: Buffer[] = [];
+  for await (const part of request) parts.push(part);
+  const text = Buffer.concat(parts).toString();
+  return text === '' ? undefined : JSON.parse(text);
+}
+
+function findRoute(method: string, path: string) {
+  for (const [id, spec] of Object.entries(CONTRACT) as [RouteId, RouteSpec][]) {
+    if (spec.method !== method) continue;
+    const pattern = new RegExp(`^${API_BASE}${spec.path.replace(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`);
+    const match = pattern.exec(path);
+    if (!match) continue;
+    const params = Object.entries(match.groups ?? {}).map(([key, value]) => [key, decodeURIComponent(value)]);
+    return { id, spec, params: Object.fromEntries(params) as Record<string, string> };
+  }
+  return undefined;
+}
+
+/** The environment of an operator who is logged in there. */
+export const loggedIn = (api: Pick<FakeApi, 'url'>): Readonly<Record<string, string>> => ({
+  ORCH_URL: api.url,
+  ORCH_TOKEN: TOKEN,
+});

@@ -1,0 +1,135 @@
+/** From the words of a command line to a command, or to a sentence about them. */
+import { describe, expect, it } from 'vitest';
+import { EXIT, EXIT_MEANINGS, exitStatusOf } from '../../src/cli/exit-status.js';
+import { findCommand } from '../../src/cli/find-command.js';
+import { parseWhen } from '../../src/cli/when.js';
+import { Fault } from '../../src/kernel/fault.js';
+import { NOW, runOrch } from './support/cli.js';
+import { expectGolden, transcript } from './support/golden.js';
+
+const pathOf = (line: string) => {
+  const found = findCommand(line.split(' '));
+  return found.kind === 'command' ? found.entry.path : `group ${found.path}`;
+};
+
+describe('which command is meant', () => {
+  it.each([
+    ['agents', 'agents list'],
+    ['agents --status pending', 'agents list'],
+    ['agents list', 'agents list'],
+    ['-o json agents show web-01', 'agents show'],
+    ['agents --profile list show web-01', 'agents show'],
+    ['--profile=home -v agents', 'agents list'],
+    ['agents -ojson show web-01', 'agents show'],
+    ['drift web-01', 'drift'],
+    ['drift list', 'drift list'],
+    ['drift -- list', 'drift'],
+    ['ops', 'ops list'],
+    ['audit --all', 'audit list'],
+    ['operator', 'group operator'],
+    ['agents lst', 'group agents'],
+    ['agnets', 'group '],
+  ])('orch %s: %s', (line, path) => expect(pathOf(line)).toBe(path));
+
+  it('hands the other words on', () => {
+    expect(findCommand(['-o', 'json', 'agents', 'show', '-v', 'web-01'])).toMatchObject({
+      rest: ['-o', 'json', '-v', 'web-01'],
+    });
+  });
+});
+
+describe('wrong words', () => {
+  it.each([
+    ['unknown-command', ['agnets']],
+    ['unknown-subcommand', ['agents', 'lst']],
+    ['group-alone', ['operator']],
+    ['unknown-option', ['agents', '--sttaus', 'pending']],
+    ['missing-argument', ['agents', 'show']],
+    ['surplus-argument', ['agents', 'show', 'a', 'b']],
+    ['missing-value', ['agents', '--status']],
+    ['bad-choice', ['agents', '--status', 'gone']],
+    ['bad-number', ['ops', '--limit', '0']],
+    ['required-option', ['operator', 'add', '00']],
+    ['json', ['agents', '--json', '--status', 'gone']],
+    ['yaml', ['agents', '-o', 'yaml', '--status', 'gone']],
+    ['bad-output', ['agents', '-o', 'xml']],
+    ['no-help-on', ['help', 'outputt']],
+    ['bad-time', ['audit', '--after', 'yesterday']],
+    ['all-and-limit', ['audit', '--all', '--limit', '3']],
+    ['approve-nobody', ['agents', 'approve']],
+    ['approve-all-yes', ['agents', 'approve', '--all-pending', '--yes']],
+    ['completion-of-csh', ['completion', 'csh']],
+  ])('%s', async (name, argv) => {
+    const ran = await runOrch(argv);
+    expect(ran).toMatchObject({ status: EXIT.usage, stdout: '' });
+    expectGolden(`usage-${name}`, transcript(argv, ran));
+  });
+});
+
+describe('help and version', () => {
+  it.each([
+    ['overview', []],
+    ['overview', ['--help']],
+    ['overview', ['help']],
+    ['group', ['operator', '--help']],
+    ['group', ['help', 'operator']],
+    ['group-with-standard', ['help', 'agents']],
+    ['command', ['apply', '--help']],
+    ['command', ['help', 'apply']],
+    ['command', ['apply', 'web-01', '-h']],
+    ['command-with-below', ['drift', '--help']],
+    ['exit-codes', ['help', 'exit-codes']],
+    ['environment', ['help', 'environment']],
+    ['selectors', ['help', 'selectors']],
+    ['output', ['help', 'output']],
+  ])('%s: orch %j', async (name, argv) => {
+    const ran = await runOrch(argv);
+    expect(ran).toMatchObject({ status: 0, stderr: '' });
+    expectGolden(`help-${name}`, ran.stdout);
+  });
+
+  it('knows its version, also for programs', async () => {
+    expect((await runOrch(['--version'])).stdout).toMatch(/^orch \d+\.\d+\.\d+\n$/);
+    expect(JSON.parse((await runOrch(['--version', '-o', 'json'])).stdout)).toHaveProperty('version');
+  });
+});
+
+describe('exit statuses', () => {
+  it.each([
+    ['unauthenticated', 4],
+    ['admin_required', 4],
+    ['agent_not_connected', 5],
+    ['operation_in_progress', 6],
+    ['plan_stale', 6],
+    ['removal_guard', 6],
+    ['usage', 64],
+    ['confirmation_required', 64],
+    ['tls_unknown', 64],
+    ['unreachable', 69],
+    ['agent_timeout', 124],
+    ['agent_not_found', 1],
+    ['internal', 1],
+  ] as const)('%s ends with %d', (code, status) => expect(exitStatusOf(new Fault(code, ''))).toBe(status));
+
+  it('explains each', () => {
+    expect(EXIT_MEANINGS.map(([status]) => status)).toEqual(Object.values(EXIT));
+  });
+});
+
+describe('times', () => {
+  it.each([
+    ['2h ago', '2025-03-01T10:00:00.000Z'],
+    ['30m', '2025-03-01T11:30:00.000Z'],
+    ['1 d ago', '2025-02-28T12:00:00.000Z'],
+    ['2025-02-03', '2025-02-03T00:00:00.000Z'],
+    ['2025-02-03T04:05:06+02:00', '2025-02-03T02:05:06.000Z'],
+    ['2025-02-03 04:05Z', '2025-02-03T04:05:00.000Z'],
+  ])('%s is %s', (text, time) => expect(parseWhen(text, '--after', NOW)).toBe(time));
+
+  it.each(['', 'now', '2025-02-30T99:00:00Z', '03/02/2025', '5 parsecs ago', '2025-02-03T04:05:06'])(
+    '%s is none',
+    (text) => {
+      expect(() => parseWhen(text, '--after', NOW)).toThrow(/--after takes a time/);
+    },
+  );
+});

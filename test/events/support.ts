@@ -1,0 +1,34 @@
+import type { RecordedEvent } from '../../daemon/events/audit-log.js';
+import { type DomainEvent, type Party, SYSTEM } from '../../daemon/events/domain-event.js';
+import { TransactionalWriter } from '../../daemon/events/transactional-writer.js';
+import type { OpenDatabase } from '../../daemon/store/database.js';
+import { ManualClock, newIds } from '../store/support.js';
+
+export const operatorParty = (name: string): Party => ({ id: name.padEnd(32, '0'), name, type: 'operator' });
+export const agentParty = (name: string, id = name.padEnd(32, '1')): Party => ({ id, name, type: 'agent' });
+
+export const event = (change: Partial<DomainEvent> = {}): DomainEvent => ({
+  type: 'orchestrator.started',
+  actor: SYSTEM,
+  target: SYSTEM,
+  summary: 'something happened',
+  metadata: {},
+  ...change,
+});
+
+/** A writer with what it published, in order. */
+export function writerOf({ db }: OpenDatabase, clock = new ManualClock()) {
+  const published: RecordedEvent[] = [];
+  const writer = new TransactionalWriter({
+    db,
+    clock,
+    newId: newIds(clock),
+    publish: (one) => void published.push(one),
+  });
+  /** One unit that only emits. */
+  const emit = (...events: readonly DomainEvent[]) =>
+    writer.write(async (_tx, emit) => {
+      for (const one of events) emit(one);
+    });
+  return { writer, published, clock, emit, db };
+}

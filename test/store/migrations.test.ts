@@ -1,0 +1,177 @@
+/**
+ * Migrations against real old databases. `databases/<version>.sql` is a store of that schema as the last release that had it
+ * made it, with rows in every table. Whoever adds migration N+1 leaves those files alone, adds the new one with
+ *
+ *     node test/store/programs/fill.mjs /tmp/new.db
+ *     node test/store/programs/dump.mjs /tmp/new.db > test/store/databases/<N+1>.sql
+ *
+ * and says in the last test what has to have become of the old rows. Until a schema is released, its file is made anew.
+ */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import Sqlite from 'better-sqlite3';
+import { sql } from 'kysely';
+import { describe, expect, it } from 'vitest';
+import { verifyChain } from '../../daemon/events/verify-chain.js';
+import { listAuditRows } from '../../daemon/store/audit.js';
+import { MIGRATIONS } from '../../daemon/store/migrations/index.js';
+import type { Migration } from '../../daemon/store/migrations/migration.js';
+import { findOperator } from '../../daemon/store/operators.js';
+import type { Queryable } from '../../daemon/store/queryable.js';
+import { SHAPE } from './shape.js';
+import { openStore, recordingLogger, rejection, temporaryDirectory } from './support.js';
+
+const databases = fileURLToPath(new URL('databases/', import.meta.url));
+const versions = readdirSync(databases).map((name) => Number.parseInt(name, 10));
+const current = MIGRATIONS.at(-1)?.version ?? 0;
+
+/** A file with an old store in it. */
+function oldStore(version: number): string {
+  const file = join(temporaryDirectory(), 'orch.db');
+  const connection = new Sqlite(file);
+  connection.exec(readFileSync(join(databases, `${version}.sql`), 'utf8'));
+  connection.close();
+  return file;
+}
+
+async function shapeOf(db: Queryable): Promise<unknown> {
+  const shape: Record<string, Record<string, string>> = {};
+  const { rows } = await sql<{ table: string; column: string; type: string; required: number }>`
+    select m.name as "table", c.name as "column", c.type, c."notnull" as required
+    from sqlite_master m join pragma_table_info(m.name) c
+    where m.type = 'table' and m.name not like 'sqlite_%'
+  `.execute(db);
+  for (const { table, column, type, required } of rows) {
+    shape[table] = { ...shape[table], [column]: type.toLowerCase() + (required ? '' : '?') };
+  }
+  return shape;
+}
+
+/** Everything in the schema as SQL, without the spelling of its maker. */
+async function schemaOf(db: Queryable): Promise<readonly unknown[]> {
+  const { rows } = await sql`select type, name, tbl_name, sql from sqlite_master order by type, name`.execute(db);
+  return rows;
+}
+
+const addColumn: Migration = {
+  version: current + 1,
+  up: async (db) => {
+    await db.schema.alterTable('agents').addColumn('note', 'text').execute();
+  },
+};
+
+describe('the schema', () => {
+  it('has the shape that schema.ts says', async () => {
+    const { db } = await openStore();
+    expect(await shapeOf(db)).toEqual(SHAPE);
+  });
+
+  it('is numbered in steps of one', () => {
+    expect(MIGRATIONS.map(({ version }) => version)).toEqual(MIGRATIONS.map((_, index) => index + 1));
+    expect(versions.toSorted((a, b) => a - b)).toEqual(MIGRATIONS.map(({ version }) => version));
+  });
+
+  it('refuses to change what was audited', async () => {
+    const { db } = await openStore({ file: oldStore(1) });
+    await expect(db.updateTable('audit_events').set({ summary: 'nothing happened' }).execute()).rejects.toThrow(
+      'rows of audit_events cannot be changed',
+    );
+  });
+
+  it('from a later program is refused', async () => {
+    const file = oldStore(1);
+    const connection = new Sqlite(file);
+    connection.pragma('user_version = 99');
+    connection.close();
+    expect(await rejection(openStore({ file }))).toMatchObject({
+      code: 'schema_too_new',
+      message: `${file} has schema 99, this program knows schemas up to ${current}`,
+      hint: `install the orch that made it, or put a copy from before back: ${file}.before-99`,
+    });
+  });
+});
+
+describe('a migration', () => {
+  it('runs once, after the store was copied', async () => {
+    const file = oldStore(current);
+    const migrations = [...MIGRATIONS, addColumn];
+    const logger = recordingLogger();
+    await (await openStore({ file, migrations, logger })).close();
+    expect(logger.lines.map(({ message }) => message)).toContain('store migrated');
+    const copy = new Sqlite(`${file}.before-${current + 1}`);
+    expect(copy.pragma('user_version', { simple: true })).toBe(current);
+    expect(copy.prepare('select count(*) from agents').pluck().get()).toBeGreaterThan(0);
+    copy.close();
+    const again = recordingLogger();
+    const { db } = await openStore({ file, migrations, logger: again });
+    expect(again.lines).toEqual([]);
+    expect(await sql`select note from agents`.execute(db)).toMatchObject({ rows: [{ note: null }] });
+  });
+
+  it('of a new store makes no copy', async () => {
+    const file = join(temporaryDirectory(), 'orch.db');
+    await openStore({ file });
+    expect(existsSync(`${file}.before-1`)).toBe(false);
+  });
+
+  it('that fails half way leaves the store as it was', async () => {
+    const file = oldStore(current);
+    const failing: Migration = {
+      version: current + 1,
+      up: async (db) => {
+        await addColumn.up(db);
+        await sql`insert into agents (node_id) values ('x')`.execute(db);
+      },
+    };
+    await expect(openStore({ file, migrations: [...MIGRATIONS, failing] })).rejects.toThrow('NOT NULL');
+    const { db } = await openStore({ file });
+    expect(await shapeOf(db)).toEqual(SHAPE);
+  });
+
+  it('may make a table anew without losing what refers to it, but not leave dangling keys', async () => {
+    const file = oldStore(current);
+    const rebuild: Migration = {
+      version: current + 1,
+      up: async (db) => {
+        await sql`create table new_agents as select * from agents`.execute(db);
+        await sql`drop table agents`.execute(db);
+        await sql`alter table new_agents rename to agents`.execute(db);
+        await sql`create unique index agents_key on agents (node_id)`.execute(db);
+      },
+    };
+    await (await openStore({ file, migrations: [...MIGRATIONS, rebuild] })).close();
+    const kept = new Sqlite(file);
+    expect(kept.prepare('select count(*) from agent_tags').pluck().get()).toBeGreaterThan(0);
+    kept.close();
+    const careless: Migration = {
+      version: current + 1,
+      up: async (db) => {
+        await sql`delete from agents`.execute(db);
+      },
+    };
+    await expect(openStore({ file: oldStore(current), migrations: [...MIGRATIONS, careless] })).rejects.toThrow(
+      `migration ${current + 1} leaves`,
+    );
+  });
+});
+
+describe('an old store', () => {
+  it.each(versions)('of schema %i becomes like a new one', async (version) => {
+    const old = await openStore({ file: oldStore(version) });
+    const fresh = await openStore();
+    expect(await schemaOf(old.db)).toEqual(await schemaOf(fresh.db));
+    expect(await sql`pragma user_version`.execute(old.db)).toMatchObject({ rows: [{ user_version: current }] });
+  });
+
+  it.each(versions)('of schema %i keeps its rows', async (version) => {
+    const { db } = await openStore({ file: oldStore(version) });
+    for (const table of Object.keys(SHAPE)) {
+      const { rows } = await sql<{ count: number }>`select count(*) as count from ${sql.table(table)}`.execute(db);
+      expect([table, rows[0]?.count]).not.toEqual([table, 0]);
+    }
+    const [event] = await listAuditRows(db, { eventTypes: ['operator.added'], limit: 1 });
+    expect(await findOperator(db, event?.target_id ?? '')).toMatchObject({ username: 'alice', role: 'admin' });
+    expect((await verifyChain(db)).broken).toBeNull();
+  });
+});

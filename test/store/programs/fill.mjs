@@ -1,0 +1,145 @@
+/** Makes a store with rows in every table: `node test/store/programs/fill.mjs FILE`, for a dump of the current schema. */
+import { createPrivateKey } from 'node:crypto';
+import { monotonicFactory } from 'ulid';
+import { createAuth } from '../../../dist/daemon/auth/auth.js';
+import { TransactionalWriter } from '../../../dist/daemon/events/transactional-writer.js';
+import { setTag } from '../../../dist/daemon/store/agent-tags.js';
+import { insertAgent } from '../../../dist/daemon/store/agents.js';
+import { putAppliedResources } from '../../../dist/daemon/store/applied-resources.js';
+import { openDatabase } from '../../../dist/daemon/store/database.js';
+import { insertDrift } from '../../../dist/daemon/store/drift.js';
+import { reserveIdempotencyKey } from '../../../dist/daemon/store/idempotency.js';
+import { addModuleRevision } from '../../../dist/daemon/store/modules.js';
+import { insertOperation, insertOperationResults } from '../../../dist/daemon/store/operations.js';
+import { publicKeyOfKeyObject } from '../../../dist/src/identity/key-object.js';
+import { signNonce } from '../../../dist/src/identity/login-binding.js';
+import { silentLogger } from '../../../dist/src/kernel/logger.js';
+
+const start = Date.parse('2026-03-01T12:00:00Z');
+let elapsed = 0;
+const clock = {
+  now: () => {
+    elapsed += 1000;
+    return start + elapsed;
+  },
+  monotonic: () => elapsed,
+};
+const ulid = monotonicFactory(() => 0.5);
+const newId = () => ulid(start + elapsed);
+
+const { db, close } = await openDatabase({ file: process.argv[2], logger: silentLogger, onFatal: console.error });
+const unitOfWork = new TransactionalWriter({ db, clock, newId, publish: () => undefined });
+const auth = createAuth({
+  db,
+  unitOfWork,
+  clock,
+  random: (length) => Buffer.alloc(length, 9),
+  logger: silentLogger,
+  sessionLifetimeMs: () => 3_600_000,
+  loginsPerMinute: 100,
+  failedLoginsPerMinute: 10,
+  serverSpki: () => null,
+});
+
+const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), Buffer.alloc(32, 7)]);
+const privateKey = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
+const publicKey = publicKeyOfKeyObject(privateKey);
+const { operator_id } = await auth.operators.bootstrap({ publicKey, username: 'alice' }, 'request-1');
+const context = { address: '192.0.2.7', requestId: 'request-2' };
+const nonce = Buffer.from(await auth.login.challenge(publicKey, context), 'hex');
+await auth.login.verify(publicKey, signNonce(privateKey, nonce), context);
+
+const node_id = '3f'.repeat(16);
+const operation_id = newId();
+const summary_json = '{"total":1,"unchanged":0,"pending":0,"changed":1,"failed":0,"skipped":0,"removed":0}';
+await unitOfWork.write(async (tx, emit) => {
+  await insertAgent(tx, {
+    node_id,
+    public_key: '3f'.repeat(32),
+    name: 'web-1',
+    status: 'approved',
+    created_at: start,
+    updated_at: start,
+    connected_at: start,
+    last_seen_at: start,
+    initial_hostname: 'web-1.example',
+    initial_ip: '192.0.2.10',
+    agent_version: '0.1.0',
+    protocol_version: 1,
+    attributes_json: '{"platform":"linux"}',
+    state_operation_id: operation_id,
+  });
+  emit({
+    type: 'agent.approved',
+    actor: { id: operator_id, name: 'alice', type: 'operator' },
+    target: { id: node_id, name: 'web-1', type: 'agent' },
+    summary: 'web-1 was approved',
+    metadata: { request_id: 'request-3' },
+  });
+  await setTag(tx, node_id, 'role', 'web');
+  await addModuleRevision(tx, {
+    name: 'motd',
+    sha256: '0'.repeat(64),
+    content: 'name: motd\n',
+    definition_json: '{"name":"motd"}',
+    uploaded_at: start,
+    uploaded_by: operator_id,
+  });
+  await insertOperation(tx, {
+    operation_id,
+    node_id,
+    node_name: 'web-1',
+    state: 'succeeded',
+    modules_json: '["motd"]',
+    assignments_json: '[]',
+    requested_by: operator_id,
+    request_id: 'request-4',
+    started_at: start,
+    finished_at: start,
+    epoch: 1,
+    generation: 1,
+    desired_json: '[]',
+    removals_json: '[]',
+    summary_json,
+    error_json: null,
+    accepted: 1,
+    cancelled_by_json: null,
+  });
+  await insertOperationResults(tx, [{ operation_id, position: 0, item_index: 0, result_json: '{}', existed: 0 }]);
+  await putAppliedResources(tx, [
+    {
+      node_id,
+      family: 'file',
+      identity_key: '/etc/motd',
+      module: 'motd',
+      kind: 'file-unix',
+      identity: '/etc/motd',
+      id: null,
+      name: null,
+      body_json: '{"path":"/etc/motd","content":"it\'s Sunday\\n"}',
+      taint_json: null,
+      origin: 'created',
+      operation_id,
+      applied_at: start,
+      position: 0,
+      ad_hoc: 1,
+    },
+  ]);
+  await insertDrift(tx, {
+    drift_id: newId(),
+    node_id,
+    status: 'in_sync',
+    trigger: 'manual',
+    requested_by: operator_id,
+    operation_id,
+    started_at: start,
+    finished_at: start,
+    has_changes: 0,
+    summary_json,
+    resources_json: '[]',
+    error_json: null,
+  });
+  const reservation = { operator_id, key: 'k-1', route: 'applyAgent', request_hash: '0'.repeat(64), created_at: start };
+  await reserveIdempotencyKey(tx, reservation, 0);
+});
+await close();
