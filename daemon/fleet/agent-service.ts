@@ -68,15 +68,15 @@ export class AgentService {
   }
 
   /**
-   * Doing it again changes nothing. A name counts at the approval only.
+   * Doing it again changes nothing in the store. A name counts at the approval only.
    * Throws `agent_not_found`, `name_required`, `invalid_name`, `name_taken`, `name_immutable`.
    */
   async setStatus(context: RequestContext, nodeId: string, change: StatusChange): Promise<Agent> {
     const { uow, connections } = this.options;
-    const changed = await uow.write(async (tx, emit) => {
+    await uow.write(async (tx, emit) => {
       const agent = await requireAgent(tx, nodeId);
       const name = change.status === 'approved' ? await approvedName(tx, agent, change.name ?? null) : agent.name;
-      if (agent.status === change.status && agent.name === name) return false;
+      if (agent.status === change.status && agent.name === name) return;
       await updateAgent(tx, nodeId, { status: change.status, name, updated_at: this.options.clock.now() });
       emit(
         eventOfRequest(context, {
@@ -86,10 +86,10 @@ export class AgentService {
           metadata: { before: agent.status, public_key: agent.public_key },
         }),
       );
-      return true;
     });
-    if (changed && change.status === 'approved') connections.approved(nodeId as NodeId);
-    if (changed && change.status === 'rejected') await connections.revoked(nodeId as NodeId);
+    // Also when nothing changed: what went wrong after the first time is put right.
+    if (change.status === 'approved') connections.approved(nodeId as NodeId);
+    else await connections.revoked(nodeId as NodeId);
     return this.get(nodeId);
   }
 

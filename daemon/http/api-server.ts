@@ -1,5 +1,5 @@
 /** The API: the contract served over HTTPS, from its start to a stop that lets running requests finish. */
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { spkiFingerprint } from '../../src/identity/fingerprint.js';
 import type { Clock } from '../../src/kernel/clock.js';
@@ -49,6 +49,7 @@ export interface ApiServer extends Service {
 export function createApiServer<const C extends AnyContract>(options: ApiServerOptions<C>): ApiServer {
   const limits = { ...HTTP_LIMITS, ...options.limits };
   const inFlight = new InFlight();
+  const sockets = new Set<Socket>();
   const endpoints = endpointsOf(options.contract, options.handlers);
   const fingerprint = options.tls && spkiFingerprint(options.tls.cert);
   let isClosing = false;
@@ -63,6 +64,10 @@ export function createApiServer<const C extends AnyContract>(options: ApiServerO
     },
     start: async () => {
       app = createApiApp({ ...options, limits, endpoints, inFlight, isClosing: () => isClosing });
+      app.server.on('connection', (socket) => {
+        sockets.add(socket);
+        socket.once('close', () => sockets.delete(socket));
+      });
       await app.ready();
       address = await listenOn(app.server, options.listen);
       options.logger.debug('the API listens', {
@@ -74,14 +79,20 @@ export function createApiServer<const C extends AnyContract>(options: ApiServerO
     stop: async () => {
       if (isClosing || app === null) return;
       isClosing = true;
-      await drain(app, inFlight, limits.drainMs);
+      await drain(app, { inFlight, sockets, drainMs: limits.drainMs });
       await app.close();
     },
   };
 }
 
+interface DrainOptions {
+  readonly inFlight: InFlight;
+  readonly sockets: ReadonlySet<Socket>;
+  readonly drainMs: number;
+}
+
 /** No new connection, no new request; running ones get their time, then everything is cut. */
-async function drain({ server }: ApiApp, inFlight: InFlight, drainMs: number): Promise<void> {
+async function drain({ server }: ApiApp, { inFlight, sockets, drainMs }: DrainOptions): Promise<void> {
   const closed = new Promise<void>((resolve) => {
     server.close(() => resolve());
   });
@@ -90,7 +101,8 @@ async function drain({ server }: ApiApp, inFlight: InFlight, drainMs: number): P
   inFlight.abort(new Fault('shutting_down', 'the orchestrator is stopping', { hint: 'try again soon' }));
   // Handlers that end at once may still answer.
   await inFlight.drained(LAST_WORDS_MS);
-  server.closeAllConnections();
+  // Not server.closeAllConnections: it does not know those that are still in their TLS handshake.
+  for (const socket of sockets) socket.destroy();
   await closed;
 }
 

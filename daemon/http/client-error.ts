@@ -25,7 +25,7 @@ export function refuseClient(
   const { status, headers, payload } = renderFault(fault, requestId);
   const body = payload ?? '';
   const lines = Object.entries({
-    ...STANDARD_HEADERS,
+    ...Object.fromEntries(STANDARD_HEADERS),
     ...headers,
     'x-request-id': requestId,
     'content-length': String(Buffer.byteLength(body)),

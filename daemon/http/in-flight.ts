@@ -6,13 +6,14 @@ export class InFlight {
   private readonly requests = new Map<ServerResponse, AbortController>();
   private idle: (() => void) | null = null;
 
-  /** Until its answer is sent or its connection is gone. */
   add(response: ServerResponse, abort: AbortController): void {
     this.requests.set(response, abort);
-    response.once('close', () => {
-      this.requests.delete(response);
-      if (this.requests.size === 0) this.idle?.();
-    });
+  }
+
+  /** Its answer is sent, or its connection is gone. */
+  remove(response: ServerResponse): void {
+    this.requests.delete(response);
+    if (this.requests.size === 0) this.idle?.();
   }
 
   /** True when an answer on this socket has begun. */

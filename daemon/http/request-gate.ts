@@ -8,18 +8,18 @@ export interface GateOptions {
   readonly isTls: boolean;
 }
 
-/** Throws `url_too_long`, `bad_request` or `origin_forbidden`. */
-export function passGate(request: IncomingMessage, { urlBytes, isTls }: GateOptions): void {
+/** The fault `url_too_long`, `bad_request` or `origin_forbidden`, or undefined when the request may pass. */
+export function gateRefusal(request: IncomingMessage, { urlBytes, isTls }: GateOptions): Fault | undefined {
   if ((request.url?.length ?? 0) > urlBytes) {
-    throw new Fault('url_too_long', `the URL is longer than ${urlBytes} bytes`, { hint: 'shorten the query' });
+    return new Fault('url_too_long', `the URL is longer than ${urlBytes} bytes`, { hint: 'shorten the query' });
   }
   const { host, origin } = request.headers;
-  if (host === undefined && request.httpVersion === '1.1') throw new Fault('bad_request', 'the Host header is missing');
-  if (origin !== undefined && !isSameOrigin(origin, `${isTls ? 'https' : 'http'}://${host ?? ''}`)) {
-    throw new Fault('origin_forbidden', `pages of ${JSON.stringify(origin)} may not use this API`, {
-      hint: 'call it from a program, without an Origin header',
-    });
-  }
+  if (host === undefined && request.httpVersion === '1.1')
+    return new Fault('bad_request', 'the Host header is missing');
+  if (origin === undefined || isSameOrigin(origin, `${isTls ? 'https' : 'http'}://${host ?? ''}`)) return undefined;
+  return new Fault('origin_forbidden', `pages of ${JSON.stringify(origin)} may not use this API`, {
+    hint: 'call it from a program, without an Origin header',
+  });
 }
 
 function isSameOrigin(origin: string, own: string): boolean {

@@ -1,0 +1,31 @@
+import { ulid } from 'ulid';
+import { onTestFinished } from 'vitest';
+import { agentHandlers } from '../../../daemon/http/agents.js';
+import { type ApiServer, createApiServer } from '../../../daemon/http/api-server.js';
+import { tagHandlers } from '../../../daemon/http/tags.js';
+import { agentRoutes } from '../../../src/contract/agents.js';
+import { tagRoutes } from '../../../src/contract/tags.js';
+import { silentLogger } from '../../../src/kernel/logger.js';
+import { authenticate, authorize, clock, noKeys } from '../../http/tiny-api.js';
+import type { Fleet } from './fleet-fixture.js';
+
+/** The real API with the routes of agents and tags; a token is the name of a role. Ends with the test. */
+export async function serveFleet(fleet: Fleet): Promise<ApiServer> {
+  const api = createApiServer({
+    contract: { ...agentRoutes, ...tagRoutes },
+    handlers: { ...agentHandlers(fleet.agents), ...tagHandlers(fleet.tags) },
+    authenticate,
+    authorize,
+    idempotency: noKeys,
+    logger: silentLogger,
+    clock,
+    newRequestId: () => ulid(),
+    listen: { host: '127.0.0.1', port: 0 },
+    tls: null,
+    trustProxyTls: false,
+    validateAnswers: true,
+  });
+  await api.start();
+  onTestFinished(() => api.stop());
+  return api;
+}
