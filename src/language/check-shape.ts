@@ -7,7 +7,7 @@ import { hasExpression } from './expression.js';
 import { dataOf, type Located, type LocatedList, type LocatedMap } from './located.js';
 import type { MistakeList, Place } from './mistake.js';
 import { suggestion } from './nearest.js';
-import { quoted } from './printable.js';
+import { quoted, shortened } from './printable.js';
 import { branchesOf, choicesOf, type ShapeSchema, shapeOf, typesOf } from './shape-schema.js';
 import { reportWrongType, typeOf } from './wrong-type.js';
 
@@ -114,7 +114,8 @@ function checkUnique(node: LocatedList, { mistakes, path, label }: ShapeContext)
   const seen = new Set<string>();
   for (const [index, item] of node.items.entries()) {
     const text = canonicalJson(dataOf(item));
-    if (seen.has(text)) mistakes.error('invalid_value', `${label} has ${text} twice`, `${path}/${index}`, item);
+    if (seen.has(text))
+      mistakes.error('invalid_value', `${label} has ${shortened(text)} twice`, `${path}/${index}`, item);
     seen.add(text);
   }
 }

@@ -1,4 +1,5 @@
 /** Attribute clauses: whether they match an agent, whether two can match the same one, and what one implies. */
+import { shortened } from './printable.js';
 import { type AttributeClause, KNOWN_DISTROS } from './schema.js';
 
 /** What an agent is: attributes it reports and tags that operators gave it. */
@@ -28,7 +29,7 @@ export function clauseMatches(clause: AttributeClause, agent: AgentLabels): bool
 
 /** `platform=linux, distro=debian`, or `every agent`. */
 export function showClause(clause: AttributeClause): string {
-  const shown = Object.entries(clause).map(([key, value]) => `${key}=${value}`);
+  const shown = Object.entries(clause).map(([key, value]) => `${shortened(key)}=${shortened(value)}`);
   return shown.length === 0 ? 'every agent' : shown.join(', ');
 }
 

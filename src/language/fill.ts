@@ -18,8 +18,13 @@ export interface SecretValue {
   readonly tag: string;
 }
 
-/** Gives a secret, or null when there is none, it is expired or this agent may not have it. */
-export type SecretSource = (name: string) => SecretValue | null;
+/** Why an agent does not get a secret: the end of a sentence that begins with its name. */
+export interface SecretRefusal {
+  readonly refused: string;
+}
+
+/** Gives a secret, or says why this agent does not get it; null is a secret that does not exist. */
+export type SecretSource = (name: string) => SecretValue | SecretRefusal | null;
 
 export interface FillProblem {
   readonly code: 'expression_error' | 'secret_unavailable';
@@ -94,8 +99,8 @@ function lookUp({ from, name }: Reference, { agent, secret, problems }: Filling,
   if (from === 'agent') return { value: agent[name] };
   if (from === 'secrets') {
     const found = secret(name);
-    if (found !== null) return { value: found.value, span: { secret: name, tag: found.tag } };
-    const message = `${fieldOf(path)}: the secret "${name}" does not exist, is expired or may not be given to this agent`;
+    if (found !== null && 'value' in found) return { value: found.value, span: { secret: name, tag: found.tag } };
+    const message = `${fieldOf(path)}: the secret "${name}" ${found?.refused ?? 'does not exist'}`;
     problems.push({ code: 'secret_unavailable', path, message });
     return null;
   }

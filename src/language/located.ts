@@ -80,6 +80,9 @@ function locateMap(node: YAMLMap, context: LocateContext, path: string): Located
   return { type: 'map', members, start, end: start };
 }
 
+/** Most characters of a key; keys come back in the path of every mistake below them. */
+const MAX_KEY = 256;
+
 /** The key of a pair, or null when a module may not have it. */
 function keyOf(
   pair: Pair,
@@ -91,6 +94,10 @@ function keyOf(
   const name = key.value;
   const place = { start: key.range[0], end: key.range[1] };
   const { mistakes } = context;
+  if (name.length > MAX_KEY) {
+    mistakes.error('yaml_syntax', `a key is longer than ${MAX_KEY} characters`, path, place);
+    return null;
+  }
   if (name === '<<' && key.type === Scalar.PLAIN) {
     mistakes.error('yaml_merge_key', 'merge keys are not part of the module language', `${path}/<<`, place);
     return null;

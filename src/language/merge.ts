@@ -2,6 +2,7 @@
 import { canonicalJson } from '../kernel/json.js';
 import type { Span } from '../kernel/tainted.js';
 import { type Family, MODULE_FAMILIES } from '../resources/kind.js';
+import { quoted } from './printable.js';
 import { placeOf, type Realized } from './realize.js';
 import type { ResolutionError } from './resolution-error.js';
 
@@ -42,7 +43,7 @@ export function merge(realized: readonly Realized[], errors: ResolutionError[]):
       node.taint = mergeTaint(node.taint, one.taint);
     } else {
       const places = `${placeOf(node.first.module, node.first.resource)} and by ${placeOf(one.module, one.resource)}`;
-      const message = `"${one.identity}" is declared differently by ${places}: ${difference}`;
+      const message = `${quoted(one.identity)} is declared differently by ${places}: ${difference}`;
       errors.push({ code: 'module_conflict', module: one.module.name, path: one.option.path, message });
     }
     return known;

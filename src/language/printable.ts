@@ -4,7 +4,7 @@
 const UNSAFE =
   /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
-const MAX_QUOTED = 60;
+const MAX_SHOWN = 60;
 
 /** One visible sign of the same width stands for each unsafe character; tabs stay. */
 export function printable(text: string): string {
@@ -15,8 +15,11 @@ export function printable(text: string): string {
   });
 }
 
-/** A value inside a message: in double quotes, printable, at most 60 characters. */
-export function quoted(text: string): string {
-  const cut = text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED - 1)}…` : text;
-  return `"${printable(cut).replaceAll('\t', '␉')}"`;
+/** A value inside a message: printable, on one line, at most 60 characters. */
+export function shortened(text: string): string {
+  const cut = text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN - 1)}…` : text;
+  return printable(cut).replaceAll('\t', '␉');
 }
+
+/** The same in double quotes. */
+export const quoted = (text: string): string => `"${shortened(text)}"`;

@@ -9,6 +9,7 @@ import { type AgentFacts, type Filling, type FillProblem, fill, type SecretSourc
 import type { KnownKind } from './kind-set.js';
 import { locatedOf } from './located.js';
 import { MistakeList } from './mistake.js';
+import { quoted } from './printable.js';
 import type { ResolutionCode, ResolutionError } from './resolution-error.js';
 
 /** A resource that is settled for the agent, before modules are merged. */
@@ -61,7 +62,7 @@ export function realize(module: CompiledModule, resource: CompiledResource, cont
 /** `module "web", resource "conf"`, or its pointer when it has no label. */
 export function placeOf(module: CompiledModule, { id, name, path }: CompiledResource): string {
   const label = id ?? name;
-  return `module "${module.name}", ${label === null ? path : `resource "${label}"`}`;
+  return `module "${module.name}", ${label === null ? path : `resource ${quoted(label)}`}`;
 }
 
 /** What validation could not see before the expressions were filled in. Values that hold a secret stay out of messages. */

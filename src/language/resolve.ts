@@ -1,10 +1,11 @@
 /** What one agent is to be: the modules that apply to it, resolved into one ordered set of resources. */
 import type { DesiredResource } from '../resources/desired.js';
-import { clauseMatches, labelOf } from './clause.js';
+import { clauseMatches, labelOf, showClause } from './clause.js';
 import { type CompiledModule, compileModule, type ModuleSource } from './compile-module.js';
-import type { AgentFacts, SecretSource, SecretValue } from './fill.js';
+import type { AgentFacts, SecretSource } from './fill.js';
 import type { KindSet } from './kind-set.js';
 import { merge } from './merge.js';
+import { shortened } from './printable.js';
 import { type Realized, realize } from './realize.js';
 import { type ResolutionError, throwErrors } from './resolution-error.js';
 import { type AttributeClause, STANDARD_KINDS } from './schema.js';
@@ -76,12 +77,13 @@ function unsupported({ name, supports }: CompiledModule, agent: AgentFacts): rea
 function mismatchOf(clause: AttributeClause, agent: AgentFacts): string {
   const key = Object.keys(clause).find((wanted) => labelOf(agent, wanted) !== clause[wanted]) ?? '';
   const have = labelOf(agent, key);
-  return `it needs ${key}=${clause[key]}, and the agent has ${have === undefined ? `no ${key}` : `${key}=${have}`}`;
+  const found = have === undefined ? `no ${shortened(key)}` : showClause({ [key]: have });
+  return `it needs ${showClause({ [key]: clause[key] ?? '' })}, and the agent has ${found}`;
 }
 
 /** Asks for each secret only once. */
 function once(secret: SecretSource): SecretSource {
-  const known = new Map<string, SecretValue | null>();
+  const known = new Map<string, ReturnType<SecretSource>>();
   return (name) => {
     const found = known.get(name);
     if (found !== undefined) return found;

@@ -3,6 +3,7 @@ import type { Span } from '../kernel/tainted.js';
 import type { DesiredResource } from '../resources/desired.js';
 import { keyOf, type MergedSet, type Node } from './merge.js';
 import { findCycles, stableOrder } from './order.js';
+import { quoted } from './printable.js';
 import { placeOf, type Realized } from './realize.js';
 import { type ResolutionError, throwErrors } from './resolution-error.js';
 
@@ -79,7 +80,7 @@ function holdersOf({ first }: Node, { byKey }: MergedSet): readonly number[] {
 
 function declaredTooEarly({ first }: Node, holder: Node | undefined): ResolutionWarning {
   const where = holder ? ` of ${placeOf(holder.first.module, holder.first.resource)}` : '';
-  const message = `"${first.identity}" is declared before "${holder?.first.identity}"${where}, which has to be there first`;
+  const message = `${quoted(first.identity)} is declared before ${quoted(holder?.first.identity ?? '')}${where}, which has to be there first`;
   return { module: first.module.name, path: first.option.path, message };
 }
 
@@ -112,7 +113,7 @@ const mutableTaint = (taint: ReadonlyMap<string, readonly Span[]>): Record<strin
 function failWithCycle(nodes: readonly Node[], dependencies: readonly (readonly number[])[]): never {
   const errors = findCycles(dependencies).map((cycle): ResolutionError => {
     const places = cycle.flatMap((position) => nodes[position]?.places ?? []);
-    const names = [...cycle, cycle[0] ?? 0].map((position) => `"${nodes[position]?.first.identity}"`);
+    const names = [...cycle, cycle[0] ?? 0].map((position) => quoted(nodes[position]?.first.identity ?? ''));
     const modules = [...new Set(places.map(({ module }) => `"${module.name}"`))];
     return {
       code: 'module_conflict',

@@ -3,8 +3,8 @@ import type { TSchema } from 'typebox';
 import { problemOf } from './check-text.js';
 import type { Located, LocatedScalar } from './located.js';
 import type { MistakeList } from './mistake.js';
-import { quoted } from './printable.js';
-import { shapeOf, typesOf } from './shape-schema.js';
+import { quoted, shortened } from './printable.js';
+import { branchesOf, shapeOf, typesOf } from './shape-schema.js';
 
 const NAMES: Readonly<Record<string, string>> = {
   string: 'a string',
@@ -41,14 +41,14 @@ export function reportWrongType(branches: readonly TSchema[], node: Located, con
   // That a member may also be empty is no help to somebody who wrote something.
   const wanted = [...new Set(branches.flatMap(typesOf))].filter((type) => type !== 'null');
   const names = wanted.map((type) => NAMES[type] ?? type).join(' or ');
-  const message = `${label} must be ${names}, but ${foundAs(node)}${advice(wanted, node)}`;
+  const message = `${label} must be ${names}, but ${foundAs(node)}${advice(branches, wanted, node)}`;
   mistakes.error('wrong_type', message, path, node);
 }
 
 function foundAs(node: Located): string {
   if (node.type !== 'scalar') return node.type === 'map' ? 'this is a mapping' : 'this is a list';
-  if (node.value === null) return node.raw === '' ? 'nothing is given' : `this is ${node.raw}`;
-  return typeof node.value === 'string' ? `this is the string ${quoted(node.value)}` : `this is ${node.raw}`;
+  if (node.value === null) return node.raw === '' ? 'nothing is given' : `this is ${shortened(node.raw)}`;
+  return typeof node.value === 'string' ? `this is the string ${quoted(node.value)}` : `this is ${shortened(node.raw)}`;
 }
 
 /** A bare `0644` where a text belongs: YAML makes a number of it. */
@@ -57,8 +57,8 @@ function unquoted(schema: TSchema, { raw, value }: LocatedScalar, label: string)
   const octal = /^0o[0-7]+$/.test(raw) ? `0${raw.slice(2)}` : raw;
   const fits = problemOf(shapeOf(schema), octal, label) === null;
   const key = /^"[\w.-]+"$/.test(label) ? `${label.slice(1, -1)}: ` : '';
-  const write = fits ? `; write ${key}"${octal}"` : '';
-  return `${label} must be a string in quotes, because YAML reads ${raw} as ${what}${write}`;
+  const write = fits ? `; write ${key}${quoted(octal)}` : '';
+  return `${label} must be a string in quotes, because YAML reads ${shortened(raw)} as ${what}${write}`;
 }
 
 const SPOKEN: Readonly<Record<string, boolean>> = {
@@ -70,13 +70,21 @@ const SPOKEN: Readonly<Record<string, boolean>> = {
   false: false,
 };
 
-function advice(wanted: readonly string[], node: Located): string {
+function advice(branches: readonly TSchema[], wanted: readonly string[], node: Located): string {
   if (node.type === 'map' || node.type === 'list') return '';
   const { value, raw } = node;
-  if (wanted.includes('array') && value !== null) return `; write [${raw}]`;
+  if (branches.some((branch) => listTakes(branch, node))) return `; write [${shortened(raw)}]`;
   if (typeof value !== 'string') return '';
   const spoken = value.toLowerCase();
   if (wanted.includes('boolean') && Object.hasOwn(SPOKEN, spoken)) return `; write ${SPOKEN[spoken]} without quotes`;
   const number = wanted.includes('integer') || wanted.includes('number');
   return number && /^-?\d{1,15}$/.test(value) ? `; write ${Number(value)} without quotes` : '';
+}
+
+/** True for a list that could have the value as its only item. */
+function listTakes(schema: TSchema, node: Located): boolean {
+  const { type, items } = shapeOf(schema);
+  return (
+    type === 'array' && items !== undefined && branchesOf(items).some((item) => typesOf(item).includes(typeOf(node)))
+  );
 }

@@ -3,6 +3,7 @@
  * parser are iterative, so that nothing here depends on how deep a text nests.
  */
 import { CST, Lexer, Parser } from 'yaml';
+import type { DiagnosticCode } from './diagnostic-code.js';
 import type { MistakeList } from './mistake.js';
 
 /** Limits of a module's text (`security.md` c7). */
@@ -22,53 +23,61 @@ type Refused = keyof typeof REFUSED;
 
 const isRefused = (type: string | null): type is Refused => type !== null && Object.hasOwn(REFUSED, type);
 
+interface Lexeme {
+  readonly text: string;
+  /** What it is, in the library's words; `content` for the text of a plain or block scalar. */
+  readonly type: string | null;
+  readonly offset: number;
+  /** Its length in the text; the lexer's own signs between the tokens are not in it. */
+  readonly length: number;
+}
+
 /** The tokens of a text that may be composed, or null when it is refused; then at least one error is reported. */
 export function guardYaml(text: string, mistakes: MistakeList): readonly CST.Token[] | null {
   const parser = new Parser();
   const tokens: CST.Token[] = [];
   const documents = documentCounter();
-  let offset = 0;
   let count = 0;
   let refused = 0;
-  let inScalar = false;
-  const stop = (code: 'too_many_tokens' | 'too_deep' | 'yaml_documents', message: string, length = 0): null => {
-    mistakes.error(code, message, '', { start: offset, end: offset + length });
-    return null;
-  };
-
-  for (const lexeme of new Lexer().lex(text)) {
-    const type: string | null = inScalar ? 'content' : CST.tokenType(lexeme);
-    inScalar = type === 'scalar';
+  for (const lexeme of lexemesOf(text)) {
+    const { type, offset, length } = lexeme;
+    const stop = (code: DiagnosticCode, message: string, end = offset): null => {
+      mistakes.error(code, message, '', { start: offset, end });
+      return null;
+    };
     count += 1;
     if (count > YAML_LIMITS.tokens) {
       return stop('too_many_tokens', `the module has more than ${YAML_LIMITS.tokens} YAML tokens; split it`);
     }
+    if (documents.another(type)) {
+      const message = 'a module file holds one YAML document, and a second one begins here';
+      return stop('yaml_documents', message, offset + length);
+    }
     if (isRefused(type)) {
-      refuse(type, lexeme, { offset, mistakes });
+      refuse(type, lexeme, mistakes);
       refused += 1;
       if (refused === MAX_REFUSED) return null;
     }
-    if (documents.another(type)) {
-      return stop(
-        'yaml_documents',
-        'a module file holds one YAML document, and a second one begins here',
-        isMarker(type) ? 0 : lexeme.length,
-      );
-    }
-    if (refused === 0) {
-      for (const token of parser.next(lexeme)) tokens.push(token);
-      if (isTooDeep(parser)) return stop('too_deep', `the module nests deeper than ${YAML_LIMITS.depth} levels`);
-    }
-    if (!isMarker(type)) offset += lexeme.length;
+    if (refused > 0) continue;
+    for (const token of parser.next(lexeme.text)) tokens.push(token);
+    if (isTooDeep(parser)) return stop('too_deep', `the module nests deeper than ${YAML_LIMITS.depth} levels`);
   }
   if (refused > 0) return null;
   for (const token of parser.end()) tokens.push(token);
   return tokens;
 }
 
-/** The lexer's own signs between the tokens, which are not in the text. */
-const isMarker = (type: string | null): boolean =>
-  type === 'doc-mode' || type === 'scalar' || type === 'flow-error-end';
+function* lexemesOf(source: string): Generator<Lexeme> {
+  let offset = 0;
+  let isContent = false;
+  for (const text of new Lexer().lex(source)) {
+    const type: string | null = isContent ? 'content' : CST.tokenType(text);
+    const length = type === 'doc-mode' || type === 'scalar' || type === 'flow-error-end' ? 0 : text.length;
+    yield { text, type, offset, length };
+    isContent = type === 'scalar';
+    offset += length;
+  }
+}
 
 /** One entry of the stack is the document and at most one, on top, a scalar; the rest are collections. */
 function isTooDeep({ stack }: Parser): boolean {
@@ -76,10 +85,10 @@ function isTooDeep({ stack }: Parser): boolean {
   return stack.length > YAML_LIMITS.depth + 2 || CST.isCollection(stack.at(-1));
 }
 
-function refuse(type: Refused, lexeme: string, at: { readonly offset: number; readonly mistakes: MistakeList }): void {
+function refuse(type: Refused, { text, offset, length }: Lexeme, mistakes: MistakeList): void {
   const { code, what } = REFUSED[type];
-  const advice = type === 'directive-line' ? '' : `; put a value that begins with "${lexeme[0]}" in quotes`;
-  at.mistakes.error(code, what + advice, '', { start: at.offset, end: at.offset + lexeme.length });
+  const advice = type === 'directive-line' ? '' : `; put a value that begins with "${text[0]}" in quotes`;
+  mistakes.error(code, what + advice, '', { start: offset, end: offset + length });
 }
 
 /** Tells at which token a second document begins: at its `---`, or at its content after a `...`. */
