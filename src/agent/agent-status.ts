@@ -3,6 +3,7 @@ import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { holderOf } from '../identity/data-directory.js';
 import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
+import { inspectJournal } from './journal/read-journal.js';
 
 export type LinkState = 'connecting' | 'pending' | 'connected' | 'disconnected' | 'rejected' | 'stopped';
 
@@ -27,12 +28,47 @@ export function writeAgentState(dataDir: string, state: AgentState): void {
   renameSync(`${file}.new`, file);
 }
 
-/** The last written state and the process that keeps it, null when none runs. Throws `data_dir_invalid`. */
-export function readAgentState(dataDir: string): AgentState & { readonly pid: number | null } {
+/** The state with what else there is to know about an agent. */
+export interface AgentStatus extends AgentState {
+  /** The process that runs, or null. */
+  readonly pid: number | null;
+  /** Applies whose results the orchestrator has not acknowledged; null when the journal is damaged. */
+  readonly journal_unacknowledged: number | null;
+  /** Of these, the ones that have not ended. */
+  readonly journal_running: number | null;
+  readonly journal_bytes: number | null;
+  readonly journal_error: string | null;
+}
+
+/** The last written state, the process that keeps it, and what is in the journal. Throws `data_dir_invalid`. */
+export function readAgentState(dataDir: string): AgentStatus {
+  const state = readState(dataDir);
+  const pid = holderOf(dataDir);
+  return { ...state, link: pid === null ? 'stopped' : state.link, pid, ...readJournalCounts(dataDir) };
+}
+
+function readJournalCounts(dataDir: string) {
   try {
-    const state = JSON.parse(readFileSync(join(dataDir, FILE), 'utf8')) as AgentState;
-    const pid = holderOf(dataDir);
-    return { ...state, link: pid === null ? 'stopped' : state.link, pid };
+    const { unacknowledged, running, bytes } = inspectJournal(dataDir);
+    return {
+      journal_unacknowledged: unacknowledged,
+      journal_running: running,
+      journal_bytes: bytes,
+      journal_error: null,
+    };
+  } catch (error) {
+    return {
+      journal_unacknowledged: null,
+      journal_running: null,
+      journal_bytes: null,
+      journal_error: messageOf(error),
+    };
+  }
+}
+
+function readState(dataDir: string): AgentState {
+  try {
+    return JSON.parse(readFileSync(join(dataDir, FILE), 'utf8')) as AgentState;
   } catch (error) {
     const missing = systemCodeOf(error) === 'ENOENT';
     throw new Fault(

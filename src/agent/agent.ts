@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { selfSignedEd25519 } from '../identity/certificate.js';
-import { holdDataDirectory } from '../identity/data-directory.js';
+import { type DataDirectory, holdDataDirectory } from '../identity/data-directory.js';
 import { loadOrCreateKey } from '../identity/key-file.js';
 import { nodeIdOf } from '../identity/key-id.js';
 import { publicKeyOfKeyObject } from '../identity/key-object.js';
@@ -36,16 +36,17 @@ const DIAL_TIMEOUT = 15_000;
 const REJECTED_PAUSE = 60_000;
 
 /**
- * Runs until `signal` aborts; then the resource that is being applied is finished first.
- * @throws Fault `data_dir_locked`, `data_dir_invalid`, `key_…`, and for an orchestrator that is not the expected one
- * `pin_mismatch` or `pin_missing`, which no retry can heal
+ * Runs until `signal` aborts; then the group of resources that is being applied is finished first.
+ * @throws Fault `agent_running`, `data_dir_invalid`, `key_…`, `journal_corrupt`, and for an orchestrator that is not the
+ * expected one `pin_mismatch` or `pin_missing`, which no retry can heal
  */
 export async function runAgent(options: AgentOptions, signal: AbortSignal): Promise<void> {
-  const directory = holdDataDirectory(options.dataDir, 'orch agent');
+  const directory = hold(options.dataDir);
   try {
     const trust = new Trust(options);
     const engine = options.createEngine(options.dataDir);
     try {
+      await requireJournal(engine, options.logger);
       await new Agent(options, trust, engine).run(signal);
     } finally {
       await engine.stop();
@@ -53,6 +54,25 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
   } finally {
     directory.release();
   }
+}
+
+function hold(dataDir: string): DataDirectory {
+  try {
+    return holdDataDirectory(dataDir, 'orch agent');
+  } catch (error) {
+    if (!isFault(error, 'data_dir_locked')) throw error;
+    throw new Fault('agent_running', `an agent runs already: ${error.message}`, {
+      ...(error.hint === undefined ? {} : { hint: error.hint }),
+      ...(error.data === undefined ? {} : { data: error.data }),
+      cause: error,
+    });
+  }
+}
+
+/** An agent with a damaged journal could neither apply anything nor tell what it did: it does not start. */
+async function requireJournal(engine: RunEngine, logger: Logger): Promise<void> {
+  const runs = await engine.inventory();
+  if (runs.length > 0) logger.info('results of earlier applies wait for the orchestrator', { applies: runs.length });
 }
 
 class Agent {

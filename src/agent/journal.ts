@@ -1,242 +1,217 @@
 /**
- * The agent's journal: an append-only file of checksummed records, one a line: eight hex digits of the CRC-32 of the JSON
- * text, a space, the JSON text. Synced before anything that must not be lost is relied on; written anew, smaller, when
- * what was acknowledged is most of it.
+ * The agent's journal: what it was told to apply, what it was about to change and what came of it, on the disk before
+ * anybody relies on it, until the orchestrator has stored it.
  */
 import {
   closeSync,
+  constants,
   fdatasyncSync,
   fsyncSync,
   ftruncateSync,
   openSync,
-  readFileSync,
   renameSync,
   writeSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { crc32 } from 'node:zlib';
-import { Fault, systemCodeOf } from '../kernel/fault.js';
-import type { DesiredResource, Removal } from '../resources/desired.js';
+import { dirname } from 'node:path';
+import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
 import type { RunEnd, RunItem } from '../wire/messages.js';
-import type { Intent } from './converge/apply.js';
+import type { RunContent } from '../wire/parts.js';
+import type { Intent } from './converge/apply-group.js';
+import { frameOf } from './journal/frames.js';
+import type { JournalledRun, JournalRecord, JournalState, RunError } from './journal/journal-state.js';
+import { journalFile, readJournal } from './journal/read-journal.js';
 
-/** What stands in the journal. `run` is the id of an apply. */
-export type JournalRecord =
-  | {
-      readonly t: 'accepted';
-      readonly run: string;
-      readonly epoch: number;
-      readonly generation: number;
-      readonly resources: readonly DesiredResource[];
-      readonly removals: readonly Removal[];
-    }
-  | { readonly t: 'intent'; readonly run: string; readonly intents: readonly Intent[] }
-  | { readonly t: 'items'; readonly run: string; readonly items: readonly RunItem[] }
-  | { readonly t: 'end'; readonly run: string; readonly end: RunEnd; readonly error: RunError | null }
-  | { readonly t: 'ack'; readonly run: string }
-  /** The highest that was seen, kept over compactions. */
-  | { readonly t: 'highest'; readonly epoch: number; readonly generation: number };
-
-export interface RunError {
-  readonly code: string;
-  readonly message: string;
-}
-
-/** An apply as the journal knows it. */
-export interface JournalledRun {
+export interface Acceptance {
   readonly id: string;
-  readonly resources: readonly DesiredResource[];
-  readonly removals: readonly Removal[];
-  readonly intents: Map<number, Intent>;
-  readonly items: RunItem[];
-  end: RunEnd | null;
-  error: RunError | null;
+  readonly epoch: number;
+  readonly generation: number;
+  readonly content: RunContent;
 }
 
-/** Acknowledged bytes that are worth a rewrite. */
-const COMPACT_BYTES = 1024 * 1024;
+/** A journal without open runs is written anew when it has this many bytes; one with open runs, when half of it is dead. */
+const SMALL = 64 * 1024;
+const LARGE = 1024 * 1024;
+const REPLACE = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | (constants.O_NOFOLLOW ?? 0);
+const APPEND = constants.O_WRONLY | constants.O_APPEND | (constants.O_NOFOLLOW ?? 0);
 
 export class Journal {
   private readonly file: string;
-  private descriptor: number;
+  private readonly state: JournalState;
+  private descriptor = -1;
   private size = 0;
+  /** Bytes of records that mean nothing any more. */
   private dead = 0;
-  private readonly known = new Map<string, JournalledRun>();
-  private readonly sizes = new Map<string, number>();
-  private epoch = 0;
-  private generation = 0;
+  /** Records that are not on the disk yet. */
+  private waiting: JournalRecord[] = [];
+  /** The file cannot be trusted to hold what was written; the next sync writes another one. */
+  private isDoubtful = false;
 
-  /** Opens or makes the journal in a directory. Throws `journal_corrupt` when more than its very end is damaged. */
+  /** Opens or makes the journal of a data directory, which nobody else may write. Throws `journal_corrupt`. */
   constructor(directory: string) {
-    this.file = join(directory, 'journal');
-    const text = readIfThere(this.file);
-    const { records, length } = parseRecords(text, this.file);
-    for (const { record, bytes } of records) this.absorb(record, bytes);
-    this.descriptor = openSync(this.file, 'a', 0o600);
-    // What follows the last whole record was being written when the machine went down; nobody was told of it.
-    if (length < text.length) ftruncateSync(this.descriptor, length);
-    this.size = length;
-    syncDirectory(directory);
+    this.file = journalFile(directory);
+    const { state, length, size } = readJournal(this.file);
+    this.state = state;
+    try {
+      if (length === 0) this.rewrite();
+      else this.open(length, size);
+    } catch (error) {
+      throw notWritten(this.file, error);
+    }
   }
 
   /** Applies that have not been acknowledged, oldest first. */
-  runs(): readonly JournalledRun[] {
-    return [...this.known.values()];
+  get runs(): readonly JournalledRun[] {
+    return this.state.runs;
   }
 
   find(run: string): JournalledRun | undefined {
-    return this.known.get(run);
+    return this.state.find(run);
   }
 
-  /** True when an apply with that order may begin: it is above everything that this agent has seen. */
+  /** True when an apply with that order may begin: it is above everything that this agent has accepted. */
   isNewer(epoch: number, generation: number): boolean {
-    return epoch > this.epoch || (epoch === this.epoch && generation > this.generation);
+    return this.state.isNewer(epoch, generation);
   }
 
-  /** Appends records and returns when they are on the disk. */
-  append(...records: readonly JournalRecord[]): void {
-    const lines = records.map(lineOf);
-    const data = Buffer.from(lines.join(''));
+  /** Takes an apply; it is on the disk when this returns. Throws `disk_full` and the like, and has not taken it then. */
+  accept({ id, epoch, generation, content }: Acceptance): void {
+    this.sync();
+    this.waiting.push({ t: 'accepted', run: id, epoch, generation, ...content });
     try {
-      writeFully(this.descriptor, data);
-      fdatasyncSync(this.descriptor);
+      this.sync();
     } catch (error) {
-      // Half a record must not stand in front of the next one.
-      ftruncateSync(this.descriptor, this.size);
+      this.waiting = [];
       throw error;
     }
-    this.size += data.length;
-    for (const [index, record] of records.entries()) this.absorb(record, Buffer.byteLength(lines[index] ?? ''));
   }
 
-  /** Forgets a finished apply. */
+  /** Notes what is about to be changed, and everything before it; it is on the disk when this returns. */
+  intend(run: string, intents: readonly Intent[]): void {
+    this.waiting.push({ t: 'intent', run, intents });
+    this.sync();
+  }
+
+  /** Notes results; they count when the next sync has succeeded. */
+  record(run: string, items: readonly RunItem[]): void {
+    if (items.length > 0) this.waiting.push({ t: 'items', run, items });
+  }
+
+  /** Notes how an apply ended, to be synced. */
+  end(run: string, end: RunEnd, error: RunError | null): void {
+    this.waiting.push({ t: 'end', run, end, error });
+  }
+
+  /** Brings what is waiting to the disk as one frame. Throws a Fault, and keeps it waiting, when that fails. */
+  sync(): void {
+    if (this.waiting.length === 0) return;
+    try {
+      if (this.isDoubtful) this.rewrite(this.waiting);
+      else this.append(frameOf(this.waiting));
+    } catch (error) {
+      throw notWritten(this.file, error);
+    }
+    this.settle();
+  }
+
+  /** Lets what is waiting count although the disk does not take it; it stays to be written when the disk does. */
+  believe(): void {
+    for (const record of this.waiting) this.state.absorb(record);
+    this.waiting = [];
+    this.isDoubtful = true;
+  }
+
+  /** Forgets a finished apply; others are left alone. Never fails: what cannot be written now is told once more later. */
   acknowledge(run: string): void {
-    if (!this.known.has(run)) return;
-    this.append({ t: 'ack', run });
-    if (this.dead > COMPACT_BYTES && this.dead > this.size / 2) this.compact();
+    const known = this.state.find(run);
+    if (known === undefined || known.end === null) return;
+    const record: JournalRecord = { t: 'ack', run };
+    this.dead += Buffer.byteLength(JSON.stringify(known.items)) + Buffer.byteLength(JSON.stringify(known.content));
+    this.state.absorb(record);
+    this.waiting.push(record);
+    if (!this.isWorthRewriting(known)) return;
+    try {
+      this.rewrite();
+      this.waiting = this.waiting.filter(({ t }) => t !== 'ack');
+    } catch {
+      // The old file still holds everything.
+    }
   }
 
   close(): void {
     if (this.descriptor < 0) return;
-    fdatasyncSync(this.descriptor);
-    closeSync(this.descriptor);
-    this.descriptor = -1;
-  }
-
-  private absorb(record: JournalRecord, bytes: number): void {
-    if (record.t === 'highest') {
-      this.raise(record.epoch, record.generation);
-      return;
-    }
-    if (record.t === 'accepted') {
-      this.raise(record.epoch, record.generation);
-      const { run: id, resources, removals } = record;
-      this.known.set(id, { id, resources, removals, intents: new Map(), items: [], end: null, error: null });
-    }
-    this.sizes.set(record.run, (this.sizes.get(record.run) ?? 0) + bytes);
-    const run = this.known.get(record.run);
-    if (run === undefined) return;
-    if (record.t === 'intent') for (const intent of record.intents) run.intents.set(intent.index, intent);
-    if (record.t === 'items') run.items.push(...record.items);
-    if (record.t === 'end') {
-      run.end = record.end;
-      run.error = record.error;
-    }
-    if (record.t === 'ack') {
-      this.dead += this.sizes.get(record.run) ?? 0;
-      this.sizes.delete(record.run);
-      this.known.delete(record.run);
-    }
-  }
-
-  private raise(epoch: number, generation: number): void {
-    if (!this.isNewer(epoch, generation)) return;
-    this.epoch = epoch;
-    this.generation = generation;
-  }
-
-  /** Writes what is still needed to a new file and puts it in place of the old one. */
-  private compact(): void {
-    const records = [...this.known.values()].flatMap((run) => this.recordsOf(run));
-    const highest: JournalRecord = { t: 'highest', epoch: this.epoch, generation: this.generation };
-    const data = Buffer.from([highest, ...records].map(lineOf).join(''));
-    const temporary = `${this.file}.new`;
-    const descriptor = openSync(temporary, 'w', 0o600);
     try {
-      writeFully(descriptor, data);
+      this.sync();
+    } finally {
+      closeSync(this.descriptor);
+      this.descriptor = -1;
+    }
+  }
+
+  /** Secrets stay on the disk no longer than they have to. */
+  private isWorthRewriting({ content }: JournalledRun): boolean {
+    if (content.resources.some(({ taint }) => taint !== undefined && Object.keys(taint).length > 0)) return true;
+    if (this.state.runs.length === 0) return this.size > SMALL;
+    return this.dead > LARGE && this.dead > this.size / 2;
+  }
+
+  private settle(): void {
+    for (const record of this.waiting) this.state.absorb(record);
+    this.waiting = [];
+  }
+
+  /** Cuts off what was being written when the machine went down; nobody was told of it. */
+  private open(length: number, size: number): void {
+    this.descriptor = openSync(this.file, APPEND);
+    this.size = length;
+    if (length === size) return;
+    ftruncateSync(this.descriptor, length);
+    fsyncSync(this.descriptor);
+  }
+
+  private append(frame: Buffer): void {
+    try {
+      writeFully(this.descriptor, frame);
+    } catch (error) {
+      this.cutBack();
+      throw error;
+    }
+    try {
+      fdatasyncSync(this.descriptor);
+    } catch (error) {
+      // After a failed sync the system forgets what it could not write.
+      this.isDoubtful = true;
+      throw error;
+    }
+    this.size += frame.length;
+  }
+
+  /** Half a frame must not stand in front of the next one. */
+  private cutBack(): void {
+    try {
+      ftruncateSync(this.descriptor, this.size);
+    } catch {
+      this.isDoubtful = true;
+    }
+  }
+
+  /** Puts a new file in the place of the old one, with all that still means something and the records given. */
+  private rewrite(more: readonly JournalRecord[] = []): void {
+    const temporary = `${this.file}.new`;
+    const frames = [frameOf(this.state.records()), ...(more.length > 0 ? [frameOf(more)] : [])];
+    const descriptor = openSync(temporary, REPLACE, 0o600);
+    try {
+      for (const frame of frames) writeFully(descriptor, frame);
       fsyncSync(descriptor);
     } finally {
       closeSync(descriptor);
     }
     renameSync(temporary, this.file);
     syncDirectory(dirname(this.file));
-    closeSync(this.descriptor);
-    this.descriptor = openSync(this.file, 'a', 0o600);
-    this.size = data.length;
+    if (this.descriptor >= 0) closeSync(this.descriptor);
+    this.descriptor = openSync(this.file, APPEND);
+    this.size = frames.reduce((sum, frame) => sum + frame.length, 0);
     this.dead = 0;
-  }
-
-  private recordsOf(run: JournalledRun): readonly JournalRecord[] {
-    const { id, resources, removals, intents, items, end, error } = run;
-    const [epoch, generation] = [this.epoch, this.generation];
-    return [
-      { t: 'accepted', run: id, epoch, generation, resources, removals },
-      { t: 'intent', run: id, intents: [...intents.values()] },
-      { t: 'items', run: id, items },
-      ...(end === null ? [] : [{ t: 'end', run: id, end, error } as const]),
-    ];
-  }
-}
-
-const lineOf = (record: JournalRecord): string => {
-  const text = JSON.stringify(record);
-  return `${checksum(text)} ${text}\n`;
-};
-
-const checksum = (text: string): string => crc32(text).toString(16).padStart(8, '0');
-
-interface Parsed {
-  readonly records: readonly { readonly record: JournalRecord; readonly bytes: number }[];
-  /** Bytes up to the end of the last whole record. */
-  readonly length: number;
-}
-
-/** Reads whole records; only the very last line may be torn. */
-function parseRecords(data: Buffer, file: string): Parsed {
-  const records: { record: JournalRecord; bytes: number }[] = [];
-  let at = 0;
-  while (at < data.length) {
-    const end = data.indexOf(0x0a, at);
-    const line = data.toString('utf8', at, end < 0 ? data.length : end);
-    const record = end < 0 ? null : parseLine(line);
-    if (record === null) {
-      if (end >= 0 && end < data.length - 1) throw corrupt(file, at);
-      break;
-    }
-    records.push({ record, bytes: end + 1 - at });
-    at = end + 1;
-  }
-  return { records, length: at };
-}
-
-function parseLine(line: string): JournalRecord | null {
-  const text = line.slice(9);
-  if (line[8] !== ' ' || checksum(text) !== line.slice(0, 8)) return null;
-  return JSON.parse(text) as JournalRecord;
-}
-
-const corrupt = (file: string, offset: number): Fault =>
-  new Fault('journal_corrupt', `the journal ${file} is damaged at byte ${offset}, before its end`, {
-    hint: 'look at the disk; when results of past applies may be lost, move the file away and start the agent again',
-    data: { file, offset },
-  });
-
-function readIfThere(file: string): Buffer {
-  try {
-    return readFileSync(file);
-  } catch (error) {
-    if (systemCodeOf(error) === 'ENOENT') return Buffer.alloc(0);
-    throw error;
+    this.isDoubtful = false;
   }
 }
 
@@ -246,10 +221,17 @@ function writeFully(descriptor: number, data: Buffer): void {
 
 function syncDirectory(path: string): void {
   if (process.platform === 'win32') return;
-  const descriptor = openSync(path, 'r');
+  const descriptor = openSync(path, constants.O_RDONLY);
   try {
     fsyncSync(descriptor);
   } finally {
     closeSync(descriptor);
   }
+}
+
+function notWritten(file: string, cause: unknown): Fault {
+  const codes = { ENOSPC: 'disk_full', EDQUOT: 'disk_full', EROFS: 'read_only' } as const;
+  const system = systemCodeOf(cause) ?? '';
+  const code = Object.entries(codes).find(([name]) => name === system)?.[1] ?? 'internal';
+  return new Fault(code, `the journal ${file} cannot be written: ${messageOf(cause)}`, { cause });
 }

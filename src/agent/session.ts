@@ -6,8 +6,9 @@ import type { Logger } from '../kernel/logger.js';
 import { PROTOCOL_VERSION, VERSION } from '../kernel/version.js';
 import { encode, orchestratorDecoder } from '../wire/codec.js';
 import { CLOSE, LINK_LIMITS } from '../wire/limits.js';
-import type { AgentMessage, OrchestratorMessage } from '../wire/messages.js';
+import type { AgentMessage, OrchestratorMessage, OrchestratorMessageOf } from '../wire/messages.js';
 import { RunAssembly } from '../wire/parts.js';
+import { commonVersion } from '../wire/version.js';
 import type { RunEngine } from './engine/run-engine.js';
 import type { Attributes } from './facts.js';
 
@@ -17,9 +18,17 @@ export interface SessionOptions {
   readonly engine: RunEngine;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Read at the start and once a minute after. */
+  /** Read at the start, and again every while. */
   readonly facts: () => Attributes;
+  readonly pace?: Pace;
   readonly onStatus: (status: 'pending' | 'approved', name: string | null) => void;
+}
+
+/** Milliseconds. */
+export interface Pace {
+  readonly pingInterval: number;
+  readonly deadAfter: number;
+  readonly factsInterval: number;
 }
 
 /** Why a connection ended. */
@@ -28,8 +37,13 @@ export interface SessionEnd {
   readonly reason: string;
 }
 
-const FACTS_EVERY = 60_000;
-const decode = orchestratorDecoder();
+/** Milliseconds. */
+const CLOSE_WITHIN = 2_000;
+const PACE: Pace = {
+  pingInterval: LINK_LIMITS.pingInterval,
+  deadAfter: LINK_LIMITS.deadAfter,
+  factsInterval: 60_000,
+};
 
 /** Serves one connection; settles when it is over. `signal` ends it from this side. */
 export function runSession(options: SessionOptions, signal: AbortSignal): Promise<SessionEnd> {
@@ -38,6 +52,8 @@ export function runSession(options: SessionOptions, signal: AbortSignal): Promis
 
 class Session {
   private readonly options: SessionOptions;
+  private readonly pace: Pace;
+  private readonly decode = orchestratorDecoder();
   private approved = false;
   private assembly: RunAssembly | null = null;
   private lastHeard: number;
@@ -46,6 +62,7 @@ class Session {
 
   constructor(options: SessionOptions) {
     this.options = options;
+    this.pace = options.pace ?? PACE;
     this.lastHeard = options.clock.monotonic();
     this.facts = options.facts();
   }
@@ -59,8 +76,8 @@ class Session {
     socket.on('ping', () => this.heard());
     socket.on('pong', () => this.heard());
     socket.on('error', () => undefined);
-    const heartbeat = setInterval(() => this.beat(), LINK_LIMITS.pingInterval);
-    const watch = setInterval(() => this.lookAround(), FACTS_EVERY);
+    const heartbeat = setInterval(() => this.beat(), this.pace.pingInterval);
+    const watch = setInterval(() => this.lookAround(), this.pace.factsInterval);
     const unsubscribe = engine.subscribe((report) => {
       if (this.approved) this.send(report);
     });
@@ -101,7 +118,7 @@ class Session {
 
   private beat(): void {
     const { socket, clock } = this.options;
-    if (clock.monotonic() - this.lastHeard > LINK_LIMITS.deadAfter) {
+    if (clock.monotonic() - this.lastHeard > this.pace.deadAfter) {
       this.ended = { code: CLOSE.goingAway, reason: 'the orchestrator was silent for too long' };
       socket.terminate();
     } else if (socket.readyState === socket.OPEN) {
@@ -121,7 +138,7 @@ class Session {
     this.heard();
     try {
       if (binary) throw new Fault('protocol_violation', 'the orchestrator sent a binary frame');
-      this.handle(decode(data.toString()));
+      this.handle(this.decode(data.toString()));
     } catch (error) {
       this.options.logger.error('the orchestrator broke the protocol', { reason: messageOf(error) });
       this.end(CLOSE.violation, messageOf(error));
@@ -131,18 +148,21 @@ class Session {
   private handle(message: OrchestratorMessage): void {
     const { engine } = this.options;
     if (message.type === 'status') {
-      this.settle(message.status, message.name ?? null);
+      this.settle(message);
       return;
     }
     if (!this.approved) throw new Fault('protocol_violation', `a ${message.type} message came before the approval`);
     switch (message.type) {
       case 'run':
+        if (this.assembly !== null)
+          throw new Fault('protocol_violation', 'a run began before the one before was whole');
         this.assembly = new RunAssembly(message);
         return;
       case 'run_part':
         this.add(message);
         return;
       case 'run_cancel':
+        if (this.assembly?.head.run_id === message.run_id) this.assembly = null;
         engine.cancel(message.run_id);
         return;
       case 'run_resume':
@@ -154,7 +174,7 @@ class Session {
     }
   }
 
-  private add(part: Extract<OrchestratorMessage, { type: 'run_part' }>): void {
+  private add(part: OrchestratorMessageOf<'run_part'>): void {
     if (this.assembly === null) throw new Fault('protocol_violation', `part ${part.part} belongs to no run`);
     const content = this.assembly.add(part);
     if (content === null) return;
@@ -163,11 +183,15 @@ class Session {
     this.options.engine.begin(head, content);
   }
 
-  private settle(status: 'pending' | 'approved', name: string | null): void {
-    const first = status === 'approved' && !this.approved;
+  private settle({ status, name, protocol_version: version }: OrchestratorMessageOf<'status'>): void {
+    if (commonVersion(version) === null) {
+      this.end(CLOSE.version, `this agent does not speak protocol version ${version}`);
+      return;
+    }
+    const isNewlyApproved = status === 'approved' && !this.approved;
     this.approved = status === 'approved';
     this.options.onStatus(status, name);
-    if (first) void this.reportInventory();
+    if (isNewlyApproved) void this.reportInventory();
   }
 
   /** Reports that come in between are in the journal too, so the orchestrator asks for what it lacks. */
@@ -181,7 +205,17 @@ class Session {
   }
 
   private end(code: number, reason: string): void {
+    const { socket } = this.options;
     this.ended ??= { code, reason };
-    this.options.socket.close(code, reason.slice(0, 100));
+    socket.close(code, shorten(reason));
+    // A peer that does not answer must not keep the agent from stopping.
+    setTimeout(() => socket.terminate(), CLOSE_WITHIN).unref();
   }
+}
+
+/** The reason in a close frame takes at most 123 bytes (RFC 6455). */
+function shorten(reason: string): string {
+  let text = reason.slice(0, 120);
+  while (Buffer.byteLength(text) > 120) text = text.slice(0, -1);
+  return text;
 }

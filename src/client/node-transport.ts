@@ -52,8 +52,12 @@ export function createTransport(connection: Connection): Transport {
         headers: body === undefined ? headers : { ...headers, 'content-length': String(Buffer.byteLength(body)) },
         ...(signal ? { signal } : {}),
       });
+      // While there is no connection yet, Node tells an abort only when there is one.
+      const abort = () => reject(signal?.reason);
+      signal?.addEventListener('abort', abort, { once: true });
+      request.once('close', () => signal?.removeEventListener('abort', abort));
       request.once('response', resolve);
-      request.once('error', reject);
+      request.on('error', reject);
       request.end(body);
     });
   }

@@ -15,7 +15,7 @@ export function parseServerUrl(text: string, from: string): URL {
   const url = parse(bare ? `https://${text.trim()}` : text.trim());
   const refuse = (why: string) =>
     new Fault('usage', `${from}: ${JSON.stringify(text)} ${why}`, { hint: 'such as https://orch.example:4748' });
-  if (!url || url.hostname === '') throw refuse('is no URL');
+  if (!url || !/^[a-z0-9_[]/i.test(url.hostname)) throw refuse('is no URL');
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw refuse('is neither https nor http');
   if (url.username !== '' || url.password !== '') throw refuse('has a user name in it, which the API has no use for');
   if (url.search !== '' || url.hash !== '') throw refuse('has more after its path than an address has');

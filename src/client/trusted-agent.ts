@@ -34,13 +34,24 @@ export class TrustedAgent extends Agent {
   }
 
   private async open(): Promise<Duplex> {
-    const { connectTimeout, closing } = this.trusted;
-    const signal = AbortSignal.any([closing, AbortSignal.timeout(connectTimeout)]);
-    const { socket, spki } = await openTrustedSocket({ ...this.trusted, signal });
-    // An error on an idle connection concerns nobody; the pool drops it.
-    socket.on('error', () => {});
-    socket.setKeepAlive(true, this.trusted.keepAliveMsecs);
-    this.spkis.set(socket, spki);
-    return socket;
+    const { closing, connectTimeout, keepAliveMsecs } = this.trusted;
+    // Not AbortSignal.any with AbortSignal.timeout: in Node 20 such a signal can be collected before it fires.
+    const attempt = new AbortController();
+    const giveUp = () => attempt.abort(Object.assign(new Error('it does not answer'), { code: 'ETIMEDOUT' }));
+    const timer = setTimeout(giveUp, connectTimeout);
+    const close = () => attempt.abort(closing.reason);
+    closing.addEventListener('abort', close, { once: true });
+    if (closing.aborted) close();
+    try {
+      const { socket, spki } = await openTrustedSocket({ ...this.trusted, signal: attempt.signal });
+      // An error on an idle connection concerns nobody; the pool drops it.
+      socket.on('error', () => {});
+      socket.setKeepAlive(true, keepAliveMsecs);
+      this.spkis.set(socket, spki);
+      return socket;
+    } finally {
+      clearTimeout(timer);
+      closing.removeEventListener('abort', close);
+    }
   }
 }

@@ -43,7 +43,6 @@ export const notOurs = (url: URL, status: number, what: string): Fault =>
 export const isBroken = (error: unknown): boolean => isFault(error, 'unreachable') && error.data?.broke === true;
 
 function codeOf(error: unknown): string {
-  if (error instanceof DOMException && error.name === 'TimeoutError') return 'ETIMEDOUT';
   // Node tries every address of a name and gives all errors in one.
   const first: unknown = error instanceof AggregateError ? error.errors[0] : undefined;
   return systemCodeOf(error) ?? systemCodeOf(first) ?? '';

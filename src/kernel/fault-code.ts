@@ -55,6 +55,11 @@ export const FAULT_CODES = [
   'variant_missing',
   'secret_unavailable',
   'expression_error',
+  // secrets
+  'secret_not_found',
+  'secret_exists',
+  'invalid_restriction',
+  'secrets_locked',
   // operations and drift
   'operation_not_found',
   'operation_in_progress',

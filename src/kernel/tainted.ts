@@ -28,6 +28,9 @@ export function mask(text: string, spans: readonly Span[] | undefined): string {
 const MASKED = '‹masked›';
 const MASKED_LINE = '‹masked line›';
 
+/** A text of which nobody knows where its secrets are: every line of it masked. */
+export const maskLines = (text: string): string => eachLine(text, () => MASKED_LINE);
+
 /**
  * A text known only in the clear (what is on the machine now), masked with what is known of its counterpart. Lines that
  * the counterpart has without a secret are shown; of a line that fits around a secret only the literal text is shown;
@@ -35,11 +38,17 @@ const MASKED_LINE = '‹masked line›';
  * tainted spans is returned as it is.
  */
 export function maskCounterpart(text: string, spans: readonly Span[] | undefined, counterpart?: string): string {
-  if (!spans?.length || text === '') return text;
-  const { clean, tainted } = counterpart === undefined ? NOTHING_KNOWN : linesOf(counterpart, spans);
+  if (!spans?.length) return text;
+  if (counterpart === undefined) return maskLines(text);
+  const { clean, tainted } = linesOf(counterpart, spans);
+  return eachLine(text, (line) => (clean.has(line) ? line : maskLine(line, tainted)));
+}
+
+function eachLine(text: string, show: (line: string) => string): string {
+  if (text === '') return text;
   const ending = text.endsWith('\n') ? '\n' : '';
   const lines = (ending ? text.slice(0, -1) : text).split('\n');
-  return lines.map((line) => (clean.has(line) ? line : maskLine(line, tainted))).join('\n') + ending;
+  return lines.map(show).join('\n') + ending;
 }
 
 /** A line with secrets: its text, and the literal parts before, between and after them. */
@@ -53,8 +62,6 @@ interface KnownLines {
   readonly clean: ReadonlySet<string>;
   readonly tainted: readonly TaintedLine[];
 }
-
-const NOTHING_KNOWN: KnownLines = { clean: new Set(), tainted: [] };
 
 function linesOf(text: string, spans: readonly Span[]): KnownLines {
   const clean = new Set<string>();

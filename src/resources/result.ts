@@ -58,6 +58,9 @@ export type Summary = Type.Static<typeof SummarySchema>;
 /** A longer diff is cut there, with a last line that says so. */
 export const MAX_DIFF_CHARACTERS = 64 * 1024;
 
+/** The diffs of one run together are not longer; those that go beyond are left out. */
+export const MAX_RUN_DIFF_CHARACTERS = 32 * 1024 * 1024;
+
 /** Counts results by status. */
 export function summarize(results: readonly Pick<ResourceResult, 'status' | 'action'>[]): Summary {
   const summary = { total: results.length, unchanged: 0, pending: 0, changed: 0, failed: 0, skipped: 0, removed: 0 };

@@ -1,44 +1,50 @@
-/** What became of an apply whose agent died in the middle: what was begun is looked at, the rest was not done. */
+/** Tells the truth about an apply whose process died in the middle: what was being changed is looked at, nothing is done again. */
 import type { Host } from '../../resources/host.js';
 import type { RunItem } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
-import { type Intent, skippedBy } from './apply.js';
-import { type Decided, decide } from './decide.js';
-import { type Item, itemsOf, Neighbours } from './item.js';
-import { present } from './present.js';
+import type { Intent } from './apply-group.js';
+import { type Examined, failed, Run, type RunOptions } from './run.js';
+import type { Finding } from './run-item.js';
+import { isRemoval, type Target } from './target.js';
 
-export interface RecoverOptions {
-  readonly content: RunContent;
-  readonly host: Host;
-  /** By index: changes that were about to be made. */
-  readonly intents: ReadonlyMap<number, Intent>;
-  /** Indices that have their result. */
-  readonly finished: ReadonlySet<number>;
+export interface Remains {
+  /** What was announced and may or may not have happened. */
+  readonly intents: readonly Intent[];
+  /** Positions of the resources whose results are known. */
+  readonly reported: Iterable<number>;
 }
 
-/** The results that are missing, in the order of work. Nothing is changed. */
-export async function recover({ content, host, intents, finished }: RecoverOptions): Promise<readonly RunItem[]> {
-  const items = itemsOf(content, host);
-  const missing = items.filter((item) => !finished.has(item.index));
-  const begun = missing.filter((item) => intents.has(item.index));
-  const decided = await decide(begun, host, new Neighbours(items));
-  const found = new Map(decided.map((one) => [one.item, one]));
-  return missing.map((item) => {
-    const one = found.get(item);
-    return one === undefined ? skippedBy('interrupted')(item) : verdict(one, intents.get(item.index)?.existed ?? null);
-  });
-}
-
-function verdict({ item, decision }: Decided, existed: boolean | null): RunItem {
-  if (decision.action !== 'none') {
-    const message = 'the agent was interrupted while it was changed, and it is not as it should be';
-    return present({ item, decision, existed }, { kind: 'failed', code: 'interrupted', message });
+/** The results that are missing: of what was announced as it is found now, and of the rest as skipped. */
+export async function recover(
+  content: RunContent,
+  host: Host,
+  { intents, reported, ...options }: Remains & Pick<RunOptions, 'clock'>,
+): Promise<readonly RunItem[]> {
+  const run = new Run(content, host, { ...options, isIndependent: true });
+  const known = new Set(reported);
+  run.passOver(known);
+  const open = new Map(intents.filter(({ index }) => !known.has(index)).map((intent) => [intent.index, intent]));
+  for (const targets of [run.desired, run.removals]) {
+    const announced = targets.filter(({ index }) => open.has(index));
+    const since = run.now();
+    const examined = await run.examine(announced);
+    const findings = announced.map((target, at) => fateOf(target, examined[at], open.get(target.index)));
+    await run.report(findings, since);
   }
-  const done = present({ item, decision, existed }, { kind: 'done' });
-  return { ...done, result: { ...done.result, ...asChanged(item, existed) } };
+  await run.skipRest({ code: 'interrupted', message: 'the agent was interrupted before this resource' });
+  return run.results;
 }
 
-function asChanged(item: Item, existed: boolean | null) {
-  const action = item.purpose === 'removal' ? 'remove' : existed === false ? 'create' : 'update';
-  return { action, status: 'changed', reason: 'it was done just before the agent was interrupted' } as const;
+function fateOf(target: Target, examined: Examined | undefined, intent: Intent | undefined): Finding {
+  const existed = intent?.existed ?? null;
+  if (examined && 'finding' in examined && examined.finding.status === 'unchanged') {
+    const reason = 'found done after the agent was interrupted';
+    return { target, action: intent?.action ?? 'update', status: 'changed', reason, existed };
+  }
+  const what = isRemoval(target.source) ? 'removed' : 'in the desired state';
+  return failed(
+    target,
+    { code: 'interrupted', message: `the agent stopped in the middle of it; it is not ${what}` },
+    existed,
+  );
 }

@@ -1,38 +1,48 @@
 /** The engine in a thread of its own, so that its synchronous file work never holds up the link. */
-import { statSync } from 'node:fs';
-import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { Fault } from '../../kernel/fault.js';
 import { isFaultCode } from '../../kernel/fault-code.js';
 import type { Logger } from '../../kernel/logger.js';
-import type { AgentMessageOf, OrchestratorMessageOf } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
-import type { EngineReport, RunEngine } from './run-engine.js';
+import { inspectJournal } from '../journal/read-journal.js';
+import type { EngineReport, Inventory, RunEngine, RunHead } from './run-engine.js';
 import type { FromWorker, ToWorker, WorkerData } from './worker-messages.js';
 
 export interface EngineThreadOptions {
   readonly dataDir: string;
   readonly logger: Logger;
+  /** A thread that has nothing to do for so long ends and gives its memory back, in milliseconds. */
+  readonly idleAfter?: number;
+  /** A stop waits that long for the group that is being applied, in milliseconds. */
+  readonly stopWithin?: number;
 }
 
-type Inventory = AgentMessageOf<'inventory'>['runs'];
-
-interface Waiting {
+interface Question {
   readonly resolve: (runs: Inventory) => void;
   readonly reject: (fault: Fault) => void;
 }
 
+/** What the orchestrator has been told of a run that is under way. */
+interface Told {
+  readonly isApply: boolean;
+  results: number;
+}
+
 export class EngineThread implements RunEngine {
-  private readonly options: EngineThreadOptions;
+  private readonly options: Required<EngineThreadOptions>;
   private readonly listeners = new Set<(report: EngineReport) => void>();
-  /** Runs that have begun and not finished, with whether they are in the journal. */
-  private readonly running = new Map<string, { readonly isApply: boolean }>();
-  private waiting: Waiting[] = [];
+  private readonly running = new Map<string, Told>();
+  private questions: Question[] = [];
   private worker: Worker | null = null;
-  private stopped: (() => void) | null = null;
+  /** Settles when a thread that was told to end has ended; only then may another one open the journal. */
+  private ending: Promise<void> | null = null;
+  /** What came while a thread was ending. */
+  private waiting: ToWorker[] = [];
+  private idle: NodeJS.Timeout | undefined;
+  private isStopped = false;
 
   constructor(options: EngineThreadOptions) {
-    this.options = options;
+    this.options = { idleAfter: 60_000, stopWithin: 9_000, ...options };
   }
 
   subscribe(listener: (report: EngineReport) => void): () => void {
@@ -40,22 +50,23 @@ export class EngineThread implements RunEngine {
     return () => this.listeners.delete(listener);
   }
 
-  /** Starts no thread while the journal is empty. Throws the fault that keeps the engine from working. */
+  /** Starts no thread while the journal holds nothing. Throws `journal_corrupt`. */
   async inventory(): Promise<Inventory> {
-    if (this.worker === null && isEmpty(join(this.options.dataDir, 'journal'))) return [];
+    const isAsleep = this.worker === null && this.ending === null;
+    if (isAsleep && inspectJournal(this.options.dataDir).unacknowledged === 0) return [];
     return new Promise((resolve, reject) => {
-      this.waiting.push({ resolve, reject });
+      this.questions.push({ resolve, reject });
       this.post({ do: 'inventory' });
     });
   }
 
-  begin(head: OrchestratorMessageOf<'run'>, content: RunContent): void {
-    this.running.set(head.run_id, { isApply: head.mode === 'apply' });
+  begin(head: RunHead, content: RunContent): void {
+    if (!this.running.has(head.run_id)) this.running.set(head.run_id, { isApply: head.mode === 'apply', results: 0 });
     this.post({ do: 'begin', head, content });
   }
 
   cancel(runId: string): void {
-    if (this.worker !== null) this.post({ do: 'cancel', runId });
+    this.post({ do: 'cancel', runId });
   }
 
   resume(runId: string, from: number): void {
@@ -67,21 +78,27 @@ export class EngineThread implements RunEngine {
   }
 
   disconnected(): void {
-    if (this.worker !== null) this.post({ do: 'disconnected' });
+    if (this.worker !== null || this.waiting.length > 0) this.post({ do: 'disconnected' });
   }
 
   async stop(): Promise<void> {
-    if (this.worker === null) return;
-    const over = new Promise<void>((resolve) => {
-      this.stopped = resolve;
-    });
-    this.post({ do: 'stop' });
-    await over;
+    this.isStopped = true;
+    clearTimeout(this.idle);
+    this.waiting = [];
+    if (this.worker !== null) this.end(this.worker);
+    await this.ending;
   }
 
   private post(message: ToWorker): void {
+    if (this.isStopped) return;
+    if (this.ending !== null) this.waiting.push(message);
+    else this.deliver(message);
+  }
+
+  private deliver(message: ToWorker): void {
     this.worker ??= this.start();
     this.worker.postMessage(message);
+    this.startIdling();
   }
 
   private start(): Worker {
@@ -95,64 +112,106 @@ export class EngineThread implements RunEngine {
     return worker;
   }
 
+  private startIdling(): void {
+    clearTimeout(this.idle);
+    this.idle = setTimeout(() => {
+      const isBusy = this.running.size > 0 || this.questions.length > 0;
+      if (this.worker !== null && !isBusy) this.end(this.worker);
+    }, this.options.idleAfter).unref();
+  }
+
+  /** Tells a thread to finish its group and end; one that does not is cut off, which its journal survives. */
+  private end(worker: Worker): void {
+    const deadline = setTimeout(() => {
+      this.options.logger.error('the engine does not end in time; what it was doing is interrupted');
+      void worker.terminate();
+    }, this.options.stopWithin);
+    this.worker = null;
+    this.ending = new Promise<void>((resolve) => {
+      worker.once('exit', () => {
+        clearTimeout(deadline);
+        this.ending = null;
+        for (const message of this.waiting.splice(0)) this.post(message);
+        resolve();
+      });
+    });
+    worker.postMessage({ do: 'stop' } satisfies ToWorker);
+  }
+
   private hear(message: FromWorker): void {
+    this.startIdling();
     switch (message.is) {
       case 'report':
         this.tell(message.report);
         return;
       case 'inventory':
-        this.waiting.shift()?.resolve(message.runs);
+        this.questions.shift()?.resolve(message.runs);
         return;
       case 'log':
         this.options.logger[message.level](message.message, message.fields);
         return;
       case 'failed':
-        this.failed(
-          new Fault(isFaultCode(message.code) ? message.code : 'internal', message.message, {
-            hint: message.hint ?? '',
-          }),
-        );
-        return;
-      case 'stopped':
-        this.stopped?.();
+        this.failed(message);
     }
   }
 
   private tell(report: EngineReport): void {
+    const told = this.running.get(report.run_id);
+    if (told && report.type === 'run_results') {
+      told.results = Math.max(told.results, report.from + report.items.length);
+    }
     if (report.type === 'run_finished') this.running.delete(report.run_id);
     for (const listener of this.listeners) listener(report);
   }
 
   /** Nothing can be begun: whoever waits is told why. */
-  private failed(fault: Fault): void {
-    this.options.logger.error('the engine cannot work', { reason: fault.message, hint: fault.hint });
-    for (const { reject } of this.waiting.splice(0)) reject(fault);
+  private failed({ code, message, hint }: Extract<FromWorker, { is: 'failed' }>): void {
+    const fault = new Fault(isFaultCode(code) ? code : 'internal', message, hint === null ? {} : { hint });
+    this.options.logger.error('the engine cannot work', { reason: message, hint });
+    this.answerNobody(fault);
     for (const runId of [...this.running.keys()]) this.abandon(runId, fault);
   }
 
   /**
-   * A thread that ends by itself has broken down. Plans and checks are lost; an apply is in the journal, so the thread is
-   * started again to look at it and report.
+   * A thread that ends by itself has broken down. Plans and checks are lost; an apply is in the journal, so another
+   * thread looks at it and reports.
    */
   private exited(worker: Worker): void {
     if (this.worker !== worker) return;
     this.worker = null;
-    this.stopped?.();
-    if (this.stopped !== null) return;
     const fault = new Fault('interrupted', 'the engine of the agent broke down');
-    for (const { reject } of this.waiting.splice(0)) reject(fault);
-    const hadApply = [...this.running.values()].some(({ isApply }) => isApply);
+    this.answerNobody(fault);
+    const applies = [...this.running].filter(([, { isApply }]) => isApply).map(([runId]) => runId);
     for (const [runId, { isApply }] of [...this.running]) if (!isApply) this.abandon(runId, fault);
-    this.running.clear();
-    if (hadApply) this.worker = this.start();
+    if (applies.length > 0) void this.recover(applies, fault);
   }
 
-  private abandon(runId: string, fault: Fault): void {
-    const error = { code: fault.code, message: fault.message };
-    this.tell({ type: 'run_finished', run_id: runId, end: 'interrupted', results: 0, observed: null, error });
+  /** An apply that broke the engine before it was in the journal is known to nobody else. */
+  private async recover(applies: readonly string[], fault: Fault): Promise<void> {
+    try {
+      const known = new Set((await this.inventory()).map(({ run_id }) => run_id));
+      for (const runId of applies) if (!known.has(runId)) this.abandon(runId, fault);
+    } catch (error) {
+      const reason = error instanceof Fault ? error : fault;
+      for (const runId of applies) this.abandon(runId, reason);
+    }
   }
-}
 
-function isEmpty(file: string): boolean {
-  return (statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0;
+  private answerNobody(fault: Fault): void {
+    for (const { reject } of this.questions.splice(0)) reject(fault);
+  }
+
+  private abandon(runId: string, { code, message }: Fault): void {
+    const told = this.running.get(runId);
+    if (!told) return;
+    const error = { code, message };
+    this.tell({
+      type: 'run_finished',
+      run_id: runId,
+      end: 'interrupted',
+      results: told.results,
+      observed: null,
+      error,
+    });
+  }
 }

@@ -1,49 +1,50 @@
-/** Works on runs one after the other: surveys and applies, the latter through the journal. */
-
+/** Works on runs one after the other: plans and drift checks from memory, applies through the journal. */
+import type { Clock } from '../../kernel/clock.js';
 import { isFault, messageOf } from '../../kernel/fault.js';
-import { type FaultCode, isFaultCode } from '../../kernel/fault-code.js';
+import type { FaultCode } from '../../kernel/fault-code.js';
 import type { Logger } from '../../kernel/logger.js';
 import type { Host } from '../../resources/host.js';
-import type { AgentMessageOf, OrchestratorMessageOf, RunEnd } from '../../wire/messages.js';
+import type { RunItem } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
-import { apply, type StopCause } from '../converge/apply.js';
 import { recover } from '../converge/recover.js';
-import { survey } from '../converge/survey.js';
-import type { Journal, JournalledRun, RunError } from '../journal.js';
+import { drift, type Outcome, type Planned, plan } from '../converge.js';
+import type { JournalledRun } from '../journal/journal-state.js';
+import type { Journal } from '../journal.js';
+import { ApplyRun, boundedError, stopFault } from './apply-run.js';
 import { resultMessages } from './report.js';
-import type { EngineReport, RunEngine } from './run-engine.js';
+import type { EngineReport, Inventory, RunEngine, RunHead } from './run-engine.js';
 
 export interface EngineOptions {
   readonly journal: Journal;
   /** A fresh view of the machine for each run. */
   readonly createHost: () => Host;
+  readonly clock: Clock;
   readonly logger: Logger;
 }
 
+/** A run that has begun or waits for its turn. */
 interface Active {
-  readonly head: OrchestratorMessageOf<'run'>;
   readonly isApply: boolean;
-  stopped: StopCause | null;
+  readonly stopper: AbortController;
 }
 
-interface Finish {
-  readonly end: RunEnd;
-  readonly results: number;
-  readonly observed?: string | null;
-  readonly error?: RunError | null;
-}
+/** Plans and drift checks that wait for their turn; the orchestrator sends one at a time. */
+const QUEUE = 16;
 
 export class Engine implements RunEngine {
   private readonly options: EngineOptions;
   private readonly listeners = new Set<(report: EngineReport) => void>();
   private readonly active = new Map<string, Active>();
+  private readonly recovered: Promise<void>;
   /** The end of everything that was begun so far; each run waits for the one before. */
   private tail: Promise<void>;
-  private stopping = false;
+  private isStopping = false;
 
+  /** Begins by looking at the applies whose process died in the middle of them. */
   constructor(options: EngineOptions) {
     this.options = options;
-    this.tail = this.recoverAll();
+    this.recovered = this.recoverAll();
+    this.tail = this.recovered;
   }
 
   subscribe(listener: (report: EngineReport) => void): () => void {
@@ -51,42 +52,28 @@ export class Engine implements RunEngine {
     return () => this.listeners.delete(listener);
   }
 
-  async inventory(): Promise<AgentMessageOf<'inventory'>['runs']> {
+  async inventory(): Promise<Inventory> {
     await this.recovered;
-    return this.options.journal.runs().map((run) => ({
-      run_id: run.id,
-      state: run.end === null ? 'running' : 'finished',
-      results: run.items.length,
+    return this.options.journal.runs.map(({ id, end, items }) => ({
+      run_id: id,
+      state: end === null ? 'running' : 'finished',
+      results: items.length,
     }));
   }
 
-  begin(head: OrchestratorMessageOf<'run'>, content: RunContent): void {
-    if (this.active.has(head.run_id)) return;
-    const isApply = head.mode === 'apply';
-    if (this.stopping) {
-      this.finish(head.run_id, {
-        end: 'interrupted',
-        results: 0,
-        error: fault('interrupted', 'the agent is stopping'),
-      });
-      return;
-    }
-    if (isApply) for (const run of this.active.values()) if (!run.isApply) run.stopped = 'cancelled';
-    const active: Active = { head, isApply, stopped: null };
-    this.active.set(head.run_id, active);
-    this.tail = this.tail.then(() => this.work(active, content)).finally(() => this.active.delete(head.run_id));
+  begin(head: RunHead, content: RunContent): void {
+    const known = this.options.journal.find(head.run_id);
+    if (known) this.tellAgain(known);
+    else if (!this.active.has(head.run_id)) this.beginNew(head, content);
   }
 
   cancel(runId: string): void {
-    const run = this.active.get(runId);
-    if (run !== undefined) run.stopped ??= 'cancelled';
+    this.active.get(runId)?.stopper.abort(stopFault('cancelled'));
   }
 
   resume(runId: string, from: number): void {
     const run = this.options.journal.find(runId);
-    if (run === undefined) return;
-    this.tell(...resultMessages(runId, from, run.items.slice(from)));
-    if (run.end !== null) this.finish(runId, { end: run.end, results: run.items.length, error: run.error });
+    if (run) this.tellFrom(run, from);
   }
 
   acknowledge(runId: string): void {
@@ -94,142 +81,155 @@ export class Engine implements RunEngine {
   }
 
   disconnected(): void {
-    for (const run of this.active.values()) if (!run.isApply) run.stopped = 'cancelled';
+    this.endObservations();
   }
 
   async stop(): Promise<void> {
-    this.stopping = true;
-    for (const run of this.active.values()) run.stopped ??= 'interrupted';
+    this.isStopping = true;
+    for (const { stopper } of this.active.values()) stopper.abort(stopFault('interrupted'));
     await this.tail;
     this.options.journal.close();
   }
 
-  private recovered: Promise<void> = Promise.resolve();
-
-  private async recoverAll(): Promise<void> {
-    const work = async () => {
-      for (const run of this.options.journal.runs()) if (run.end === null) await this.recoverRun(run);
-    };
-    this.recovered = work();
-    await this.recovered.catch((error) => {
-      this.options.logger.error('an interrupted apply could not be looked at', { reason: messageOf(error) });
-    });
+  private beginNew(head: RunHead, content: RunContent): void {
+    const refusal = this.refusalOf(head);
+    if (refusal) this.refuse(head.run_id, ...refusal);
+    else if (head.mode === 'apply') this.beginApply(head, content);
+    else this.enqueue(head.run_id, false, (signal) => this.observe(head, content, signal));
   }
 
-  private async recoverRun(run: JournalledRun): Promise<void> {
-    const { journal, createHost, logger } = this.options;
-    logger.warn('an apply was interrupted', { operation_id: run.id, results: run.items.length });
-    const finished = new Set(run.items.map(({ index }) => index));
-    const from = run.items.length;
-    const items = await recover({ content: run, host: createHost(), intents: run.intents, finished });
-    const error = fault('interrupted', 'the agent went down while it worked on this operation');
-    journal.append({ t: 'items', run: run.id, items });
-    journal.append({ t: 'end', run: run.id, end: 'interrupted', error });
-    this.tell(...resultMessages(run.id, from, items));
-    this.finish(run.id, { end: 'interrupted', results: run.items.length, error });
+  private refusalOf({ mode, epoch, generation }: RunHead): readonly [FaultCode, string] | null {
+    if (this.isStopping) return ['interrupted', 'the agent is stopping'];
+    const runs = [...this.active.values()];
+    if (runs.some(({ isApply }) => isApply)) return ['operation_in_progress', 'the agent is busy with an apply'];
+    if (mode !== 'apply') return runs.length < QUEUE ? null : ['operation_in_progress', 'too many plans are waiting'];
+    if (this.options.journal.isNewer(epoch, generation)) return null;
+    return ['stale_generation', 'the agent has seen a newer operation; was an old state of the orchestrator restored?'];
   }
 
-  private async work(active: Active, content: RunContent): Promise<void> {
-    const { head, isApply } = active;
+  /** The journal has it before anybody is told, and before the plan that it ends is over. */
+  private beginApply(head: RunHead, content: RunContent): void {
+    const { journal, createHost, clock, logger } = this.options;
+    const { run_id: id, epoch, generation } = head;
     try {
-      this.finish(head.run_id, await (isApply ? this.apply(active, content) : this.survey(active, content)));
+      journal.accept({ id, epoch, generation, content });
     } catch (error) {
-      this.options.logger.error('a run failed as a whole', { run_id: head.run_id, reason: messageOf(error), error });
-      const code = isFault(error) ? error.code : 'internal';
-      const results = this.options.journal.find(head.run_id)?.items.length ?? 0;
-      this.finish(head.run_id, { end: 'interrupted', results, error: fault(code, messageOf(error)) });
+      this.refuse(id, isFault(error) ? error.code : 'internal', messageOf(error));
+      return;
+    }
+    const run = journal.find(id);
+    if (!run) throw new Error('what was accepted is in the journal');
+    this.tell({ type: 'run_accepted', run_id: id });
+    this.endObservations();
+    const tell = (...reports: readonly EngineReport[]) => this.tell(...reports);
+    this.enqueue(id, true, (signal) =>
+      new ApplyRun({ run, journal, createHost, clock, logger, signal, expect: head.expect ?? null, tell }).carryOut(),
+    );
+  }
+
+  private enqueue(runId: string, isApply: boolean, work: (signal: AbortSignal) => Promise<void>): void {
+    const stopper = new AbortController();
+    this.active.set(runId, { isApply, stopper });
+    this.tail = this.tail.then(() => this.attempt(runId, () => work(stopper.signal)));
+  }
+
+  /** No run takes the engine down with it. */
+  private async attempt(runId: string, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.options.logger.error('a run broke down', { run_id: runId, error });
+    } finally {
+      this.active.delete(runId);
     }
   }
 
-  private async survey(active: Active, content: RunContent): Promise<Finish> {
-    const { run_id: runId, mode } = active.head;
+  private async observe({ run_id: runId, mode }: RunHead, content: RunContent, signal: AbortSignal): Promise<void> {
     this.tell({ type: 'run_accepted', run_id: runId });
     let results = 0;
-    let failed = false;
-    const { cancelled, observed } = await survey({
-      content,
-      host: this.options.createHost(),
-      isCancelled: () => active.stopped !== null,
-      onItems: (items) => {
-        this.tell(...resultMessages(runId, results, items));
-        results += items.length;
-        failed ||= items.some(({ result }) => result.status === 'failed');
-      },
-    });
-    if (cancelled) return { end: active.stopped ?? 'cancelled', results };
-    return { end: failed ? 'failed' : 'succeeded', results, observed: mode === 'plan' ? observed : null };
+    const onResults = (items: readonly RunItem[]) => {
+      this.tell(...resultMessages(runId, results, items));
+      results += items.length;
+    };
+    const { clock, createHost } = this.options;
+    const look = mode === 'plan' ? plan : drift;
+    const outcome = await this.outcomeOf(runId, () => look(content, createHost(), { clock, signal, onResults }));
+    const error = outcome.error && boundedError(outcome.error.code, outcome.error.message);
+    const observed = 'observed' in outcome ? outcome.observed : null;
+    this.tell({ type: 'run_finished', run_id: runId, end: outcome.end, results, observed, error });
   }
 
-  private async apply(active: Active, content: RunContent): Promise<Finish> {
-    const { journal } = this.options;
-    const { run_id: runId, epoch, generation } = active.head;
-    const known = journal.find(runId);
-    if (known !== undefined) return this.again(known);
-    const refusal = await this.refusalOf(active, content);
-    if (refusal !== null) return { end: 'refused', results: 0, error: refusal };
-    journal.append({ t: 'accepted', run: runId, epoch, generation, ...content });
-    this.tell({ type: 'run_accepted', run_id: runId });
-    const end = await this.applyJournalled(active, content);
-    journal.append({ t: 'end', run: runId, end, error: null });
-    return { end, results: journal.find(runId)?.items.length ?? 0 };
-  }
-
-  private applyJournalled(active: Active, content: RunContent): Promise<RunEnd> {
-    const { journal, createHost } = this.options;
-    const { run_id: runId } = active.head;
-    let reported = 0;
-    return apply({
-      content,
-      host: createHost(),
-      stopped: () => active.stopped,
-      journal: {
-        intend: (intents) => journal.append({ t: 'intent', run: runId, intents }),
-        record: (items) => journal.append({ t: 'items', run: runId, items }),
-      },
-      onItems: (items) => {
-        this.tell(...resultMessages(runId, reported, items));
-        reported += items.length;
-      },
-    });
-  }
-
-  /** A run that was delivered a second time: what is in the journal is told again. */
-  private again(known: JournalledRun): Finish {
-    this.tell({ type: 'run_accepted', run_id: known.id }, ...resultMessages(known.id, 0, known.items));
-    return { end: known.end ?? 'interrupted', results: known.items.length, error: known.error };
-  }
-
-  private async refusalOf({ head, stopped }: Active, content: RunContent): Promise<RunError | null> {
-    if (stopped !== null) return fault(stopped, `the operation was ${stopped} before it began`);
-    if (!this.options.journal.isNewer(head.epoch, head.generation)) {
-      return fault(
-        'stale_generation',
-        'this agent has seen a newer operation; the orchestrator may have been restored',
-      );
+  private async outcomeOf(
+    runId: string,
+    look: () => Promise<Planned | Outcome>,
+  ): Promise<Omit<Planned, 'results'> | Omit<Outcome, 'results'>> {
+    try {
+      return await look();
+    } catch (error) {
+      this.options.logger.error('a run failed as a whole', { run_id: runId, error });
+      return { end: 'failed', error: { code: isFault(error) ? error.code : 'internal', message: messageOf(error) } };
     }
-    if (head.expect == null) return null;
-    const seen = await survey({
-      content,
-      host: this.options.createHost(),
-      isCancelled: () => false,
-      onItems: () => undefined,
-    });
-    return seen.observed === head.expect
-      ? null
-      : fault('plan_stale', 'the machine has changed since the plan was made');
   }
 
-  private finish(runId: string, { end, results, observed = null, error = null }: Finish): void {
-    this.tell({ type: 'run_finished', run_id: runId, end, results, observed, error });
+  private endObservations(): void {
+    for (const { isApply, stopper } of this.active.values()) if (!isApply) stopper.abort(stopFault('cancelled'));
+  }
+
+  private async recoverAll(): Promise<void> {
+    for (const run of this.options.journal.runs) {
+      if (run.end !== null) continue;
+      await this.recoverRun(run);
+    }
+  }
+
+  /** Never does anything again: what was announced is looked at, the rest was not begun. */
+  private async recoverRun(run: JournalledRun): Promise<void> {
+    const { journal, logger } = this.options;
+    logger.warn('an apply was interrupted', { run_id: run.id, results: run.items.length });
+    journal.record(run.id, await this.missingItems(run));
+    journal.end(run.id, 'interrupted', boundedError('interrupted', 'the agent went down in the middle of it'));
+    try {
+      journal.sync();
+    } catch (error) {
+      logger.error('the journal cannot be written', { reason: messageOf(error) });
+      journal.believe();
+    }
+    this.tellEnd(run);
+  }
+
+  private async missingItems({ id, content, intents, items }: JournalledRun): Promise<readonly RunItem[]> {
+    const { createHost, clock, logger } = this.options;
+    try {
+      return await recover(content, createHost(), { clock, intents, reported: items.map(({ index }) => index) });
+    } catch (error) {
+      logger.error('an interrupted apply cannot be looked at', { run_id: id, error });
+      return [];
+    }
+  }
+
+  /** A run that was delivered a second time. */
+  private tellAgain(run: JournalledRun): void {
+    this.tell({ type: 'run_accepted', run_id: run.id });
+    this.tellFrom(run, 0);
+  }
+
+  private tellFrom(run: JournalledRun, from: number): void {
+    this.tell(...resultMessages(run.id, from, run.items.slice(from)));
+    this.tellEnd(run);
+  }
+
+  private tellEnd({ id, end, items, error }: JournalledRun): void {
+    if (end !== null) {
+      this.tell({ type: 'run_finished', run_id: id, end, results: items.length, observed: null, error });
+    }
+  }
+
+  private refuse(runId: string, code: FaultCode, message: string): void {
+    const error = boundedError(code, message);
+    this.tell({ type: 'run_finished', run_id: runId, end: 'refused', results: 0, observed: null, error });
   }
 
   private tell(...reports: readonly EngineReport[]): void {
     for (const report of reports) for (const listener of this.listeners) listener(report);
   }
 }
-
-/** Messages cross the link and are bounded there. */
-const fault = (code: FaultCode, message: string): RunError => ({
-  code: isFaultCode(code) ? code : 'internal',
-  message: message.slice(0, 4096),
-});

@@ -1,5 +1,6 @@
 /** The thread of the engine: a thin shell around it. */
 import { parentPort, workerData } from 'node:worker_threads';
+import type { Clock } from '../../kernel/clock.js';
 import { isFault, messageOf } from '../../kernel/fault.js';
 import type { LogFields, Logger } from '../../kernel/logger.js';
 import { thisHost } from '../host/this-host.js';
@@ -11,6 +12,8 @@ if (parentPort === null) throw new Error('this file is the entry of a worker thr
 const port = parentPort;
 
 const say = (message: FromWorker): void => port.postMessage(message);
+
+const clock: Clock = { now: () => Date.now(), monotonic: () => performance.now() };
 
 const logger: Logger = {
   debug: log('debug'),
@@ -28,7 +31,7 @@ function log(level: 'debug' | 'info' | 'warn' | 'error') {
 function open(): Engine | null {
   try {
     const { dataDir } = workerData as WorkerData;
-    const engine = new Engine({ journal: new Journal(dataDir), createHost: thisHost, logger });
+    const engine = new Engine({ journal: new Journal(dataDir), createHost: thisHost, clock, logger });
     engine.subscribe((report) => say({ is: 'report', report }));
     return engine;
   } catch (error) {
@@ -40,32 +43,24 @@ function open(): Engine | null {
 
 const engine = open();
 if (engine === null) port.close();
-else port.on('message', (message: ToWorker) => handle(engine, message));
+else port.on('message', (message: ToWorker) => void handle(engine, message));
 
-function handle(running: Engine, message: ToWorker): void {
+async function handle(running: Engine, message: ToWorker): Promise<void> {
   switch (message.do) {
     case 'begin':
-      running.begin(message.head, message.content);
-      return;
+      return running.begin(message.head, message.content);
     case 'cancel':
-      running.cancel(message.runId);
-      return;
+      return running.cancel(message.runId);
     case 'acknowledge':
-      running.acknowledge(message.runId);
-      return;
+      return running.acknowledge(message.runId);
     case 'resume':
-      running.resume(message.runId, message.from);
-      return;
+      return running.resume(message.runId, message.from);
     case 'disconnected':
-      running.disconnected();
-      return;
+      return running.disconnected();
     case 'inventory':
-      void running.inventory().then((runs) => say({ is: 'inventory', runs }));
-      return;
+      return say({ is: 'inventory', runs: await running.inventory() });
     case 'stop':
-      void running.stop().finally(() => {
-        say({ is: 'stopped' });
-        port.close();
-      });
+      await running.stop();
+      port.close();
   }
 }

@@ -1,0 +1,117 @@
+/** The agent's engine without its journal and link: plan, apply and drift of one run on one Host. */
+import type { Host } from '../resources/host.js';
+import type { RunEnd, RunItem } from '../wire/messages.js';
+import type { RunContent } from '../wire/parts.js';
+import { applyGroup, type Intend } from './converge/apply-group.js';
+import { inDrift } from './converge/drift-finding.js';
+import { Fingerprint } from './converge/fingerprint.js';
+import { groupsToApply, groupsToRemove } from './converge/grouping.js';
+import { refusalOf } from './converge/observations.js';
+import { breathe, type Examined, Run, type RunOptions } from './converge/run.js';
+import type { Finding } from './converge/run-item.js';
+import type { Refusal, Target } from './converge/target.js';
+
+export interface Outcome {
+  readonly end: Extract<RunEnd, 'succeeded' | 'failed' | 'cancelled' | 'interrupted' | 'refused'>;
+  /** In the order in which they came about; the index of each tells its place in the run. */
+  readonly results: readonly RunItem[];
+  /** What the run as a whole ended with; what single resources failed with is in the results. */
+  readonly error: Refusal | null;
+}
+
+export interface Planned extends Outcome {
+  /** SHA-256 in hex of what was observed and decided, for `expect` of an apply; null when the plan was stopped. */
+  readonly observed: string | null;
+}
+
+export interface ApplyOptions extends RunOptions {
+  /** Called with what is about to be changed, before it is. */
+  readonly intend?: Intend | undefined;
+  /** The `observed` of a plan: another one now ends the apply as refused, before anything is changed. */
+  readonly expect?: string | null | undefined;
+}
+
+/** Resources to look at between two looks at the signal. */
+const WINDOW = 256;
+
+/** What an apply would change. Writes nothing. */
+export async function plan(content: RunContent, host: Host, options: RunOptions): Promise<Planned> {
+  const run = new Run(content, host, options);
+  const fingerprint = new Fingerprint();
+  await look(run, (examined) => {
+    fingerprint.add(examined);
+    return predicted(examined);
+  });
+  return { ...ended(run), observed: run.isComplete ? fingerprint.digest() : null };
+}
+
+/** Compares the machine with what was applied; results that are `pending` have drifted. Writes nothing. */
+export async function drift(content: RunContent, host: Host, options: RunOptions): Promise<Outcome> {
+  const run = new Run({ resources: content.resources, removals: [] }, host, { ...options, isIndependent: true });
+  await look(run, (examined) => inDrift(predicted(examined)));
+  return ended(run);
+}
+
+/** Brings the machine into the desired state. What a signal keeps from being done is reported as skipped. */
+export async function apply(content: RunContent, host: Host, options: ApplyOptions): Promise<Outcome> {
+  if (await isStale(content, host, options)) {
+    const message = 'the machine is no longer as the plan saw it, so nothing was changed';
+    return { end: 'refused', results: [], error: { code: 'plan_stale', message } };
+  }
+  const run = new Run(content, host, options);
+  const groups = [...groupsToApply(run.desired, run.scope), ...groupsToRemove(run.removals, run.scope)];
+  try {
+    for (const group of groups) {
+      if (run.isStopped) break;
+      await applyGroup(run, group, options.intend);
+      await breathe();
+    }
+  } catch (error) {
+    const refusal = refusalOf(error, 'internal');
+    await run.skipRest(refusal);
+    return { end: 'failed', results: run.results, error: refusal };
+  }
+  await run.skipRest({ code: run.stopCode, message: STOPPED[run.stopCode] });
+  return ended(run);
+}
+
+const STOPPED = {
+  cancelled: 'the operation was cancelled before this resource',
+  interrupted: 'the agent was stopped before this resource',
+} as const;
+
+async function isStale(content: RunContent, host: Host, { expect, clock, signal }: ApplyOptions): Promise<boolean> {
+  if (expect == null) return false;
+  const { observed } = await plan(content, host, { clock, signal });
+  return observed !== null && observed !== expect;
+}
+
+async function look(run: Run, find: (examined: Examined) => Finding): Promise<void> {
+  for (const targets of [run.desired, run.removals]) {
+    for (const window of windowsOf(targets)) {
+      if (run.isStopped) return;
+      const since = run.now();
+      const examined = await run.examine(window);
+      await run.report(examined.map(find), since);
+      await breathe();
+    }
+  }
+}
+
+function* windowsOf(targets: readonly Target[]): Generator<readonly Target[]> {
+  for (let at = 0; at < targets.length; at += WINDOW) yield targets.slice(at, at + WINDOW);
+}
+
+function predicted(examined: Examined): Finding {
+  if ('finding' in examined) return examined.finding;
+  const { target, change, existed } = examined.pending;
+  const { action, changes, text, reason } = change;
+  return { target, action, status: 'pending', changes, ...(text ? { text } : {}), reason, existed };
+}
+
+function ended(run: Run): Outcome {
+  const { results, stopCode } = run;
+  if (run.isComplete && !run.wasCut) return { end: run.hasFailures ? 'failed' : 'succeeded', results, error: null };
+  const message = 'the agent was stopped in the middle of it';
+  return { end: stopCode, results, error: stopCode === 'interrupted' ? { code: stopCode, message } : null };
+}

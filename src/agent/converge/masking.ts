@@ -1,0 +1,94 @@
+/** Shows what is known of a resource without its secrets. */
+
+import { mask, maskCounterpart, maskLines, maskOf, type Span } from '../../kernel/tainted.js';
+import { escapePointer } from '../../kernel/validator.js';
+import type { FieldChange } from '../../resources/kind.js';
+import { isRemoval, type Target } from './target.js';
+
+export interface Texts {
+  readonly before: string | null;
+  readonly after: string | null;
+}
+
+/** What a sentence may hold, and what is shown for it. */
+interface Replacement {
+  readonly text: string;
+  readonly shown: string;
+}
+
+/** Shorter secrets are common words too; they are masked only where a whole value of the body is quoted. */
+const MIN_SECRET_LENGTH = 6;
+
+export class Masking {
+  private readonly body: Readonly<Record<string, unknown>>;
+  private readonly taint: Readonly<Record<string, readonly Span[]>>;
+  private readonly replacements: readonly Replacement[];
+
+  constructor({ source }: Pick<Target, 'source'>) {
+    this.body = source.body;
+    this.taint = (isRemoval(source) ? undefined : source.taint) ?? {};
+    this.replacements = Object.entries(this.taint)
+      .flatMap(([pointer, spans]) => replacementsOf(textAt(this.body, pointer) ?? '', spans))
+      // What contains another one goes first.
+      .sort((a, b) => b.text.length - a.text.length);
+  }
+
+  get isEmpty(): boolean {
+    return Object.keys(this.taint).length === 0;
+  }
+
+  /** A sentence that may quote values of the body. */
+  sentence(text: string): string {
+    return this.replacements.reduce((shown, { text: from, shown: to }) => shown.replaceAll(from, () => to), text);
+  }
+
+  change({ field, before, after }: FieldChange): FieldChange {
+    if (this.isEmpty) return { field, before, after };
+    const spans = this.taint[`/${escapePointer(field)}`];
+    const own = this.body[field];
+    const counterpart = typeof own === 'string' ? own : undefined;
+    return {
+      field,
+      before: before === null ? null : this.sentence(maskCounterpart(before, spans, counterpart)),
+      after: after === null ? null : this.sentence(after === own ? mask(after, spans) : after),
+    };
+  }
+
+  /** The text content before and after; when nobody knows where its secrets are, no line of it is shown. */
+  texts({ before, after }: Texts): Texts {
+    if (this.isEmpty) return { before, after };
+    const pointer = after === null ? undefined : pointerTo(this.body, after);
+    if (pointer === undefined || after === null) {
+      return { before: before === null ? null : maskLines(before), after: after === null ? null : maskLines(after) };
+    }
+    const spans = this.taint[pointer];
+    return { before: before === null ? null : maskCounterpart(before, spans, after), after: mask(after, spans) };
+  }
+}
+
+function replacementsOf(text: string, spans: readonly Span[]): readonly Replacement[] {
+  const secrets = spans.map((span) => ({ text: text.slice(span.start, span.end), shown: maskOf(span) }));
+  const long = secrets.filter((secret) => secret.text.length >= MIN_SECRET_LENGTH);
+  return text === '' ? [] : [{ text, shown: mask(text, spans) }, ...long];
+}
+
+function textAt(body: unknown, pointer: string): string | undefined {
+  const tokens = pointer.split('/').slice(1);
+  let value: unknown = body;
+  for (const token of tokens.map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, token)) return undefined;
+    value = Reflect.get(value, token);
+  }
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** Where in the body a text stands. */
+function pointerTo(value: unknown, text: string): string | undefined {
+  if (value === text) return '';
+  if (typeof value !== 'object' || value === null) return undefined;
+  for (const [key, member] of Object.entries(value)) {
+    const inner = pointerTo(member, text);
+    if (inner !== undefined) return `/${escapePointer(key)}${inner}`;
+  }
+  return undefined;
+}

@@ -1,0 +1,80 @@
+/** What has been found out about one resource, as the result that is journaled, reported and shown. */
+import type { FieldChange } from '../../resources/kind.js';
+import { MAX_RUN_DIFF_CHARACTERS, type ResourceResult } from '../../resources/result.js';
+import type { RunItem } from '../../wire/messages.js';
+import { Masking, type Texts } from './masking.js';
+import { isSensitive } from './scope.js';
+import type { Refusal, Target } from './target.js';
+import { unifiedDiff } from './unified-diff.js';
+
+export type Action = ResourceResult['action'];
+export type Status = ResourceResult['status'];
+
+export interface Finding {
+  readonly target: Target;
+  readonly action: Action;
+  readonly status: Status;
+  readonly changes?: readonly FieldChange[];
+  readonly text?: Texts;
+  readonly reason?: string | undefined;
+  readonly error?: Refusal;
+  /** Whether the thing was there when the run first looked; null when it did not look. */
+  readonly existed: boolean | null;
+}
+
+/** A result as a whole stays far below what a frame of the link takes. */
+const MAX_SENTENCE = 4_096;
+const MAX_VALUE = 1_024;
+const MAX_CHANGES = 64;
+
+/** Makes the results of one run, which share a bound on the length of their diffs. */
+export class ItemWriter {
+  private room = MAX_RUN_DIFF_CHARACTERS;
+
+  item(finding: Finding, milliseconds: number): RunItem {
+    const { target, existed } = finding;
+    const { module, kind, identity, id, name } = target.source;
+    const masking = new Masking(target);
+    const changes = (finding.changes ?? []).slice(0, MAX_CHANGES).map((change) => shorten(masking.change(change)));
+    const sentence = (text: string) => cut(masking.sentence(text), MAX_SENTENCE);
+    return {
+      index: target.index,
+      existed,
+      result: {
+        module,
+        kind,
+        identity,
+        id,
+        name,
+        action: finding.action,
+        status: finding.status,
+        changes,
+        diff: this.diff(finding, masking),
+        sensitive: isSensitive(target.source),
+        reason: finding.reason === undefined ? null : sentence(finding.reason),
+        error: finding.error ? { code: finding.error.code, message: sentence(finding.error.message) } : null,
+        duration_ms: Math.max(0, Math.round(milliseconds)),
+      },
+    };
+  }
+
+  private diff({ target, text, action }: Finding, masking: Masking): string | null {
+    if (!text) return null;
+    const shown = masking.texts(text);
+    const before = shown.before ?? (action === 'create' ? null : '');
+    const diff = unifiedDiff({ path: target.source.identity, before, after: shown.after });
+    if (diff === null || diff.length <= this.room) {
+      this.room -= diff?.length ?? 0;
+      return diff;
+    }
+    return `… ${diff.length} characters are not shown, because this run changes very much\n`;
+  }
+}
+
+const shorten = ({ field, before, after }: FieldChange): FieldChange => ({
+  field: cut(field, MAX_VALUE),
+  before: before === null ? null : cut(before, MAX_VALUE),
+  after: after === null ? null : cut(after, MAX_VALUE),
+});
+
+const cut = (text: string, length: number): string => (text.length <= length ? text : `${text.slice(0, length - 1)}…`);

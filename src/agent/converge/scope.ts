@@ -1,0 +1,65 @@
+/** What the resources of a run know of each other: who declares what, who waits for whom, what is gone already. */
+import { Fault } from '../../kernel/fault.js';
+import type { Accounts } from '../../resources/host.js';
+import type { PlanContext } from '../../resources/kind.js';
+import { isRemoval, keyOf, type Target } from './target.js';
+
+export class Scope {
+  private readonly targets: readonly Target[];
+  private readonly declared = new Map<string, number>();
+  private readonly removed = new Set<string>();
+
+  /** Throws `protocol_violation` when a resource is to wait for one that comes later. */
+  constructor(targets: readonly Target[]) {
+    this.targets = targets;
+    for (const { kind, source, index } of targets) {
+      if (isRemoval(source)) continue;
+      if (source.after.some((before) => before >= index)) {
+        throw new Fault('protocol_violation', `resource ${index} of the run waits for one that comes later`);
+      }
+      const key = kind && keyOf(kind.family, source.identity);
+      if (key && !this.declared.has(key)) this.declared.set(key, index);
+    }
+  }
+
+  /** Positions of the resources that come first: as the orchestrator says, and those that this one cannot be without. */
+  before({ index, kind, source }: Target): readonly number[] {
+    if (isRemoval(source)) return [];
+    if (kind === null) return source.after;
+    const needed = kind.requires(source.body).map(({ family, identity }) => this.declared.get(keyOf(family, identity)));
+    const earlier = needed.filter((at) => at !== undefined && at < index) as readonly number[];
+    return earlier.length === 0 ? source.after : [...new Set([...source.after, ...earlier])];
+  }
+
+  /** True when the removal of `inner` has to come before that of `outer`, as for a file and its directory. */
+  isWithin(inner: Target, outer: Target): boolean {
+    if (inner.kind === null || outer.kind === null) return false;
+    const key = keyOf(outer.kind.family, outer.source.identity);
+    return inner.kind.requires(inner.source.body).some(({ family, identity }) => keyOf(family, identity) === key);
+  }
+
+  /** Notes that a removal is done, or in a plan: will be. */
+  noteRemoved({ kind, source }: Target): void {
+    if (kind) this.removed.add(keyOf(kind.family, source.identity));
+  }
+
+  contextOf({ index, source }: Target, accounts: Accounts): PlanContext {
+    return {
+      accounts,
+      declares: (family, identity) => {
+        const at = this.declared.get(keyOf(family, identity));
+        return at !== undefined && at < index;
+      },
+      removes: (family, identity) => this.removed.has(keyOf(family, identity)),
+      sensitive: isSensitive(source),
+    };
+  }
+
+  at(index: number): Target | undefined {
+    return this.targets[index];
+  }
+}
+
+/** True when the body holds a secret. */
+export const isSensitive = (source: Target['source']): boolean =>
+  !isRemoval(source) && source.taint !== undefined && Object.keys(source.taint).length > 0;

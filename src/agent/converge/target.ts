@@ -1,0 +1,69 @@
+/** What a run is about: the desired resources and the removals, each with its kind, or why it cannot be handled here. */
+import type { FaultCode } from '../../kernel/fault-code.js';
+import { type Validator, validator } from '../../kernel/validator.js';
+import { CATALOGUE } from '../../resources/catalogue.js';
+import type { DesiredResource, Removal } from '../../resources/desired.js';
+import type { Host } from '../../resources/host.js';
+import type { Family, ResourceKind } from '../../resources/kind.js';
+import type { RunContent } from '../../wire/parts.js';
+
+export interface Refusal {
+  readonly code: FaultCode;
+  readonly message: string;
+}
+
+interface Common {
+  /** Position in the run: desired resources first, then removals. */
+  readonly index: number;
+}
+
+/** A resource that this machine can handle. */
+export interface KnownTarget extends Common {
+  readonly kind: ResourceKind;
+  readonly refusal: null;
+  readonly source: DesiredResource | Removal;
+}
+
+export interface RefusedTarget extends Common {
+  readonly kind: null;
+  readonly refusal: Refusal;
+  readonly source: DesiredResource | Removal;
+}
+
+export type Target = KnownTarget | RefusedTarget;
+
+export const isRemoval = (source: DesiredResource | Removal): source is Removal => 'origin' in source;
+
+/** An identity within its family, as a key of maps. */
+export const keyOf = (family: Family, identity: string): string => `${family}\0${identity}`;
+
+/** Validators compile themselves at their first use. */
+const BODIES: ReadonlyMap<string, Validator<unknown>> = new Map(
+  [...CATALOGUE].map(([name, kind]) => [name, validator(kind.schema)]),
+);
+
+/** In the order of the run. */
+export function targetsOf(content: RunContent, platform: Host['platform']): readonly Target[] {
+  return [...content.resources, ...content.removals].map((source, index) => {
+    const kind = CATALOGUE.get(source.kind);
+    if (kind === undefined || !kind.platforms.includes(platform)) {
+      const why = kind === undefined ? 'does not know' : `cannot apply on ${platform}`;
+      const message = `this version of the agent ${why} the kind ${source.kind}`;
+      return { index, source, kind: null, refusal: { code: 'unsupported_on_platform', message } };
+    }
+    const problem = problemOf(source, kind);
+    if (problem === null) return { index, source, kind, refusal: null };
+    const message = `this version of the agent cannot read the resource: ${problem}`;
+    return { index, source, kind: null, refusal: { code: 'invalid_module', message } };
+  });
+}
+
+/** A newer orchestrator may send what this program does not know; it is refused rather than passed over. */
+function problemOf(source: DesiredResource | Removal, kind: ResourceKind): string | null {
+  const body = BODIES.get(source.kind);
+  const [problem] = body?.problems(source.body) ?? [];
+  if (problem) return `${problem.path || '/'} ${problem.message}`;
+  // What was applied once may be taken away, whatever the rules are by now.
+  const [mistake] = isRemoval(source) ? [] : kind.check(source.body);
+  return mistake ? mistake.message : null;
+}

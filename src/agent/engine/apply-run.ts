@@ -1,0 +1,115 @@
+/** One apply through the journal: nothing is changed before it is announced there, nothing reported before it is there. */
+import type { Clock } from '../../kernel/clock.js';
+import { Fault, isFault, messageOf } from '../../kernel/fault.js';
+import type { FaultCode } from '../../kernel/fault-code.js';
+import type { Logger } from '../../kernel/logger.js';
+import type { Host } from '../../resources/host.js';
+import type { RunItem } from '../../wire/messages.js';
+import { apply, type Outcome } from '../converge.js';
+import type { JournalledRun, RunError } from '../journal/journal-state.js';
+import type { Journal } from '../journal.js';
+import { resultMessages } from './report.js';
+import type { EngineReport } from './run-engine.js';
+
+export interface ApplyRunOptions {
+  readonly run: JournalledRun;
+  readonly journal: Journal;
+  readonly createHost: () => Host;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+  readonly expect: string | null;
+  readonly tell: (...reports: readonly EngineReport[]) => void;
+}
+
+/** Results that changed nothing wait that long to be synced and reported with others, in milliseconds. */
+const PATIENCE = 200;
+
+export class ApplyRun {
+  private readonly options: ApplyRunOptions;
+  private reported = 0;
+  private lastSync: number;
+
+  constructor(options: ApplyRunOptions) {
+    this.options = options;
+    this.lastSync = options.clock.monotonic();
+  }
+
+  /** Carries it out, and reports its results and its end. */
+  async carryOut(): Promise<void> {
+    const { run, journal, createHost, clock, signal, expect } = this.options;
+    const outcome = await this.outcome(() =>
+      apply(run.content, createHost(), {
+        clock,
+        signal,
+        expect,
+        intend: (intents) => {
+          journal.intend(run.id, intents);
+          this.flush();
+        },
+        onResults: (items) => this.take(items),
+      }),
+    );
+    this.finish(outcome);
+  }
+
+  private async outcome(work: () => Promise<Outcome>): Promise<Pick<Outcome, 'end' | 'error'>> {
+    try {
+      return await work();
+    } catch (error) {
+      this.options.logger.error('an apply failed as a whole', { run_id: this.options.run.id, error });
+      const code = isFault(error) ? error.code : 'internal';
+      return { end: 'failed', error: { code, message: messageOf(error) } };
+    }
+  }
+
+  /** What changed nothing is synced with the next change, or after a while. */
+  private take(items: readonly RunItem[]): void {
+    const { run, journal, clock } = this.options;
+    journal.record(run.id, items);
+    const hasChanged = items.some(({ result }) => result.status !== 'unchanged');
+    if (hasChanged || clock.monotonic() - this.lastSync > PATIENCE) this.trySync();
+  }
+
+  /** Results that cannot be written wait; the next change will not be announced, and so not begun. */
+  private trySync(): void {
+    try {
+      this.options.journal.sync();
+      this.flush();
+    } catch (error) {
+      this.options.logger.error('the journal cannot be written', { reason: messageOf(error) });
+    }
+  }
+
+  private finish({ end, error }: Pick<Outcome, 'end' | 'error'>): void {
+    const { run, journal, tell, logger } = this.options;
+    journal.end(run.id, end, error && boundedError(error.code, error.message));
+    try {
+      journal.sync();
+    } catch (cause) {
+      // The truth in memory is better than none; it is written as soon as the disk takes it.
+      logger.error('the end of an apply is not in the journal', { run_id: run.id, reason: messageOf(cause) });
+      journal.believe();
+    }
+    this.flush();
+    tell({ type: 'run_finished', run_id: run.id, end, results: run.items.length, observed: null, error: run.error });
+  }
+
+  /** Reports what the journal holds by now. */
+  private flush(): void {
+    const { run, tell, clock } = this.options;
+    this.lastSync = clock.monotonic();
+    tell(...resultMessages(run.id, this.reported, run.items.slice(this.reported)));
+    this.reported = run.items.length;
+  }
+}
+
+/** Messages cross the link and are bounded there. */
+export const boundedError = (code: FaultCode, message: string): RunError => ({
+  code,
+  message: message.slice(0, 4_096),
+});
+
+/** The Fault that stops a run at its next boundary. */
+export const stopFault = (code: 'cancelled' | 'interrupted'): Fault =>
+  new Fault(code, code === 'cancelled' ? 'the operation was cancelled' : 'the agent stops');

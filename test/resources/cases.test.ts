@@ -1,0 +1,55 @@
+/** Every resource kind by its cases: facts and a body in, exactly this decision and these steps out. A case is a file. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { validator } from '../../src/kernel/validator.js';
+import { CATALOGUE } from '../../src/resources/catalogue.js';
+import type { ObserveRequest } from '../../src/resources/host.js';
+import type { Body, Decision, Family } from '../../src/resources/kind.js';
+import { type Facts, FakeHost } from './fake-host.js';
+
+interface Case {
+  readonly about: string;
+  readonly purpose?: 'plan' | 'removal';
+  readonly facts: Facts;
+  readonly body: Body;
+  /** Families and identities that come before. */
+  readonly declares?: readonly (readonly [Family, string])[];
+  readonly removes?: readonly (readonly [Family, string])[];
+  readonly sensitive?: boolean;
+  /** What the kind asks the machine, when that is to be told. */
+  readonly reads?: readonly ObserveRequest[];
+  readonly existed?: boolean;
+  readonly decision?: Decision;
+  /** What is wrong with the body, when it is not to be accepted. */
+  readonly problems?: readonly string[];
+}
+
+const root = join(import.meta.dirname, 'cases');
+const has = (list: Case['declares']) => (family: Family, identity: string) =>
+  (list ?? []).some(([one, other]) => one === family && other === identity);
+
+describe.each(readdirSync(root))('%s', (name) => {
+  const kind = CATALOGUE.get(name);
+  const files = readdirSync(join(root, name)).map((file) => join(root, name, file));
+  const cases = files.map((file) => JSON.parse(readFileSync(file, 'utf8')) as Case);
+
+  it.each(cases)('$about', async ({ purpose = 'plan', facts, body, sensitive = false, ...given }) => {
+    if (!kind) throw new Error(`there is no kind ${name}`);
+    const problems = [...validator(kind.schema).problems(body), ...(given.problems ? kind.check(body) : [])];
+    expect(problems.map(({ path, message }) => `${path} ${message}`)).toEqual(given.problems ?? []);
+    if (given.decision === undefined) return;
+    const host = new FakeHost(facts);
+    const [have] = await kind.read(host, [body], purpose);
+    if (given.reads) expect(host.observed).toEqual(given.reads);
+    const decide = purpose === 'plan' ? kind.plan : kind.planRemoval;
+    const decision = decide(body, have, {
+      accounts: host.accounts(),
+      declares: has(given.declares),
+      removes: has(given.removes),
+      sensitive,
+    });
+    expect(decision).toEqual(given.decision);
+    if (given.existed !== undefined) expect(kind.exists(have)).toBe(given.existed);
+  });
+});
