@@ -2,16 +2,26 @@
 import type { TSchema } from 'typebox';
 import { ErrorSchema, FieldChangeSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
 import { AgentSchema } from './agents.js';
+import {
+  AssignmentDetailSchema,
+  AssignmentSchema,
+  RolloutEventSchema,
+  RolloutResultSchema,
+  RolloutSchema,
+} from './assignments.js';
 import { AuditEventSchema } from './audit.js';
 import { ModuleEntrySchema, ModuleSchema, WarningSchema } from './modules.js';
 import { OperationDetailSchema, OperationSchema, OutputSchema, StateSchema } from './operations.js';
 import { OperatorSchema } from './operators.js';
 import { ProblemSchema } from './problem.js';
 import { DriftDetailSchema, DriftRecordSchema, RunEventSchema, RunResultSchema, RunStatusSchema } from './runs.js';
+import { SecretSchema, SecretUsageSchema } from './secrets.js';
 import { StatusSchema } from './status.js';
 
 export const COMPONENT_SCHEMAS: Readonly<Record<string, TSchema>> = {
   Agent: AgentSchema,
+  Assignment: AssignmentSchema,
+  AssignmentDetail: AssignmentDetailSchema,
   AuditEvent: AuditEventSchema,
   DriftDetail: DriftDetailSchema,
   DriftRecord: DriftRecordSchema,
@@ -25,9 +35,14 @@ export const COMPONENT_SCHEMAS: Readonly<Record<string, TSchema>> = {
   Output: OutputSchema,
   Problem: ProblemSchema,
   ResourceResult: ResourceResultSchema,
+  Rollout: RolloutSchema,
+  RolloutEvent: RolloutEventSchema,
+  RolloutResult: RolloutResultSchema,
   RunEvent: RunEventSchema,
   RunResult: RunResultSchema,
   RunStatus: RunStatusSchema,
+  Secret: SecretSchema,
+  SecretUsage: SecretUsageSchema,
   State: StateSchema,
   Status: StatusSchema,
   Summary: SummarySchema,

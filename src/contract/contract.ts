@@ -1,11 +1,13 @@
 /** The whole API: every route by its id. */
 import { agentRoutes } from './agents.js';
+import { assignmentRoutes } from './assignments.js';
 import { auditRoutes } from './audit.js';
 import { authRoutes } from './auth.js';
 import { moduleRoutes } from './modules.js';
 import { operationRoutes } from './operations.js';
 import { operatorRoutes } from './operators.js';
 import { runRoutes } from './runs.js';
+import { secretRoutes } from './secrets.js';
 import { statusRoutes } from './status.js';
 import { tagRoutes } from './tags.js';
 
@@ -18,8 +20,10 @@ export const CONTRACT = {
   ...agentRoutes,
   ...tagRoutes,
   ...moduleRoutes,
+  ...assignmentRoutes,
   ...runRoutes,
   ...operationRoutes,
+  ...secretRoutes,
   ...auditRoutes,
 } as const;
 

@@ -30,6 +30,13 @@ export const ModuleSchema = closed({
 });
 export type Module = Type.Static<typeof ModuleSchema>;
 
+export const ModuleRevisionSchema = closed({
+  ...ModuleEntrySchema.properties,
+  revision: Type.Integer({ minimum: 1 }),
+  sha256: Type.String(),
+});
+export type ModuleRevision = Type.Static<typeof ModuleRevisionSchema>;
+
 export const moduleRoutes = {
   listModules: route({
     id: 'listModules',
@@ -64,15 +71,26 @@ export const moduleRoutes = {
     answers: { 200: ModuleSchema },
     faults: ['module_not_found'],
   }),
+  listModuleRevisions: route({
+    id: 'listModuleRevisions',
+    summary: 'The revisions of a module that are kept, newest first; the first is the current one',
+    tag: 'modules',
+    method: 'GET',
+    path: '/modules/{name}/revisions',
+    access: 'viewer',
+    params,
+    answers: { 200: closed({ revisions: Type.Array(ModuleRevisionSchema) }) },
+    faults: ['module_not_found'],
+  }),
   removeModule: route({
     id: 'removeModule',
-    summary: 'Delete a module',
+    summary: 'Delete a module that no assignment names',
     tag: 'modules',
     method: 'DELETE',
     path: '/modules/{name}',
     access: 'operator',
     params,
     answers: { 204: null },
-    faults: ['module_not_found'],
+    faults: ['module_not_found', 'module_in_use'],
   }),
 } as const;

@@ -14,6 +14,8 @@ export const OperationSchema = closed({
   status: RunStatusSchema,
   modules: Type.Array(Type.String()),
   assignments: Type.Array(Type.String()),
+  /** Null when it was not part of a rollout. */
+  rollout_id: nullable(Ulid),
   requested_by: Type.String(),
   started_at: Seconds,
   finished_at: nullable(Seconds),
@@ -52,6 +54,7 @@ const listQuery = {
   limit: optional(limitOf(OPERATION_LIST_LIMIT.standard, OPERATION_LIST_LIMIT.maximum)),
   offset: optional(Type.Integer({ minimum: 0 })),
   status: optional(RunStatusSchema),
+  rollout: optional(Type.String({ description: 'rollout_id' })),
 };
 const OperationListSchema = closed({
   operations: Type.Array(OperationSchema),

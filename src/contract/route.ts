@@ -16,6 +16,8 @@ export interface RouteSpec {
   /** Below `/api/v1`, parameters in braces. */
   readonly path: string;
   readonly access: Access;
+  /** It carries or changes secrets: refused with `tls_required` when it did not come over TLS or from this machine. */
+  readonly tls?: true;
   readonly params?: TSchema;
   readonly query?: TSchema;
   readonly body?: TSchema;

@@ -26,7 +26,7 @@ export const RunResultSchema = closed({
 });
 export type RunResult = Type.Static<typeof RunResultSchema>;
 
-const PLAN_HASH = '^[0-9a-f]{64}\\.[0-9a-f]{64}$';
+export const PLAN_HASH = '^[0-9a-f]{64}\\.[0-9a-f]{64}$';
 
 const runBody = {
   modules: Type.Array(Type.String({ minLength: 1, maxLength: 128 }), { maxItems: 1000, description: 'Module names' }),

@@ -104,4 +104,6 @@ export interface Host {
    * steps; a failed step does not stop the others.
    */
   commit(steps: readonly Step[]): Promise<readonly StepOutcome[]>;
+  /** Removes what a run that died while it wrote to these paths has left beside them. */
+  tidy?(paths: readonly string[]): void;
 }

@@ -1,0 +1,208 @@
+/** Assignments: which modules every agent of a selector has, and rollouts over those agents. */
+import * as Type from 'typebox';
+import { closed, nullable, optional } from '../kernel/schema.js';
+import { ErrorSchema, SummarySchema } from '../resources/result.js';
+import { route } from './route.js';
+import { PLAN_HASH, RunResultSchema } from './runs.js';
+import { KeyId, Seconds, Ulid } from './shapes.js';
+
+export const AssignmentSchema = closed({
+  name: Type.String(),
+  modules: Type.Array(Type.String()),
+  selector: Type.String(),
+  description: nullable(Type.String()),
+  created_at: Seconds,
+  created_by: Type.String({ description: 'operator_id' }),
+});
+export type Assignment = Type.Static<typeof AssignmentSchema>;
+
+export const AssignmentDetailSchema = closed({
+  ...AssignmentSchema.properties,
+  agents: Type.Array(closed({ node_id: KeyId, name: nullable(Type.String()) }), {
+    description: 'Approved agents that the selector matches now, by name',
+  }),
+});
+export type AssignmentDetail = Type.Static<typeof AssignmentDetailSchema>;
+
+export const ROLLOUT_STATUSES = ['succeeded', 'failed', 'unreachable', 'skipped'] as const;
+
+const rolloutResult = {
+  node_id: KeyId,
+  name: nullable(Type.String()),
+  status: Type.Enum(ROLLOUT_STATUSES),
+  operation_id: nullable(Ulid),
+  summary: nullable(SummarySchema),
+  error: nullable(ErrorSchema),
+};
+
+export const RolloutResultSchema = closed(rolloutResult);
+export type RolloutResult = Type.Static<typeof RolloutResultSchema>;
+
+export const RolloutSchema = closed({
+  assignment: Type.String(),
+  rollout_id: Ulid,
+  has_changes: Type.Boolean(),
+  results: Type.Array(RolloutResultSchema),
+  summary: closed({
+    agents: Type.Integer(),
+    succeeded: Type.Integer(),
+    failed: Type.Integer(),
+    unreachable: Type.Integer(),
+    skipped: Type.Integer(),
+  }),
+});
+export type Rollout = Type.Static<typeof RolloutSchema>;
+
+/** One line of the stream of a rollout. */
+export const RolloutEventSchema = Type.Union([
+  closed({ event: Type.Literal('started'), rollout_id: Ulid, agents: Type.Integer() }),
+  closed({ event: Type.Literal('agent'), agent: closed({ ...rolloutResult, result: nullable(RunResultSchema) }) }),
+  closed({ event: Type.Literal('result'), result: RolloutSchema }),
+  closed({ event: Type.Literal('error'), error: Type.Record(Type.String(), Type.Unknown()) }),
+]);
+export type RolloutEvent = Type.Static<typeof RolloutEventSchema>;
+
+/** Agents of one rollout that are worked on at a time. */
+export const ROLLOUT_CONCURRENCY = { standard: 32, maximum: 1000 } as const;
+
+const params = closed({ name: Type.String({ minLength: 1, maxLength: 128 }) });
+const moduleNames = Type.Array(Type.String({ minLength: 1, maxLength: 128 }), { minItems: 1, maxItems: 1000 });
+const description = Type.String({ maxLength: 4096 });
+
+const rolloutBody = {
+  concurrency: optional(
+    Type.Integer({
+      minimum: 1,
+      description: `Agents at a time; default ${ROLLOUT_CONCURRENCY.standard}, at most ${ROLLOUT_CONCURRENCY.maximum}`,
+    }),
+  ),
+  canary: optional(
+    Type.Integer({ minimum: 0, description: 'So many connected agents go first, and have to succeed before the rest' }),
+  ),
+  max_failures: optional(
+    Type.Integer({ minimum: 1, description: 'Once so many have failed, no further agent starts' }),
+  ),
+  modules: optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {
+      maxItems: 1000,
+      description: 'Modules beside those of the assignments',
+    }),
+  ),
+};
+
+export const assignmentRoutes = {
+  listAssignments: route({
+    id: 'listAssignments',
+    summary: 'List assignments by name',
+    tag: 'assignments',
+    method: 'GET',
+    path: '/assignments',
+    access: 'viewer',
+    answers: { 200: Type.Array(AssignmentSchema) },
+    faults: [],
+  }),
+  createAssignment: route({
+    id: 'createAssignment',
+    summary: 'Give modules to every agent that a selector matches; nothing is applied yet',
+    tag: 'assignments',
+    method: 'POST',
+    path: '/assignments',
+    access: 'operator',
+    body: closed({
+      name: Type.String(),
+      modules: moduleNames,
+      selector: Type.String(),
+      description: optional(description),
+    }),
+    answers: { 201: AssignmentSchema },
+    faults: ['invalid_name', 'invalid_selector', 'unknown_module', 'assignment_exists'],
+  }),
+  getAssignment: route({
+    id: 'getAssignment',
+    summary: 'One assignment with the agents that it matches now',
+    tag: 'assignments',
+    method: 'GET',
+    path: '/assignments/{name}',
+    access: 'viewer',
+    params,
+    answers: { 200: AssignmentDetailSchema },
+    faults: ['assignment_not_found'],
+  }),
+  updateAssignment: route({
+    id: 'updateAssignment',
+    summary: 'Change an assignment; what is absent stays',
+    tag: 'assignments',
+    method: 'PUT',
+    path: '/assignments/{name}',
+    access: 'operator',
+    params,
+    body: closed({
+      modules: optional(moduleNames),
+      selector: optional(Type.String()),
+      description: optional(Type.String({ maxLength: 4096, description: 'An empty one takes it away' })),
+    }),
+    answers: { 200: AssignmentSchema },
+    faults: ['assignment_not_found', 'invalid_selector', 'unknown_module'],
+  }),
+  removeAssignment: route({
+    id: 'removeAssignment',
+    summary: 'Delete an assignment; what it put on agents is removed by their next apply',
+    tag: 'assignments',
+    method: 'DELETE',
+    path: '/assignments/{name}',
+    access: 'operator',
+    params,
+    answers: { 204: null },
+    faults: ['assignment_not_found'],
+  }),
+  planAssignment: route({
+    id: 'planAssignment',
+    summary: 'What an apply would change on every agent that the selector matches now; writes nothing',
+    tag: 'assignments',
+    method: 'POST',
+    path: '/assignments/{name}/plan',
+    access: 'operator',
+    params,
+    body: closed(rolloutBody),
+    bodyOptional: true,
+    answers: { 200: RolloutSchema },
+    stream: RolloutEventSchema,
+    faults: ['assignment_not_found', 'module_not_found', 'cancelled'],
+  }),
+  applyAssignment: route({
+    id: 'applyAssignment',
+    summary: 'Apply to every agent that the selector matches now',
+    tag: 'assignments',
+    method: 'POST',
+    path: '/assignments/{name}/apply',
+    access: 'operator',
+    params,
+    body: closed({
+      ...rolloutBody,
+      allow_removals: optional(Type.Integer({ minimum: 0, description: 'Lifts the removal guard, on each agent' })),
+      expect: optional(
+        Type.Record(Type.String(), Type.String({ pattern: PLAN_HASH }), {
+          description: 'plan_hash by node_id: apply to these agents alone, and only what those plans showed',
+        }),
+      ),
+      wait: optional(Type.Boolean({ description: 'false answers 202 with the rollout at once' })),
+    }),
+    bodyOptional: true,
+    answers: { 200: RolloutSchema, 202: RolloutSchema },
+    stream: RolloutEventSchema,
+    faults: ['assignment_not_found', 'module_not_found'],
+  }),
+  cancelRollout: route({
+    id: 'cancelRollout',
+    summary: 'Start no further agent of a rollout, and cancel its running operations at the next resource boundary',
+    tag: 'assignments',
+    method: 'POST',
+    path: '/rollouts/{rollout_id}/cancel',
+    access: 'operator',
+    params: closed({ rollout_id: Type.String({ minLength: 1, maxLength: 64 }) }),
+    answers: {
+      202: closed({ rollout_id: Ulid, cancelled: Type.Array(Ulid, { description: 'operation_id of each' }) }),
+    },
+    faults: ['rollout_not_found'],
+  }),
+} as const;

@@ -1,0 +1,65 @@
+/** Which resources the modules declare on one agent, and where. */
+import { clauseMatches } from './clause.js';
+import type { CompiledModule, CompiledOption, CompiledResource } from './compile-module.js';
+import type { AgentFacts, SecretSource } from './fill.js';
+import { realize } from './realize.js';
+import type { ResolutionError } from './resolution-error.js';
+import type { AttributeClause } from './schema.js';
+
+/** A resource as one module declares it for the agent, before modules are merged. */
+export interface Declaration {
+  readonly module: string;
+  readonly kind: string;
+  readonly identity: string;
+  readonly id: string | null;
+  readonly name: string | null;
+  /** JSON pointer of the body in the module. */
+  readonly path: string;
+  /** The one that the agent gets; null for a resource without variants. */
+  readonly variant: DeclaredVariant | null;
+}
+
+export interface DeclaredVariant {
+  /** From 1. */
+  readonly number: number;
+  readonly of: number;
+  readonly when: AttributeClause;
+}
+
+export interface Declarations {
+  readonly declared: readonly Declaration[];
+  /** Modules that do not support the agent. */
+  readonly unsupported: readonly string[];
+  /** What could not be settled for the agent. */
+  readonly errors: readonly ResolutionError[];
+}
+
+export interface DeclarationsRequest {
+  readonly modules: readonly CompiledModule[];
+  readonly agent: AgentFacts;
+  readonly secret: SecretSource;
+}
+
+/** In the order of the modules and their resources. Never throws for what is wrong with one of them. */
+export function declarations({ modules, agent, secret }: DeclarationsRequest): Declarations {
+  const errors: ResolutionError[] = [];
+  const room = { left: Number.POSITIVE_INFINITY };
+  const supporting = modules.filter(({ supports }) => supports.some((clause) => clauseMatches(clause, agent)));
+  const declared = supporting.flatMap((module) =>
+    module.resources.flatMap((resource): readonly Declaration[] => {
+      const one = realize(module, resource, { agent, secret, room, errors });
+      if (one === null) return [];
+      const { option, identity } = one;
+      const { id, name } = resource;
+      const variant = variantOf(resource, option);
+      return [{ module: module.name, kind: option.kind.kind.kind, identity, id, name, path: option.path, variant }];
+    }),
+  );
+  const unsupported = modules.filter((module) => !supporting.includes(module)).map(({ name }) => name);
+  return { declared, unsupported, errors };
+}
+
+function variantOf({ options }: CompiledResource, option: CompiledOption): DeclaredVariant | null {
+  if (option.when === null) return null;
+  return { number: options.indexOf(option) + 1, of: options.length, when: option.when };
+}

@@ -1,0 +1,104 @@
+/** What waits for what within one module, whatever the agent. */
+import type { Body } from '../resources/kind.js';
+import type { KindSet, KnownKind, TriggerField } from './kind-set.js';
+import { keyOf } from './merge.js';
+import { stableOrder } from './order.js';
+import { type ModuleDefinition, type ResourceEntry, STANDARD_KINDS } from './schema.js';
+
+/** Why one resource comes after another; `lies in` for what is below a directory that is declared earlier. */
+export type LinkReason = 'depends_on' | TriggerField | 'lies in';
+
+export interface DependencyLink {
+  /** Position in the graph of what comes before. */
+  readonly to: number;
+  readonly reasons: readonly LinkReason[];
+}
+
+/** A resource of the module; its variants together. */
+export interface DependencyNode {
+  readonly id: string | null;
+  readonly name: string | null;
+  /** JSON pointer of the entry. */
+  readonly path: string;
+  /** As written, each once: those of the variants may differ. */
+  readonly kinds: readonly string[];
+  readonly identities: readonly string[];
+  readonly after: readonly DependencyLink[];
+}
+
+/** The resources of a valid module in the order of application, as far as the module alone tells it. */
+export function dependencyGraph(
+  { name, resources }: ModuleDefinition,
+  kinds: KindSet = STANDARD_KINDS,
+): readonly DependencyNode[] {
+  const entries = (resources ?? []).map((entry) => readEntry(entry, kinds));
+  const links = linksOf(name, entries);
+  // Without an order, which only validation's own mistakes leave, it is told as declared.
+  const order = stableOrder(links.map((reasons) => [...reasons.keys()])) ?? [...entries.keys()];
+  const turns = new Map(order.map((position, turn) => [position, turn]));
+  return order.flatMap((position) => {
+    const entry = entries[position];
+    if (entry === undefined) return [];
+    const after = [...(links[position] ?? [])].map(([to, reasons]) => ({
+      to: turns.get(to) ?? 0,
+      reasons: [...reasons],
+    }));
+    after.sort((a, b) => a.to - b.to);
+    return [{ ...labelsOf(entry), path: `/resources/${position}`, after }];
+  });
+}
+
+interface Entry {
+  readonly entry: ResourceEntry;
+  readonly options: readonly { readonly kind: KnownKind; readonly body: Body }[];
+}
+
+function readEntry(entry: ResourceEntry, kinds: KindSet): Entry {
+  const choices = entry.resource ? [entry.resource] : (entry.variants ?? []).map(({ resource }) => resource);
+  const options = choices.flatMap((choice) =>
+    Object.entries(choice).flatMap(([name, body]) => {
+      const kind = kinds.get(name);
+      return kind === undefined ? [] : [{ kind, body }];
+    }),
+  );
+  return { entry, options };
+}
+
+/** For each entry the reasons by position of what comes before it. */
+type Links = Map<number, Set<LinkReason>>;
+
+function linksOf(module: string, entries: readonly Entry[]): readonly Links[] {
+  const positions = new Map(entries.flatMap(({ entry: { id } }, at) => (id == null ? [] : [[id, at] as const])));
+  const holders = new Map<string, number>();
+  return entries.map(({ entry, options }, at) => {
+    const links: Links = new Map();
+    const add = (to: number | undefined, reason: LinkReason) => {
+      if (to !== undefined && to !== at) links.set(to, (links.get(to) ?? new Set()).add(reason));
+    };
+    for (const id of entry.depends_on ?? []) add(positions.get(id), 'depends_on');
+    for (const { kind, body } of options) {
+      for (const field of kind.triggers) for (const id of idsOf(body[field])) add(positions.get(id), field);
+      for (const { family, identity } of kind.kind.requires(body)) {
+        add(holders.get(keyOf(family, identity, module)), 'lies in');
+      }
+    }
+    for (const { kind, body } of options) {
+      const key = keyOf(kind.kind.family, kind.kind.identity(body, entry.id ?? null), module);
+      if (!holders.has(key)) holders.set(key, at);
+    }
+    return links;
+  });
+}
+
+const idsOf = (value: unknown): readonly string[] =>
+  Array.isArray(value) ? value.filter((id) => typeof id === 'string') : [];
+
+function labelsOf({ entry, options }: Entry) {
+  const identities = options.map(({ kind, body }) => kind.kind.identity(body, entry.id ?? null));
+  return {
+    id: entry.id ?? null,
+    name: entry.name ?? null,
+    kinds: [...new Set(options.map(({ kind }) => kind.kind.kind))],
+    identities: [...new Set(identities)],
+  };
+}

@@ -1,0 +1,44 @@
+/** Bodies as they may be stored and shown: every secret replaced by its mask. */
+
+import { mask, maskOf, type Span } from '../kernel/tainted.js';
+import { escapePointer } from '../kernel/validator.js';
+import type { DesiredResource } from './desired.js';
+
+/** The same resource without secrets; the spans mark the masks. The very same object when there are none. */
+export function maskResource(resource: DesiredResource): DesiredResource {
+  const { taint } = resource;
+  if (taint === undefined || Object.keys(taint).length === 0) return resource;
+  const spans = new Map(Object.entries(taint));
+  const body = maskValue(resource.body, '', spans);
+  if (!isRecord(body)) throw new Error('a masked body is an object like the body');
+  return {
+    ...resource,
+    body,
+    taint: Object.fromEntries([...spans].map(([path, marks]) => [path, maskedSpans(marks)])),
+  };
+}
+
+export const isTainted = (resource: DesiredResource): boolean => Object.keys(resource.taint ?? {}).length > 0;
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+function maskValue(value: unknown, path: string, taint: ReadonlyMap<string, readonly Span[]>): unknown {
+  if (typeof value === 'string') return mask(value, taint.get(path));
+  if (Array.isArray(value)) return value.map((item, index) => maskValue(item, `${path}/${index}`, taint));
+  if (!isRecord(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, member]) => [key, maskValue(member, `${path}/${escapePointer(key)}`, taint)]),
+  );
+}
+
+/** Where the masks stand in the masked text. */
+function maskedSpans(spans: readonly Span[]): Span[] {
+  let shift = 0;
+  return spans.map((span) => {
+    const start = span.start + shift;
+    const end = start + maskOf(span).length;
+    shift = end - span.end;
+    return { ...span, start, end };
+  });
+}

@@ -1,0 +1,71 @@
+/** Refuses an apply that would remove more than anybody is likely to mean (`modules.md`, Removal guard). */
+import { Fault } from '../kernel/fault.js';
+
+/** A managed resource that is no longer desired. */
+export interface GuardedRemoval {
+  /** True when orch created it: only then is something removed from the machine; else it is released. */
+  readonly created: boolean;
+  /** True when its module was only named in a request and is not part of this apply. */
+  readonly adHoc: boolean;
+}
+
+export interface GuardInput {
+  readonly removals: readonly GuardedRemoval[];
+  /** How many resources are managed on the agent, created or adopted. */
+  readonly managed: number;
+  /** Removals that need no consent. */
+  readonly limit: number;
+  /** `allow_removals` of the request. */
+  readonly allowed: number | null;
+}
+
+/** Why an apply needs consent. */
+export type GuardReason = 'all' | 'many' | 'ad_hoc';
+
+/** Null when the removals are few, or allowed by number. A release is not counted. */
+export function guardReason({ removals, managed, limit, allowed }: GuardInput): GuardReason | null {
+  const removed = removals.filter(({ created }) => created);
+  if (removed.length === 0 || removed.length <= (allowed ?? -1)) return null;
+  if (removals.length === managed) return 'all';
+  if (removed.length > limit) return 'many';
+  return removed.some(({ adHoc }) => adHoc) ? 'ad_hoc' : null;
+}
+
+export interface RefusedRemoval {
+  readonly module: string;
+  readonly kind: string;
+  readonly identity: string;
+  /** Why it is no longer desired, as far as the store tells. */
+  readonly cause: string;
+}
+
+export interface Refusal {
+  readonly reason: GuardReason;
+  /** The agent as people know it. */
+  readonly agent: string;
+  readonly limit: number;
+  /** Those that would be removed, without the releases. */
+  readonly removals: readonly RefusedRemoval[];
+}
+
+/** Resources that the message names; the data names all. */
+const NAMED_IN_MESSAGE = 5;
+
+/** The Fault `removal_guard` that names each resource and the cause. */
+export function removalGuardFault({ reason, agent, limit, removals }: Refusal): Fault {
+  const count = removals.length;
+  const things = count === 1 ? '1 resource' : `${count} resources`;
+  const what = {
+    all: `this apply would remove everything that is managed on ${agent}, ${things}`,
+    many: `this apply would remove ${things} from ${agent}, more than the ${limit} that need no consent`,
+    ad_hoc: `this apply would remove ${things} from ${agent} because their module was named in an earlier apply and is not named now`,
+  }[reason];
+  const named = removals
+    .slice(0, NAMED_IN_MESSAGE)
+    .map(({ kind, identity, cause }) => `${kind} ${identity} (${cause})`);
+  const more = count > named.length ? ` and ${count - named.length} more` : '';
+  return new Fault('removal_guard', `${what}: ${named.join('; ')}${more}`, {
+    hint: `if you mean it, say how many: orch apply … --allow-removals ${count}`,
+    data: { reason, removals: removals.map((removal) => ({ ...removal })), allow_removals: count },
+  });
+}

@@ -1,0 +1,195 @@
+import { describe, expect, it } from 'vitest';
+import { COMPONENT_SCHEMAS } from '../../src/contract/component-schemas.js';
+import { API_BASE, CONTRACT } from '../../src/contract/contract.js';
+import { FAULTS, generalFaults } from '../../src/contract/faults.js';
+import { openApiDocument } from '../../src/contract/openapi.js';
+import { ProblemSchema } from '../../src/contract/problem.js';
+import type { RouteSpec } from '../../src/contract/route.js';
+
+interface Operation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly tags: readonly string[];
+  readonly security: readonly Record<string, readonly string[]>[];
+  readonly parameters?: readonly {
+    readonly name: string;
+    readonly in: string;
+    readonly required?: boolean;
+    readonly schema: object;
+  }[];
+  readonly requestBody?: { readonly required: boolean; readonly content: Record<string, { readonly schema: object }> };
+  readonly responses: Record<
+    string,
+    { readonly description: string; readonly content?: Record<string, { schema: object }> }
+  >;
+}
+
+interface Document {
+  readonly openapi: string;
+  readonly info: Record<string, unknown>;
+  readonly servers: readonly { readonly url: string }[];
+  readonly tags: readonly { readonly name: string }[];
+  readonly paths: Record<string, Record<string, Operation>>;
+  readonly components: { readonly schemas: Record<string, object>; readonly securitySchemes: Record<string, object> };
+}
+
+// As a client gets it.
+const document: Document = JSON.parse(JSON.stringify(openApiDocument(CONTRACT, { version: '0.1.0' })));
+const routes: readonly RouteSpec[] = Object.values(CONTRACT);
+const operations = Object.entries(document.paths).flatMap(([path, item]) =>
+  Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
+);
+
+/** Every object in the document with the way to it. */
+function* objects(value: unknown, way = '#'): Generator<readonly [string, Record<string, unknown>]> {
+  if (typeof value !== 'object' || value === null) return;
+  if (!Array.isArray(value)) yield [way, value as Record<string, unknown>];
+  for (const [key, member] of Object.entries(value)) yield* objects(member, `${way}/${key}`);
+}
+
+const resolve = (reference: string): unknown =>
+  reference
+    .slice(2)
+    .split('/')
+    .reduce<unknown>((at, name) => (at as Record<string, unknown> | undefined)?.[name], document);
+
+describe('the OpenAPI document', () => {
+  it('has the form of OpenAPI 3.1', () => {
+    expect(Object.keys(document).sort()).toEqual(['components', 'info', 'openapi', 'paths', 'servers', 'tags']);
+    expect(document.openapi).toBe('3.1.0');
+    expect(document.info).toMatchObject({ title: 'orch management API', version: '0.1.0' });
+    for (const name of Object.keys(document.components.schemas)) expect(name).toMatch(/^[a-zA-Z0-9._-]+$/);
+    for (const path of Object.keys(document.paths)) expect(path).toMatch(/^\/api\/v1(\/[a-z0-9.-]+|\/\{[a-z_]+\})+$/);
+    for (const { method } of operations) expect(['get', 'post', 'put', 'delete']).toContain(method);
+  });
+
+  it('has every route of the contract once, and no other operation', () => {
+    const ids = operations.map(({ operation }) => operation.operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+    expect([...ids].sort()).toEqual(Object.keys(CONTRACT).sort());
+    for (const [id, route] of Object.entries(CONTRACT)) {
+      expect(route.id).toBe(id);
+      const operation = document.paths[API_BASE + route.path]?.[route.method.toLowerCase()];
+      expect(operation?.operationId).toBe(id);
+      expect(operation?.summary).toBe(route.summary);
+    }
+    const shapes = Object.keys(document.paths).map((path) => path.replace(/\{\w+\}/g, '{}'));
+    expect(new Set(shapes).size, 'no two paths differ by names of parameters alone').toBe(shapes.length);
+  });
+
+  it('has nothing but references that lead somewhere', () => {
+    const references = [...objects(document)].filter(([, value]) => '$ref' in value);
+    expect(references.length).toBeGreaterThan(50);
+    for (const [way, value] of references) {
+      expect(Object.keys(value), way).toEqual(['$ref']);
+      expect(resolve(String(value.$ref)), way).toBeTypeOf('object');
+    }
+    const used = new Set(references.map(([, value]) => String(value.$ref).split('/').at(-1)));
+    expect(Object.keys(document.components.schemas).filter((name) => !used.has(name))).toEqual([]);
+    expect(Object.keys(COMPONENT_SCHEMAS).sort()).toEqual(Object.keys(document.components.schemas).sort());
+  });
+
+  it('declares every parameter of a path, and no other', () => {
+    for (const { path, operation } of operations) {
+      const named = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+      const parameters = operation.parameters ?? [];
+      const declared = parameters.filter((parameter) => parameter.in === 'path');
+      expect(declared.map(({ name }) => name).sort(), path).toEqual(named.sort());
+      for (const { required } of declared) expect(required).toBe(true);
+      const keys = parameters.map((parameter) => `${parameter.in} ${parameter.name}`);
+      expect(new Set(keys).size).toBe(keys.length);
+      for (const { schema } of parameters) expect(JSON.stringify(schema)).not.toContain('"null"');
+    }
+  });
+
+  it('tells who may call what', () => {
+    for (const route of routes) {
+      const operation = document.paths[API_BASE + route.path]?.[route.method.toLowerCase()];
+      expect(operation?.security).toEqual(route.access === 'public' ? [] : [{ bearer: [] }]);
+      expect('401' in (operation?.responses ?? {}), route.id).toBe(
+        route.access !== 'public' || route.faults.some((code) => FAULTS[code].status === 401),
+      );
+    }
+    expect(document.components.securitySchemes).toMatchObject({ bearer: { type: 'http', scheme: 'bearer' } });
+    const tags = document.tags.map(({ name }) => name);
+    for (const { operation } of operations) expect(tags).toEqual(expect.arrayContaining([...operation.tags]));
+  });
+
+  it('has every status that a route can answer, with its schema and the codes behind it', () => {
+    for (const route of routes) {
+      const responses = document.paths[API_BASE + route.path]?.[route.method.toLowerCase()]?.responses ?? {};
+      const codes = [...route.faults, ...generalFaults(route)];
+      const statuses = [...Object.keys(route.answers), ...codes.map((code) => String(FAULTS[code].status))];
+      expect(Object.keys(responses).sort(), route.id).toEqual([...new Set(statuses)].sort());
+      for (const code of codes) {
+        const response = responses[String(FAULTS[code].status)];
+        expect(response?.description, route.id).toContain(`\`${code}\``);
+        const schema = response?.content?.['application/problem+json']?.schema;
+        expect(JSON.stringify(schema), route.id).toContain('#/components/schemas/Problem');
+        expect(JSON.stringify(schema), route.id).toContain(`"${code}"`);
+      }
+      for (const [status, schema] of Object.entries(route.answers)) {
+        const content = responses[status]?.content;
+        if (schema === null) expect(content, route.id).toBeUndefined();
+        else expect(content?.[route.mediaType ?? 'application/json']?.schema, route.id).toBeTypeOf('object');
+      }
+      expect('application/x-ndjson' in (responses[200]?.content ?? {}), route.id).toBe(route.stream !== undefined);
+      for (const { description } of Object.values(responses)) expect(description).not.toBe('');
+    }
+  });
+
+  it('tells which bodies may be left out', () => {
+    for (const route of routes) {
+      const body = document.paths[API_BASE + route.path]?.[route.method.toLowerCase()]?.requestBody;
+      expect(body === undefined, route.id).toBe(route.body === undefined);
+      if (!body) continue;
+      const { required = [] } = (route.body ?? {}) as { required?: readonly string[] };
+      expect(body.required, route.id).toBe(route.bodyOptional !== true && required.length > 0);
+      expect(Object.keys(body.content)).toEqual(['application/json']);
+    }
+  });
+
+  it('holds only what JSON Schema knows', () => {
+    const types = ['object', 'array', 'string', 'integer', 'number', 'boolean', 'null'];
+    for (const [way, value] of objects(document)) {
+      if (typeof value.type === 'string' && way.includes('chema')) expect(types, way).toContain(value.type);
+      if (typeof value.pattern === 'string') expect(() => new RegExp(String(value.pattern), 'u'), way).not.toThrow();
+      if (Array.isArray(value.required)) {
+        expect(Object.keys((value.properties as object | undefined) ?? {}), way).toEqual(
+          expect.arrayContaining(value.required),
+        );
+      }
+    }
+  });
+
+  it('covers the endpoints of the first version', () => {
+    const known = operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`);
+    expect(known).toEqual(
+      expect.arrayContaining([
+        'GET /api/v1/status',
+        'POST /api/v1/auth/challenge',
+        'POST /api/v1/auth/verify',
+        'GET /api/v1/agents/{node_id}/attributes',
+        'POST /api/v1/agents/{node_id}/apply',
+        'GET /api/v1/agents/{node_id}/state/operations/{operation_id}/output',
+        'GET /api/v1/audit',
+      ]),
+    );
+  });
+});
+
+describe('the contract', () => {
+  it('has a status and a title for every fault, and only known ones', () => {
+    for (const { status, title } of Object.values(FAULTS)) {
+      expect(status).toBeGreaterThanOrEqual(400);
+      expect(title).not.toBe('');
+    }
+    for (const route of routes) for (const code of route.faults) expect(FAULTS[code], route.id).toBeDefined();
+  });
+
+  it('has problem documents with the members of RFC 9457', () => {
+    expect(Object.keys(ProblemSchema.properties)).toEqual(
+      expect.arrayContaining(['type', 'title', 'status', 'detail']),
+    );
+  });
+});
