@@ -1,4 +1,5 @@
 /** Wires the rooms of the orchestrator together, and starts and stops them in order; decides nothing. */
+import { hkdfSync, type KeyObject } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import { join } from 'node:path';
 import { CONTRACT } from '../src/contract/contract.js';
@@ -8,7 +9,7 @@ import { loadOrCreateKey } from '../src/identity/key-file.js';
 import { publicKeyOfKeyObject } from '../src/identity/key-object.js';
 import { parsePublicKey } from '../src/identity/public-key.js';
 import type { Clock } from '../src/kernel/clock.js';
-import { Fault } from '../src/kernel/fault.js';
+import { Fault, isFault } from '../src/kernel/fault.js';
 import type { NewId, PublicKeyHex } from '../src/kernel/ids.js';
 import type { Logger } from '../src/kernel/logger.js';
 import type { Service } from '../src/kernel/service.js';
@@ -18,6 +19,9 @@ import { type ApiCertificate, apiCertificate } from './api-certificate.js';
 import { authorize } from './auth/access.js';
 import { type Auth, createAuth } from './auth/auth.js';
 import type { Settings } from './config/settings.js';
+import { CONTROL_SOCKET } from './control-protocol.js';
+import { ControlServer } from './control-server.js';
+import { DriftScheduler } from './engine/drift-scheduler.js';
 import { Engine } from './engine/engine.js';
 import { type DomainEvent, SYSTEM } from './events/domain-event.js';
 import { EventBus } from './events/event-bus.js';
@@ -33,19 +37,24 @@ import { healthOf } from './health.js';
 import { Housekeeping } from './housekeeping.js';
 import { agentHandlers } from './http/agents.js';
 import { type ApiServer, createApiServer } from './http/api-server.js';
+import { assignmentHandlers } from './http/assignments.js';
 import { auditHandlers } from './http/audit.js';
 import { authHandlers } from './http/auth.js';
 import { moduleHandlers } from './http/modules.js';
 import { operationHandlers } from './http/operations.js';
 import { operatorHandlers } from './http/operators.js';
 import { runHandlers } from './http/runs.js';
+import { secretHandlers } from './http/secrets.js';
 import { statusHandlers } from './http/status.js';
 import { tagHandlers } from './http/tags.js';
+import type { Keyring } from './secrets/keyring.js';
+import { openKeyring } from './secrets/open-keyring.js';
+import { createSecrets, type Secrets } from './secrets/secrets.js';
 import { type OpenDatabase, openDatabase } from './store/database.js';
+import { deleteDriftBefore } from './store/drift.js';
 import {
   completeIdempotencyKey,
   deleteIdempotencyKeysBefore,
-  deleteUnansweredIdempotencyKeys,
   releaseIdempotencyKey,
   reserveIdempotencyKey,
 } from './store/idempotency.js';
@@ -83,6 +92,8 @@ export interface Orchestrator extends Service {
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
+/** Old records that one round of housekeeping deletes at most. */
+const PRUNED = 1000;
 
 /** Opens the store and makes the parts; nothing listens before `start`. */
 export async function createOrchestrator(options: OrchestratorOptions): Promise<Orchestrator> {
@@ -90,11 +101,18 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   const privateKey = loadOrCreateKey(join(settings.data_dir, 'identity.key'));
   const certificate = apiCertificate(settings, settings.data_dir);
   const store = await openDatabase({ ...options, file: join(settings.data_dir, 'orch.db') });
-  return new Wired({ ...options, store, privateKey, certificate });
+  try {
+    const keyring = await openKeyring({ ...options, db: store.db, file: join(settings.data_dir, 'secrets.key') });
+    return new Wired({ ...options, store, keyring, privateKey, certificate });
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
 }
 
 interface WiredOptions extends OrchestratorOptions {
   readonly store: OpenDatabase;
+  readonly keyring: Keyring;
   readonly privateKey: ReturnType<typeof loadOrCreateKey>;
   readonly certificate: ApiCertificate | null;
 }
@@ -105,6 +123,7 @@ class Wired implements Orchestrator {
   private readonly publicKey: PublicKeyHex;
   private readonly uow: TransactionalWriter;
   private readonly auth: Auth;
+  private readonly secrets: Secrets;
   private readonly api: ApiServer;
   private readonly listener: AgentListener;
   /** In the order of the start. */
@@ -116,7 +135,18 @@ class Wired implements Orchestrator {
     const bus = new EventBus(logger);
     const uow = new TransactionalWriter({ db, clock, newId, publish: (event) => bus.publish(event) });
     const registry = new ConnectionRegistry();
-    const engine = new Engine({ db, uow, clock, newId, logger, link: registry, limits: engineLimits(settings()) });
+    const secrets = createSecrets({ db, uow, clock, newId, logger, keyring: options.keyring });
+    const engine = new Engine({
+      db,
+      uow,
+      clock,
+      newId,
+      logger,
+      link: registry,
+      limits: engineLimits(settings()),
+      removalGuard: () => settings().removal_guard,
+      secrets: secrets.lender,
+    });
     const gateway = new AgentGateway({
       registry,
       enrolment: new Enrolment({ uow, registry, clock, limits: () => pendingLimits(settings()) }),
@@ -130,6 +160,7 @@ class Wired implements Orchestrator {
     this.uow = uow;
     this.publicKey = publicKeyOfKeyObject(privateKey);
     this.auth = authOf(options, uow);
+    this.secrets = secrets;
     this.listener = new AgentListener({
       host: settings().agent_host,
       port: settings().agent_port,
@@ -140,14 +171,22 @@ class Wired implements Orchestrator {
     const agents = new AgentService({ db, uow, registry, connections: gateway, clock });
     const tags = new TagService({ db, uow, clock });
     this.api = this.apiOf({ engine, agents, tags });
-    this.services = [engine, gateway, this.listener, this.api, this.housekeeping()];
+    const drift = new DriftScheduler({
+      db,
+      clock,
+      logger,
+      link: registry,
+      drift: engine.drift,
+      schedule: () => driftSchedule(settings()),
+    });
+    this.services = [engine, gateway, this.listener, drift, this.api, this.control(), this.housekeeping()];
   }
 
   async start(): Promise<void> {
     const started: Service[] = [];
     try {
       const first = await this.bootstrap();
-      await deleteUnansweredIdempotencyKeys(this.options.store.db);
+      await this.endRotation();
       for (const service of this.services) {
         started.push(service);
         await service.start();
@@ -185,6 +224,16 @@ class Wired implements Orchestrator {
     };
   }
 
+  /** A rotation that does not come to its end leaves both keys, and everything works with them. */
+  private async endRotation(): Promise<void> {
+    try {
+      await this.secrets.rotation.resume();
+    } catch (error) {
+      if (!isFault(error, 'secrets_locked')) throw error;
+      this.options.logger.error('the rotation of the key of the secrets is not at its end', { reason: error.message });
+    }
+  }
+
   /** Returns the operator that it had to add. */
   private async bootstrap(): Promise<BootstrapOperator | null> {
     const { operators } = this.auth;
@@ -219,13 +268,16 @@ class Wired implements Orchestrator {
         ...agentHandlers(agents),
         ...tagHandlers(tags),
         ...moduleHandlers(engine.modules),
+        ...assignmentHandlers(engine),
         ...runHandlers(engine),
         ...operationHandlers(engine),
+        ...secretHandlers({ secrets: this.secrets.service, usage: this.secrets.usage }),
         ...auditHandlers({ db }),
       },
       authenticate: (token) => auth.sessions.authenticate(token),
       authorize,
       idempotency: {
+        hashKey: idempotencyHashKey(this.options.privateKey),
         reserve: (request, validSince) => reserveIdempotencyKey(db, request, validSince),
         complete: (slot, answer) => completeIdempotencyKey(db, slot, answer),
         release: (slot) => releaseIdempotencyKey(db, slot),
@@ -245,6 +297,15 @@ class Wired implements Orchestrator {
     });
   }
 
+  private control(): ControlServer {
+    const { settings, logger } = this.options;
+    return new ControlServer({
+      path: join(settings().data_dir, CONTROL_SOCKET),
+      logger,
+      verbs: { 'rotate-secrets-key': async () => ({ ...(await this.secrets.rotation.rotate()) }) },
+    });
+  }
+
   private housekeeping(): Housekeeping {
     const { store, clock, logger } = this.options;
     return new Housekeeping({
@@ -253,9 +314,15 @@ class Wired implements Orchestrator {
       jobs: [
         { name: 'failed logins', run: () => this.auth.failures.flush() },
         { name: 'expired sessions', run: () => this.auth.sessions.prune() },
+        { name: 'expired secrets', run: () => this.secrets.service.tellExpired() },
+        { name: 'drift records', run: () => deleteDriftBefore(store.db, clock.now() - this.driftRetention(), PRUNED) },
         { name: 'idempotency keys', run: () => deleteIdempotencyKeysBefore(store.db, clock.now() - DAY) },
       ],
     });
+  }
+
+  private driftRetention(): number {
+    return this.options.settings()['drift.retention_days'] * DAY;
   }
 
   private async tell(type: DomainEvent['type'], summary: string): Promise<void> {
@@ -288,7 +355,13 @@ function authOf(
 const engineLimits = (settings: Settings) => ({
   operations: settings['limits.operations'],
   dispatch: settings['limits.dispatch_secs'] * 1000,
-  removalGuard: settings.removal_guard,
+});
+
+const driftSchedule = (settings: Settings) => ({
+  enabled: settings['drift.enabled'],
+  interval: settings['drift.interval'] * 1000,
+  maxConcurrent: settings['drift.max_concurrent'],
+  skipRecentlyApplied: settings['drift.skip_recently_applied'] * 1000,
 });
 
 const pendingLimits = (settings: Settings) => ({
@@ -301,3 +374,7 @@ const reachable = (host: string, advertised: string): string =>
   host === '0.0.0.0' || host === '::' ? advertised || '127.0.0.1' : host;
 
 const authority = (host: string, port: number): string => (isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`);
+
+/** Of the identity key, which is in no store: see `IdempotencyKeys`. */
+const idempotencyHashKey = (privateKey: KeyObject): Buffer =>
+  Buffer.from(hkdfSync('sha256', privateKey.export({ type: 'pkcs8', format: 'der' }), '', 'orch-idempotency-v1', 32));

@@ -24,7 +24,7 @@ export function authorize(access: Access, operator: Pick<Operator, 'role' | 'use
       });
     case 'admin':
       if (operator.role === 'admin') return;
-      throw new Fault('admin_required', `${operator.username} has the role ${operator.role}, this needs an admin`, {
+      throw new Fault('admin_required', `${operator.username} has the role ${operator.role}, and this needs an admin`, {
         hint: 'ask an admin to do it',
       });
     default:

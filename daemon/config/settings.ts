@@ -9,9 +9,9 @@ const text = (description: string, standard = '') => ({
   schema: Type.String({ default: standard, description }),
   live: false,
 });
-const flag = (description: string, standard: boolean) => ({
+const flag = (description: string, standard: boolean, live = false) => ({
   schema: Type.Boolean({ default: standard, description }),
-  live: false,
+  live,
 });
 const number = (description: string, standard: number, bounds: { minimum: number; maximum: number }, live = false) => ({
   schema: Type.Integer({ ...bounds, default: standard, description }),
@@ -38,7 +38,7 @@ export const SETTINGS = {
   tls_key: text('PEM file of the private key of tls_cert'),
   trust_proxy_tls: flag('The API is behind a proxy that terminates TLS: trust its X-Forwarded-For and -Proto', false),
   api_spki: text("SHA-256 of the SPKI of the proxy's certificate in hex, so that logins stay bound to it"),
-  removal_guard: number('Most removals of one apply without allow_removals', 10, { minimum: 0, maximum: 20_000 }),
+  removal_guard: number('Most removals of one apply without allow_removals', 10, { minimum: 0, maximum: 20_000 }, true),
   pending_capacity: number('Most agents that wait for approval', 100, { minimum: 1, maximum: 10_000 }, true),
   session_token_expiry_secs: number(
     'Life of a session token in seconds',
@@ -46,6 +46,21 @@ export const SETTINGS = {
     { minimum: 60, maximum: 2_592_000 },
     true,
   ),
+  'drift.enabled': flag('Check agents for drift by themselves', true, true),
+  'drift.interval': number(
+    'Seconds in which each agent is checked once',
+    3600,
+    { minimum: 1, maximum: 2_592_000 },
+    true,
+  ),
+  'drift.max_concurrent': number('Most scheduled checks at a time', 8, { minimum: 1, maximum: 1000 }, true),
+  'drift.skip_recently_applied': number(
+    'Seconds after an apply in which the agent is not checked by itself',
+    300,
+    { minimum: 0, maximum: 2_592_000 },
+    true,
+  ),
+  'drift.retention_days': number('Days that drift records are kept', 30, { minimum: 1, maximum: 36_500 }, true),
   'log.level': {
     schema: Type.Enum(['debug', 'info', 'warn', 'error'], {
       default: 'info',

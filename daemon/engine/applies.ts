@@ -4,6 +4,7 @@ import type { RunResult } from '../../src/contract/runs.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { NewId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
+import { guardReason, removalGuardFault } from '../../src/resources/removal-guard.js';
 import type { RunContent } from '../../src/wire/parts.js';
 import type { RequestContext } from '../events/request-context.js';
 import { findOperationHead } from '../store/operations.js';
@@ -11,6 +12,7 @@ import type { Database } from '../store/schema.js';
 import type { AgentGate } from './agent-gate.js';
 import type { AgentSessions } from './agent-sessions.js';
 import { agentLabel, type KnownAgent } from './approved-agent.js';
+import type { CurrentAssignments } from './current-assignments.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
 import type { Lanes } from './lanes.js';
 import type { ApplyLease, Leases } from './leases.js';
@@ -20,7 +22,6 @@ import type { OperationRecords } from './operation-records.js';
 import { operationNotFound, stateOf } from './operation-view.js';
 import { desiredHash, splitPlanHash } from './plan-hash.js';
 import { removalCauses } from './removal-causes.js';
-import { guardReason, removalGuardFault } from './removal-guard.js';
 import { runContent } from './run-content.js';
 import { maskContent } from './stored-content.js';
 
@@ -36,6 +37,7 @@ export interface AppliesOptions {
   readonly lanes: Lanes;
   readonly live: LiveOperations;
   readonly desiredSets: DesiredSets;
+  readonly assignments: CurrentAssignments;
   readonly records: OperationRecords;
   readonly driver: OperationDriver;
 }
@@ -46,6 +48,8 @@ export interface ApplyRequest {
   readonly allowRemovals: number | null;
   /** `plan_hash` of the plan that it depends on. */
   readonly expect: string | null;
+  /** The rollout that it is part of; the agent has to be the assignment's still. */
+  readonly rollout?: { readonly id: string; readonly assignment: string };
 }
 
 export interface StartedApply {
@@ -62,7 +66,8 @@ export class Applies {
 
   /**
    * Stores an apply and sends it; a plan or drift check of the agent is cancelled.
-   * Throws the faults of the gate and of resolution, `operation_in_progress`, `removal_guard`, `plan_stale`.
+   * Throws the faults of the gate and of resolution, `operation_in_progress`, `assignment_changed`, `removal_guard`,
+   * `plan_stale`.
    */
   async start(request: ApplyRequest, context: RequestContext): Promise<StartedApply> {
     const { db, newId, gate, leases, lanes, desiredSets } = this.options;
@@ -71,11 +76,13 @@ export class Applies {
     const lease = leases.takeForApply(agent.nodeId, id);
     try {
       const desired = await desiredSets.of(db, agent.row, request.modules);
+      refuseStranger(agent, desired, request.rollout?.assignment ?? null);
       await this.guard(agent, desired, request.allowRemovals);
       const dispatch = runContent(desired);
       const masked = maskContent(dispatch);
-      const expect = request.expect === null ? null : expectedObservation(request.expect, masked);
-      const plan = { id, agent, desired, dispatch, masked, expect, context };
+      const expect =
+        request.expect === null ? null : expectedObservation(request.expect, desiredHash(masked, desired.secrets));
+      const plan = { id, agent, desired, dispatch, masked, expect, context, rolloutId: request.rollout?.id ?? null };
       await lanes.enter(agent.nodeId, () => this.begin(plan, lease));
       return { operationId: id, warnings: desired.warnings };
     } catch (error) {
@@ -98,7 +105,7 @@ export class Applies {
 
   private async begin(plan: Beginning, lease: ApplyLease): Promise<void> {
     const { sessions, live, records, driver, logger } = this.options;
-    const { id, agent, desired, dispatch, masked, expect, context } = plan;
+    const { id, agent, desired, dispatch, masked, expect, context, rolloutId } = plan;
     const { nodeId } = agent;
     const isSentAtOnce = sessions.isReady(nodeId) && live.late(nodeId) === undefined;
     const operation = await records.create(
@@ -108,7 +115,8 @@ export class Applies {
         nodeName: agent.row.name,
         modules: desired.modules.map(({ name }) => name),
         assignments: desired.assignments,
-        content: { ...masked, adHoc: desired.adHoc, expect },
+        rolloutId,
+        content: { ...masked, adHoc: desired.adHoc, expect, secrets: desired.secrets },
         dispatch,
         isSentAtOnce,
       },
@@ -129,7 +137,7 @@ export class Applies {
   }
 
   private async guard(agent: KnownAgent, desired: DesiredSet, allowed: number | null): Promise<void> {
-    const { db, removalGuard } = this.options;
+    const { db, removalGuard, assignments } = this.options;
     const limit = removalGuard();
     const { removed, managed, modules } = desired;
     const named = new Set(modules.map(({ name }) => name));
@@ -144,7 +152,7 @@ export class Applies {
     });
     if (reason === null) return;
     const rows = removed.filter((row) => row.origin === 'created');
-    const causes = await removalCauses(db, { nodeId: agent.nodeId, removals: rows, modules });
+    const causes = await removalCauses(db, { nodeId: agent.nodeId, removals: rows, modules, assignments });
     throw removalGuardFault({
       reason,
       agent: agentLabel(agent),
@@ -175,14 +183,24 @@ interface Beginning {
   readonly masked: RunContent;
   readonly expect: string | null;
   readonly context: RequestContext;
+  readonly rolloutId: string | null;
 }
 
 /** The observation that a plan showed, for the agent to compare. Throws `plan_stale` when the desired set is another one. */
-function expectedObservation(hash: string, masked: RunContent): string {
+function expectedObservation(hash: string, current: string): string {
   const { desired, observed } = splitPlanHash(hash);
-  if (desired === desiredHash(masked)) return observed;
+  if (desired === current) return observed;
   throw new Fault('plan_stale', 'what is to be applied is no longer what the plan showed', {
-    hint: 'a module, a tag or the managed state has changed since: plan again',
+    hint: 'a module, a tag, a secret or the managed state has changed since: plan again',
     data: { changed: 'desired' },
+  });
+}
+
+/** An apply without the assignment would remove what the rollout is to bring. */
+function refuseStranger(agent: KnownAgent, { assignments }: DesiredSet, assignment: string | null): void {
+  if (assignment === null || assignments.includes(assignment)) return;
+  throw new Fault('assignment_changed', `assignment ${assignment} does not match ${agentLabel(agent)} any more`, {
+    hint: 'the assignment or a tag has changed since the rollout began',
+    data: { assignment },
   });
 }

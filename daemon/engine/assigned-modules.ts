@@ -10,6 +10,3 @@ export interface MatchingAssignment {
 
 /** The assignments that match an agent, in name order. */
 export type AssignedModules = (db: Queryable, agent: AgentRow) => Promise<readonly MatchingAssignment[]>;
-
-/** An orchestrator without assignments. */
-export const noAssignments: AssignedModules = async () => [];

@@ -3,6 +3,8 @@ import type { DesiredResource, Origin, Removal } from '../../src/resources/desir
 import type { ResourceResult } from '../../src/resources/result.js';
 import type { AppliedResourceKey, AppliedResourceRow } from '../store/applied-resources.js';
 import type { NewRow } from '../store/schema.js';
+import type { SecretHashes } from './agent-secrets.js';
+import { secretsIn } from './applied-secrets.js';
 import { keyText, resourceKey } from './resource-key.js';
 
 /** The stored result of one item of the run. */
@@ -23,6 +25,8 @@ export interface FinishedApply {
   readonly removals: readonly Removal[];
   /** Modules that no assignment names. */
   readonly adHoc: ReadonlySet<string>;
+  /** The secrets in the resources. */
+  readonly secrets: SecretHashes;
   readonly outcomes: readonly ItemOutcome[];
 }
 
@@ -77,7 +81,13 @@ function appliedRow(apply: FinishedApply, { resource, outcome, last }: Applied):
     applied_at: apply.finishedAt,
     position: outcome.index,
     ad_hoc: apply.adHoc.has(module) ? 1 : 0,
+    secrets_json: hashesOf(resource, apply.secrets),
   };
+}
+
+function hashesOf(resource: DesiredResource, secrets: SecretHashes): string | null {
+  const names = secretsIn(resource).filter((name) => secrets[name] !== undefined);
+  return names.length === 0 ? null : JSON.stringify(Object.fromEntries(names.map((name) => [name, secrets[name]])));
 }
 
 /** What may have been there before is never removed. */
@@ -104,4 +114,5 @@ const COMPARED = [
   'origin',
   'position',
   'ad_hoc',
+  'secrets_json',
 ] as const satisfies readonly (keyof AppliedResourceRow)[];

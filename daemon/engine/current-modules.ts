@@ -3,6 +3,7 @@ import { Fault } from '../../src/kernel/fault.js';
 import { type CompiledModule, compileModule } from '../../src/language/compile-module.js';
 import { parseModule } from '../../src/language/parse-module.js';
 import type { ModuleDefinition } from '../../src/language/schema.js';
+import { secretNames } from '../../src/language/secret-names.js';
 import type { Position } from '../../src/language/text-lines.js';
 import { findModuleHeads, findModuleRevision, type ModuleHead } from '../store/modules.js';
 import type { Queryable } from '../store/queryable.js';
@@ -10,6 +11,8 @@ import type { Queryable } from '../store/queryable.js';
 interface Prepared {
   readonly definition: ModuleDefinition;
   readonly compiled: CompiledModule;
+  /** Names of the secrets that it may need. */
+  readonly secrets: ReadonlySet<string>;
   /** Places that were asked for, by JSON pointer. */
   readonly positions: Map<string, Position>;
 }
@@ -55,7 +58,8 @@ export class CurrentModules {
     const row = await findModuleRevision(db, name, revision);
     if (row === null) throw moduleNotFound(name);
     const definition: ModuleDefinition = JSON.parse(row.definition_json);
-    const prepared = { definition, compiled: compileModule({ name, definition }), positions: new Map() };
+    const compiled = compileModule({ name, definition });
+    const prepared = { definition, compiled, secrets: secretNames(definition), positions: new Map() };
     this.keep(sha256, prepared);
     return prepared;
   }

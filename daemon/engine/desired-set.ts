@@ -1,12 +1,13 @@
 /** What an agent is to be, and what it therefore is not to be any more. */
 import type { RunResult } from '../../src/contract/runs.js';
-import type { AgentFacts, SecretSource } from '../../src/language/fill.js';
+import type { AgentFacts } from '../../src/language/fill.js';
 import { resolveCompiled } from '../../src/language/resolve.js';
 import type { DesiredResource, Removal } from '../../src/resources/desired.js';
 import { tagsOf } from '../store/agent-tags.js';
 import type { AgentRow } from '../store/agents.js';
 import { type AppliedResourceRow, listAppliedResources } from '../store/applied-resources.js';
 import type { Queryable } from '../store/queryable.js';
+import type { AgentSecrets, SecretHashes } from './agent-secrets.js';
 import { removalOf } from './applied-resource.js';
 import type { AssignedModules } from './assigned-modules.js';
 import type { CurrentModule, CurrentModules } from './current-modules.js';
@@ -20,6 +21,8 @@ export interface DesiredSet {
   /** Modules that are only named in the request. */
   readonly adHoc: ReadonlySet<string>;
   readonly resources: readonly DesiredResource[];
+  /** The secrets in the resources. */
+  readonly secrets: SecretHashes;
   /** Managed and no longer desired, in the order of their application. */
   readonly removed: readonly AppliedResourceRow[];
   readonly removals: readonly Removal[];
@@ -31,8 +34,7 @@ export interface DesiredSet {
 export interface DesiredSetsOptions {
   readonly current: CurrentModules;
   readonly assigned: AssignedModules;
-  /** The secrets that an agent may have. */
-  readonly secrets: (agent: AgentRow) => SecretSource;
+  readonly secrets: AgentSecrets;
 }
 
 export class DesiredSets {
@@ -51,10 +53,11 @@ export class DesiredSets {
     const assignments = await assigned(db, agent);
     const always = new Set(assignments.flatMap((assignment) => assignment.modules));
     const modules = await current.find(db, [...new Set([...always, ...named])]);
+    const lent = await secrets.lend(db, agent, new Set(modules.flatMap(({ secrets: names }) => [...names])));
     const { resources, warnings } = resolveCompiled({
       modules: modules.map(({ compiled }) => compiled),
       agent: await factsOf(db, agent),
-      secret: secrets(agent),
+      secret: lent.source,
     });
     const managed = await listAppliedResources(db, agent.node_id);
     const wanted = new Set(resources.map((resource) => keyText(resourceKey(resource))));
@@ -64,6 +67,7 @@ export class DesiredSets {
       assignments: assignments.map(({ name }) => name),
       adHoc: new Set(named.filter((name) => !always.has(name))),
       resources,
+      secrets: Object.fromEntries(lent.hashes),
       removed,
       removals: removed.map(removalOf),
       managed,

@@ -11,9 +11,10 @@ import { listAppliedResources } from '../store/applied-resources.js';
 import { type DriftRow, findDrift, insertDrift, latestDrift, latestDriftState, listDrift } from '../store/drift.js';
 import type { Database } from '../store/schema.js';
 import type { AgentGate } from './agent-gate.js';
-import { appliedResource } from './applied-resource.js';
+import { type AgentSecrets, type LentSecrets, noteSecretUse } from './agent-secrets.js';
+import { changedSecretNotes, reviveApplied, secretsOfRows } from './applied-secrets.js';
 import { agentParty } from './apply-events.js';
-import { agentLabel, type KnownAgent, knownAgent } from './approved-agent.js';
+import { agentLabel, approvedAgent, type KnownAgent, knownAgent } from './approved-agent.js';
 import { type DriftOutcome, driftEvents, outcomeOf, outcomeOfFailure } from './drift-outcome.js';
 import { type DriftStatus, driftDetail, driftView } from './drift-view.js';
 import type { Leases } from './leases.js';
@@ -29,6 +30,7 @@ export interface DriftOptions {
   readonly gate: AgentGate;
   readonly leases: Leases;
   readonly observations: Observations;
+  readonly secrets: AgentSecrets;
 }
 
 /** Who wants a check; null for the scheduler. */
@@ -107,19 +109,36 @@ export class Drift {
   }
 
   private async observe(
-    { agent, driftId }: Check,
+    check: Check,
     signal: AbortSignal,
   ): Promise<{ readonly outcome: DriftOutcome; readonly thrown: unknown }> {
-    const { db, observations } = this.options;
-    const applied = await listAppliedResources(db, agent.nodeId);
-    const content = { resources: applied.map(appliedResource), removals: [] };
-    const onResult = () => undefined;
-    const observation = new Observation({ runId: driftId, nodeId: agent.nodeId, mode: 'drift', content, onResult });
+    const { db, observations, secrets } = this.options;
+    const { nodeId, row } = check.agent;
     try {
-      return { outcome: outcomeOf(await observations.run(observation, signal)), thrown: null };
+      const applied = await listAppliedResources(db, nodeId);
+      const lent = await secrets.lend(db, row, secretsOfRows(applied));
+      const { resources, failures } = reviveApplied(applied, lent.source);
+      await this.noteSecrets(check, lent);
+      const content = { resources, removals: [] };
+      const onResult = () => undefined;
+      const observation = new Observation({ runId: check.driftId, nodeId, mode: 'drift', content, onResult });
+      const found = await observations.run(observation, signal);
+      const results = [...found.results.map(changedSecretNotes(applied, lent.hashes)), ...failures];
+      return { outcome: outcomeOf({ ...found, results }), thrown: null };
     } catch (error) {
       return { outcome: outcomeOfFailure(error), thrown: error };
     }
+  }
+
+  private async noteSecrets({ agent, driftId, request }: Check, { hashes }: LentSecrets): Promise<void> {
+    if (hashes.size === 0) return;
+    const { uow, secrets } = this.options;
+    const by = request.requestedBy;
+    const metadata = { drift_id: driftId, ...(by === null ? {} : { request_id: by.requestId }) };
+    const use = { names: [...hashes.keys()], actor: by?.actor ?? SYSTEM, purpose: 'a drift check', metadata };
+    await uow.write(async (tx, emit) => {
+      await noteSecretUse({ tx, emit, secrets }, { agent: await approvedAgent(tx, agent.nodeId), ...use });
+    });
   }
 
   private async record(check: Check, outcome: DriftOutcome): Promise<DriftDetail> {

@@ -5,15 +5,15 @@ import { messageOf } from '../../src/kernel/fault.js';
 import type { NewId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
-import type { SecretSource } from '../../src/language/fill.js';
 import type { UnitOfWork } from '../events/unit-of-work.js';
-import type { AgentRow } from '../store/agents.js';
 import type { Database } from '../store/schema.js';
 import { AgentGate } from './agent-gate.js';
 import type { AgentLink, AgentTraffic } from './agent-link.js';
+import { type AgentSecrets, noSecrets } from './agent-secrets.js';
 import { AgentSessions } from './agent-sessions.js';
 import { Applies } from './applies.js';
-import { type AssignedModules, noAssignments } from './assigned-modules.js';
+import { Assignments } from './assignments.js';
+import { CurrentAssignments } from './current-assignments.js';
 import { CurrentModules } from './current-modules.js';
 import { DesiredSets } from './desired-set.js';
 import { Drift } from './drift.js';
@@ -32,6 +32,7 @@ import { OperationRecords } from './operation-records.js';
 import { OperationReports } from './operation-reports.js';
 import { Plans } from './plans.js';
 import { Recovery } from './recovery.js';
+import { Rollouts } from './rollout.js';
 import { StateReader } from './state.js';
 import { Traffic } from './traffic.js';
 
@@ -46,9 +47,8 @@ export interface EngineOptions {
   readonly limits?: Partial<EngineLimits>;
   /** Removals of one apply that need no `allow_removals`; asked for at each apply. */
   readonly removalGuard?: () => number;
-  readonly assigned?: AssignedModules;
-  /** The secrets that an agent may have; none unless given. */
-  readonly secrets?: (agent: AgentRow) => SecretSource;
+  /** None unless given. */
+  readonly secrets?: AgentSecrets;
 }
 
 /** How often deadlines are looked at, in milliseconds. */
@@ -57,6 +57,8 @@ const TICK = 1000;
 export class Engine implements Service {
   readonly name = 'engine';
   readonly modules: ModuleService;
+  readonly assignments: Assignments;
+  readonly rollouts: Rollouts;
   readonly applies: Applies;
   readonly operations: OperationReader;
   readonly plans: Plans;
@@ -79,28 +81,33 @@ export class Engine implements Service {
     const { lanes, live, feed } = this;
     const sessions = new AgentSessions();
     const epoch = new Epoch();
+    const secrets = options.secrets ?? noSecrets;
     const gate = new AgentGate({ db, link, live });
     const leases = new Leases(clock, limits);
+    const assignments = new CurrentAssignments();
     const desiredSets = new DesiredSets({
       current: new CurrentModules(),
-      assigned: options.assigned ?? noAssignments,
-      secrets: options.secrets ?? (() => () => null),
+      assigned: (queryable, agent) => assignments.matching(queryable, agent),
+      secrets,
     });
-    const records = new OperationRecords({ ...options, epoch });
+    const records = new OperationRecords({ ...options, secrets, epoch });
     const observations = new Observations({ link, clock, limits });
     const driver = new OperationDriver({ logger, link, live, sessions, records, feed });
     const operations = { db, clock, limits, link, live, sessions, records, feed, driver };
-    const shared = { ...options, gate, leases, desiredSets, observations };
+    const shared = { ...options, secrets, gate, leases, desiredSets, observations };
     const removalGuard = options.removalGuard ?? (() => REMOVAL_GUARD);
     this.logger = logger;
     this.leases = leases;
     this.observations = observations;
     this.deadlines = new OperationDeadlines(operations);
     this.modules = new ModuleService(options);
-    this.applies = new Applies({ ...shared, removalGuard, sessions, lanes, live, records, driver });
+    this.assignments = new Assignments(options);
+    this.applies = new Applies({ ...shared, assignments, removalGuard, sessions, lanes, live, records, driver });
     this.operations = new OperationReader({ db, live, feed });
     this.plans = new Plans(shared);
     this.drift = new Drift(shared);
+    const { plans, applies } = this;
+    this.rollouts = new Rollouts({ ...options, leases, plans, applies, operations: this.operations });
     this.state = new StateReader({ db, desiredSets });
     this.traffic = new Traffic({ sessions, lanes, observations, driver, reports: new OperationReports(operations) });
     this.recovery = new Recovery({ db, clock, epoch, leases, records, driver });
@@ -116,6 +123,7 @@ export class Engine implements Service {
   /** Lets go of whoever waits. Applies go on on their agents, and are taken up again at the next start. */
   async stop(): Promise<void> {
     clearInterval(this.timer);
+    this.rollouts.stop();
     this.observations.stop();
     this.feed.close();
   }

@@ -36,6 +36,7 @@ interface Occupation {
 export class Leases {
   private readonly occupations = new Map<NodeId, Occupation>();
   private held = 0;
+  private roomSeekers: (() => void)[] = [];
   private readonly clock: Clock;
   private readonly limits: EngineLimits;
 
@@ -73,9 +74,15 @@ export class Leases {
     else await this.wait(nodeId, occupation, observer);
     this.held += 1;
     return this.once(() => {
-      this.held -= 1;
+      this.leave();
       this.admitNext(nodeId, occupation);
     });
+  }
+
+  /** Resolves when the next run ends, or at once when there is room now. */
+  roomAgain(): Promise<void> {
+    if (this.held < this.limits.operations) return Promise.resolve();
+    return new Promise((resolve) => this.roomSeekers.push(resolve));
   }
 
   /** Turns away whoever has waited for too long. */
@@ -92,7 +99,7 @@ export class Leases {
     this.held += 1;
     const lease = this.once(() => {
       if (occupation.apply === operationId) occupation.apply = null;
-      this.held -= 1;
+      this.leave();
       this.tidy(nodeId, occupation);
     });
     const claim = () => {
@@ -100,6 +107,11 @@ export class Leases {
       occupation.observer?.cancel();
     };
     return { ...lease, claim };
+  }
+
+  private leave(): void {
+    this.held -= 1;
+    for (const tell of this.roomSeekers.splice(0)) tell();
   }
 
   private wait(nodeId: NodeId, { queue }: Occupation, observer: Observer): Promise<void> {

@@ -5,6 +5,7 @@ import { type ResourceResult, type Summary, summarize } from '../../src/resource
 import type { OrchestratorMessage, RunItem } from '../../src/wire/messages.js';
 import { cutRun, type RunContent } from '../../src/wire/parts.js';
 import type { Party } from '../events/domain-event.js';
+import type { SecretHashes } from './agent-secrets.js';
 import type { ItemOutcome } from './believed-state.js';
 import { isActive, type OperationState } from './operation-state.js';
 import { RunItems } from './run-items.js';
@@ -28,6 +29,8 @@ export interface OperationContent {
   readonly removals: readonly Removal[];
   /** Modules that no assignment names. */
   readonly adHoc: ReadonlySet<string>;
+  /** The secrets in the resources. */
+  readonly secrets: SecretHashes;
   /** The observation of the machine that it depends on. */
   readonly expect: string | null;
 }

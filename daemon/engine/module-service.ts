@@ -1,7 +1,8 @@
 /** Modules: upload, list, read and delete. */
 import type { Kysely } from 'kysely';
-import type { Module, ModuleEntry, Warning } from '../../src/contract/modules.js';
+import type { Module, ModuleEntry, ModuleRevision, Warning } from '../../src/contract/modules.js';
 import { type Clock, toSeconds } from '../../src/kernel/clock.js';
+import { Fault } from '../../src/kernel/fault.js';
 import type { Party } from '../events/domain-event.js';
 import { eventOfRequest } from '../events/event-of-request.js';
 import type { RequestContext } from '../events/request-context.js';
@@ -11,10 +12,13 @@ import {
   deleteModule,
   findModuleHeads,
   findModuleRevision,
+  listModuleRevisions,
   listModules,
   pruneModuleRevisions,
 } from '../store/modules.js';
+import type { Queryable } from '../store/queryable.js';
 import type { Database } from '../store/schema.js';
+import { assignmentsOfModule } from './assignments.js';
 import { moduleNotFound } from './current-modules.js';
 import { checkUpload } from './module-upload.js';
 
@@ -47,6 +51,13 @@ export class ModuleService {
     return { ...entryOf(row), revision: row.revision, sha256, content, definition: JSON.parse(row.definition_json) };
   }
 
+  /** The kept revisions, newest first. Throws `module_not_found`. */
+  async revisions(name: string): Promise<ModuleRevision[]> {
+    const rows = await listModuleRevisions(this.options.db, name);
+    if (rows.length === 0) throw moduleNotFound(name);
+    return rows.map((row) => ({ ...entryOf(row), revision: row.revision, sha256: row.sha256 }));
+  }
+
   /**
    * Stores a new revision, unless the text is that of the current one: then nothing changes and the current one is told.
    * Throws `invalid_module` with every mistake.
@@ -76,9 +87,10 @@ export class ModuleService {
     return { ...entryOf(stored), warnings: [...warnings] };
   }
 
-  /** Throws `module_not_found`. What the module put on agents stays there and is removed by their next apply. */
+  /** Throws `module_not_found`, `module_in_use`. What the module put on agents stays there and is removed by their next apply. */
   async remove(name: string, context: RequestContext): Promise<void> {
     await this.options.uow.write(async (tx, emit) => {
+      await refuseInUse(tx, name);
       if (!(await deleteModule(tx, name))) throw moduleNotFound(name);
       emit(
         eventOfRequest(context, {
@@ -89,6 +101,16 @@ export class ModuleService {
       );
     });
   }
+}
+
+async function refuseInUse(db: Queryable, name: string): Promise<void> {
+  const [first, ...more] = await assignmentsOfModule(db, name);
+  if (first === undefined) return;
+  const rest = more.length > 0 ? ` and ${more.length} more` : '';
+  throw new Fault('module_in_use', `module ${name} is named by assignment ${first}${rest}`, {
+    hint: `take it out of them first: orch assignments edit ${first}, or orch assignments remove ${first}`,
+    data: { assignments: [first, ...more] },
+  });
 }
 
 const moduleParty = (name: string): Party => ({ id: name, name, type: 'module' });

@@ -37,7 +37,8 @@ export class OperationDeadlines {
     if (operation.unsaved) await records.saveState(operation);
     if (now - operation.since >= this.patience(operation)) {
       // Should it have arrived after all, it is not to run unwatched.
-      if (operation.state.state !== 'queued') link.send(operation.nodeId, [{ type: 'run_cancel', run_id: operation.id }]);
+      if (operation.state.state !== 'queued')
+        link.send(operation.nodeId, [{ type: 'run_cancel', run_id: operation.id }]);
       await driver.apply(operation, { type: 'expired' });
       return;
     }

@@ -1,4 +1,5 @@
 /** Moves applies from state to state: sends them, cancels them, ends them. */
+import { isFault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { Party } from '../events/domain-event.js';
@@ -36,10 +37,14 @@ export class OperationDriver {
     this.leases.set(operation.id, lease);
   }
 
-  /** Sends an operation whose state says that it is sent. When nothing goes out, the agent's next inventory will tell. */
+  /**
+   * Sends an operation whose state says that it is sent. When nothing goes out, the agent's next inventory will tell: so
+   * nothing may go out on a new connection before its inventory, which would not name what came after it was made.
+   */
   send(operation: LiveOperation): void {
+    const { link, sessions } = this.options;
     const messages = operation.messages();
-    if (messages !== null) this.options.link.send(operation.nodeId, messages);
+    if (messages !== null && sessions.isReady(operation.nodeId)) link.send(operation.nodeId, messages);
   }
 
   /** Sends what waits for its agent, if that is ready and has nothing older to tell. */
@@ -78,8 +83,7 @@ export class OperationDriver {
     const next = transition(operation.state, event);
     if (next === operation.state) return;
     if (isActive(next)) {
-      operation.state = next;
-      await records.saveState(operation);
+      await records.saveState(operation, next);
       return;
     }
     await records.saveEnd(operation, next, by);
@@ -97,8 +101,24 @@ export class OperationDriver {
       const reason = 'it holds secrets, which the orchestrator does not keep over a restart';
       await this.apply(operation, { type: 'undeliverable', reason });
     } else {
+      const reason = await this.refusal(operation);
+      if (reason !== null) {
+        await this.apply(operation, { type: 'undeliverable', reason });
+        return;
+      }
       await this.apply(operation, { type: 'sent' });
       this.send(operation);
+    }
+  }
+
+  /** Why it may not be sent any more although it was stored; null when it may. */
+  private async refusal(operation: LiveOperation): Promise<string | null> {
+    try {
+      await this.options.records.noteDispatch(operation);
+      return null;
+    } catch (error) {
+      if (isFault(error, 'secret_unavailable')) return error.message;
+      throw error;
     }
   }
 }

@@ -29,6 +29,8 @@ export interface OperationPageRequest {
   readonly limit: number;
   readonly offset: number;
   readonly status: Operation['status'] | null;
+  /** Only those of this rollout. */
+  readonly rollout?: string | null;
 }
 
 export interface FollowOptions {
@@ -60,7 +62,7 @@ export class OperationReader {
 
   /** The answer to an apply, as far as it has come. */
   async result(operationId: string, warnings: RunResult['warnings']): Promise<RunResult> {
-    const { node_name, kind, assignments, requested_by, ...detail } = await this.detail(operationId);
+    const { node_name, kind, assignments, rollout_id, requested_by, ...detail } = await this.detail(operationId);
     const has_changes = detail.resources.some(({ status }) => status === 'changed');
     return { ...detail, has_changes, warnings, plan_hash: null };
   }
@@ -70,7 +72,8 @@ export class OperationReader {
     const { db } = this.options;
     const { limit, offset } = page;
     const agent = nodeId === undefined ? {} : await this.agentFilter(nodeId);
-    const filter = { ...agent, ...(page.status === null ? {} : { states: statesOf(page.status) }) };
+    const states = page.status === null ? {} : { states: statesOf(page.status) };
+    const filter = { ...agent, ...states, rolloutId: page.rollout ?? undefined };
     const rows = await listOperations(db, { ...filter, limit, offset });
     const total = await countOperations(db, filter);
     return { operations: rows.map((row) => this.view(row)), total, limit, offset };
@@ -103,6 +106,18 @@ export class OperationReader {
           yield result;
         }
         if (!isOver) throwNews(operationId, await subscription.next(signal), isPatient);
+      }
+    } finally {
+      subscription.close();
+    }
+  }
+
+  /** Waits for the end. Throws like `follow` for an agent that says nothing, and `shutting_down`. */
+  async ended(operationId: string, signal: AbortSignal): Promise<void> {
+    const subscription = this.options.feed.subscribe(operationId);
+    try {
+      while (this.options.live.get(operationId)?.isActive) {
+        throwNews(operationId, await subscription.next(signal), false);
       }
     } finally {
       subscription.close();

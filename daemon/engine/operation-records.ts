@@ -5,13 +5,14 @@ import type { NodeId } from '../../src/kernel/ids.js';
 import { summarize } from '../../src/resources/result.js';
 import type { RunItem } from '../../src/wire/messages.js';
 import type { RunContent } from '../../src/wire/parts.js';
-import type { Party } from '../events/domain-event.js';
+import { type Party, SYSTEM } from '../events/domain-event.js';
 import { eventOfRequest } from '../events/event-of-request.js';
 import type { RequestContext } from '../events/request-context.js';
 import type { UnitOfWork } from '../events/unit-of-work.js';
 import { setMeta } from '../store/meta.js';
 import { insertOperation, insertOperationResults, updateOperation } from '../store/operations.js';
 import type { Database } from '../store/schema.js';
+import { type AgentSecrets, noteSecretUse } from './agent-secrets.js';
 import { agentParty, type EndedBy, endEvent, isEnd, listModules } from './apply-events.js';
 import { approvedAgent } from './approved-agent.js';
 import type { Epoch } from './epoch.js';
@@ -25,6 +26,7 @@ export interface OperationRecordsOptions {
   readonly uow: UnitOfWork;
   readonly clock: Clock;
   readonly epoch: Epoch;
+  readonly secrets: AgentSecrets;
 }
 
 export interface NewOperation {
@@ -33,6 +35,7 @@ export interface NewOperation {
   readonly nodeName: string | null;
   readonly modules: readonly string[];
   readonly assignments: readonly string[];
+  readonly rolloutId: string | null;
   /** Secrets masked. */
   readonly content: OperationContent;
   /** With its secrets. */
@@ -48,10 +51,13 @@ export class OperationRecords {
     this.options = options;
   }
 
-  /** Stores an apply that nobody has heard of yet. Throws `agent_not_approved` or `agent_not_found` as of this moment. */
+  /**
+   * Stores an apply that nobody has heard of yet. Throws `agent_not_approved`, `agent_not_found` or `secret_unavailable`
+   * as of this moment.
+   */
   async create(operation: NewOperation, context: RequestContext): Promise<LiveOperation> {
-    const { uow, clock, epoch } = this.options;
-    const { id, nodeId, nodeName, modules, assignments, content, dispatch } = operation;
+    const { uow, clock, epoch, secrets } = this.options;
+    const { id, nodeId, nodeName, modules, assignments, rolloutId, content, dispatch } = operation;
     const queued: OperationState = { state: 'queued' };
     const number = epoch.next();
     const live = new LiveOperation({
@@ -71,21 +77,39 @@ export class OperationRecords {
       now: clock.monotonic(),
     });
     await uow.write(async (tx, emit) => {
-      await approvedAgent(tx, nodeId);
+      const agent = await approvedAgent(tx, nodeId);
       await setMeta(tx, epoch.key, epoch.text(number));
       await insertOperation(tx, {
         ...rowOf(live),
         assignments_json: JSON.stringify(assignments),
+        rollout_id: rolloutId,
         ...storeContent(content),
       });
       emit(startEvent(live, context));
+      if (operation.isSentAtOnce) {
+        await noteSecretUse({ tx, emit, secrets }, { agent, actor: context.actor, ...useOf(live) });
+      }
     });
     return live;
   }
 
-  /** Stores the state as it is now. */
-  async saveState(operation: LiveOperation): Promise<void> {
-    await this.options.uow.write((tx) => updateOperation(tx, operation.id, columnsOf(operation.state)));
+  /**
+   * Puts the secrets of an apply into the log that waited for its agent and is sent now. Throws `secret_unavailable` when
+   * the agent may not have one of them any more.
+   */
+  async noteDispatch(operation: LiveOperation): Promise<void> {
+    const { uow, secrets } = this.options;
+    if (Object.keys(operation.content.secrets).length === 0) return;
+    await uow.write(async (tx, emit) => {
+      const agent = await approvedAgent(tx, operation.nodeId);
+      await noteSecretUse({ tx, emit, secrets }, { agent, actor: SYSTEM, ...useOf(operation) });
+    });
+  }
+
+  /** Stores a state that is no end, and then sets it; without one, the state as it is. */
+  async saveState(operation: LiveOperation, state: OperationState = operation.state): Promise<void> {
+    await this.options.uow.write((tx) => updateOperation(tx, operation.id, columnsOf(state)));
+    operation.state = state;
     operation.unsaved = false;
   }
 
@@ -144,6 +168,12 @@ function startEvent({ facts }: LiveOperation, context: RequestContext) {
     metadata: { operation_id: facts.id, modules: [...facts.modules] },
   });
 }
+
+const useOf = ({ facts, content }: LiveOperation) => ({
+  names: Object.keys(content.secrets),
+  purpose: 'an apply',
+  metadata: { operation_id: facts.id, requested_by: facts.requestedBy, request_id: facts.requestId },
+});
 
 function rowOf({ facts, content, state }: LiveOperation) {
   const empty = { ...summarize([]), total: content.resources.length + content.removals.length };

@@ -59,6 +59,7 @@ export class OperationReports {
     const known = new Set<LiveOperation>();
     const replies: OrchestratorMessage[] = [];
     for (const { run_id } of runs) {
+      if (sessions.hasForgotten(nodeId, run_id)) continue;
       const operation = await this.find(nodeId, run_id);
       if (operation === null) {
         replies.push({ type: 'run_ack', run_id });
@@ -66,9 +67,9 @@ export class OperationReports {
       }
       known.add(operation);
       this.accept(operation);
+      if (operation.cancelledBy !== null) replies.push({ type: 'run_cancel', run_id });
       operation.resumedFrom = operation.outcomes.length;
       replies.push({ type: 'run_resume', run_id, from: operation.resumedFrom });
-      if (operation.cancelledBy !== null) replies.push({ type: 'run_cancel', run_id });
     }
     this.reply(nodeId, replies);
     for (const operation of live.ofNode(nodeId)) if (!known.has(operation)) await this.absent(operation);
@@ -112,7 +113,7 @@ export class OperationReports {
   }
 
   private async takeEnd(operation: LiveOperation, message: AgentMessageOf<'run_finished'>): Promise<void> {
-    const { driver } = this.options;
+    const { driver, link, sessions } = this.options;
     const stored = operation.outcomes.length;
     if (message.results < stored) {
       throw new Fault('protocol_violation', `the agent ended run ${operation.id} with fewer results than it reported`);
@@ -123,7 +124,8 @@ export class OperationReports {
       return;
     }
     await driver.apply(operation, { type: 'finished', ...endOfReport(message, operation) }, 'agent');
-    this.reply(operation.nodeId, [{ type: 'run_ack', run_id: operation.id }]);
+    const isTold = link.send(operation.nodeId, [{ type: 'run_ack', run_id: operation.id }]);
+    if (isTold) sessions.forgets(operation.nodeId, operation.id);
     await driver.sendQueued(operation.nodeId);
   }
 

@@ -22,6 +22,7 @@ export function operationView(row: OperationHead, summary?: Summary): Operation 
     status: statusOf(stateOf(row).state),
     modules: JSON.parse(row.modules_json),
     assignments: JSON.parse(row.assignments_json),
+    rollout_id: row.rollout_id,
     requested_by: row.requested_by,
     started_at: toSeconds(row.started_at),
     finished_at: row.finished_at === null ? null : toSeconds(row.finished_at),

@@ -2,11 +2,12 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../src/kernel/json.js';
 import type { RunContent } from '../../src/wire/parts.js';
+import type { SecretHashes } from './agent-secrets.js';
 
 /** SHA-256 in hex of what an apply would send, secrets masked. */
-export function desiredHash(masked: RunContent): string {
+export function desiredHash(masked: RunContent, secrets: SecretHashes): string {
   return createHash('sha256')
-    .update(canonicalJson({ resources: masked.resources, removals: masked.removals }))
+    .update(canonicalJson({ resources: masked.resources, removals: masked.removals, secrets }))
     .digest('hex');
 }
 

@@ -9,6 +9,8 @@ import type { RequestContext } from '../events/request-context.js';
 import type { UnitOfWork } from '../events/unit-of-work.js';
 import type { Database } from '../store/schema.js';
 import type { AgentGate } from './agent-gate.js';
+import { type AgentSecrets, noteSecretUse } from './agent-secrets.js';
+import { changedSecretNotes } from './applied-secrets.js';
 import { agentParty, listModules } from './apply-events.js';
 import { agentLabel, approvedAgent, type KnownAgent } from './approved-agent.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
@@ -29,6 +31,7 @@ export interface PlansOptions {
   readonly leases: Leases;
   readonly desiredSets: DesiredSets;
   readonly observations: Observations;
+  readonly secrets: AgentSecrets;
 }
 
 export interface PlanRequest {
@@ -58,24 +61,28 @@ export class Plans {
     return underLease({ kind: 'plan', nodeId: agent.nodeId, leases, signal: request.signal }, async (signal) => {
       const startedAt = clock.now();
       const desired = await desiredSets.of(db, agent.row, request.modules);
-      const observation = this.observation(agent, desired, request);
+      const noted = changedSecretNotes(desired.managed, new Map(Object.entries(desired.secrets)));
+      const onResult = (result: ResourceResult) => request.onResult(noted(result));
+      const observation = this.observation(agent, desired, onResult);
       await this.audit(agent, desired, context);
       request.onStarted();
-      const observed = await observations.run(observation, signal);
+      const found = await observations.run(observation, signal);
+      const observed = { ...found, results: found.results.map(noted) };
       return planResult({ agent, desired, observed, startedAt, finishedAt: clock.now() });
     });
   }
 
-  private observation({ nodeId }: KnownAgent, desired: DesiredSet, { onResult }: PlanRequest): Observation {
+  private observation({ nodeId }: KnownAgent, desired: DesiredSet, onResult: PlanRequest['onResult']): Observation {
     const runId = this.options.newId();
     return new Observation({ runId, nodeId, mode: 'plan', content: runContent(desired), onResult });
   }
 
   /** Scripts that check the machine run in a plan, so that it is in the log before anything is sent. */
-  private async audit(agent: KnownAgent, { modules }: DesiredSet, context: RequestContext): Promise<void> {
-    const names = modules.map(({ name }) => name);
-    await this.options.uow.write(async (tx, emit) => {
-      await approvedAgent(tx, agent.nodeId);
+  private async audit(known: KnownAgent, desired: DesiredSet, context: RequestContext): Promise<void> {
+    const { uow, secrets } = this.options;
+    const names = desired.modules.map(({ name }) => name);
+    await uow.write(async (tx, emit) => {
+      const agent = await approvedAgent(tx, known.nodeId);
       emit(
         eventOfRequest(context, {
           type: 'state.planned',
@@ -84,6 +91,12 @@ export class Plans {
           metadata: { modules: names },
         }),
       );
+      const use = {
+        names: Object.keys(desired.secrets),
+        purpose: 'a plan',
+        metadata: { request_id: context.requestId },
+      };
+      await noteSecretUse({ tx, emit, secrets }, { agent, actor: context.actor, ...use });
     });
   }
 }
@@ -98,7 +111,7 @@ interface Planned {
 
 function planResult({ agent, desired, observed, startedAt, finishedAt }: Planned): RunResult {
   const { results, end, error } = observed;
-  const hash = desiredHash(maskContent(desired));
+  const hash = desiredHash(maskContent(desired), desired.secrets);
   return {
     operation_id: null,
     node_id: agent.nodeId,

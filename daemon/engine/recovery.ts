@@ -32,10 +32,7 @@ export class Recovery {
     for (const row of await listOperationsInStates(db, ACTIVE_STATES)) {
       const operation = await restore(db, row, clock);
       const next = transition(operation.state, { type: 'restarted' });
-      if (next !== operation.state) {
-        operation.state = next;
-        await records.saveState(operation);
-      }
+      if (next !== operation.state) await records.saveState(operation, next);
       driver.adopt(operation, leases.restore(operation.nodeId, operation.id));
     }
   }

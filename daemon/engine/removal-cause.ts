@@ -14,8 +14,8 @@ export interface Deed {
 export type ModuleFacts =
   /** It is not in the store any more. */
   | { readonly state: 'deleted'; readonly deed: Deed | null }
-  /** It is there and not part of this apply. */
-  | { readonly state: 'not_named' }
+  /** It is there and not part of this apply; why no assignment brings it any more, as far as that is known. */
+  | { readonly state: 'not_named'; readonly cause: string | null }
   | {
       readonly state: 'named';
       readonly revision: number;
@@ -46,7 +46,7 @@ export function removalCause(resource: RemovedResource, facts: ModuleFacts, tagC
     case 'not_named':
       return resource.ad_hoc === 1
         ? `module ${module} was only named in operation ${resource.operation_id}`
-        : `no assignment names module ${module} for this agent any more`;
+        : (facts.cause ?? `no assignment names module ${module} for this agent any more`);
     case 'named':
       return causeWithinModule(resource, facts, tagChange);
   }

@@ -4,6 +4,9 @@ import { type AuditRow, listAuditRows } from '../store/audit.js';
 import { findModuleHeads } from '../store/modules.js';
 import { findOperator } from '../store/operators.js';
 import type { Queryable } from '../store/queryable.js';
+import { assignmentCause } from './assignment-cause.js';
+import { assignmentHistory } from './assignment-history.js';
+import type { CurrentAssignments } from './current-assignments.js';
 import type { CurrentModule } from './current-modules.js';
 import { type Deed, type ModuleFacts, type RemovedResource, removalCause } from './removal-cause.js';
 
@@ -12,6 +15,7 @@ export interface CausesInput {
   readonly removals: readonly RemovedResource[];
   /** The modules of the apply. */
   readonly modules: readonly CurrentModule[];
+  readonly assignments: CurrentAssignments;
 }
 
 /** Deletions of modules that are looked through for the right one. */
@@ -24,7 +28,8 @@ export async function removalCauses(db: Queryable, input: CausesInput): Promise<
   const since = Math.min(...removals.map((removal) => removal.applied_at));
   const facts = new Map<string, ModuleFacts>();
   for (const module of new Set(removals.map((removal) => removal.module))) {
-    facts.set(module, await moduleFacts(db, { module, since, modules: input.modules }));
+    const known = await moduleFacts(db, { module, since, modules: input.modules });
+    if (known !== null) facts.set(module, known);
   }
   const [tagChange] = await listAuditRows(db, {
     eventTypes: ['agent.tags_changed'],
@@ -32,13 +37,16 @@ export async function removalCauses(db: Queryable, input: CausesInput): Promise<
     from: since,
     limit: 1,
   });
+  const history = await assignmentHistory(db, { nodeId, assignments: input.assignments, since });
   return removals.map((removal) => {
-    const known = facts.get(removal.module) ?? { state: 'not_named' };
+    const { module, applied_at } = removal;
+    const known = facts.get(module) ?? { state: 'not_named', cause: assignmentCause(module, applied_at, history) };
     const changed = tagChange !== undefined && tagChange.timestamp >= removal.applied_at;
     return removalCause(removal, known, changed ? deedOf(tagChange) : null);
   });
 }
 
+/** Null for a module that is there and not part of the apply. */
 async function moduleFacts(
   db: Queryable,
   {
@@ -46,7 +54,7 @@ async function moduleFacts(
     since,
     modules,
   }: { readonly module: string; readonly since: number; readonly modules: readonly CurrentModule[] },
-): Promise<ModuleFacts> {
+): Promise<ModuleFacts | null> {
   const named = modules.find(({ name }) => name === module);
   if (named !== undefined) {
     const { revision, uploaded_at, uploaded_by, definition } = named;
@@ -54,7 +62,7 @@ async function moduleFacts(
     const uploaded = { who, when: toTimestamp(uploaded_at) };
     return { state: 'named', revision, uploaded, uploadedAt: uploaded_at, definition };
   }
-  if ((await findModuleHeads(db, [module])).length > 0) return { state: 'not_named' };
+  if ((await findModuleHeads(db, [module])).length > 0) return null;
   const deletions = await listAuditRows(db, { eventTypes: ['module.deleted'], from: since, limit: DELETIONS });
   const deletion = deletions.find((row) => row.target_id === module);
   return { state: 'deleted', deed: deletion === undefined ? null : deedOf(deletion) };

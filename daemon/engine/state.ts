@@ -5,12 +5,13 @@ import { toSeconds } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { type AppliedResourceRow, listAppliedResources } from '../store/applied-resources.js';
 import { findModuleHeads } from '../store/modules.js';
-import { findOperationHead } from '../store/operations.js';
+import { findOperation } from '../store/operations.js';
 import type { Database } from '../store/schema.js';
 import { originOf } from './applied-resource.js';
 import { type KnownAgent, knownAgent } from './approved-agent.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
 import { keyText, resourceKey } from './resource-key.js';
+import { readContent } from './stored-content.js';
 
 export interface StateReaderOptions {
   readonly db: Kysely<Database>;
@@ -42,13 +43,13 @@ export class StateReader {
   }
 
   /**
-   * What the assignments and the modules of the last apply, those that are still there, make of the agent now; null when
-   * they cannot be resolved for it.
+   * What the assignments of now, and the modules that the last apply named beside those of its time and that are still
+   * there, make of the agent; null when they cannot be resolved for it.
    */
   private async desired({ row }: KnownAgent): Promise<DesiredSet | null> {
     const { db, desiredSets } = this.options;
-    const last = row.state_operation_id === null ? null : await findOperationHead(db, row.state_operation_id);
-    const names: readonly string[] = last === null ? [] : JSON.parse(last.modules_json);
+    const last = row.state_operation_id === null ? null : await findOperation(db, row.state_operation_id);
+    const names = last === null ? [] : [...readContent(last).adHoc];
     const present = new Set((await findModuleHeads(db, names)).map(({ name }) => name));
     try {
       return await desiredSets.of(

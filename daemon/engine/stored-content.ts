@@ -1,8 +1,9 @@
 /** What an operation dispatched, as it stands in the store: secrets masked. */
 import type { DesiredResource, Removal } from '../../src/resources/desired.js';
+import { isTainted, maskResource } from '../../src/resources/masked-resource.js';
 import type { RunContent } from '../../src/wire/parts.js';
+import type { SecretHashes } from './agent-secrets.js';
 import type { OperationContent } from './live-operation.js';
-import { isTainted, maskResource } from './masked-resource.js';
 
 export interface StoredContent {
   readonly desired_json: string;
@@ -13,17 +14,20 @@ interface Desired {
   readonly resources: readonly DesiredResource[];
   readonly ad_hoc: readonly string[];
   readonly expect: string | null;
+  /** Absent in what was stored before there were secrets. */
+  readonly secrets?: SecretHashes;
 }
 
-export function storeContent({ resources, removals, adHoc, expect }: OperationContent): StoredContent {
-  const desired: Desired = { resources, ad_hoc: [...adHoc], expect };
+export function storeContent({ resources, removals, adHoc, expect, secrets }: OperationContent): StoredContent {
+  const desired: Desired = { resources, ad_hoc: [...adHoc], expect, secrets };
   return { desired_json: JSON.stringify(desired), removals_json: JSON.stringify(removals) };
 }
 
 export function readContent({ desired_json, removals_json }: StoredContent): OperationContent {
   const desired: Desired = JSON.parse(desired_json);
   const removals: readonly Removal[] = JSON.parse(removals_json);
-  return { resources: desired.resources, removals, adHoc: new Set(desired.ad_hoc), expect: desired.expect };
+  const { resources, ad_hoc: adHoc, expect, secrets = {} } = desired;
+  return { resources, removals, adHoc: new Set(adHoc), expect, secrets };
 }
 
 /** The content without secrets. */

@@ -25,7 +25,7 @@ export class Traffic implements AgentTraffic {
   async receive(nodeId: NodeId, message: EngineMessage): Promise<void> {
     const { sessions, lanes, observations, reports } = this.options;
     if (message.type === 'inventory') {
-      const session = sessions.current(nodeId);
+      const session = sessions.told(nodeId);
       await lanes.enter(nodeId, () => reports.reconcile(nodeId, message, session));
     } else if (!observations.receive(nodeId, message)) {
       await lanes.enter(nodeId, () => reports.receive(nodeId, message));

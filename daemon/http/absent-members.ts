@@ -1,5 +1,6 @@
-/** A member that is null and may be left out counts as left out: handlers see one of the two only. */
+/** A member that is null and may be left out counts as left out, unless its null clears: handlers see one of the two only. */
 import type { TSchema } from 'typebox';
+import { NULL_CLEARS } from '../../src/kernel/schema.js';
 
 /**
  * The value without such members, by its schema. Free-form maps are left as they are: there null is a value.
@@ -10,7 +11,11 @@ export function withoutAbsent(schema: TSchema, value: unknown): unknown {
   if (Array.isArray(value)) return items ? value.map((item) => withoutAbsent(items, item)) : value;
   if (typeof value !== 'object' || value === null || !properties) return value;
   const kept = Object.entries(value).filter(
-    ([name, member]) => member !== null || required?.includes(name) || !Object.hasOwn(properties, name),
+    ([name, member]) =>
+      member !== null ||
+      required?.includes(name) ||
+      !Object.hasOwn(properties, name) ||
+      Reflect.get(properties[name] ?? {}, NULL_CLEARS) === true,
   );
   return Object.fromEntries(
     kept.map(([name, member]) => {

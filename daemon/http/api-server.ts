@@ -98,7 +98,7 @@ async function drain({ server }: ApiApp, { inFlight, sockets, drainMs }: DrainOp
   });
   server.closeIdleConnections();
   await inFlight.drained(drainMs);
-  inFlight.abort(new Fault('shutting_down', 'the orchestrator is stopping', { hint: 'try again soon' }));
+  inFlight.cancel(new Fault('shutting_down', 'the orchestrator is stopping', { hint: 'try again soon' }));
   // Handlers that end at once may still answer.
   await inFlight.drained(LAST_WORDS_MS);
   // Not server.closeAllConnections: it does not know those that are still in their TLS handshake.

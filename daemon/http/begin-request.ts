@@ -2,7 +2,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
-import { clientAddress } from './exchange.js';
+import { Cancellation } from './cancellation.js';
+import { clientAddress, isPrivate } from './exchange.js';
 import type { InFlight } from './in-flight.js';
 import { STANDARD_HEADERS } from './standard-headers.js';
 
@@ -15,13 +16,14 @@ export interface BeginOptions {
 export function beginRequest(request: FastifyRequest, reply: FastifyReply, options: BeginOptions): void {
   const { clock, inFlight, trustProxyTls } = options;
   const { raw } = request;
-  const abort = new AbortController();
+  const cancellation = new Cancellation();
   const exchange = {
     requestId: request.id,
     address: clientAddress(raw, trustProxyTls),
     contentType: raw.headers['content-type'],
+    isPrivate: isPrivate(raw, trustProxyTls),
     startedAt: clock.monotonic(),
-    abort,
+    cancellation,
     keepsRunning: false,
     session: null,
     token: null,
@@ -31,10 +33,10 @@ export function beginRequest(request: FastifyRequest, reply: FastifyReply, optio
   delete raw.headers['content-type'];
   for (const [name, value] of STANDARD_HEADERS) reply.header(name, value);
   reply.header('x-request-id', request.id);
-  inFlight.add(reply.raw, abort);
+  inFlight.add(reply.raw, cancellation);
   reply.raw.once('close', () => {
     inFlight.remove(reply.raw);
     if (reply.raw.writableFinished || exchange.keepsRunning) return;
-    abort.abort(new Fault('cancelled', 'the client went away'));
+    cancellation.cancel(new Fault('cancelled', 'the client went away'));
   });
 }

@@ -2,6 +2,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { API_BASE } from '../../src/contract/contract.js';
 import type { RouteSpec } from '../../src/contract/route.js';
+import { Fault } from '../../src/kernel/fault.js';
 import { type Authenticate, type Authorize, bearerToken, requireSession } from './access.js';
 import type { HttpLimits } from './http-limits.js';
 import { type IdempotentRequests, idempotencyKeyOf, type Outcome } from './idempotency.js';
@@ -35,6 +36,7 @@ export function addEndpoint(
       exchange.token = bearerToken(headers.authorization);
       exchange.session = requireSession(await authenticate(exchange.token));
       authorize(route.access, exchange.session.operator);
+      if (route.tls === true && !exchange.isPrivate) throw tlsRequired();
     },
     handler: async (request, reply) => {
       const input = readInput(request);
@@ -56,6 +58,11 @@ export function addEndpoint(
     return await idempotent.run({ operatorId, key, route: route.id, content: input }, run);
   }
 }
+
+const tlsRequired = (): Fault =>
+  new Fault('tls_required', 'secrets are only taken over TLS, and this request came without it', {
+    hint: 'use https, or call the API from its own host; a proxy in front has to send X-Forwarded-Proto: https',
+  });
 
 function send(reply: FastifyReply, stream: LineStream | null, { rendered, replayed }: Outcome): void {
   const { status, headers, payload } = rendered;

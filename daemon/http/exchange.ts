@@ -1,8 +1,10 @@
 /** What the adapter knows of one request from its first byte on. */
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import type {} from 'fastify';
 import type { Session } from './access.js';
+import type { Cancellation } from './cancellation.js';
 
 export interface Exchange {
   readonly requestId: string;
@@ -10,10 +12,12 @@ export interface Exchange {
   readonly address: string | null;
   /** As the client sent it; undefined when it did not. */
   readonly contentType: string | undefined;
+  /** Nobody on the way could read it: it came over TLS, or from this machine. */
+  readonly isPrivate: boolean;
   /** Milliseconds of the monotonic clock. */
   readonly startedAt: number;
-  /** Aborted when the client goes away or the server stops; not by the former once `keepsRunning`. */
-  readonly abort: AbortController;
+  /** Cancelled when the client goes away or the server stops; not by the former once `keepsRunning`. */
+  readonly cancellation: Cancellation;
   /** The answer is wanted even when the client goes away, because it can ask for it again. */
   keepsRunning: boolean;
   /** null on public routes. */
@@ -26,6 +30,18 @@ declare module 'fastify' {
     exchange: Exchange;
   }
 }
+
+/** Whether a request came over TLS, here or as a trusted proxy says, or without a network in between. */
+export function isPrivate({ headers, socket }: IncomingMessage, trustProxy: boolean): boolean {
+  const isTls = socket instanceof TLSSocket;
+  if (!trustProxy) return isTls || isLoopback(plain(socket.remoteAddress));
+  const header = headers['x-forwarded-proto'];
+  if (header === undefined) return isTls;
+  const hops = (Array.isArray(header) ? header.join(',') : header).split(',');
+  return hops.at(-1)?.trim().toLowerCase() === 'https';
+}
+
+const isLoopback = (address: string | null): boolean => address === '::1' || address?.startsWith('127.') === true;
 
 /** The address behind the last hop of `X-Forwarded-For` when the proxy is trusted, else the peer's. */
 export function clientAddress(request: IncomingMessage, trustProxy: boolean): string | null {

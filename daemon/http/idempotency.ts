@@ -1,5 +1,5 @@
 /** `Idempotency-Key`: the same write with the same key is done once, and answered alike each time. */
-import { createHash } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import { canonicalJson } from '../../src/kernel/json.js';
@@ -22,6 +22,8 @@ export interface StoredRequest {
 
 /** Where first answers are kept. */
 export interface IdempotencyKeys {
+  /** A secret of 32 bytes that stays: hashes of requests are keyed with it, so that the store gives no body away. */
+  readonly hashKey: Uint8Array;
   /** Takes the slot for a new request: null, or else who has had it since `validSince` (Unix milliseconds). */
   reserve(
     request: IdempotencySlot & { readonly route: string; readonly request_hash: string; readonly created_at: number },
@@ -85,7 +87,7 @@ export class IdempotentRequests {
    */
   async run(request: IdempotentRequest, produce: () => Promise<Rendered>): Promise<Outcome> {
     const slot = `${request.operatorId} ${request.key}`;
-    const hash = createHash('sha256').update(canonicalJson(request.content)).digest('hex');
+    const hash = createHmac('sha256', this.keys.hashKey).update(canonicalJson(request.content)).digest('hex');
     const identity = `${request.route} ${hash}`;
     const earlier = this.running.get(slot);
     if (earlier) {

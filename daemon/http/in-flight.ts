@@ -1,13 +1,14 @@
 /** The requests that are being served, so that a stop can wait for them. */
 import type { ServerResponse } from 'node:http';
 import type { Fault } from '../../src/kernel/fault.js';
+import type { Cancellation } from './cancellation.js';
 
 export class InFlight {
-  private readonly requests = new Map<ServerResponse, AbortController>();
+  private readonly requests = new Map<ServerResponse, Cancellation>();
   private idle: (() => void) | null = null;
 
-  add(response: ServerResponse, abort: AbortController): void {
-    this.requests.set(response, abort);
+  add(response: ServerResponse, cancellation: Cancellation): void {
+    this.requests.set(response, cancellation);
   }
 
   /** Its answer is sent, or its connection is gone. */
@@ -34,7 +35,7 @@ export class InFlight {
   }
 
   /** Tells every handler that is still running to end. */
-  abort(reason: Fault): void {
-    for (const controller of this.requests.values()) controller.abort(reason);
+  cancel(reason: Fault): void {
+    for (const cancellation of this.requests.values()) cancellation.cancel(reason);
   }
 }

@@ -50,8 +50,9 @@ const getOperation =
 
 type ListQuery = Parameters<Handler<Routes['listOperations']>>[0]['query'];
 
-const pageOf = ({ limit, offset, status }: ListQuery) => ({
+const pageOf = ({ limit, offset, status, rollout }: ListQuery) => ({
   limit: clampLimit(limit, OPERATION_LIST_LIMIT.standard, OPERATION_LIST_LIMIT.maximum),
   offset: offset ?? 0,
   status: status ?? null,
+  rollout: rollout ?? null,
 });

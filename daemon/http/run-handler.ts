@@ -45,12 +45,21 @@ export function runner(route: RouteSpec, handler: AnyHandler, { logger, validate
     return stream.write(line);
   };
   return async (exchange: Exchange, input: Input, stream: LineStream | null): Promise<Rendered> => {
-    const { requestId, abort, session, token } = exchange;
+    const { requestId, cancellation, session, token } = exchange;
     try {
       const context = { actor: actorOf(session?.operator), requestId, address: exchange.address };
       const operator = session?.operator ?? null;
-      const call = { ...input, context, operator, token, signal: abort.signal, stream: stream && write(stream) };
-      return render(await handler(call));
+      const answer = await handler({
+        ...input,
+        context,
+        operator,
+        token,
+        get signal() {
+          return cancellation.signal;
+        },
+        stream: stream && write(stream),
+      });
+      return render(answer);
     } catch (error) {
       const fault = checkedFault(faultOfError(error, route.faults));
       if (fault.code === 'internal') {

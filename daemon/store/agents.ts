@@ -130,3 +130,14 @@ export async function noteAppliedState(
   }
   return true;
 }
+
+/** Node IDs of the approved agents to which something was applied. */
+export async function listManagedAgents(db: Queryable): Promise<readonly string[]> {
+  const rows = await db
+    .selectFrom('agents')
+    .select('node_id')
+    .where('status', '=', 'approved')
+    .where('state_operation_id', 'is not', null)
+    .execute();
+  return rows.map((row) => row.node_id);
+}

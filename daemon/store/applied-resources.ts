@@ -33,6 +33,7 @@ export async function putAppliedResources(db: Queryable, rows: readonly NewRow<'
           applied_at: from.ref('excluded.applied_at'),
           position: from.ref('excluded.position'),
           ad_hoc: from.ref('excluded.ad_hoc'),
+          secrets_json: from.ref('excluded.secrets_json'),
         })),
       )
       .execute();

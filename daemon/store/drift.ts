@@ -1,4 +1,5 @@
 /** Drift records. Rows as they are stored: every `*_json` column is for the caller to parse. */
+import { encodeTime } from 'ulid';
 import type { Queryable } from './queryable.js';
 import type { DriftTable, NewRow, Row } from './schema.js';
 
@@ -63,6 +64,34 @@ export async function latestDriftState(
     .executeTakeFirst();
   if (latest === undefined) return null;
   return latest.status === 'drifted' ? 'drifted' : 'in_sync';
+}
+
+/**
+ * Deletes at most `limit` records that were made before a time in ms, the oldest first; returns how many. Of each
+ * agent that is still there the newest one with a result stays, and what came after: it says what was last found out.
+ */
+export async function deleteDriftBefore(db: Queryable, time: number, limit: number): Promise<number> {
+  const old = db
+    .selectFrom('drift_records as old')
+    .select('old.drift_id')
+    // Drift IDs are ULIDs, so their order is that of time.
+    .where('old.drift_id', '<', encodeTime(time))
+    .where(({ or, not, exists, selectFrom }) =>
+      or([
+        not(exists(selectFrom('agents').select('agents.node_id').whereRef('agents.node_id', '=', 'old.node_id'))),
+        exists(
+          selectFrom('drift_records as newer')
+            .select('newer.drift_id')
+            .whereRef('newer.node_id', '=', 'old.node_id')
+            .whereRef('newer.drift_id', '>', 'old.drift_id')
+            .where('newer.status', 'in', ['drifted', 'in_sync']),
+        ),
+      ]),
+    )
+    .orderBy('old.drift_id')
+    .limit(limit);
+  const result = await db.deleteFrom('drift_records').where('drift_id', 'in', old).executeTakeFirst();
+  return Number(result.numDeletedRows);
 }
 
 function newest(db: Queryable, { nodeId, since, status }: DriftFilter) {

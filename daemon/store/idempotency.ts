@@ -62,9 +62,3 @@ export async function deleteIdempotencyKeysBefore(db: Queryable, time: number): 
   const result = await db.deleteFrom('idempotency_keys').where('created_at', '<', time).executeTakeFirst();
   return Number(result.numDeletedRows);
 }
-
-/** Drops the keys of requests that were under way when the orchestrator stopped; returns how many there were. */
-export async function deleteUnansweredIdempotencyKeys(db: Queryable): Promise<number> {
-  const result = await db.deleteFrom('idempotency_keys').where('status', 'is', null).executeTakeFirst();
-  return Number(result.numDeletedRows);
-}

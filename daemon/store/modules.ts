@@ -70,6 +70,22 @@ export async function findModuleRevisions(
   return rows;
 }
 
+/** The current definitions that hold a text somewhere, by name of the module. */
+export async function definitionsWith(
+  db: Queryable,
+  text: string,
+): Promise<readonly Pick<ModuleRevisionRow, 'name' | 'definition_json'>[]> {
+  return db
+    .selectFrom('modules')
+    .innerJoin('module_revisions as current', (join) =>
+      join.onRef('modules.name', '=', 'current.name').onRef('modules.revision', '=', 'current.revision'),
+    )
+    .select(['current.name', 'current.definition_json'])
+    .where((is) => is(is.fn('instr', ['current.definition_json', is.val(text)]), '>', 0))
+    .orderBy('current.name')
+    .execute();
+}
+
 /** What tells a revision apart, without its text. */
 export type ModuleHead = Omit<ModuleRevisionRow, 'content' | 'definition_json'>;
 

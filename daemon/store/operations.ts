@@ -26,6 +26,7 @@ const HEAD = [
   'error_json',
   'accepted',
   'cancelled_by_json',
+  'rollout_id',
 ] as const satisfies readonly (keyof OperationTable)[];
 
 export async function insertOperation(db: Queryable, operation: NewRow<'operations'>): Promise<void> {
@@ -62,6 +63,7 @@ export interface OperationFilter {
   /** Leaves out what started before this time in ms: it belongs to an agent that was removed. */
   readonly since?: number | undefined;
   readonly states?: readonly string[] | undefined;
+  readonly rolloutId?: string | undefined;
 }
 
 export interface OperationPage extends OperationFilter {
@@ -99,12 +101,13 @@ export async function listOperationsInStates(
   return db.selectFrom('operations').selectAll().where(matches({ states, nodeId })).orderBy('operation_id').execute();
 }
 
-function matches({ nodeId, since, states }: OperationFilter) {
+function matches({ nodeId, since, states, rolloutId }: OperationFilter) {
   const is = expressionBuilder<Database, 'operations'>();
   return is.and([
     ...(nodeId === undefined ? [] : [is('node_id', '=', nodeId)]),
     ...(since === undefined ? [] : [is('started_at', '>=', since)]),
     ...(states === undefined ? [] : [is('state', 'in', states)]),
+    ...(rolloutId === undefined ? [] : [is('rollout_id', '=', rolloutId)]),
   ]);
 }
 
@@ -154,4 +157,19 @@ export async function countOperationResults(db: Queryable, operationId: string):
     .where('operation_id', '=', operationId)
     .executeTakeFirstOrThrow();
   return count;
+}
+
+/** The newest operation of an agent, or null. */
+export async function lastOperationOf(
+  db: Queryable,
+  nodeId: string,
+): Promise<Pick<OperationRow, 'operation_id' | 'finished_at'> | null> {
+  const newest = await db
+    .selectFrom('operations')
+    .select(['operation_id', 'finished_at'])
+    .where('node_id', '=', nodeId)
+    .orderBy('operation_id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return newest ?? null;
 }

@@ -73,6 +73,15 @@ export interface ModuleRevisionTable {
   uploaded_by: string;
 }
 
+export interface AssignmentTable {
+  name: string;
+  modules_json: string;
+  selector: string;
+  description: string | null;
+  created_at: number;
+  created_by: string;
+}
+
 export interface OperationTable {
   operation_id: string;
   node_id: string;
@@ -96,6 +105,8 @@ export interface OperationTable {
   accepted: Generated<number>;
   /** The party that asked to cancel it, null when nobody has. */
   cancelled_by_json: string | null;
+  /** ULID of the rollout that it is part of. */
+  rollout_id: string | null;
 }
 
 export interface OperationResultTable {
@@ -128,6 +139,28 @@ export interface AppliedResourceTable {
   position: number;
   /** 1 when its module was only named in a request, by no assignment. */
   ad_hoc: number;
+  /** The secrets in it by name, each with a keyed hash of the value; null when it holds none. */
+  secrets_json: string | null;
+}
+
+export interface SecretTable {
+  secret_id: string;
+  name: string;
+  /** The value under authenticated encryption: `secrets/seal.ts`. */
+  sealed: string;
+  /** Of the key that has sealed it. */
+  key_id: string;
+  /** Grows with each change; the sealed value belongs to this version alone. */
+  row_version: number;
+  description: string | null;
+  expires_at: number | null;
+  /** 1 once its expiry is in the audit log. */
+  expiry_told: number;
+  restriction_json: string | null;
+  created_at: number;
+  created_by: string;
+  updated_at: number;
+  updated_by: string;
 }
 
 export interface DriftTable {
@@ -185,9 +218,11 @@ export interface Database {
   agent_tags: AgentTagTable;
   modules: ModuleTable;
   module_revisions: ModuleRevisionTable;
+  assignments: AssignmentTable;
   operations: OperationTable;
   operation_results: OperationResultTable;
   applied_resources: AppliedResourceTable;
+  secrets: SecretTable;
   drift_records: DriftTable;
   audit_events: AuditTable;
   idempotency_keys: IdempotencyTable;

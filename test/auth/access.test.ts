@@ -50,7 +50,7 @@ describe('access', () => {
   it('names who is refused and what to do', () => {
     expect(() => authorize('admin', { role: 'operator', username: 'bob' })).toThrow(
       expect.objectContaining({
-        message: 'bob has the role operator, this needs an admin',
+        message: 'bob has the role operator, and this needs an admin',
         hint: 'ask an admin to do it',
       }),
     );

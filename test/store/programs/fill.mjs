@@ -6,11 +6,13 @@ import { TransactionalWriter } from '../../../dist/daemon/events/transactional-w
 import { setTag } from '../../../dist/daemon/store/agent-tags.js';
 import { insertAgent } from '../../../dist/daemon/store/agents.js';
 import { putAppliedResources } from '../../../dist/daemon/store/applied-resources.js';
+import { insertAssignment, setAssignmentsRevision } from '../../../dist/daemon/store/assignments.js';
 import { openDatabase } from '../../../dist/daemon/store/database.js';
 import { insertDrift } from '../../../dist/daemon/store/drift.js';
 import { reserveIdempotencyKey } from '../../../dist/daemon/store/idempotency.js';
 import { addModuleRevision } from '../../../dist/daemon/store/modules.js';
 import { insertOperation, insertOperationResults } from '../../../dist/daemon/store/operations.js';
+import { insertSecret } from '../../../dist/daemon/store/secrets.js';
 import { publicKeyOfKeyObject } from '../../../dist/src/identity/key-object.js';
 import { signNonce } from '../../../dist/src/identity/login-binding.js';
 import { silentLogger } from '../../../dist/src/kernel/logger.js';
@@ -50,6 +52,7 @@ const nonce = Buffer.from(await auth.login.challenge(publicKey, context), 'hex')
 await auth.login.verify(publicKey, signNonce(privateKey, nonce), context);
 
 const node_id = '3f'.repeat(16);
+const rollout_id = newId();
 const operation_id = newId();
 const summary_json = '{"total":1,"unchanged":0,"pending":0,"changed":1,"failed":0,"skipped":0,"removed":0}';
 await unitOfWork.write(async (tx, emit) => {
@@ -104,7 +107,17 @@ await unitOfWork.write(async (tx, emit) => {
     error_json: null,
     accepted: 1,
     cancelled_by_json: null,
+    rollout_id,
   });
+  await insertAssignment(tx, {
+    name: 'web',
+    modules_json: '["motd"]',
+    selector: 'role=web',
+    description: null,
+    created_at: start,
+    created_by: operator_id,
+  });
+  await setAssignmentsRevision(tx, rollout_id);
   await insertOperationResults(tx, [{ operation_id, position: 0, item_index: 0, result_json: '{}', existed: 0 }]);
   await putAppliedResources(tx, [
     {
@@ -123,8 +136,24 @@ await unitOfWork.write(async (tx, emit) => {
       applied_at: start,
       position: 0,
       ad_hoc: 1,
+      secrets_json: '{"TOKEN":"00000000000000000000000000000000"}',
     },
   ]);
+  await insertSecret(tx, {
+    secret_id: newId(),
+    name: 'TOKEN',
+    sealed: Buffer.alloc(61, 1).toString('base64'),
+    key_id: '0123456789abcdef',
+    row_version: 1,
+    description: 'for the test',
+    expires_at: null,
+    expiry_told: 0,
+    restriction_json: '{"node_ids":null,"tags":"role=web"}',
+    created_at: start,
+    created_by: operator_id,
+    updated_at: start,
+    updated_by: operator_id,
+  });
   await insertDrift(tx, {
     drift_id: newId(),
     node_id,

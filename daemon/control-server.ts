@@ -1,0 +1,112 @@
+/** `control.sock`: what only the owner of the data directory may ask of the running orchestrator. */
+import { chmodSync, rmSync } from 'node:fs';
+import { createServer, type Server, type Socket } from 'node:net';
+import { isFault, messageOf } from '../src/kernel/fault.js';
+import type { Logger } from '../src/kernel/logger.js';
+import type { Service } from '../src/kernel/service.js';
+import { validator } from '../src/kernel/validator.js';
+import {
+  CONTROL_VERBS,
+  type ControlAnswer,
+  ControlRequestSchema,
+  type ControlVerb,
+  MAX_LINE,
+} from './control-protocol.js';
+
+export interface ControlServerOptions {
+  readonly path: string;
+  readonly logger: Logger;
+  readonly verbs: { readonly [V in ControlVerb]: () => Promise<Readonly<Record<string, unknown>>> };
+}
+
+/** How long a connection may take to say what it wants, in milliseconds. */
+const PATIENCE = 10_000;
+
+const request = validator(ControlRequestSchema);
+
+export class ControlServer implements Service {
+  readonly name = 'control socket';
+  private readonly options: ControlServerOptions;
+  private readonly sockets = new Set<Socket>();
+  private server: Server | null = null;
+
+  constructor(options: ControlServerOptions) {
+    this.options = options;
+  }
+
+  /** The orchestrator runs without it where a socket cannot be made, as in a directory with a very long name. */
+  async start(): Promise<void> {
+    const { path, logger } = this.options;
+    // Left behind by a process that died; the lock of the data directory says that there is no other one.
+    rmSync(path, { force: true });
+    const server = createServer((socket) => this.accept(socket));
+    try {
+      await listen(server, path);
+      chmodSync(path, 0o600);
+      this.server = server;
+    } catch (error) {
+      server.close();
+      logger.warn('the control socket cannot be made', { path, reason: messageOf(error) });
+    }
+  }
+
+  async stop(): Promise<void> {
+    const { server } = this;
+    if (server === null) return;
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    for (const socket of this.sockets) socket.destroy();
+    await closed;
+  }
+
+  private accept(socket: Socket): void {
+    this.sockets.add(socket);
+    let text = '';
+    socket.setEncoding('utf8');
+    socket.setTimeout(PATIENCE, () => socket.destroy());
+    socket.on('error', () => socket.destroy());
+    socket.on('close', () => this.sockets.delete(socket));
+    socket.on('data', (chunk: string) => {
+      text += chunk;
+      const end = text.indexOf('\n');
+      if (end < 0 && text.length <= MAX_LINE) return;
+      socket.removeAllListeners('data');
+      socket.setTimeout(0);
+      void this.answer(end < 0 ? '' : text.slice(0, end)).then((answer) => socket.end(`${JSON.stringify(answer)}\n`));
+    });
+  }
+
+  private async answer(line: string): Promise<ControlAnswer> {
+    const asked = parse(line);
+    if (!request.check(asked)) {
+      const message = `this orchestrator does not understand the request; it knows ${CONTROL_VERBS.join(', ')}`;
+      return { ok: false, error: { code: 'bad_request', message, hint: 'use the orch of the same version' } };
+    }
+    try {
+      return { ok: true, result: { ...(await this.options.verbs[asked.verb]()) } };
+    } catch (error) {
+      this.options.logger.error('a control request failed', { verb: asked.verb, reason: messageOf(error) });
+      const { code, message, hint } = isFault(error)
+        ? error
+        : { code: 'internal', message: 'the orchestrator failed; see its log', hint: undefined };
+      return { ok: false, error: { code, message, hint: hint ?? null } };
+    }
+  }
+}
+
+function listen(server: Server, path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(path, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+function parse(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return null;
+  }
+}

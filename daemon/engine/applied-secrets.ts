@@ -1,0 +1,139 @@
+/** Secrets in what was applied: the store holds masks and hashes in their place, and a look at the machine needs values. */
+
+import type { Span } from '../../src/kernel/tainted.js';
+import { escapePointer } from '../../src/kernel/validator.js';
+import type { SecretSource } from '../../src/language/fill.js';
+import type { DesiredResource } from '../../src/resources/desired.js';
+import type { ResourceResult } from '../../src/resources/result.js';
+import type { AppliedResourceRow } from '../store/applied-resources.js';
+import { appliedResource } from './applied-resource.js';
+import { keyText, resourceKey } from './resource-key.js';
+
+/** Digits of a hash that people see, as in a mask. */
+const TAG_DIGITS = 4;
+
+const tagOf = (hash: string): string => hash.slice(0, TAG_DIGITS);
+
+/** What a drift check can send, and what it cannot look at. */
+export interface Revived {
+  readonly resources: readonly DesiredResource[];
+  /** Results of those whose secrets the agent may not have any more. */
+  readonly failures: readonly ResourceResult[];
+}
+
+/** What was applied, with the current values of secrets in the place of the masks. */
+export function reviveApplied(rows: readonly AppliedResourceRow[], source: SecretSource): Revived {
+  const resources: DesiredResource[] = [];
+  const failures: ResourceResult[] = [];
+  for (const row of rows) {
+    const masked = appliedResource(row);
+    const refusal = secretsIn(masked)
+      .map((name) => refusalOf(name, source))
+      .find((found) => found !== null);
+    if (refusal === undefined) resources.push(unmask(masked, source));
+    else failures.push(notCompared(masked, refusal));
+  }
+  return { resources, failures };
+}
+
+/** The names of the secrets in a resource, each once. */
+export const secretsIn = ({ taint = {} }: Pick<DesiredResource, 'taint'>): readonly string[] => [
+  ...new Set(Object.values(taint).flatMap((spans) => spans.map(({ secret }) => secret))),
+];
+
+/** The names of all secrets in applied resources. */
+export const secretsOfRows = (rows: readonly AppliedResourceRow[]): ReadonlySet<string> =>
+  new Set(rows.flatMap((row) => secretsIn(appliedResource(row))));
+
+/**
+ * Makes the function that says of differences which secrets have other values than at the last apply.
+ * @param hashes of the values that the results are about
+ */
+export function changedSecretNotes(
+  rows: readonly AppliedResourceRow[],
+  hashes: ReadonlyMap<string, string>,
+): (result: ResourceResult) => ResourceResult {
+  const notes = new Map<string, string>();
+  for (const row of rows) {
+    const note = noteOf(row, hashes);
+    if (note !== null) notes.set(keyText(row), note);
+  }
+  return (result) => {
+    const note = result.status === 'pending' ? notes.get(keyText(resourceKey(result))) : undefined;
+    if (note === undefined) return result;
+    return { ...result, reason: result.reason === null ? note : `${result.reason}; ${note}` };
+  };
+}
+
+function noteOf({ secrets_json }: AppliedResourceRow, hashes: ReadonlyMap<string, string>): string | null {
+  const applied: Readonly<Record<string, string>> = JSON.parse(secrets_json ?? '{}');
+  const changes = Object.entries(applied).flatMap(([name, before]) => {
+    const now = hashes.get(name);
+    return now === undefined || now === before ? [] : [`${name} changed since (#${tagOf(before)}, now #${tagOf(now)})`];
+  });
+  return changes.length === 0 ? null : `secret ${changes.join(', secret ')}`;
+}
+
+function refusalOf(name: string, source: SecretSource): string | null {
+  const found = source(name);
+  return found !== null && 'value' in found
+    ? null
+    : `the secret "${name}" ${found?.refused ?? 'does not exist any more'}`;
+}
+
+function notCompared({ module, kind, identity, id, name }: DesiredResource, refusal: string): ResourceResult {
+  const message = `${refusal}, so that what was applied with it cannot be compared`;
+  return {
+    module,
+    kind,
+    identity,
+    id,
+    name,
+    action: 'none',
+    status: 'failed',
+    changes: [],
+    diff: null,
+    sensitive: true,
+    reason: null,
+    error: { code: 'secret_unavailable', message },
+    duration_ms: 0,
+  };
+}
+
+function unmask(resource: DesiredResource, source: SecretSource): DesiredResource {
+  if (resource.taint === undefined) return resource;
+  const taint: Record<string, Span[]> = {};
+  const body = Object.fromEntries(
+    Object.entries(resource.body).map(([key, value]) => [key, fill(value, `/${escapePointer(key)}`)]),
+  );
+  return { ...resource, body, taint };
+
+  function fill(value: unknown, path: string): unknown {
+    if (Array.isArray(value)) return value.map((item, index) => fill(item, `${path}/${index}`));
+    if (typeof value === 'object' && value !== null) {
+      return Object.fromEntries(
+        Object.entries(value).map(([key, member]) => [key, fill(member, `${path}/${escapePointer(key)}`)]),
+      );
+    }
+    const spans = resource.taint?.[path];
+    if (typeof value !== 'string' || spans === undefined) return value;
+    const filled = putValues(value, spans, source);
+    taint[path] = filled.spans;
+    return filled.text;
+  }
+}
+
+function putValues(masked: string, spans: readonly Span[], source: SecretSource): { text: string; spans: Span[] } {
+  const filled: Span[] = [];
+  let text = '';
+  let from = 0;
+  for (const { start, end, secret } of spans) {
+    text += masked.slice(from, start);
+    const found = source(secret);
+    if (found === null || 'refused' in found) throw new Error(`the secret ${secret} was there a moment ago`);
+    filled.push({ start: text.length, end: text.length + found.value.length, secret, tag: found.tag });
+    text += found.value;
+    from = end;
+  }
+  return { text: text + masked.slice(from), spans: filled };
+}

@@ -1,0 +1,150 @@
+/** Checks every approved, connected agent for drift once in an interval, spread evenly over it. */
+import type { Kysely } from 'kysely';
+import type { Clock } from '../../src/kernel/clock.js';
+import { isFault, messageOf } from '../../src/kernel/fault.js';
+import { isNodeId, type NodeId } from '../../src/kernel/ids.js';
+import type { Logger } from '../../src/kernel/logger.js';
+import type { Service } from '../../src/kernel/service.js';
+import { listManagedAgents } from '../store/agents.js';
+import { lastOperationOf } from '../store/operations.js';
+import type { Database } from '../store/schema.js';
+import type { AgentLink } from './agent-link.js';
+import type { Drift } from './drift.js';
+
+/** Times in milliseconds. */
+export interface DriftSchedule {
+  readonly enabled: boolean;
+  readonly interval: number;
+  readonly maxConcurrent: number;
+  /** Not so soon after an apply. */
+  readonly skipRecentlyApplied: number;
+}
+
+export interface DriftSchedulerOptions {
+  readonly db: Kysely<Database>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly link: AgentLink;
+  readonly drift: Drift;
+  /** As of now; asked at each look. */
+  readonly schedule: () => DriftSchedule;
+}
+
+/** How often it looks whether a check can begin. */
+const TICK = 1000;
+/** The store is asked for agents that are due so many times in an interval, but not more often than each tick. */
+const LOOKS = 120;
+
+export class DriftScheduler implements Service {
+  readonly name = 'drift scheduler';
+  private readonly options: DriftSchedulerOptions;
+  /** When each agent was last checked, or first seen, in Unix milliseconds. */
+  private readonly checked = new Map<NodeId, number>();
+  private readonly running = new Map<NodeId, Promise<void>>();
+  /** Agents whose turn it is, the one whose turn came first at the front. */
+  private due: NodeId[] = [];
+  private lastLook = Number.NEGATIVE_INFINITY;
+  private round: Promise<void> = Promise.resolve();
+  private shutdown = new AbortController();
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(options: DriftSchedulerOptions) {
+    this.options = options;
+  }
+
+  async start(): Promise<void> {
+    this.shutdown = new AbortController();
+    this.timer = setInterval(() => {
+      this.round = this.round.then(() => this.tick());
+    }, TICK);
+    this.timer.unref();
+  }
+
+  /** Ends the checks that are under way; each leaves its record. */
+  async stop(): Promise<void> {
+    clearInterval(this.timer);
+    this.shutdown.abort();
+    await this.round;
+    await Promise.all(this.running.values());
+  }
+
+  /** Begins the checks that are due and for which there is room. Never rejects. */
+  async tick(): Promise<void> {
+    const schedule = this.options.schedule();
+    if (!schedule.enabled || this.shutdown.signal.aborted) {
+      this.due = [];
+      return;
+    }
+    try {
+      const now = this.options.clock.monotonic();
+      if (now - this.lastLook >= Math.max(TICK, schedule.interval / LOOKS)) {
+        this.lastLook = now;
+        await this.look(schedule);
+      }
+      await this.begin(schedule);
+    } catch (error) {
+      this.options.logger.error('drift checks could not be scheduled', { reason: messageOf(error) });
+    }
+  }
+
+  /** Finds the agents whose moment has come since they were last checked. */
+  private async look({ interval }: DriftSchedule): Promise<void> {
+    const { db, clock } = this.options;
+    const now = clock.now();
+    const agents = (await listManagedAgents(db)).filter(isNodeId);
+    const known = new Set(agents);
+    for (const id of this.checked.keys()) if (!known.has(id)) this.checked.delete(id);
+    const late: { readonly id: NodeId; readonly since: number }[] = [];
+    for (const id of agents) {
+      // A clock that was set back must not keep an agent waiting.
+      const last = Math.min(this.checked.get(id) ?? now, now);
+      this.checked.set(id, last);
+      const moment = momentBefore(id, now, interval);
+      if (moment > last) late.push({ id, since: now - moment });
+    }
+    this.due = late.sort((a, b) => b.since - a.since).map(({ id }) => id);
+  }
+
+  private async begin({ maxConcurrent, skipRecentlyApplied }: DriftSchedule): Promise<void> {
+    const { link } = this.options;
+    while (this.due.length > 0 && this.running.size < maxConcurrent) {
+      const id = this.due.shift();
+      // One that is not there now is asked for again at the next look.
+      if (id === undefined || !link.isConnected(id) || this.running.has(id)) continue;
+      if (await this.wasApplied(id, skipRecentlyApplied)) continue;
+      this.running.set(id, this.check(id));
+    }
+  }
+
+  private async wasApplied(id: NodeId, within: number): Promise<boolean> {
+    const { db, clock } = this.options;
+    const last = await lastOperationOf(db, id);
+    if (last === null) return false;
+    return last.finished_at === null || clock.now() - last.finished_at < within;
+  }
+
+  /** Never rejects. */
+  private async check(id: NodeId): Promise<void> {
+    const { clock, drift, logger } = this.options;
+    const before = this.checked.get(id);
+    this.checked.set(id, clock.now());
+    try {
+      await drift.check({ nodeId: id, signal: this.shutdown.signal, requestedBy: null });
+    } catch (error) {
+      if (isFault(error, 'operation_in_progress', 'agent_not_connected')) {
+        // Nothing was found out, so its turn stays.
+        if (before !== undefined) this.checked.set(id, before);
+      } else if (!isFault(error, 'agent_timeout', 'no_snapshot', 'agent_not_approved', 'agent_not_found')) {
+        logger.error('a scheduled drift check failed', { node_id: id, reason: messageOf(error) });
+      }
+    } finally {
+      this.running.delete(id);
+    }
+  }
+}
+
+/** The last moment of an agent. Each has its own place in every interval, which its ID, a hash, chooses. */
+function momentBefore(id: NodeId, now: number, interval: number): number {
+  const place = (Number.parseInt(id.slice(0, 12), 16) / 0x1_0000_0000_0000) * interval;
+  return Math.floor((now - place) / interval) * interval + place;
+}

@@ -1,0 +1,89 @@
+/** `secrets.key`: the keys that seal secrets, and the one that tells values apart, in a private file beside the store. */
+import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { createPrivateFile, readPrivateFile } from '../../src/identity/private-file.js';
+import { Fault, isFault, systemCodeOf } from '../../src/kernel/fault.js';
+
+export interface SealingKey {
+  /** 16 hex digits. */
+  readonly id: string;
+  /** 32 bytes. */
+  readonly key: Buffer;
+}
+
+export interface SecretKeys {
+  /** Makes the keyed hashes of values, and outlives the other keys: a rotation must not look like changed values. */
+  readonly hashKey: Buffer;
+  /** At least one; the last one seals. Two are there while a rotation is under way. */
+  readonly sealing: readonly SealingKey[];
+}
+
+const HEAD = 'orch-secrets-v1';
+const KEY_BYTES = 32;
+
+/** Null when there is no such file. Throws `key_unreadable`, `key_permissions` or `key_invalid`. */
+export function readKeyFile(file: string): SecretKeys | null {
+  try {
+    return parse(readPrivateFile(file), file);
+  } catch (error) {
+    if (isFault(error, 'key_unreadable') && systemCodeOf(error.cause) === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+/** Throws `key_exists` rather than touch a file that is there. */
+export const createKeyFile = (file: string, keys: SecretKeys): void => createPrivateFile(file, print(keys));
+
+/** Puts the keys in the place of the old ones; after a crash either these or those are there. */
+export function replaceKeyFile(file: string, keys: SecretKeys): void {
+  const temporary = `${file}.new`;
+  rmSync(temporary, { force: true });
+  createPrivateFile(temporary, print(keys));
+  renameSync(temporary, file);
+  const directory = openSync(dirname(file), 'r');
+  try {
+    fsyncSync(directory);
+  } finally {
+    closeSync(directory);
+  }
+}
+
+export const newSealingKey = (randomBytes: (count: number) => Buffer): SealingKey => ({
+  id: randomBytes(8).toString('hex'),
+  key: randomBytes(KEY_BYTES),
+});
+
+export const newSecretKeys = (randomBytes: (count: number) => Buffer): SecretKeys => ({
+  hashKey: randomBytes(KEY_BYTES),
+  sealing: [newSealingKey(randomBytes)],
+});
+
+function print({ hashKey, sealing }: SecretKeys): string {
+  const lines = sealing.map(({ id, key }) => `key ${id} ${key.toString('base64')}`);
+  return `${[HEAD, `hash ${hashKey.toString('base64')}`, ...lines].join('\n')}\n`;
+}
+
+function parse(text: string, file: string): SecretKeys {
+  const [head, hash = '', ...rest] = text.trimEnd().split('\n');
+  const hashKey = keyOf(/^hash (\S+)$/.exec(hash)?.[1]);
+  const sealing = rest.map((line) => {
+    const [, id, key] = /^key ([0-9a-f]{16}) (\S+)$/.exec(line) ?? [];
+    return { id: id ?? '', key: keyOf(key) };
+  });
+  if (head !== HEAD || hashKey === null || sealing.length === 0) throw damaged(file);
+  return { hashKey, sealing: sealing.map(({ id, key }) => ({ id, key: key ?? throwing(file) })) };
+}
+
+function keyOf(text: string | undefined): Buffer | null {
+  const bytes = Buffer.from(text ?? '', 'base64');
+  return bytes.length === KEY_BYTES ? bytes : null;
+}
+
+function throwing(file: string): never {
+  throw damaged(file);
+}
+
+const damaged = (file: string): Fault =>
+  new Fault('key_invalid', `${file} does not hold the keys of the secrets`, {
+    hint: 'put the file back that was there before',
+  });

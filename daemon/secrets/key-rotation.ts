@@ -1,0 +1,90 @@
+/** Changes the key of the secrets while everything runs: a new key, every value sealed anew, the old key forgotten. */
+import type { Kysely } from 'kysely';
+import { Fault } from '../../src/kernel/fault.js';
+import type { Logger } from '../../src/kernel/logger.js';
+import { SYSTEM } from '../events/domain-event.js';
+import type { UnitOfWork } from '../events/unit-of-work.js';
+import type { Queryable } from '../store/queryable.js';
+import type { Database } from '../store/schema.js';
+import { secretsOfOtherKeys, updateSecret } from '../store/secrets.js';
+import type { Keyring } from './keyring.js';
+import { readCanary, writeCanary } from './open-keyring.js';
+import { belongingOf } from './secret-record.js';
+
+export interface KeyRotationOptions {
+  readonly db: Kysely<Database>;
+  readonly uow: UnitOfWork;
+  readonly keyring: Keyring;
+  readonly logger: Logger;
+}
+
+export interface Rotated {
+  readonly key_id: string;
+  /** Secrets that this run sealed anew. */
+  readonly secrets: number;
+}
+
+const BATCH = 500;
+
+/** Whatever cuts it off, both keys are in the key file until nothing is sealed with the old one. */
+export class KeyRotation {
+  private readonly options: KeyRotationOptions;
+  private running: Promise<Rotated> | null = null;
+
+  constructor(options: KeyRotationOptions) {
+    this.options = options;
+  }
+
+  /**
+   * Rotates, or ends a rotation that was cut off; a second call waits for the first.
+   * Throws `secrets_locked` for a value that cannot be opened, and keeps both keys then.
+   */
+  rotate(): Promise<Rotated> {
+    this.running ??= this.run().finally(() => {
+      this.running = null;
+    });
+    return this.running;
+  }
+
+  /** Ends a rotation that an earlier process had begun. */
+  async resume(): Promise<void> {
+    if (this.options.keyring.isRotating) await this.rotate();
+  }
+
+  private async run(): Promise<Rotated> {
+    const { db, uow, keyring, logger } = this.options;
+    keyring.addKey();
+    let secrets = 0;
+    for (let batch = BATCH; batch === BATCH; secrets += batch) batch = await this.sealBatch();
+    if ((await secretsOfOtherKeys(db, keyring.currentId, 1)).length > 0) {
+      throw new Fault('internal', 'secrets are left that the old key has sealed');
+    }
+    await uow.write(async (tx, emit) => {
+      // A rotation that was cut off after this has told it already.
+      if ((await readCanary(tx))?.key_id === keyring.currentId) return;
+      await writeCanary(tx, keyring);
+      emit({
+        type: 'secret.key_rotated',
+        actor: SYSTEM,
+        target: SYSTEM,
+        summary: 'the key of the secrets was changed',
+        metadata: { key_id: keyring.currentId, secrets },
+      });
+    });
+    keyring.dropOldKeys();
+    logger.info('the key of the secrets was changed', { key_id: keyring.currentId, secrets });
+    return { key_id: keyring.currentId, secrets };
+  }
+
+  private sealBatch(): Promise<number> {
+    const { uow, keyring } = this.options;
+    return uow.write(async (tx: Queryable) => {
+      const rows = await secretsOfOtherKeys(tx, keyring.currentId, BATCH);
+      for (const row of rows) {
+        const belonging = belongingOf(row);
+        await updateSecret(tx, row.secret_id, keyring.seal(keyring.open(row, belonging), belonging));
+      }
+      return rows.length;
+    });
+  }
+}

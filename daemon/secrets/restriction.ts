@@ -1,0 +1,50 @@
+/** Which agents may have a secret: by node ID and by the tags that operators give, never by what an agent says itself. */
+import type { NewRestriction, Restriction } from '../../src/contract/secrets.js';
+import { Fault, type FaultDetail } from '../../src/kernel/fault.js';
+import { isNodeId } from '../../src/kernel/ids.js';
+import { matches, parseSelector } from '../../src/language/selector.js';
+
+/** The restriction as it is stored; null when every approved agent may have it. Throws `invalid_restriction`, `invalid_selector`. */
+export function readRestriction(given: NewRestriction | null | undefined): Restriction | null {
+  const nodes = given?.node_ids ?? null;
+  const tags = given?.tags ?? null;
+  if (nodes !== null) checkNodes(nodes);
+  if (tags !== null) checkTags(tags);
+  return nodes === null && tags === null ? null : { node_ids: nodes === null ? null : [...new Set(nodes)], tags };
+}
+
+export interface Recipient {
+  readonly nodeId: string;
+  readonly name: string;
+  readonly tags: Readonly<Record<string, string>>;
+}
+
+/** Why the restriction keeps the secret from an agent; null when it does not. */
+export function refusalBy({ node_ids: nodes, tags }: Restriction, recipient: Recipient): string | null {
+  const refused = `may not be given to agent "${recipient.name}": it is restricted to`;
+  if (nodes !== null && !nodes.includes(recipient.nodeId)) return `${refused} other agents`;
+  if (tags === null || matches(parseSelector(tags), { attributes: {}, tags: recipient.tags })) return null;
+  return `${refused} agents whose tags match "${tags}"`;
+}
+
+function checkNodes(nodes: readonly string[]): void {
+  if (nodes.length === 0) {
+    throw invalid('an empty list of agents would keep the secret from all of them', [
+      { path: '/restriction/node_ids', message: 'is empty; leave it out, or send null, to allow every agent' },
+    ]);
+  }
+  const wrong = nodes.flatMap((node, index): FaultDetail[] =>
+    isNodeId(node) ? [] : [{ path: `/restriction/node_ids/${index}`, message: 'is not a node ID of 32 hex digits' }],
+  );
+  if (wrong.length > 0) throw invalid(`${wrong.length} of the node IDs are none`, wrong);
+}
+
+function checkTags(text: string): void {
+  const attribute = parseSelector(text).terms.find(({ key }) => !key.startsWith('tag.'))?.key;
+  if (attribute === undefined) return;
+  const message = `"${attribute}" is what an agent says of itself, so it cannot keep a secret from it`;
+  throw invalid(message, [{ path: '/restriction/tags', message }], `use tags; a tag of that name is tag.${attribute}`);
+}
+
+const invalid = (message: string, errors: readonly FaultDetail[], hint?: string): Fault =>
+  new Fault('invalid_restriction', `the restriction is not valid: ${message}`, { errors, ...(hint ? { hint } : {}) });

@@ -1,0 +1,75 @@
+/** Gives agents the secrets that they may have at this moment, or the reason why not. */
+import { type Clock, toTimestamp } from '../../src/kernel/clock.js';
+import { isFault } from '../../src/kernel/fault.js';
+import type { Logger } from '../../src/kernel/logger.js';
+import type { SecretSource } from '../../src/language/fill.js';
+import { tagsOf } from '../store/agent-tags.js';
+import type { AgentRow } from '../store/agents.js';
+import type { Queryable } from '../store/queryable.js';
+import { findSecrets, type SecretRow } from '../store/secrets.js';
+import type { Keyring } from './keyring.js';
+import { type Recipient, refusalBy } from './restriction.js';
+import { belongingOf, restrictionOf } from './secret-record.js';
+
+export interface SecretLenderOptions {
+  readonly keyring: Keyring;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Digits of the hash that people see. */
+const TAG_DIGITS = 4;
+
+/** The secrets that were asked for, as of one moment. */
+export interface LentSecrets {
+  readonly source: SecretSource;
+  /** Keyed hashes of the values that the source has given so far. */
+  readonly hashes: ReadonlyMap<string, string>;
+}
+
+export class SecretLender {
+  private readonly options: SecretLenderOptions;
+
+  constructor(options: SecretLenderOptions) {
+    this.options = options;
+  }
+
+  /** Decrypts a secret when it is first asked for. */
+  async lend(db: Queryable, agent: AgentRow, names: ReadonlySet<string>): Promise<LentSecrets> {
+    const rows = new Map((await findSecrets(db, [...names])).map((row) => [row.name, row]));
+    const tags = [...rows.values()].some((row) => restrictionOf(row) !== null) ? await tagsOf(db, agent.node_id) : {};
+    const recipient = { nodeId: agent.node_id, name: agent.name ?? agent.node_id, tags };
+    const hashes = new Map<string, string>();
+    return {
+      source: (name) => {
+        const row = rows.get(name);
+        if (row === undefined) return null;
+        const refused = this.refusal(row, recipient);
+        const value = refused === null ? this.valueOf(row) : null;
+        if (value === null) return { refused: refused ?? 'cannot be decrypted; set its value anew' };
+        const hash = this.options.keyring.hash(name, value);
+        hashes.set(name, hash);
+        return { value, tag: hash.slice(0, TAG_DIGITS) };
+      },
+      hashes,
+    };
+  }
+
+  private refusal({ expires_at, ...row }: SecretRow, recipient: Recipient): string | null {
+    if (expires_at !== null && expires_at <= this.options.clock.now()) {
+      return `expired at ${toTimestamp(expires_at)}`;
+    }
+    const restriction = restrictionOf(row);
+    return restriction === null ? null : refusalBy(restriction, recipient);
+  }
+
+  private valueOf(row: SecretRow): string | null {
+    try {
+      return this.options.keyring.open(row, belongingOf(row));
+    } catch (error) {
+      if (!isFault(error, 'secrets_locked')) throw error;
+      this.options.logger.error('a secret cannot be decrypted', { secret: row.name, reason: error.message });
+      return null;
+    }
+  }
+}

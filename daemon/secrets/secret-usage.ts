@@ -1,0 +1,43 @@
+/** Who uses a secret: modules that name it, and agents that something was applied to with it. */
+import type { Kysely } from 'kysely';
+import type { SecretUsage } from '../../src/contract/secrets.js';
+import { toSeconds } from '../../src/kernel/clock.js';
+import { isFault } from '../../src/kernel/fault.js';
+import { secretNames } from '../../src/language/secret-names.js';
+import { appliedSecrets } from '../store/applied-secrets.js';
+import { definitionsWith } from '../store/modules.js';
+import type { Database } from '../store/schema.js';
+import { findSecret } from '../store/secrets.js';
+import type { Keyring } from './keyring.js';
+import { belongingOf, secretNotFound } from './secret-record.js';
+
+export interface SecretUsageOptions {
+  readonly db: Kysely<Database>;
+  readonly keyring: Keyring;
+}
+
+/** Throws `secret_not_found`. */
+export async function secretUsage({ db, keyring }: SecretUsageOptions, name: string): Promise<SecretUsage> {
+  const row = await findSecret(db, name);
+  if (row === null) throw secretNotFound(name);
+  const candidates = await definitionsWith(db, name);
+  const modules = candidates.filter(({ definition_json }) => secretNames(JSON.parse(definition_json)).has(name));
+  const hash = currentHash();
+  const agents = new Map<string, SecretUsage['agents'][number]>();
+  for (const { node_id, agent_name, applied_at, secrets } of await appliedSecrets(db, name)) {
+    const known = agents.get(node_id);
+    const current = secrets[name] === hash && (known?.current ?? true);
+    const newest = Math.max(toSeconds(applied_at), known?.applied_at ?? 0);
+    agents.set(node_id, { node_id, name: agent_name, current, applied_at: newest });
+  }
+  return { name, modules: modules.map((module) => module.name), agents: [...agents.values()] };
+
+  function currentHash(): string | null {
+    try {
+      return row === null ? null : keyring.hash(name, keyring.open(row, belongingOf(row)));
+    } catch (error) {
+      if (isFault(error, 'secrets_locked')) return null;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,37 @@
+/** The secrets of an orchestrator: keys, service, lender, usage and rotation, wired together. */
+import type { Kysely } from 'kysely';
+import type { SecretUsage } from '../../src/contract/secrets.js';
+import type { Clock } from '../../src/kernel/clock.js';
+import type { NewId } from '../../src/kernel/ids.js';
+import type { Logger } from '../../src/kernel/logger.js';
+import type { UnitOfWork } from '../events/unit-of-work.js';
+import type { Database } from '../store/schema.js';
+import { KeyRotation } from './key-rotation.js';
+import type { Keyring } from './keyring.js';
+import { SecretLender } from './secret-lender.js';
+import { SecretService } from './secret-service.js';
+import { secretUsage } from './secret-usage.js';
+
+export interface SecretsOptions {
+  readonly db: Kysely<Database>;
+  readonly uow: UnitOfWork;
+  readonly clock: Clock;
+  readonly newId: NewId;
+  readonly logger: Logger;
+  readonly keyring: Keyring;
+}
+
+export interface Secrets {
+  readonly service: SecretService;
+  readonly lender: SecretLender;
+  readonly rotation: KeyRotation;
+  /** Throws `secret_not_found`. */
+  usage(name: string): Promise<SecretUsage>;
+}
+
+export const createSecrets = (options: SecretsOptions): Secrets => ({
+  service: new SecretService(options),
+  lender: new SecretLender(options),
+  rotation: new KeyRotation(options),
+  usage: (name) => secretUsage(options, name),
+});

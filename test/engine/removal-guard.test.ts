@@ -1,0 +1,133 @@
+import { describe, expect, it } from 'vitest';
+import { TransactionalWriter } from '../../daemon/events/transactional-writer.js';
+import { setTag } from '../../daemon/store/agent-tags.js';
+import { guardReason } from '../../src/resources/removal-guard.js';
+import { rejection } from '../store/support.js';
+import { ALICE, moduleText, openBench } from './support.js';
+
+const created = { created: true, adHoc: false };
+const adopted = { created: false, adHoc: false };
+
+describe('the removal guard', () => {
+  const reason = (removals: readonly { created: boolean; adHoc: boolean }[], more = {}) =>
+    guardReason({ removals, managed: 100, limit: 10, allowed: null, ...more });
+
+  it.each([
+    ['nothing', [], {}, null],
+    ['as many as the limit', Array(10).fill(created), {}, null],
+    ['one more than the limit', Array(11).fill(created), {}, 'many'],
+    ['one more, allowed', Array(11).fill(created), { allowed: 11 }, null],
+    ['more than allowed', Array(12).fill(created), { allowed: 11 }, 'many'],
+    ['releases, which count for nothing', Array(11).fill(adopted), {}, null],
+    ['all releases there are', Array(11).fill(adopted), { managed: 11 }, null],
+    ['all that is managed', [created], { managed: 1 }, 'all'],
+    ['all that is managed, with a release', [created, adopted], { managed: 2 }, 'all'],
+    ['all that is managed, allowed', [created, adopted], { managed: 2, allowed: 1 }, null],
+    ['an ad hoc module', [{ created: true, adHoc: true }], {}, 'ad_hoc'],
+    ['an ad hoc module that was there before', [{ created: false, adHoc: true }], {}, null],
+    ['an ad hoc module, allowed', [{ created: true, adHoc: true }], { allowed: 1 }, null],
+    ['anything at all when the limit is 0', [created], { limit: 0 }, 'many'],
+    ['with 0 allowed', [created], { limit: 0, allowed: 0 }, 'many'],
+  ])('judges the removal of %s', (_, removals, more, expected) => {
+    expect(reason(removals, more)).toBe(expected);
+  });
+
+  it('names the resources of a module that is not named any more', async () => {
+    const bench = await openBench();
+    const agent = await bench.agent('1');
+    await bench.upload('base', { '/base': '' });
+    await bench.upload('extra', { '/extra': '' });
+    const first = await bench.apply(agent, ['base', 'extra']);
+
+    const fault = await rejection(bench.start(agent, ['base']));
+
+    expect(fault).toMatchObject({
+      code: 'removal_guard',
+      message: expect.stringContaining(
+        `file-unix /extra (module extra was only named in operation ${first.operation_id})`,
+      ),
+      hint: expect.stringContaining('--allow-removals 1'),
+      data: {
+        reason: 'ad_hoc',
+        allow_removals: 1,
+        removals: [{ module: 'extra', kind: 'file-unix', identity: '/extra' }],
+      },
+    });
+    expect(agent.machine.has('/extra')).toBe(true);
+    expect((await bench.apply(agent, ['base'], { allowRemovals: 1 })).status).toBe('succeeded');
+    expect(agent.machine.has('/extra')).toBe(false);
+  });
+
+  it('refuses to empty an agent, and says that the module was deleted, by whom and when', async () => {
+    const bench = await openBench();
+    const agent = await bench.agent('1');
+    await bench.upload('site', { '/a': '' });
+    await bench.apply(agent, ['site']);
+    await bench.engine.modules.remove('site', ALICE);
+
+    expect(await rejection(bench.start(agent, []))).toMatchObject({
+      data: { reason: 'all' },
+      message:
+        'this apply would remove everything that is managed on web-1, 1 resource: ' +
+        'file-unix /a (module site was deleted by alice at 2026-03-01T12:00:00.000Z)',
+    });
+  });
+
+  it('names the revision that dropped a resource, and who uploaded it', async () => {
+    const bench = await openBench({ removalGuard: () => 0 });
+    const agent = await bench.agent('1');
+    await bench.upload('site', { '/a': '', '/b': '' });
+    await bench.apply(agent, ['site']);
+    bench.clock.advance(1000);
+    await bench.upload('site', { '/a': '' });
+
+    const { message } = await rejection(bench.start(agent, ['site']));
+
+    const who = `${ALICE.actor.id} at 2026-03-01T12:00:01.000Z`;
+    expect(message).toContain(`/b (revision 2 of module site, uploaded by ${who}, does not declare it)`);
+  });
+
+  it('names whoever changed the tag that a variant or a path depended on', async () => {
+    const bench = await openBench({ removalGuard: () => 0 });
+    const agent = await bench.agent('1');
+    const content = `${moduleText('site', { '/keep': '' })}
+  - variants:
+      - when: {tag.env: prod}
+        resource: {file-unix: {path: /prod, content: ""}}
+      - when: {}
+        resource: {file-unix: {path: /other, content: ""}}
+  - resource: {file-unix: {path: "/env-$\{{ tags.env }}", content: ""}}
+`;
+    const { db, clock, newId } = bench;
+    await setTag(db, agent.nodeId, 'env', 'prod');
+    await bench.engine.modules.upload({ name: 'site', content }, ALICE);
+    await bench.apply(agent, ['site']);
+    bench.clock.advance(5000);
+    const uow = new TransactionalWriter({ db, clock, newId, publish: () => undefined });
+    await uow.write(async (tx, emit) => {
+      await setTag(tx, agent.nodeId, 'env', 'dev');
+      const target = { id: agent.nodeId, name: 'web-1', type: 'agent' } as const;
+      emit({ type: 'agent.tags_changed', actor: ALICE.actor, target, summary: 'env is dev', metadata: {} });
+    });
+
+    const { data } = await rejection(bench.start(agent, ['site']));
+
+    const cause = 'the tags of the agent were changed by alice at 2026-03-01T12:00:05.000Z';
+    expect(data?.removals).toEqual([
+      { module: 'site', kind: 'file-unix', identity: '/prod', cause },
+      { module: 'site', kind: 'file-unix', identity: '/env-prod', cause },
+    ]);
+  });
+
+  it('asks for the limit at each apply', async () => {
+    let limit = 0;
+    const bench = await openBench({ removalGuard: () => limit });
+    const agent = await bench.agent('1');
+    await bench.upload('site', { '/a': '', '/b': '' });
+    await bench.apply(agent, ['site']);
+    await bench.upload('site', { '/a': '' });
+    expect((await rejection(bench.start(agent, ['site']))).code).toBe('removal_guard');
+    limit = 1;
+    expect((await bench.apply(agent, ['site'])).status).toBe('succeeded');
+  });
+});

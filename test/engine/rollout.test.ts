@@ -1,0 +1,288 @@
+/** Rollouts over scripted agents: order, bounds, and that one agent's trouble is its own. */
+import { describe, expect, it } from 'vitest';
+import type { ApplyRolloutRequest } from '../../daemon/engine/rollout.js';
+import type { AgentResult } from '../../daemon/engine/rollout-result.js';
+import { updateAgent } from '../../daemon/store/agents.js';
+import { rejection } from '../store/support.js';
+import { ALICE, type Bench, openBench } from './support.js';
+
+const REQUEST: ApplyRolloutRequest = {
+  assignment: 'all',
+  modules: [],
+  concurrency: 32,
+  canary: 0,
+  maxFailures: null,
+  allowRemovals: null,
+  expect: null,
+};
+
+/** So many agents of one assignment. */
+async function fleet(count: number, options: Parameters<typeof openBench>[0] = {}) {
+  const bench = await openBench(options);
+  const digits = '123456789abcdef'.slice(0, count).split('');
+  const agents = [];
+  for (const digit of digits) agents.push(await bench.agent(digit));
+  await bench.upload('site', { '/site': 'x' });
+  await bench.engine.assignments.create({ name: 'all', modules: ['site'], selector: '*', description: null }, ALICE);
+  return { bench, agents };
+}
+
+const begin = (bench: Bench, change: Partial<ApplyRolloutRequest> = {}, onAgent?: (result: AgentResult) => void) =>
+  bench.engine.rollouts.apply(
+    { ...REQUEST, ...change },
+    ALICE,
+    onAgent === undefined ? null : { onStarted: () => undefined, onAgent: async (result) => onAgent(result) },
+  );
+
+const apply = async (bench: Bench, change: Partial<ApplyRolloutRequest> = {}) =>
+  bench.while((await begin(bench, change)).finished);
+
+const plan = (bench: Bench, signal = new AbortController().signal) =>
+  bench.while(bench.engine.rollouts.plan({ ...REQUEST, signal }, ALICE, null));
+
+const statuses = ({ results }: { readonly results: readonly { readonly status: string }[] }) =>
+  results.map(({ status }) => status);
+
+describe('a rollout', () => {
+  it('applies to every agent, and each operation carries its id', async () => {
+    const { bench, agents } = await fleet(3);
+    const result = await apply(bench);
+    expect(result).toMatchObject({
+      assignment: 'all',
+      has_changes: true,
+      summary: { agents: 3, succeeded: 3, failed: 0, unreachable: 0, skipped: 0 },
+    });
+    expect(result.results.map(({ name }) => name)).toEqual(['web-1', 'web-2', 'web-3']);
+    for (const agent of agents) expect([...agent.machine.keys()]).toEqual(['/site']);
+    const page = { limit: 10, offset: 0, status: null, rollout: result.rollout_id };
+    const { operations, total } = await bench.engine.operations.list(page);
+    expect(total).toBe(3);
+    expect(operations.map(({ operation_id }) => operation_id).sort()).toEqual(
+      result.results.map(({ operation_id }) => operation_id).sort(),
+    );
+    expect(operations.every(({ rollout_id }) => rollout_id === result.rollout_id)).toBe(true);
+    expect(bench.events.filter(({ type }) => type === 'assignment.applied')).toMatchObject([
+      { summary: 'alice applied assignment all on 3 agents', metadata: { rollout_id: result.rollout_id, agents: 3 } },
+    ]);
+    expect((await apply(bench)).has_changes).toBe(false);
+  });
+
+  it('plans without writing, and tells the whole plan to a watcher', async () => {
+    const { bench, agents } = await fleet(2);
+    const told: AgentResult[] = [];
+    const signal = new AbortController().signal;
+    const watcher = { onStarted: () => undefined, onAgent: async (one: AgentResult) => void told.push(one) };
+    const result = await bench.while(bench.engine.rollouts.plan({ ...REQUEST, signal }, ALICE, watcher));
+    expect(result).toMatchObject({ has_changes: true, summary: { agents: 2, succeeded: 2 } });
+    expect(result.results[0]).toMatchObject({ operation_id: null, error: null, summary: { pending: 1 } });
+    expect(result.results[0]).not.toHaveProperty('result');
+    expect(told.map(({ result: one }) => one?.resources[0]?.identity)).toEqual(['/site', '/site']);
+    expect(agents.every(({ machine }) => machine.size === 0)).toBe(true);
+    expect(bench.eventTypes('assignment')).toContain('assignment.planned');
+  });
+
+  it('of a selector that matches nothing is about no agent', async () => {
+    const { bench } = await fleet(1);
+    const change = { modules: null, selector: 'role=none', description: null };
+    await bench.engine.assignments.update('all', change, ALICE);
+    const nothing = { agents: 0, succeeded: 0, failed: 0, unreachable: 0, skipped: 0 };
+    expect(await apply(bench)).toMatchObject({ has_changes: false, results: [], summary: nothing });
+    expect(await plan(bench)).toMatchObject({ results: [], summary: nothing });
+  });
+
+  it('of an unknown assignment or module is refused', async () => {
+    const { bench } = await fleet(1);
+    expect((await rejection(begin(bench, { assignment: 'nix' }))).code).toBe('assignment_not_found');
+    expect((await rejection(begin(bench, { modules: ['nix'] }))).code).toBe('module_not_found');
+    expect(bench.eventTypes('assignment.applied')).toEqual([]);
+  });
+
+  it('leaves out agents that are not approved, and tells which are offline', async () => {
+    const { bench, agents } = await fleet(3);
+    await updateAgent(bench.db, agents[0]?.nodeId ?? '', { status: 'rejected' });
+    if (agents[1]) await bench.disconnect(agents[1]);
+    const result = await apply(bench);
+    expect(result.summary).toMatchObject({ agents: 2, succeeded: 1, unreachable: 1 });
+    expect(result.results[0]).toMatchObject({
+      name: 'web-2',
+      status: 'unreachable',
+      operation_id: null,
+      error: { code: 'agent_not_connected' },
+    });
+    expect(statuses(await plan(bench))).toEqual(['unreachable', 'succeeded']);
+  });
+
+  it('keeps the failure of one agent with it', async () => {
+    const { bench, agents } = await fleet(4);
+    agents[1]?.mishaps.set('/site', 'fail');
+    // Busy with something else.
+    const busy = agents[2];
+    if (busy === undefined) throw new Error('no agent');
+    busy.diligent = false;
+    const other = await bench.start(busy, []);
+    const result = await apply(bench);
+    expect(statuses(result)).toEqual(['succeeded', 'failed', 'failed', 'succeeded']);
+    expect(result.results[1]).toMatchObject({ error: null, summary: { failed: 1 } });
+    expect(result.results[2]).toMatchObject({ operation_id: null, error: { code: 'operation_in_progress' } });
+    expect(result.results[2]?.error?.message).toContain(other);
+  });
+
+  it('names the modules of the request beside those of the assignments', async () => {
+    const { bench, agents } = await fleet(1);
+    await bench.upload('more', { '/more': '' });
+    await apply(bench, { modules: ['more'] });
+    expect([...(agents[0]?.machine.keys() ?? [])]).toEqual(['/site', '/more']);
+  });
+
+  it('works on no more agents at a time than it may', async () => {
+    const { bench, agents } = await fleet(5);
+    for (const agent of agents) agent.diligent = false;
+    const { finished } = await begin(bench, { concurrency: 2 });
+    await bench.settle();
+    expect(agents.map(({ isBusy }) => isBusy)).toEqual([true, true, false, false, false]);
+    if (agents[0]) agents[0].diligent = true;
+    await bench.settle();
+    expect(agents.map(({ isBusy }) => isBusy)).toEqual([false, true, true, false, false]);
+    for (const agent of agents) agent.diligent = true;
+    expect((await bench.while(finished)).summary.succeeded).toBe(5);
+  });
+
+  it('waits for room when others use every place for operations', async () => {
+    const { bench, agents } = await fleet(4, { limits: { operations: 2 } });
+    const result = await apply(bench);
+    expect(result.summary).toMatchObject({ agents: 4, succeeded: 4 });
+    expect((await plan(bench)).summary.succeeded).toBe(4);
+    expect(agents.every(({ machine }) => machine.size === 1)).toBe(true);
+  });
+});
+
+describe('canaries', () => {
+  it('go first, and the rest follows when all of them have succeeded', async () => {
+    const { bench, agents } = await fleet(4);
+    if (agents[0]) await bench.disconnect(agents[0]);
+    for (const agent of agents) agent.diligent = false;
+    const { finished } = await begin(bench, { canary: 2 });
+    await bench.settle();
+    // An agent that is not there is no canary.
+    expect(agents.map(({ isBusy }) => isBusy)).toEqual([false, true, true, false]);
+    if (agents[1]) agents[1].diligent = true;
+    await bench.settle();
+    expect(agents[3]?.isBusy).toBe(false);
+    for (const agent of agents) agent.diligent = true;
+    expect(statuses(await bench.while(finished))).toEqual(['unreachable', 'succeeded', 'succeeded', 'succeeded']);
+  });
+
+  it.each(['fails', 'gets lost'])('keep the rest from starting when one %s', async (what) => {
+    const { bench, agents } = await fleet(3);
+    const [first] = agents;
+    if (first === undefined) throw new Error('no agent');
+    if (what === 'fails') first.mishaps.set('/site', 'fail');
+    else first.diligent = false;
+    const { finished } = await begin(bench, { canary: 1 });
+    await bench.settle();
+    if (what === 'gets lost') {
+      await bench.disconnect(first);
+      bench.clock.advance(61_000);
+      await bench.engine.tick();
+    }
+    const result = await bench.while(finished);
+    expect(statuses(result)).toEqual(['failed', 'skipped', 'skipped']);
+    expect(result.results[1]?.error).toEqual({
+      code: 'rollout_stopped',
+      message: 'not started: 1 of 1 canary agents did not succeed',
+    });
+    expect(agents[1]?.received.filter(({ type }) => type === 'run')).toEqual([]);
+  });
+});
+
+describe('max_failures', () => {
+  it('stops the rollout once so many have failed', async () => {
+    const { bench, agents } = await fleet(5);
+    agents[0]?.mishaps.set('/site', 'fail');
+    agents[2]?.mishaps.set('/site', 'fail');
+    if (agents[1]) await bench.disconnect(agents[1]);
+    const result = await apply(bench, { concurrency: 1, maxFailures: 2 });
+    expect(statuses(result)).toEqual(['failed', 'unreachable', 'failed', 'skipped', 'skipped']);
+    expect(result.results[4]?.error?.message).toBe('not started: 2 agents had failed');
+    expect(result.summary).toEqual({ agents: 5, succeeded: 0, failed: 2, unreachable: 1, skipped: 2 });
+  });
+});
+
+describe('a rollout under way', () => {
+  it('goes on without whoever asked, and stops a plan that nobody waits for', async () => {
+    const { bench, agents } = await fleet(3);
+    await begin(bench, { concurrency: 1 });
+    await bench.settle();
+    expect(agents.every(({ machine }) => machine.size === 1)).toBe(true);
+    for (const agent of agents) agent.diligent = false;
+    const away = new AbortController();
+    const planned = bench.engine.rollouts.plan({ ...REQUEST, concurrency: 1, signal: away.signal }, ALICE, null);
+    await bench.settle();
+    away.abort();
+    expect((await rejection(bench.while(planned))).code).toBe('cancelled');
+    expect(agents[1]?.received.filter((message) => message.type === 'run' && message.mode === 'plan')).toEqual([]);
+  });
+
+  it('is cancelled with what runs', async () => {
+    const { bench, agents } = await fleet(3);
+    for (const agent of agents) agent.diligent = false;
+    const { rollout, finished } = await begin(bench, { concurrency: 1 });
+    await bench.settle();
+    const cancelled = await bench.while(bench.engine.rollouts.cancel(rollout.rollout_id, ALICE));
+    expect(cancelled).toHaveLength(1);
+    for (const agent of agents) agent.diligent = true;
+    const result = await bench.while(finished);
+    expect(statuses(result)).toEqual(['failed', 'skipped', 'skipped']);
+    expect(result.results[0]).toMatchObject({ operation_id: cancelled[0], error: { code: 'cancelled' } });
+    expect(result.results[1]?.error?.message).toBe('not started: alice cancelled the rollout');
+    expect(bench.eventTypes('assignment')).toContain('assignment.rollout_cancelled');
+    expect((await rejection(bench.engine.rollouts.cancel(rollout.rollout_id, ALICE))).code).toBe('rollout_not_found');
+  });
+
+  it('leaves agents alone that the assignment does not mean any more', async () => {
+    const { bench, agents } = await fleet(2);
+    await apply(bench);
+    for (const agent of agents) agent.diligent = false;
+    const { finished } = await begin(bench, { concurrency: 1 });
+    await bench.settle();
+    await bench.engine.assignments.remove('all', ALICE);
+    for (const agent of agents) agent.diligent = true;
+    const result = await bench.while(finished);
+    expect(statuses(result)).toEqual(['succeeded', 'skipped']);
+    expect(result.results[1]?.error?.code).toBe('assignment_changed');
+    expect(agents[1]?.machine.size).toBe(1);
+  });
+
+  it('applies only what the plans showed, and only to the agents that were planned', async () => {
+    const { bench, agents } = await fleet(3);
+    const told: AgentResult[] = [];
+    const signal = new AbortController().signal;
+    const watcher = { onStarted: () => undefined, onAgent: async (one: AgentResult) => void told.push(one) };
+    await bench.while(bench.engine.rollouts.plan({ ...REQUEST, signal }, ALICE, watcher));
+    const hashes = told.slice(0, 2).map(({ node_id, result }) => [node_id, result?.plan_hash ?? '']);
+    agents[1]?.machine.set('/by-hand', '');
+    const result = await apply(bench, { expect: Object.fromEntries(hashes) });
+    expect(statuses(result)).toEqual(['succeeded', 'failed']);
+    expect(result.results[1]?.error?.code).toBe('plan_stale');
+    expect(agents[2]?.machine.size).toBe(0);
+  });
+
+  it('lets running agents finish over a restart, and starts no further one', async () => {
+    const { bench, agents } = await fleet(3);
+    for (const agent of agents) agent.diligent = false;
+    const { rollout, finished } = await begin(bench, { concurrency: 1 });
+    await bench.settle();
+    const ended = rejection(finished);
+    await bench.restart();
+    expect((await ended).code).toBe('shutting_down');
+    for (const agent of agents) {
+      agent.diligent = true;
+      agent.connect();
+    }
+    await bench.settle();
+    const page = { limit: 10, offset: 0, status: null, rollout: rollout.rollout_id };
+    const { operations } = await bench.engine.operations.list(page);
+    expect(operations).toMatchObject([{ node_name: 'web-1', status: 'succeeded' }]);
+    expect(agents.map(({ machine }) => machine.size)).toEqual([1, 0, 0]);
+  });
+});

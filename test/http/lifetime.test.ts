@@ -1,0 +1,212 @@
+import { Agent, request } from 'node:http';
+import { connect } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { createApiServer } from '../../daemon/http/api-server.js';
+import { statusHandlers } from '../../daemon/http/status.js';
+import { CONTRACT } from '../../src/contract/contract.js';
+import { silentLogger } from '../../src/kernel/logger.js';
+import { send } from './send.js';
+import { authenticate, authorize, clock, echo, noKeys, startTiny, tlsFiles } from './tiny-api.js';
+import { TINY } from './tiny-contract.js';
+
+const common = {
+  authenticate,
+  authorize,
+  idempotency: noKeys,
+  logger: silentLogger,
+  clock,
+  newRequestId: () => 'id',
+  listen: { host: '127.0.0.1', port: 0 },
+  tls: null,
+  trustProxyTls: false,
+  validateAnswers: true,
+};
+
+describe('a start', () => {
+  it('fails when a route has no handler or no access', () => {
+    const { run: _, ...handlers } = echo;
+    // biome-ignore lint/suspicious/noExplicitAny: what the compiler would refuse
+    expect(() => createApiServer({ ...common, contract: TINY, handlers: handlers as any })).toThrow(
+      /route run has no handler/,
+    );
+    const { access: __, ...open } = TINY.ping;
+    // biome-ignore lint/suspicious/noExplicitAny: what the compiler would refuse
+    const contract = { ...TINY, ping: open as any };
+    expect(() => createApiServer({ ...common, contract, handlers: echo })).toThrow(/route ping does not say who/);
+  });
+
+  it('tells why it cannot listen, and may be stopped all the same', async () => {
+    const first = await startTiny();
+    const taken = createApiServer({
+      ...common,
+      contract: TINY,
+      handlers: echo,
+      listen: { host: '127.0.0.1', port: first.address().port },
+    });
+    await expect(taken.start()).rejects.toMatchObject({ code: 'port_in_use' });
+    await taken.stop();
+    const nowhere = createApiServer({
+      ...common,
+      contract: TINY,
+      handlers: echo,
+      listen: { host: '192.0.2.1', port: 0 },
+    });
+    await expect(nowhere.start()).rejects.toMatchObject({ code: 'invalid_config' });
+    await nowhere.stop();
+    await createApiServer({ ...common, contract: TINY, handlers: echo }).stop();
+  });
+});
+
+/** A server with one request that waits until it is told to finish or is aborted. */
+async function busy(drainMs: number) {
+  let finish = () => {};
+  let begun = () => {};
+  const begin = new Promise<void>((resolve) => {
+    begun = resolve;
+  });
+  const api = await startTiny({
+    limits: { drainMs },
+    handlers: {
+      run: async ({ signal }) => {
+        begun();
+        await new Promise<void>((resolve, reject) => {
+          finish = resolve;
+          signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+        });
+        return { status: 200, body: { name: 'finished', size: 1 } };
+      },
+    },
+  });
+  const answer = send(api, 'POST', '/api/v1/run');
+  await begin;
+  return { api, answer, finish: () => finish() };
+}
+
+describe('a stop', () => {
+  it('lets running requests finish, and closes the rest', async () => {
+    const { api, answer, finish } = await busy(5_000);
+    const { port } = api.address();
+    const idle = connect(port, '127.0.0.1');
+    const closed = new Promise((resolve) => idle.once('close', resolve));
+    await new Promise((resolve) => idle.once('connect', resolve));
+    const stopped = api.stop();
+    await expect(send(api, 'GET', '/api/v1/ping')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    finish();
+    expect((await answer).json).toEqual({ name: 'finished', size: 1 });
+    await stopped;
+    await closed;
+    await api.stop();
+  });
+
+  it('refuses new requests on connections that are still busy', async () => {
+    const { api, answer, finish } = await busy(5_000);
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const { port } = api.address();
+    const half = connect(port, '127.0.0.1');
+    await new Promise((resolve) => half.once('connect', resolve));
+    half.write('GET /api/v1/ping HTTP/1.1\r\nHost: x\r\n');
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const stopped = api.stop();
+    const text = await new Promise<string>((resolve) => {
+      const chunks: Buffer[] = [];
+      half.on('data', (chunk) => chunks.push(chunk));
+      half.on('close', () => resolve(Buffer.concat(chunks).toString()));
+      half.write('\r\n');
+    });
+    expect(text).toMatch(/^HTTP\/1\.1 503 /);
+    expect(text).toMatch(/^connection: close\r$/im);
+    expect(text).toMatch(/^retry-after: \d+\r$/im);
+    expect(text).toContain('"code":"shutting_down"');
+    finish();
+    await answer;
+    await stopped;
+    agent.destroy();
+  });
+
+  it('does not wait for ever: a handler is aborted, and may still say so', async () => {
+    const { api, answer } = await busy(100);
+    await api.stop();
+    expect((await answer).json).toMatchObject({ status: 503, code: 'shutting_down' });
+  });
+
+  it('sends the whole of an answer that is on its way', async () => {
+    let begun = () => {};
+    const begin = new Promise<void>((resolve) => {
+      begun = resolve;
+    });
+    const filter = 'x'.repeat(8_000_000);
+    const listItems = async () => {
+      begun();
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      return { status: 200 as const, body: { filter } };
+    };
+    const api = await startTiny({ tls: tlsFiles(), handlers: { listItems } });
+    const answer = send(api, 'GET', '/api/v1/items');
+    await begin;
+    await api.stop();
+    expect((await answer).json.filter).toHaveLength(filter.length);
+  });
+
+  it('does not wait for a TLS handshake that nobody ends', async () => {
+    const api = await startTiny({ tls: tlsFiles(), limits: { handshakeTimeoutMs: 60_000 } });
+    const silent = connect(api.address().port, '127.0.0.1');
+    const closed = new Promise((resolve) => silent.once('close', resolve));
+    await new Promise((resolve) => silent.once('connect', resolve));
+    expect((await send(api, 'GET', '/api/v1/ping')).status).toBe(200);
+    await api.stop();
+    await closed;
+  });
+
+  it('cuts what does not end at all', async () => {
+    const api = await startTiny({ limits: { drainMs: 50 }, handlers: { run: () => new Promise(() => {}) } });
+    const answer = new Promise((resolve) => {
+      const client = request({
+        port: api.address().port,
+        method: 'POST',
+        path: '/api/v1/run',
+        headers: { authorization: 'Bearer operator', 'content-length': '0' },
+      });
+      client.on('error', resolve);
+      client.end();
+    });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await api.stop();
+    expect(await answer).toMatchObject({ code: 'ECONNRESET' });
+  });
+});
+
+describe('the routes about the API itself', () => {
+  it('are open to everybody', async () => {
+    const { getStatus, getOpenApi, getModuleSchema } = CONTRACT;
+    let made = 0;
+    const api = createApiServer({
+      ...common,
+      tls: tlsFiles(),
+      contract: { getStatus, getOpenApi, getModuleSchema },
+      handlers: statusHandlers({
+        health: async () => ({ status: 'ok', protocol_version: 1, public_key: '0'.repeat(64), version: '0.1.0' }),
+        openApi: () => {
+          made += 1;
+          return { openapi: '3.1.0' };
+        },
+        moduleSchema: () => ({ type: 'object' }),
+      }),
+    });
+    await api.start();
+    try {
+      const get = async (path: string) => (await send(api, 'GET', `/api/v1${path}`, { token: null })).json;
+      expect(await get('/status')).toEqual({
+        status: 'ok',
+        protocol_version: 1,
+        public_key: '0'.repeat(64),
+        version: '0.1.0',
+      });
+      expect(await get('/openapi.json')).toEqual({ openapi: '3.1.0' });
+      expect(await get('/openapi.json')).toEqual({ openapi: '3.1.0' });
+      expect(made).toBe(1);
+      expect(await get('/schemas/module/v1.json')).toEqual({ type: 'object' });
+    } finally {
+      await api.stop();
+    }
+  });
+});

@@ -1,0 +1,119 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { readCanary } from '../../daemon/secrets/open-keyring.js';
+import { belongingOf } from '../../daemon/secrets/secret-record.js';
+import { findSecret, insertSecret, updateSecret } from '../../daemon/store/secrets.js';
+import { rejection } from '../store/support.js';
+import { ADA, openSecrets, type SecretBench } from './support.js';
+
+const keysIn = ({ directory }: SecretBench): readonly string[] =>
+  [...readFileSync(join(directory, 'secrets.key'), 'utf8').matchAll(/^key ([0-9a-f]{16})/gm)].map(([, id]) => id ?? '');
+
+/** Secrets S0, S1, … with the values v0, v1, …, without the cost of as many transactions. */
+async function fill({ db, keyring }: SecretBench, count: number): Promise<void> {
+  await db.transaction().execute(async (tx) => {
+    for (let index = 0; index < count; index += 1) {
+      const place = { secret_id: `id-${String(index).padStart(6, '0')}`, name: `S${index}`, row_version: 1 };
+      const belonging = { recordId: place.secret_id, name: place.name, version: 1 };
+      await insertSecret(tx, {
+        ...place,
+        ...keyring.seal(`v${index}`, belonging),
+        description: null,
+        expires_at: null,
+        expiry_told: 0,
+        restriction_json: null,
+        created_at: 1,
+        created_by: 'ada',
+        updated_at: 1,
+        updated_by: 'ada',
+      });
+    }
+  });
+}
+
+/** The values of all secrets, opened. */
+async function valuesOf({ db, keyring }: SecretBench): Promise<readonly string[]> {
+  const rows = await db.selectFrom('secrets').selectAll().orderBy('secret_id').execute();
+  return rows.map((row) => keyring.open(row, belongingOf(row)));
+}
+
+const keyIdsOf = async ({ db }: SecretBench): Promise<readonly string[]> =>
+  (await db.selectFrom('secrets').select('key_id').distinct().execute()).map(({ key_id }) => key_id);
+
+describe('a rotation', () => {
+  it('seals everything anew, forgets the old key, and changes no value and no tag', async () => {
+    const bench = await openSecrets();
+    await fill(bench, 1203);
+    const [old] = keysIn(bench);
+    const hash = bench.keyring.hash('S7', 'v7');
+    expect(await bench.rotation.rotate()).toEqual({ key_id: bench.keyring.currentId, secrets: 1203 });
+    expect(keysIn(bench)).toEqual([bench.keyring.currentId]);
+    expect(bench.keyring.currentId).not.toBe(old);
+    expect(await keyIdsOf(bench)).toEqual([bench.keyring.currentId]);
+    expect(await valuesOf(bench)).toEqual(Array.from({ length: 1203 }, (_, index) => `v${index}`));
+    expect(bench.keyring.hash('S7', 'v7')).toBe(hash);
+    expect(bench.events.map(({ type }) => type)).toEqual(['secret.key_rotated']);
+    await bench.close();
+    const again = await openSecrets({ directory: bench.directory });
+    expect((await valuesOf(again))[1202]).toBe('v1202');
+  });
+
+  it('that is asked for twice at once is one', async () => {
+    const bench = await openSecrets();
+    await fill(bench, 3);
+    const [first, second] = await Promise.all([bench.rotation.rotate(), bench.rotation.rotate()]);
+    expect(second).toBe(first);
+    expect(bench.events).toHaveLength(1);
+  });
+
+  it.each([
+    ['before anything was sealed anew', 0],
+    ['in the middle', 700],
+    ['before the old key was forgotten', 1203],
+  ])('that is cut off %s is brought to its end by the next start', async (_when, done) => {
+    const bench = await openSecrets();
+    await fill(bench, 1203);
+    // What a process leaves that dies there: both keys in the file, and some rows sealed with the new one.
+    bench.keyring.addKey();
+    const rows = await bench.db.selectFrom('secrets').selectAll().orderBy('secret_id').limit(done).execute();
+    await bench.db.transaction().execute(async (tx) => {
+      for (const row of rows) {
+        const belonging = belongingOf(row);
+        await updateSecret(tx, row.secret_id, bench.keyring.seal(bench.keyring.open(row, belonging), belonging));
+      }
+    });
+    expect(keysIn(bench)).toHaveLength(2);
+    await bench.close();
+
+    const next = await openSecrets({ directory: bench.directory });
+    expect((await valuesOf(next))[0]).toBe('v0');
+    await next.rotation.resume();
+    expect(keysIn(next)).toHaveLength(1);
+    expect(await keyIdsOf(next)).toEqual(keysIn(next));
+    expect((await readCanary(next.db))?.key_id).toBe(keysIn(next)[0]);
+    expect(await valuesOf(next)).toHaveLength(1203);
+    await next.close();
+    const last = await openSecrets({ directory: bench.directory });
+    await last.rotation.resume();
+    expect(last.events).toEqual([]);
+  });
+
+  it('keeps both keys when a value cannot be opened, and ends once that is repaired', async () => {
+    const bench = await openSecrets();
+    await fill(bench, 3);
+    const row = await findSecret(bench.db, 'S1');
+    await updateSecret(bench.db, row?.secret_id ?? '', { sealed: randomBytes(80).toString('base64') });
+    expect(await rejection(bench.rotation.rotate())).toMatchObject({
+      code: 'secrets_locked',
+      message: '"S1" cannot be decrypted: it was altered in the store, or another key sealed it',
+    });
+    expect(keysIn(bench)).toHaveLength(2);
+    await bench.service.create({ name: 'NEW', value: 'correct horse' }, ADA);
+    await bench.service.update('S1', { value: 'repaired' }, ADA);
+    await bench.rotation.rotate();
+    expect(keysIn(bench)).toHaveLength(1);
+    expect((await valuesOf(bench)).toSorted()).toEqual(['correct horse', 'repaired', 'v0', 'v2']);
+  });
+});
