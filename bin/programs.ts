@@ -3,10 +3,12 @@ import type { Programs } from '../src/cli/programs.js';
 
 export const programs: Programs = {
   serve: async (flags) => (await import('./serve.js')).serve(flags),
+  rotateSecretsKey: async (flags) => (await import('./rotate-secrets-key.js')).rotateSecretsKey(flags),
   agent: {
     connect: async (flags) => (await import('./agent.js')).connect(flags),
     status: async (flags) => (await import('./agent.js')).status(flags),
     repin: async (flags) => (await import('./agent.js')).repin(flags),
   },
+  local: async (flags) => (await import('./local.js')).local(flags),
   quickstart: async (flags) => (await import('./quickstart/quickstart.js')).quickstart(flags),
 };

@@ -176,11 +176,23 @@ class Agent {
     if (code === CLOSE.rejected) {
       logger.error('an operator rejected this agent', { node_id: this.state.node_id, reason });
       this.note('rejected', reason);
+      void this.cancelApplies();
       return REJECTED_PAUSE;
     }
     logger.warn('the connection to the orchestrator ended', { code, reason });
     this.note('disconnected', reason === '' ? `closed with code ${code}` : reason);
     return null;
+  }
+
+  /** Nobody may change this machine through an orchestrator that has turned it away. */
+  private async cancelApplies(): Promise<void> {
+    try {
+      for (const { run_id, state } of await this.engine.inventory()) {
+        if (state === 'running') this.engine.cancel(run_id);
+      }
+    } catch (error) {
+      this.options.logger.error('the applies under way cannot be cancelled', { reason: messageOf(error) });
+    }
   }
 
   private note(link: LinkState, lastError: string | null): void {

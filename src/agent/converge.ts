@@ -4,10 +4,11 @@ import type { RunEnd, RunItem } from '../wire/messages.js';
 import type { RunContent } from '../wire/parts.js';
 import { applyGroup, type Intend } from './converge/apply-group.js';
 import { inDrift } from './converge/drift-finding.js';
+import type { Examined } from './converge/examined.js';
 import { Fingerprint } from './converge/fingerprint.js';
 import { groupsToApply, groupsToRemove } from './converge/grouping.js';
 import { refusalOf } from './converge/observations.js';
-import { breathe, type Examined, Run, type RunOptions } from './converge/run.js';
+import { breathe, Run, type RunOptions } from './converge/run.js';
 import type { Finding } from './converge/run-item.js';
 import type { Refusal, Target } from './converge/target.js';
 

@@ -44,6 +44,10 @@ export interface Prompt {
   confirm(question: string, instead: string): Promise<boolean>;
   /** The same, and a "no" throws Fault `cancelled`. `--yes` answers it. */
   consent(question: string): Promise<void>;
+  /** A text, `standard` when nothing is typed. Only where `possible`. */
+  text(question: string, standard?: string): Promise<string>;
+  /** One of a few words. Only where `possible`. */
+  choose<const C extends string>(question: string, choices: readonly C[]): Promise<C>;
   /** A text that is not shown while it is typed. Throws like `confirm`. */
   secret(question: string, instead: string): Promise<string>;
 }

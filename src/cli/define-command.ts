@@ -2,6 +2,7 @@
 import type { Access } from '../contract/route.js';
 import type { Argument, Arguments } from './argument.js';
 import type { Context } from './context.js';
+import type { ExtraFormat } from './global-options.js';
 import type { Option, Options } from './option.js';
 import { flagOf } from './option.js';
 import type { Outcomes } from './outcome.js';
@@ -30,6 +31,8 @@ export interface CommandSpec<A extends Arguments, O extends Options> {
   readonly consent?: boolean;
   /** It handles SIGINT and SIGTERM itself. */
   readonly ownsSignals?: boolean;
+  /** Output formats beside those of every command. */
+  readonly formats?: readonly ExtraFormat[];
   run(context: Context, input: Values<A, O>): Promise<Outcomes>;
 }
 
@@ -42,6 +45,7 @@ export interface Command {
   readonly connection: boolean;
   readonly consent: boolean;
   readonly ownsSignals: boolean;
+  readonly formats: readonly ExtraFormat[];
   /** Checks the input against the data, then runs. Throws `usage` for a value that does not fit. */
   execute(context: Context, raw: RawInput): Promise<Outcomes>;
 }
@@ -50,7 +54,7 @@ export function defineCommand<
   const A extends Arguments = Record<never, never>,
   const O extends Options = Record<never, never>,
 >(spec: CommandSpec<A, O>): Command {
-  const { examples, detail = [], access, consent = false, ownsSignals = false } = spec;
+  const { examples, detail = [], access, consent = false, ownsSignals = false, formats = [] } = spec;
   const connection = spec.connection ?? access !== 'local';
   const args: Arguments = spec.args ?? {};
   const options: Options = spec.options ?? {};
@@ -63,6 +67,7 @@ export function defineCommand<
     connection,
     consent,
     ownsSignals,
+    formats,
     execute: async (context, raw) => spec.run(context, readInput<A, O>(args, options, raw)),
   };
 }

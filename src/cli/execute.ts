@@ -16,7 +16,7 @@ export async function execute(
 ): Promise<number> {
   const { command } = await found.entry.load();
   const raw = await parseInput(found.entry.path, command, found.rest);
-  const globals = readGlobals(raw);
+  const globals = readGlobals(raw, command.formats);
   const printer = await createPrinter({ ...options, globals });
   const interrupts = command.ownsSignals ? null : watchInterrupts(options.interrupts);
   const session = createContext({ ...options, globals, printer, interrupts });

@@ -28,6 +28,8 @@ const BY_FAULT: Readonly<Partial<Record<FaultCode, ExitStatus>>> = {
   signature_verification_failed: EXIT.notAllowed,
   login_unbound: EXIT.notAllowed,
   tls_required: EXIT.notAllowed,
+  rollout_stopped: EXIT.partlyFailed,
+  assignment_changed: EXIT.partlyFailed,
   agent_not_connected: EXIT.offline,
   not_delivered: EXIT.offline,
   operation_in_progress: EXIT.refusedForNow,

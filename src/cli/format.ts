@@ -35,7 +35,11 @@ export const count = (number: number, noun: string, plural = `${noun}s`): string
   `${number} ${number === 1 ? noun : plural}`;
 
 /** The name of an agent, or for one that has none yet, where it says it runs. */
-export const agentName = ({ name, initial_hostname, node_id }: Agent): string =>
+export const agentName = ({
+  name,
+  initial_hostname,
+  node_id,
+}: Pick<Agent, 'name' | 'initial_hostname' | 'node_id'>): string =>
   name ?? (initial_hostname ? `(${initial_hostname})` : `(${node_id.slice(0, 8)})`);
 
 /** How people address an agent in the next command: its name, or its ID. */

@@ -2,11 +2,16 @@
 import { choice, flag, flagOf, negativeFlag, type Options, text } from './option.js';
 
 export const OUTPUT_FORMATS = ['table', 'json', 'yaml', 'wide', 'name'] as const;
-export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
+/** Of single commands: `dot` is the source of a graph for Graphviz. */
+export type ExtraFormat = 'dot';
+export type OutputFormat = (typeof OUTPUT_FORMATS)[number] | ExtraFormat;
+
+const outputOption = (extra: readonly ExtraFormat[]) =>
+  choice('FORMAT', [...OUTPUT_FORMATS, ...extra], 'how to print the answer (see: orch help output)', { short: 'o' });
 
 /** For every command. */
 export const OUTPUT_OPTIONS = {
-  output: choice('FORMAT', OUTPUT_FORMATS, 'how to print the answer (see: orch help output)', { short: 'o' }),
+  output: outputOption([]),
   json: flag('the same as -o json'),
   color: negativeFlag('no colours'),
   verbose: flag('tell more: what did not change, request ids', { short: 'v' }),
@@ -30,9 +35,14 @@ export const CONSENT_OPTIONS = {
 export const GLOBAL_OPTIONS = { ...OUTPUT_OPTIONS, ...CONNECTION_OPTIONS, ...CONSENT_OPTIONS } as const;
 
 /** The options beside its own that a command takes, as help and completion show them. */
-export const optionsBeside = (command: { readonly connection: boolean; readonly consent: boolean }): Options => ({
+export const optionsBeside = (command: {
+  readonly connection: boolean;
+  readonly consent: boolean;
+  readonly formats?: readonly ExtraFormat[];
+}): Options => ({
   ...(command.consent ? CONSENT_OPTIONS : {}),
   ...OUTPUT_OPTIONS,
+  output: outputOption(command.formats ?? []),
   ...(command.connection ? CONNECTION_OPTIONS : {}),
 });
 
@@ -50,9 +60,14 @@ export interface Globals {
   readonly allowUnboundLogin: boolean;
 }
 
-export function readGlobals(raw: Readonly<Record<string, readonly string[]>>): Globals {
+/** @param formats that the command has beside those of every command */
+export function readGlobals(
+  raw: Readonly<Record<string, readonly string[]>>,
+  formats: readonly ExtraFormat[] = [],
+): Globals {
   const given = (key: keyof typeof GLOBAL_OPTIONS) => raw[key] ?? [];
-  const { output, json, color, verbose, yes, allowUnboundLogin, ...texts } = GLOBAL_OPTIONS;
+  const output = outputOption(formats);
+  const { output: _, json, color, verbose, yes, allowUnboundLogin, ...texts } = GLOBAL_OPTIONS;
   return {
     output: json.parse(given('json'), '--json') ? 'json' : (output.parse(given('output'), '--output') ?? 'table'),
     noColor: color.parse(given('color'), '--no-color'),

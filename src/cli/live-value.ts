@@ -1,2 +1,11 @@
 /** Values that completion asks the orchestrator, or the disk, for. */
-export type LiveValue = 'node' | 'module' | 'operator' | 'operation' | 'drift' | 'profile' | 'file';
+export type LiveValue =
+  | 'node'
+  | 'module'
+  | 'assignment'
+  | 'operator'
+  | 'secret'
+  | 'operation'
+  | 'drift'
+  | 'profile'
+  | 'file';

@@ -8,6 +8,8 @@ export interface Outcome {
   /** Printed with `-o name`, one a line. */
   readonly names?: readonly string[];
   readonly view?: View;
+  /** Printed with `-o dot`. */
+  readonly dot?: string;
   /** 0 when absent. */
   readonly exitStatus?: ExitStatus | number;
 }

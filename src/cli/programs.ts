@@ -1,11 +1,22 @@
 /** The programs that the command line starts but does not contain: `bin` hands them in as functions. */
 
+import type { FaultCode } from '../kernel/fault-code.js';
+import type { DesiredResource, Removal } from '../resources/desired.js';
+import type { ResourceResult } from '../resources/result.js';
+
 /**
  * Settings of `orch serve` as the command line gave them, by flat snake_case name (`agent_port`, `log_level`, …), and
  * beside them `config` (a path), `ready_file` (a path) and `config_schema` (true: print the schema and end). Text is
  * neither checked nor converted; what was not given is absent.
  */
 export type ServeFlags = Readonly<Record<string, string | boolean>>;
+
+export interface RotatedSecretsKey {
+  /** Of the new key. */
+  readonly key_id: string;
+  /** How many were encrypted anew. */
+  readonly secrets: number;
+}
 
 /** What `orch agent connect`, `status` and `repin` were given; absent is undefined. */
 export interface AgentFlags {
@@ -37,17 +48,72 @@ export interface QuickstartFlags {
 /** What `orch agent status` tells about this machine's agent: printed as it is, one field a line. */
 export type AgentStatus = Readonly<Record<string, string | number | boolean | null>>;
 
+export interface LocalFlags {
+  /** Where it is kept what was applied; undefined picks the standard directory. */
+  readonly dataDir: string | undefined;
+}
+
+export interface LocalContent {
+  /** In the order of application. */
+  readonly resources: readonly DesiredResource[];
+  /** In the order of their original application. */
+  readonly removals: readonly Removal[];
+}
+
+export interface LocalItem {
+  /** Position: resources first, then removals. */
+  readonly index: number;
+  readonly result: ResourceResult;
+  /** Whether the thing was there before this run touched it; null when unknown. */
+  readonly existed: boolean | null;
+}
+
+export interface LocalOptions {
+  /** Ends the run at the next resource boundary. */
+  readonly signal: AbortSignal;
+  readonly onResults: (items: readonly LocalItem[]) => void;
+}
+
+export interface LocalApplyOptions extends LocalOptions {
+  /** `observed` of a plan: the apply changes nothing when the machine is another by now. */
+  readonly expect: string | null;
+  /** Called with what is about to be changed, before it is. */
+  readonly intend: (intents: readonly Pick<LocalItem, 'index' | 'existed'>[]) => void;
+}
+
+export interface LocalOutcome {
+  readonly end: 'succeeded' | 'failed' | 'cancelled' | 'interrupted' | 'refused';
+  readonly results: readonly LocalItem[];
+  readonly error: { readonly code: FaultCode; readonly message: string } | null;
+}
+
+/** This machine and the agent's engine on it, without an orchestrator. */
+export interface LocalMachine {
+  readonly dataDir: string;
+  readonly hostname: string;
+  /** As its agent would report them. */
+  readonly attributes: Readonly<Record<string, string>>;
+  /** ULIDs. */
+  newId(): string;
+  plan(content: LocalContent, options: LocalOptions): Promise<LocalOutcome & { readonly observed: string | null }>;
+  apply(content: LocalContent, options: LocalApplyOptions): Promise<LocalOutcome>;
+  drift(content: LocalContent, options: LocalOptions): Promise<LocalOutcome>;
+}
+
 /**
  * Each call returns when the program has ended, with its exit status, or throws a Fault. The long-running ones handle
  * SIGINT and SIGTERM themselves.
  */
 export interface Programs {
   serve(flags: ServeFlags): Promise<number>;
+  /** Has the running orchestrator change the key of its secrets; `config` and `data_dir` say which one. */
+  rotateSecretsKey(flags: ServeFlags): Promise<RotatedSecretsKey>;
   readonly agent: {
     connect(flags: AgentConnectFlags): Promise<number>;
     status(flags: AgentFlags): Promise<AgentStatus>;
     /** Forgets the pinned key of the orchestrator. The command line has asked before. */
     repin(flags: AgentFlags): Promise<void>;
   };
+  local(flags: LocalFlags): Promise<LocalMachine>;
   quickstart(flags: QuickstartFlags): Promise<number>;
 }

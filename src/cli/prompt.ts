@@ -39,6 +39,17 @@ export function createPrompt({ stdin, stderr, yes, signal, interrupt }: PromptOp
       if (yes || (await confirm(question, 'add --yes to do it without being asked'))) return;
       throw new Fault('cancelled', 'not confirmed, so nothing was changed');
     },
+    text: (question, standard) =>
+      ask('', question, async () => {
+        const prompts = await import('@inquirer/prompts');
+        const answer = { message: clean(question), ...(standard === undefined ? {} : { default: standard }) };
+        return prompts.input(answer, terminal);
+      }),
+    choose: (question, choices) =>
+      ask('', question, async () => {
+        const prompts = await import('@inquirer/prompts');
+        return prompts.select({ message: clean(question), choices: [...choices] }, terminal);
+      }),
     secret: (question, instead) =>
       ask(instead, question, async () => {
         const prompts = await import('@inquirer/prompts');

@@ -13,9 +13,9 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 /** @throws Fault `usage` naming the file */
-export function readTextFile(path: string): string {
+export function readTextFile(path: string, maxBytes = MAX_BYTES): string {
   try {
-    return decode(readFileSync(path), path);
+    return decode(readFileSync(path), path, maxBytes);
   } catch (cause) {
     if (cause instanceof Fault) throw cause;
     const reason = REASONS[systemCodeOf(cause) ?? ''] ?? `cannot be read: ${messageOf(cause)}`;
@@ -46,8 +46,8 @@ export async function readInlineOrFile(text: string, readInput: () => Promise<st
   return text.startsWith('@') ? readTextFile(text.slice(1)) : text;
 }
 
-function decode(bytes: Buffer, name: string): string {
-  if (bytes.length > MAX_BYTES) throw new Fault('usage', `${name} holds more than ${MAX_BYTES} bytes`);
+function decode(bytes: Buffer, name: string, maxBytes = MAX_BYTES): string {
+  if (bytes.length > maxBytes) throw new Fault('usage', `${name} holds more than ${maxBytes} bytes`);
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch (cause) {

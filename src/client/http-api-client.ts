@@ -22,7 +22,7 @@ export interface HttpApiClientOptions {
 }
 
 /** Writes that get a key by themselves, because done twice they are not what was asked for. */
-const KEYED: ReadonlySet<string> = new Set<RouteId>(['applyAgent']);
+const KEYED: ReadonlySet<string> = new Set<RouteId>(['applyAgent', 'applyAssignment']);
 const JSON_TYPE = 'application/json';
 const NDJSON = 'application/x-ndjson';
 

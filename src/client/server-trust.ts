@@ -65,11 +65,13 @@ function unknown(url: URL, seen: string): Fault {
 
 function mismatch({ url, pin, profile }: ServerTrust, seen: string | null): Fault {
   const shown =
-    seen === null ? 'no certificate that can be checked' : `one with the fingerprint ${formatFingerprint(seen)}`;
-  const wanted = pin === null ? 'one that can be checked' : formatFingerprint(pin);
+    seen === null
+      ? 'no certificate that can be checked'
+      : `a certificate with the fingerprint ${formatFingerprint(seen)}`;
+  const wanted = pin === null ? 'one that can be checked' : `the one with ${formatFingerprint(pin)}`;
   const accept =
     profile === null ? `--tls-fingerprint ${seen}` : `orch profile update ${profile} --tls-fingerprint ${seen}`;
-  return new Fault('tls_mismatch', `${urlText(url)} shows ${shown}, expected is ${wanted}; nothing was sent`, {
+  return new Fault('tls_mismatch', `${urlText(url)} shows ${shown} instead of ${wanted}; nothing was sent`, {
     hint:
       seen === null
         ? 'somebody may be in between'

@@ -4,7 +4,8 @@ import type { PublicKeyHex } from '../kernel/ids.js';
 import { createPrivateFile, readPrivateFile } from './private-file.js';
 import { parsePublicKey } from './public-key.js';
 
-const REPIN = 'if the orchestrator really has a new key, run as root on this machine: orch agent repin';
+const REPIN =
+  'if the orchestrator really has a new key, or the pinned one was mistyped, run as root on this machine: orch agent repin';
 
 /** The pinned key, or null when there is no pin yet. A pin that cannot be read is a fault, not a missing one. */
 export function readPin(path: string): PublicKeyHex | null {

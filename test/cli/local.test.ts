@@ -281,7 +281,11 @@ describe('the streams', () => {
       programs: {
         serve: async () => 0,
         agent: { connect: async () => 0, status: async () => ({}), repin: async () => {} },
+        local: async () => {
+          throw new Error('no machine is prepared');
+        },
         quickstart: async () => 0,
+        rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', secrets: 2 }),
       },
       clock: { now: () => NOW, monotonic: () => 0 },
       interrupts: () => () => {},
@@ -301,7 +305,11 @@ describe('the streams', () => {
       programs: {
         serve: async () => 0,
         agent: { connect: async () => 0, status: async () => ({}), repin: async () => {} },
+        local: async () => {
+          throw new Error('no machine is prepared');
+        },
         quickstart: async () => 0,
+        rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', secrets: 2 }),
       },
       clock: { now: () => NOW, monotonic: () => 0 },
       interrupts: (listener) => {

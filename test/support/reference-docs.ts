@@ -43,7 +43,7 @@ ${rows.join('\n')}
 }
 
 /** Settings that are on by default have a flag that turns them off. */
-const shortFlag = (flat: string): string => (flat === 'tls_enabled' ? 'tls' : flat.replaceAll('_', '-'));
+const shortFlag = (flat: string): string => flat.replace(/_enabled$/, '').replaceAll('_', '-');
 
 /** docs/errors.md */
 export function errorsPage(): string {

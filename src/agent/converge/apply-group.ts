@@ -1,8 +1,9 @@
 /** Applies one group: announces it, changes it, looks again, and says what became of each resource. */
 import type { Host, Step, StepOutcome } from '../../resources/host.js';
 import type { RunItem } from '../../wire/messages.js';
+import type { Pending } from './examined.js';
 import { refusalOf } from './observations.js';
-import type { Pending, Run } from './run.js';
+import type { Run } from './run.js';
 import type { Finding } from './run-item.js';
 import type { Refusal, Target } from './target.js';
 

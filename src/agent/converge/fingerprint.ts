@@ -1,8 +1,8 @@
 /** A hash of what a plan saw and would do: equal as long as an apply would do exactly what the plan showed. */
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../kernel/json.js';
+import type { Examined } from './examined.js';
 import { Masking } from './masking.js';
-import type { Examined } from './run.js';
 
 export class Fingerprint {
   private readonly hash = createHash('sha256');

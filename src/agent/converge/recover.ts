@@ -3,7 +3,8 @@ import type { Host } from '../../resources/host.js';
 import type { RunItem } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
 import type { Intent } from './apply-group.js';
-import { type Examined, failed, Run, type RunOptions } from './run.js';
+import { type Examined, failed } from './examined.js';
+import { Run, type RunOptions } from './run.js';
 import type { Finding } from './run-item.js';
 import { isRemoval, type Target } from './target.js';
 
@@ -26,6 +27,7 @@ export async function recover(
   const open = new Map(intents.filter(({ index }) => !known.has(index)).map((intent) => [intent.index, intent]));
   for (const targets of [run.desired, run.removals]) {
     const announced = targets.filter(({ index }) => open.has(index));
+    host.tidy?.(announced.flatMap(({ kind, source }) => (kind?.family === 'path' ? [source.identity] : [])));
     const since = run.now();
     const examined = await run.examine(announced);
     const findings = announced.map((target, at) => fateOf(target, examined[at], open.get(target.index)));
@@ -42,9 +44,7 @@ function fateOf(target: Target, examined: Examined | undefined, intent: Intent |
     return { target, action: intent?.action ?? 'update', status: 'changed', reason, existed };
   }
   const what = isRemoval(target.source) ? 'removed' : 'in the desired state';
-  return failed(
-    target,
-    { code: 'interrupted', message: `the agent stopped in the middle of it; it is not ${what}` },
-    existed,
-  );
+  const message = `the agent stopped in the middle of it; it is not ${what}`;
+  const action = intent?.action ?? 'none';
+  return { ...failed(target, { code: 'interrupted', message }, existed), action };
 }

@@ -24,8 +24,8 @@ export interface Finding {
 
 /** A result as a whole stays far below what a frame of the link takes. */
 const MAX_SENTENCE = 4_096;
-const MAX_VALUE = 1_024;
-const MAX_CHANGES = 64;
+const MAX_VALUE = 512;
+const MAX_CHANGES = 32;
 
 /** Makes the results of one run, which share a bound on the length of their diffs. */
 export class ItemWriter {

@@ -3,9 +3,9 @@
 import type { Clock } from '../../kernel/clock.js';
 import { Fault } from '../../kernel/fault.js';
 import type { Accounts, Host } from '../../resources/host.js';
-import type { Decision } from '../../resources/kind.js';
 import type { RunItem } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
+import { differenceIn, type Examined, examined, failed, isBad, isGone, skipped } from './examined.js';
 import { type Observation, observeAll, refusalOf } from './observations.js';
 import { type Finding, ItemWriter, type Status } from './run-item.js';
 import { Scope } from './scope.js';
@@ -26,18 +26,6 @@ interface Independence {
   readonly isIndependent?: boolean;
 }
 
-export type Change = Extract<Decision, { steps: unknown }>;
-
-/** A resource that has to be changed. */
-export interface Pending {
-  readonly target: Target;
-  readonly change: Change;
-  readonly existed: boolean;
-}
-
-/** A resource after a look at it: done with, or to be changed. */
-export type Examined = { readonly finding: Finding } | { readonly pending: Pending };
-
 export class Run {
   readonly host: Host;
   readonly desired: readonly Target[];
@@ -52,7 +40,7 @@ export class Run {
   private isCut = false;
   private readonly statuses = new Map<number, Status>();
   /** Those of the removals that have failed or were skipped. */
-  private readonly leftBehind: Target[] = [];
+  private readonly leftBehind = new Set<Target>();
 
   constructor(content: RunContent, host: Host, options: RunOptions & Independence) {
     const targets = targetsOf(content, host.platform);
@@ -156,14 +144,19 @@ export class Run {
   /** A resource that has failed and that this one needs, or, for a directory to be removed: that still lies in it. */
   private blockerOf(target: Target): Target | undefined {
     if (this.options.isIndependent) return undefined;
-    if (isRemoval(target.source)) return this.leftBehind.find((other) => this.scope.isWithin(other, target));
+    if (isRemoval(target.source)) return this.leftIn(target);
     const before = this.scope.before(target).find((index) => isBad(this.statuses.get(index)));
     return before === undefined ? undefined : this.scope.at(before);
   }
 
+  private leftIn(directory: Target): Target | undefined {
+    for (const other of this.leftBehind) if (this.scope.isWithin(other, directory)) return other;
+    return undefined;
+  }
+
   private note(target: Target, status: Status): void {
     this.statuses.set(target.index, status);
-    if (isRemoval(target.source) && isBad(status) && !this.leftBehind.includes(target)) this.leftBehind.push(target);
+    if (isRemoval(target.source) && isBad(status)) this.leftBehind.add(target);
   }
 
   private observe(targets: readonly Target[]): Promise<ReadonlyMap<number, Observation>> {
@@ -188,56 +181,6 @@ export class Run {
     }
   }
 }
-
-function examined(target: Target, decision: Decision, existed: boolean): Examined {
-  switch (decision.action) {
-    case 'none':
-      return { finding: { target, action: 'none', status: 'unchanged', existed } };
-    case 'fail':
-      return { finding: failed(target, decision, existed) };
-    case 'release':
-      return { finding: { target, action: 'release', status: 'pending', reason: decision.reason, existed } };
-    case 'create':
-    case 'update':
-    case 'remove':
-      return { pending: { target, change: decision, existed } };
-  }
-}
-
-export const failed = (target: Target, { code, message }: Refusal, existed: boolean | null): Finding => ({
-  target,
-  action: 'none',
-  status: 'failed',
-  error: { code, message },
-  existed,
-});
-
-const skipped = (target: Target, error: Refusal, reason: string): Finding => ({
-  target,
-  action: 'none',
-  status: 'skipped',
-  error,
-  reason,
-  existed: null,
-});
-
-function differenceIn(target: Target, result: Examined): Refusal | null {
-  if ('pending' in result) {
-    const fields = result.pending.change.changes.map(({ field }) => field);
-    const what = fields.length > 0 ? `: ${fields.join(', ')}` : '';
-    return { code: 'not_converged', message: `${target.source.identity} still differs after the change${what}` };
-  }
-  const { error, status } = result.finding;
-  if (error) return error;
-  return status === 'unchanged'
-    ? null
-    : { code: 'not_converged', message: `${target.source.identity} is still there after its removal` };
-}
-
-const isBad = (status: Status | undefined): boolean => status === 'failed' || status === 'skipped';
-
-/** True when a removal leaves nothing behind, be it that nothing was there. */
-const isGone = (examined: Examined): boolean => 'pending' in examined || examined.finding.status === 'unchanged';
 
 /** Lets whatever else waits in this thread have its turn. */
 export const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -11,7 +11,7 @@ export interface TextChange {
 
 const CONTEXT = 3;
 /** Texts that differ in more lines than this are shown as one replaced by the other. */
-const MAX_EDITS = 2_000;
+const MAX_EDITS = 600;
 /** Longest form of a diff in JSON, where control characters take six places. */
 const MAX_JSON_CHARACTERS = 2 * MAX_DIFF_CHARACTERS;
 const NO_NEWLINE = '\\ No newline at end of file';

@@ -42,7 +42,7 @@ export class EngineThread implements RunEngine {
   private isStopped = false;
 
   constructor(options: EngineThreadOptions) {
-    this.options = { idleAfter: 60_000, stopWithin: 9_000, ...options };
+    this.options = { idleAfter: 60_000, stopWithin: 7_500, ...options };
   }
 
   subscribe(listener: (report: EngineReport) => void): () => void {

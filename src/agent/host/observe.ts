@@ -22,6 +22,7 @@ import {
   type PathFact,
 } from '../../resources/host.js';
 import { parentOf, problemOfUnixPath } from '../../resources/unix-path.js';
+import { ownDescriptors } from './footing.js';
 import { refusalOf } from './path-refusal.js';
 import type { SafeWalk } from './safe-walk.js';
 
@@ -110,8 +111,10 @@ function contentOf(descriptor: number, size: number, buffer: Buffer): FileConten
   return isUtf8(bytes) ? { kind: 'text', text: bytes.toString('utf8') } : { kind: 'binary' };
 }
 
+/** Of what is open, where the system lets: the path could lead elsewhere by now. */
 function entriesOf(at: string, descriptor: number): readonly string[] | null {
-  const directory = opendirSync(throughDescriptor(at, descriptor));
+  const descriptors = ownDescriptors();
+  const directory = opendirSync(descriptors === null ? at : `${descriptors}${descriptor}`);
   try {
     const names: string[] = [];
     for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
@@ -122,12 +125,6 @@ function entriesOf(at: string, descriptor: number): readonly string[] | null {
   } finally {
     directory.closeSync();
   }
-}
-
-/** A path to what is open, where the way to it was by descriptor too; the path itself could lead elsewhere by now. */
-function throughDescriptor(at: string, descriptor: number): string {
-  const descriptors = /^\/proc\/\d+\/fd\//.exec(at)?.[0];
-  return descriptors === undefined ? at : `${descriptors}${descriptor}`;
 }
 
 const metadataOf = ({ uid, gid, mode }: Stats): Metadata => ({ uid, gid, mode: mode & 0o7777 });

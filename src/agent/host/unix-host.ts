@@ -1,5 +1,6 @@
 /** The real Host of Linux and macOS. Make one for each run: it remembers which directories it has tidied. */
 import type { Accounts, Host, ObserveRequest, PathFact, Step, StepOutcome } from '../../resources/host.js';
+import { parentOf, problemOfUnixPath } from '../../resources/unix-path.js';
 import { AccountFiles } from './accounts.js';
 import { commit } from './commit.js';
 import { bestReach, type Reach } from './footing.js';
@@ -32,6 +33,18 @@ export class UnixHost implements Host {
     const walk = new SafeWalk(this.reach);
     try {
       return observe(walk, requests);
+    } finally {
+      walk.close();
+    }
+  }
+
+  tidy(paths: readonly string[]): void {
+    const walk = new SafeWalk(this.reach);
+    try {
+      for (const path of paths.filter((one) => problemOfUnixPath(one) === null)) {
+        const place = walk.directory(parentOf(path));
+        if (place.kind === 'directory') this.temporaries.sweep(place.footing);
+      }
     } finally {
       walk.close();
     }

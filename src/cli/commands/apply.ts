@@ -1,37 +1,86 @@
 /** `orch apply`. */
+import { Fault } from '../../kernel/fault.js';
 import { defineCommand } from '../define-command.js';
-import { moduleOptions, modulesFor } from '../modules/upload.js';
-import { nodesArgument } from '../nodes/node-argument.js';
-import { resolveNodes } from '../nodes/resolve-node.js';
+import { localChoice, localOptions } from '../local/local-options.js';
+import { type ModuleChoice, moduleOptions, modulesFor } from '../modules/upload.js';
+import { chooseAgents, fleetFlags, fleetOptions, requireOneChoice } from '../nodes/choose-agents.js';
+import { optionalNodesArgument } from '../nodes/node-argument.js';
 import { flag, integer } from '../option.js';
 import { applyAgents } from '../runs/apply-agents.js';
 import { confirmApply, requireConsent } from '../runs/confirm-apply.js';
+import { paceOptions } from '../runs/pace.js';
+import { applyOutcome } from '../runs/rollout-outcome.js';
 import { runOutcome } from '../runs/run-outcome.js';
+import { applyPlan } from '../saved-plans/apply-plan.js';
+import { isPlanFile } from '../saved-plans/saved-plan.js';
 
 export const command = defineCommand({
-  examples: ['orch apply web-01 -f site.orch.yaml', 'orch apply web-01 web-02 -m nginx --yes'],
+  examples: [
+    'orch apply web-01 -f site.orch.yaml',
+    'orch apply web-01 web-02 -m nginx --yes',
+    'orch apply --assignment web --canary 1 --max-failures 3',
+    'orch apply --selector role=web -m nginx --yes',
+    'orch apply next.orchplan',
+    'orch apply --local -f site.orch.yaml',
+  ],
   detail: [
     'On a terminal it plans, shows the plan, asks, and applies only what the plan showed. With --yes it applies at once.',
     '--yes does not cover more removals than the removal guard of the orchestrator lets through: --allow-removals N does.',
+    'A FILE.orchplan of orch plan --out is applied to its agents exactly as it was shown; an agent where something has',
+    'changed since refuses it (exit status 6).',
+    '--local needs no orchestrator: it applies to this machine, keeps what it has put there, and removes what later is not',
+    'declared any more. There, Ctrl-C stops at the next resource.',
+    'With --assignment the orchestrator goes over the agents, also without you; with --selector and NODE this command does.',
     'Ctrl-C leaves the operation running and tells how to watch and how to cancel it; Ctrl-C twice cancels it.',
     'Files of -f are uploaded first, then the modules of -m count before those of -f.',
   ],
   access: 'operator',
   consent: true,
-  args: { nodes: nodesArgument },
+  args: { nodes: optionalNodesArgument },
   options: {
     ...moduleOptions,
+    ...fleetOptions,
+    ...paceOptions,
+    ...localOptions,
     allowRemovals: integer('N', 'let up to N resources be removed on each agent, past the removal guard'),
     detailedExitcode: flag('end with 2 when something changed'),
   },
-  run: async (context, { nodes, allowRemovals, detailedExitcode, ...choice }) => {
+  run: async (context, { allowRemovals = null, detailedExitcode, concurrency, canary, maxFailures, ...choice }) => {
+    const { nodes, assignment, selector, allowEmpty } = choice;
     requireConsent(context);
+    const here = localChoice({ ...choice, others: { ...fleetFlags(choice), '-m': choice.module.length > 0 } });
+    if (here !== null) {
+      const { applyLocal } = await import('../local/apply-local.js');
+      return applyLocal(context, { ...here, allowRemovals, detailed: detailedExitcode });
+    }
+    requireOneChoice(choice, 'apply');
     const api = await context.api();
-    const agents = await resolveNodes(api, nodes, { signal: context.signal });
-    const modules = await modulesFor(context, api, choice);
-    const { targets, missed } = await confirmApply(context, api, { agents, modules });
-    const runs = await applyAgents(context, api, { targets, modules, allowRemovals: allowRemovals ?? null });
     const { verbose } = context.globals;
-    return runOutcome([...runs, ...missed], { kind: 'apply', detailed: detailedExitcode, verbose });
+    const outcome = { kind: 'apply', detailed: detailedExitcode, verbose } as const;
+    if (nodes.some(isPlanFile)) {
+      const path = onlyPlanFile(nodes, choice);
+      return runOutcome(await applyPlan(context, api, { path, allowRemovals }), outcome);
+    }
+    const pace = { concurrency, canary, maxFailures };
+    if (assignment !== undefined) {
+      const modules = await modulesFor(context, api, choice);
+      const order = { assignment, modules, pace, allowEmpty, allowRemovals, detailed: detailedExitcode };
+      return applyOutcome(context, api, order);
+    }
+    const agents = await chooseAgents(api, choice, context);
+    const modules = await modulesFor(context, api, choice);
+    const fleet = selector !== undefined;
+    const { targets, missed } = await confirmApply(context, api, { agents, modules, fleet });
+    const runs = await applyAgents(context, api, { targets, modules, allowRemovals, pace, fleet });
+    return runOutcome([...runs, ...missed], { ...outcome, fleet });
   },
 });
+
+/** A saved plan says everything itself. */
+function onlyPlanFile(nodes: readonly string[], { module, file }: ModuleChoice): string {
+  const [path] = nodes;
+  if (path !== undefined && nodes.length === 1 && module.length + file.length === 0) return path;
+  throw new Fault('usage', 'a saved plan names its agents and modules itself, so it stands alone', {
+    hint: 'orch apply FILE.orchplan',
+  });
+}

@@ -1,27 +1,64 @@
 /** `orch plan`. */
 import { defineCommand } from '../define-command.js';
+import { localChoice, localOptions } from '../local/local-options.js';
 import { moduleOptions, modulesFor } from '../modules/upload.js';
-import { nodesArgument } from '../nodes/node-argument.js';
-import { resolveNodes } from '../nodes/resolve-node.js';
-import { flag } from '../option.js';
+import { chooseAgents, fleetFlags, fleetOptions, requireOneChoice } from '../nodes/choose-agents.js';
+import { optionalNodesArgument } from '../nodes/node-argument.js';
+import { flag, text } from '../option.js';
+import { paceOptions } from '../runs/pace.js';
+import { planOutcome } from '../runs/rollout-outcome.js';
 import { planAgents } from '../runs/run-agents.js';
 import { runOutcome } from '../runs/run-outcome.js';
+import { savePlan } from '../saved-plans/save-plan.js';
+import { requirePlanName } from '../saved-plans/saved-plan.js';
 
 export const command = defineCommand({
-  examples: ['orch plan web-01 -f site.orch.yaml', 'orch plan web-01 web-02 -m nginx -m motd'],
+  examples: [
+    'orch plan web-01 -f site.orch.yaml',
+    'orch plan web-01 web-02 -m nginx -m motd',
+    'orch plan --assignment web',
+    'orch plan --selector "role=web,env=prod" -m nginx',
+    'orch plan web-01 -m nginx --out next.orchplan',
+    'orch plan --local -f site.orch.yaml --tag role=web',
+  ],
   detail: [
     'Writes nothing on the agents (checks of scripts run). Files of -f are uploaded first, then the modules of -m count',
     'before those of -f.',
+    '--out keeps the plan in a file: orch apply FILE.orchplan does exactly what it shows, or refuses where something changed.',
+    '--local needs no orchestrator: the same resolution and the same engine on this machine, with the tags and secrets given.',
     'Signs: + create, ~ update, - remove, = release (left as it is, no longer managed), ! script, > restart or reload.',
   ],
   access: 'operator',
-  args: { nodes: nodesArgument },
-  options: { ...moduleOptions, detailedExitcode: flag('end with 2 when something would change') },
-  run: async (context, { nodes, detailedExitcode, ...choice }) => {
+  args: { nodes: optionalNodesArgument },
+  options: {
+    ...moduleOptions,
+    ...fleetOptions,
+    ...paceOptions,
+    ...localOptions,
+    out: text('FILE', 'keep the plan in a file that ends in .orchplan, for orch apply', { completes: 'file' }),
+    detailedExitcode: flag('end with 2 when something would change'),
+  },
+  run: async (context, { out, detailedExitcode, concurrency, canary, maxFailures, ...choice }) => {
+    const { assignment, selector, allowEmpty } = choice;
+    const others = { '--out': out !== undefined, ...fleetFlags(choice), '-m': choice.module.length > 0 };
+    const here = localChoice({ ...choice, others });
+    if (here !== null) return (await import('../local/plan-local.js')).planLocal(context, here, detailedExitcode);
+    requireOneChoice(choice, 'plan');
+    if (out !== undefined) requirePlanName(out);
     const api = await context.api();
-    const agents = await resolveNodes(api, nodes, { signal: context.signal });
+    const pace = { concurrency, canary, maxFailures };
+    if (assignment !== undefined) {
+      const modules = await modulesFor(context, api, choice);
+      const order = { assignment, modules, pace, allowEmpty, detailed: detailedExitcode };
+      const { outcome, runs } = await planOutcome(context, api, order);
+      if (out !== undefined) await savePlan(context, api, { path: out, modules, runs });
+      return outcome;
+    }
+    const agents = await chooseAgents(api, choice, context);
     const modules = await modulesFor(context, api, choice);
-    const runs = await planAgents(context, api, { agents, modules });
-    return runOutcome(runs, { kind: 'plan', detailed: detailedExitcode, verbose: context.globals.verbose });
+    const fleet = selector !== undefined;
+    const runs = await planAgents(context, api, { agents, modules, pace, fleet });
+    if (out !== undefined) await savePlan(context, api, { path: out, modules, runs });
+    return runOutcome(runs, { kind: 'plan', detailed: detailedExitcode, verbose: context.globals.verbose, fleet });
   },
 });

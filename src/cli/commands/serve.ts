@@ -36,6 +36,11 @@ export const command = defineCommand({
     removal_guard: text('N', 'most removals of one apply without --allow-removals; 10'),
     pending_capacity: text('N', 'most agents that wait for approval; 100'),
     session_token_expiry_secs: text('SECONDS', 'life of a session; 3600'),
+    drift: negativeFlag('check no agent for drift unless somebody asks'),
+    drift_interval: text('SECONDS', 'time in which each agent is checked for drift once; 3600'),
+    drift_max_concurrent: text('N', 'most scheduled drift checks at a time; 8'),
+    drift_skip_recently_applied: text('SECONDS', 'how long after an apply no drift check is scheduled; 300'),
+    drift_retention_days: text('DAYS', 'how long drift records are kept; 30'),
     log_level: text('LEVEL', 'debug, info, warn or error; info'),
     log_format: text('FORMAT', 'json, or pretty for people; json'),
     limits_body_bytes: text('BYTES', 'largest request body of the API'),
@@ -47,8 +52,9 @@ export const command = defineCommand({
     limits_operations: text('N', 'most operations in progress'),
     limits_dispatch_secs: text('SECONDS', 'how long an apply waits for its agent'),
   },
-  run: async ({ programs }, { tls: withoutTls, ...given }) => {
+  run: async ({ programs }, { tls: withoutTls, drift: withoutDrift, ...given }) => {
     const flags: [string, string | boolean][] = withoutTls ? [['tls_enabled', false]] : [];
+    if (withoutDrift) flags.push(['drift_enabled', false]);
     for (const [name, value] of Object.entries(given)) {
       if (value !== undefined && value !== false) flags.push([name, value]);
     }

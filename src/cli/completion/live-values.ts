@@ -21,8 +21,12 @@ const SOURCES: Readonly<Record<Live, (api: ApiClient, signal: AbortSignal) => Pr
     })),
   module: async (api, signal) =>
     (await api.call('listModules', { signal })).map(({ name }) => ({ word: name, summary: 'module' })),
+  assignment: async (api, signal) =>
+    (await api.call('listAssignments', { signal })).map(({ name, selector }) => ({ word: name, summary: selector })),
   operator: async (api, signal) =>
     (await api.call('listOperators', { signal })).map(({ username, role }) => ({ word: username, summary: role })),
+  secret: async (api, signal) =>
+    (await api.call('listSecrets', { signal })).map(({ name }) => ({ word: name, summary: 'secret' })),
   operation: async (api, signal) =>
     (await api.call('listOperations', { signal })).operations.map(({ operation_id, status, node_name }) => ({
       word: operation_id,

@@ -2,7 +2,8 @@
 
 import { Fault } from '../../kernel/fault.js';
 import { type Diagnostic, renderDiagnostic } from '../../language/diagnostic.js';
-import { parseModule } from '../../language/parse-module.js';
+import { type ParsedModule, parseModule } from '../../language/parse-module.js';
+import type { ModuleDefinition } from '../../language/schema.js';
 import { count } from '../format.js';
 import { plainText } from '../render/paint.js';
 import { type Line, type Style, styled } from '../view.js';
@@ -13,12 +14,20 @@ export interface CheckedFile extends ModuleFile {
   readonly name: string | null;
   readonly valid: boolean;
   readonly diagnostics: readonly Diagnostic[];
+  readonly parsed: ParsedModule;
+}
+
+/** A file that holds a module. */
+export interface ValidFile extends CheckedFile {
+  readonly name: string;
+  readonly definition: ModuleDefinition;
 }
 
 export const checkFiles = (files: readonly ModuleFile[]): readonly CheckedFile[] =>
   files.map((file) => {
-    const { definition, diagnostics } = parseModule(file.source);
-    return { ...file, name: definition?.name ?? null, valid: definition !== null, diagnostics };
+    const parsed = parseModule(file.source);
+    const { definition, diagnostics } = parsed;
+    return { ...file, name: definition?.name ?? null, valid: definition !== null, diagnostics, parsed };
   });
 
 /** Every mistake with the line it is in and a marker below. */
@@ -37,8 +46,8 @@ export function sumUp(files: readonly CheckedFile[]): string | null {
   return `${count(errors, 'error')} in ${bad.length === 1 ? (bad[0]?.path ?? '') : count(bad.length, 'file')}`;
 }
 
-/** The modules by name, ready to be sent. Throws `invalid_module` with every mistake of every file. */
-export function requireValid(files: readonly ModuleFile[]): readonly (ModuleFile & { readonly name: string })[] {
+/** The modules, ready to be used. Throws `invalid_module` with every mistake of every file. */
+export function requireValid(files: readonly ModuleFile[]): readonly ValidFile[] {
   const checked = checkFiles(files);
   const told = sumUp(checked);
   if (told !== null) {
@@ -47,14 +56,17 @@ export function requireValid(files: readonly ModuleFile[]): readonly (ModuleFile
       .flatMap(diagnosticLines)
       .map(plainText);
     throw new Fault('invalid_module', `${told}:\n${list.join('\n')}`, {
-      hint: 'nothing was uploaded',
+      hint: 'nothing was done',
       errors: checked.flatMap(({ diagnostics }) =>
         diagnostics.map(({ path, message, line, column }) => ({ path, message, line, column })),
       ),
     });
   }
   refuseSameName(checked);
-  return checked.map(({ path, source, name }) => ({ path, source, name: name ?? '' }));
+  return checked.flatMap((file) => {
+    const { definition } = file.parsed;
+    return definition === null ? [] : [{ ...file, name: definition.name, definition }];
+  });
 }
 
 function refuseSameName(files: readonly CheckedFile[]): void {

@@ -50,6 +50,7 @@ export async function createPrinter({ stdout, stderr, env, globals }: PrinterOpt
   const text = async (outcome: Outcome): Promise<string> => {
     if (globals.output === 'name') return asLines((outcome.names ?? []).map(sanitize));
     if (forPrograms) return outcome.body === undefined ? '' : serialize(outcome.body, globals.output);
+    if (globals.output === 'dot') return asLines((outcome.dot ?? '').split('\n').map(sanitize));
     if (!outcome.view) return '';
     const wide = globals.output === 'wide';
     const columns = wide ? null : columnsOf(stdout);

@@ -65,7 +65,8 @@ function diffLines({ diff }: ResourceResult): readonly Line[] {
   });
 }
 
-function diffLine(shown: string, text: string): Line {
+/** One line of a unified diff in its colour; `shown` may stand further in. */
+export function diffLine(shown: string, text: string): Line {
   if (text.startsWith('---') || text.startsWith('+++')) return styled('dim', shown);
   if (text.startsWith('@@')) return styled('accent', shown);
   if (text.startsWith('+')) return styled('good', shown);

@@ -21,6 +21,7 @@ export function runsView(runs: readonly AgentRun[], options: RunsOptions): View 
     groups.set(key, [...(groups.get(key) ?? []), run]);
   }
   const parts = [...groups.values()].map((group) => lines(...groupLines(group, options)));
+  if (runs.length === 0) return lines('No agent matches, so there is nothing to do.');
   return stack(...parts, ...(runs.length > 1 ? [lines(totals(runs, options.kind))] : []));
 }
 
@@ -80,6 +81,7 @@ function totals(runs: readonly AgentRun[], kind: RunKind): Line {
   const changes = succeeded.filter((run) => hasResult(run) && run.result.has_changes).length;
   const failed = runs.filter((run) => standingOf(run) === 'failed').length;
   const offline = runs.filter((run) => standingOf(run) === 'unreachable').length;
+  const skipped = runs.filter((run) => standingOf(run) === 'skipped').length;
   const changed = { plan: 'to change', apply: 'changed', drift: 'drifted' }[kind];
   const same = { plan: 'with nothing to do', apply: 'unchanged', drift: 'in sync' }[kind];
   const all: readonly (readonly [number, Line])[] = [
@@ -87,6 +89,7 @@ function totals(runs: readonly AgentRun[], kind: RunKind): Line {
     [succeeded.length - changes, `${succeeded.length - changes} ${same}`],
     [failed, styled('bad', `${failed} failed`)],
     [offline, styled('warn', `${offline} offline`)],
+    [skipped, styled('warn', `${skipped} not started`)],
   ];
   const told = all.filter(([number]) => number > 0).map(([, line]) => line);
   const spans = told.flatMap((line, index) => [index === 0 ? '' : ', ', ...spansOf(line)]);

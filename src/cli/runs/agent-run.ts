@@ -1,18 +1,21 @@
 /** How a run ended on each of several agents, and what that makes of the whole. */
 import type { Agent } from '../../contract/agents.js';
 import type { DriftDetail, RunResult } from '../../contract/runs.js';
-import type { Fault } from '../../kernel/fault.js';
+import { type Fault, isFault } from '../../kernel/fault.js';
 import { isFaultCode } from '../../kernel/fault-code.js';
 import { EXIT, type ExitStatus, exitStatusOfCode } from '../exit-status.js';
 
 export type Result = RunResult | DriftDetail;
 
+/** As much of an agent as it takes to name it. */
+export type RunAgent = Pick<Agent, 'node_id' | 'name' | 'initial_hostname'>;
+
 /** One agent with its result, or with why there is none. */
 export type AgentRun =
-  | { readonly agent: Agent; readonly result: Result }
-  | { readonly agent: Agent; readonly fault: Fault };
+  | { readonly agent: RunAgent; readonly result: Result }
+  | { readonly agent: RunAgent; readonly fault: Fault };
 
-export type AgentStanding = 'succeeded' | 'failed' | 'unreachable';
+export type AgentStanding = 'succeeded' | 'failed' | 'unreachable' | 'skipped';
 
 export const hasResult = (run: AgentRun): run is Extract<AgentRun, { readonly result: Result }> => 'result' in run;
 
@@ -38,15 +41,16 @@ export function exitStatusOfRuns(runs: readonly AgentRun[], detailed: boolean): 
 }
 
 export function standingOf(run: AgentRun): AgentStanding {
+  if (!hasResult(run) && isFault(run.fault, 'rollout_stopped', 'assignment_changed')) return 'skipped';
   const status = exitStatusOfRun(run, false);
   if (status === EXIT.done) return 'succeeded';
   return status === EXIT.offline ? 'unreachable' : 'failed';
 }
 
-/** The body for programs: one agent gives the API's own answer, several give one object. */
-export function runsBody(runs: readonly AgentRun[]): unknown {
+/** The body for programs: one agent that was named gives the API's own answer, a fleet gives one object. */
+export function runsBody(runs: readonly AgentRun[], fleet = false): unknown {
   const [only] = runs;
-  if (runs.length === 1 && only && hasResult(only)) return only.result;
+  if (!fleet && runs.length === 1 && only && hasResult(only)) return only.result;
   const standings = runs.map(standingOf);
   const howMany = (standing: AgentStanding) => standings.filter((other) => other === standing).length;
   return {
@@ -64,7 +68,7 @@ export function runsBody(runs: readonly AgentRun[]): unknown {
       succeeded: howMany('succeeded'),
       failed: howMany('failed'),
       unreachable: howMany('unreachable'),
-      skipped: 0,
+      skipped: howMany('skipped'),
     },
   };
 }

@@ -6,9 +6,9 @@ import type { AgentRun } from './agent-run.js';
 import type { ApplyTarget } from './confirm-apply.js';
 import { followRun } from './follow-run.js';
 import { leaveOrCancel } from './leave-or-cancel.js';
-import { runAgents } from './run-agents.js';
+import { runAgents, type Work } from './run-agents.js';
 
-export interface ApplyOrder {
+export interface ApplyOrder extends Pick<Work, 'pace' | 'fleet'> {
   readonly targets: readonly ApplyTarget[];
   readonly modules: readonly string[];
   readonly allowRemovals: number | null;
@@ -18,15 +18,20 @@ export async function applyAgents(context: Context, api: ApiClient, order: Apply
   const running = new Set<string>();
   const left = leaveOrCancel(context, api, running);
   try {
-    const { targets } = order;
+    const { targets, pace, fleet } = order;
     const work = runAgents(context, {
       kind: 'apply',
       agents: targets.map(({ agent }) => agent),
+      ...(pace === undefined ? {} : { pace }),
+      ...(fleet === undefined ? {} : { fleet }),
       run: async (agent, progress) => {
         if (left.signal.aborted) throw new Fault('cancelled', 'interrupted before it began');
         const stream = api.stream('applyAgent', {
           params: { node_id: agent.node_id },
-          body: bodyFor(order, targets.find((target) => target.agent === agent)?.planHash ?? null),
+          body: bodyFor(
+            order,
+            targets.find((target) => target.agent === agent),
+          ),
           signal: left.signal,
         });
         let operation: string | null = null;
@@ -47,8 +52,8 @@ export async function applyAgents(context: Context, api: ApiClient, order: Apply
   }
 }
 
-const bodyFor = ({ modules, allowRemovals }: ApplyOrder, expect: string | null) => ({
-  modules: [...modules],
+const bodyFor = ({ modules, allowRemovals }: ApplyOrder, target: ApplyTarget | undefined) => ({
+  modules: [...(target?.modules ?? modules)],
   allow_removals: allowRemovals,
-  expect,
+  expect: target?.planHash ?? null,
 });

@@ -13,6 +13,8 @@ export interface ApplyTarget {
   readonly agent: Agent;
   /** The plan that was agreed to; null when nobody was asked. */
   readonly planHash: string | null;
+  /** In place of the modules of the whole apply. */
+  readonly modules?: readonly string[];
 }
 
 export interface Confirmed {
@@ -32,7 +34,26 @@ export function requireConsent({ prompt, globals }: Context): void {
 /** A plan without changes needs no answer: it is applied, so that drift checks know what is managed. */
 export async function confirmApply(context: Context, api: ApiClient, targets: RunTargets): Promise<Confirmed> {
   if (context.globals.yes) return { targets: targets.agents.map((agent) => ({ agent, planHash: null })), missed: [] };
-  const plans = await planAgents(context, api, targets);
+  const { missed, planned } = await consentTo(context, await planAgents(context, api, { ...targets, pace: {} }));
+  return {
+    missed,
+    targets: targets.agents.flatMap((agent) => {
+      const plan = planned.find((run) => run.agent.node_id === agent.node_id)?.result;
+      return plan === undefined ? [] : [{ agent, planHash: 'plan_hash' in plan ? plan.plan_hash : null }];
+    }),
+  };
+}
+
+type Planned = Extract<AgentRun, { readonly result: unknown }>;
+
+export interface Consented {
+  readonly planned: readonly Planned[];
+  /** Agents that could not be planned. */
+  readonly missed: readonly AgentRun[];
+}
+
+/** Shows plans that change something, or did not come about, and asks whether to apply them. Throws `cancelled`. */
+export async function consentTo(context: Context, plans: readonly AgentRun[]): Promise<Consented> {
   context.progress.end();
   const missed = plans.filter((run) => !hasResult(run) || run.result.status !== 'succeeded');
   const planned = plans.filter((run) => !missed.includes(run)).filter(hasResult);
@@ -41,14 +62,11 @@ export async function confirmApply(context: Context, api: ApiClient, targets: Ru
     await context.present(runsView(plans, { kind: 'plan', verbose: context.globals.verbose }));
   }
   if (changing.length > 0) await context.prompt.consent(questionFor(changing));
-  return {
-    missed,
-    targets: planned.map(({ agent, result }) => ({ agent, planHash: 'plan_hash' in result ? result.plan_hash : null })),
-  };
+  return { planned, missed };
 }
 
 /** Names every removal, so that nobody agrees to one unseen. */
-export function questionFor(changing: readonly Extract<AgentRun, { readonly result: unknown }>[]): string {
+export function questionFor(changing: readonly Planned[]): string {
   const [only] = changing;
   const whom = changing.length === 1 && only ? agentName(only.agent) : count(changing.length, 'agent');
   const removals = changing.flatMap(({ agent, result }) =>

@@ -1,6 +1,5 @@
 /** Follows the stream of a run to its result. */
-import type { StreamingRouteId, StreamLine } from '../../client/request.js';
-import type { RunResult } from '../../contract/runs.js';
+import type { RunEvent, RunResult } from '../../contract/runs.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import type { ResourceResult } from '../../resources/result.js';
 
@@ -11,7 +10,7 @@ export interface Follower {
 
 /** Throws the stream's own fault; one of a lost connection tells how to go on watching. */
 export async function followRun(
-  stream: AsyncIterable<StreamLine<StreamingRouteId>>,
+  stream: AsyncIterable<Exclude<RunEvent, { readonly event: 'error' }>>,
   follower: Follower,
 ): Promise<RunResult> {
   let operation: string | null = null;

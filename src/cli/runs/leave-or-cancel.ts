@@ -15,8 +15,21 @@ export interface Leaving {
 /** How long the second Ctrl-C has, in milliseconds. */
 const SECOND_CHANCE = 2000;
 
+/** What goes on when the person leaves. */
+export interface Leavable {
+  /** Says how to watch it and how to cancel it. */
+  tell(): void;
+  cancel(): Promise<void>;
+}
+
 /** @param running the operations that are known to run; read at each Ctrl-C */
-export function leaveOrCancel(context: Context, api: ApiClient, running: ReadonlySet<string>): Leaving {
+export const leaveOrCancel = (context: Context, api: ApiClient, running: ReadonlySet<string>): Leaving =>
+  leaving(context, {
+    tell: () => tellHowToGoOn(context, running),
+    cancel: () => cancelAll(context, api, running),
+  });
+
+export function leaving(context: Context, work: Leavable): Leaving {
   const streams = new AbortController();
   const second = new AbortController();
   let reject: (reason: Fault) => void = () => {};
@@ -32,9 +45,9 @@ export function leaveOrCancel(context: Context, api: ApiClient, running: Readonl
   };
   const leave = async () => {
     context.progress.end();
-    tellHowToGoOn(context, running);
+    work.tell();
     await sleep(SECOND_CHANCE, undefined, { signal: second.signal }).catch(() => {});
-    if (second.signal.aborted) await cancelAll(context, api, running);
+    if (second.signal.aborted) await work.cancel();
     end();
   };
   let presses = 0;

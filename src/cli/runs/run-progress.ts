@@ -1,14 +1,13 @@
 /** Tells on standard error how runs on one or several agents get on. */
-import type { Agent } from '../../contract/agents.js';
 import type { ResourceResult } from '../../resources/result.js';
 import type { Context } from '../context.js';
 import { agentName, count } from '../format.js';
 import type { RunKind } from '../render/plan.js';
 import { isNoteworthy, resourceName } from '../render/resource.js';
-import { type AgentRun, hasResult, standingOf } from './agent-run.js';
+import { type AgentRun, hasResult, type RunAgent, standingOf } from './agent-run.js';
 
 export interface RunProgress {
-  resource(agent: Agent, resource: ResourceResult): void;
+  resource(agent: RunAgent, resource: ResourceResult): void;
   finished(run: AgentRun): void;
 }
 

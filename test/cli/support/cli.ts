@@ -71,7 +71,11 @@ class Keyboard extends PassThrough {
 const noPrograms: Programs = {
   serve: async () => 0,
   agent: { connect: async () => 0, status: async () => ({}), repin: async () => {} },
+  local: async () => {
+    throw new Error('no machine is prepared');
+  },
   quickstart: async () => 0,
+  rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', secrets: 2 }),
 };
 
 /** A home directory of its own, which `dispose` removes. */

@@ -222,6 +222,7 @@ const operation = (resources: readonly ResourceResult[], fields: Partial<Operati
   status: 'succeeded',
   modules: ['base', 'site'],
   assignments: [],
+  rollout_id: null,
   requested_by: 'ada',
   started_at: AT,
   finished_at: AT + 125,

@@ -13,13 +13,14 @@ export const command = defineCommand({
   options: {
     agent: text('NODE', 'only of this agent', { completes: 'node' }),
     status: choice('STATUS', RUN_STATUSES, 'only those'),
+    rollout: text('ID', 'only those of this rollout'),
     limit: integer('N', 'at most that many, newest first; 50 when left out', 1),
     offset: integer('N', 'leave out that many of the newest'),
   },
-  run: async (context, { agent, status, limit, offset }) => {
+  run: async (context, { agent, status, rollout, limit, offset }) => {
     const { signal } = context;
     const api = await context.api();
-    const query = { status: status ?? null, limit: limit ?? null, offset: offset ?? null };
+    const query = { status: status ?? null, rollout: rollout ?? null, limit: limit ?? null, offset: offset ?? null };
     const one = agent === undefined ? null : await resolveNode(api, agent, { signal });
     const body = one
       ? await api.call('listAgentOperations', { params: { node_id: one.node_id }, query, signal })

@@ -49,6 +49,8 @@ export const operationDetails = (operation: OperationDetail, nameOf: NameOfOpera
       ['Agent', operation.node_name ?? operation.node_id],
       ['Status', operationStatus(operation.status)],
       ['Modules', orNone(operation.modules.join(' '))],
+      ...(operation.assignments.length === 0 ? [] : [['Assignments', operation.assignments.join(' ')] as const]),
+      ...(operation.rollout_id === null ? [] : [['Rollout', operation.rollout_id] as const]),
       ['Requested by', nameOf(operation.requested_by)],
       ['Started', formatTime(operation.started_at)],
       ['Finished', orNone(formatTime(operation.finished_at))],

@@ -1,0 +1,12 @@
+/** `orch serve rotate-secrets-key`: asks the orchestrator of this host. */
+import { askOrchestrator } from '../daemon/ask-orchestrator.js';
+import { loadSettings } from '../daemon/config/load-settings.js';
+import type { RotatedSecretsKey, ServeFlags } from '../src/cli/programs.js';
+
+export async function rotateSecretsKey({ config, ...flags }: ServeFlags): Promise<RotatedSecretsKey> {
+  const { env } = process;
+  const configFile = typeof config === 'string' ? config : (env.ORCH_SERVE_CONFIG ?? null);
+  const { data_dir: dataDir } = loadSettings({ flags, env, configFile, isRoot: process.geteuid?.() === 0 });
+  const { key_id, secrets } = await askOrchestrator(dataDir, 'rotate-secrets-key');
+  return { key_id: String(key_id), secrets: Number(secrets) };
+}

@@ -1,0 +1,72 @@
+/** A resource after a look at it, and what that means. */
+import { unreachable } from '../../kernel/exhaustive.js';
+import type { Decision } from '../../resources/kind.js';
+import type { Finding, Status } from './run-item.js';
+import type { Refusal, Target } from './target.js';
+
+export type Change = Extract<Decision, { steps: unknown }>;
+
+/** A resource that has to be changed. */
+export interface Pending {
+  readonly target: Target;
+  readonly change: Change;
+  readonly existed: boolean;
+}
+
+/** A resource after a look at it: done with, or to be changed. */
+export type Examined = { readonly finding: Finding } | { readonly pending: Pending };
+
+/** A decision as what a run goes on with. */
+export function examined(target: Target, decision: Decision, existed: boolean): Examined {
+  switch (decision.action) {
+    case 'none':
+      return { finding: { target, action: 'none', status: 'unchanged', existed } };
+    case 'fail':
+      return { finding: failed(target, decision, existed) };
+    case 'release':
+      return { finding: { target, action: 'release', status: 'pending', reason: decision.reason, existed } };
+    case 'create':
+    case 'update':
+    case 'remove':
+      return { pending: { target, change: decision, existed } };
+    default:
+      return unreachable(decision);
+  }
+}
+
+export const failed = (target: Target, { code, message }: Refusal, existed: boolean | null): Finding => ({
+  target,
+  action: 'none',
+  status: 'failed',
+  error: { code, message },
+  existed,
+});
+
+export const skipped = (target: Target, error: Refusal, reason: string): Finding => ({
+  target,
+  action: 'none',
+  status: 'skipped',
+  error,
+  reason,
+  existed: null,
+});
+
+/** What is still to be done after a change, as a refusal; null when it is done. */
+export function differenceIn(target: Target, result: Examined): Refusal | null {
+  if ('pending' in result) {
+    const fields = result.pending.change.changes.map(({ field }) => field);
+    const what = fields.length > 0 ? `: ${fields.join(', ')}` : '';
+    return { code: 'not_converged', message: `${target.source.identity} still differs after the change${what}` };
+  }
+  const { error, status } = result.finding;
+  if (error) return error;
+  return status === 'unchanged'
+    ? null
+    : { code: 'not_converged', message: `${target.source.identity} is still there after its removal` };
+}
+
+/** What needs something of this status is not attempted. */
+export const isBad = (status: Status | undefined): boolean => status === 'failed' || status === 'skipped';
+
+/** True when a removal leaves nothing behind, be it that nothing was there. */
+export const isGone = (examined: Examined): boolean => 'pending' in examined || examined.finding.status === 'unchanged';

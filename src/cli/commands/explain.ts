@@ -1,0 +1,96 @@
+/** `orch explain`. */
+import type { ApiClient } from '../../client/api-client.js';
+import type { Agent } from '../../contract/agents.js';
+import type { Assignment } from '../../contract/assignments.js';
+import type { State } from '../../contract/operations.js';
+import { Fault } from '../../kernel/fault.js';
+import { type Declaration, declarations } from '../../language/declarations.js';
+import { argumentList } from '../argument.js';
+import { defineCommand } from '../define-command.js';
+import { agentHandle } from '../format.js';
+import { type Explanation, explanationView } from '../modules/explanation-view.js';
+import { matchingAssignments, type StoredModule, storedModules } from '../modules/stored-modules.js';
+import { unknownSecrets } from '../modules/unknown-secrets.js';
+import { nodeArgument } from '../nodes/node-argument.js';
+import { resolveNode } from '../nodes/resolve-node.js';
+import { list } from '../option.js';
+
+export const command = defineCommand({
+  examples: ['orch explain web-01 /etc/motd', 'orch explain web-01 file-unix /etc/motd'],
+  detail: [
+    'Names the module, the variant and the line that put a resource on an agent, by its identity as plans show it, and which',
+    'assignment and apply it came by. Looks at the current revisions of the modules of the assignments that match the agent,',
+    'of its last apply, of all that put something on it, and of -m.',
+  ],
+  access: 'viewer',
+  args: { node: nodeArgument, resource: argumentList('RESOURCE', 'identity, or kind and identity, of a resource') },
+  options: { module: list('MODULE', 'look in this module too', { short: 'm', completes: 'module' }) },
+  run: async (context, { node, resource, module }) => {
+    const api = await context.api();
+    const { signal } = context;
+    const agent = await resolveNode(api, node, { signal });
+    const wanted = resource.join(' ');
+    const state = await api.call('getState', { params: { node_id: agent.node_id }, signal });
+    const last = await lastApply(api, state, signal);
+    const assignments = matchingAssignments(await api.call('listAssignments', { signal }), agent);
+    const assigned = assignments.flatMap((assignment) => assignment.modules);
+    const names = [...assigned, ...(last?.modules ?? []), ...state.applied.map((one) => one.module), ...module];
+    const modules = await storedModules(api, names, signal);
+    const explanations = explain({ agent, wanted, state, modules, assignments });
+    if (explanations.length === 0) throw unknown(agent, wanted);
+    return {
+      body: { node_id: agent.node_id, name: agent.name, resources: explanations },
+      names: [...new Set(explanations.flatMap(({ declared }) => declared.map((place) => place.module)))],
+      view: explanationView(agentHandle(agent), explanations),
+    };
+  },
+});
+
+/** What the last apply named; null when there was none, or it is forgotten. */
+async function lastApply(api: ApiClient, { operation_id }: State, signal: AbortSignal) {
+  return operation_id === null ? null : api.call('getOperation', { params: { operation_id }, signal });
+}
+
+interface Question {
+  readonly agent: Agent;
+  readonly wanted: string;
+  readonly state: State;
+  readonly modules: readonly StoredModule[];
+  readonly assignments: readonly Assignment[];
+}
+
+function explain({ agent, wanted, state, modules, assignments }: Question): readonly Explanation[] {
+  const facts = { ...agent, name: agent.name ?? '' };
+  const compiled = modules.map((module) => module.compiled);
+  const { declared } = declarations({ modules: compiled, agent: facts, secret: unknownSecrets });
+  const isWanted = ({ kind, identity, id }: { kind: string; identity: string; id?: string | null }) =>
+    wanted === identity || wanted === `${kind} ${identity}` || (id != null && wanted === id);
+  const found = declared.filter(isWanted);
+  const applied = state.applied.filter(isWanted);
+  const titles = [...found, ...applied].map(({ kind, identity }) => ({ kind, identity }));
+  return [...new Map(titles.map((title) => [JSON.stringify(title), title])).values()].map((title) => {
+    const same = (other: { kind: string; identity: string }) =>
+      other.kind === title.kind && other.identity === title.identity;
+    return {
+      ...title,
+      declared: found.filter(same).map((one) => place(one, modules)),
+      assignments: assignmentsOf(assignments, [...found, ...state.applied].filter(same)),
+      applied: state.applied.find(same) ?? null,
+    };
+  });
+}
+
+/** Those that give one of the modules to the agent. */
+const assignmentsOf = (assignments: readonly Assignment[], places: readonly { readonly module: string }[]) =>
+  assignments.filter(({ modules }) => places.some(({ module }) => modules.includes(module))).map(({ name }) => name);
+
+function place({ module, path, id, name, variant }: Declaration, modules: readonly StoredModule[]) {
+  const source = modules.find((other) => other.name === module);
+  const { line, column } = source?.locate(path) ?? { line: 1, column: 1 };
+  return { module, revision: source?.revision ?? 0, path, line, column, id, name, variant };
+}
+
+const unknown = (agent: Agent, wanted: string): Fault =>
+  new Fault('resource_not_found', `nothing on ${agentHandle(agent)} is known as "${wanted}"`, {
+    hint: `see what is managed there: orch state ${agentHandle(agent)}`,
+  });

@@ -1,0 +1,90 @@
+/** `orch module new`. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { Fault } from '../../../kernel/fault.js';
+import { isModuleName } from '../../../kernel/identifiers.js';
+import { argument } from '../../argument.js';
+import type { Context } from '../../context.js';
+import { defineCommand } from '../../define-command.js';
+import { createFile } from '../../modules/create-file.js';
+import { newModuleText, STARTERS, type Starter } from '../../modules/new-module.js';
+import { choice, text } from '../../option.js';
+import { lines, styled } from '../../view.js';
+
+const SCHEMA_FILE = 'orch-module.schema.json';
+const PLATFORMS = ['linux', 'macos', 'windows'] as const;
+
+export const command = defineCommand({
+  examples: ['orch module new motd', 'orch module new motd --platform linux --kind file-unix --path /etc/motd'],
+  detail: [
+    'Writes NAME.orch.yaml with a first resource and a line that tells editors where the JSON Schema is; without --schema',
+    'the schema is written beside it. On a terminal it asks for what the options leave open. A file that is there is never',
+    'touched.',
+  ],
+  access: 'local',
+  args: { name: argument('NAME', 'name of the module: letters, digits, ".", "_" and "-"') },
+  options: {
+    platform: choice('PLATFORM', PLATFORMS, 'the operating system it is for; linux when left out'),
+    distro: text('NAME', 'the distribution it is for; any when left out'),
+    kind: choice('KIND', STARTERS, 'the kind of the first resource; file-unix when left out'),
+    path: text('PATH', 'the path of the first resource'),
+    dir: text('DIR', 'where to write it; the current directory when left out', { completes: 'file' }),
+    schema: text('URL', 'the JSON Schema for editors, instead of one written beside the module'),
+  },
+  run: async (context, { name, dir = '.', schema, ...given }) => {
+    requireName(name);
+    const file = join(dir, `${name}.orch.yaml`);
+    if (existsSync(file)) throw alreadyThere(file);
+    const answers = await ask(context, name, given);
+    const beside = schema === undefined ? await writeSchema(context, dir) : null;
+    createFile(file, newModuleText({ name, ...answers, schema: schema ?? `./${SCHEMA_FILE}` }));
+    return {
+      body: { name, path: file, schema: schema ?? beside },
+      names: [file],
+      view: lines(
+        `Wrote ${file}.`,
+        styled('dim', `Check it with: orch module validate ${file}`),
+        styled('dim', `Try it on this machine with: orch plan --local -f ${file}`),
+      ),
+    };
+  },
+});
+
+function requireName(name: string): void {
+  if (isModuleName(name)) return;
+  throw new Fault('usage', `"${name}" cannot be the name of a module`, {
+    hint: 'use letters, digits, ".", "_" and "-", a letter or digit first',
+  });
+}
+
+const alreadyThere = (file: string): Fault =>
+  new Fault('usage', `${file} is already there and is not overwritten`, { hint: 'choose another name, or --dir' });
+
+interface Given {
+  readonly platform: (typeof PLATFORMS)[number] | undefined;
+  readonly distro: string | undefined;
+  readonly kind: Starter | undefined;
+  readonly path: string | undefined;
+}
+
+async function ask({ prompt }: Context, name: string, { platform, distro, kind, path }: Given) {
+  const asks = prompt.possible;
+  const chosen = kind ?? (asks ? await prompt.choose('First resource', STARTERS) : STARTERS[0]);
+  const standardPath = `/etc/${name}`;
+  return {
+    platform: platform ?? (asks ? await prompt.choose('Operating system', PLATFORMS) : PLATFORMS[0]),
+    distro: distro ?? (asks ? await prompt.text('Distribution, empty for any') : ''),
+    kind: chosen,
+    path: path ?? (asks ? await prompt.text('Its path', standardPath) : standardPath),
+  };
+}
+
+/** A schema that is there already stays: it may be of a newer orch. */
+async function writeSchema({ note }: Context, dir: string): Promise<string> {
+  const { moduleJsonSchema } = await import('../../../language/schema.js');
+  const file = join(dir, SCHEMA_FILE);
+  if (existsSync(file)) return file;
+  createFile(file, `${JSON.stringify(moduleJsonSchema(), null, 2)}\n`);
+  note(`Wrote ${file}.`);
+  return file;
+}

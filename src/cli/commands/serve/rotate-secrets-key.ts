@@ -1,0 +1,29 @@
+/** `orch serve rotate-secrets-key`. */
+import { defineCommand } from '../../define-command.js';
+import { count } from '../../format.js';
+import { text } from '../../option.js';
+import { lines } from '../../view.js';
+
+export const command = defineCommand({
+  examples: ['orch serve rotate-secrets-key', 'orch serve rotate-secrets-key --data-dir ./orch'],
+  detail: [
+    'Runs beside the orchestrator, on its host and as its user. Every value is encrypted anew, and then the old key is forgotten; a rotation that is cut off is ended by the next start.',
+    'Whoever has a copy of the old secrets.key and of the store from before can still read the values of then: set those anew.',
+  ],
+  access: 'local',
+  options: {
+    config: text('FILE', 'configuration file; /etc/orch/orchestrator.yaml when it is there', { completes: 'file' }),
+    data_dir: text('DIR', 'data directory of the orchestrator', { completes: 'file' }),
+  },
+  run: async ({ programs }, given) => {
+    const flags = Object.entries(given).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, value] as const],
+    );
+    const rotated = await programs.rotateSecretsKey(Object.fromEntries(flags));
+    return {
+      body: rotated,
+      names: [rotated.key_id],
+      view: lines(`The key of the secrets was changed; ${count(rotated.secrets, 'secret')} encrypted anew.`),
+    };
+  },
+});

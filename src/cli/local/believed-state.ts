@@ -1,0 +1,80 @@
+/** What applies of `--local` have put on this machine, as it is kept in a file. */
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as Type from 'typebox';
+import { writeOwnFile } from '../../client/own-file.js';
+import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
+import { closed, nullable } from '../../kernel/schema.js';
+import { validator } from '../../kernel/validator.js';
+import { keyOf } from '../../language/merge.js';
+import { CATALOGUE } from '../../resources/catalogue.js';
+import { RemovalSchema, SpanSchema } from '../../resources/desired.js';
+
+const AppliedSchema = closed({
+  ...RemovalSchema.properties,
+  /** Where secrets stood, masked now. */
+  taint: Type.Optional(Type.Record(Type.String(), Type.Array(SpanSchema))),
+  operation_id: Type.String(),
+});
+export type Applied = Type.Static<typeof AppliedSchema>;
+
+const BelievedStateSchema = closed({
+  version: Type.Literal(1),
+  /** Hex; secrets are told apart by a hash under this key. */
+  mask_key: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+  /** The last apply that put something there; null when none has. */
+  operation_id: nullable(Type.String()),
+  /** In the order of application. */
+  applied: Type.Array(AppliedSchema),
+});
+export type BelievedState = Type.Static<typeof BelievedStateSchema>;
+
+const states = validator(BelievedStateSchema);
+const FILE = 'state.json';
+
+/** A new one when nothing was ever applied. Throws `data_dir_invalid` for a file that is damaged. */
+export function loadState(dataDir: string): BelievedState {
+  const path = join(dataDir, FILE);
+  const data = readJson(path);
+  if (data === undefined) {
+    return { version: 1, mask_key: randomBytes(32).toString('hex'), operation_id: null, applied: [] };
+  }
+  if (states.check(data)) return data;
+  const [problem] = states.problems(data);
+  throw damaged(path, problem ? `${problem.path || '/'} ${problem.message}` : 'it has another shape');
+}
+
+/** Throws `data_dir_invalid` when it cannot be written. */
+export function saveState(dataDir: string, state: BelievedState): void {
+  const path = join(dataDir, FILE);
+  try {
+    writeOwnFile(path, `${JSON.stringify(state)}\n`);
+  } catch (cause) {
+    throw new Fault('data_dir_invalid', `what was applied cannot be written to ${path}: ${messageOf(cause)}`, {
+      cause,
+      hint: 'make room or give access, and apply again: what is there already is found to be as it should be',
+    });
+  }
+}
+
+/** What makes a resource the same thing on the machine. */
+export function resourceKey({ module, kind, identity }: Pick<Applied, 'module' | 'kind' | 'identity'>): string {
+  const family = CATALOGUE.get(kind)?.family;
+  return family === undefined ? `${kind}\0${identity}` : keyOf(family, identity, module);
+}
+
+function readJson(path: string): unknown {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'));
+  } catch (cause) {
+    if (systemCodeOf(cause) === 'ENOENT') return undefined;
+    throw damaged(path, messageOf(cause), cause);
+  }
+}
+
+const damaged = (path: string, why: string, cause?: unknown): Fault =>
+  new Fault('data_dir_invalid', `${path} does not hold what was applied: ${why}`, {
+    hint: `bring it back from a backup, or move it away: what is on the machine then counts as there before`,
+    cause,
+  });

@@ -1,0 +1,37 @@
+/** What module files make of this machine, and what it therefore is not to be any more. */
+import type { RunResult } from '../../contract/runs.js';
+import { Fault } from '../../kernel/fault.js';
+import { resolveCompiled } from '../../language/resolve.js';
+import { readModules } from '../modules/read-modules.js';
+import type { LocalContent } from '../programs.js';
+import { type Applied, resourceKey } from './believed-state.js';
+import type { LocalSession } from './local-session.js';
+
+export interface LocalDesired extends LocalContent {
+  readonly modules: readonly string[];
+  /** Managed and no longer desired. */
+  readonly removed: readonly Applied[];
+  readonly warnings: RunResult['warnings'];
+}
+
+/** Throws `usage` without files, and the faults of validation and resolution. */
+export function localDesired({ facts, secret, state }: LocalSession, files: readonly string[]): LocalDesired {
+  if (files.length === 0) {
+    throw new Fault('usage', '--local needs module files', { hint: 'name them with -f FILE' });
+  }
+  const read = readModules(files);
+  const modules = read.map(({ compiled }) => compiled);
+  const { resources, warnings } = resolveCompiled({ modules, agent: facts, secret });
+  const wanted = new Set(resources.map(resourceKey));
+  const removed = state.applied.filter((one) => !wanted.has(resourceKey(one)));
+  return {
+    modules: read.map(({ name }) => name),
+    resources,
+    removed,
+    removals: removed.map(({ taint: _taint, operation_id: _operation, ...removal }) => removal),
+    warnings: warnings.map(({ module, path, message }) => {
+      const place = read.find(({ name }) => name === module)?.locate(path) ?? { line: 1, column: 1 };
+      return { module, path, message, ...place };
+    }),
+  };
+}

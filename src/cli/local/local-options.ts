@@ -1,0 +1,54 @@
+/** The options of `--local`, and what may not stand beside it. */
+import { Fault } from '../../kernel/fault.js';
+import { flag, list, text } from '../option.js';
+
+export const localOptions = {
+  local: flag('do it on this machine, without an orchestrator'),
+  tag: list('KEY=VALUE', 'with --local: a tag that this machine has'),
+  secretFile: list('NAME=FILE', 'with --local: a secret, and the file that holds its value', { completes: 'file' }),
+  dataDir: text('DIR', 'with --local: where it is kept what was applied; /var/lib/orch-local for root', {
+    completes: 'file',
+  }),
+} as const;
+
+export interface LocalChoice {
+  readonly file: readonly string[];
+  readonly tag: readonly string[];
+  readonly secretFile: readonly string[];
+  readonly dataDir: string | undefined;
+}
+
+interface Given extends LocalChoice {
+  readonly local: boolean;
+  readonly nodes: readonly string[];
+  /** Other ways to name agents and modules, by their flag: present when given. */
+  readonly others: Readonly<Record<string, boolean>>;
+  /** Without `--local`, files have no meaning. */
+  readonly filesAreLocal?: boolean;
+}
+
+/** What `--local` was given; null without it. Throws `usage` for what goes only with it, or not at all. */
+export function localChoice(given: Given): LocalChoice | null {
+  const { local, nodes, others, file, tag, secretFile, dataDir } = given;
+  if (!local) {
+    const stray = Object.entries({
+      '--tag': tag.length > 0,
+      '--secret-file': secretFile.length > 0,
+      '--data-dir': dataDir !== undefined,
+      '-f': given.filesAreLocal === true && file.length > 0,
+    });
+    const [flagGiven] = stray.find(([, isGiven]) => isGiven) ?? [];
+    if (flagGiven === undefined) return null;
+    throw new Fault('usage', `${flagGiven} goes with --local`, {
+      hint: 'an orchestrator knows it itself',
+    });
+  }
+  if (nodes.length > 0) {
+    throw new Fault('usage', `--local is about this machine, so it names no agent, but "${nodes[0]}" is given`, {
+      hint: 'leave --local out, or the agent',
+    });
+  }
+  const [other] = Object.entries(others).find(([, isGiven]) => isGiven) ?? [];
+  if (other === undefined) return { file, tag, secretFile, dataDir };
+  throw new Fault('usage', `${other} needs an orchestrator, and --local has none`, { hint: 'name files with -f' });
+}

@@ -1,0 +1,71 @@
+/** What the commands of `--local` work with: this machine, what is believed of it, and its directory held. */
+import { createHash } from 'node:crypto';
+import type { Agent } from '../../contract/agents.js';
+import { holdDataDirectory } from '../../identity/data-directory.js';
+import { VERSION } from '../../kernel/version.js';
+import type { AgentFacts, SecretSource } from '../../language/fill.js';
+import type { Context } from '../context.js';
+import { readTags } from '../modules/facts.js';
+import type { LocalMachine } from '../programs.js';
+import { Announcements } from './announcements.js';
+import { type BelievedState, loadState } from './believed-state.js';
+import type { LocalChoice } from './local-options.js';
+import { secretsFrom } from './local-secrets.js';
+
+export interface LocalSession {
+  readonly machine: LocalMachine;
+  readonly facts: AgentFacts;
+  readonly secret: SecretSource;
+  readonly state: BelievedState;
+  readonly announcements: Announcements;
+  /** This machine as if an orchestrator knew it. */
+  readonly agent: Agent;
+}
+
+/** Throws `data_dir_locked` while another `--local` is at work. */
+export async function withLocal<T>(
+  context: Context,
+  choice: LocalChoice,
+  work: (session: LocalSession) => Promise<T>,
+): Promise<T> {
+  const tags = readTags(choice.tag);
+  const machine = await context.programs.local({ dataDir: choice.dataDir });
+  const directory = holdDataDirectory(machine.dataDir, 'orch --local');
+  try {
+    const state = loadState(machine.dataDir);
+    const facts = factsOf(machine, tags);
+    return await work({
+      machine,
+      facts,
+      secret: secretsFrom(choice.secretFile, state.mask_key),
+      state,
+      announcements: new Announcements(machine.dataDir),
+      agent: agentOf(facts),
+    });
+  } finally {
+    directory.release();
+  }
+}
+
+/** The node ID only has to be the same each time. */
+const factsOf = ({ hostname, attributes }: LocalMachine, tags: AgentFacts['tags']): AgentFacts => ({
+  node_id: createHash('sha256').update(`local ${hostname}`).digest('hex').slice(0, 32),
+  name: hostname,
+  attributes,
+  tags,
+});
+
+const agentOf = ({ node_id, name, attributes, tags }: AgentFacts): Agent => ({
+  node_id,
+  name,
+  status: 'approved',
+  connected: true,
+  connected_at: 0,
+  updated_at: 0,
+  initial_hostname: name,
+  initial_ip: '',
+  agent_version: VERSION,
+  public_key: '',
+  attributes: { ...attributes },
+  tags: { ...tags },
+});

@@ -1,0 +1,44 @@
+/** The text of a new module, to be filled in by a person. */
+
+/** Kinds that a new module may begin with. */
+export const STARTERS = ['file-unix', 'directory-unix'] as const;
+export type Starter = (typeof STARTERS)[number];
+
+export interface NewModule {
+  readonly name: string;
+  readonly platform: string;
+  /** Empty for any. */
+  readonly distro: string;
+  readonly kind: Starter;
+  readonly path: string;
+  /** Where editors find the JSON Schema. */
+  readonly schema: string;
+}
+
+export function newModuleText({ name, platform, distro, kind, path, schema }: NewModule): string {
+  return [
+    `# yaml-language-server: $schema=${schema.replace(/[\r\n]/g, '')}`,
+    `name: ${scalar(name)}`,
+    'supports:',
+    `  - platform: ${platform}`,
+    ...(distro === '' ? [] : [`    distro: ${scalar(distro)}`]),
+    'resources:',
+    '  - id: first',
+    '    resource:',
+    `      ${kind}:`,
+    `        path: ${scalar(path)}`,
+    ...FIELDS[kind].map((line) => `        ${line}`),
+    '',
+  ].join('\n');
+}
+
+const FIELDS: Readonly<Record<Starter, readonly string[]>> = {
+  'file-unix': ['mode: "0644"', 'content: |', `  Managed by orch on \${{ agent.name }}.`],
+  'directory-unix': ['mode: "0755"'],
+};
+
+/** A text that YAML reads as itself; JSON strings are YAML. */
+const scalar = (text: string): string =>
+  /^[A-Za-z/][\w./-]*$/.test(text) && !/^(true|false|null|yes|no|on|off|y|n)$/i.test(text)
+    ? text
+    : JSON.stringify(text);

@@ -1,0 +1,65 @@
+/** Which agents a command is about: those that are named, those of an assignment, or those that a selector matches. */
+import type { ApiClient } from '../../client/api-client.js';
+import type { Agent } from '../../contract/agents.js';
+import { Fault } from '../../kernel/fault.js';
+import { flag, text } from '../option.js';
+import { allAgents } from './agent-pages.js';
+import { resolveNodes } from './resolve-node.js';
+
+export const fleetOptions = {
+  assignment: text('ASSIGNMENT', 'every agent that the assignment matches now', { completes: 'assignment' }),
+  selector: text('SELECTOR', 'every agent that it selects (see: orch help selectors)', { short: 'l' }),
+  allowEmpty: flag('that nothing matches is no error'),
+} as const;
+
+export interface AgentChoice {
+  readonly nodes: readonly string[];
+  readonly assignment: string | undefined;
+  readonly selector: string | undefined;
+  readonly allowEmpty: boolean;
+}
+
+/** The ways to choose agents, by their flag: what may not stand beside `--local`. */
+export const fleetFlags = ({
+  assignment,
+  selector,
+}: Pick<AgentChoice, 'assignment' | 'selector'>): Readonly<Record<string, boolean>> => ({
+  '--assignment': assignment !== undefined,
+  '--selector': selector !== undefined,
+});
+
+/** Throws `usage` unless agents are chosen in exactly one way. */
+export function requireOneChoice({ nodes, assignment, selector }: AgentChoice, path: string): void {
+  const ways = [nodes.length > 0, assignment !== undefined, selector !== undefined].filter(Boolean).length;
+  if (ways === 1) return;
+  if (ways > 1) throw new Fault('usage', 'name agents, or --assignment, or --selector: one of them');
+  throw new Fault('usage', `"orch ${path}" needs an agent`, {
+    hint: `name it, or choose several with --assignment or --selector, or this machine: orch ${path} --local -f FILE`,
+  });
+}
+
+/** Throws the faults of `resolveNodes`, `assignment_not_found`, `invalid_selector`, and those of `requireSome`. */
+export async function chooseAgents(
+  api: ApiClient,
+  choice: AgentChoice,
+  { signal }: { readonly signal: AbortSignal },
+): Promise<readonly Agent[]> {
+  const { nodes, assignment } = choice;
+  if (nodes.length > 0) return resolveNodes(api, nodes, { signal });
+  const filter =
+    assignment === undefined
+      ? choice.selector
+      : (await api.call('getAssignment', { params: { name: assignment }, signal })).selector;
+  const agents = await allAgents(api, { status: 'approved', filter, signal });
+  requireSome(agents.length, choice);
+  return agents;
+}
+
+/** Throws `agent_not_found` when nothing matches, unless that is allowed. */
+export function requireSome(agents: number, { assignment, selector, allowEmpty }: AgentChoice): void {
+  if (agents > 0 || allowEmpty) return;
+  const what = assignment === undefined ? `"${selector ?? ''}"` : `the selector of assignment ${assignment}`;
+  throw new Fault('agent_not_found', `no approved agent matches ${what}`, {
+    hint: 'see who has which tags: orch agents -o wide; with --allow-empty this is no error',
+  });
+}

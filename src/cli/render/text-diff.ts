@@ -1,0 +1,37 @@
+/** The unified diff of two texts, as lines for people. */
+import { createTwoFilesPatch, FILE_HEADERS_ONLY } from 'diff';
+import type { Line } from '../view.js';
+import { textLines } from '../view.js';
+import { plainText } from './paint.js';
+import { diffLine } from './resource.js';
+
+export interface TextSide {
+  /** Stands behind `---` and `+++`. */
+  readonly label: string;
+  readonly text: string;
+}
+
+/** Texts that differ in more lines than this are shown as one replaced by the other. */
+const MAX_EDITS = 5_000;
+
+/** Empty when the texts are the same. */
+export function textDiff(before: TextSide, after: TextSide): string {
+  if (before.text === after.text) return '';
+  const options = { context: 3, headerOptions: FILE_HEADERS_ONLY, maxEditLength: MAX_EDITS };
+  const patch = createTwoFilesPatch(before.label, after.label, before.text, after.text, undefined, undefined, options);
+  return patch ?? replaced(before, after);
+}
+
+function replaced(before: TextSide, after: TextSide): string {
+  const signed = (sign: string, { text }: TextSide) => textLines(text).map((line) => `${sign}${plainText(line)}`);
+  const [gone, come] = [signed('-', before), signed('+', after)];
+  const range = `@@ -1,${gone.length} +1,${come.length} @@`;
+  return `${[`--- ${before.label}`, `+++ ${after.label}`, range, ...gone, ...come].join('\n')}\n`;
+}
+
+/** A diff with its colours. */
+export const textDiffLines = (diff: string): readonly Line[] =>
+  textLines(diff).map((line) => {
+    const text = plainText(line);
+    return diffLine(text, text);
+  });

@@ -1,0 +1,62 @@
+/** Applies a saved plan: to its agents, its modules, and only what it showed. */
+import type { ApiClient } from '../../client/api-client.js';
+import { Fault } from '../../kernel/fault.js';
+import type { Context } from '../context.js';
+import { formatTime } from '../format.js';
+import { resolveNodes } from '../nodes/resolve-node.js';
+import { runsView } from '../render/runs.js';
+import type { AgentRun } from '../runs/agent-run.js';
+import { applyAgents } from '../runs/apply-agents.js';
+import { questionFor } from '../runs/confirm-apply.js';
+import { readPlanFile, type SavedPlan } from './saved-plan.js';
+
+export interface PlanToApply {
+  readonly path: string;
+  readonly allowRemovals: number | null;
+}
+
+/** Throws `wrong_orchestrator` for the plan of another one. An agent that has changed since refuses as `plan_stale`. */
+export async function applyPlan(
+  context: Context,
+  api: ApiClient,
+  { path, allowRemovals }: PlanToApply,
+): Promise<readonly AgentRun[]> {
+  const plan = readPlanFile(path);
+  await requireSameOrchestrator(context, api, plan);
+  const ids = plan.agents.map(({ node_id }) => node_id);
+  const agents = await resolveNodes(api, ids, { signal: context.signal });
+  const planned = agents.flatMap((agent) => {
+    const saved = plan.agents.find(({ node_id }) => node_id === agent.node_id);
+    return saved === undefined ? [] : [{ agent, saved, result: saved.result }];
+  });
+  if (!context.globals.yes) await ask(context, plan, planned);
+  const targets = planned.map(({ agent, saved }) => ({
+    agent,
+    planHash: saved.plan_hash,
+    modules: saved.modules,
+  }));
+  return applyAgents(context, api, { targets, modules: [], allowRemovals });
+}
+
+async function requireSameOrchestrator({ signal }: Context, api: ApiClient, plan: SavedPlan): Promise<void> {
+  const { public_key } = await api.call('getStatus', { signal });
+  if (public_key === plan.orchestrator.public_key) return;
+  throw new Fault(
+    'wrong_orchestrator',
+    `the plan is of the orchestrator at ${plan.orchestrator.url}, not of this one`,
+    {
+      hint: 'choose it with --profile or --url, or plan again here',
+      data: { planned: plan.orchestrator.public_key, reached: public_key },
+    },
+  );
+}
+
+type Planned = Extract<AgentRun, { readonly result: unknown }>;
+
+async function ask(context: Context, plan: SavedPlan, planned: readonly Planned[]): Promise<void> {
+  const changing = planned.filter(({ result }) => result.has_changes);
+  if (changing.length === 0) return;
+  await context.present(runsView(planned, { kind: 'plan', verbose: context.globals.verbose }));
+  context.note(`Planned at ${formatTime(plan.created_at)}.`);
+  await context.prompt.consent(questionFor(changing));
+}

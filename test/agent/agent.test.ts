@@ -1,0 +1,357 @@
+/** The agent as a whole, against a listener that speaks the real link. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { AgentListener } from '../../daemon/fleet/agent-listener.js';
+import { type AgentOptions, runAgent } from '../../src/agent/agent.js';
+import { readAgentState, repin } from '../../src/agent/agent-status.js';
+import { Engine } from '../../src/agent/engine/engine.js';
+import { PIN_FILE } from '../../src/agent/first-contact.js';
+import { Journal } from '../../src/agent/journal.js';
+import { formatFingerprint } from '../../src/identity/fingerprint.js';
+import { nodeIdOf } from '../../src/identity/key-id.js';
+import { Fault, isFault } from '../../src/kernel/fault.js';
+import type { PublicKeyHex } from '../../src/kernel/ids.js';
+import type { LogFields, Logger } from '../../src/kernel/logger.js';
+import { silentLogger } from '../../src/kernel/logger.js';
+import { newIdentity } from '../identity/keys.js';
+import { content, file } from './support/content.js';
+import { clock, host, place } from './support/place.js';
+import { head, runId } from './support/runs.js';
+import { ScriptedOrchestrator } from './support/scripted-orchestrator.js';
+
+const identity = newIdentity();
+
+interface Place {
+  readonly port: number;
+  /** Connections in the order in which they came. */
+  readonly connections: ScriptedOrchestrator[];
+  readonly keys: PublicKeyHex[];
+  connection(number: number): Promise<ScriptedOrchestrator>;
+}
+
+async function listen(privateKey = identity.privateKey, port = 0): Promise<Place & { stop(): Promise<void> }> {
+  const connections: ScriptedOrchestrator[] = [];
+  const keys: PublicKeyHex[] = [];
+  let wake: () => void = () => undefined;
+  const listener = new AgentListener({
+    host: '127.0.0.1',
+    port,
+    privateKey,
+    logger: silentLogger,
+    onConnection: ({ socket, publicKey }) => {
+      connections.push(new ScriptedOrchestrator(socket));
+      keys.push(publicKey);
+      wake();
+    },
+  });
+  await listener.start();
+  onTestFinished(() => listener.stop());
+  return {
+    port: listener.address().port,
+    connections,
+    keys,
+    stop: () => listener.stop(),
+    async connection(number) {
+      for (;;) {
+        const found = connections[number - 1];
+        if (found) return found;
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+    },
+  };
+}
+
+interface Running {
+  readonly ended: Promise<unknown>;
+  readonly dataDir: string;
+  readonly log: { readonly level: string; readonly message: string; readonly fields: LogFields | undefined }[];
+  stop(): Promise<unknown>;
+}
+
+function start(port: number, more: Partial<AgentOptions> = {}): Running {
+  const dataDir = more.dataDir ?? place();
+  const log: Running['log'] = [];
+  const at = (level: string) => (message: string, fields?: LogFields) => void log.push({ level, message, fields });
+  const logger: Logger = {
+    debug: at('debug'),
+    info: at('info'),
+    warn: at('warn'),
+    error: at('error'),
+    child: () => logger,
+  };
+  const stopper = new AbortController();
+  const ended = runAgent(
+    {
+      target: { host: '127.0.0.1', port },
+      orchestratorKey: undefined,
+      trustOnFirstUse: false,
+      ask: null,
+      logger,
+      clock,
+      // No waiting between attempts.
+      random: () => 0,
+      createEngine: (directory) =>
+        new Engine({ journal: new Journal(directory), createHost: host, clock, logger: silentLogger }),
+      ...more,
+      dataDir,
+    },
+    stopper.signal,
+  ).catch((error: unknown) => error);
+  const stop = () => {
+    stopper.abort();
+    return ended;
+  };
+  onTestFinished(async () => void (await stop()));
+  return { ended, dataDir, log, stop };
+}
+
+const faultOf = async (ended: Promise<unknown>): Promise<Fault> => {
+  const error = await ended;
+  if (!isFault(error)) throw new Error(`no fault, but ${String(error)}`);
+  return error;
+};
+
+const pinOf = (dataDir: string): string => readFileSync(join(dataDir, PIN_FILE), 'utf8').trim();
+
+describe('first contact', () => {
+  it('pins the key that it was given, and connects', async () => {
+    const there = await listen();
+    const agent = start(there.port, { orchestratorKey: identity.publicKey });
+    await (await there.connection(1)).approve();
+    expect(pinOf(agent.dataDir)).toBe(identity.publicKey);
+    expect(statSync(join(agent.dataDir, PIN_FILE)).mode & 0o777).toBe(0o600);
+    expect(statSync(agent.dataDir).mode & 0o777).toBe(0o700);
+    expect(await agent.stop()).toBeUndefined();
+    const later = start(there.port, { dataDir: agent.dataDir });
+    await (await there.connection(2)).approve();
+    expect(there.keys[1]).toBe(there.keys[0]);
+    await later.stop();
+  });
+
+  it('asks a person, shows the fingerprint, and connects when the answer is yes', async () => {
+    const there = await listen();
+    const questions: string[] = [];
+    const agent = start(there.port, {
+      ask: async (question) => {
+        questions.push(question);
+        return true;
+      },
+    });
+    await (await there.connection(1)).approve();
+    expect(questions).toHaveLength(1);
+    expect(questions[0]).toContain(formatFingerprint(identity.publicKey));
+    expect(pinOf(agent.dataDir)).toBe(identity.publicKey);
+  });
+
+  it('pins nothing when the answer is no', async () => {
+    const there = await listen();
+    const agent = start(there.port, { ask: async () => false });
+    expect(await faultOf(agent.ended)).toMatchObject({ code: 'pin_missing', hint: expect.any(String) });
+    expect(existsSync(join(agent.dataDir, PIN_FILE))).toBe(false);
+    expect(there.connections).toHaveLength(0);
+  });
+
+  it('trusts the first orchestrator only when it was told to', async () => {
+    const there = await listen();
+    const agent = start(there.port, { trustOnFirstUse: true });
+    await (await there.connection(1)).approve();
+    expect(pinOf(agent.dataDir)).toBe(identity.publicKey);
+    const careful = start(there.port);
+    const fault = await faultOf(careful.ended);
+    expect(fault).toMatchObject({ code: 'pin_missing' });
+    expect(fault.hint).toContain(`--orchestrator-key ${identity.publicKey}`);
+    expect(existsSync(join(careful.dataDir, PIN_FILE))).toBe(false);
+  });
+
+  it('ends at once, and for good, when another orchestrator is there than the pinned one', async () => {
+    const evil = newIdentity();
+    const there = await listen(evil.privateKey);
+    const agent = start(there.port, {
+      orchestratorKey: identity.publicKey,
+      trustOnFirstUse: true,
+      ask: async () => true,
+    });
+    const fault = await faultOf(agent.ended);
+    expect(fault).toMatchObject({ code: 'pin_mismatch', data: { pinned: identity.publicKey, shown: evil.publicKey } });
+    expect(fault.hint).toContain('orch agent repin');
+    expect(there.connections).toHaveLength(0);
+    expect(pinOf(agent.dataDir)).toBe(identity.publicKey);
+    const again = start(there.port, { dataDir: agent.dataDir, orchestratorKey: evil.publicKey });
+    expect((await faultOf(again.ended)).code).toBe('pin_mismatch');
+    repin(agent.dataDir, PIN_FILE);
+    const third = start(there.port, { dataDir: agent.dataDir, orchestratorKey: evil.publicKey });
+    await (await there.connection(1)).approve();
+    expect(pinOf(third.dataDir)).toBe(evil.publicKey);
+  });
+});
+
+describe('the agent', () => {
+  it('tells how it is doing while it waits, works, is alone and has stopped', async () => {
+    const there = await listen();
+    const agent = start(there.port, { orchestratorKey: identity.publicKey, hostname: 'given-name' });
+    const orchestrator = await there.connection(1);
+    expect((await orchestrator.next('hello')).hostname).toBe('given-name');
+    const state = () => readAgentState(agent.dataDir);
+    const until = async (link: string) => {
+      for (let round = 0; round < 500 && state().link !== link; round += 1) await new Promise((r) => setTimeout(r, 10));
+      expect(state().link).toBe(link);
+    };
+    orchestrator.status('pending');
+    await until('pending');
+    expect(state()).toMatchObject({
+      node_id: nodeIdOf(there.keys[0] as PublicKeyHex),
+      orchestrator_key: identity.publicKey,
+      orchestrator: `127.0.0.1:${there.port}`,
+      name: null,
+      pid: process.pid,
+      last_error: null,
+      journal_unacknowledged: 0,
+    });
+    orchestrator.status('approved', 'web-01');
+    await until('connected');
+    expect(state()).toMatchObject({ name: 'web-01' });
+    expect(Date.parse(state().since)).toBeLessThanOrEqual(Date.now());
+    orchestrator.run(head(1), content([]));
+    await orchestrator.next('run_finished');
+    expect(state()).toMatchObject({ journal_unacknowledged: 1, journal_running: 0, journal_error: null });
+    await there.stop();
+    await until('disconnected');
+    expect(state().last_error).toMatch(/nothing listens there|closed/);
+    await agent.stop();
+    expect(state()).toMatchObject({ link: 'stopped', pid: null, name: 'web-01' });
+    expect(statSync(join(agent.dataDir, 'state.json')).mode & 0o777).toBe(0o600);
+    expect(readdirSync(agent.dataDir).sort()).toEqual(['identity.key', 'journal', PIN_FILE, 'state.json']);
+  });
+
+  it('comes back after every cut, with what it did in the meantime', async () => {
+    const there = await listen();
+    const root = place();
+    start(there.port, { orchestratorKey: identity.publicKey });
+    const first = await there.connection(1);
+    await first.approve();
+    first.run(head(1), content([file(join(root, 'f'))]));
+    await first.next('run_accepted');
+    first.socket.terminate();
+    const second = await there.connection(2);
+    expect((await second.approve()).runs).toMatchObject([{ run_id: runId(1) }]);
+    second.say({ type: 'run_resume', run_id: runId(1), from: 0 });
+    expect(await second.next('run_finished')).toMatchObject({ end: 'succeeded', results: 1 });
+    second.say({ type: 'run_ack', run_id: runId(1) });
+    second.socket.close(1001, 'the orchestrator stops');
+    const third = await there.connection(3);
+    expect((await third.approve()).runs).toEqual([]);
+  });
+
+  it('waits for an orchestrator that is not there yet', async () => {
+    const probe = await listen();
+    await probe.stop();
+    const agent = start(probe.port, { orchestratorKey: identity.publicKey });
+    for (let round = 0; round < 500 && agent.log.length < 3; round += 1) await new Promise((r) => setTimeout(r, 10));
+    expect(agent.log.map(({ message }) => message)).toContain('cannot connect to the orchestrator');
+    const there = await listen(identity.privateKey, probe.port);
+    await (await there.connection(1)).approve();
+  });
+
+  it('says loudly that it was rejected, and does not come back at once', async () => {
+    const there = await listen();
+    const agent = start(there.port, { orchestratorKey: identity.publicKey });
+    const orchestrator = await there.connection(1);
+    await orchestrator.next('hello');
+    orchestrator.socket.close(4403, 'this agent was rejected by an operator');
+    await orchestrator.closed;
+    for (let round = 0; round < 500 && readAgentState(agent.dataDir).link !== 'rejected'; round += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    expect(readAgentState(agent.dataDir)).toMatchObject({
+      link: 'rejected',
+      last_error: expect.stringContaining('rejected'),
+    });
+    expect(agent.log.find(({ level }) => level === 'error')?.message).toBe('an operator rejected this agent');
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(there.connections).toHaveLength(1);
+    expect(await agent.stop()).toBeUndefined();
+  });
+
+  it('stops the apply under way when it is rejected', async () => {
+    const there = await listen();
+    const root = place();
+    const agent = start(there.port, { orchestratorKey: identity.publicKey });
+    const orchestrator = await there.connection(1);
+    await orchestrator.approve();
+    const chain = Array.from({ length: 300 }, (_, index) =>
+      file(join(root, `f${index}`), {}, { after: index === 0 ? [] : [index - 1] }),
+    );
+    orchestrator.run(head(1), content(chain));
+    await orchestrator.next('run_results');
+    orchestrator.socket.close(4403, 'this agent was rejected by an operator');
+    await orchestrator.closed;
+    for (let round = 0; round < 500 && readAgentState(agent.dataDir).link !== 'rejected'; round += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    expect(await agent.stop()).toBeUndefined();
+    expect(readdirSync(root).length).toBeLessThan(300);
+    start(there.port, { orchestratorKey: identity.publicKey, dataDir: agent.dataDir });
+    const again = await there.connection(2);
+    const { runs } = await again.approve();
+    expect(runs).toMatchObject([{ run_id: runId(1), state: 'finished' }]);
+    again.say({ type: 'run_resume', run_id: runId(1), from: 0 });
+    expect(await again.next('run_finished')).toMatchObject({ end: 'cancelled' });
+  });
+
+  it('finishes what it changes before it stops, and tells it the next time', async () => {
+    const there = await listen();
+    const root = place();
+    const agent = start(there.port, { orchestratorKey: identity.publicKey });
+    const orchestrator = await there.connection(1);
+    await orchestrator.approve();
+    const chain = Array.from({ length: 300 }, (_, index) =>
+      file(join(root, `f${index}`), {}, { after: index === 0 ? [] : [index - 1] }),
+    );
+    orchestrator.run(head(1), content(chain), 200_000);
+    await orchestrator.next('run_results');
+    expect(await agent.stop()).toBeUndefined();
+    const done = readdirSync(root);
+    expect(done.every((name) => /^f\d+$/.test(name))).toBe(true);
+    start(there.port, { dataDir: agent.dataDir });
+    const next = await there.connection(2);
+    expect((await next.approve()).runs).toEqual([{ run_id: runId(1), state: 'finished', results: 300 }]);
+    next.say({ type: 'run_resume', run_id: runId(1), from: 0 });
+    expect(await next.next('run_finished')).toMatchObject({ end: 'interrupted' });
+    const changed = next.heard.flatMap((one) => (one.type === 'run_results' ? one.items : []));
+    expect(changed.filter(({ result }) => result.status === 'changed')).toHaveLength(done.length);
+  });
+});
+
+describe('a data directory', () => {
+  it('is used by one agent at a time', async () => {
+    const there = await listen();
+    const agent = start(there.port, { orchestratorKey: identity.publicKey });
+    await (await there.connection(1)).next('hello');
+    const fault = await faultOf(start(there.port, { dataDir: agent.dataDir }).ended);
+    expect(fault).toMatchObject({ code: 'agent_running', data: { pid: process.pid }, hint: expect.any(String) });
+    expect(fault.message).toContain(`process ${process.pid}`);
+    expect(() => repin(agent.dataDir, PIN_FILE)).toThrow(/runs as process/);
+    expect(pinOf(agent.dataDir)).toBe(identity.publicKey);
+  });
+
+  it('with a damaged journal is refused before anything is dialled, and freed again', async () => {
+    const dataDir = place();
+    writeFileSync(join(dataDir, 'journal'), 'not a journal at all\n'.repeat(20));
+    const there = await listen();
+    const fault = await faultOf(start(there.port, { dataDir, orchestratorKey: identity.publicKey }).ended);
+    expect(fault.code).toBe('journal_corrupt');
+    expect(fault.hint).toContain('mv ');
+    expect(there.connections).toHaveLength(0);
+    expect(existsSync(join(dataDir, 'lock'))).toBe(false);
+  });
+
+  it('that no agent has used says so', () => {
+    expect(() => readAgentState(place())).toThrow(/no agent has run/);
+    const broken = place();
+    mkdirSync(join(broken, 'state.json'));
+    expect(() => readAgentState(broken)).toThrow(Fault);
+  });
+});

@@ -1,0 +1,302 @@
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { reachByPath } from '../../../src/agent/host/footing.js';
+import { UnixHost } from '../../../src/agent/host/unix-host.js';
+import type { Step } from '../../../src/resources/host.js';
+import { commitOne, host, isRoot, look, needs, place, succeeds, write } from '../support/place.js';
+
+const modeOf = (path: string): number => statSync(path).mode & 0o7777;
+
+describe('write-file', () => {
+  it('makes a file with mode 0644 and leaves nothing beside it', async () => {
+    const directory = place();
+    expect(await commitOne(write(join(directory, 'motd'), 'grüezi\n'))).toBeNull();
+    expect(readFileSync(join(directory, 'motd'), 'utf8')).toBe('grüezi\n');
+    expect(modeOf(join(directory, 'motd'))).toBe(0o644);
+    expect(readdirSync(directory)).toEqual(['motd']);
+  });
+
+  it('gives exactly the mode that is wanted, whatever the umask', async () => {
+    const file = join(place(), 'f');
+    const before = process.umask(0o077);
+    try {
+      expect(await commitOne(write(file, '', { mode: 0o6777 }))).toBeNull();
+    } finally {
+      process.umask(before);
+    }
+    expect(modeOf(file)).toBe(0o6777);
+  });
+
+  it('keeps the mode of the file it replaces, and the file itself whole for whoever has it open', async () => {
+    const directory = place();
+    const file = join(directory, 'f');
+    writeFileSync(file, 'old');
+    chmodSync(file, 0o4750);
+    linkSync(file, join(directory, 'other-name'));
+    expect(await commitOne(write(file, 'new'))).toBeNull();
+    expect(readFileSync(file, 'utf8')).toBe('new');
+    expect(modeOf(file)).toBe(0o4750);
+    expect(readFileSync(join(directory, 'other-name'), 'utf8')).toBe('old');
+  });
+
+  it('keeps owner and group, sets those that are named, and keeps setuid through it', async (context) => {
+    needs(context, isRoot, 'root');
+    const file = join(place(), 'f');
+    writeFileSync(file, 'old');
+    chownSync(file, 1234, 2345);
+    chmodSync(file, 0o6755);
+    expect(await commitOne(write(file, 'new'))).toBeNull();
+    expect(statSync(file)).toMatchObject({ uid: 1234, gid: 2345 });
+    expect(modeOf(file)).toBe(0o6755);
+    expect(await commitOne(write(file, 'newer', { owner: '4321', mode: 0o4711 }))).toBeNull();
+    expect(statSync(file)).toMatchObject({ uid: 4321, gid: 2345 });
+    expect(modeOf(file)).toBe(0o4711);
+  });
+
+  it('replaces a symbolic link and never writes through it', async () => {
+    const directory = place();
+    writeFileSync(join(directory, 'target'), 'untouched');
+    chmodSync(join(directory, 'target'), 0o600);
+    symlinkSync('target', join(directory, 'link'));
+    expect(await commitOne(write(join(directory, 'link'), 'mine'))).toBeNull();
+    expect(lstatSync(join(directory, 'link')).isFile()).toBe(true);
+    expect(modeOf(join(directory, 'link'))).toBe(0o644);
+    expect(readFileSync(join(directory, 'target'), 'utf8')).toBe('untouched');
+  });
+
+  it('does not replace a directory, a FIFO or a device', async (context) => {
+    const directory = place();
+    mkdirSync(join(directory, 'd'));
+    expect(await commitOne(write(join(directory, 'd'), ''))).toMatchObject({ code: 'wrong_type' });
+    needs(context, succeeds('mkfifo', join(directory, 'fifo')), 'mkfifo');
+    expect(await commitOne(write(join(directory, 'fifo'), ''))).toMatchObject({ code: 'wrong_type' });
+    needs(context, isRoot && succeeds('mknod', join(directory, 'null'), 'c', '1', '3'), 'the right to make devices');
+    expect(await commitOne(write(join(directory, 'null'), ''))).toMatchObject({ code: 'wrong_type' });
+    expect(readdirSync(directory).sort()).toEqual(['d', 'fifo', 'null']);
+  });
+
+  it('says that the directory is missing', async () => {
+    const directory = place();
+    writeFileSync(join(directory, 'file'), '');
+    expect(await commitOne(write(join(directory, 'no/f'), ''))).toEqual({
+      code: 'parent_missing',
+      message: `the directory ${join(directory, 'no')} does not exist`,
+    });
+    expect(await commitOne(write(join(directory, 'file/f'), ''))).toMatchObject({
+      code: 'parent_missing',
+      message: expect.stringContaining('is not a directory'),
+    });
+  });
+
+  it('says which user or group there is not, and leaves nothing behind', async () => {
+    const directory = place();
+    const outcomes = await host().commit([
+      write(join(directory, 'a'), '', { owner: 'nobody-of-that-name' }),
+      write(join(directory, 'b'), '', { group: '4294967295' }),
+    ]);
+    expect(outcomes).toEqual([
+      {
+        code: 'unknown_owner',
+        message: 'there is no user "nobody-of-that-name" on this machine',
+      },
+      {
+        code: 'unknown_group',
+        message: 'there is no group "4294967295" on this machine',
+      },
+    ]);
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  it('takes names as long as the file system does', async () => {
+    const directory = place();
+    for (const name of ['x'.repeat(255), 'ü'.repeat(127), `${'x'.repeat(254)}.`]) {
+      expect(await commitOne(write(join(directory, name), name))).toBeNull();
+      expect(readFileSync(join(directory, name), 'utf8')).toBe(name);
+    }
+    expect(await commitOne(write(join(directory, 'x'.repeat(256)), ''))).toMatchObject({ code: 'unsafe_path' });
+    expect(readdirSync(directory)).toHaveLength(3);
+  });
+
+  it('carries out the rest of a group when one of it fails', async () => {
+    const directory = place();
+    const steps = Array.from({ length: 40 }, (_, index) =>
+      write(join(directory, index % 4 === 0 ? 'missing' : '.', `f${index}`).replace('/./', '/'), `${index}`),
+    );
+    const outcomes = await host().commit(steps);
+    expect(outcomes.map((outcome) => outcome?.code ?? null)).toEqual(
+      steps.map((_, index) => (index % 4 === 0 ? 'parent_missing' : null)),
+    );
+    expect(readdirSync(directory)).toHaveLength(30);
+  });
+
+  it('takes any name that a file can have', async () => {
+    const directory = place();
+    const name = fc
+      .string({ unit: 'binary', minLength: 1, maxLength: 60 })
+      .filter((text) => !/[/\0]|^\.\.?$|\p{Surrogate}/u.test(text) && Buffer.byteLength(text) <= 255);
+    await fc.assert(
+      fc.asyncProperty(name, fc.string({ unit: 'binary-ascii' }), async (text, content) => {
+        expect(await commitOne(write(`${directory}/${text}`, content))).toBeNull();
+        expect(look(`${directory}/${text}`)).toMatchObject({ content: { text: content } });
+        expect(await commitOne({ do: 'remove-file', path: `${directory}/${text}` })).toBeNull();
+      }),
+      { numRuns: 100 },
+    );
+    expect(readdirSync(directory)).toEqual([]);
+  });
+});
+
+describe('make-directory', () => {
+  const make = (path: string, mode = 0o755): Step => ({ do: 'make-directory', path, owner: null, group: null, mode });
+
+  it('makes one level with exactly the mode', async () => {
+    const directory = place();
+    chmodSync(directory, 0o2755);
+    expect(await commitOne(make(join(directory, 'd'), 0o1770))).toBeNull();
+    expect(modeOf(join(directory, 'd'))).toBe(0o1770);
+    expect(await commitOne(make(join(directory, 'a/b')))).toMatchObject({ code: 'parent_missing' });
+    expect(existsSync(join(directory, 'a'))).toBe(false);
+  });
+
+  it('does not touch what is there already, and takes back what it cannot finish', async () => {
+    const directory = place();
+    mkdirSync(join(directory, 'd'), { mode: 0o700 });
+    expect(await commitOne(make(join(directory, 'd')))).toMatchObject({ code: 'apply_failed' });
+    expect(modeOf(join(directory, 'd'))).toBe(0o700);
+    symlinkSync('d', join(directory, 'link'));
+    expect(await commitOne(make(join(directory, 'link')))).toMatchObject({ code: 'apply_failed' });
+    const step: Step = {
+      ...make(join(directory, 'new')),
+      do: 'make-directory',
+      owner: 'nobody-of-that-name',
+      group: null,
+      path: join(directory, 'new'),
+      mode: 0o755,
+    };
+    expect(await commitOne(step)).toMatchObject({ code: 'unknown_owner' });
+    expect(existsSync(join(directory, 'new'))).toBe(false);
+  });
+});
+
+describe('set-metadata', () => {
+  const set = (path: string, more: Partial<Extract<Step, { do: 'set-metadata' }>>): Step => ({
+    do: 'set-metadata',
+    path,
+    expect: 'file',
+    owner: null,
+    group: null,
+    mode: null,
+    ...more,
+  });
+
+  it('changes the mode of a file and of a directory', async () => {
+    const directory = place();
+    writeFileSync(join(directory, 'f'), 'x');
+    chmodSync(join(directory, 'f'), 0);
+    expect(await commitOne(set(join(directory, 'f'), { mode: 0o2640 }))).toBeNull();
+    expect(modeOf(join(directory, 'f'))).toBe(0o2640);
+    mkdirSync(join(directory, 'd'));
+    expect(await commitOne(set(join(directory, 'd'), { expect: 'directory', mode: 0o3711 }))).toBeNull();
+    expect(modeOf(join(directory, 'd'))).toBe(0o3711);
+    expect(readFileSync(join(directory, 'f'), 'utf8')).toBe('x');
+  });
+
+  it('keeps setuid through a change of owner', async (context) => {
+    needs(context, isRoot, 'root');
+    const file = join(place(), 'f');
+    writeFileSync(file, '');
+    chmodSync(file, 0o6755);
+    expect(await commitOne(set(file, { owner: '1234', group: '1235' }))).toBeNull();
+    expect(statSync(file)).toMatchObject({ uid: 1234, gid: 1235 });
+    expect(modeOf(file)).toBe(0o6755);
+  });
+
+  it('follows no link and changes nothing of another type', async () => {
+    const directory = place();
+    writeFileSync(join(directory, 'f'), '');
+    chmodSync(join(directory, 'f'), 0o600);
+    symlinkSync('f', join(directory, 'link'));
+    expect(await commitOne(set(join(directory, 'link'), { mode: 0o777 }))).toMatchObject({ code: 'wrong_type' });
+    expect(await commitOne(set(join(directory, 'f'), { expect: 'directory', mode: 0o777 }))).toMatchObject({
+      code: 'wrong_type',
+    });
+    expect(modeOf(join(directory, 'f'))).toBe(0o600);
+    expect(await commitOne(set(join(directory, 'none'), { mode: 0o777 }))).toMatchObject({ code: 'parent_missing' });
+  });
+
+  it("does not change another user's file through a hard link in an open directory", async () => {
+    const directory = place();
+    writeFileSync(join(directory, 'shadow'), '');
+    chmodSync(join(directory, 'shadow'), 0o600);
+    mkdirSync(join(directory, 'open'));
+    linkSync(join(directory, 'shadow'), join(directory, 'open', 'f'));
+    expect(await commitOne(set(join(directory, 'open', 'f'), { mode: 0o640 }))).toBeNull();
+    chmodSync(join(directory, 'open'), 0o777);
+    expect(await commitOne(set(join(directory, 'open', 'f'), { mode: 0o666 }))).toMatchObject({ code: 'unsafe_path' });
+    expect(modeOf(join(directory, 'shadow'))).toBe(0o640);
+  });
+});
+
+describe('removals', () => {
+  it('removes files and empty directories, and is content when they are gone', async () => {
+    const directory = place();
+    writeFileSync(join(directory, 'f'), '');
+    mkdirSync(join(directory, 'd'));
+    const steps: Step[] = [
+      { do: 'remove-file', path: join(directory, 'f') },
+      { do: 'remove-directory', path: join(directory, 'd') },
+    ];
+    expect(await host().commit(steps)).toEqual([null, null]);
+    expect(await host().commit(steps)).toEqual([null, null]);
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  it('removes neither a link nor a full directory', async () => {
+    const directory = place();
+    symlinkSync('nowhere', join(directory, 'link'));
+    mkdirSync(join(directory, 'd'));
+    writeFileSync(join(directory, 'd', 'f'), '');
+    expect(
+      await host().commit([
+        { do: 'remove-file', path: join(directory, 'link') },
+        { do: 'remove-directory', path: join(directory, 'd') },
+        { do: 'remove-file', path: join(directory, 'd') },
+      ]),
+    ).toMatchObject([{ code: 'wrong_type' }, { code: 'apply_failed' }, { code: 'wrong_type' }]);
+    expect(readlinkSync(join(directory, 'link'))).toBe('nowhere');
+    expect(readdirSync(directory).sort()).toEqual(['d', 'link']);
+  });
+});
+
+describe('without /proc', () => {
+  it('does the same', async () => {
+    const directory = place();
+    const byPath = new UnixHost({ platform: 'macos', reach: reachByPath });
+    writeFileSync(join(directory, 'old'), 'x');
+    chmodSync(join(directory, 'old'), 0o640);
+    const outcomes = await byPath.commit([
+      write(join(directory, 'f'), 'new'),
+      write(join(directory, 'old'), 'y'),
+      { do: 'make-directory', path: join(directory, 'd'), owner: null, group: null, mode: 0o711 },
+    ]);
+    expect(outcomes).toEqual([null, null, null]);
+    expect(readFileSync(join(directory, 'old'), 'utf8')).toBe('y');
+    expect([modeOf(join(directory, 'old')), modeOf(join(directory, 'd'))]).toEqual([0o640, 0o711]);
+    expect(readdirSync(directory).sort()).toEqual(['d', 'f', 'old']);
+  });
+});
