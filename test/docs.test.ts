@@ -1,0 +1,52 @@
+/** The documentation says what the code says. Refresh the reference pages with UPDATE_DOCS=1. */
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { PROTOCOL_VERSION, VERSION } from '../src/kernel/version.js';
+import { cliPage, configurationPage, errorsPage } from './support/reference-docs.js';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const read = (path: string) => readFileSync(join(root, path), 'utf8');
+
+describe('the reference pages', () => {
+  it.each([
+    ['docs/configuration.md', configurationPage],
+    ['docs/errors.md', errorsPage],
+    ['docs/cli.md', cliPage],
+  ])('%s is up to date', async (path, page) => {
+    const text = await page();
+    if (process.env.UPDATE_DOCS === '1') writeFileSync(join(root, path), text);
+    expect(read(path)).toBe(text);
+  });
+});
+
+describe('the documents', () => {
+  const pages = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md'].concat(
+    readdirSync(join(root, 'docs')).map((name) => `docs/${name}`),
+  );
+
+  it.each(pages)('%s links only to files that are there', (page) => {
+    const links = [...read(page).matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, target]) => target as string);
+    expect(links.filter((target) => !existsSync(join(root, dirname(page), target)))).toEqual([]);
+  });
+
+  it('README has exactly the two set-up commands', () => {
+    const blocks = [...read('README.md').matchAll(/```\n([\s\S]*?)```/g)].map(([, block]) => block as string);
+    const commands = blocks.flatMap((block) => block.trim().split('\n')).filter((line) => line.startsWith('npm '));
+    expect(commands).toEqual(['npm run quickstart', 'npm test']);
+  });
+
+  it('names the version of package.json and the protocol with its history', () => {
+    expect(VERSION).toBe((JSON.parse(read('package.json')) as { version: string }).version);
+    expect(read('CHANGELOG.md')).toContain(`## ${VERSION}`);
+    expect(read('src/wire/version.ts')).toMatch(new RegExp(`^ \\*   ${PROTOCOL_VERSION}  `, 'm'));
+  });
+
+  it('lists every package that the product depends on, with its reason', () => {
+    const manifest = JSON.parse(read('package.json')) as Record<string, Record<string, string>>;
+    const names = Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies });
+    const libraries = read('ARCHITECTURE.md').split('## Libraries')[1] ?? '';
+    expect(names.filter((name) => !libraries.includes(`\`${name}\``))).toEqual([]);
+  });
+});

@@ -1,0 +1,134 @@
+/** From a new module to a saved plan, with the real programs: what authors and reviewers do. */
+import { appendFileSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Agent } from '../../src/contract/agents.js';
+import { type Ready, Sandbox, until } from '../support/orch.js';
+
+const sandbox = new Sandbox();
+const site = sandbox.path('site');
+const file = sandbox.path('site.orch.yaml');
+const plan = sandbox.path('next.orchplan');
+
+const text = (colour: string) => `name: site
+supports:
+  - platform: linux
+resources:
+  - resource:
+      directory-unix: {path: ${site}}
+  - id: colour
+    variants:
+      - when: {platform: linux}
+        resource:
+          file-unix: {path: ${site}/colour, content: "${colour}\\n"}
+      - when: {platform: linux, tag.role: web}
+        resource:
+          file-unix: {path: ${site}/colour, content: "web ${colour}\\n"}
+`;
+
+async function login(on: Sandbox, ready: Ready): Promise<void> {
+  const create = ['profile', 'create', 'test', '--url', ready.api_url, '--tls-fingerprint', ready.tls_fingerprint];
+  expect(await on.orch(create)).toMatchObject({ status: 0 });
+  expect(await on.orch(['profile', 'use', 'test'])).toMatchObject({ status: 0 });
+}
+
+beforeAll(async () => {
+  await sandbox.orch(['operator', 'init']);
+  const { ready } = await sandbox.serve();
+  await login(sandbox, ready);
+  const key = ['--orchestrator-key', ready.public_key];
+  sandbox.start(['agent', 'connect', ready.agent_address, ...key, '--data-dir', sandbox.path('agent')]);
+  let agents: readonly Agent[] = [];
+  await until(async () => {
+    agents = await sandbox.json<Agent[]>(['agents', 'list']);
+    return agents.length === 1;
+  }, 'the agent waits');
+  await sandbox.json(['agents', 'approve', agents[0]?.node_id ?? '', '--name', 'web-01', '--yes']);
+  await until(async () => {
+    const [agent] = await sandbox.json<Agent[]>(['agents', 'list']);
+    return agent?.connected === true;
+  }, 'the agent is connected');
+  await sandbox.json(['agents', 'tag', 'web-01', 'role=web']);
+  writeFileSync(file, text('green'));
+});
+afterAll(() => sandbox.dispose());
+
+describe('a module on its way', () => {
+  it('is compared with what is there, pushed, and known by its revisions', async () => {
+    expect((await sandbox.orch(['module', 'diff', file])).stdout).toContain('--- /dev/null');
+    await sandbox.json(['module', 'push', file]);
+    expect((await sandbox.orch(['module', 'diff', file])).stdout).toContain('is revision 1 of site');
+    writeFileSync(file, text('blue'));
+    const diff = await sandbox.orch(['module', 'diff', file]);
+    expect(diff.stdout).toContain('-          file-unix: {path: ');
+    expect(diff.stdout).toContain('+++ ');
+    await sandbox.json(['module', 'push', file]);
+    expect((await sandbox.orch(['module', 'diff', file, '--revision', '1'])).stdout).toContain('web blue');
+    const revisions = await sandbox.orch(['module', 'revisions', 'site', '-o', 'name']);
+    expect(revisions).toMatchObject({ status: 0, stdout: '2\n1\n' });
+    expect((await sandbox.orch(['module', 'revisions', 'none'])).stderr).toContain('none');
+  });
+
+  it('is checked together with others for the agents of the orchestrator', async () => {
+    const other = sandbox.path('other.orch.yaml');
+    const clash = `name: other\nsupports:\n  - platform: linux\nresources:\n  - resource:\n      file-unix: {path: ${site}/colour, content: x}\n`;
+    writeFileSync(other, clash);
+    const check = await sandbox.orch(['module', 'check', file, other]);
+    expect(check.status).toBe(1);
+    expect(check.stdout).toMatch(/other\.orch\.yaml:6:\d+: error: .* is declared differently by/);
+    expect((await sandbox.orch(['module', 'check', file])).status).toBe(0);
+  });
+});
+
+describe('a plan in a file', () => {
+  const makePlan = () => sandbox.orch(['plan', 'web-01', '-m', 'site', '--out', plan]);
+
+  it('is applied as it was shown', async () => {
+    expect(await makePlan()).toMatchObject({ status: 0 });
+    expect(statSync(plan).mode & 0o777).toBe(0o600);
+    expect(await sandbox.orch(['apply', plan, '--yes'])).toMatchObject({ status: 0 });
+    expect(readFileSync(`${site}/colour`, 'utf8')).toBe('web blue\n');
+  });
+
+  it('is refused when the machine or the module has changed since', async () => {
+    appendFileSync(`${site}/colour`, 'one\n');
+    await makePlan();
+    appendFileSync(`${site}/colour`, 'two\n');
+    const machine = await sandbox.orch(['apply', plan, '--yes']);
+    expect(machine.status).toBe(6);
+    expect(readFileSync(`${site}/colour`, 'utf8')).toBe('web blue\none\ntwo\n');
+
+    await makePlan();
+    writeFileSync(file, text('red'));
+    await sandbox.json(['module', 'push', file]);
+    const module = await sandbox.orch(['apply', plan, '--yes']);
+    expect(module.status).toBe(6);
+    expect(module.stderr).toContain('no longer what the plan showed');
+    expect(readFileSync(`${site}/colour`, 'utf8')).toContain('blue');
+  });
+
+  it('is refused by another orchestrator', async () => {
+    const other = new Sandbox();
+    try {
+      await other.orch(['operator', 'init']);
+      const { ready } = await other.serve();
+      await login(other, ready);
+      const refused = await other.orch(['apply', plan, '--yes']);
+      expect(refused.status).toBe(1);
+      expect(refused.stderr).toContain('the plan is of the orchestrator at https://127.0.0.1:');
+    } finally {
+      await other.dispose();
+    }
+  });
+});
+
+describe('orch explain', () => {
+  it('names what put a resource there', async () => {
+    await sandbox.json(['apply', 'web-01', '-m', 'site', '--yes']);
+    const told = await sandbox.orch(['explain', 'web-01', 'file-unix', `${site}/colour`]);
+    expect(told.status).toBe(0);
+    expect(told.stdout).toContain('site:14:22, resource "colour"');
+    expect(told.stdout).toContain('2 of 2: platform=linux, tag.role=web');
+    expect(told.stdout).toContain('no assignment; the module was named in a request');
+    expect((await sandbox.orch(['explain', 'web-01', '/etc/none'])).status).toBe(1);
+  });
+});

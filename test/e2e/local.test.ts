@@ -1,0 +1,196 @@
+/** `--local` with the real program: plan, apply and drift on this machine, without an orchestrator. */
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { DriftDetail, RunResult } from '../../src/contract/runs.js';
+import { Sandbox } from '../support/orch.js';
+
+let sandbox: Sandbox;
+let site: string;
+let data: string;
+
+beforeEach(() => {
+  sandbox = new Sandbox();
+  site = sandbox.path('site');
+  data = sandbox.path('data');
+});
+afterEach(() => sandbox.dispose());
+
+const file = (name: string, content: string) => `  - resource:
+      file-unix: {path: ${site}/${name}, content: ${JSON.stringify(content)}}
+`;
+const directory = () => `  - resource:
+      directory-unix: {path: ${site}, mode: "0750"}
+`;
+
+/** Writes a module of these resources; its path. */
+function module(name: string, ...resources: readonly string[]): string {
+  const path = sandbox.path(`${name}.orch.yaml`);
+  writeFileSync(path, `name: ${name}\nsupports:\n  - platform: linux\nresources:\n${resources.join('')}`);
+  return path;
+}
+
+const orch = (verb: string, ...args: readonly string[]) => sandbox.orch([verb, '--local', '--data-dir', data, ...args]);
+const json = <T>(verb: string, ...args: readonly string[]) =>
+  sandbox.json<T>([verb, '--local', '--data-dir', data, ...args]);
+
+describe('the loop on this machine', () => {
+  it('plans without writing, applies, finds drift and repairs it', async () => {
+    const path = module('site', directory(), file('greeting', `\${{ agent.name }} is \${{ tags.role }}\n`));
+    const with_ = ['-f', path, '--tag', 'role=web'];
+    const plan = await orch('plan', ...with_, '--detailed-exitcode');
+    expect(plan).toMatchObject({ status: 2 });
+    expect(plan.stdout).toContain('Plan: 2 to create.');
+    expect(existsSync(site)).toBe(false);
+    expect((await orch('drift')).stderr).toContain('nothing was ever applied');
+
+    const applied = await json<RunResult>('apply', ...with_, '--yes');
+    expect(applied).toMatchObject({ status: 'succeeded', has_changes: true, summary: { total: 2, changed: 2 } });
+    expect(readFileSync(`${site}/greeting`, 'utf8')).toMatch(/ is web\n$/);
+    expect(statSync(site).mode & 0o7777).toBe(0o750);
+    expect((await json<RunResult>('plan', ...with_)).has_changes).toBe(false);
+
+    expect((await json<DriftDetail>('drift')).status).toBe('in_sync');
+    appendFileSync(`${site}/greeting`, 'by hand\n');
+    const drift = await orch('drift', '--detailed-exitcode');
+    expect(drift.status).toBe(2);
+    expect(drift.stdout).toContain('-by hand');
+    expect(await orch('apply', ...with_, '--yes', '--detailed-exitcode')).toMatchObject({ status: 2 });
+    expect((await json<DriftDetail>('drift')).status).toBe('in_sync');
+  });
+
+  it('keeps what was applied for the owner alone', async () => {
+    await json('apply', '-f', module('site', directory()), '--yes');
+    expect(statSync(data).mode & 0o777).toBe(0o700);
+    expect(statSync(`${data}/state.json`).mode & 0o777).toBe(0o600);
+    expect(readdirSync(data)).toEqual(['state.json']);
+  });
+
+  it('tells a failed resource as an apply of an agent does', async () => {
+    const path = module('site', file('x', 'a\n'));
+    const failed = await orch('apply', '-f', path, '--yes');
+    expect(failed.status).toBe(3);
+    expect(failed.stdout).toContain('declare it as a directory-unix resource');
+    expect((await orch('drift')).status).toBe(1);
+  });
+});
+
+describe('what is no longer declared', () => {
+  it('is removed when orch made it, and released when it was there before', async () => {
+    mkdirSync(site);
+    writeFileSync(`${site}/old`, 'old\n');
+    await json('apply', '-f', module('site', directory(), file('old', 'old\n'), file('new', 'new\n')), '--yes');
+    const path = module('site', directory());
+    const plan = await orch('plan', '-f', path);
+    expect(plan.stdout).toMatch(/- file-unix .*\/new/);
+    expect(plan.stdout).toMatch(/= file-unix .*\/old/);
+    await json('apply', '-f', path, '--yes');
+    expect(existsSync(`${site}/new`)).toBe(false);
+    expect(readFileSync(`${site}/old`, 'utf8')).toBe('old\n');
+    expect((await json<RunResult>('plan', '-f', path)).summary.total).toBe(1);
+  });
+
+  it('is kept when it is much, or all, unless the number is given', async () => {
+    const many = Array.from({ length: 11 }, (_, index) => file(`f${index}`, 'x\n'));
+    await json('apply', '-f', module('site', directory(), ...many), '--yes');
+    const path = module('site', directory());
+    const refused = await orch('apply', '-f', path, '--yes');
+    expect(refused.status).toBe(6);
+    expect(refused.stderr).toContain('--allow-removals 11');
+    expect(existsSync(`${site}/f0`)).toBe(true);
+    expect(await orch('apply', '-f', path, '--yes', '--allow-removals', '11')).toMatchObject({ status: 0 });
+    expect(readdirSync(site)).toEqual([]);
+
+    const other = module('other', file('one', '1\n'));
+    const left = await orch('apply', '-f', other, '--yes');
+    expect(left.status).toBe(6);
+    expect(left.stderr).toContain('everything that is managed');
+    expect(left.stderr).toContain('module site is not named');
+  });
+
+  it('is known after an apply that was killed', async () => {
+    const files = Array.from({ length: 1500 }, (_, index) => file(`f${index}`, 'x\n'));
+    const path = module('site', directory(), ...files);
+    const child = sandbox.start(['apply', '--local', '--data-dir', data, '-f', path, '--yes']);
+    for (let round = 0; round < 3000 && !existsSync(`${site}/f0`); round += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    await child.stop('SIGKILL');
+    expect(existsSync(`${site}/f0`)).toBe(true);
+    expect(await orch('apply', '-f', path, '--yes')).toMatchObject({ status: 0 });
+    const state = JSON.parse(readFileSync(`${data}/state.json`, 'utf8')) as { applied: { origin: string }[] };
+    expect(state.applied.filter(({ origin }) => origin !== 'created')).toEqual([]);
+    expect(state.applied).toHaveLength(1501);
+  });
+});
+
+describe('secrets', () => {
+  it('are written, and shown nowhere', async () => {
+    const secret = 'correct-horse-battery';
+    writeFileSync(sandbox.path('password'), secret);
+    const path = module('site', directory(), file('conf', `user a\npassword \${{ secrets.DB }}\n`));
+    const given = ['-f', path, '--secret-file', `DB=${sandbox.path('password')}`];
+    const plan = await orch('plan', ...given);
+    expect(plan.stdout).toMatch(/password ‹secret DB #[0-9a-f]{4}›/);
+    const applied = await orch('apply', ...given, '--yes', '-v');
+    expect(applied.status).toBe(0);
+    expect(readFileSync(`${site}/conf`, 'utf8')).toBe(`user a\npassword ${secret}\n`);
+    expect(statSync(`${site}/conf`).mode & 0o777).toBe(0o600);
+    expect(await json<DriftDetail>('drift', ...given)).toMatchObject({ status: 'in_sync' });
+
+    const without = await orch('drift');
+    expect(without).toMatchObject({ status: 0 });
+    expect(without.stderr).toContain('holds a secret and is not compared');
+    appendFileSync(`${site}/conf`, 'more\n');
+    const drift = await orch('drift', ...given, '--detailed-exitcode');
+    expect(drift.status).toBe(2);
+    for (const { stdout, stderr } of [plan, applied, without, drift]) expect(stdout + stderr).not.toContain(secret);
+    expect(readFileSync(`${data}/state.json`, 'utf8')).not.toContain(secret);
+
+    const missing = await orch('plan', '-f', path);
+    expect(missing.status).toBe(1);
+    expect(missing.stderr).toContain('the secret "DB" does not exist');
+  });
+});
+
+describe('what is refused', () => {
+  it.each([
+    [['plan', '--local', 'web-01'], /names no agent/],
+    [['apply', '--local', 'web-01', '--yes'], /names no agent/],
+    [['drift', '--local', 'web-01'], /names no agent/],
+    [['plan', '--local'], /needs module files/],
+    [['plan', '--local', '-m', 'site'], /-m needs an orchestrator/],
+    [['plan', '--local', '-f', 'x', '--out', 'x.orchplan'], /--out needs an orchestrator/],
+    [['plan', '--tag', 'a=b', 'web-01'], /--tag goes with --local/],
+    [['drift', '-f', 'x', 'web-01'], /-f goes with --local/],
+    [['drift', '--local', '--selector', '*'], /needs an orchestrator, and --local has none/],
+    [['plan', '--local', '-f', 'x', '--tag', '='], /--tag takes KEY=VALUE/],
+    [['plan', '--local', '-f', 'x', '--secret-file', 'DB'], /--secret-file takes NAME=FILE/],
+    [['plan'], /needs an agent/],
+    [['apply', '--local', '-f', 'x'], /no terminal to ask on/],
+  ])('orch %j', async (argv, message) => {
+    const ran = await sandbox.orch([...argv, ...(argv.includes('--local') ? ['--data-dir', data] : [])]);
+    expect(ran.status).toBe(64);
+    expect(ran.stderr).toMatch(message);
+  });
+
+  it('a module that is not for this machine, and a state that is damaged', async () => {
+    const path = sandbox.path('mac.orch.yaml');
+    writeFileSync(path, 'name: mac\nsupports:\n  - platform: macos\nresources: []\n');
+    expect((await orch('plan', '-f', path)).stderr).toContain('does not support agent');
+    await json('apply', '-f', module('site', directory()), '--yes');
+    writeFileSync(`${data}/state.json`, '{"version":1}');
+    const damaged = await orch('plan', '-f', module('site', directory()));
+    expect(damaged.status).toBe(1);
+    expect(damaged.stderr).toContain('state.json does not hold what was applied');
+    rmSync(data, { recursive: true });
+  });
+});
