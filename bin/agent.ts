@@ -9,14 +9,16 @@ import { parseTarget } from '../src/agent/target.js';
 import type { AgentConnectFlags, AgentFlags, AgentStatus } from '../src/cli/programs.js';
 import { groupsOfFour } from '../src/identity/key-id.js';
 import { parsePublicKey } from '../src/identity/public-key.js';
+import { Fault, isFault } from '../src/kernel/fault.js';
+import type { PublicKeyHex } from '../src/kernel/ids.js';
 import { createLogger } from './log.js';
 import { stopSignal } from './stop-signal.js';
 import { systemClock } from './system-clock.js';
 
-export async function connect(flags: AgentConnectFlags): Promise<number> {
+export async function connect(given: AgentConnectFlags): Promise<number> {
   process.umask(0o077);
+  const flags = withVariables(given);
   const target = parseTarget(flags.target);
-  const key = flags.orchestratorKey;
   const logger = createLogger({
     level: 'info',
     format: process.stderr.isTTY ? 'pretty' : 'json',
@@ -26,7 +28,7 @@ export async function connect(flags: AgentConnectFlags): Promise<number> {
     {
       target,
       dataDir: dataDirOf(flags),
-      orchestratorKey: key === undefined ? undefined : parsePublicKey(key, '--orchestrator-key'),
+      orchestratorKey: keyOf(flags),
       trustOnFirstUse: flags.trustOnFirstUse,
       ask: flags.confirmKey,
       hostname: flags.hostname,
@@ -49,8 +51,44 @@ export async function repin(flags: AgentFlags): Promise<void> {
   forgetPin(dataDirOf(flags), PIN_FILE);
 }
 
+const VARIABLES = ['DATA_DIR', 'HOSTNAME', 'ORCHESTRATOR_KEY', 'TRUST_ON_FIRST_USE'].map(
+  (name) => `ORCH_AGENT_${name}`,
+);
+
+/** A flag goes before its environment variable. Throws `invalid_config` for a variable that does not exist. */
+function withVariables(flags: AgentConnectFlags): AgentConnectFlags {
+  const { env } = process;
+  const unknown = Object.keys(env).filter((name) => name.startsWith('ORCH_AGENT_') && !VARIABLES.includes(name));
+  if (unknown.length > 0) {
+    throw new Fault('invalid_config', `unknown environment variable ${unknown.join(', ')}`, {
+      hint: `the agent knows ${VARIABLES.join(', ')}`,
+    });
+  }
+  const trust = env.ORCH_AGENT_TRUST_ON_FIRST_USE;
+  return {
+    ...flags,
+    hostname: flags.hostname ?? env.ORCH_AGENT_HOSTNAME,
+    orchestratorKey: flags.orchestratorKey ?? env.ORCH_AGENT_ORCHESTRATOR_KEY,
+    trustOnFirstUse: flags.trustOnFirstUse || trust === 'true' || trust === '1',
+  };
+}
+
+function keyOf({ orchestratorKey }: AgentConnectFlags): PublicKeyHex | undefined {
+  if (orchestratorKey === undefined) return undefined;
+  try {
+    return parsePublicKey(orchestratorKey, '--orchestrator-key');
+  } catch (error) {
+    if (!isFault(error)) throw error;
+    throw new Fault('usage', error.message, {
+      hint: error.hint ?? 'it is in the first log line of orch serve',
+      cause: error,
+    });
+  }
+}
+
 /** `/var/lib/orch-agent` for root, else below the user's state directory. */
-function dataDirOf({ dataDir }: AgentFlags): string {
+function dataDirOf(flags: AgentFlags): string {
+  const dataDir = flags.dataDir ?? process.env.ORCH_AGENT_DATA_DIR;
   if (dataDir !== undefined) return resolve(dataDir);
   if (process.geteuid?.() === 0) return '/var/lib/orch-agent';
   return join(process.env.XDG_STATE_HOME || join(homedir(), '.local', 'state'), 'orch', 'agent');

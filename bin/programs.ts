@@ -2,7 +2,11 @@
 import type { Programs } from '../src/cli/programs.js';
 
 export const programs: Programs = {
-  serve: async (flags) => (await import('./serve.js')).serve(flags),
+  serve: async (flags) => {
+    // Until the orchestrator takes it as "read the configuration again", a SIGHUP must not end the start.
+    process.on('SIGHUP', () => undefined);
+    return (await import('./serve.js')).serve(flags);
+  },
   rotateSecretsKey: async (flags) => (await import('./rotate-secrets-key.js')).rotateSecretsKey(flags),
   agent: {
     connect: async (flags) => (await import('./agent.js')).connect(flags),

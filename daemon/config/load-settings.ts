@@ -55,7 +55,10 @@ function convert(key: SettingKey, raw: string | boolean, source: string): unknow
   if (typeof raw === 'string' && Type.IsBoolean(schema))
     value = { true: true, false: false, 1: true, 0: false }[raw] ?? raw;
   const problem = validator(schema).problems(value)[0];
-  if (problem) throw new Fault('invalid_config', `${source}: ${problem.message} (given: ${JSON.stringify(raw)})`);
+  if (problem) {
+    const code = source.startsWith('--') ? 'usage' : 'invalid_config';
+    throw new Fault(code, `${source}: ${problem.message} (given: ${JSON.stringify(raw)})`);
+  }
   return value;
 }
 

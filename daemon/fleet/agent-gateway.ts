@@ -1,6 +1,6 @@
 /** Takes connections of agents in: version, one connection a key, enrolment, presence; hands their messages on. */
 import type { Clock } from '../../src/kernel/clock.js';
-import type { Fault } from '../../src/kernel/fault.js';
+import { Fault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
@@ -42,12 +42,17 @@ const BEAT_EVERY = 1_000;
 /** How often agents that have waited too long for approval are looked for. */
 const SWEEP_EVERY = 60_000;
 
+/** The least time between two reports of attributes of one connection, in milliseconds. */
+const ATTRIBUTES_EVERY = 10_000;
+
 export class AgentGateway implements Service {
   readonly name = 'agent gateway';
   private readonly options: GatewayOptions;
   private readonly timeouts: GatewayTimeouts;
   private readonly decode = versionFirst(agentDecoder());
   private readonly open = new Set<AgentConnection>();
+  /** When a connection last sent its attributes, by the monotonic clock. */
+  private readonly reported = new WeakMap<AgentConnection, number>();
   private readonly hellos = new WeakMap<AgentConnection, AgentMessageOf<'hello'>>();
   private readonly work: BackgroundWork;
   private heartbeat: NodeJS.Timeout | undefined;
@@ -110,10 +115,21 @@ export class AgentGateway implements Service {
       case 'hello':
         return this.hello(connection, message);
       case 'attributes':
+        this.refuseHaste(connection);
         return this.options.presence.attributesChanged(connection, message.attributes);
       default:
         return this.options.traffic.receive(connection.nodeId, message);
     }
+  }
+
+  /** Agents look at their machine once a minute; one that reports all the time would flood the audit log. */
+  private refuseHaste(connection: AgentConnection): void {
+    const now = this.options.clock.monotonic();
+    const last = this.reported.get(connection);
+    if (last !== undefined && now - last < ATTRIBUTES_EVERY) {
+      throw new Fault('protocol_violation', 'the peer sent its attributes too often');
+    }
+    this.reported.set(connection, now);
   }
 
   private async hello(connection: AgentConnection, hello: AgentMessageOf<'hello'>): Promise<void> {

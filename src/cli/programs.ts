@@ -21,8 +21,6 @@ export interface RotatedSecretsKey {
 /** What `orch agent connect`, `status` and `repin` were given; absent is undefined. */
 export interface AgentFlags {
   readonly dataDir: string | undefined;
-  /** The agent's YAML configuration file. */
-  readonly config: string | undefined;
 }
 
 export interface AgentConnectFlags extends AgentFlags {

@@ -1,6 +1,16 @@
 /** The private directory of a long-running program: 0700, and held by one process at a time. */
-import { chmodSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
 
 const LOCK = 'lock';
@@ -55,9 +65,20 @@ export function holderOf(path: string): number | null {
   return holder !== null && isAlive(holder) ? holder.pid : null;
 }
 
+/** Like `mkdir -p`. Node's own recursion never ends below a directory that cannot hold any, such as /proc. */
+function makeDirectory(path: string): void {
+  if (existsSync(path)) return;
+  makeDirectory(dirname(path));
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    if (systemCodeOf(error) !== 'EEXIST') throw error;
+  }
+}
+
 function prepare(path: string): void {
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
+    makeDirectory(resolve(path));
     const stats = statSync(path);
     const user = process.geteuid?.();
     if (!stats.isDirectory()) throw new Fault('data_dir_invalid', `${path} is not a directory`);

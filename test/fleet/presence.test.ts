@@ -89,11 +89,26 @@ describe('attributes', () => {
   it('that change on a connection are kept and audited once', async () => {
     const fleet = await Fleet.start();
     const agent = await fleet.approved('web');
-    for (const arch of ['arm64', 'arm64', 'riscv']) agent.send({ type: 'attributes', attributes: { arch } });
+    for (const arch of ['arm64', 'arm64', 'riscv']) {
+      agent.send({ type: 'attributes', attributes: { arch } });
+      await until(async () => (await fleet.agents.get(agent.nodeId)).attributes.arch === arch);
+      const heard = new Promise((resolve) => agent.socket.once('pong', resolve));
+      agent.socket.ping();
+      await heard;
+      fleet.clock.advance(10_000);
+    }
     await until(async () => (await fleet.agents.get(agent.nodeId)).attributes.arch === 'riscv');
     const events = await fleet.events('agent.attributes_changed');
     expect(events.map(({ metadata }) => metadata)).toEqual([{ changed: ['arch', 'platform'] }, { changed: ['arch'] }]);
     expect(fleet.traffic.messages).toEqual([]);
+  });
+
+  it('that come too often are a violation, so that nobody floods the log', async () => {
+    const fleet = await Fleet.start();
+    const agent = await fleet.approved('web');
+    for (const arch of ['arm64', 'riscv']) agent.send({ type: 'attributes', attributes: { arch } });
+    await until(async () => (await fleet.events('agent.protocol_violation')).length === 1);
+    expect((await fleet.agents.get(agent.nodeId)).connected).toBe(false);
   });
 
   it('of many names make no long sentence', async () => {

@@ -5,5 +5,4 @@ export const agentOptions = {
   dataDir: text('DIR', 'keys and journal; /var/lib/orch-agent for root, else below $XDG_STATE_HOME', {
     completes: 'file',
   }),
-  config: text('FILE', "the agent's configuration file", { completes: 'file' }),
 } as const;
