@@ -29,7 +29,8 @@ export async function walk<A, R extends WalkResult>(options: WalkOptions<A, R>):
   let failedCanaries = 0;
   const stopReason = (): string | null => {
     if (failedCanaries > 0) return `not started: ${failedCanaries} of ${canary} canary agents did not succeed`;
-    if (maxFailures !== null && failures >= maxFailures) return `not started: ${failures} agents had failed`;
+    if (maxFailures !== null && failures >= maxFailures)
+      return `not started: ${failures === 1 ? '1 agent has' : `${failures} agents have`} failed`;
     return options.halted();
   };
   const visit = async (agent: A): Promise<R> => {

@@ -219,7 +219,7 @@ describe('the agent', () => {
     expect(state()).toMatchObject({ journal_unacknowledged: 1, journal_running: 0, journal_error: null });
     await there.stop();
     await until('disconnected');
-    expect(state().last_error).toMatch(/nothing listens there|closed/);
+    expect(state().last_error).toMatch(/the orchestrator stops|nothing listens there|closed/);
     await agent.stop();
     expect(state()).toMatchObject({ link: 'stopped', pid: null, name: 'web-01' });
     expect(statSync(join(agent.dataDir, 'state.json')).mode & 0o777).toBe(0o600);

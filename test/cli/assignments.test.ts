@@ -83,7 +83,7 @@ const missed = (agent: typeof web1, status: RolloutResult['status'], code: strin
 });
 
 const OFFLINE = ['unreachable', 'agent_not_connected', 'agent db-01 is not connected'] as const;
-const SKIPPED = ['skipped', 'rollout_stopped', 'not started: 1 agents had failed'] as const;
+const SKIPPED = ['skipped', 'rollout_stopped', 'not started: 1 agent has failed'] as const;
 
 function rolloutOf(results: readonly Told[]): Rollout {
   const howMany = (status: string) => results.filter((one) => one.status === status).length;

@@ -203,7 +203,7 @@ describe('max_failures', () => {
     if (agents[1]) await bench.disconnect(agents[1]);
     const result = await apply(bench, { concurrency: 1, maxFailures: 2 });
     expect(statuses(result)).toEqual(['failed', 'unreachable', 'failed', 'skipped', 'skipped']);
-    expect(result.results[4]?.error?.message).toBe('not started: 2 agents had failed');
+    expect(result.results[4]?.error?.message).toBe('not started: 2 agents have failed');
     expect(result.summary).toEqual({ agents: 5, succeeded: 0, failed: 2, unreachable: 1, skipped: 2 });
   });
 });

@@ -82,7 +82,8 @@ const outputText: readonly Line[] = [
   'With -o json an error is the problem document of the API (RFC 9457) on standard error, on one line, the last one.',
   'There, "code" is stable; what failed on this machine has the same shape and a code of its own.',
   'plan, apply and drift of one NODE print the answer of the API; of several, one object',
-  '{has_changes, results: [{node_id, name, status, result, error}], summary}.',
+  '{has_changes, results: [{node_id, name, status, result, error}], summary}; so does --selector, whatever it matches.',
+  'plan and apply with --assignment print the answer of the API, which has no result in it; -v shows people everything.',
   'Long lists with --all print one answer after the other, a page each.',
   'Control characters in what agents and servers say are shown as \\x1b, \\u202e, never obeyed; JSON and YAML escape them.',
 ];

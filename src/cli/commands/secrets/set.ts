@@ -16,13 +16,14 @@ import { secretFields } from './secret-view.js';
 export const command = defineCommand({
   examples: [
     'orch secrets set DB_PASSWORD',
-    'openssl rand -base64 24 | orch secrets set DB_PASSWORD -',
+    'orch secrets set DB_PASSWORD -',
     'orch secrets set TLS_KEY --file key.pem --restrict-tags role=web --expires 90d',
     'orch secrets set DB_PASSWORD --description "of the shop"',
   ],
   detail: [
-    'Makes the secret, or changes it: what is not given stays. The value is asked for unless it is given, or only the rest of a secret that is there is changed.',
-    'A file is taken as it is; of standard input one line end is left out. --value can be seen by everybody who lists the processes of this machine.',
+    'Makes the secret, or changes it: what is not given stays. Asks for the value, unless it is given or only the rest',
+    'of a secret that is there is to be changed. With - the value is piped in, and a line end at its end is left out;',
+    'a file is taken as it is. --value can be seen by everybody who lists the processes of this machine.',
   ],
   access: 'operator',
   args: {

@@ -7,8 +7,9 @@ import { lines } from '../../view.js';
 export const command = defineCommand({
   examples: ['orch serve rotate-secrets-key', 'orch serve rotate-secrets-key --data-dir ./orch'],
   detail: [
-    'Runs beside the orchestrator, on its host and as its user. Every value is encrypted anew, and then the old key is forgotten; a rotation that is cut off is ended by the next start.',
-    'Whoever has a copy of the old secrets.key and of the store from before can still read the values of then: set those anew.',
+    'Runs beside the orchestrator, on its host and as its user. Every value is encrypted anew, then the old key is',
+    'forgotten; a rotation that is cut off is ended by the next start. Whoever has a copy of the old secrets.key and of',
+    'the store from before can still read the values of then: set those anew.',
   ],
   access: 'local',
   options: {

@@ -1,0 +1,194 @@
+/** Three agents as real processes, and assignments that decide what they have. */
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Agent } from '../../src/contract/agents.js';
+import type { AssignmentDetail, Rollout } from '../../src/contract/assignments.js';
+import type { Operation, State } from '../../src/contract/operations.js';
+import { type Ready, type Running, Sandbox, until } from '../support/orch.js';
+
+const sandbox = new Sandbox();
+const NAMES = ['web-01', 'web-02', 'web-03'] as const;
+const running = new Map<string, Running>();
+let ready: Ready;
+
+/** What an agent manages; its directory is there already. */
+const place = (name: string, ...parts: readonly string[]) => sandbox.path('machines', name, ...parts);
+
+const moduleText = (name: string, content: string) => `name: ${name}
+supports:
+  - platform: linux
+resources:
+  - resource:
+      file-unix: {path: "${sandbox.path('machines')}/\${{ agent.name }}/${name}", content: "${content}\\n"}
+`;
+
+const push = async (name: string, content: string) => {
+  const file = sandbox.path(`${name}.orch.yaml`);
+  writeFileSync(file, moduleText(name, content));
+  await sandbox.json(['module', 'push', file]);
+};
+
+const content = (agent: string, module: string) =>
+  existsSync(place(agent, module)) ? readFileSync(place(agent, module), 'utf8').trim() : null;
+
+const startAgent = (name: string) => {
+  const connect = ['agent', 'connect', ready.agent_address, '--orchestrator-key', ready.public_key];
+  running.set(name, sandbox.start([...connect, '--data-dir', sandbox.path('agents', name)]));
+};
+
+const connectedNames = async () => {
+  const agents = await sandbox.json<Agent[]>(['agents', 'list']);
+  return agents.filter(({ connected }) => connected).map(({ name }) => name);
+};
+
+const apply = (...args: readonly string[]) => sandbox.orch(['apply', '--assignment', 'web', '--yes', ...args]);
+
+/** The body of a rollout, whatever its exit status. */
+async function rollout(...args: readonly string[]): Promise<Rollout & { status: number | null }> {
+  const { status, stdout, stderr } = await apply(...args, '-o', 'json');
+  if (stdout === '') throw new Error(stderr);
+  return { status, ...(JSON.parse(stdout) as Rollout) };
+}
+
+const statuses = ({ results }: Rollout) => results.map(({ status }) => status);
+
+beforeAll(async () => {
+  await sandbox.orch(['operator', 'init']);
+  ({ ready } = await sandbox.serve(['--drift-interval', '2', '--drift-skip-recently-applied', '0']));
+  const create = ['profile', 'create', 'test', '--url', ready.api_url, '--tls-fingerprint', ready.tls_fingerprint];
+  expect(await sandbox.orch(create)).toMatchObject({ status: 0 });
+  await sandbox.orch(['profile', 'use', 'test']);
+  for (const name of NAMES) {
+    mkdirSync(place(name), { recursive: true });
+    startAgent(name);
+    let pending: Agent[] = [];
+    await until(async () => {
+      pending = await sandbox.json<Agent[]>(['agents', 'list', '--status', 'pending']);
+      return pending.length === 1;
+    }, `${name} is pending`);
+    await sandbox.json(['agents', 'approve', (pending[0] as Agent).node_id, '--name', name, '--yes']);
+  }
+  await until(async () => (await connectedNames()).length === 3, 'all are connected');
+  await push('site', 'one');
+});
+
+afterAll(async () => {
+  await sandbox.dispose();
+});
+
+describe('assignments with real agents', () => {
+  it('let tags decide who has what', async () => {
+    await sandbox.json(['agents', 'tag', 'web-01', 'role=web']);
+    await sandbox.json(['agents', 'tag', 'web-02', 'role=web']);
+    expect(await sandbox.orch(['assignments', 'create', 'web', '-m', 'site', '-l', 'role=web'])).toMatchObject({
+      status: 0,
+    });
+    const shown = await sandbox.json<AssignmentDetail>(['assignments', 'show', 'web']);
+    expect(shown.agents.map(({ name }) => name)).toEqual(['web-01', 'web-02']);
+
+    const plan = await sandbox.orch(['plan', '--assignment', 'web']);
+    expect(plan.stdout).toContain('2 agents: 2 to change.');
+    expect(content('web-01', 'site')).toBeNull();
+
+    expect(await rollout()).toMatchObject({ status: 0, summary: { agents: 2, succeeded: 2 } });
+    expect(NAMES.map((name) => content(name, 'site'))).toEqual(['one', 'one', null]);
+    const removed = await sandbox.orch(['module', 'remove', 'site', '--yes']);
+    expect(removed.stderr).toContain('module site is named by assignment web');
+  });
+
+  it('reach another agent as soon as it has the tag', async () => {
+    await sandbox.json(['agents', 'tag', 'web-03', 'role=web']);
+    const state = await sandbox.json<State>(['state', 'web-03']);
+    expect(state.unapplied.map(({ module }) => module)).toEqual(['site']);
+    const result = await rollout();
+    expect(result).toMatchObject({ status: 0, has_changes: true, summary: { agents: 3, succeeded: 3 } });
+    const { operations } = await sandbox.json<{ operations: Operation[] }>([
+      'ops',
+      'list',
+      '--rollout',
+      result.rollout_id,
+    ]);
+    expect(operations.map(({ assignments }) => assignments)).toEqual([['web'], ['web'], ['web']]);
+    expect(operations.every(({ rollout_id }) => rollout_id === result.rollout_id)).toBe(true);
+    expect(content('web-03', 'site')).toBe('one');
+  });
+
+  it('are checked for drift by themselves', async () => {
+    writeFileSync(place('web-03', 'site'), 'by hand\n');
+    await until(async () => {
+      const drifted = await sandbox.json<{ records: { trigger: string }[] }>(['drift', 'list', '--status', 'drifted']);
+      return drifted.records.some(({ trigger }) => trigger === 'scheduled');
+    }, 'the drift is found');
+    expect(await rollout()).toMatchObject({ status: 0, summary: { succeeded: 3 } });
+    expect(content('web-03', 'site')).toBe('one');
+  });
+
+  it('miss an offline agent without failing', async () => {
+    await running.get('web-02')?.stop();
+    await until(async () => (await connectedNames()).length === 2, 'it is gone');
+    await push('site', 'two');
+    const result = await rollout('--canary', '2');
+    expect(result.status).toBe(5);
+    expect(statuses(result)).toEqual(['succeeded', 'unreachable', 'succeeded']);
+    expect(NAMES.map((name) => content(name, 'site'))).toEqual(['two', 'one', 'two']);
+    startAgent('web-02');
+    await until(async () => (await connectedNames()).length === 3, 'it is back');
+    expect(await rollout()).toMatchObject({ status: 0, summary: { succeeded: 3 } });
+    expect(content('web-02', 'site')).toBe('two');
+  });
+
+  it('keep the failure of one agent with it, and stop at a failed canary or after too many', async () => {
+    // A directory in the place of the file cannot be replaced.
+    rmSync(place('web-01', 'site'));
+    mkdirSync(place('web-01', 'site'));
+    await push('site', 'three');
+    const canary = await rollout('--canary', '1');
+    expect(canary.status).toBe(3);
+    expect(statuses(canary)).toEqual(['failed', 'skipped', 'skipped']);
+    const few = await rollout('--concurrency', '1', '--max-failures', '1');
+    expect(statuses(few)).toEqual(['failed', 'skipped', 'skipped']);
+    expect(few.results[1]?.error).toEqual({ code: 'rollout_stopped', message: 'not started: 1 agent has failed' });
+    expect(NAMES.slice(1).map((name) => content(name, 'site'))).toEqual(['two', 'two']);
+    const all = await apply();
+    expect(all.status).toBe(3);
+    expect(all.stdout).toContain('3 agents: 2 changed, 1 failed.');
+    expect(NAMES.slice(1).map((name) => content(name, 'site'))).toEqual(['three', 'three']);
+    rmSync(place('web-01', 'site'), { recursive: true });
+    expect(await rollout()).toMatchObject({ status: 0, summary: { succeeded: 3 } });
+  });
+
+  it('do not let a removed tag take a machine apart unseen', async () => {
+    await sandbox.json(['agents', 'untag', 'web-02', 'role']);
+    const state = await sandbox.json<State>(['state', 'web-02']);
+    expect(state.pending_removals.map(({ module }) => module)).toEqual(['site']);
+    expect(await rollout()).toMatchObject({ status: 0, summary: { agents: 2 } });
+    const { operator } = await sandbox.json<{ operator: { username: string } }>(['operator', 'whoami']);
+    const refused = await sandbox.orch(['apply', 'web-02', '--yes']);
+    expect(refused.status).toBe(6);
+    expect(refused.stderr.replace(/\s+/g, ' ')).toContain(
+      `assignment web (role=web) does not match any more: tag role=web was removed by ${operator.username} at 20`,
+    );
+    expect(content('web-02', 'site')).toBe('three');
+    expect(await sandbox.orch(['apply', 'web-02', '--yes', '--allow-removals', '1'])).toMatchObject({ status: 0 });
+    expect(content('web-02', 'site')).toBeNull();
+  });
+
+  it('leave a rollout to the orchestrator, which can be asked about it', async () => {
+    await push('site', 'four');
+    const body = JSON.stringify({ wait: false });
+    const started = await sandbox.json<Rollout>(['api', 'POST', '/assignments/web/apply', '--data', body]);
+    expect(started).toMatchObject({ assignment: 'web', results: [], summary: { agents: 2, succeeded: 0 } });
+    await until(async () => {
+      const list = ['ops', 'list', '--rollout', started.rollout_id, '--status', 'succeeded'];
+      return (await sandbox.json<{ total: number }>(list)).total === 2;
+    }, 'both agents are done');
+    expect(content('web-01', 'site')).toBe('four');
+    const { events } = await sandbox.json<{ events: { event_type: string }[] }>([
+      'audit',
+      'list',
+      '--type',
+      'assignment.applied',
+    ]);
+    expect(events.length).toBeGreaterThan(5);
+  });
+});
