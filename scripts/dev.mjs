@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-const orch = fileURLToPath(new URL('../dist/bin/orch.js', import.meta.url));
+const orch = fileURLToPath(new URL('../dist/orch/orch.js', import.meta.url));
 const { status } = spawnSync(process.execPath, ['--enable-source-maps', orch, 'quickstart', '--keep'], {
   stdio: 'inherit',
 });

@@ -13,7 +13,7 @@ import { loggedIn, startFakeApi } from './support/fake-api.js';
 import { expectGolden, transcript } from './support/golden.js';
 import { events, readings, ulid } from './support/world.js';
 
-const ORCH = fileURLToPath(new URL('../../dist/bin/orch.js', import.meta.url));
+const ORCH = fileURLToPath(new URL('../../dist/orch/orch.js', import.meta.url));
 
 let home: Home;
 beforeEach(() => {

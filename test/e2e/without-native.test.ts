@@ -11,7 +11,7 @@ const install = mkdtempSync(join(tmpdir(), 'orch-install-'));
 
 const orch = (...args: readonly string[]) => {
   const env = { PATH: process.env.PATH, HOME: install, NO_COLOR: '1' };
-  return spawnSync(process.execPath, [join(install, 'dist/bin/orch.js'), ...args], { encoding: 'utf8', env });
+  return spawnSync(process.execPath, [join(install, 'dist/orch/orch.js'), ...args], { encoding: 'utf8', env });
 };
 
 beforeAll(() => {

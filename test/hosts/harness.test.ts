@@ -28,9 +28,9 @@ describeHosts('booted hosts', () => {
 
   beforeAll(async () => {
     project = mkdtempSync(`${tmpdir()}/orch-hosts-`);
-    for (const part of ['dist/bin', 'node_modules']) mkdirSync(`${project}/${part}`, { recursive: true });
+    for (const part of ['dist/orch', 'node_modules']) mkdirSync(`${project}/${part}`, { recursive: true });
     writeFileSync(`${project}/package.json`, '{"type":"module"}');
-    writeFileSync(`${project}/dist/bin/orch.js`, 'console.log(JSON.stringify(process.argv.slice(2)))');
+    writeFileSync(`${project}/dist/orch/orch.js`, 'console.log(JSON.stringify(process.argv.slice(2)))');
     fleet = await startFleet({
       hosts: ['orch', 'web-01'],
       project,

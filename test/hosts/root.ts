@@ -32,7 +32,7 @@ export async function mountRoot({ base, directory, hostname, addresses }: RootSp
   writeFileSync(`${root}/etc/hostname`, `${hostname}\n`);
   writeFileSync(`${root}/etc/hosts`, '127.0.0.1 localhost\n::1 localhost\n');
   appendFileSync(`${root}/etc/hosts`, `${addresses.join('\n')}\n`);
-  writeFileSync(`${root}/usr/local/bin/orch`, `#!/bin/sh\nexec ${nodePath} ${projectPath}/dist/bin/orch.js "$@"\n`, {
+  writeFileSync(`${root}/usr/local/bin/orch`, `#!/bin/sh\nexec ${nodePath} ${projectPath}/dist/orch/orch.js "$@"\n`, {
     mode: 0o755,
   });
   return root;
