@@ -1,6 +1,5 @@
 /** `orch serve` from flags to exit status: settings, data directory, the orchestrator, its end. */
 import { renameSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { holdDataDirectory } from '../src/identity/data-directory.js';
 import type { Clock } from '../src/kernel/clock.js';
 import { isFault, messageOf } from '../src/kernel/fault.js';
@@ -125,5 +124,3 @@ async function stop(orchestrator: Orchestrator, logger: Logger): Promise<number>
   logger.error('the orchestrator did not stop in time and is cut off', { milliseconds: STOP_WITHIN });
   return 1;
 }
-
-export const storeFile = (dataDir: string): string => join(dataDir, 'orch.db');
