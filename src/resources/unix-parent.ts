@@ -11,10 +11,9 @@ export function missingParent(
 ): Extract<Decision, { action: 'fail' }> | null {
   const parent = parentOf(path);
   if (have.parent === 'directory' || context.declares('path', parent)) return null;
-  const what = have.parent === 'absent' ? 'does not exist' : 'is not a directory';
-  return {
-    action: 'fail',
-    code: 'parent_missing',
-    message: `the directory ${parent} ${what}; declare it as a directory-unix resource before this one`,
-  };
+  const message =
+    have.parent === 'absent'
+      ? `the directory ${parent} does not exist; declare it as a directory-unix resource before this one`
+      : `${parent} is not a directory, so nothing can lie in it`;
+  return { action: 'fail', code: 'parent_missing', message };
 }

@@ -13,7 +13,7 @@ export const command = defineCommand({
     const rows = Object.entries(status).map(
       ([key, value]) => [labelOf(key), value === null ? '-' : String(value)] as const,
     );
-    return { body: status, view: fields(...rows) };
+    return { body: status, names: [String(status.node_id)], view: fields(...rows) };
   },
 });
 
