@@ -102,8 +102,11 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   const certificate = apiCertificate(settings, settings.data_dir);
   const store = await openDatabase({ ...options, file: join(settings.data_dir, 'orch.db') });
   try {
-    const keyring = await openKeyring({ ...options, db: store.db, file: join(settings.data_dir, 'secrets.key') });
-    return new Wired({ ...options, store, keyring, privateKey, certificate });
+    const notes: (() => void)[] = [];
+    const logger: Logger = { ...options.logger, info: (...line) => notes.push(() => options.logger.info(...line)) };
+    const file = join(settings.data_dir, 'secrets.key');
+    const keyring = await openKeyring({ ...options, db: store.db, file, logger });
+    return new Wired({ ...options, store, keyring, privateKey, certificate, notes });
   } catch (error) {
     await store.close();
     throw error;
@@ -113,6 +116,8 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
 interface WiredOptions extends OrchestratorOptions {
   readonly store: OpenDatabase;
   readonly keyring: Keyring;
+  /** What is to be logged after the first line, which holds the addresses. */
+  readonly notes: readonly (() => void)[];
   readonly privateKey: ReturnType<typeof loadOrCreateKey>;
   readonly certificate: ApiCertificate | null;
 }
@@ -194,6 +199,7 @@ class Wired implements Orchestrator {
       await this.tell('orchestrator.started', 'The orchestrator started');
       const { pid, ...ready } = this.ready();
       this.options.logger.info('the orchestrator is ready', { ...ready, pid, version: VERSION });
+      for (const note of this.options.notes) note();
       if (first !== null) this.options.logger.info('the first operator was added', { ...first });
     } catch (error) {
       for (const service of started.reverse()) await service.stop();

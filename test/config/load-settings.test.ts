@@ -1,0 +1,112 @@
+/** The settings of `orch serve`: where they come from, and what is refused. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { configSchema } from '../../daemon/config/config-schema.js';
+import { loadSettings, type RawFlags } from '../../daemon/config/load-settings.js';
+import { SETTING_KEYS } from '../../daemon/config/settings.js';
+import type { Fault } from '../../src/kernel/fault.js';
+
+const directory = mkdtempSync(join(tmpdir(), 'orch-config-'));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+let files = 0;
+const fileOf = (text: string): string => {
+  files += 1;
+  const path = join(directory, `${files}.yaml`);
+  writeFileSync(path, text);
+  return path;
+};
+
+const load = (file: string, flags: RawFlags = {}, env: Record<string, string> = {}) =>
+  loadSettings({ flags, env, configFile: fileOf(file), isRoot: false });
+
+/** The fault that loading ends with. */
+function refused(file: string, flags: RawFlags = {}, env: Record<string, string> = {}): Fault {
+  try {
+    load(file, flags, env);
+  } catch (error) {
+    return error as Fault;
+  }
+  throw new Error('nothing was refused');
+}
+
+describe('settings', () => {
+  it('come from the flag, then the variable, then the file, then the default', () => {
+    const file = 'api_port: 1000\nlog:\n  level: warn\n';
+    expect(load('')).toMatchObject({ api_port: 4748, agent_port: 4747, 'log.level': 'info', api_host: '127.0.0.1' });
+    expect(load(file)).toMatchObject({ api_port: 1000, 'log.level': 'warn' });
+    const env = { ORCH_SERVE_API_PORT: '2000', ORCH_SERVE_LOG_LEVEL: 'error' };
+    expect(load(file, {}, env)).toMatchObject({ api_port: 2000, 'log.level': 'error' });
+    expect(load(file, { api_port: '3000', log_level: 'debug' }, env)).toMatchObject({
+      api_port: 3000,
+      'log.level': 'debug',
+    });
+  });
+
+  it('put the data below the state directory of an ordinary user', () => {
+    expect(load('', {}, { XDG_STATE_HOME: '/somewhere' }).data_dir).toBe('/somewhere/orch/serve');
+    expect(loadSettings({ flags: {}, env: {}, configFile: fileOf(''), isRoot: true }).data_dir).toBe('/var/lib/orch');
+  });
+
+  it('take booleans as people write them', () => {
+    expect(load('tls_enabled: false\n').tls_enabled).toBe(false);
+    expect(load('', {}, { ORCH_SERVE_TLS_ENABLED: '0' }).tls_enabled).toBe(false);
+    expect(load('', { tls_enabled: false }).tls_enabled).toBe(false);
+  });
+
+  it('in a file are refused all at once, each with its line', () => {
+    const { code, message, errors } = refused('api_prot: 1\napi_port: 70000\nlog:\n  level: loud\n  colour: red\n');
+    expect(code).toBe('invalid_config');
+    expect(errors?.map(({ line, column, path }) => [line, column, path])).toEqual([
+      [1, 1, '/api_prot'],
+      [2, 1, '/api_port'],
+      [4, 3, '/log/level'],
+      [5, 3, '/log/colour'],
+    ]);
+    expect(message).toContain('yaml:1:1: unknown key "api_prot"');
+  });
+
+  it('in a file that is no YAML, no mapping or not there are refused with its name', () => {
+    expect(refused('api_port: [1\n').message).toMatch(/yaml:\d+:\d+/);
+    expect(refused('- api_port\n').message).toContain('must hold a mapping');
+    const missing = () => loadSettings({ flags: {}, env: {}, configFile: join(directory, 'none.yaml'), isRoot: false });
+    expect(missing).toThrow(/cannot read the configuration file .*none\.yaml/);
+  });
+
+  it('that are no settings are refused in the environment too', () => {
+    expect(refused('', {}, { ORCH_SERVE_API_PROT: '1' })).toMatchObject({
+      code: 'invalid_config',
+      message: 'unknown environment variable ORCH_SERVE_API_PROT',
+    });
+  });
+
+  it('name the flag or variable that has a bad value', () => {
+    expect(refused('', { api_port: 'abc' })).toMatchObject({
+      code: 'usage',
+      message: expect.stringMatching(/^--api-port: /),
+    });
+    expect(refused('', {}, { ORCH_SERVE_API_PORT: '-1' })).toMatchObject({
+      code: 'invalid_config',
+      message: expect.stringMatching(/^ORCH_SERVE_API_PORT: /),
+    });
+  });
+
+  it('that contradict each other are refused', () => {
+    expect(refused('tls_enabled: false\napi_host: 0.0.0.0\n').message).toContain('only listen on loopback');
+    expect(load('tls_enabled: false\napi_host: 0.0.0.0\ntrust_proxy_tls: true\n').trust_proxy_tls).toBe(true);
+    expect(refused('tls_cert: /etc/hostname\n').message).toContain('go together');
+    expect(refused('tls_cert: /none\ntls_key: /none\n').message).toContain('/none');
+    expect(refused('api_spki: abc\n').message).toContain('64 hex digits');
+    expect(refused('bootstrap_username: alice\n').message).toContain('bootstrap_key');
+  });
+
+  it('are all in the schema for editors', () => {
+    const { properties } = configSchema() as { properties: Record<string, { properties?: object }> };
+    for (const key of SETTING_KEYS) {
+      const [section, member] = key.split('.') as [string, string?];
+      expect(member === undefined ? properties : properties[section]?.properties).toHaveProperty(member ?? section);
+    }
+  });
+});
