@@ -200,7 +200,11 @@ class Wired implements Orchestrator {
       const { pid, ...ready } = this.ready();
       this.options.logger.info('the orchestrator is ready', { ...ready, pid, version: VERSION });
       for (const note of this.options.notes) note();
-      if (first !== null) this.options.logger.info('the first operator was added', { ...first });
+      if (first !== null)
+        this.options.logger.info('the first operator was added', {
+          username: first.username,
+          public_key: first.publicKey,
+        });
     } catch (error) {
       for (const service of started.reverse()) await service.stop();
       await this.options.store.close();

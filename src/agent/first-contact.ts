@@ -1,6 +1,5 @@
 /** Whose key the agent trusts: the pinned one, else the one it was given, else the one a person or a flag accepts. */
 import { join } from 'node:path';
-import { formatFingerprint } from '../identity/fingerprint.js';
 import { readPin, requirePinned, writePin } from '../identity/pin.js';
 import { Fault } from '../kernel/fault.js';
 import type { PublicKeyHex } from '../kernel/ids.js';
@@ -62,8 +61,9 @@ export class Trust {
   /** After a failed attempt: asks the question it left open. True when there was one and the answer was yes. */
   async settle(error: unknown, where: string): Promise<boolean> {
     if (!(error instanceof QuestionPending) || this.options.ask === null) return false;
-    const print = formatFingerprint(error.key);
-    const yes = await this.options.ask(`The orchestrator at ${where} shows the key\n  ${print}\nTrust it from now on?`);
+    const yes = await this.options.ask(
+      `The orchestrator at ${where} shows the key\n  ${error.key}\nCompare it with "orch status" or the first log line of orch serve. Trust it from now on?`,
+    );
     if (!yes) {
       throw new Fault('pin_missing', `the key of the orchestrator at ${where} was not accepted`, {
         hint: 'its key is in the first log line of orch serve',

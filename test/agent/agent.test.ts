@@ -8,7 +8,6 @@ import { readAgentState, repin } from '../../src/agent/agent-status.js';
 import { Engine } from '../../src/agent/engine/engine.js';
 import { PIN_FILE } from '../../src/agent/first-contact.js';
 import { Journal } from '../../src/agent/journal.js';
-import { formatFingerprint } from '../../src/identity/fingerprint.js';
 import { nodeIdOf } from '../../src/identity/key-id.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
@@ -131,7 +130,7 @@ describe('first contact', () => {
     await later.stop();
   });
 
-  it('asks a person, shows the fingerprint, and connects when the answer is yes', async () => {
+  it('asks a person, shows the key as orch serve does, and connects when the answer is yes', async () => {
     const there = await listen();
     const questions: string[] = [];
     const agent = start(there.port, {
@@ -142,7 +141,7 @@ describe('first contact', () => {
     });
     await (await there.connection(1)).approve();
     expect(questions).toHaveLength(1);
-    expect(questions[0]).toContain(formatFingerprint(identity.publicKey));
+    expect(questions[0]).toContain(identity.publicKey);
     expect(pinOf(agent.dataDir)).toBe(identity.publicKey);
   });
 
