@@ -191,6 +191,8 @@ const PROGRAM = `
 async function applyAndDie(dataDir: string, order: unknown, afterMs: number): Promise<string> {
   const args = ['--input-type=module', '-e', PROGRAM, pathToFileURL(dist).href, dataDir, JSON.stringify(order)];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  // It may be done, and end by itself, before it is killed.
+  const ended = new Promise((resolve) => child.once('close', resolve));
   let output = '';
   await new Promise<void>((resolve) => {
     child.stdout.on('data', (chunk: Buffer) => {
@@ -199,7 +201,6 @@ async function applyAndDie(dataDir: string, order: unknown, afterMs: number): Pr
     });
   });
   await new Promise((resolve) => setTimeout(resolve, afterMs));
-  const ended = new Promise((resolve) => child.once('close', resolve));
   child.kill('SIGKILL');
   await ended;
   return output;
