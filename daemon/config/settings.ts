@@ -109,6 +109,3 @@ export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[];
 
 /** The name of a setting as a flag's key and, in capitals behind `ORCH_SERVE_`, as an environment variable. */
 export const flatName = (key: SettingKey): string => key.replace('.', '_');
-
-/** The setting of a flat name, or undefined. */
-export const settingOf = (flat: string): SettingKey | undefined => SETTING_KEYS.find((key) => flatName(key) === flat);

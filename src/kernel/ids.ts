@@ -6,10 +6,6 @@ type Branded<Name extends string> = string & { readonly [brand]: Name };
 export type NodeId = Branded<'NodeId'>;
 /** Lower-case hex of the first 16 bytes of SHA-256 of an operator's raw public key. */
 export type OperatorId = Branded<'OperatorId'>;
-/** ULID of an apply. */
-export type OperationId = Branded<'OperationId'>;
-/** ULID of a drift record. */
-export type DriftId = Branded<'DriftId'>;
 /** Lower-case hex of a raw 32-byte Ed25519 public key. */
 export type PublicKeyHex = Branded<'PublicKeyHex'>;
 
@@ -18,7 +14,6 @@ const HEX_64 = /^[0-9a-f]{64}$/;
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
 export const isNodeId = (text: string): text is NodeId => HEX_32.test(text);
-export const isOperatorId = (text: string): text is OperatorId => HEX_32.test(text);
 /** Tells the form only: whether the key is fit for use is for `src/identity` to say. */
 export const isPublicKeyHex = (text: string): text is PublicKeyHex => HEX_64.test(text);
 export const isUlid = (text: string): boolean => ULID.test(text);

@@ -37,7 +37,6 @@ export const ResourceResultSchema = Type.Object(
 );
 
 export type ResourceResult = Type.Static<typeof ResourceResultSchema>;
-export type ResourceStatus = ResourceResult['status'];
 
 export const SummarySchema = Type.Object(
   {

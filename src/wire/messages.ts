@@ -16,7 +16,6 @@ export const AttributesSchema = Type.Record(
 );
 
 export const RUN_MODES = ['plan', 'apply', 'drift'] as const;
-export type RunMode = (typeof RUN_MODES)[number];
 
 /** How a run ended on the agent. */
 export const RUN_ENDS = ['succeeded', 'failed', 'cancelled', 'interrupted', 'refused'] as const;
