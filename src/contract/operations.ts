@@ -1,7 +1,7 @@
 /** Believed machine state, and the applies that led to it. */
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
-import { ErrorSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
+import { ErrorSchema, OutputSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
 import { route } from './route.js';
 import { RunEventSchema, RunStatusSchema } from './runs.js';
 import { KeyId, limitOf, NodeParams, Seconds, Ulid } from './shapes.js';
@@ -63,14 +63,6 @@ const OperationListSchema = closed({
   offset: Type.Integer(),
 });
 const operationParams = closed({ operation_id: Type.String({ minLength: 1, maxLength: 64 }) });
-
-/** Captured output of one script. */
-export const OutputSchema = closed({
-  stdout: Type.String(),
-  stderr: Type.String(),
-  exit_code: nullable(Type.Integer()),
-  truncated: Type.Boolean(),
-});
 
 export const operationRoutes = {
   getState: route({

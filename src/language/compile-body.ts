@@ -1,7 +1,7 @@
 /** A body prepared for many agents: what is the same for all of them is made once and shared. */
-import type { Body } from '../resources/kind.js';
+import { type Body, TRIGGER_FIELDS } from '../resources/kind.js';
 import { hasExpression, parseText, type TextParts } from './expression.js';
-import { type KnownKind, TRIGGER_FIELDS } from './kind-set.js';
+import type { KnownKind } from './kind-set.js';
 
 /** A value with blanks: constants are shared by every agent and must not be changed. */
 export type Compiled =

@@ -1,7 +1,8 @@
 /** A module prepared for resolution: done once per revision, used for every agent. */
 import { Fault } from '../kernel/fault.js';
+import type { TriggerField } from '../resources/kind.js';
 import { type CompiledBody, compileBody } from './compile-body.js';
-import type { KindSet, KnownKind, TriggerField } from './kind-set.js';
+import type { KindSet, KnownKind } from './kind-set.js';
 import {
   type AttributeClause,
   type KindChoice,

@@ -1,6 +1,6 @@
 /** What waits for what within one module, whatever the agent. */
-import type { Body } from '../resources/kind.js';
-import type { KindSet, KnownKind, TriggerField } from './kind-set.js';
+import type { Body, TriggerField } from '../resources/kind.js';
+import type { KindSet, KnownKind } from './kind-set.js';
 import { keyOf } from './merge.js';
 import { stableOrder } from './order.js';
 import { type ModuleDefinition, type ResourceEntry, STANDARD_KINDS } from './schema.js';

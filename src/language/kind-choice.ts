@@ -1,9 +1,9 @@
 /** The one key below `resource`: which kind it is, and whether the body below it is right. */
 import { escapePointer } from '../kernel/validator.js';
-import type { Body } from '../resources/kind.js';
+import type { Body, TriggerField } from '../resources/kind.js';
 import { checkShape } from './check-shape.js';
 import { hasExpression } from './expression.js';
-import type { KindSet, KnownKind, TriggerField } from './kind-set.js';
+import type { KindSet, KnownKind } from './kind-set.js';
 import { dataOf, type Located, type LocatedMap, type LocatedMember, placeAt, scalarAt } from './located.js';
 import { besideResource } from './misplaced-key.js';
 import { MistakeList } from './mistake.js';

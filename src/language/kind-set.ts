@@ -1,13 +1,9 @@
 /** The resource kinds that a module may use, prepared once for validation and resolution. */
 import type { TSchema } from 'typebox';
 import { type Validator, validator } from '../kernel/validator.js';
-import type { ResourceKind } from '../resources/kind.js';
+import { type ResourceKind, TRIGGER_FIELDS, type TriggerField } from '../resources/kind.js';
 import { admitExpressions } from './admit-expressions.js';
 import { memberNames } from './shape-schema.js';
-
-/** Body members that list ids of resources whose change makes this one reload, restart or run again. */
-export const TRIGGER_FIELDS = ['reload_on', 'restart_on', 'rerun_on'] as const;
-export type TriggerField = (typeof TRIGGER_FIELDS)[number];
 
 export interface KnownKind {
   readonly kind: ResourceKind;

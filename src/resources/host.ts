@@ -3,6 +3,7 @@
  * `src/agent/host/`; tests use a fake one with recorded facts.
  */
 import type { FaultCode } from '../kernel/fault-code.js';
+import type { Command, CommandResult } from './command.js';
 
 /** What is at a path. Nothing is followed at the last component; ancestors are walked as `security.md` c9 says. */
 export type PathFact =
@@ -49,8 +50,8 @@ export const READ_BATCH = 256;
 /** An owner or group: a name, or the decimal digits of a numeric id. `null` keeps what is there; what is new gets the agent's own. */
 export type Principal = string | null;
 
-/** A change to the machine. Paths are absolute and normalised. */
-export type Step =
+/** A change to the file system. Paths are absolute and normalised. */
+export type FileStep =
   | {
       /** Replace or create a file as a whole: temporary file in the same directory, synced, renamed over `path`. */
       readonly do: 'write-file';
@@ -80,6 +81,24 @@ export type Step =
   | { readonly do: 'remove-file'; readonly path: string }
   | { readonly do: 'remove-directory'; readonly path: string };
 
+/** A program that changes the machine. */
+export interface RunStep {
+  readonly do: 'run';
+  readonly command: Command;
+  /**
+   * Arguments after those of the command. Steps of equal commands that are due together run as one, with the items of all,
+   * each once; when that fails, each runs alone. Without items, equal commands run once for all.
+   */
+  readonly items?: readonly string[];
+  /** Exit statuses that mean success: [0] unless told. */
+  readonly ok?: readonly number[];
+  /** True when what it writes is kept with the result, as for scripts; such a step is never run together with another. */
+  readonly keepsOutput?: boolean;
+}
+
+/** A change to the machine. */
+export type Step = FileStep | RunStep;
+
 /** The fate of one step: null when it is done and durable, else why it is not. */
 export type StepOutcome = { readonly code: FaultCode; readonly message: string } | null;
 
@@ -103,7 +122,9 @@ export interface Host {
    * Carries out steps that do not depend on each other, made durable as one group. The outcomes are in the order of the
    * steps; a failed step does not stop the others.
    */
-  commit(steps: readonly Step[]): Promise<readonly StepOutcome[]>;
+  commit(steps: readonly FileStep[]): Promise<readonly StepOutcome[]>;
+  /** Runs a program to its end and captures what it writes. Never throws for what becomes of it. */
+  run(command: Command): Promise<CommandResult>;
   /** Removes what a run that died while it wrote to these paths has left beside them. */
   tidy?(paths: readonly string[]): void;
 }

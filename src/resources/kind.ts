@@ -1,7 +1,8 @@
 /** What a resource kind is: schema, identity, a batched read and a pure plan. One file per kind. */
 import type { TSchema } from 'typebox';
 import type { FaultCode } from '../kernel/fault-code.js';
-import type { Accounts, Host, Step } from './host.js';
+import type { CommandResult } from './command.js';
+import type { Accounts, Host, RunStep, Step } from './host.js';
 
 /** A body after validation: string, number, boolean, null, lists and maps of those. */
 export type Body = Readonly<Record<string, unknown>>;
@@ -19,16 +20,26 @@ export interface FieldChange {
   readonly after: string | null;
 }
 
+/** Body members that list ids of resources whose change makes this one reload, restart or run again. */
+export const TRIGGER_FIELDS = ['reload_on', 'restart_on', 'rerun_on'] as const;
+export type TriggerField = (typeof TRIGGER_FIELDS)[number];
+
 /** What has to be done about one resource. */
 export type Decision =
   | { readonly action: 'none' }
   | {
-      readonly action: 'create' | 'update' | 'remove';
+      /** `run`, `reload` and `restart` are for what is in the desired state and only triggered, and for scripts. */
+      readonly action: 'create' | 'update' | 'remove' | 'run' | 'reload' | 'restart';
       readonly changes: readonly FieldChange[];
       /** The text content before and after, when the content is what changes; the engine makes the diff. */
       readonly text?: { readonly before: string | null; readonly after: string | null };
       readonly steps: readonly Step[];
       readonly reason?: string;
+      /**
+       * A trigger that these steps answer because of their own change, such as the restart after a new unit file: owed from
+       * before the first step until all have succeeded, so that a crash in between does not lose it.
+       */
+      readonly owes?: TriggerField;
     }
   | { readonly action: 'release'; readonly reason: string }
   | { readonly action: 'fail'; readonly code: FaultCode; readonly message: string };
@@ -42,6 +53,14 @@ export interface PlanContext {
   removes(family: Family, identity: string): boolean;
   /** True when the body holds a secret: a new file is then private by default. */
   readonly sensitive: boolean;
+  /** In an apply, a plan or a removal the machine is to be brought to the body; drift asks whether it is as it was left. */
+  readonly purpose: ReadPurpose;
+  /** Triggers to answer: a listed resource has changed (in a plan: will change), or one is owed since an earlier run. */
+  readonly due: ReadonlySet<TriggerField>;
+  /** What `memo` gave at the last success on this machine; null when there was none. */
+  readonly memo: string | null;
+  /** A hash of a JSON value under a key of this machine; the same value has the same hash, run after run. */
+  digest(value: unknown): string;
 }
 
 /** Two resources of one family with the same identity are the same thing on the machine. */
@@ -60,8 +79,8 @@ export type Family =
 /** Families whose identities belong to one module: two modules may each have a resource of the same identity. */
 export const MODULE_FAMILIES: ReadonlySet<Family> = new Set(['script']);
 
-/** What an observation is for. */
-export type ReadPurpose = 'plan' | 'removal';
+/** What an observation is for. Only `apply` may bring what the machine knows up to date, such as a package index. */
+export type ReadPurpose = 'plan' | 'apply' | 'drift' | 'removal';
 
 export interface ResourceKind<B extends object = Body, Have = unknown> {
   readonly kind: string;
@@ -78,6 +97,11 @@ export interface ResourceKind<B extends object = Body, Have = unknown> {
   requires(body: B): readonly { readonly family: Family; readonly identity: string }[];
   /** How many resources to read at once at most, for kinds whose observations are large; without it, all of them. */
   readonly batch?: number;
+  /**
+   * True when one query answers for all resources of the kind: a run then asks once for all of them, and again only after
+   * something was changed.
+   */
+  readonly queried?: boolean;
   /** Observes all wanted resources of this kind at once, in order; a removal may have to know more than a plan. */
   read(host: Host, wants: readonly B[], purpose: ReadPurpose): readonly Have[] | Promise<readonly Have[]>;
   /** True when the thing was on the machine when it was observed. */
@@ -85,6 +109,16 @@ export interface ResourceKind<B extends object = Body, Have = unknown> {
   plan(want: B, have: Have, context: PlanContext): Decision;
   /** What it takes to remove a resource that orch created; `last` is the body it was applied with. */
   planRemoval(last: B, have: Have, context: PlanContext): Decision;
+  /** What to remember of a success until the next one, as `context.memo`; null for nothing. At most 1,024 characters, no secret. */
+  memo?(want: B, have: Have, context: PlanContext): string | null;
+  /** Why a command of a step has failed, better than its last lines tell; may look at the machine. */
+  explain?(host: Host, body: B, step: RunStep, result: CommandResult): Promise<CommandRefusal> | CommandRefusal;
+}
+
+/** Why something could not be done. */
+export interface CommandRefusal {
+  readonly code: FaultCode;
+  readonly message: string;
 }
 
 /** Declares a resource kind; the type parameters tie the schema's body to the functions. */

@@ -38,6 +38,20 @@ export const ResourceResultSchema = Type.Object(
 
 export type ResourceResult = Type.Static<typeof ResourceResultSchema>;
 
+/** What a script wrote, with secrets masked. */
+export const OutputSchema = Type.Object(
+  {
+    stdout: Type.String(),
+    stderr: Type.String(),
+    /** Null when it did not end by itself. */
+    exit_code: nullable(Type.Integer()),
+    /** True when the middle of a stream was left out. */
+    truncated: Type.Boolean(),
+  },
+  { additionalProperties: false },
+);
+export type Output = Type.Static<typeof OutputSchema>;
+
 export const SummarySchema = Type.Object(
   {
     total: Type.Integer(),

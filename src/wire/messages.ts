@@ -2,7 +2,7 @@
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { DesiredResourceSchema, RemovalSchema } from '../resources/desired.js';
-import { ErrorSchema, ResourceResultSchema } from '../resources/result.js';
+import { ErrorSchema, OutputSchema, ResourceResultSchema } from '../resources/result.js';
 
 const id = Type.String({ pattern: '^[0-7][0-9A-HJKMNP-TV-Z]{25}$' });
 const count = Type.Integer({ minimum: 0, maximum: 1_000_000 });
@@ -28,6 +28,8 @@ export const RunItemSchema = closed({
   result: ResourceResultSchema,
   /** Whether the thing was on the machine before this run first touched it; null when unknown. */
   existed: nullable(Type.Boolean()),
+  /** What a script wrote. */
+  output: optional(OutputSchema),
 });
 export type RunItem = Type.Static<typeof RunItemSchema>;
 

@@ -5,21 +5,27 @@ import { describe, expect, it } from 'vitest';
 import { validator } from '../../src/kernel/validator.js';
 import { CATALOGUE } from '../../src/resources/catalogue.js';
 import type { ObserveRequest } from '../../src/resources/host.js';
-import type { Body, Decision, Family } from '../../src/resources/kind.js';
+import type { Body, Decision, Family, PlanContext, ReadPurpose, TriggerField } from '../../src/resources/kind.js';
 import { type Facts, FakeHost } from './fake-host.js';
 
 interface Case {
   readonly about: string;
-  readonly purpose?: 'plan' | 'removal';
+  readonly purpose?: ReadPurpose;
   readonly facts: Facts;
   readonly body: Body;
   /** Families and identities that come before. */
   readonly declares?: readonly (readonly [Family, string])[];
   readonly removes?: readonly (readonly [Family, string])[];
   readonly sensitive?: boolean;
+  readonly due?: readonly TriggerField[];
+  readonly memo?: string | null;
   /** What the kind asks the machine, when that is to be told. */
   readonly reads?: readonly ObserveRequest[];
+  /** The commands that it runs to read, arguments with spaces in between, when that is to be told. */
+  readonly runs?: readonly string[];
   readonly existed?: boolean;
+  /** What is to be remembered after a success. */
+  readonly remembers?: string | null;
   readonly decision?: Decision;
   /** What is wrong with the body, when it is not to be accepted. */
   readonly problems?: readonly string[];
@@ -42,14 +48,20 @@ describe.each(readdirSync(root))('%s', (name) => {
     const host = new FakeHost(facts);
     const [have] = await kind.read(host, [body], purpose);
     if (given.reads) expect(host.observed).toEqual(given.reads);
-    const decide = purpose === 'plan' ? kind.plan : kind.planRemoval;
-    const decision = decide(body, have, {
+    if (given.runs) expect(host.ran.map(({ argv }) => argv.join(' '))).toEqual(given.runs);
+    const decide = purpose === 'removal' ? kind.planRemoval : kind.plan;
+    const context: PlanContext = {
       accounts: host.accounts(),
       declares: has(given.declares),
       removes: has(given.removes),
       sensitive,
-    });
-    expect(decision).toEqual(given.decision);
+      purpose,
+      due: new Set(given.due),
+      memo: given.memo ?? null,
+      digest: (value) => `digest of ${JSON.stringify(value)}`,
+    };
+    expect(decide.call(kind, body, have, context)).toEqual(given.decision);
+    if (given.remembers !== undefined) expect(kind.memo?.(body, have, context) ?? null).toEqual(given.remembers);
     if (given.existed !== undefined) expect(kind.exists(have)).toBe(given.existed);
   });
 });

@@ -1,5 +1,6 @@
 /** A machine of recorded facts: answers what it was given, remembers what it was told to do, changes nothing. */
-import type { Accounts, Host, ObserveRequest, PathFact, Step, StepOutcome } from '../../src/resources/host.js';
+import type { Command, CommandResult } from '../../src/resources/command.js';
+import type { Accounts, FileStep, Host, ObserveRequest, PathFact, StepOutcome } from '../../src/resources/host.js';
 
 export interface Facts {
   readonly platform?: Host['platform'];
@@ -7,12 +8,21 @@ export interface Facts {
   readonly groups?: Readonly<Record<string, number>>;
   /** What is at which path; everything else is absent from a directory that is there. */
   readonly paths?: Readonly<Record<string, PathFact>>;
+  /** What commands write, by their arguments with spaces in between; a command that is not here fails the test. */
+  readonly commands?: Readonly<Record<string, Recorded>>;
 }
+
+/** What a command was seen to do: its standard output when it ended with 0, or all of it. */
+export type Recorded =
+  | string
+  | { readonly code?: number; readonly stdout?: string; readonly stderr?: string }
+  | { readonly missing: true };
 
 export class FakeHost implements Host {
   readonly platform: Host['platform'];
   readonly observed: ObserveRequest[] = [];
-  readonly committed: Step[] = [];
+  readonly committed: FileStep[] = [];
+  readonly ran: Command[] = [];
   private readonly facts: Facts;
 
   constructor(facts: Facts) {
@@ -35,10 +45,29 @@ export class FakeHost implements Host {
     return requests.map(({ path }) => this.facts.paths?.[path] ?? { type: 'absent', parent: 'directory' });
   }
 
-  async commit(steps: readonly Step[]): Promise<readonly StepOutcome[]> {
+  async commit(steps: readonly FileStep[]): Promise<readonly StepOutcome[]> {
     this.committed.push(...steps);
     return steps.map(() => null);
   }
+
+  async run(command: Command): Promise<CommandResult> {
+    this.ran.push(command);
+    const { argv } = command;
+    const recorded = this.facts.commands?.[argv.join(' ')];
+    if (recorded === undefined) throw new Error(`nobody has recorded what "${argv.join(' ')}" does`);
+    return resultOf(recorded);
+  }
+}
+
+/** A recorded command as the Host answers. */
+export function resultOf(recorded: Recorded): CommandResult {
+  if (typeof recorded === 'string') return resultOf({ stdout: recorded });
+  if ('missing' in recorded) {
+    const end = { how: 'not-started', missing: true, message: 'spawn ENOENT' } as const;
+    return { end, stdout: '', stderr: '', truncated: false };
+  }
+  const { code = 0, stdout = '', stderr = '' } = recorded;
+  return { end: { how: 'exited', code }, stdout, stderr, truncated: false };
 }
 
 const idOf = (ids: Readonly<Record<string, number>>, name: string): number | undefined =>

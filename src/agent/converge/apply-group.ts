@@ -1,8 +1,8 @@
 /** Applies one group: announces it, changes it, looks again, and says what became of each resource. */
-import type { Host, Step, StepOutcome } from '../../resources/host.js';
+import type { Host } from '../../resources/host.js';
 import type { RunItem } from '../../wire/messages.js';
 import type { Pending } from './examined.js';
-import { refusalOf } from './observations.js';
+import { type DueStep, performSteps } from './perform-steps.js';
 import type { Run } from './run.js';
 import type { Finding } from './run-item.js';
 import type { Refusal, Target } from './target.js';
@@ -45,30 +45,18 @@ async function commitAll(host: Host, pendings: readonly Pending[]): Promise<Read
   const refusals = new Map<number, Refusal>();
   const rounds = Math.max(0, ...pendings.map(({ change }) => change.steps.length));
   for (let round = 0; round < rounds; round += 1) {
-    const due: { readonly index: number; readonly step: Step }[] = [];
+    const due: DueStep[] = [];
     for (const { target, change } of pendings) {
       const step = change.steps[round];
-      if (step && !refusals.has(target.index)) due.push({ index: target.index, step });
+      if (step && !refusals.has(target.index)) due.push({ target, step });
     }
-    const outcomes = await commit(
-      host,
-      due.map(({ step }) => step),
-    );
-    for (const [at, { index }] of due.entries()) {
-      const refusal = outcomes[at];
-      if (refusal) refusals.set(index, refusal);
+    const performed = await performSteps(host, due);
+    for (const [at, { target }] of due.entries()) {
+      const refusal = performed[at]?.refusal;
+      if (refusal) refusals.set(target.index, refusal);
     }
   }
   return refusals;
-}
-
-async function commit(host: Host, steps: readonly Step[]): Promise<readonly StepOutcome[]> {
-  try {
-    return await host.commit(steps);
-  } catch (error) {
-    const refusal = refusalOf(error, 'apply_failed');
-    return steps.map(() => refusal);
-  }
 }
 
 function fateOf({ target, change, existed }: Pending, refusal: Refusal | null): Finding {

@@ -28,6 +28,9 @@ export function examined(target: Target, decision: Decision, existed: boolean): 
     case 'create':
     case 'update':
     case 'remove':
+    case 'run':
+    case 'reload':
+    case 'restart':
       return { pending: { target, change: decision, existed } };
     default:
       return unreachable(decision);

@@ -52,6 +52,10 @@ export class Scope {
       },
       removes: (family, identity) => this.removed.has(keyOf(family, identity)),
       sensitive: isSensitive(source),
+      purpose: isRemoval(source) ? 'removal' : 'apply',
+      due: new Set(),
+      memo: null,
+      digest: () => '',
     };
   }
 

@@ -2,7 +2,7 @@
 import { closeSync, constants, fsync, openSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { Fault, systemCodeOf } from '../../kernel/fault.js';
-import type { Accounts, Step, StepOutcome } from '../../resources/host.js';
+import type { Accounts, FileStep, StepOutcome } from '../../resources/host.js';
 import { parentOf, problemOfUnixPath } from '../../resources/unix-path.js';
 import type { Footing, Reach } from './footing.js';
 import { makeDirectory, removeDirectory, removeFile, type Spot, setMetadata } from './in-place.js';
@@ -21,7 +21,7 @@ export interface Machine {
 const sync = promisify(fsync);
 
 /** The outcomes are in the order of the steps. */
-export async function commit(steps: readonly Step[], machine: Machine): Promise<readonly StepOutcome[]> {
+export async function commit(steps: readonly FileStep[], machine: Machine): Promise<readonly StepOutcome[]> {
   const group = new Group(machine);
   try {
     const tasks = steps.map((step) => new Task(step));
@@ -35,7 +35,7 @@ export async function commit(steps: readonly Step[], machine: Machine): Promise<
   }
 }
 
-const DOING: Readonly<Record<Step['do'], string>> = {
+const DOING: Readonly<Record<FileStep['do'], string>> = {
   'write-file': 'write',
   'make-directory': 'make',
   'set-metadata': 'set owner or mode of',
@@ -45,7 +45,7 @@ const DOING: Readonly<Record<Step['do'], string>> = {
 
 /** One step and what has become of it. */
 class Task {
-  readonly step: Step;
+  readonly step: FileStep;
   outcome: StepOutcome = null;
   staged: StagedFile | null = null;
   /** The directory that has to be synced for it. */
@@ -53,7 +53,7 @@ class Task {
   /** What was changed in place, open, to be synced. */
   changed: number | null = null;
 
-  constructor(step: Step) {
+  constructor(step: FileStep) {
     this.step = step;
   }
 
@@ -158,7 +158,7 @@ class Group {
     return descriptor;
   }
 
-  private spotOf({ path }: Step): Spot {
+  private spotOf({ path }: FileStep): Spot {
     const problem = problemOfUnixPath(path);
     if (problem !== null) throw new Fault('unsafe_path', `${path} ${problem}`);
     const parent = parentOf(path);

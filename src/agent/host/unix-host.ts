@@ -1,10 +1,12 @@
 /** The real Host of Linux and macOS. Make one for each run: it remembers which directories it has tidied. */
-import type { Accounts, Host, ObserveRequest, PathFact, Step, StepOutcome } from '../../resources/host.js';
+import type { Command, CommandResult } from '../../resources/command.js';
+import type { Accounts, FileStep, Host, ObserveRequest, PathFact, StepOutcome } from '../../resources/host.js';
 import { parentOf, problemOfUnixPath } from '../../resources/unix-path.js';
 import { AccountFiles } from './accounts.js';
 import { commit } from './commit.js';
 import { bestReach, type Reach } from './footing.js';
 import { observe } from './observe.js';
+import { runCommand } from './run-command.js';
 import { SafeWalk } from './safe-walk.js';
 import { Temporaries } from './temporaries.js';
 
@@ -12,17 +14,28 @@ export interface UnixHostOptions {
   readonly platform: 'linux' | 'macos';
   /** By descriptor where `/proc` is there, else by path. */
   readonly reach?: Reach;
+  /** Seconds that a script may take. */
+  readonly scriptTimeoutSecs?: number;
+  /** Aborted when the run is cancelled or the agent stops; the reason tells which. */
+  readonly signal?: AbortSignal | undefined;
 }
+
+/** Seconds that a script may take unless the agent's settings say otherwise. */
+export const SCRIPT_TIMEOUT_SECS = 600;
 
 export class UnixHost implements Host {
   readonly platform: 'linux' | 'macos';
   private readonly reach: Reach;
   private readonly accountFiles = new AccountFiles();
   private readonly temporaries = new Temporaries();
+  private readonly scriptTimeoutSecs: number;
+  private readonly signal: AbortSignal | undefined;
 
-  constructor({ platform, reach }: UnixHostOptions) {
+  constructor({ platform, reach, scriptTimeoutSecs, signal }: UnixHostOptions) {
     this.platform = platform;
     this.reach = reach ?? bestReach();
+    this.scriptTimeoutSecs = scriptTimeoutSecs ?? SCRIPT_TIMEOUT_SECS;
+    this.signal = signal;
   }
 
   accounts(): Accounts {
@@ -50,7 +63,12 @@ export class UnixHost implements Host {
     }
   }
 
-  commit(steps: readonly Step[]): Promise<readonly StepOutcome[]> {
+  commit(steps: readonly FileStep[]): Promise<readonly StepOutcome[]> {
     return commit(steps, { accounts: this.accounts(), temporaries: this.temporaries, reach: this.reach });
+  }
+
+  run(command: Command): Promise<CommandResult> {
+    const { scriptTimeoutSecs, signal } = this;
+    return runCommand(command, { scriptTimeoutSecs, signal });
   }
 }

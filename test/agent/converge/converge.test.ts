@@ -18,7 +18,7 @@ import { type ApplyOptions, apply, drift, plan } from '../../../src/agent/conver
 import { Fault } from '../../../src/kernel/fault.js';
 import { validator } from '../../../src/kernel/validator.js';
 import type { DesiredResource } from '../../../src/resources/desired.js';
-import type { Host, Step } from '../../../src/resources/host.js';
+import type { FileStep, Host } from '../../../src/resources/host.js';
 import { RunItemSchema } from '../../../src/wire/messages.js';
 import type { RunContent } from '../../../src/wire/parts.js';
 import { content, directory, file, removal, resultAt, summaryOf } from '../support/content.js';
@@ -30,9 +30,9 @@ const applied = (run: RunContent, options: Partial<ApplyOptions> = {}, machine: 
 const drifted = (resources: readonly DesiredResource[]) => drift(content(resources), host(), { clock });
 
 /** The real host, with a record of what it was told to do. */
-function watched(): { machine: Host; groups: (readonly Step[])[] } {
+function watched(): { machine: Host; groups: (readonly FileStep[])[] } {
   const real = host();
-  const groups: (readonly Step[])[] = [];
+  const groups: (readonly FileStep[])[] = [];
   const machine: Host = {
     platform: real.platform,
     accounts: () => real.accounts(),
@@ -41,6 +41,7 @@ function watched(): { machine: Host; groups: (readonly Step[])[] } {
       groups.push(steps);
       return real.commit(steps);
     },
+    run: (command) => real.run(command),
   };
   return { machine, groups };
 }

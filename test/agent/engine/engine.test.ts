@@ -41,6 +41,7 @@ class Gate {
         await this.opened;
         return real.commit(steps);
       },
+      run: (command) => real.run(command),
     };
   }
 }

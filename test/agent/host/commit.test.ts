@@ -17,7 +17,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { reachByPath } from '../../../src/agent/host/footing.js';
 import { UnixHost } from '../../../src/agent/host/unix-host.js';
-import type { Step } from '../../../src/resources/host.js';
+import type { FileStep } from '../../../src/resources/host.js';
 import { commitOne, host, isRoot, look, needs, place, succeeds, write } from '../support/place.js';
 
 const modeOf = (path: string): number => statSync(path).mode & 0o7777;
@@ -162,7 +162,13 @@ describe('write-file', () => {
 });
 
 describe('make-directory', () => {
-  const make = (path: string, mode = 0o755): Step => ({ do: 'make-directory', path, owner: null, group: null, mode });
+  const make = (path: string, mode = 0o755): FileStep => ({
+    do: 'make-directory',
+    path,
+    owner: null,
+    group: null,
+    mode,
+  });
 
   it('makes one level with exactly the mode', async () => {
     const directory = place();
@@ -180,7 +186,7 @@ describe('make-directory', () => {
     expect(modeOf(join(directory, 'd'))).toBe(0o700);
     symlinkSync('d', join(directory, 'link'));
     expect(await commitOne(make(join(directory, 'link')))).toMatchObject({ code: 'apply_failed' });
-    const step: Step = {
+    const step: FileStep = {
       ...make(join(directory, 'new')),
       do: 'make-directory',
       owner: 'nobody-of-that-name',
@@ -194,7 +200,7 @@ describe('make-directory', () => {
 });
 
 describe('set-metadata', () => {
-  const set = (path: string, more: Partial<Extract<Step, { do: 'set-metadata' }>>): Step => ({
+  const set = (path: string, more: Partial<Extract<FileStep, { do: 'set-metadata' }>>): FileStep => ({
     do: 'set-metadata',
     path,
     expect: 'file',
@@ -257,7 +263,7 @@ describe('removals', () => {
     const directory = place();
     writeFileSync(join(directory, 'f'), '');
     mkdirSync(join(directory, 'd'));
-    const steps: Step[] = [
+    const steps: FileStep[] = [
       { do: 'remove-file', path: join(directory, 'f') },
       { do: 'remove-directory', path: join(directory, 'd') },
     ];

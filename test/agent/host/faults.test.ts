@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, type TestContext } from 'vitest';
-import type { Step } from '../../../src/resources/host.js';
+import type { FileStep } from '../../../src/resources/host.js';
 import { commitOne, host, isRoot, needs, place, run, succeeds, write } from '../support/place.js';
 
 /** A file system of its own on a directory. */
@@ -46,7 +46,7 @@ describe('a full disk', () => {
   it('has no inode left for a file or a directory', async (context) => {
     const directory = mounted(context, 'size=1m,nr_inodes=2');
     writeFileSync(join(directory, 'f'), 'old');
-    const make: Step = { do: 'make-directory', path: join(directory, 'd'), owner: null, group: null, mode: 0o755 };
+    const make: FileStep = { do: 'make-directory', path: join(directory, 'd'), owner: null, group: null, mode: 0o755 };
     expect(await host().commit([write(join(directory, 'f'), 'new'), make])).toMatchObject([
       { code: 'disk_full' },
       { code: 'disk_full' },
@@ -61,7 +61,7 @@ describe('a read-only file system', () => {
     writeFileSync(join(directory, 'f'), 'old');
     mkdirSync(join(directory, 'd'));
     needs(context, succeeds('mount', '-o', 'remount,ro', directory), 'the right to remount');
-    const steps: Step[] = [
+    const steps: FileStep[] = [
       write(join(directory, 'f'), 'new'),
       write(join(directory, 'new'), 'new'),
       { do: 'make-directory', path: join(directory, 'e'), owner: null, group: null, mode: 0o755 },
@@ -105,7 +105,7 @@ describe('an immutable file', () => {
     onTestFinished(() => {
       run('chattr', '-i', file);
     });
-    const steps: Step[] = [
+    const steps: FileStep[] = [
       write(file, 'new'),
       { do: 'set-metadata', path: file, expect: 'file', owner: '1234', group: null, mode: null },
       { do: 'remove-file', path: file },
@@ -139,13 +139,13 @@ describe('an ordinary user', () => {
     execFileSync('chown', ['65534', own]);
     const dist = new URL('../../../dist/src/agent/host/unix-host.js', import.meta.url).pathname;
     needs(context, existsSync(dist), 'a build');
-    const steps: Step[] = [
+    const steps: FileStep[] = [
       write(join(foreign, 'f'), 'new'),
       write(join(own, 'f'), 'x', { mode: 0o0 }),
       write(join(own, 'g'), 'x', { owner: '0' }),
       { do: 'set-metadata', path: join(foreign, 'f'), expect: 'file', owner: null, group: null, mode: 0o777 },
     ];
-    const more: Step = {
+    const more: FileStep = {
       do: 'set-metadata',
       path: join(own, 'f'),
       expect: 'file',

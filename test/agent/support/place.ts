@@ -7,7 +7,7 @@ import { onTestFinished, type TestContext } from 'vitest';
 import { bestReach } from '../../../src/agent/host/footing.js';
 import { UnixHost } from '../../../src/agent/host/unix-host.js';
 import type { Clock } from '../../../src/kernel/clock.js';
-import type { PathFact, Step, StepOutcome } from '../../../src/resources/host.js';
+import type { FileStep, PathFact, StepOutcome } from '../../../src/resources/host.js';
 
 export const isRoot = process.geteuid?.() === 0;
 
@@ -40,7 +40,7 @@ export function look(path: string, more: { content?: boolean; entries?: boolean 
   return fact;
 }
 
-export async function commitOne(step: Step): Promise<StepOutcome> {
+export async function commitOne(step: FileStep): Promise<StepOutcome> {
   const [outcome] = await host().commit([step]);
   if (outcome === undefined) throw new Error('no outcome');
   return outcome;
@@ -49,8 +49,8 @@ export async function commitOne(step: Step): Promise<StepOutcome> {
 export const write = (
   path: string,
   content: string,
-  more: Partial<Extract<Step, { do: 'write-file' }>> = {},
-): Step => ({
+  more: Partial<Extract<FileStep, { do: 'write-file' }>> = {},
+): FileStep => ({
   do: 'write-file',
   path,
   content,

@@ -1,0 +1,113 @@
+/** Carries out the steps that are due together: file changes as one group, equal commands as one command. */
+import { canonicalJson } from '../../kernel/json.js';
+import { type Command, type CommandResult, exitedWith } from '../../resources/command.js';
+import { commandFailure } from '../../resources/command-failure.js';
+import type { FileStep, Host, RunStep, Step, StepOutcome } from '../../resources/host.js';
+import { refusalOf } from './observations.js';
+import type { Refusal, Target } from './target.js';
+
+/** A step and the resource that it is for. */
+export interface DueStep {
+  readonly target: Target;
+  readonly step: Step;
+}
+
+/** What became of a step. */
+export interface Performed {
+  /** Null when it is done. */
+  readonly refusal: Refusal | null;
+  /** What its command wrote, when that is to be kept. */
+  readonly output: CommandResult | null;
+}
+
+/** Commands are cut where their items would be longer, in characters; systems take about two million. */
+const MAX_ITEMS_LENGTH = 100_000;
+
+/** In the order of the steps. */
+export async function performSteps(host: Host, due: readonly DueStep[]): Promise<readonly Performed[]> {
+  const performed = new Map<DueStep, Performed>();
+  const files = due.filter((one): one is DueStep & { step: FileStep } => one.step.do !== 'run');
+  const outcomes = files.length === 0 ? [] : await commit(host, files);
+  for (const [at, one] of files.entries()) performed.set(one, { refusal: outcomes[at] ?? null, output: null });
+  for (const batch of batchesOf(due)) {
+    for (const [one, outcome] of await runBatch(host, batch)) performed.set(one, outcome);
+  }
+  return due.map((one) => performed.get(one) ?? { refusal: null, output: null });
+}
+
+async function commit(host: Host, files: readonly { readonly step: FileStep }[]): Promise<readonly StepOutcome[]> {
+  try {
+    return await host.commit(files.map(({ step }) => step));
+  } catch (error) {
+    const refusal = refusalOf(error, 'apply_failed');
+    return files.map(() => refusal);
+  }
+}
+
+interface DueRun extends DueStep {
+  readonly step: RunStep;
+}
+
+/** Steps whose commands are equal, as far as they fit into one. */
+function batchesOf(due: readonly DueStep[]): readonly (readonly DueRun[])[] {
+  const batches: DueRun[][] = [];
+  const open = new Map<string, { readonly batch: DueRun[]; length: number }>();
+  for (const one of due) {
+    if (!isRun(one)) continue;
+    const { step } = one;
+    const key = step.keepsOutput ? null : canonicalJson([step.command, step.ok ?? null, step.items === undefined]);
+    const length = (step.items ?? []).reduce((sum, item) => sum + item.length + 1, 0);
+    const same = key === null ? undefined : open.get(key);
+    if (same && same.length + length <= MAX_ITEMS_LENGTH) {
+      same.batch.push(one);
+      same.length += length;
+      continue;
+    }
+    const batch = [one];
+    batches.push(batch);
+    if (key !== null) open.set(key, { batch, length });
+  }
+  return batches;
+}
+
+const isRun = (one: DueStep): one is DueRun => one.step.do === 'run';
+
+/** When what was put together fails, each runs alone, so that only what is at fault fails. */
+async function runBatch(host: Host, batch: readonly DueRun[]): Promise<readonly (readonly [DueRun, Performed])[]> {
+  const [first] = batch;
+  if (first === undefined) return [];
+  const { step } = first;
+  if (batch.length > 1) {
+    const items = [...new Set(batch.flatMap((one) => one.step.items ?? []))];
+    const result = await host.run(withItems(step.command, items));
+    if (succeeded(step, result)) return batch.map((one) => [one, { refusal: null, output: null }] as const);
+    if (step.items === undefined || result.end.how !== 'exited') {
+      const refusal = await explain(host, first, result);
+      return batch.map((one) => [one, { refusal, output: null }] as const);
+    }
+  }
+  const alone: (readonly [DueRun, Performed])[] = [];
+  for (const one of batch) alone.push([one, await runAlone(host, one)]);
+  return alone;
+}
+
+async function runAlone(host: Host, one: DueRun): Promise<Performed> {
+  const { step } = one;
+  const result = await host.run(withItems(step.command, step.items ?? []));
+  const refusal = succeeded(step, result) ? null : await explain(host, one, result);
+  return { refusal, output: step.keepsOutput ? result : null };
+}
+
+async function explain(host: Host, { target, step }: DueRun, result: CommandResult): Promise<Refusal> {
+  try {
+    const refusal = await target.kind?.explain?.(host, target.source.body, step, result);
+    return refusal ?? commandFailure(step.command, result);
+  } catch {
+    return commandFailure(step.command, result);
+  }
+}
+
+const succeeded = ({ ok = [0] }: RunStep, result: CommandResult): boolean => exitedWith(result, ...ok);
+
+const withItems = (command: Command, items: readonly string[]): Command =>
+  items.length === 0 ? command : { ...command, argv: [...command.argv, ...items] };
