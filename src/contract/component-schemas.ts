@@ -1,6 +1,12 @@
 /** The schemas that have a name in the OpenAPI document. A route refers to one by using the very same object. */
 import type { TSchema } from 'typebox';
-import { ErrorSchema, FieldChangeSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
+import {
+  ErrorSchema,
+  FieldChangeSchema,
+  OutputSchema,
+  ResourceResultSchema,
+  SummarySchema,
+} from '../resources/result.js';
 import { AgentSchema } from './agents.js';
 import {
   AssignmentDetailSchema,
@@ -11,7 +17,7 @@ import {
 } from './assignments.js';
 import { AuditEventSchema } from './audit.js';
 import { ModuleEntrySchema, ModuleSchema, WarningSchema } from './modules.js';
-import { OperationDetailSchema, OperationSchema, OutputSchema, StateSchema } from './operations.js';
+import { OperationDetailSchema, OperationSchema, StateSchema } from './operations.js';
 import { OperatorSchema } from './operators.js';
 import { ProblemSchema } from './problem.js';
 import { DriftDetailSchema, DriftRecordSchema, RunEventSchema, RunResultSchema, RunStatusSchema } from './runs.js';
