@@ -5,6 +5,7 @@ import { ulid } from 'ulid';
 import { apply, drift, plan } from '../src/agent/converge.js';
 import { readFacts } from '../src/agent/facts.js';
 import { thisHost } from '../src/agent/host/this-host.js';
+import { Journal } from '../src/agent/journal.js';
 import type { LocalFlags, LocalMachine } from '../src/cli/programs.js';
 import { stateDirectory } from '../src/client/directories.js';
 import { systemClock as clock } from './system-clock.js';
@@ -12,14 +13,38 @@ import { systemClock as clock } from './system-clock.js';
 export async function local({ dataDir }: LocalFlags): Promise<LocalMachine> {
   process.umask(0o077);
   const attributes = readFacts();
+  const directory = dataDir === undefined ? standardDirectory() : resolve(dataDir);
+  const host = (signal: AbortSignal) => thisHost({ signal, dataDir: directory });
+  // The directory is made and held by the command, after this has told which one it is.
+  let opened: Journal | null = null;
+  const journal = () => {
+    opened ??= new Journal(directory);
+    return opened;
+  };
   return {
-    dataDir: dataDir === undefined ? standardDirectory() : resolve(dataDir),
+    dataDir: directory,
     hostname: attributes.hostname ?? hostname(),
     attributes,
     newId: () => ulid(),
-    plan: (content, options) => plan(content, thisHost(), { clock, ...options }),
-    apply: (content, options) => apply(content, thisHost(), { clock, ...options }),
-    drift: (content, options) => drift(content, thisHost(), { clock, ...options }),
+    plan: (content, options) => plan(content, host(options.signal), { clock, ledger: journal(), ...options }),
+    apply: (content, { intend, onResults, operationId, ...options }) =>
+      apply(content, host(options.signal), {
+        clock,
+        ledger: journal(),
+        runId: operationId,
+        ...options,
+        intend: (intents, owed) => {
+          journal().owe(owed);
+          journal().sync();
+          intend(intents);
+        },
+        onResults: (items, notes) => {
+          journal().settleNotes(notes);
+          journal().sync();
+          onResults(items);
+        },
+      }),
+    drift: (content, options) => drift(content, host(options.signal), { clock, ledger: journal(), ...options }),
   };
 }
 

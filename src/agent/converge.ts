@@ -37,7 +37,7 @@ const WINDOW = 256;
 
 /** What an apply would change. Writes nothing. */
 export async function plan(content: RunContent, host: Host, options: RunOptions): Promise<Planned> {
-  const run = new Run(content, host, options);
+  const run = new Run(content, host, { ...options, purpose: 'plan' });
   const fingerprint = new Fingerprint();
   await look(run, (examined) => {
     fingerprint.add(examined);
@@ -48,7 +48,11 @@ export async function plan(content: RunContent, host: Host, options: RunOptions)
 
 /** Compares the machine with what was applied; results that are `pending` have drifted. Writes nothing. */
 export async function drift(content: RunContent, host: Host, options: RunOptions): Promise<Outcome> {
-  const run = new Run({ resources: content.resources, removals: [] }, host, { ...options, isIndependent: true });
+  const run = new Run({ resources: content.resources, removals: [] }, host, {
+    ...options,
+    purpose: 'drift',
+    isIndependent: true,
+  });
   await look(run, (examined) => inDrift(predicted(examined)));
   return ended(run);
 }
@@ -59,7 +63,7 @@ export async function apply(content: RunContent, host: Host, options: ApplyOptio
     const message = 'the machine is no longer as the plan saw it, so nothing was changed';
     return { end: 'refused', results: [], error: { code: 'plan_stale', message } };
   }
-  const run = new Run(content, host, options);
+  const run = new Run(content, host, { ...options, purpose: 'apply' });
   const groups = [...groupsToApply(run.desired, run.scope), ...groupsToRemove(run.removals, run.scope)];
   try {
     for (const group of groups) {
@@ -73,7 +77,10 @@ export async function apply(content: RunContent, host: Host, options: ApplyOptio
     return { end: 'failed', results: run.results, error: refusal };
   }
   await run.skipRest({ code: run.stopCode, message: STOPPED[run.stopCode] });
-  return ended(run);
+  const outcome = ended(run);
+  const paid = outcome.end === 'succeeded' ? run.obsolete() : [];
+  if (paid.length > 0) await options.onResults?.([], { paid, memos: [] });
+  return outcome;
 }
 
 const STOPPED = {
@@ -81,9 +88,13 @@ const STOPPED = {
   interrupted: 'the agent was stopped before this resource',
 } as const;
 
-async function isStale(content: RunContent, host: Host, { expect, clock, signal }: ApplyOptions): Promise<boolean> {
+async function isStale(
+  content: RunContent,
+  host: Host,
+  { expect, clock, signal, ledger }: ApplyOptions,
+): Promise<boolean> {
   if (expect == null) return false;
-  const { observed } = await plan(content, host, { clock, signal });
+  const { observed } = await plan(content, host, { clock, signal, ledger });
   return observed !== null && observed !== expect;
 }
 

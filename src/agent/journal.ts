@@ -2,6 +2,7 @@
  * The agent's journal: what it was told to apply, what it was about to change and what came of it, on the disk before
  * anybody relies on it, until the orchestrator has stored it.
  */
+import { createHmac, randomBytes } from 'node:crypto';
 import {
   closeSync,
   constants,
@@ -14,9 +15,11 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
+import { canonicalJson } from '../kernel/json.js';
 import type { RunEnd, RunItem } from '../wire/messages.js';
 import type { RunContent } from '../wire/parts.js';
 import type { Intent } from './converge/apply-group.js';
+import { type Ledger, NO_NOTES, type Notes, type Owed } from './converge/ledger.js';
 import { frameOf } from './journal/frames.js';
 import type { JournalledRun, JournalRecord, JournalState, RunError } from './journal/journal-state.js';
 import { journalFile, readJournal } from './journal/read-journal.js';
@@ -34,11 +37,13 @@ const LARGE = 1024 * 1024;
 const REPLACE = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | (constants.O_NOFOLLOW ?? 0);
 const APPEND = constants.O_WRONLY | constants.O_APPEND | (constants.O_NOFOLLOW ?? 0);
 
-export class Journal {
+export class Journal implements Ledger {
   private readonly file: string;
   private readonly state: JournalState;
   private descriptor = -1;
   private size = 0;
+  /** Bytes of the file when it was last written as a whole. */
+  private whole = 0;
   /** Bytes of records that mean nothing any more. */
   private dead = 0;
   /** Records that are not on the disk yet. */
@@ -73,6 +78,18 @@ export class Journal {
     return this.state.isNewer(epoch, generation);
   }
 
+  get owed(): readonly Owed[] {
+    return this.state.owed;
+  }
+
+  memo(key: string): string | null {
+    return this.state.memo(key);
+  }
+
+  digest(value: unknown): string {
+    return createHmac('sha256', Buffer.from(this.key(), 'hex')).update(canonicalJson(value)).digest('hex');
+  }
+
   /** Takes an apply; it is on the disk when this returns. Throws `disk_full` and the like, and has not taken it then. */
   accept({ id, epoch, generation, content }: Acceptance): void {
     this.sync();
@@ -86,14 +103,26 @@ export class Journal {
   }
 
   /** Notes what is about to be changed, and everything before it; it is on the disk when this returns. */
-  intend(run: string, intents: readonly Intent[]): void {
+  intend(run: string, intents: readonly Intent[], owed: readonly Owed[] = []): void {
     this.waiting.push({ t: 'intent', run, intents });
+    this.owe(owed);
     this.sync();
   }
 
-  /** Notes results; they count when the next sync has succeeded. */
-  record(run: string, items: readonly RunItem[]): void {
+  /** Notes triggers that are to be answered, to be synced. */
+  owe(owed: readonly Owed[]): void {
+    if (owed.length > 0) this.waiting.push({ t: 'owe', owed });
+  }
+
+  /** Notes results and what is true with them; they count when the next sync has succeeded. */
+  record(run: string, items: readonly RunItem[], notes: Notes = NO_NOTES): void {
     if (items.length > 0) this.waiting.push({ t: 'items', run, items });
+    this.settleNotes(notes);
+  }
+
+  /** Notes what was answered and what is to be remembered, to be synced. */
+  settleNotes({ paid, memos }: Notes): void {
+    if (paid.length > 0 || memos.length > 0) this.waiting.push({ t: 'notes', paid, memos });
   }
 
   /** Notes how an apply ended, to be synced. */
@@ -147,10 +176,20 @@ export class Journal {
     }
   }
 
+  /** Made when it is first needed, and on the disk with whatever is synced next. */
+  private key(): string {
+    const known = this.state.key;
+    if (known !== null) return known;
+    const record = { t: 'key', key: randomBytes(32).toString('hex') } as const;
+    this.state.absorb(record);
+    this.waiting.push(record);
+    return record.key;
+  }
+
   /** Secrets stay on the disk no longer than they have to. */
   private isWorthRewriting({ content }: JournalledRun): boolean {
     if (content.resources.some(({ taint }) => taint !== undefined && Object.keys(taint).length > 0)) return true;
-    if (this.state.runs.length === 0) return this.size > SMALL;
+    if (this.state.runs.length === 0) return this.size > SMALL + 2 * this.whole;
     return this.dead > LARGE && this.dead > this.size / 2;
   }
 
@@ -210,6 +249,7 @@ export class Journal {
     if (this.descriptor >= 0) closeSync(this.descriptor);
     this.descriptor = openSync(this.file, APPEND);
     this.size = frames.reduce((sum, frame) => sum + frame.length, 0);
+    this.whole = this.size;
     this.dead = 0;
     this.isDoubtful = false;
   }

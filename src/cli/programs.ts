@@ -16,6 +16,8 @@ export interface RotatedSecretsKey {
   readonly key_id: string;
   /** How many were encrypted anew. */
   readonly secrets: number;
+  /** How many outputs of scripts with secrets were. */
+  readonly outputs: number;
 }
 
 /** What `orch agent connect`, `status` and `repin` were given; absent is undefined. */
@@ -73,6 +75,8 @@ export interface LocalOptions {
 }
 
 export interface LocalApplyOptions extends LocalOptions {
+  /** For whoever reads later which operation owes a trigger. */
+  readonly operationId: string;
   /** `observed` of a plan: the apply changes nothing when the machine is another by now. */
   readonly expect: string | null;
   /** Called with what is about to be changed, before it is. */

@@ -44,8 +44,10 @@ export const RemovalSchema = Type.Object(
     ...address,
     id: Type.Union([Type.String({ maxLength: 256 }), Type.Null()]),
     name: Type.Union([Type.String({ maxLength: 1024 }), Type.Null()]),
-    /** The body it was last applied with, secrets masked. */
+    /** The body it was last applied with; secrets are masked unless its removal needs them. */
     body: Type.Record(Type.String(), Type.Unknown()),
+    /** As in a desired resource, when secrets are in the body. */
+    taint: Type.Optional(Type.Record(Type.String(), Type.Array(SpanSchema))),
     /** `created` is removed, `adopted` was there before and is released. */
     origin: Type.Union([Type.Literal('created'), Type.Literal('adopted')]),
   },

@@ -57,6 +57,8 @@ export interface PlanContext {
   readonly purpose: ReadPurpose;
   /** Triggers to answer: a listed resource has changed (in a plan: will change), or one is owed since an earlier run. */
   readonly due: ReadonlySet<TriggerField>;
+  /** In a plan: something that comes before is still to be changed, and may bring what is missing. */
+  readonly mayAppear: boolean;
   /** What `memo` gave at the last success on this machine; null when there was none. */
   readonly memo: string | null;
   /** A hash of a JSON value under a key of this machine; the same value has the same hash, run after run. */

@@ -17,12 +17,13 @@ export type MetadataComparison =
   | { readonly changes: readonly FieldChange[] }
   | { readonly code: FaultCode; readonly message: string };
 
-/** An owner or group that neither exists nor is declared earlier, as a refusal; null when all is well. */
+/** An owner or group that neither exists nor can come with something earlier, as a refusal; null when all is well. */
 export function unknownPrincipal(
   want: UnixMetadataBody,
   context: PlanContext,
 ): { readonly code: FaultCode; readonly message: string } | null {
   const { owner, group } = want;
+  if (context.mayAppear) return null;
   if (owner != null && context.accounts.uid(owner) === undefined && !context.declares('user', owner)) {
     return { code: 'unknown_owner', message: `there is no user "${owner}" on this machine` };
   }

@@ -19,6 +19,7 @@ interface Case {
   readonly sensitive?: boolean;
   readonly due?: readonly TriggerField[];
   readonly memo?: string | null;
+  readonly mayAppear?: boolean;
   /** What the kind asks the machine, when that is to be told. */
   readonly reads?: readonly ObserveRequest[];
   /** The commands that it runs to read, arguments with spaces in between, when that is to be told. */
@@ -58,6 +59,7 @@ describe.each(readdirSync(root))('%s', (name) => {
       purpose,
       due: new Set(given.due),
       memo: given.memo ?? null,
+      mayAppear: given.mayAppear ?? false,
       digest: (value) => `digest of ${JSON.stringify(value)}`,
     };
     expect(decide.call(kind, body, have, context)).toEqual(given.decision);

@@ -1,8 +1,11 @@
 /** Applies one group: announces it, changes it, looks again, and says what became of each resource. */
+import { canonicalJson } from '../../kernel/json.js';
+import type { CommandResult } from '../../resources/command.js';
 import type { Host } from '../../resources/host.js';
 import type { RunItem } from '../../wire/messages.js';
-import type { Pending } from './examined.js';
-import { type DueStep, performSteps } from './perform-steps.js';
+import type { Change, Examined, Pending } from './examined.js';
+import type { Notes, Owed } from './ledger.js';
+import { type DueStep, type Performed, performSteps } from './perform-steps.js';
 import type { Run } from './run.js';
 import type { Finding } from './run-item.js';
 import type { Refusal, Target } from './target.js';
@@ -14,56 +17,100 @@ export interface Intent {
   readonly existed: boolean;
 }
 
-/** Called before anything is changed; what it was told of must be on the disk when it returns. */
-export type Intend = (intents: readonly Intent[]) => void | Promise<void>;
+/** Called before anything is changed, with what is then owed; all of it must be on the disk when it returns. */
+export type Intend = (intents: readonly Intent[], owed: readonly Owed[]) => void | Promise<void>;
 
 export async function applyGroup(run: Run, group: readonly Target[], intend: Intend | undefined): Promise<void> {
   const since = run.now();
   const examined = await run.examine(group);
   const pendings = examined.flatMap((one) => ('pending' in one ? [one.pending] : []));
   if (pendings.length > 0) {
-    await intend?.(
-      pendings.map(({ target, change, existed }) => ({ index: target.index, action: change.action, existed })),
-    );
+    const intents = pendings.map(({ target, change, existed }) => ({
+      index: target.index,
+      action: change.action,
+      existed,
+    }));
+    await intend?.(intents, run.owedBy(pendings));
+    run.forgetObservations();
   }
   const fates = await changeAll(run, pendings);
   const findings = examined.map((one) =>
-    'pending' in one ? fateOf(one.pending, fates.get(one.pending.target.index) ?? null) : settled(one.finding),
+    'pending' in one ? fateOf(one.pending, fates.get(one.pending.target.index)) : settled(one.finding),
   );
-  await run.report(findings, since);
+  await run.report(findings, since, () => notesAfter(run, findings, fates));
 }
 
-/** Why each has failed, or null. */
-async function changeAll(run: Run, pendings: readonly Pending[]): Promise<ReadonlyMap<number, Refusal | null>> {
-  const refusals = await commitAll(run.host, pendings);
-  const changed = pendings.filter(({ target }) => !refusals.has(target.index)).map(({ target }) => target);
-  return new Map([...refusals, ...(await run.differences(changed))]);
+/** What became of a resource that was to be changed. */
+interface Fate {
+  readonly refusal: Refusal | null;
+  readonly output: CommandResult | null;
+  /** True when it is found as it was before. */
+  readonly isUntouched: boolean;
+}
+
+async function changeAll(run: Run, pendings: readonly Pending[]): Promise<ReadonlyMap<number, Fate>> {
+  const performed = await performAll(run.host, pendings);
+  const done = pendings.filter(({ target }) => performed.get(target.index)?.refusal === null);
+  const failed = pendings.filter((pending) => !done.includes(pending));
+  const differences = await run.differences(done.map(({ target }) => target));
+  const untouched = await untouchedOf(run, failed);
+  return new Map(
+    pendings.map(({ target: { index } }) => {
+      const { refusal, output } = performed.get(index) ?? NOTHING;
+      const why = refusal ?? differences.get(index) ?? null;
+      return [index, { refusal: why, output, isUntouched: untouched.has(index) }];
+    }),
+  );
+}
+
+/** Those that failed and were not changed a bit, so that nothing has to follow. */
+async function untouchedOf(run: Run, failed: readonly Pending[]): Promise<ReadonlySet<number>> {
+  const heard = failed.filter(({ target }) => run.triggers.isHeard(target));
+  if (heard.length === 0) return new Set();
+  const now = await run.examineAgain(heard.map(({ target }) => target));
+  return new Set(heard.filter((before, at) => isSame(before, now[at])).map(({ target }) => target.index));
+}
+
+function isSame({ change: before }: Pending, now: Examined | undefined): boolean {
+  if (now === undefined || !('pending' in now)) return false;
+  const { change } = now.pending;
+  const seen = ({ action, changes, text }: Change) => canonicalJson([action, changes, text?.before ?? null]);
+  return seen(before) === seen(change);
 }
 
 /** First steps first; a resource whose step fails goes no further. */
-async function commitAll(host: Host, pendings: readonly Pending[]): Promise<ReadonlyMap<number, Refusal>> {
-  const refusals = new Map<number, Refusal>();
+async function performAll(host: Host, pendings: readonly Pending[]): Promise<ReadonlyMap<number, Performed>> {
+  const fates = new Map<number, Performed>(pendings.map(({ target }) => [target.index, NOTHING]));
   const rounds = Math.max(0, ...pendings.map(({ change }) => change.steps.length));
   for (let round = 0; round < rounds; round += 1) {
     const due: DueStep[] = [];
     for (const { target, change } of pendings) {
       const step = change.steps[round];
-      if (step && !refusals.has(target.index)) due.push({ target, step });
+      if (step && fates.get(target.index)?.refusal === null) due.push({ target, step });
     }
-    const performed = await performSteps(host, due);
-    for (const [at, { target }] of due.entries()) {
-      const refusal = performed[at]?.refusal;
-      if (refusal) refusals.set(target.index, refusal);
+    for (const [at, { refusal, output }] of (await performSteps(host, due)).entries()) {
+      const index = due[at]?.target.index ?? -1;
+      fates.set(index, { refusal, output: output ?? fates.get(index)?.output ?? null });
     }
   }
-  return refusals;
+  return fates;
 }
 
-function fateOf({ target, change, existed }: Pending, refusal: Refusal | null): Finding {
+const NOTHING: Performed = { refusal: null, output: null };
+
+function notesAfter(run: Run, findings: readonly Finding[], fates: ReadonlyMap<number, Fate>): Notes {
+  const well = findings.filter(({ status }) => status === 'unchanged' || status === 'changed');
+  const untouched = findings.filter(({ target }) => fates.get(target.index)?.isUntouched === true);
+  const { paid, memos } = run.notesOf(well.map(({ target }) => target));
+  return { paid: [...paid, ...untouched.flatMap(({ target }) => run.triggers.unowedBy(target))], memos };
+}
+
+function fateOf({ target, change, existed }: Pending, fate: Fate | undefined): Finding {
   const { action, changes, text, reason } = change;
-  const seen = { target, action, changes, ...(text ? { text } : {}), reason, existed };
-  if (refusal === null) return { ...seen, status: 'changed' };
-  return { ...seen, status: 'failed', error: refusal };
+  const output = fate?.output ?? undefined;
+  const seen = { target, action, changes, ...(text ? { text } : {}), ...(output ? { output } : {}), reason, existed };
+  if (!fate?.refusal) return { ...seen, status: 'changed' };
+  return { ...seen, status: 'failed', error: fate.refusal };
 }
 
 /** A release is done by no longer looking after it. */

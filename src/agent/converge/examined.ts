@@ -3,6 +3,7 @@ import { unreachable } from '../../kernel/exhaustive.js';
 import type { Decision } from '../../resources/kind.js';
 import type { Finding, Status } from './run-item.js';
 import type { Refusal, Target } from './target.js';
+import type { Due } from './triggers.js';
 
 export type Change = Extract<Decision, { steps: unknown }>;
 
@@ -11,13 +12,18 @@ export interface Pending {
   readonly target: Target;
   readonly change: Change;
   readonly existed: boolean;
+  readonly due: Due;
 }
 
 /** A resource after a look at it: done with, or to be changed. */
 export type Examined = { readonly finding: Finding } | { readonly pending: Pending };
 
 /** A decision as what a run goes on with. */
-export function examined(target: Target, decision: Decision, existed: boolean): Examined {
+export function examined(
+  target: Target,
+  decision: Decision,
+  { existed, due }: Pick<Pending, 'existed' | 'due'>,
+): Examined {
   switch (decision.action) {
     case 'none':
       return { finding: { target, action: 'none', status: 'unchanged', existed } };
@@ -31,10 +37,16 @@ export function examined(target: Target, decision: Decision, existed: boolean): 
     case 'run':
     case 'reload':
     case 'restart':
-      return { pending: { target, change: decision, existed } };
+      return { pending: { target, change: withReason(decision, due), existed, due } };
     default:
       return unreachable(decision);
   }
+}
+
+/** Why a change is made, with what has triggered it. */
+function withReason(change: Change, { because }: Due): Change {
+  if (because === null) return change;
+  return { ...change, reason: change.reason === undefined ? because : `${change.reason}; ${because}` };
 }
 
 export const failed = (target: Target, { code, message }: Refusal, existed: boolean | null): Finding => ({
@@ -55,7 +67,8 @@ export const skipped = (target: Target, error: Refusal, reason: string): Finding
 });
 
 /** What is still to be done after a change, as a refusal; null when it is done. */
-export function differenceIn(target: Target, result: Examined): Refusal | null {
+export function differenceIn(target: Target, result: Examined | undefined): Refusal | null {
+  if (result === undefined) throw new Error(`${target.source.identity} was not looked at again`);
   if ('pending' in result) {
     const fields = result.pending.change.changes.map(({ field }) => field);
     const what = fields.length > 0 ? `: ${fields.join(', ')}` : '';

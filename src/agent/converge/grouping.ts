@@ -12,6 +12,9 @@ const GROUP_SIZE = 256;
  */
 const ANY_ORDER: ReadonlySet<Family> = new Set(['path']);
 
+/** Each of these may change anything, so that the next one is looked at only when it has ended. */
+const ALONE: ReadonlySet<Family> = new Set(['script']);
+
 /** Groups of desired resources in the order to apply them; none holds two of which one waits for the other. */
 export function groupsToApply(targets: readonly Target[], scope: Scope): readonly (readonly Target[])[] {
   return stretchesOf(targets).flatMap((stretch) => {
@@ -25,10 +28,12 @@ export function groupsToRemove(targets: readonly Target[], scope: Scope): readon
   const groups: Target[][] = [];
   for (const target of targets) {
     const group = groups.at(-1);
+    const family = target.kind?.family;
     const joins =
       group !== undefined &&
+      !(family && ALONE.has(family)) &&
       group.length < GROUP_SIZE &&
-      group[0]?.kind?.family === target.kind?.family &&
+      group[0]?.kind?.family === family &&
       !group.some((member) => scope.isWithin(member, target));
     if (joins) group.push(target);
     else groups.push([target]);
@@ -41,7 +46,9 @@ function stretchesOf(targets: readonly Target[]): readonly (readonly Target[])[]
   const stretches: Target[][] = [];
   for (const target of targets) {
     const stretch = stretches.at(-1);
-    const joins = stretch && stretch.length < GROUP_SIZE && stretch[0]?.kind?.family === target.kind?.family;
+    const family = target.kind?.family;
+    const isAlone = family !== undefined && ALONE.has(family);
+    const joins = stretch && !isAlone && stretch.length < GROUP_SIZE && stretch[0]?.kind?.family === family;
     if (joins) stretch.push(target);
     else stretches.push([target]);
   }

@@ -1,9 +1,10 @@
 /** Shows what is known of a resource without its secrets. */
 
+import { MIN_SCRUBBED_LENGTH, type Scrubbed } from '../../kernel/scrub.js';
 import { mask, maskCounterpart, maskLines, maskOf, type Span } from '../../kernel/tainted.js';
 import { escapePointer } from '../../kernel/validator.js';
 import type { FieldChange } from '../../resources/kind.js';
-import { isRemoval, type Target } from './target.js';
+import type { Target } from './target.js';
 
 export interface Texts {
   readonly before: string | null;
@@ -16,9 +17,6 @@ interface Replacement {
   readonly shown: string;
 }
 
-/** Shorter secrets are common words too; they are masked only where a whole value of the body is quoted. */
-const MIN_SECRET_LENGTH = 6;
-
 export class Masking {
   private readonly body: Readonly<Record<string, unknown>>;
   private readonly taint: Readonly<Record<string, readonly Span[]>>;
@@ -26,7 +24,7 @@ export class Masking {
 
   constructor({ source }: Pick<Target, 'source'>) {
     this.body = source.body;
-    this.taint = (isRemoval(source) ? undefined : source.taint) ?? {};
+    this.taint = source.taint ?? {};
     this.replacements = Object.entries(this.taint)
       .flatMap(([pointer, spans]) => replacementsOf(textAt(this.body, pointer) ?? '', spans))
       // What contains another one goes first.
@@ -66,11 +64,20 @@ export class Masking {
   }
 }
 
+/** The secrets in the bodies of resources, each with its mask. */
+export const secretsOf = (targets: readonly Pick<Target, 'source'>[]): readonly Scrubbed[] =>
+  targets.flatMap(({ source: { body, taint = {} } }) =>
+    Object.entries(taint).flatMap(([pointer, spans]) => secretsIn(textAt(body, pointer) ?? '', spans)),
+  );
+
 function replacementsOf(text: string, spans: readonly Span[]): readonly Replacement[] {
-  const secrets = spans.map((span) => ({ text: text.slice(span.start, span.end), shown: maskOf(span) }));
-  const long = secrets.filter((secret) => secret.text.length >= MIN_SECRET_LENGTH);
+  const secrets = secretsIn(text, spans).map(({ value, shown }) => ({ text: value, shown }));
+  const long = secrets.filter((secret) => secret.text.length >= MIN_SCRUBBED_LENGTH);
   return text === '' ? [] : [{ text, shown: mask(text, spans) }, ...long];
 }
+
+const secretsIn = (text: string, spans: readonly Span[]): readonly Scrubbed[] =>
+  spans.map((span) => ({ value: text.slice(span.start, span.end), shown: maskOf(span) }));
 
 function textAt(body: unknown, pointer: string): string | undefined {
   const tokens = pointer.split('/').slice(1);

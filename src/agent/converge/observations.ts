@@ -4,30 +4,88 @@ import { Fault, messageOf } from '../../kernel/fault.js';
 import type { FaultCode } from '../../kernel/fault-code.js';
 import type { Host } from '../../resources/host.js';
 import type { Body, ReadPurpose, ResourceKind } from '../../resources/kind.js';
-import type { KnownTarget, Refusal } from './target.js';
+import { isRemoval, type KnownTarget, type Refusal, type Target } from './target.js';
 
 export type Observation =
   | { readonly have: unknown; readonly refusal: null }
   | { readonly have: null; readonly refusal: Refusal };
 
-/** By position in the run. */
-export async function observeAll(
-  targets: readonly KnownTarget[],
-  host: Host,
-  purpose: ReadPurpose,
-): Promise<ReadonlyMap<number, Observation>> {
+/** What the machine looks like to one run; each resource is asked for by its position in it. */
+export class Observations {
+  private readonly host: Host;
+  private readonly purpose: ReadPurpose;
+  private readonly all: readonly Target[];
+  /** What kinds with one query for all have answered since the last change. */
+  private readonly queried = new Map<number, Observation>();
+  /** The newest of those whose kinds remember something. */
+  private readonly newest = new Map<number, Observation>();
+
+  constructor(host: Host, purpose: ReadPurpose, all: readonly Target[]) {
+    this.host = host;
+    this.purpose = purpose;
+    this.all = all;
+  }
+
+  async of(targets: readonly Target[]): Promise<ReadonlyMap<number, Observation>> {
+    const found = new Map<number, Observation>();
+    for (const [kind, wanted] of byKind(targets)) {
+      const seen = kind.queried ? await this.query(kind, wanted) : await readAll(kind, wanted, this.host, this.purpose);
+      for (const { index } of wanted) {
+        const observation = seen.get(index) ?? missing(kind);
+        found.set(index, observation);
+        if (kind.memo) this.newest.set(index, observation);
+      }
+    }
+    return found;
+  }
+
+  /** The newest observation of a resource whose kind remembers something. */
+  last(index: number): Observation | undefined {
+    return this.newest.get(index);
+  }
+
+  /** Something is about to be changed. */
+  forget(): void {
+    this.queried.clear();
+  }
+
+  /** Asks for all resources of the kind at once, as long as nothing is changed in between. */
+  private async query(kind: ResourceKind, wanted: readonly KnownTarget[]): Promise<ReadonlyMap<number, Observation>> {
+    if (wanted.every(({ index }) => this.queried.has(index))) return this.queried;
+    const [first] = wanted;
+    const isRemovals = first !== undefined && isRemoval(first.source);
+    const all = this.all.filter(
+      (target): target is KnownTarget => target.kind === kind && isRemoval(target.source) === isRemovals,
+    );
+    for (const [index, seen] of await readAll(kind, all, this.host, this.purpose)) this.queried.set(index, seen);
+    return this.queried;
+  }
+}
+
+/** Resources by their kinds; desired ones and removals do not come together. */
+function byKind(targets: readonly Target[]): ReadonlyMap<ResourceKind, readonly KnownTarget[]> {
   const kinds = new Map<ResourceKind, KnownTarget[]>();
   for (const target of targets) {
+    if (target.kind === null) continue;
     const same = kinds.get(target.kind);
     if (same) same.push(target);
     else kinds.set(target.kind, [target]);
   }
+  return kinds;
+}
+
+async function readAll(
+  kind: ResourceKind,
+  targets: readonly KnownTarget[],
+  host: Host,
+  purpose: ReadPurpose,
+): Promise<ReadonlyMap<number, Observation>> {
   const found = new Map<number, Observation>();
-  for (const [kind, all] of kinds) {
-    for (const batch of batches(all, kind.batch ?? all.length)) {
-      const observations = await readTogether(kind, batch, host, purpose);
-      for (const [at, { index }] of batch.entries()) found.set(index, observations[at] ?? missing(kind));
-    }
+  const [first] = targets;
+  const why = first !== undefined && isRemoval(first.source) ? 'removal' : purpose;
+  for (const batch of batches(targets, kind.batch ?? targets.length)) {
+    const observations = await readTogether(kind, batch, host, why);
+    for (const [at, { index }] of batch.entries()) found.set(index, observations[at] ?? missing(kind));
   }
   return found;
 }

@@ -19,9 +19,9 @@ export interface Remains {
 export async function recover(
   content: RunContent,
   host: Host,
-  { intents, reported, ...options }: Remains & Pick<RunOptions, 'clock'>,
+  { intents, reported, ...options }: Remains & Pick<RunOptions, 'clock' | 'ledger'>,
 ): Promise<readonly RunItem[]> {
-  const run = new Run(content, host, { ...options, isIndependent: true });
+  const run = new Run(content, host, { ...options, purpose: 'drift', isIndependent: true });
   const known = new Set(reported);
   run.passOver(known);
   const open = new Map(intents.filter(({ index }) => !known.has(index)).map((intent) => [intent.index, intent]));

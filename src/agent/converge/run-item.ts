@@ -1,9 +1,12 @@
 /** What has been found out about one resource, as the result that is journaled, reported and shown. */
+import { scrubber } from '../../kernel/scrub.js';
+import type { CommandResult } from '../../resources/command.js';
 import type { FieldChange } from '../../resources/kind.js';
 import { MAX_RUN_DIFF_CHARACTERS, type ResourceResult } from '../../resources/result.js';
 import type { RunItem } from '../../wire/messages.js';
-import { Masking, type Texts } from './masking.js';
+import { Masking, secretsOf, type Texts } from './masking.js';
 import { isSensitive } from './scope.js';
+import { shownOutput } from './shown-output.js';
 import type { Refusal, Target } from './target.js';
 import { unifiedDiff } from './unified-diff.js';
 
@@ -18,6 +21,8 @@ export interface Finding {
   readonly text?: Texts;
   readonly reason?: string | undefined;
   readonly error?: Refusal;
+  /** What its command wrote, when that is kept. */
+  readonly output?: CommandResult;
   /** Whether the thing was there when the run first looked; null when it did not look. */
   readonly existed: boolean | null;
 }
@@ -29,14 +34,21 @@ const MAX_CHANGES = 32;
 
 /** Makes the results of one run, which share a bound on the length of their diffs. */
 export class ItemWriter {
+  private readonly targets: readonly Target[];
   private room = MAX_RUN_DIFF_CHARACTERS;
+  private scrub: ((text: string) => string) | null = null;
+
+  /** @param targets all of the run: what a program writes may hold the secrets of any of them */
+  constructor(targets: readonly Target[]) {
+    this.targets = targets;
+  }
 
   item(finding: Finding, milliseconds: number): RunItem {
-    const { target, existed } = finding;
+    const { target, existed, output } = finding;
     const { module, kind, identity, id, name } = target.source;
     const masking = new Masking(target);
     const changes = (finding.changes ?? []).slice(0, MAX_CHANGES).map((change) => shorten(masking.change(change)));
-    const sentence = (text: string) => cut(masking.sentence(text), MAX_SENTENCE);
+    const sentence = (text: string) => cut(this.scrubbed(masking.sentence(text)), MAX_SENTENCE);
     return {
       index: target.index,
       existed,
@@ -55,7 +67,13 @@ export class ItemWriter {
         error: finding.error ? { code: finding.error.code, message: sentence(finding.error.message) } : null,
         duration_ms: Math.max(0, Math.round(milliseconds)),
       },
+      ...(output ? { output: shownOutput(output, (text) => this.scrubbed(text)) } : {}),
     };
+  }
+
+  private scrubbed(text: string): string {
+    this.scrub ??= scrubber(secretsOf(this.targets));
+    return this.scrub(text);
   }
 
   private diff({ target, text, action }: Finding, masking: Masking): string | null {

@@ -1,17 +1,22 @@
 /** What the resources of a run know of each other: who declares what, who waits for whom, what is gone already. */
 import { Fault } from '../../kernel/fault.js';
-import type { Accounts } from '../../resources/host.js';
-import type { PlanContext } from '../../resources/kind.js';
-import { isRemoval, keyOf, type Target } from './target.js';
+import type { PlanContext, ReadPurpose } from '../../resources/kind.js';
+import type { Ledger } from './ledger.js';
+import { isRemoval, keyOf, ledgerKey, type Target } from './target.js';
+
+/** What depends on how far the run has come. */
+export type Moment = Pick<PlanContext, 'accounts' | 'due' | 'mayAppear'> & { readonly purpose: ReadPurpose };
 
 export class Scope {
   private readonly targets: readonly Target[];
   private readonly declared = new Map<string, number>();
   private readonly removed = new Set<string>();
+  private readonly ledger: Ledger;
 
   /** Throws `protocol_violation` when a resource is to wait for one that comes later. */
-  constructor(targets: readonly Target[]) {
+  constructor(targets: readonly Target[], ledger: Ledger) {
     this.targets = targets;
+    this.ledger = ledger;
     for (const { kind, source, index } of targets) {
       if (isRemoval(source)) continue;
       if (source.after.some((before) => before >= index)) {
@@ -43,19 +48,19 @@ export class Scope {
     if (kind) this.removed.add(keyOf(kind.family, source.identity));
   }
 
-  contextOf({ index, source }: Target, accounts: Accounts): PlanContext {
+  /** `memo` is what the ledger holds, unless told. */
+  contextOf(target: Target, moment: Moment, memo: string | null = this.ledger.memo(ledgerKey(target))): PlanContext {
+    const { index, source } = target;
     return {
-      accounts,
+      ...moment,
       declares: (family, identity) => {
         const at = this.declared.get(keyOf(family, identity));
         return at !== undefined && at < index;
       },
       removes: (family, identity) => this.removed.has(keyOf(family, identity)),
       sensitive: isSensitive(source),
-      purpose: isRemoval(source) ? 'removal' : 'apply',
-      due: new Set(),
-      memo: null,
-      digest: () => '',
+      memo,
+      digest: (value) => this.ledger.digest(value),
     };
   }
 
@@ -66,4 +71,4 @@ export class Scope {
 
 /** True when the body holds a secret. */
 export const isSensitive = (source: Target['source']): boolean =>
-  !isRemoval(source) && source.taint !== undefined && Object.keys(source.taint).length > 0;
+  source.taint !== undefined && Object.keys(source.taint).length > 0;

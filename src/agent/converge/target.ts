@@ -4,7 +4,7 @@ import { type Validator, validator } from '../../kernel/validator.js';
 import { CATALOGUE } from '../../resources/catalogue.js';
 import type { DesiredResource, Removal } from '../../resources/desired.js';
 import type { Host } from '../../resources/host.js';
-import type { Family, ResourceKind } from '../../resources/kind.js';
+import { type Family, MODULE_FAMILIES, type ResourceKind } from '../../resources/kind.js';
 import type { RunContent } from '../../wire/parts.js';
 
 export interface Refusal {
@@ -36,6 +36,14 @@ export const isRemoval = (source: DesiredResource | Removal): source is Removal 
 
 /** An identity within its family, as a key of maps. */
 export const keyOf = (family: Family, identity: string): string => `${family}\0${identity}`;
+
+/** What the journal calls a resource: the same thing on the machine has the same key, run after run. */
+export function ledgerKey({ source }: Pick<Target, 'source'>): string {
+  const { kind, identity, module } = source;
+  const family = CATALOGUE.get(kind)?.family;
+  if (family === undefined) return `${kind}\0${identity}`;
+  return MODULE_FAMILIES.has(family) ? `${family}\0${identity}\0${module}` : keyOf(family, identity);
+}
 
 /** Validators compile themselves at their first use. */
 const BODIES: ReadonlyMap<string, Validator<unknown>> = new Map(

@@ -5,6 +5,7 @@ import type { FaultCode } from '../../kernel/fault-code.js';
 import type { Logger } from '../../kernel/logger.js';
 import type { Host } from '../../resources/host.js';
 import type { RunItem } from '../../wire/messages.js';
+import type { Notes } from '../converge/ledger.js';
 import { apply, type Outcome } from '../converge.js';
 import type { JournalledRun, RunError } from '../journal/journal-state.js';
 import type { Journal } from '../journal.js';
@@ -14,7 +15,7 @@ import type { EngineReport } from './run-engine.js';
 export interface ApplyRunOptions {
   readonly run: JournalledRun;
   readonly journal: Journal;
-  readonly createHost: () => Host;
+  readonly createHost: (signal: AbortSignal) => Host;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly signal: AbortSignal;
@@ -39,15 +40,17 @@ export class ApplyRun {
   async carryOut(): Promise<void> {
     const { run, journal, createHost, clock, signal, expect } = this.options;
     const outcome = await this.outcome(() =>
-      apply(run.content, createHost(), {
+      apply(run.content, createHost(signal), {
         clock,
         signal,
         expect,
-        intend: (intents) => {
-          journal.intend(run.id, intents);
+        ledger: journal,
+        runId: run.id,
+        intend: (intents, owed) => {
+          journal.intend(run.id, intents, owed);
           this.flush();
         },
-        onResults: (items) => this.take(items),
+        onResults: (items, notes) => this.take(items, notes),
       }),
     );
     this.finish(outcome);
@@ -64,10 +67,10 @@ export class ApplyRun {
   }
 
   /** What changed nothing is synced with the next change, or after a while. */
-  private take(items: readonly RunItem[]): void {
+  private take(items: readonly RunItem[], notes: Notes): void {
     const { run, journal, clock } = this.options;
-    journal.record(run.id, items);
-    const hasChanged = items.some(({ result }) => result.status !== 'unchanged');
+    journal.record(run.id, items, notes);
+    const hasChanged = notes.paid.length > 0 || items.some(({ result }) => result.status !== 'unchanged');
     if (hasChanged || clock.monotonic() - this.lastSync > PATIENCE) this.trySync();
   }
 

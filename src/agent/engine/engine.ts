@@ -17,7 +17,7 @@ import type { EngineReport, Inventory, RunEngine, RunHead } from './run-engine.j
 export interface EngineOptions {
   readonly journal: Journal;
   /** A fresh view of the machine for each run. */
-  readonly createHost: () => Host;
+  readonly createHost: (signal?: AbortSignal) => Host;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -151,9 +151,11 @@ export class Engine implements RunEngine {
       this.tell(...resultMessages(runId, results, items));
       results += items.length;
     };
-    const { clock, createHost } = this.options;
+    const { clock, createHost, journal: ledger } = this.options;
     const look = mode === 'plan' ? plan : drift;
-    const outcome = await this.outcomeOf(runId, () => look(content, createHost(), { clock, signal, onResults }));
+    const outcome = await this.outcomeOf(runId, () =>
+      look(content, createHost(signal), { clock, signal, onResults, ledger }),
+    );
     const error = outcome.error && boundedError(outcome.error.code, outcome.error.message);
     const observed = 'observed' in outcome ? outcome.observed : null;
     this.tell({ type: 'run_finished', run_id: runId, end: outcome.end, results, observed, error });
@@ -198,9 +200,10 @@ export class Engine implements RunEngine {
   }
 
   private async missingItems({ id, content, intents, items }: JournalledRun): Promise<readonly RunItem[]> {
-    const { createHost, clock, logger } = this.options;
+    const { createHost, clock, logger, journal: ledger } = this.options;
+    const reported = items.map(({ index }) => index);
     try {
-      return await recover(content, createHost(), { clock, intents, reported: items.map(({ index }) => index) });
+      return await recover(content, createHost(), { clock, ledger, intents, reported });
     } catch (error) {
       logger.error('an interrupted apply cannot be looked at', { run_id: id, error });
       return [];

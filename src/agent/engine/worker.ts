@@ -31,7 +31,8 @@ function log(level: 'debug' | 'info' | 'warn' | 'error') {
 function open(): Engine | null {
   try {
     const { dataDir } = workerData as WorkerData;
-    const engine = new Engine({ journal: new Journal(dataDir), createHost: thisHost, clock, logger });
+    const createHost = (signal?: AbortSignal) => thisHost({ signal, dataDir });
+    const engine = new Engine({ journal: new Journal(dataDir), createHost, clock, logger });
     engine.subscribe((report) => say({ is: 'report', report }));
     return engine;
   } catch (error) {

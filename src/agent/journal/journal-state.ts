@@ -4,6 +4,7 @@ import type { DesiredResource, Removal } from '../../resources/desired.js';
 import type { RunEnd, RunItem } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
 import type { Intent } from '../converge/apply-group.js';
+import type { Memo, Notes, Owed } from '../converge/ledger.js';
 
 /** What stands in the journal. `run` is the id of an apply. */
 export type JournalRecord =
@@ -17,6 +18,12 @@ export type JournalRecord =
       readonly resources: readonly DesiredResource[];
       readonly removals: readonly Removal[];
     }
+  /** The key of `digest`, made once for the machine. */
+  | { readonly t: 'key'; readonly key: string }
+  /** Triggers that are to be answered, whatever becomes of the apply; in the frame of the intents that cause them. */
+  | { readonly t: 'owe'; readonly owed: readonly Owed[] }
+  /** In the frame of the results that make it true. */
+  | ({ readonly t: 'notes' } & Notes)
   | { readonly t: 'intent'; readonly run: string; readonly intents: readonly Intent[] }
   | { readonly t: 'items'; readonly run: string; readonly items: readonly RunItem[] }
   | { readonly t: 'end'; readonly run: string; readonly end: RunEnd; readonly error: RunError | null }
@@ -40,6 +47,10 @@ export interface JournalledRun {
   readonly error: RunError | null;
 }
 
+type LastingRecord = Extract<JournalRecord, { readonly t: 'journal' | 'key' | 'owe' | 'notes' }>;
+
+const nameOf = ({ key, field }: Pick<Owed, 'key' | 'field'>): string => `${field}\0${key}`;
+
 interface OpenRun extends JournalledRun {
   readonly intents: Intent[];
   readonly items: RunItem[];
@@ -49,12 +60,29 @@ interface OpenRun extends JournalledRun {
 
 export class JournalState {
   private readonly known = new Map<string, OpenRun>();
+  private readonly owedBy = new Map<string, Owed>();
+  private readonly memos = new Map<string, string>();
+  private digestKey: string | null = null;
   private epoch = 0;
   private generation = 0;
 
   /** Oldest first. */
   get runs(): readonly JournalledRun[] {
     return [...this.known.values()];
+  }
+
+  /** Oldest first. */
+  get owed(): readonly Owed[] {
+    return [...this.owedBy.values()];
+  }
+
+  memo(key: string): string | null {
+    return this.memos.get(key) ?? null;
+  }
+
+  /** Hex; null until one was made. */
+  get key(): string | null {
+    return this.digestKey;
   }
 
   find(run: string): JournalledRun | undefined {
@@ -68,7 +96,7 @@ export class JournalState {
   /** Records of runs that are not known any more mean nothing. */
   absorb(record: JournalRecord): void {
     if (record.t === 'journal' || record.t === 'accepted') this.raise(record.epoch, record.generation);
-    if (record.t === 'journal') return;
+    if (this.absorbLasting(record)) return;
     const run = this.known.get(record.run);
     switch (record.t) {
       case 'accepted': {
@@ -94,10 +122,40 @@ export class JournalState {
     }
   }
 
+  /** What does not belong to one run; tells whether the record was of that sort. */
+  private absorbLasting(record: JournalRecord): record is LastingRecord {
+    switch (record.t) {
+      case 'journal':
+        return true;
+      case 'key':
+        this.digestKey = record.key;
+        return true;
+      case 'owe':
+        for (const owed of record.owed) if (!this.owedBy.has(nameOf(owed))) this.owedBy.set(nameOf(owed), owed);
+        return true;
+      case 'notes':
+        for (const paid of record.paid) this.owedBy.delete(nameOf(paid));
+        for (const { key, memo } of record.memos) {
+          if (memo === null) this.memos.delete(key);
+          else this.memos.set(key, memo);
+        }
+        return true;
+      default:
+        return false;
+    }
+  }
+
   /** The shortest list of records that amounts to the same. */
   records(): readonly JournalRecord[] {
-    const { epoch, generation } = this;
-    return [{ t: 'journal', version: 1, epoch, generation }, ...this.runs.flatMap(recordsOf)];
+    const { epoch, generation, digestKey: key, owed } = this;
+    const memos = [...this.memos].map(([name, memo]): Memo => ({ key: name, memo }));
+    return [
+      { t: 'journal', version: 1, epoch, generation },
+      ...(key === null ? [] : [{ t: 'key', key } as const]),
+      ...(owed.length === 0 ? [] : [{ t: 'owe', owed } as const]),
+      ...(memos.length === 0 ? [] : [{ t: 'notes', paid: [], memos } as const]),
+      ...this.runs.flatMap(recordsOf),
+    ];
   }
 
   private raise(epoch: number, generation: number): void {

@@ -60,6 +60,7 @@ async function applyTo({ clock, signal }: Context, session: LocalSession, { desi
   const outcome = await machine.apply(desired, {
     signal,
     expect,
+    operationId,
     onResults: (items) => {
       for (const { result } of items) tell(result);
     },

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { groupsToApply, groupsToRemove } from '../../../src/agent/converge/grouping.js';
+import { NO_LEDGER } from '../../../src/agent/converge/ledger.js';
 import { Scope } from '../../../src/agent/converge/scope.js';
 import { targetsOf } from '../../../src/agent/converge/target.js';
 import type { DesiredResource } from '../../../src/resources/desired.js';
@@ -8,7 +9,7 @@ import { content, directory, file, removal } from '../support/content.js';
 
 const grouped = (resources: readonly DesiredResource[]): readonly (readonly number[])[] => {
   const targets = targetsOf(content(resources), 'linux');
-  return groupsToApply(targets, new Scope(targets)).map((group) => group.map(({ index }) => index));
+  return groupsToApply(targets, new Scope(targets, NO_LEDGER)).map((group) => group.map(({ index }) => index));
 };
 
 describe('groups to apply', () => {
@@ -74,7 +75,7 @@ describe('groups to remove', () => {
       ),
       'linux',
     ).toReversed();
-    const groups = groupsToRemove(targets, new Scope(targets));
+    const groups = groupsToRemove(targets, new Scope(targets, NO_LEDGER));
     expect(groups.map((group) => group.map(({ source }) => source.identity))).toEqual([
       ['/e/f/c'],
       ['/e/f'],

@@ -1,0 +1,116 @@
+/** Which triggers a resource has to answer in this run, what it owes from before, and what a change makes others owe. */
+import type { DesiredResource } from '../../resources/desired.js';
+import type { TriggerField } from '../../resources/kind.js';
+import { TRIGGER_FIELDS } from '../../resources/kind.js';
+import type { Owed, Paid } from './ledger.js';
+import { isRemoval, ledgerKey, type Target } from './target.js';
+
+/** The triggers of one resource, with why. */
+export interface Due {
+  readonly fields: ReadonlySet<TriggerField>;
+  /** What has changed, or since when it is owed; null when nothing is due. */
+  readonly because: string | null;
+}
+
+export const NOTHING_DUE: Due = { fields: new Set(), because: null };
+
+const VERBS: Readonly<Record<TriggerField, string>> = {
+  reload_on: 'reload',
+  restart_on: 'restart',
+  rerun_on: 'rerun',
+};
+
+export interface TriggersOptions {
+  /** The desired resources of the run. */
+  readonly desired: readonly Target[];
+  readonly owed: readonly Owed[];
+  /** True when a resource was changed in this run, or in a plan: would be. */
+  hasChanged(index: number): boolean;
+  /** True where changes are only foretold. */
+  readonly isForetold: boolean;
+}
+
+export class Triggers {
+  private readonly options: TriggersOptions;
+  private readonly owedBefore = new Map<string, Owed[]>();
+  /** Resources that listen, by the position of what they listen to. */
+  private readonly listeners = new Map<number, { readonly target: Target; readonly field: TriggerField }[]>();
+
+  constructor(options: TriggersOptions) {
+    this.options = options;
+    for (const owed of options.owed) push(this.owedBefore, owed.key, owed);
+    for (const target of options.desired) {
+      for (const [field, indices] of triggersOf(target)) {
+        for (const index of indices) push(this.listeners, index, { target, field });
+      }
+    }
+  }
+
+  /** What a resource has to answer, as far as the run has come. */
+  due(target: Target): Due {
+    const fields = new Set<TriggerField>();
+    const because: string[] = [];
+    for (const [field, indices] of triggersOf(target)) {
+      const changed = indices.filter((index) => this.options.hasChanged(index));
+      if (changed.length === 0) continue;
+      fields.add(field);
+      because.push(`${this.named(changed)} ${this.options.isForetold ? 'changes' : 'changed'}`);
+    }
+    for (const { field, run } of this.owedBy(target)) {
+      fields.add(field);
+      because.push(`${VERBS[field]} owed since operation ${run}`);
+    }
+    if (fields.size === 0) return NOTHING_DUE;
+    return { fields, because: [...new Set(because)].join('; ') };
+  }
+
+  /** What is owed from earlier runs. */
+  owedBy(target: Target): readonly Owed[] {
+    return isRemoval(target.source) ? [] : (this.owedBefore.get(ledgerKey(target)) ?? []);
+  }
+
+  /** What has to be noted before a resource is changed, apart from what is owed already. */
+  owedFor(target: Target, own: TriggerField | undefined, run: string): readonly Owed[] {
+    const listening = this.listeners.get(target.index) ?? [];
+    const owed = listening.map((one): Owed => ({ key: ledgerKey(one.target), field: one.field, run }));
+    if (own !== undefined) owed.push({ key: ledgerKey(target), field: own, run });
+    return owed.filter(({ key, field }) => !this.owedBefore.get(key)?.some((known) => known.field === field));
+  }
+
+  /** True when another resource listens to it. */
+  isHeard({ index }: Target): boolean {
+    return this.listeners.has(index);
+  }
+
+  /** What need not be answered after all, because the change that would have caused it did not happen. */
+  unowedBy(target: Target): readonly Paid[] {
+    const listening = this.listeners.get(target.index) ?? [];
+    return listening
+      .filter(({ target: listener, field }) => !this.due(listener).fields.has(field))
+      .map((one) => ({ key: ledgerKey(one.target), field: one.field }));
+  }
+
+  private named(indices: readonly number[]): string {
+    const names = indices.map((index) => {
+      const source = this.options.desired[index]?.source;
+      return source ? `${source.kind} ${source.identity}` : '';
+    });
+    const [first = ''] = names;
+    return names.length === 1 ? first : `${first} and ${names.length - 1} more`;
+  }
+}
+
+function triggersOf({ source }: Target): readonly (readonly [TriggerField, readonly number[]])[] {
+  const { triggers }: Pick<DesiredResource, 'triggers'> = isRemoval(source) ? {} : source;
+  if (triggers === undefined) return [];
+  return TRIGGER_FIELDS.flatMap((field) => {
+    const indices = triggers[field];
+    return indices === undefined ? [] : [[field, indices] as const];
+  });
+}
+
+function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {
+  const list = map.get(key);
+  if (list) list.push(value);
+  else map.set(key, [value]);
+}
