@@ -1,16 +1,22 @@
 /** `orch agent`: wires the agent to this process. */
+import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { runAgent } from '../src/agent/agent.js';
 import { repin as forgetPin, readAgentState } from '../src/agent/agent-status.js';
 import { createEngine } from '../src/agent/engine/create-engine.js';
 import { PIN_FILE } from '../src/agent/first-contact.js';
+import { type AgentUnit, type Left, leave as leaveFleet } from '../src/agent/leave.js';
+import { AGENT_SETTINGS } from '../src/agent/settings.js';
+import { AgentSettingsFile } from '../src/agent/settings-file.js';
 import { parseTarget } from '../src/agent/target.js';
 import type { AgentConnectFlags, AgentFlags, AgentStatus } from '../src/cli/programs.js';
+import { configDirectory } from '../src/client/directories.js';
 import { groupsOfFour } from '../src/identity/key-id.js';
 import { parsePublicKey } from '../src/identity/public-key.js';
 import { Fault, isFault } from '../src/kernel/fault.js';
 import type { PublicKeyHex } from '../src/kernel/ids.js';
+import { settingsSchema } from '../src/kernel/settings-schema.js';
 import { createLogger } from './log.js';
 import { stopSignal } from './stop-signal.js';
 import { systemClock } from './system-clock.js';
@@ -24,6 +30,9 @@ export async function connect(given: AgentConnectFlags): Promise<number> {
     format: process.stderr.isTTY ? 'pretty' : 'json',
     destination: process.stderr,
   });
+  const signal = stopSignal();
+  const file = await AgentSettingsFile.open({ ...configOf(flags), logger });
+  file.watch(signal);
   await runAgent(
     {
       target,
@@ -35,9 +44,9 @@ export async function connect(given: AgentConnectFlags): Promise<number> {
       logger,
       clock: systemClock,
       random: Math.random,
-      createEngine: (dataDir) => createEngine({ dataDir, logger }),
+      createEngine: (dataDir) => createEngine({ dataDir, logger, file }),
     },
-    stopSignal(),
+    signal,
   );
   return 0;
 }
@@ -51,7 +60,38 @@ export async function repin(flags: AgentFlags): Promise<void> {
   forgetPin(dataDirOf(flags), PIN_FILE);
 }
 
-const VARIABLES = ['DATA_DIR', 'HOSTNAME', 'ORCHESTRATOR_KEY', 'TRUST_ON_FIRST_USE'].map(
+export async function whatLeaves(flags: AgentFlags): Promise<{ dataDir: string; service: string | null }> {
+  const dataDir = dataDirOf(flags);
+  const unit = unitOf(dataDir);
+  return { dataDir, service: unit !== null && existsSync(unit.path) ? unit.name : null };
+}
+
+export function leave(flags: AgentFlags): Promise<Left> {
+  const dataDir = dataDirOf(flags);
+  return leaveFleet({ dataDir, unit: unitOf(dataDir) });
+}
+
+export const configSchema = async (): Promise<object> =>
+  settingsSchema(AGENT_SETTINGS, { id: 'urn:orch:schema:agent-config:v1', title: 'Configuration of orch agent' });
+
+/** The service runs the agent of the standard directory; another directory's agent is somebody's own business. */
+const unitOf = (dataDir: string): AgentUnit | null =>
+  process.platform === 'linux' && dataDir === ROOT_DATA_DIR
+    ? { name: 'orch-agent.service', path: '/etc/systemd/system/orch-agent.service' }
+    : null;
+
+const ROOT_DATA_DIR = '/var/lib/orch-agent';
+const ROOT_CONFIG = '/etc/orch/agent.yaml';
+
+/** Only root's agent has a standard file. */
+function configOf({ config }: AgentConnectFlags): { readonly path: string; readonly isOptional: boolean } {
+  const named = config ?? process.env.ORCH_AGENT_CONFIG;
+  if (named !== undefined) return { path: resolve(named), isOptional: false };
+  const standard = process.geteuid?.() === 0 ? ROOT_CONFIG : join(configDirectory(process.env), 'agent.yaml');
+  return { path: standard, isOptional: true };
+}
+
+const VARIABLES = ['CONFIG', 'DATA_DIR', 'HOSTNAME', 'ORCHESTRATOR_KEY', 'TRUST_ON_FIRST_USE'].map(
   (name) => `ORCH_AGENT_${name}`,
 );
 
@@ -90,6 +130,6 @@ function keyOf({ orchestratorKey }: AgentConnectFlags): PublicKeyHex | undefined
 function dataDirOf(flags: AgentFlags): string {
   const dataDir = flags.dataDir ?? process.env.ORCH_AGENT_DATA_DIR;
   if (dataDir !== undefined) return resolve(dataDir);
-  if (process.geteuid?.() === 0) return '/var/lib/orch-agent';
+  if (process.geteuid?.() === 0) return ROOT_DATA_DIR;
   return join(process.env.XDG_STATE_HOME || join(homedir(), '.local', 'state'), 'orch', 'agent');
 }

@@ -20,7 +20,7 @@ export interface RotatedSecretsKey {
   readonly outputs: number;
 }
 
-/** What `orch agent connect`, `status` and `repin` were given; absent is undefined. */
+/** What every `orch agent` command was given; absent is undefined. */
 export interface AgentFlags {
   readonly dataDir: string | undefined;
 }
@@ -32,6 +32,8 @@ export interface AgentConnectFlags extends AgentFlags {
   readonly orchestratorKey: string | undefined;
   readonly trustOnFirstUse: boolean;
   readonly hostname: string | undefined;
+  /** The configuration file; undefined takes the standard one when it is there. */
+  readonly config: string | undefined;
   /** Asks whether to trust a key that nobody named; null when there is no terminal to ask on. */
   readonly confirmKey: ((question: string) => Promise<boolean>) | null;
 }
@@ -115,6 +117,12 @@ export interface Programs {
     status(flags: AgentFlags): Promise<AgentStatus>;
     /** Forgets the pinned key of the orchestrator. The command line has asked before. */
     repin(flags: AgentFlags): Promise<void>;
+    /** What `leave` would delete. */
+    whatLeaves(flags: AgentFlags): Promise<{ readonly dataDir: string; readonly service: string | null }>;
+    /** Deletes the service, the identity, the pin and the journal. The command line has asked before. */
+    leave(flags: AgentFlags): Promise<{ readonly data_dir: string; readonly service: string | null }>;
+    /** Of the agent's YAML file. */
+    configSchema(): Promise<object>;
   };
   local(flags: LocalFlags): Promise<LocalMachine>;
   quickstart(flags: QuickstartFlags): Promise<number>;

@@ -6,7 +6,7 @@ export interface Command {
   readonly argv: readonly [string, ...string[]];
   /** Text for its standard input, which is empty without it. */
   readonly input?: string;
-  /** Added to a clean environment of PATH, HOME and LANG=C.UTF-8. */
+  /** Added to a clean environment of PATH, HOME, USER, LOGNAME and LANG=C.UTF-8. */
   readonly env?: Readonly<Record<string, string>>;
   /**
    * Text for a file that nobody but the agent's user can read; its path becomes the last argument, and it is gone when
@@ -24,6 +24,9 @@ export interface Command {
 
 /** Seconds that a command has unless it says otherwise. */
 export const COMMAND_TIMEOUT_SECS = 120;
+
+/** Seconds that a script may take unless the agent's settings say otherwise. */
+export const SCRIPT_TIMEOUT_SECS = 600;
 
 /** Bytes of each stream that are kept: the first half and the last half of that. */
 export const MAX_OUTPUT_BYTES = 256 * 1024;

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { AgentConnectFlags, ServeFlags } from '../../src/cli/programs.js';
 import { runCli } from '../../src/cli/run.js';
 import { Fault } from '../../src/kernel/fault.js';
-import { Home, NOW, type RunOptions, runOrch } from './support/cli.js';
+import { Home, NOW, noPrograms, type RunOptions, runOrch } from './support/cli.js';
 import { loggedIn, startFakeApi } from './support/fake-api.js';
 import { expectGolden, transcript } from './support/golden.js';
 import { events, readings, ulid } from './support/world.js';
@@ -119,6 +119,9 @@ describe('the programs', () => {
       },
       status: async () => ({ node_id: 'ab', pinned_key: null, connected: true }),
       repin: async () => {},
+      whatLeaves: async () => ({ dataDir: '/d', service: 'orch-agent.service' }),
+      leave: async () => ({ data_dir: '/d', service: 'orch-agent.service' }),
+      configSchema: async () => ({ title: 'Configuration' }),
     };
     const argv = [
       'agent',
@@ -152,6 +155,13 @@ describe('the programs', () => {
     );
     expect((await run(['agent', 'repin'], { programs: { agent } })).status).toBe(64);
     expect((await run(['agent', 'repin', '--yes'], { programs: { agent } })).status).toBe(0);
+    const leave = await run(['agent', 'leave'], { programs: { agent } });
+    expect(leave.status).toBe(64);
+    expect(leave.stderr).toContain('--yes');
+    const left = await run(['agent', 'leave', '--yes'], { programs: { agent } });
+    expect(left.stdout).toBe('Left. On the orchestrator: orch agents reject NODE, then orch agents remove NODE\n');
+    const schema = await run(['agent', 'config-schema'], { programs: { agent } });
+    expect(JSON.parse(schema.stdout)).toEqual({ title: 'Configuration' });
   });
 
   it('orch quickstart', async () => {
@@ -280,12 +290,12 @@ describe('the streams', () => {
       stderr,
       programs: {
         serve: async () => 0,
-        agent: { connect: async () => 0, status: async () => ({}), repin: async () => {} },
+        agent: noPrograms.agent,
         local: async () => {
           throw new Error('no machine is prepared');
         },
         quickstart: async () => 0,
-        rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', secrets: 2 }),
+        rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', secrets: 2, outputs: 0 }),
       },
       clock: { now: () => NOW, monotonic: () => 0 },
       interrupts: () => () => {},
@@ -304,12 +314,12 @@ describe('the streams', () => {
       stderr: new PassThrough(),
       programs: {
         serve: async () => 0,
-        agent: { connect: async () => 0, status: async () => ({}), repin: async () => {} },
+        agent: noPrograms.agent,
         local: async () => {
           throw new Error('no machine is prepared');
         },
         quickstart: async () => 0,
-        rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', secrets: 2 }),
+        rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', secrets: 2, outputs: 0 }),
       },
       clock: { now: () => NOW, monotonic: () => 0 },
       interrupts: (listener) => {

@@ -3,19 +3,27 @@ import { Worker } from 'node:worker_threads';
 import { Fault } from '../../kernel/fault.js';
 import { isFaultCode } from '../../kernel/fault-code.js';
 import type { Logger } from '../../kernel/logger.js';
+import { SCRIPT_TIMEOUT_SECS } from '../../resources/command.js';
 import type { RunContent } from '../../wire/parts.js';
 import { inspectJournal } from '../journal/read-journal.js';
 import type { EngineReport, Inventory, RunEngine, RunHead } from './run-engine.js';
-import type { FromWorker, ToWorker, WorkerData } from './worker-messages.js';
+import type { EngineSettings, FromWorker, ToWorker, WorkerData } from './worker-messages.js';
 
 export interface EngineThreadOptions {
   readonly dataDir: string;
   readonly logger: Logger;
+  /** As they are now; asked for each time a thread starts. */
+  readonly settings?: () => EngineSettings;
   /** A thread that has nothing to do for so long ends and gives its memory back, in milliseconds. */
   readonly idleAfter?: number;
   /** A stop waits that long for the group that is being applied, in milliseconds. */
   readonly stopWithin?: number;
 }
+
+/** What is being applied may end first: a service manager that waits 90 s sees the agent end by itself. */
+const STOP_WITHIN = 80_000;
+
+const STANDARD: EngineSettings = { scriptTimeoutSecs: SCRIPT_TIMEOUT_SECS };
 
 interface Question {
   readonly resolve: (runs: Inventory) => void;
@@ -42,7 +50,7 @@ export class EngineThread implements RunEngine {
   private isStopped = false;
 
   constructor(options: EngineThreadOptions) {
-    this.options = { idleAfter: 60_000, stopWithin: 7_500, ...options };
+    this.options = { idleAfter: 60_000, stopWithin: STOP_WITHIN, settings: () => STANDARD, ...options };
   }
 
   subscribe(listener: (report: EngineReport) => void): () => void {
@@ -81,6 +89,11 @@ export class EngineThread implements RunEngine {
     if (this.worker !== null || this.waiting.length > 0) this.post({ do: 'disconnected' });
   }
 
+  /** The settings have changed; a thread that starts later asks for them. */
+  configure(): void {
+    if (this.worker !== null) this.post({ do: 'settings', settings: this.options.settings() });
+  }
+
   async stop(): Promise<void> {
     this.isStopped = true;
     clearTimeout(this.idle);
@@ -102,7 +115,7 @@ export class EngineThread implements RunEngine {
   }
 
   private start(): Worker {
-    const workerData: WorkerData = { dataDir: this.options.dataDir };
+    const workerData: WorkerData = { dataDir: this.options.dataDir, settings: this.options.settings() };
     const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData });
     worker.on('message', (message: FromWorker) => this.hear(message));
     worker.on('error', (error) =>

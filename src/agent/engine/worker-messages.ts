@@ -7,7 +7,14 @@ export type ToWorker =
   | { readonly do: 'begin'; readonly head: RunHead; readonly content: RunContent }
   | { readonly do: 'cancel' | 'acknowledge'; readonly runId: string }
   | { readonly do: 'resume'; readonly runId: string; readonly from: number }
+  | { readonly do: 'settings'; readonly settings: EngineSettings }
   | { readonly do: 'inventory' | 'disconnected' | 'stop' };
+
+/** What may change while the engine runs. */
+export interface EngineSettings {
+  /** Seconds that a script may take. */
+  readonly scriptTimeoutSecs: number;
+}
 
 export type FromWorker =
   | { readonly is: 'report'; readonly report: EngineReport }
@@ -24,4 +31,5 @@ export type FromWorker =
 
 export interface WorkerData {
   readonly dataDir: string;
+  readonly settings: EngineSettings;
 }

@@ -10,6 +10,7 @@ import type { FromWorker, ToWorker, WorkerData } from './worker-messages.js';
 
 if (parentPort === null) throw new Error('this file is the entry of a worker thread');
 const port = parentPort;
+let { settings } = workerData as WorkerData;
 
 const say = (message: FromWorker): void => port.postMessage(message);
 
@@ -31,7 +32,7 @@ function log(level: 'debug' | 'info' | 'warn' | 'error') {
 function open(): Engine | null {
   try {
     const { dataDir } = workerData as WorkerData;
-    const createHost = (signal?: AbortSignal) => thisHost({ signal, dataDir });
+    const createHost = (signal?: AbortSignal) => thisHost({ signal, dataDir, ...settings });
     const engine = new Engine({ journal: new Journal(dataDir), createHost, clock, logger });
     engine.subscribe((report) => say({ is: 'report', report }));
     return engine;
@@ -56,6 +57,9 @@ async function handle(running: Engine, message: ToWorker): Promise<void> {
       return running.acknowledge(message.runId);
     case 'resume':
       return running.resume(message.runId, message.from);
+    case 'settings':
+      settings = message.settings;
+      return;
     case 'disconnected':
       return running.disconnected();
     case 'inventory':

@@ -97,6 +97,12 @@ export const COMMANDS: readonly CommandEntry[] = [
   entry('agent connect', 'run the agent of this machine', () => import('./agent/connect.js')),
   entry('agent status', 'show how the agent of this machine is doing', () => import('./agent/status.js')),
   entry('agent repin', 'make the agent of this machine forget its orchestrator', () => import('./agent/repin.js')),
+  entry('agent leave', 'take this machine out of its fleet', () => import('./agent/leave.js')),
+  entry(
+    'agent config-schema',
+    "print the JSON Schema of the agent's configuration file",
+    () => import('./agent/config-schema.js'),
+  ),
 
   entry('api', 'send any request with your login', () => import('./api.js')),
   entry('completion', 'print the completion script of a shell', () => import('./completion.js')),

@@ -68,14 +68,21 @@ class Keyboard extends PassThrough {
   }
 }
 
-const noPrograms: Programs = {
+export const noPrograms: Programs = {
   serve: async () => 0,
-  agent: { connect: async () => 0, status: async () => ({}), repin: async () => {} },
+  agent: {
+    connect: async () => 0,
+    status: async () => ({}),
+    repin: async () => {},
+    whatLeaves: async () => ({ dataDir: '/d', service: null }),
+    leave: async () => ({ data_dir: '/d', service: null }),
+    configSchema: async () => ({}),
+  },
   local: async () => {
     throw new Error('no machine is prepared');
   },
   quickstart: async () => 0,
-  rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', secrets: 2 }),
+  rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', secrets: 2, outputs: 0 }),
 };
 
 /** A home directory of its own, which `dispose` removes. */

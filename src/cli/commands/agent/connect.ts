@@ -8,7 +8,8 @@ export const command = defineCommand({
   examples: ['orch agent connect orch.home --orchestrator-key 3b6a27bc…29'],
   detail: [
     'Stays connected until it is stopped. The orchestrator has to have the given key ("orch status" shows it); without one',
-    'it is shown and asked about on a terminal, or taken as it comes with --trust-on-first-use. It is remembered then.',
+    'it is shown and asked about on a terminal, or taken as it comes with --trust-on-first-use. It is remembered then. The',
+    'configuration file is read again whenever it changes ("orch agent config-schema" tells what it may hold).',
   ],
   access: 'local',
   ownsSignals: true,
@@ -17,6 +18,7 @@ export const command = defineCommand({
     orchestratorKey: text('HEX', "the orchestrator's public key"),
     trustOnFirstUse: flag('trust whatever key it shows the first time'),
     hostname: text('NAME', "what to call this machine instead of its system's name"),
+    config: text('FILE', 'configuration file; /etc/orch/agent.yaml when it is there', { completes: 'file' }),
     ...agentOptions,
   },
   run: async ({ programs, prompt }, input) => {

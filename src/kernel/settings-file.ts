@@ -1,0 +1,71 @@
+/** Reads settings out of a YAML text by a table of keys: every unknown key and bad value at once, with its line. */
+import type { TSchema } from 'typebox';
+import { isMap, isScalar, LineCounter, type Pair, parseDocument } from 'yaml';
+import { Fault, type FaultDetail } from './fault.js';
+import { validator } from './validator.js';
+
+/** By dotted key: the part before the dot is a mapping in the file. */
+export type SettingTable = Readonly<Record<string, { readonly schema: TSchema }>>;
+
+export interface SettingsFile {
+  readonly source: string;
+  /** Only for messages. */
+  readonly path: string;
+  /** What to do when the file is not valid. */
+  readonly hint: string;
+}
+
+/**
+ * The settings that the text holds, by dotted key; null counts as absent.
+ * @throws Fault `invalid_config` naming file, lines and reasons
+ */
+export function parseSettings(table: SettingTable, { source, path, hint }: SettingsFile): Record<string, unknown> {
+  const lines = new LineCounter();
+  const document = parseDocument(source, { lineCounter: lines });
+  const errors: FaultDetail[] = [];
+  const lineOf = (offset: number | undefined) => lines.linePos(offset ?? 0);
+  const complain = (pointer: string, offset: number | undefined, message: string) => {
+    const { line, col } = lineOf(offset);
+    errors.push({ path: pointer, message, line, column: col });
+  };
+  for (const error of document.errors) complain('', error.pos[0], error.message.split('\n')[0] ?? error.message);
+
+  const keys = Object.keys(table);
+  const found: Record<string, unknown> = {};
+  const take = (pair: Pair, prefix: string) => {
+    const name = isScalar(pair.key) ? String(pair.key.value) : '';
+    const offset = isScalar(pair.key) ? pair.key.range?.[0] : undefined;
+    const key = prefix + name;
+    const setting = keys.find((candidate) => candidate === key);
+    if (setting !== undefined) {
+      const value: unknown = isScalar(pair.value) ? pair.value.value : pair.value === null ? null : {};
+      if (value === null) return;
+      for (const problem of validator(schemaOf(table, setting)).problems(value)) {
+        complain(`/${key.replace('.', '/')}`, offset, `${key}: ${problem.message}`);
+      }
+      found[setting] = value;
+    } else if (prefix === '' && isMap(pair.value) && keys.some((candidate) => candidate.startsWith(`${name}.`))) {
+      for (const member of pair.value.items) take(member, `${name}.`);
+    } else {
+      complain(`/${key.replace('.', '/')}`, offset, `unknown key "${key}"`);
+    }
+  };
+  if (errors.length === 0 && document.contents !== null) {
+    if (isMap(document.contents)) for (const pair of document.contents.items) take(pair, '');
+    else complain('', 0, 'the file must hold a mapping of settings');
+  }
+  if (errors.length > 0) {
+    const list = errors.map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`).join('\n');
+    throw new Fault('invalid_config', `the configuration is not valid:\n${list}`, {
+      errors,
+      hint,
+    });
+  }
+  return found;
+}
+
+function schemaOf(table: SettingTable, key: string): TSchema {
+  const setting = table[key];
+  if (setting === undefined) throw new Error(`there is no setting ${key}`);
+  return setting.schema;
+}

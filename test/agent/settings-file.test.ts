@@ -1,0 +1,94 @@
+/** The agent's YAML file: what it may hold, and what happens when it changes while the agent runs. */
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { AGENT_SETTINGS, type AgentSettings } from '../../src/agent/settings.js';
+import { AgentSettingsFile } from '../../src/agent/settings-file.js';
+import { Fault } from '../../src/kernel/fault.js';
+import type { Logger } from '../../src/kernel/logger.js';
+import { settingsSchema } from '../../src/kernel/settings-schema.js';
+
+let directory: string;
+let path: string;
+let logged: string[];
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'orch-settings-'));
+  path = join(directory, 'agent.yaml');
+  logged = [];
+});
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
+
+const note = (level: string) => (message: string, fields?: object) =>
+  void logged.push(`${level} ${message} ${JSON.stringify(fields)}`);
+const logger: Logger = {
+  debug: note('debug'),
+  info: note('info'),
+  warn: note('warn'),
+  error: note('error'),
+  child: () => logger,
+};
+
+const open = (isOptional = false) => AgentSettingsFile.open({ path, isOptional, logger });
+const refusal = (text: string) => {
+  writeFileSync(path, text);
+  return open().then(
+    () => {
+      throw new Error('it was taken');
+    },
+    (error: unknown) => error as Fault,
+  );
+};
+
+describe('the file of the agent', () => {
+  it('gives the standard where it says nothing or is not there', async () => {
+    expect((await open(true)).settings).toEqual({ script_timeout: 600 });
+    writeFileSync(path, '# nothing\n');
+    expect((await open()).settings).toEqual({ script_timeout: 600 });
+    writeFileSync(path, 'script_timeout: 30\n');
+    expect((await open()).settings).toEqual({ script_timeout: 30 });
+  });
+
+  it('is refused with every line that is wrong, and when a named one is not there', async () => {
+    const fault = await refusal('script_timeout: 0\nscript_timout: 5\n');
+    expect(fault).toBeInstanceOf(Fault);
+    expect(fault.code).toBe('invalid_config');
+    expect(fault.message).toContain(`${path}:1:1: script_timeout:`);
+    expect(fault.message).toContain(`${path}:2:1: unknown key "script_timout"`);
+    expect(fault.hint).toBe('orch agent config-schema prints every key with its type');
+    rmSync(path);
+    await expect(open()).rejects.toThrow(`cannot read the configuration file ${path}`);
+  });
+
+  it('is read again when it has changed, by whatever means, and an invalid one changes nothing', async () => {
+    writeFileSync(path, 'script_timeout: 30\n');
+    const file = await open();
+    const seen: AgentSettings[] = [];
+    const stop = new AbortController();
+    const changed = new Promise<void>((resolve) =>
+      file.subscribe((settings) => {
+        seen.push(settings);
+        resolve();
+      }),
+    );
+    file.watch(stop.signal);
+    writeFileSync(`${path}.new`, 'script_timeout: 31\n');
+    renameSync(`${path}.new`, path);
+    await changed;
+    stop.abort();
+    expect(seen).toEqual([{ script_timeout: 31 }]);
+    writeFileSync(path, 'script_timeout: never\n');
+    await file.reload();
+    expect(file.settings).toEqual({ script_timeout: 31 });
+    expect(logged.at(-1)).toContain('error the configuration was not taken over, the old one stays');
+  });
+
+  it('has a schema with a description of every key', () => {
+    const schema = settingsSchema(AGENT_SETTINGS, { id: 'urn:x', title: 'x' }) as {
+      properties: Record<string, { description?: string }>;
+    };
+    expect(Object.keys(schema.properties)).toEqual(Object.keys(AGENT_SETTINGS));
+    for (const { description } of Object.values(schema.properties)) expect(description).toBeTruthy();
+  });
+});
