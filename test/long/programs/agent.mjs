@@ -1,0 +1,30 @@
+/** The agent as `orch agent connect` wires it, but it dials again at once: `agent.mjs HOST:PORT KEY DATA_DIR`. */
+import { runAgent } from '../../../dist/src/agent/agent.js';
+import { createEngine } from '../../../dist/src/agent/engine/create-engine.js';
+import { AgentSettingsFile } from '../../../dist/src/agent/settings-file.js';
+import { parseTarget } from '../../../dist/src/agent/target.js';
+
+const [target, orchestratorKey, dataDir] = process.argv.slice(2);
+const logger = {
+  debug() {},
+  info() {},
+  warn() {},
+  error: (message, fields) => console.error(message, fields),
+  child: () => logger,
+};
+const file = await AgentSettingsFile.open({ path: `${dataDir}/agent.yaml`, isOptional: true, logger });
+
+await runAgent(
+  {
+    target: parseTarget(target),
+    dataDir,
+    orchestratorKey,
+    trustOnFirstUse: false,
+    ask: null,
+    logger,
+    clock: { now: () => Date.now(), monotonic: () => performance.now() },
+    random: () => 0,
+    createEngine: (directory) => createEngine({ dataDir: directory, logger, file }),
+  },
+  new AbortController().signal,
+);
