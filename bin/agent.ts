@@ -45,6 +45,10 @@ export async function connect(given: AgentConnectFlags): Promise<number> {
       clock: systemClock,
       random: Math.random,
       createEngine: (dataDir) => createEngine({ dataDir, logger, file }),
+      metrics: () => ({
+        enabled: file.settings['metrics.enabled'],
+        interval: file.settings['metrics.collection_interval'],
+      }),
     },
     signal,
   );

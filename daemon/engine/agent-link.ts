@@ -11,7 +11,7 @@ export interface AgentLink {
 }
 
 /** Messages of approved agents that are the engine's business. */
-export type EngineMessage = Exclude<AgentMessage, { type: 'hello' } | { type: 'attributes' }>;
+export type EngineMessage = Exclude<AgentMessage, { type: 'hello' | 'attributes' | 'metrics' }>;
 
 /** What the connections tell the engine. */
 export interface AgentTraffic {

@@ -117,6 +117,8 @@ export class AgentGateway implements Service {
       case 'attributes':
         this.refuseHaste(connection);
         return this.options.presence.attributesChanged(connection, message.attributes);
+      case 'metrics':
+        throw new Fault('protocol_violation', 'the peer sent metrics that nobody has asked for');
       default:
         return this.options.traffic.receive(connection.nodeId, message);
     }

@@ -16,6 +16,7 @@ import { readFacts } from './facts.js';
 import { Trust, type TrustOptions } from './first-contact.js';
 import { Backoff } from './link/backoff.js';
 import { dialOrchestrator } from './link/dial.js';
+import { Metrics, type MetricsSettings } from './metrics.js';
 import { runSession, type SessionEnd } from './session.js';
 import type { Target } from './target.js';
 
@@ -29,6 +30,8 @@ export interface AgentOptions extends TrustOptions {
   readonly random: () => number;
   /** Made once the directory is held. */
   readonly createEngine: (dataDir: string) => RunEngine;
+  /** As they are now. */
+  readonly metrics: () => MetricsSettings;
 }
 
 const DIAL_TIMEOUT = 15_000;
@@ -81,6 +84,7 @@ class Agent {
   private readonly engine: RunEngine;
   private readonly privateKey;
   private readonly where: string;
+  private readonly metrics: Metrics;
   private state: AgentState;
 
   constructor(options: AgentOptions, trust: Trust, engine: RunEngine) {
@@ -88,6 +92,7 @@ class Agent {
     this.options = options;
     this.trust = trust;
     this.engine = engine;
+    this.metrics = new Metrics({ clock, settings: options.metrics });
     this.privateKey = loadOrCreateKey(join(dataDir, 'identity.key'));
     this.where = target.host.includes(':') ? `[${target.host}]:${target.port}` : `${target.host}:${target.port}`;
     this.state = {
@@ -106,6 +111,7 @@ class Agent {
     const backoff = new Backoff({ random });
     logger.info('the agent starts', { node_id: this.state.node_id, orchestrator: this.where });
     this.note('connecting', null);
+    this.metrics.start();
     while (!signal.aborted) {
       const since = clock.monotonic();
       const pause = await this.connectOnce(signal);
@@ -114,6 +120,7 @@ class Agent {
       const delay = pause ?? backoff.next();
       if (delay > 0) await sleep(delay, undefined, { signal }).catch(() => undefined);
     }
+    this.metrics.stop();
     this.note('stopped', null);
     logger.info('the agent stops');
   }
@@ -154,6 +161,7 @@ class Agent {
         clock,
         logger,
         facts: () => readFacts(hostname),
+        sample: () => this.metrics.sample(),
         onStatus: (status, name) => {
           this.state = { ...this.state, name };
           if (status === 'approved') logger.info('connected to the orchestrator', { orchestrator: this.where, name });

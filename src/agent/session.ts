@@ -3,6 +3,7 @@ import type { RawData, WebSocket } from 'ws';
 import type { Clock } from '../kernel/clock.js';
 import { Fault, messageOf } from '../kernel/fault.js';
 import type { Logger } from '../kernel/logger.js';
+import type { MetricsSample } from '../kernel/metrics-sample.js';
 import { PROTOCOL_VERSION, VERSION } from '../kernel/version.js';
 import { encode, orchestratorDecoder } from '../wire/codec.js';
 import { CLOSE, LINK_LIMITS } from '../wire/limits.js';
@@ -20,6 +21,8 @@ export interface SessionOptions {
   readonly logger: Logger;
   /** Read at the start, and again every while. */
   readonly facts: () => Attributes;
+  /** The newest measurement; null when there is none. */
+  readonly sample: () => Promise<MetricsSample | null>;
   readonly pace?: Pace;
   readonly onStatus: (status: 'pending' | 'approved', name: string | null) => void;
 }
@@ -171,6 +174,9 @@ class Session {
       case 'run_ack':
         engine.acknowledge(message.run_id);
         return;
+      case 'metrics_request':
+        void this.reportMetrics(message.request_id);
+        return;
     }
   }
 
@@ -202,6 +208,10 @@ class Session {
       this.options.logger.error('the journal cannot be read', { reason: messageOf(error) });
       this.end(CLOSE.goingAway, 'the journal of the agent cannot be read');
     }
+  }
+
+  private async reportMetrics(requestId: number): Promise<void> {
+    this.send({ type: 'metrics', request_id: requestId, sample: await this.options.sample() });
   }
 
   private end(code: number, reason: string): void {

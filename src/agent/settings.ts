@@ -4,6 +4,12 @@ import { SCRIPT_TIMEOUT_SECS } from '../resources/command.js';
 
 /** By dotted key. All of them take effect as soon as the file has changed. */
 export const AGENT_SETTINGS = {
+  'metrics.enabled': {
+    schema: Type.Boolean({ default: true, description: 'Measure processor, memory and disk for the orchestrator' }),
+  },
+  'metrics.collection_interval': {
+    schema: Type.Integer({ minimum: 1, maximum: 3600, default: 30, description: 'Seconds between two measurements' }),
+  },
   script_timeout: {
     schema: Type.Integer({
       minimum: 1,

@@ -103,6 +103,7 @@ export const FAULT_CODES = [
   'removal_refused',
   'unit_missing',
   'unit_masked',
+  'unit_unsuitable',
   'service_failed',
   'id_taken',
   'account_busy',

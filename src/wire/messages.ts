@@ -1,5 +1,6 @@
 /** Every message of the agent link, one closed table per direction. No message names a node: the socket's key does. */
 import * as Type from 'typebox';
+import { MetricsSampleSchema } from '../kernel/metrics-sample.js';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { DesiredResourceSchema, RemovalSchema } from '../resources/desired.js';
 import { ErrorSchema, OutputSchema, ResourceResultSchema } from '../resources/result.js';
@@ -79,6 +80,13 @@ const runFinished = closed({
   error: nullable(ErrorSchema),
 });
 
+/** The answer to `metrics_request`; null when the agent is told not to measure. */
+const metrics = closed({
+  type: Type.Literal('metrics'),
+  request_id: count,
+  sample: nullable(MetricsSampleSchema),
+});
+
 /** What an agent may send, by type. */
 export const AgentMessageSchemas = {
   hello,
@@ -87,6 +95,7 @@ export const AgentMessageSchemas = {
   run_accepted: runAccepted,
   run_results: runResults,
   run_finished: runFinished,
+  metrics,
 } as const;
 
 /** What an agent that is not approved may send. */
@@ -134,6 +143,9 @@ const runResume = closed({ type: Type.Literal('run_resume'), run_id: id, from: c
 /** The results of a finished run are stored, or not wanted: the journal may forget it. */
 const runAck = closed({ type: Type.Literal('run_ack'), run_id: id });
 
+/** Send the newest measurement of the machine. */
+const metricsRequest = closed({ type: Type.Literal('metrics_request'), request_id: count });
+
 /** What an orchestrator may send, by type. */
 export const OrchestratorMessageSchemas = {
   status,
@@ -142,6 +154,7 @@ export const OrchestratorMessageSchemas = {
   run_cancel: runCancel,
   run_resume: runResume,
   run_ack: runAck,
+  metrics_request: metricsRequest,
 } as const;
 
 type Messages<Table extends Record<string, Type.TSchema>> = { [K in keyof Table]: Type.Static<Table[K]> }[keyof Table];

@@ -90,6 +90,7 @@ function start(port: number, more: Partial<AgentOptions> = {}): Running {
       ask: null,
       logger,
       clock,
+      metrics: () => ({ enabled: true, interval: 30 }),
       // No waiting between attempts.
       random: () => 0,
       createEngine: (directory) =>

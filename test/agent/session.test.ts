@@ -15,6 +15,16 @@ import { clock, host, place } from './support/place.js';
 import { head, runId } from './support/runs.js';
 import { ScriptedOrchestrator } from './support/scripted-orchestrator.js';
 
+const SAMPLE = {
+  collected_at: 1_700_000_000,
+  cpu_usage: 12.5,
+  memory_used: 1,
+  memory_total: 2,
+  disk_used: null,
+  disk_total: null,
+  uptime: 3,
+};
+
 interface Link {
   readonly orchestrator: ScriptedOrchestrator;
   readonly end: Promise<SessionEnd>;
@@ -55,6 +65,7 @@ async function connect(
       clock,
       logger: silentLogger,
       facts: () => ({ platform: 'linux', hostname: 'box' }),
+      sample: async () => SAMPLE,
       onStatus: (status, name) => statuses.push([status, name]),
       ...more,
     },
@@ -94,6 +105,17 @@ describe('a session', () => {
       ['approved', 'web-01'],
       ['approved', 'web-02'],
     ]);
+  });
+
+  it('answers with the newest measurement when it is asked, and only when it is approved', async () => {
+    const { orchestrator } = await connect(startEngine());
+    await orchestrator.approve();
+    orchestrator.say({ type: 'metrics_request', request_id: 7 });
+    expect(await orchestrator.next('metrics')).toEqual({ type: 'metrics', request_id: 7, sample: SAMPLE });
+    const pending = await connect(startEngine());
+    await pending.orchestrator.next('hello');
+    pending.orchestrator.say({ type: 'metrics_request', request_id: 8 });
+    expect(await pending.end).toMatchObject({ code: 1008 });
   });
 
   it('takes runs in parts, reports them, and forgets what is acknowledged', async () => {

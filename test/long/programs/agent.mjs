@@ -25,6 +25,7 @@ await runAgent(
     clock: { now: () => Date.now(), monotonic: () => performance.now() },
     random: () => 0,
     createEngine: (directory) => createEngine({ dataDir: directory, logger, file }),
+    metrics: () => ({ enabled: true, interval: 30 }),
   },
   new AbortController().signal,
 );

@@ -1,0 +1,99 @@
+/** Measures this machine every while, so that whoever asks has an answer at once. */
+import { statfs } from 'node:fs/promises';
+import { cpus, freemem, totalmem, uptime } from 'node:os';
+import type { Clock } from '../kernel/clock.js';
+import type { MetricsSample } from '../kernel/metrics-sample.js';
+
+/** Processor time in milliseconds since the machine was started, over all processors. */
+export interface ProcessorTime {
+  readonly busy: number;
+  readonly total: number;
+}
+
+export interface MetricsOptions {
+  readonly clock: Clock;
+  readonly settings: () => MetricsSettings;
+}
+
+export interface MetricsSettings {
+  readonly enabled: boolean;
+  /** Seconds. */
+  readonly interval: number;
+}
+
+export class Metrics {
+  private readonly options: MetricsOptions;
+  private last: ProcessorTime | null = null;
+  private newest: MetricsSample | null = null;
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(options: MetricsOptions) {
+    this.options = options;
+  }
+
+  /** Measures now and from then on, as the settings say at each time. */
+  start(): void {
+    const { enabled, interval } = this.options.settings();
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.start(), interval * 1000).unref();
+    if (enabled) void this.measure();
+    else this.newest = null;
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+  }
+
+  /** The newest sample; null when metrics are turned off. */
+  async sample(): Promise<MetricsSample | null> {
+    if (!this.options.settings().enabled) return null;
+    return this.newest ?? (await this.measure());
+  }
+
+  private async measure(): Promise<MetricsSample> {
+    const now = processorTime();
+    const { used, total } = await diskUse();
+    const sample: MetricsSample = {
+      collected_at: Math.floor(this.options.clock.now() / 1000),
+      cpu_usage: this.last === null ? null : usageBetween(this.last, now),
+      memory_used: totalmem() - freemem(),
+      memory_total: totalmem(),
+      disk_used: used,
+      disk_total: total,
+      uptime: Math.floor(uptime()),
+    };
+    this.last = now;
+    this.newest = sample;
+    return sample;
+  }
+}
+
+/** Percent with two digits; null when no time has gone by. */
+export function usageBetween(before: ProcessorTime, after: ProcessorTime): number | null {
+  const total = after.total - before.total;
+  if (total <= 0) return null;
+  const percent = ((after.busy - before.busy) / total) * 100;
+  return Math.round(Math.min(100, Math.max(0, percent)) * 100) / 100;
+}
+
+function processorTime(): ProcessorTime {
+  let busy = 0;
+  let total = 0;
+  for (const { times } of cpus()) {
+    const all = times.user + times.nice + times.sys + times.idle + times.irq;
+    total += all;
+    busy += all - times.idle;
+  }
+  return { busy, total };
+}
+
+/** Of the file system that holds the system; nulls where it does not tell. */
+async function diskUse(): Promise<{ readonly used: number | null; readonly total: number | null }> {
+  try {
+    const root = process.platform === 'win32' ? `${process.env.SystemDrive ?? 'C:'}\\` : '/';
+    const { bsize, blocks, bfree } = await statfs(root);
+    return { used: (blocks - bfree) * bsize, total: blocks * bsize };
+  } catch {
+    return { used: null, total: null };
+  }
+}
