@@ -1,0 +1,77 @@
+/** `orch metrics`. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ApiClient } from '../../client/api-client.js';
+import type { Agent } from '../../contract/agents.js';
+import type { Context } from '../context.js';
+import { defineCommand } from '../define-command.js';
+import { agentHandle } from '../format.js';
+import { nodeArgument } from '../nodes/node-argument.js';
+import { resolveNode } from '../nodes/resolve-node.js';
+import { flag, text } from '../option.js';
+import type { Outcome } from '../outcome.js';
+import { lines } from '../view.js';
+import { parseWhen } from '../when.js';
+import { historyView, sampleLine, sampleView, watchHead } from './metrics-view.js';
+
+/** How often `--watch` asks, in milliseconds; the orchestrator's own pace decides how often there is something new. */
+const WATCH_EVERY = 2_000;
+
+export const command = defineCommand({
+  examples: ['orch metrics web-01', 'orch metrics web-01 --since 6h', 'orch metrics web-01 --watch'],
+  detail: ['What the machine last measured: processors, memory, disk, uptime. With --history how it was before.'],
+  access: 'viewer',
+  args: { node: nodeArgument },
+  options: {
+    history: flag('what was measured before too'),
+    since: text('TIME', 'with --history, not what is older: 2h, 2025-03-01'),
+    watch: flag('go on with each new measurement, until Ctrl-C'),
+  },
+  run: async (context, { node, history, since, watch }) => {
+    const api = await context.api();
+    const agent = await resolveNode(api, node, { signal: context.signal });
+    if (watch) return follow(context, api, agent);
+    if (history || since !== undefined) return showHistory(context, api, { agent, since });
+    const sample = await api.call('getLatestMetrics', {
+      params: { node_id: agent.node_id },
+      signal: context.signal,
+    });
+    if (sample === undefined) return nothing(agent);
+    return { body: sample, view: sampleView(agentHandle(agent), sample, context.clock.now()) };
+  },
+});
+
+interface HistoryOptions {
+  readonly agent: Agent;
+  readonly since: string | undefined;
+}
+
+async function showHistory(context: Context, api: ApiClient, { agent, since }: HistoryOptions): Promise<Outcome> {
+  const now = context.clock.now();
+  const from = since === undefined ? null : Math.floor(Date.parse(parseWhen(since, '--since', now)) / 1000);
+  const history = await api.call('getMetrics', {
+    params: { node_id: agent.node_id },
+    query: { since: from, limit: null },
+    signal: context.signal,
+  });
+  if (history === undefined) return nothing(agent);
+  return { body: history, view: historyView(agentHandle(agent), history.samples) };
+}
+
+const nothing = (agent: Agent): Outcome => ({
+  body: null,
+  view: lines(`Nothing was measured on ${agentHandle(agent)} yet, or its agent is told not to.`),
+});
+
+/** One line for each new measurement. */
+async function* follow({ signal }: Context, api: ApiClient, agent: Agent): AsyncIterable<Outcome> {
+  let last: number | null = null;
+  yield { view: lines(watchHead()) };
+  while (!signal.aborted) {
+    const sample = await api.call('getLatestMetrics', { params: { node_id: agent.node_id }, signal });
+    if (sample !== undefined && sample.collected_at !== last) {
+      last = sample.collected_at;
+      yield { body: sample, view: lines(sampleLine(sample)) };
+    }
+    await sleep(WATCH_EVERY, undefined, { signal }).catch(() => undefined);
+  }
+}

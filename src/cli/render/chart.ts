@@ -1,0 +1,35 @@
+/** Numbers as small pictures. */
+
+const LEVELS = '▁▂▃▄▅▆▇█';
+const BAR = 20;
+
+/**
+ * A line of blocks, one for each value or, when they are more than the width, for the mean of as many as have to share one.
+ * @param values null where nothing was measured
+ * @param most the value of a full block
+ */
+export function sparkline(values: readonly (number | null)[], most: number, width: number): string {
+  const columns = Math.min(width, values.length);
+  const parts = Array.from({ length: columns }, (_, column) => {
+    const from = Math.floor((column * values.length) / columns);
+    const until = Math.floor(((column + 1) * values.length) / columns);
+    return meanOf(values.slice(from, Math.max(until, from + 1)));
+  });
+  return parts.map((value) => (value === null ? ' ' : levelOf(value, most))).join('');
+}
+
+/** `████████············`: a share of 0 to 1. */
+export function bar(share: number, width = BAR): string {
+  const full = Math.round(Math.min(1, Math.max(0, share)) * width);
+  return '█'.repeat(full) + '·'.repeat(width - full);
+}
+
+function levelOf(value: number, most: number): string {
+  const share = most <= 0 ? 0 : Math.min(1, Math.max(0, value / most));
+  return LEVELS[Math.min(LEVELS.length - 1, Math.floor(share * LEVELS.length))] ?? '';
+}
+
+function meanOf(values: readonly (number | null)[]): number | null {
+  const known = values.filter((value) => value !== null);
+  return known.length === 0 ? null : known.reduce((sum, value) => sum + value, 0) / known.length;
+}

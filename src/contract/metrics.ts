@@ -1,0 +1,53 @@
+/** Measurements of agents' machines. */
+import * as Type from 'typebox';
+import { MetricsSampleSchema } from '../kernel/metrics-sample.js';
+import { closed, optional } from '../kernel/schema.js';
+import { route } from './route.js';
+import { KeyId, limitOf, NodeParams, Seconds } from './shapes.js';
+
+export const METRICS_LIMIT = { standard: 1_440, maximum: 10_000 } as const;
+
+export const MetricsHistorySchema = closed({ node_id: KeyId, samples: Type.Array(MetricsSampleSchema) });
+export type MetricsHistory = Type.Static<typeof MetricsHistorySchema>;
+
+export const NodeMetricsSchema = closed({ node_id: KeyId, sample: MetricsSampleSchema });
+export type NodeMetrics = Type.Static<typeof NodeMetricsSchema>;
+
+export const metricsRoutes = {
+  getMetrics: route({
+    id: 'getMetrics',
+    summary: 'The newest measurements of an agent, oldest first; 204 when there is none',
+    tag: 'metrics',
+    method: 'GET',
+    path: '/agents/{node_id}/metrics',
+    access: 'viewer',
+    params: NodeParams,
+    query: closed({
+      since: optional(Seconds),
+      limit: optional(limitOf(METRICS_LIMIT.standard, METRICS_LIMIT.maximum)),
+    }),
+    answers: { 200: MetricsHistorySchema, 204: null },
+    faults: ['agent_not_found'],
+  }),
+  getLatestMetrics: route({
+    id: 'getLatestMetrics',
+    summary: 'The newest measurement of an agent; 204 when there is none',
+    tag: 'metrics',
+    method: 'GET',
+    path: '/agents/{node_id}/metrics/latest',
+    access: 'viewer',
+    params: NodeParams,
+    answers: { 200: MetricsSampleSchema, 204: null },
+    faults: ['agent_not_found'],
+  }),
+  listLatestMetrics: route({
+    id: 'listLatestMetrics',
+    summary: 'The newest measurement of every agent that has one',
+    tag: 'metrics',
+    method: 'GET',
+    path: '/metrics/latest',
+    access: 'viewer',
+    answers: { 200: Type.Array(NodeMetricsSchema) },
+    faults: [],
+  }),
+} as const;

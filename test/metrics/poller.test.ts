@@ -1,0 +1,134 @@
+/** The orchestrator's measurements: whom it asks and when, what it stores, and what it drops. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { MetricsReader } from '../../daemon/metrics/metrics.js';
+import { MetricsPoller } from '../../daemon/metrics/metrics-poller.js';
+import { insertAgent } from '../../daemon/store/agents.js';
+import { insertSamples } from '../../daemon/store/metrics.js';
+import { isFault } from '../../src/kernel/fault.js';
+import type { NodeId } from '../../src/kernel/ids.js';
+import { silentLogger } from '../../src/kernel/logger.js';
+import type { MetricsSample } from '../../src/kernel/metrics-sample.js';
+import type { OrchestratorMessage } from '../../src/wire/messages.js';
+import { nodeId } from '../engine/support.js';
+import { agentRow, ManualClock, openStore } from '../store/support.js';
+
+const [A, B] = [nodeId('a'), nodeId('b')];
+const sample = (collected_at: number): MetricsSample => ({
+  collected_at,
+  cpu_usage: 12.5,
+  memory_used: 1,
+  memory_total: 2,
+  disk_used: null,
+  disk_total: null,
+  uptime: 3,
+});
+
+async function bench() {
+  const { db } = await openStore();
+  const clock = new ManualClock();
+  const asked: [NodeId, number][] = [];
+  const connected = new Set<NodeId>();
+  for (const id of [A, B]) {
+    await insertAgent(db, agentRow({ node_id: id, name: id.slice(0, 3), status: 'approved', created_at: clock.now() }));
+  }
+  const poller = new MetricsPoller({
+    db,
+    clock,
+    logger: silentLogger,
+    link: {
+      connected: () => connected,
+      send: (id, messages: readonly OrchestratorMessage[]) => {
+        for (const message of messages) if (message.type === 'metrics_request') asked.push([id, message.request_id]);
+        return true;
+      },
+    },
+    schedule: () => ({ interval: 60_000, retention: 3_600_000 }),
+    random: () => 0,
+  });
+  onTestFinished(() => poller.stop());
+  return { db, clock, asked, connected, poller, reader: new MetricsReader(db) };
+}
+
+/** Lets the poller look once. */
+async function tick(asked: readonly unknown[], more: number): Promise<void> {
+  const before = asked.length;
+  for (let round = 0; round < 100 && asked.length < before + more; round += 1) await sleep(50);
+  expect(asked.length).toBe(before + more);
+}
+
+describe('the poller', () => {
+  it('asks who has come at once, each in a time of its own, and nobody who has gone', async () => {
+    const { asked, clock, connected, poller } = await bench();
+    connected.add(A);
+    await poller.start();
+    await tick(asked, 1);
+    connected.add(B);
+    clock.advance(10_000);
+    await tick(asked, 1);
+    expect(asked.map(([id]) => id)).toEqual([A, B]);
+    clock.advance(25_000);
+    await tick(asked, 1);
+    expect(asked.at(-1)?.[0]).toBe(A);
+    connected.delete(A);
+    clock.advance(60_000);
+    await tick(asked, 1);
+    expect(asked.at(-1)?.[0]).toBe(B);
+  });
+
+  it('stores what it was answered, and nothing that it has not asked for', async () => {
+    const { asked, connected, poller, reader, clock } = await bench();
+    connected.add(A);
+    await poller.start();
+    await tick(asked, 1);
+    const request = asked[0]?.[1] ?? -1;
+    const refused = (id: NodeId, request_id: number) => {
+      try {
+        poller.receive(id, { request_id, sample: sample(1) });
+      } catch (error) {
+        return isFault(error, 'protocol_violation');
+      }
+      return false;
+    };
+    expect(refused(B, request)).toBe(true);
+    expect(refused(A, request + 1)).toBe(true);
+    poller.receive(A, { request_id: request, sample: sample(1_700_000_000) });
+    expect(refused(A, request)).toBe(true);
+    await poller.stop();
+    expect(await reader.latest(A)).toEqual(sample(1_700_000_000));
+    expect(await reader.latest(B)).toBeNull();
+    expect(await reader.history(B, { limit: 10 })).toBeNull();
+    expect(await reader.latestOfAll()).toEqual([{ node_id: A, sample: sample(1_700_000_000) }]);
+    expect(clock.now()).toBeGreaterThan(0);
+  });
+});
+
+describe('the history', () => {
+  it('is the newest ones, oldest first, since a time, and not of an agent that was removed', async () => {
+    const { db, clock, reader } = await bench();
+    const start = clock.now();
+    const rows = Array.from({ length: 5 }, (_, n) => ({ node_id: A, received_at: start + n * 1000, ...sample(n) }));
+    await insertSamples(db, [...rows, { node_id: A, received_at: start - 1, ...sample(99) }]);
+    const ages = async (query: { since?: number; limit: number }) =>
+      (await reader.history(A, query))?.samples.map(({ collected_at }) => collected_at);
+    expect(await ages({ limit: 100 })).toEqual([0, 1, 2, 3, 4]);
+    expect(await ages({ limit: 2 })).toEqual([3, 4]);
+    expect(await ages({ limit: 100, since: Math.ceil(start / 1000) + 3 })).toEqual(
+      [3, 4].slice(start % 1000 === 0 ? 0 : 1),
+    );
+    await expect(reader.latest(nodeId('c'))).rejects.toThrow('there is no agent');
+  });
+
+  it('is dropped when it is older than the retention', async () => {
+    const { db, clock, poller, reader } = await bench();
+    const start = clock.now();
+    const rows = Array.from({ length: 6_000 }, (_, n) => ({ node_id: A, received_at: start + n, ...sample(n) }));
+    await insertSamples(db, rows);
+    clock.advance(3_600_000 + 5_500);
+    await poller.prune();
+    const left = await reader.history(A, { limit: 10_000 });
+    expect(left?.samples.map(({ collected_at }) => collected_at)).toEqual(
+      Array.from({ length: 500 }, (_, n) => 5_500 + n),
+    );
+  });
+});
