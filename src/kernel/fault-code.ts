@@ -98,6 +98,7 @@ export const FAULT_CODES = [
   'command_timed_out',
   'package_unknown',
   'package_version_unknown',
+  'package_held',
   'package_manager_locked',
   'package_manager_broken',
   'removal_refused',
@@ -107,12 +108,14 @@ export const FAULT_CODES = [
   'service_failed',
   'id_taken',
   'account_busy',
+  'account_not_local',
   'script_failed',
   'unsupported_on_platform',
   // audit
   'invalid_filter',
   'invalid_cursor',
   'invalid_cutoff',
+  'invalid_checkpoint',
   // the programs on this machine
   'usage',
   'invalid_config',

@@ -1,9 +1,40 @@
 /** Every resource kind there is: one line each. */
 import { directoryUnix } from './directory-unix.js';
+import { directoryWindows } from './directory-windows.js';
 import { fileUnix } from './file-unix.js';
+import { fileWindows } from './file-windows.js';
+import { groupUnix } from './group-unix.js';
+import { groupWindows } from './group-windows.js';
 import type { ResourceKind } from './kind.js';
+import { packageApt } from './package-apt.js';
+import { packageBrew } from './package-brew.js';
+import { packageChoco } from './package-choco.js';
+import { packageWinget } from './package-winget.js';
+import { script } from './script.js';
+import { serviceLaunchd } from './service-launchd.js';
+import { serviceSystemd } from './service-systemd.js';
+import { serviceWindows } from './service-windows.js';
+import { userUnix } from './user-unix.js';
+import { userWindows } from './user-windows.js';
 
 /** The kinds by their key in a module. A kind's own types stay inside its file; here all bodies look alike. */
 export const CATALOGUE: ReadonlyMap<string, ResourceKind> = new Map(
-  [fileUnix, directoryUnix].map((kind) => [kind.kind, kind as unknown as ResourceKind]),
+  [
+    fileUnix,
+    directoryUnix,
+    fileWindows,
+    directoryWindows,
+    groupUnix,
+    userUnix,
+    groupWindows,
+    userWindows,
+    serviceWindows,
+    packageApt,
+    packageBrew,
+    packageChoco,
+    packageWinget,
+    serviceSystemd,
+    script,
+    serviceLaunchd,
+  ].map((kind) => [kind.kind, kind as unknown as ResourceKind]),
 );

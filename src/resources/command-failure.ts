@@ -34,7 +34,8 @@ export function lastLines({ stderr, stdout }: Pick<CommandResult, 'stderr' | 'st
   return lines.slice(-count).join('\n');
 }
 
-function withLines(sentence: string, result: CommandResult): string {
+/** A sentence with the last lines behind it, when there are any. */
+export function withLines(sentence: string, result: CommandResult): string {
   const lines = lastLines(result);
   return lines === '' ? sentence : `${sentence}: ${lines}`;
 }

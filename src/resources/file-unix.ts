@@ -1,8 +1,9 @@
 /** `file-unix`: a regular file with its content, owner, group and mode. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
+import { compareContent } from './content-comparison.js';
 import { type PathFact, READ_BATCH } from './host.js';
-import { type Decision, defineResource, type FieldChange } from './kind.js';
+import { type Decision, defineResource } from './kind.js';
 import { checkText } from './text-content.js';
 import { checkUnixPath, compareMetadata, metadataOfNew, unknownPrincipal } from './unix-metadata.js';
 import { MODE_PATTERN, parseMode } from './unix-mode.js';
@@ -12,7 +13,7 @@ import { parentOf } from './unix-path.js';
 const schema = closed({
   path: Type.String({ minLength: 1, description: 'Absolute path, the identity of the resource' }),
   content: optional(Type.String({ description: 'The whole content; null: not managed' })),
-  template: optional(Type.String({ description: 'Id of a top-level template that gives the content' })),
+  template: optional(Type.String({ minLength: 1, description: 'Id of a top-level template that gives the content' })),
   owner: optional(Type.String({ minLength: 1, description: 'User name or numeric id; null: not managed' })),
   group: optional(Type.String({ minLength: 1, description: 'Group name or numeric id; null: not managed' })),
   mode: optional(Type.String({ pattern: MODE_PATTERN, description: 'Quoted octal mode such as "0644"' })),
@@ -99,24 +100,3 @@ export const fileUnix = defineResource<FileBody, PathFact>({
     return { action: 'remove', changes: [], steps: [{ do: 'remove-file', path: last.path }] };
   },
 });
-
-interface ContentComparison {
-  readonly changes: readonly FieldChange[];
-  readonly text: { readonly before: string | null; readonly after: string };
-}
-
-/** How the content differs; null when it is equal or not managed. */
-function compareContent(want: string | null, have: Extract<PathFact, { type: 'file' }>): ContentComparison | null {
-  if (want === null) return null;
-  const { content } = have;
-  if (content.kind === 'text' && content.text === want) return null;
-  const before = content.kind === 'text' ? content.text : null;
-  const shown = { text: null, binary: 'binary data', 'too-large': `${have.size} bytes`, unread: null }[content.kind];
-  return {
-    changes:
-      shown === null
-        ? [{ field: 'content', before: null, after: null }]
-        : [{ field: 'content', before: shown, after: null }],
-    text: { before, after: want },
-  };
-}

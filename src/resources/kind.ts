@@ -40,6 +40,8 @@ export type Decision =
        * before the first step until all have succeeded, so that a crash in between does not lose it.
        */
       readonly owes?: TriggerField;
+      /** True when nothing on the machine tells that the steps were done, so that their success has to do. */
+      readonly isUnseen?: boolean;
     }
   | { readonly action: 'release'; readonly reason: string }
   | { readonly action: 'fail'; readonly code: FaultCode; readonly message: string };
@@ -111,10 +113,22 @@ export interface ResourceKind<B extends object = Body, Have = unknown> {
   plan(want: B, have: Have, context: PlanContext): Decision;
   /** What it takes to remove a resource that orch created; `last` is the body it was applied with. */
   planRemoval(last: B, have: Have, context: PlanContext): Decision;
+  /**
+   * Members of the body that `planRemoval` makes something of although they may hold secrets; the others come to it without
+   * theirs. None unless told.
+   */
+  readonly removalNeeds?: readonly (keyof B & string)[];
+  /** Whether anything on the machine changes when what orch created is removed. True unless told; else it is released. */
+  removes?(last: B): boolean;
   /** What to remember of a success until the next one, as `context.memo`; null for nothing. At most 1,024 characters, no secret. */
   memo?(want: B, have: Have, context: PlanContext): string | null;
   /** Why a command of a step has failed, better than its last lines tell; may look at the machine. */
   explain?(host: Host, body: B, step: RunStep, result: CommandResult): Promise<CommandRefusal> | CommandRefusal;
+  /**
+   * Asked when the command of a step has failed: whether the resource has what the step is for all the same, as when only
+   * something else is at fault that the command also saw to.
+   */
+  isDone?(host: Host, body: B, step: RunStep): Promise<boolean>;
 }
 
 /** Why something could not be done. */

@@ -4,8 +4,11 @@ import { mask, maskOf, type Span } from '../kernel/tainted.js';
 import { escapePointer } from '../kernel/validator.js';
 import type { DesiredResource } from './desired.js';
 
-/** The same resource without secrets; the spans mark the masks. The very same object when there are none. */
-export function maskResource(resource: DesiredResource): DesiredResource {
+/** What may hold secrets. */
+type Tainted = Pick<DesiredResource, 'body' | 'taint'>;
+
+/** The same resource or removal without secrets; the spans mark the masks. The very same object when there are none. */
+export function maskResource<T extends Tainted>(resource: T): T {
   const { taint } = resource;
   if (taint === undefined || Object.keys(taint).length === 0) return resource;
   const spans = new Map(Object.entries(taint));
@@ -18,7 +21,7 @@ export function maskResource(resource: DesiredResource): DesiredResource {
   };
 }
 
-export const isTainted = (resource: DesiredResource): boolean => Object.keys(resource.taint ?? {}).length > 0;
+export const isTainted = ({ taint = {} }: Pick<Tainted, 'taint'>): boolean => Object.keys(taint).length > 0;
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -1,10 +1,12 @@
 /** Refuses an apply that would remove more than anybody is likely to mean (`modules.md`, Removal guard). */
 import { Fault } from '../kernel/fault.js';
+import { CATALOGUE } from './catalogue.js';
+import type { Removal } from './desired.js';
 
 /** A managed resource that is no longer desired. */
 export interface GuardedRemoval {
-  /** True when orch created it: only then is something removed from the machine; else it is released. */
-  readonly created: boolean;
+  /** True when something is removed from the machine; else it is released. */
+  readonly removes: boolean;
   /** True when its module was only named in a request and is not part of this apply. */
   readonly adHoc: boolean;
 }
@@ -22,9 +24,13 @@ export interface GuardInput {
 /** Why an apply needs consent. */
 export type GuardReason = 'all' | 'many' | 'ad_hoc';
 
+/** Whether a removal changes anything on the machine, as far as its body tells. */
+export const removesSomething = ({ kind, body, origin }: Pick<Removal, 'kind' | 'body' | 'origin'>): boolean =>
+  origin === 'created' && (CATALOGUE.get(kind)?.removes?.(body) ?? true);
+
 /** Null when the removals are few, or allowed by number. A release is not counted. */
 export function guardReason({ removals, managed, limit, allowed }: GuardInput): GuardReason | null {
-  const removed = removals.filter(({ created }) => created);
+  const removed = removals.filter(({ removes }) => removes);
   if (removed.length === 0 || removed.length <= (allowed ?? -1)) return null;
   if (removals.length === managed) return 'all';
   if (removed.length > limit) return 'many';

@@ -52,7 +52,8 @@ async function changeAll(run: Run, pendings: readonly Pending[]): Promise<Readon
   const performed = await performAll(run.host, pendings);
   const done = pendings.filter(({ target }) => performed.get(target.index)?.refusal === null);
   const failed = pendings.filter((pending) => !done.includes(pending));
-  const differences = await run.differences(done.map(({ target }) => target));
+  const seen = done.filter(({ change }) => change.isUnseen !== true);
+  const differences = await run.differences(seen.map(({ target }) => target));
   const untouched = await untouchedOf(run, failed);
   return new Map(
     pendings.map(({ target: { index } }) => {

@@ -1,4 +1,5 @@
 /** Carries out the steps that are due together: file changes as one group, equal commands as one command. */
+import type { FaultCode } from '../../kernel/fault-code.js';
 import { canonicalJson } from '../../kernel/json.js';
 import { type Command, type CommandResult, exitedWith } from '../../resources/command.js';
 import { commandFailure } from '../../resources/command-failure.js';
@@ -80,22 +81,44 @@ async function runBatch(host: Host, batch: readonly DueRun[]): Promise<readonly 
   if (batch.length > 1) {
     const items = [...new Set(batch.flatMap((one) => one.step.items ?? []))];
     const result = await host.run(withItems(step.command, items));
-    if (succeeded(step, result)) return batch.map((one) => [one, { refusal: null, output: null }] as const);
-    if (step.items === undefined || result.end.how !== 'exited') {
-      const refusal = await explain(host, first, result);
+    if (succeeded(step, result)) return batch.map((one) => [one, DONE] as const);
+    const refusal = await explain(host, first, result);
+    if (step.items === undefined || result.end.how !== 'exited' || FOR_ALL.has(refusal.code)) {
       return batch.map((one) => [one, { refusal, output: null }] as const);
     }
   }
   const alone: (readonly [DueRun, Performed])[] = [];
-  for (const one of batch) alone.push([one, await runAlone(host, one)]);
+  for (const one of batch) {
+    const isDone = batch.length > 1 && (await isDoneYet(host, one));
+    alone.push([one, isDone ? DONE : await runAlone(host, one)]);
+  }
   return alone;
 }
+
+const DONE: Performed = { refusal: null, output: null };
+
+/** What is wrong with the machine is wrong for each of those that were put together, so none is tried alone. */
+const FOR_ALL: ReadonlySet<FaultCode> = new Set([
+  'package_manager_locked',
+  'package_manager_broken',
+  'command_missing',
+]);
 
 async function runAlone(host: Host, one: DueRun): Promise<Performed> {
   const { step } = one;
   const result = await host.run(withItems(step.command, step.items ?? []));
-  const refusal = succeeded(step, result) ? null : await explain(host, one, result);
+  const isDone = succeeded(step, result) || (await isDoneYet(host, one));
+  const refusal = isDone ? null : await explain(host, one, result);
   return { refusal, output: step.keepsOutput ? result : null };
+}
+
+/** Whether the resource has what the step is for, although its command has failed. */
+async function isDoneYet(host: Host, { target, step }: DueRun): Promise<boolean> {
+  try {
+    return (await target.kind?.isDone?.(host, target.source.body, step)) ?? false;
+  } catch {
+    return false;
+  }
 }
 
 async function explain(host: Host, { target, step }: DueRun, result: CommandResult): Promise<Refusal> {

@@ -37,8 +37,17 @@ export async function recover(
   return run.results;
 }
 
+/** What they have done cannot be seen afterwards. A trigger that was not answered stays owed. */
+const MOMENTARY: ReadonlySet<Intent['action']> = new Set<Intent['action']>(['reload', 'restart']);
+
+function unknownFate(target: Target, { action, existed }: Intent): Finding {
+  const message = `the agent stopped in the middle of it; the next apply does the ${action} again`;
+  return { ...failed(target, { code: 'interrupted', message }, existed), action };
+}
+
 function fateOf(target: Target, examined: Examined | undefined, intent: Intent | undefined): Finding {
   const existed = intent?.existed ?? null;
+  if (intent && MOMENTARY.has(intent.action)) return unknownFate(target, intent);
   if (examined && 'finding' in examined && examined.finding.status === 'unchanged') {
     const reason = 'found done after the agent was interrupted';
     return { target, action: intent?.action ?? 'update', status: 'changed', reason, existed };

@@ -6,40 +6,70 @@ const HALF = MAX_OUTPUT_BYTES / 2;
 export class Capture {
   private readonly head: Buffer[] = [];
   private headSize = 0;
-  private readonly tail: Buffer[] = [];
+  /** The newest bytes after the head, as a ring: the one of number `n` stands at `n % HALF`. */
+  private ring: Buffer | null = null;
   private tailSize = 0;
-  private dropped = 0;
 
+  /** Copies what it keeps. */
   add(data: Buffer): void {
     const room = HALF - this.headSize;
     if (room > 0) {
-      this.head.push(data.subarray(0, room));
+      this.head.push(Buffer.from(data.subarray(0, room)));
       this.headSize += Math.min(room, data.length);
     }
-    if (data.length > room) this.keep(data.subarray(Math.max(0, room)));
+    if (data.length > room) this.addToTail(data.subarray(room));
   }
 
   /** True when something in the middle was left out. */
   get isCut(): boolean {
-    return this.dropped > 0 || this.tailSize > HALF;
+    return this.tailSize > HALF;
   }
 
   text(): string {
     const head = Buffer.concat(this.head);
-    const tail = Buffer.concat(this.tail);
-    const extra = Math.max(0, tail.length - HALF);
-    const dropped = this.dropped + extra;
-    if (dropped === 0) return Buffer.concat([head, tail]).toString('utf8');
-    return `${head.toString('utf8')}\n… ${dropped} bytes are left out …\n${tail.subarray(extra).toString('utf8')}`;
+    const tail = this.tail();
+    if (!this.isCut) return Buffer.concat([head, tail]).toString('utf8');
+    const [first, last] = [head.subarray(0, wholeEnd(head)), tail.subarray(wholeStart(tail))];
+    const dropped = this.headSize + this.tailSize - first.length - last.length;
+    return `${first.toString('utf8')}\n… ${dropped} bytes are left out …\n${last.toString('utf8')}`;
   }
 
-  private keep(data: Buffer): void {
-    this.tail.push(data);
+  private addToTail(data: Buffer): void {
+    this.ring ??= Buffer.alloc(HALF);
+    const newest = data.subarray(Math.max(0, data.length - HALF));
+    const at = (this.tailSize + data.length - newest.length) % HALF;
+    const copied = newest.copy(this.ring, at);
+    newest.copy(this.ring, 0, copied);
     this.tailSize += data.length;
-    for (let first = this.tail[0]; first && this.tailSize - first.length >= HALF; [first] = this.tail) {
-      this.tail.shift();
-      this.tailSize -= first.length;
-      this.dropped += first.length;
-    }
   }
+
+  private tail(): Buffer {
+    if (this.ring === null) return Buffer.alloc(0);
+    if (!this.isCut) return this.ring.subarray(0, this.tailSize);
+    const oldest = this.tailSize % HALF;
+    return Buffer.concat([this.ring.subarray(oldest), this.ring.subarray(0, oldest)]);
+  }
+}
+
+/** The longest UTF-8 character takes four bytes, so that three of them can be left of one that was cut. */
+const REST = 3;
+
+const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
+
+/** Where the last character that is whole ends. */
+function wholeEnd(data: Buffer): number {
+  for (let at = data.length - 1; at >= Math.max(0, data.length - REST); at -= 1) {
+    const byte = data[at] ?? 0;
+    if (isContinuation(byte)) continue;
+    const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+    return at + length > data.length ? at : data.length;
+  }
+  return data.length;
+}
+
+/** Where the first character that is whole begins. */
+function wholeStart(data: Buffer): number {
+  let at = 0;
+  while (at < REST && isContinuation(data[at])) at += 1;
+  return at;
 }

@@ -97,7 +97,7 @@ function targetOf(at: string): string {
   }
 }
 
-function contentOf(descriptor: number, size: number, buffer: Buffer): FileContent {
+export function contentOf(descriptor: number, size: number, buffer: Buffer): FileContent {
   if (size > MAX_CONTENT_BYTES) return { kind: 'too-large' };
   let length = 0;
   // Files of /proc and /sys have more in them than their size says.

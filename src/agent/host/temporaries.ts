@@ -1,7 +1,7 @@
 /** Names of temporary files, and the removal of those that a crashed run has left. */
 import { randomBytes } from 'node:crypto';
 import { lstatSync, readdirSync, unlinkSync } from 'node:fs';
-import { systemCodeOf } from '../../kernel/fault.js';
+import { isAlive } from './alive.js';
 import type { Footing } from './footing.js';
 
 /** The longest name that file systems take, in bytes. */
@@ -58,14 +58,5 @@ function removeIfLeft(at: string, owner: number): void {
     if (isOurs && isDead) unlinkSync(at);
   } catch {
     // Somebody else was quicker, or it is not ours to remove.
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return systemCodeOf(error) !== 'ESRCH';
   }
 }

@@ -9,13 +9,16 @@ import { observe } from './observe.js';
 import { runCommand } from './run-command.js';
 import { SafeWalk } from './safe-walk.js';
 import { Temporaries } from './temporaries.js';
+import { Workplaces } from './workplace.js';
 
 export interface UnixHostOptions {
   readonly platform: 'linux' | 'macos';
   /** By descriptor where `/proc` is there, else by path. */
   readonly reach?: Reach;
+  /** The agent's own directory, for what programs are given to read; else the system's temporary directory serves. */
+  readonly dataDir?: string | undefined;
   /** Seconds that a script may take. */
-  readonly scriptTimeoutSecs?: number;
+  readonly scriptTimeoutSecs?: number | undefined;
   /** Aborted when the run is cancelled or the agent stops; the reason tells which. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -28,12 +31,14 @@ export class UnixHost implements Host {
   private readonly reach: Reach;
   private readonly accountFiles = new AccountFiles();
   private readonly temporaries = new Temporaries();
+  private readonly workplaces: Workplaces;
   private readonly scriptTimeoutSecs: number;
   private readonly signal: AbortSignal | undefined;
 
-  constructor({ platform, reach, scriptTimeoutSecs, signal }: UnixHostOptions) {
+  constructor({ platform, reach, dataDir, scriptTimeoutSecs, signal }: UnixHostOptions) {
     this.platform = platform;
     this.reach = reach ?? bestReach();
+    this.workplaces = new Workplaces(dataDir);
     this.scriptTimeoutSecs = scriptTimeoutSecs ?? SCRIPT_TIMEOUT_SECS;
     this.signal = signal;
   }
@@ -68,7 +73,7 @@ export class UnixHost implements Host {
   }
 
   run(command: Command): Promise<CommandResult> {
-    const { scriptTimeoutSecs, signal } = this;
-    return runCommand(command, { scriptTimeoutSecs, signal });
+    const { scriptTimeoutSecs, workplaces, signal } = this;
+    return runCommand(command, { scriptTimeoutSecs, workplaces, signal });
   }
 }

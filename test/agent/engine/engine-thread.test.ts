@@ -12,7 +12,7 @@ import { Journal } from '../../../src/agent/journal.js';
 import type { LogFields, Logger } from '../../../src/kernel/logger.js';
 import { silentLogger } from '../../../src/kernel/logger.js';
 import type { DesiredResource } from '../../../src/resources/desired.js';
-import { content, directory, file, removal, summaryOf } from '../support/content.js';
+import { content, directory, file, removal, script, summaryOf } from '../support/content.js';
 import { clock, host, needs, place } from '../support/place.js';
 import { head, Listener, runId } from '../support/runs.js';
 
@@ -254,6 +254,44 @@ describe('a process that is killed in the middle of an apply', () => {
       engine.begin(head(2), run);
       expect(await heard.finished(2)).toMatchObject({ end: 'succeeded' });
       expect(namesIn().filter((name) => /orch-|^old/.test(name))).toEqual([]);
+      await engine.stop();
+    },
+  );
+
+  it.each(Array.from({ length: 8 }, (_, round) => 20 + round * 25))(
+    'after %i ms has lost no trigger when it is back',
+    async (afterMs) => {
+      const [dataDir, root] = [place(), place()];
+      const pairs = Array.from({ length: 20 }, (_, index) => index);
+      const site = (text: string) =>
+        content(
+          pairs.flatMap((pair) => [
+            file(join(root, `conf${pair}`), { content: text }, { after: pair === 0 ? [] : [2 * pair - 1] }),
+            script(
+              `reader${pair}`,
+              {
+                apply: `cat ${root}/conf${pair} >${root}/new${pair} && mv ${root}/new${pair} ${root}/seen${pair}`,
+                check: `test -e ${root}/seen${pair}`,
+              },
+              { triggers: { rerun_on: [2 * pair] } },
+            ),
+          ]),
+        );
+      const first = new Engine({ journal: new Journal(dataDir), createHost: host, clock, logger: silentLogger });
+      const listener = new Listener(first);
+      first.begin(head(1), site('one\n'));
+      expect(await listener.finished(1)).toMatchObject({ end: 'succeeded' });
+      await first.stop();
+      await applyAndDie(dataDir, { head: head(2), content: site('two\n') }, afterMs);
+
+      const journal = new Journal(dataDir);
+      const engine = new Engine({ journal, createHost: host, clock, logger: silentLogger });
+      const heard = new Listener(engine);
+      await engine.inventory();
+      engine.begin(head(3), site('two\n'));
+      expect(await heard.finished(3)).toMatchObject({ end: 'succeeded' });
+      expect(pairs.map((pair) => readFileSync(join(root, `seen${pair}`), 'utf8'))).toEqual(pairs.map(() => 'two\n'));
+      expect(journal.owed).toEqual([]);
       await engine.stop();
     },
   );

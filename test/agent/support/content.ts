@@ -49,3 +49,19 @@ export function resultAt(items: readonly RunItem[], index: number): RunItem['res
   if (!found) throw new Error(`no result of item ${index}`);
   return found.result;
 }
+
+/** A script told apart by `manages`; `triggers` names positions of the run. */
+export const script = (
+  identity: string,
+  body: Record<string, unknown>,
+  extra: Extra & { readonly triggers?: Record<string, number[]> } = {},
+): DesiredResource => ({
+  module: 'site',
+  kind: 'script',
+  identity,
+  id: null,
+  name: null,
+  body: { program: 'sh', manages: identity, ...body },
+  after: Object.values(extra.triggers ?? {}).flat(),
+  ...extra,
+});

@@ -1,0 +1,163 @@
+/** Carries out changes of files on Windows: every file is whole at every moment. */
+import {
+  closeSync,
+  constants,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  rmdirSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { rename } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Fault, systemCodeOf } from '../../kernel/fault.js';
+import type { FileStep, StepOutcome } from '../../resources/host.js';
+import { parentOfWindowsPath, problemOfWindowsPath } from '../../resources/windows-path.js';
+import { refusalOf } from './path-refusal.js';
+import type { Temporaries } from './temporaries.js';
+import { type ToNative, WindowsWalk } from './windows-walk.js';
+
+/** Puts a finished file in the place of another one and keeps who may use that. Throws when it cannot. */
+export type Replace = (temporary: string, target: string) => Promise<void>;
+
+export interface WindowsMachine {
+  readonly toNative: ToNative;
+  readonly replace: Replace;
+  readonly temporaries: Temporaries;
+}
+
+const DOING: Readonly<Record<FileStep['do'], string>> = {
+  'write-file': 'write',
+  'make-directory': 'make',
+  'set-metadata': 'set owner or mode of',
+  'remove-file': 'remove',
+  'remove-directory': 'remove',
+};
+
+/** The outcomes are in the order of the steps; a failed step does not stop the others. */
+export async function commitWindows(
+  steps: readonly FileStep[],
+  machine: WindowsMachine,
+): Promise<readonly StepOutcome[]> {
+  const walk = new WindowsWalk(machine.toNative);
+  const outcomes: StepOutcome[] = [];
+  for (const step of steps) {
+    try {
+      await carryOut(step, walk, machine);
+      outcomes.push(null);
+    } catch (error) {
+      outcomes.push(refusalOf(error, `cannot ${DOING[step.do]} ${step.path}`));
+    }
+  }
+  return outcomes;
+}
+
+async function carryOut(step: FileStep, walk: WindowsWalk, machine: WindowsMachine): Promise<void> {
+  const directory = directoryOf(step.path, walk, machine);
+  const at = machine.toNative(step.path);
+  switch (step.do) {
+    case 'write-file':
+      return writeFile(step, { directory, at }, machine);
+    case 'make-directory':
+      return void mkdirSync(at);
+    case 'set-metadata':
+      throw new Fault('unsupported_on_platform', `Windows has no owner, group or mode to set for ${step.path}`);
+    case 'remove-file':
+      return removeFile(step.path, at);
+    case 'remove-directory':
+      return removeDirectory(at);
+  }
+}
+
+/** The directory that a step takes place in, free of what runs that died have left there. */
+function directoryOf(path: string, walk: WindowsWalk, { temporaries }: WindowsMachine): string {
+  const problem = problemOfWindowsPath(path);
+  if (problem !== null) throw new Fault('unsafe_path', `${path} ${problem}`);
+  const parent = parentOfWindowsPath(path);
+  const place = walk.directory(parent);
+  if (place.kind === 'refused') throw new Fault(place.refusal.code, place.refusal.message);
+  if (place.kind === 'missing') {
+    const why = place.what === 'absent' ? 'does not exist' : 'is not a directory';
+    throw new Fault('parent_missing', `the directory ${parent} ${why}`);
+  }
+  temporaries.sweep({ at: place.at, stats: place.stats, release() {} });
+  return place.at;
+}
+
+interface Spot {
+  readonly directory: string;
+  readonly at: string;
+}
+
+async function writeFile(
+  { path, content }: Extract<FileStep, { do: 'write-file' }>,
+  { directory, at }: Spot,
+  { replace, temporaries }: WindowsMachine,
+): Promise<void> {
+  const there = lstatSync(at, { throwIfNoEntry: false });
+  if (there && !there.isFile() && !there.isSymbolicLink()) {
+    throw new Fault('wrong_type', `${path} is not a regular file any more`);
+  }
+  const temporary = `${directory}/${temporaries.nameFor(path.slice(path.lastIndexOf('\\') + 1))}`;
+  let isInPlace = false;
+  try {
+    writeNew(temporary, content);
+    await patiently(() => (there?.isFile() ? replace(temporary, at) : rename(temporary, at)));
+    isInPlace = true;
+  } finally {
+    if (!isInPlace) discard(temporary);
+  }
+}
+
+/** Writes a file that is not there yet, to the disk. */
+function writeNew(path: string, content: string): void {
+  const descriptor = openSync(path, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY, 0o600);
+  try {
+    writeFileSync(descriptor, content);
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Virus scanners and indexers hold a new file for a moment. */
+const HELD: ReadonlySet<string | undefined> = new Set(['EACCES', 'EBUSY', 'EPERM']);
+const ATTEMPTS = 6;
+const FIRST_PAUSE_MS = 50;
+
+async function patiently(work: () => Promise<void>): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (attempt === ATTEMPTS || !HELD.has(systemCodeOf(error))) throw error;
+      await delay(FIRST_PAUSE_MS * 2 ** (attempt - 1));
+    }
+  }
+}
+
+function discard(path: string): void {
+  try {
+    unlinkSync(path);
+  } catch {
+    // It was never made, or the next run that touches the directory sweeps it.
+  }
+}
+
+/** A file that is gone already is as good. */
+function removeFile(path: string, at: string): void {
+  const stats = lstatSync(at, { throwIfNoEntry: false });
+  if (stats === undefined) return;
+  if (!stats.isFile()) throw new Fault('wrong_type', `${path} is not a regular file any more`);
+  unlinkSync(at);
+}
+
+function removeDirectory(at: string): void {
+  try {
+    rmdirSync(at);
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ENOENT') throw error;
+  }
+}

@@ -1,0 +1,86 @@
+/** Looks at paths of Windows without following or changing anything. */
+import { closeSync, constants, fstatSync, lstatSync, opendirSync, openSync, readlinkSync, type Stats } from 'node:fs';
+import {
+  MAX_CONTENT_BYTES,
+  MAX_ENTRIES,
+  type Metadata,
+  type ObserveRequest,
+  type PathFact,
+} from '../../resources/host.js';
+import { parentOfWindowsPath, problemOfWindowsPath } from '../../resources/windows-path.js';
+import { contentOf } from './observe.js';
+import { refusalOf } from './path-refusal.js';
+import type { ToNative, WindowsWalk } from './windows-walk.js';
+
+/** Windows has no numbers for owners, and no permission bits. */
+const NO_METADATA: Metadata = { uid: 0, gid: 0, mode: 0 };
+
+/** Observes in the order of the requests. */
+export function observeWindows(
+  walk: WindowsWalk,
+  requests: readonly ObserveRequest[],
+  toNative: ToNative,
+): readonly PathFact[] {
+  const buffer = Buffer.allocUnsafe(MAX_CONTENT_BYTES + 1);
+  return requests.map((request) => {
+    try {
+      return observeOne(walk, request, { toNative, buffer });
+    } catch (error) {
+      const refusal = refusalOf(error, `cannot look at ${request.path}`, 'observe_failed');
+      return { type: 'unreadable', ...refusal };
+    }
+  });
+}
+
+interface Means {
+  readonly toNative: ToNative;
+  readonly buffer: Buffer;
+}
+
+function observeOne(walk: WindowsWalk, request: ObserveRequest, means: Means): PathFact {
+  const { path } = request;
+  const problem = problemOfWindowsPath(path);
+  if (problem !== null) return { type: 'unreadable', code: 'unsafe_path', message: `${path} ${problem}` };
+  const parent = walk.directory(parentOfWindowsPath(path));
+  if (parent.kind === 'missing') return { type: 'absent', parent: parent.what };
+  if (parent.kind === 'refused') return { type: 'unreadable', ...parent.refusal };
+  const at = means.toNative(path);
+  const stats = lstatSync(at, { throwIfNoEntry: false });
+  if (stats === undefined) return { type: 'absent', parent: 'directory' };
+  if (stats.isSymbolicLink()) return { type: 'symlink', target: readlinkSync(at) };
+  if (stats.isDirectory()) {
+    return { type: 'directory', entries: request.entries ? entriesOf(at) : null, ...NO_METADATA };
+  }
+  if (!stats.isFile()) return { type: 'other', what: 'unknown' };
+  return fileAt(at, stats, request, means);
+}
+
+function fileAt(at: string, stats: Stats, { path, content }: ObserveRequest, { buffer }: Means): PathFact {
+  const { size } = stats;
+  if (!content) return { type: 'file', size, content: { kind: 'unread' }, ...NO_METADATA };
+  const descriptor = openSync(at, constants.O_RDONLY);
+  try {
+    const opened = fstatSync(descriptor);
+    if (!opened.isFile() || opened.ino !== stats.ino || opened.dev !== stats.dev) {
+      const message = `${path} was exchanged for something else while it was looked at`;
+      return { type: 'unreadable', code: 'unsafe_path', message };
+    }
+    return { type: 'file', size: opened.size, content: contentOf(descriptor, opened.size, buffer), ...NO_METADATA };
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function entriesOf(at: string): readonly string[] | null {
+  const directory = opendirSync(at);
+  try {
+    const names: string[] = [];
+    for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
+      if (names.length === MAX_ENTRIES) return null;
+      names.push(entry.name);
+    }
+    return names.sort();
+  } finally {
+    directory.closeSync();
+  }
+}

@@ -1,0 +1,52 @@
+/**
+ * Walks from the root of a drive to a directory on Windows. There are no descriptors to hold a directory by, so what is
+ * looked at could be exchanged before it is used: links and junctions are refused altogether.
+ */
+import { lstatSync, type Stats } from 'node:fs';
+import { systemCodeOf } from '../../kernel/fault.js';
+import { parentOfWindowsPath } from '../../resources/windows-path.js';
+import { type Refusal, refusalOf } from './path-refusal.js';
+
+/** Where a path of a module is for the system that this process runs on. */
+export type ToNative = (path: string) => string;
+
+export type WindowsPlace =
+  | { readonly kind: 'directory'; readonly at: string; readonly stats: Stats }
+  | { readonly kind: 'missing'; readonly what: 'absent' | 'not-directory' }
+  | { readonly kind: 'refused'; readonly refusal: Refusal };
+
+/** Looks at each directory once. */
+export class WindowsWalk {
+  private readonly toNative: ToNative;
+  private readonly places = new Map<string, WindowsPlace>();
+
+  constructor(toNative: ToNative) {
+    this.toNative = toNative;
+  }
+
+  /** The directory at a path in the form of `windowsPath`. */
+  directory(path: string): WindowsPlace {
+    const known = this.places.get(path);
+    if (known) return known;
+    const parent = path.length === 3 ? null : this.directory(parentOfWindowsPath(path));
+    const place = parent === null || parent.kind === 'directory' ? this.look(path) : parent;
+    this.places.set(path, place);
+    return place;
+  }
+
+  private look(path: string): WindowsPlace {
+    const at = this.toNative(path);
+    try {
+      const stats = lstatSync(at);
+      if (stats.isSymbolicLink()) {
+        const message = `${path} is a symbolic link or a junction, which orch does not follow on Windows`;
+        return { kind: 'refused', refusal: { code: 'unsafe_path', message } };
+      }
+      return stats.isDirectory() ? { kind: 'directory', at, stats } : { kind: 'missing', what: 'not-directory' };
+    } catch (error) {
+      if (systemCodeOf(error) === 'ENOENT') return { kind: 'missing', what: 'absent' };
+      if (systemCodeOf(error) === 'ENOTDIR') return { kind: 'missing', what: 'not-directory' };
+      return { kind: 'refused', refusal: refusalOf(error, `cannot look at ${path}`, 'observe_failed') };
+    }
+  }
+}

@@ -1,0 +1,117 @@
+/** A private directory for one command: its script and what its streams go through. */
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemCodeOf } from '../../kernel/fault.js';
+import { isAlive } from './alive.js';
+
+/** In the agent's data directory. */
+const DIRECTORY = 'scripts';
+const PATTERN = /^orch-([0-9]+)-[A-Za-z0-9]{6}$/;
+/** Longer than any command runs, in milliseconds: whatever process has that id now, it is another one. */
+const ABANDONED = 24 * 60 * 60 * 1000;
+
+export interface Workplace {
+  readonly path: string;
+  /** Removes the directory and everything in it. */
+  remove(): void;
+}
+
+export class Workplaces {
+  private readonly dataDir: string | undefined;
+  private readonly swept = new Set<string>();
+
+  /** Removes what commands of dead processes have left in the data directory. */
+  constructor(dataDir: string | undefined) {
+    this.dataDir = dataDir;
+    if (dataDir !== undefined) this.sweep(join(dataDir, DIRECTORY));
+  }
+
+  /** In the data directory, or where that is missing or full in the system's temporary directory. Throws when neither can be used. */
+  open(): Workplace {
+    try {
+      if (this.dataDir !== undefined) return this.openIn(makeDirectory(join(this.dataDir, DIRECTORY)));
+    } catch {
+      // The temporary directory may be on another file system.
+    }
+    return this.openIn(tmpdir());
+  }
+
+  private openIn(directory: string): Workplace {
+    this.sweep(directory);
+    const path = mkdtempSync(join(directory, `orch-${process.pid}-`));
+    return { path, remove: () => remove(path) };
+  }
+
+  /** Looks into each directory once. */
+  private sweep(directory: string): void {
+    if (this.swept.has(directory)) return;
+    this.swept.add(directory);
+    for (const name of namesIn(directory)) {
+      const owner = PATTERN.exec(name)?.[1];
+      if (owner !== undefined) removeIfLeft(join(directory, name), Number(owner));
+    }
+  }
+}
+
+/** Makes a file that only its owner can read, and gives its path. */
+export function writePrivately({ path }: Workplace, name: string, text: string): string {
+  const file = join(path, name);
+  const descriptor = openSync(file, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY, 0o600);
+  try {
+    // An odd umask takes away even the owner's rights.
+    fchmodSync(descriptor, 0o600);
+    writeFileSync(descriptor, text);
+  } finally {
+    closeSync(descriptor);
+  }
+  return file;
+}
+
+function makeDirectory(path: string): string {
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    if (systemCodeOf(error) !== 'EEXIST') throw error;
+  }
+  return path;
+}
+
+function namesIn(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
+}
+
+function removeIfLeft(path: string, owner: number): void {
+  try {
+    const stats = lstatSync(path);
+    const isOurs = stats.isDirectory() && (process.geteuid === undefined || stats.uid === process.geteuid());
+    const isEarlier = stats.mtimeMs < Date.now() - process.uptime() * 1000;
+    const isDead = owner === process.pid ? isEarlier : !isAlive(owner) || Date.now() - stats.mtimeMs > ABANDONED;
+    if (isOurs && isDead) remove(path);
+  } catch {
+    // Somebody else was quicker.
+  }
+}
+
+function remove(path: string): void {
+  try {
+    rmSync(path, { recursive: true, force: true });
+  } catch {
+    // The next start sweeps it.
+  }
+}

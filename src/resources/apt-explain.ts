@@ -1,0 +1,136 @@
+/** Says why apt could not install or remove a package, and whether it has in spite of its status. */
+import { askDpkg, installedAs } from './apt-installed.js';
+import { type CommandResult, exitedWith } from './command.js';
+import { commandFailure, lastLines } from './command-failure.js';
+import type { Host, RunStep } from './host.js';
+import type { CommandRefusal } from './kind.js';
+
+/** A package whose script fails fails every run of apt after it, and what else was asked for is done all the same. */
+export async function isDoneByApt(host: Host, name: string, { command, items = [] }: RunStep): Promise<boolean> {
+  const answer = await askDpkg(host, [name]);
+  if ('code' in answer) return false;
+  const { installed } = installedAs(name, answer);
+  if (command.argv[1] === 'remove') return installed === null;
+  return installed?.fault === null && items.includes(`${name}=${installed.version}`);
+}
+
+/** Words of apt and dpkg that tell what is wrong, and what it means. */
+const SIGNS: readonly (readonly [RegExp, (name: string, found: RegExpExecArray) => CommandRefusal])[] = [
+  [
+    /Could not get lock ([^\s.]+(?:\.[^\s.]+)*)\.(?: It is held by process (\d+) \(([^)]+)\))?/,
+    (_name, found) => locked(found),
+  ],
+  [
+    /(?:frontend lock|database lock) (?:was locked by another process|is locked by another process).*?(?:pid (\d+))?/,
+    (_name, [, pid]) => ({
+      code: 'package_manager_locked',
+      message: `${pid === undefined ? 'another process' : `process ${pid}`} works on the packages of this machine`,
+    }),
+  ],
+  [
+    /dpkg was interrupted/,
+    () => ({
+      code: 'package_manager_broken',
+      message: 'an earlier run of dpkg was cut off on this machine; complete it with: dpkg --configure -a',
+    }),
+  ],
+  [
+    /Unmet dependencies\. Try 'apt --fix-broken install'/,
+    () => ({
+      code: 'package_manager_broken',
+      message: 'packages on this machine lack what they depend on; see to that with: apt-get --fix-broken install',
+    }),
+  ],
+  [
+    /Held packages were changed/,
+    (name) => ({
+      code: 'package_held',
+      message: `${name} needs a change to a package that is held on this machine; "apt-mark showhold" names those`,
+    }),
+  ],
+  [
+    /Unable to locate package (\S+)/,
+    (_name, [, which]) => ({
+      code: 'package_unknown',
+      message: `${which} is not in the index of this machine`,
+    }),
+  ],
+  [
+    /Version '([^']+)' for '([^']+)' was not found/,
+    (_name, [, version, which]) => ({
+      code: 'package_version_unknown',
+      message: `the index of this machine does not offer ${which} in version ${version}`,
+    }),
+  ],
+];
+
+export function explainApt(name: string, step: RunStep, result: CommandResult): CommandRefusal {
+  const failure = commandFailure(step.command, result);
+  if (result.end.how !== 'exited' || exitedWith(result, 0)) return failure;
+  for (const [sign, say] of SIGNS) {
+    const found = sign.exec(result.stderr);
+    if (found) return say(name, found);
+  }
+  const removed = listUnder(/^The following packages will be REMOVED:$/m, result.stdout);
+  if (/remove is disabled/.test(result.stderr)) {
+    const message = `${name} is not installed, because ${removed.join(', ')} would have to be removed for it; remove that first`;
+    return { code: 'removal_refused', message };
+  }
+  const needs = /^The following packages have unmet dependencies:\n(?: .*\n?)+/m.exec(result.stdout)?.[0];
+  if (needs !== undefined) return { code: 'command_failed', message: `apt cannot install ${name}: ${tidy(needs)}` };
+  return scriptFailure(name, result) ?? failure;
+}
+
+function locked([, file, pid, program]: RegExpExecArray): CommandRefusal {
+  const holder = pid === undefined ? 'another process' : `process ${pid} (${program})`;
+  return { code: 'package_manager_locked', message: `${holder} holds ${file}, which orch waited for in vain` };
+}
+
+/** The words of the indented lines below a line. */
+function listUnder(header: RegExp, text: string): readonly string[] {
+  const at = header.exec(text);
+  if (!at) return [];
+  const list = /^(?:\n {2}.*)*/.exec(text.slice(at.index + at[0].length))?.[0] ?? '';
+  return list.split(/\s+/).filter(Boolean);
+}
+
+const LINES = 8;
+
+/** Which package dpkg failed with, what its script wrote, and how it ended. */
+function scriptFailure(name: string, { stdout, stderr }: CommandResult): CommandRefusal | null {
+  const failed = [...stderr.matchAll(/^dpkg: error processing (?:package|archive) (\S+) \(--\S+\):\n (.*)$/gm)];
+  const own = failed.find(([, which]) => which === name) ?? failed[0];
+  if (!own) return null;
+  const [, which = name, how = ''] = own;
+  const said = lastLines({ stdout: saidBy(which, stdout), stderr: '' }, LINES);
+  const complained = lastLines({ stdout: errorsBefore(stderr, own.index), stderr: '' }, LINES);
+  const about = which === name ? which : `${which}, which the installation of ${name} came to,`;
+  const message = [`${about} failed: ${how}`, said, complained].filter(Boolean).join('\n');
+  return { code: 'command_failed', message };
+}
+
+/** What the standard output has between the line that begins a package and the next such line. */
+function saidBy(name: string, stdout: string): string {
+  const lines = stdout.split('\n');
+  const isOf = (line: string) => BEGINS.exec(line)?.[1]?.split(':')[0] === name.split(':')[0];
+  const start = lines.findLastIndex(isOf);
+  if (start < 0) return '';
+  const rest = lines.slice(start + 1);
+  const end = rest.findIndex((line) => BEGINS.test(line) || /^(?:Processing triggers|Errors were)/.test(line));
+  return rest.slice(0, end < 0 ? undefined : end).join('\n');
+}
+
+const BEGINS = /^(?:Setting up|Removing|Unpacking|Preparing to unpack|Selecting previously unselected package) (\S+)/;
+
+/** What stands in standard error since the error before. */
+function errorsBefore(stderr: string, at: number): string {
+  const before = stderr.slice(0, at);
+  const last = before.lastIndexOf('dpkg: error processing');
+  const since = last < 0 ? before : before.slice(before.indexOf('\n', before.indexOf('\n', last) + 1) + 1);
+  return since
+    .split('\n')
+    .filter((line) => !line.startsWith('debconf: delaying') && !line.startsWith('W: '))
+    .join('\n');
+}
+
+const tidy = (text: string): string => text.trim().replace(/\s*\n\s*/g, '\n');

@@ -1,0 +1,81 @@
+/** `file-windows`: a regular file with its content; who may use it is what its directory passes on. */
+import * as Type from 'typebox';
+import { closed, optional } from '../kernel/schema.js';
+import { compareContent } from './content-comparison.js';
+import { type PathFact, READ_BATCH } from './host.js';
+import { type Decision, defineResource } from './kind.js';
+import { checkText } from './text-content.js';
+import { checkWindowsPath, missingWindowsParent, requiredWindowsParent } from './windows-parent.js';
+import { windowsIdentity, windowsPath } from './windows-path.js';
+
+const schema = closed({
+  path: Type.String({ minLength: 1, description: 'Absolute path that begins with a drive letter; the identity' }),
+  content: optional(Type.String({ description: 'The whole content; null: not managed' })),
+  template: optional(Type.String({ minLength: 1, description: 'Id of a top-level template that gives the content' })),
+});
+
+/** The body on the link has its template filled into `content`. */
+type FileBody = Type.Static<typeof schema>;
+
+export const fileWindows = defineResource<FileBody, PathFact>({
+  kind: 'file-windows',
+  family: 'path',
+  platforms: ['windows'],
+  schema,
+  check: (body) => [
+    ...checkWindowsPath(body),
+    ...checkText(body.content ?? ''),
+    ...(body.content != null && body.template != null
+      ? [{ path: '/template', message: 'content and template exclude each other' }]
+      : []),
+  ],
+  identity: (body) => windowsIdentity(body.path),
+  requires: requiredWindowsParent,
+  batch: READ_BATCH,
+  read: (host, wants) =>
+    host.observe(
+      wants.map((want) => ({ path: windowsPath(want.path), content: want.content != null, entries: false })),
+    ),
+  exists: (have) => have.type !== 'absent',
+
+  plan(want, have, context): Decision {
+    const path = windowsPath(want.path);
+    const write = {
+      do: 'write-file',
+      path,
+      content: want.content ?? '',
+      owner: null,
+      group: null,
+      mode: null,
+    } as const;
+    switch (have.type) {
+      case 'unreadable':
+        return { action: 'fail', code: have.code, message: have.message };
+      case 'directory':
+        return { action: 'fail', code: 'wrong_type', message: `${path} is a directory, not a file` };
+      case 'other':
+        return { action: 'fail', code: 'wrong_type', message: `${path} is a ${have.what}, not a file` };
+      case 'absent':
+      case 'symlink': {
+        const refusal = have.type === 'absent' ? missingWindowsParent(path, have, context) : null;
+        if (refusal) return refusal;
+        const text = want.content == null ? {} : { text: { before: null, after: want.content } };
+        if (have.type === 'absent') return { action: 'create', changes: [], ...text, steps: [write] };
+        const replaced = { field: 'type', before: `symlink to ${have.target}`, after: 'file' };
+        return { action: 'update', changes: [replaced], ...text, steps: [write] };
+      }
+      case 'file': {
+        const content = compareContent(want.content ?? null, have);
+        return content === null ? { action: 'none' } : { action: 'update', ...content, steps: [write] };
+      }
+    }
+  },
+
+  planRemoval(last, have): Decision {
+    const path = windowsPath(last.path);
+    if (have.type === 'absent') return { action: 'none' };
+    if (have.type === 'unreadable') return { action: 'fail', code: have.code, message: have.message };
+    if (have.type !== 'file') return { action: 'release', reason: `${path} is no longer a file` };
+    return { action: 'remove', changes: [], steps: [{ do: 'remove-file', path }] };
+  },
+});

@@ -1,0 +1,31 @@
+/** What launchd says of the services of the system, as `launchctl` prints it. */
+
+export const LIST_COMMAND = ['launchctl', 'list'] as const;
+export const DISABLED_COMMAND = ['launchctl', 'print-disabled', 'system'] as const;
+
+/** Labels that are loaded, with the process of each, or null when it has none. */
+export function parseList(stdout: string): ReadonlyMap<string, number | null> {
+  const loaded = new Map<string, number | null>();
+  for (const line of stdout.split('\n')) {
+    // The process or "-", the last exit status, the label.
+    const [, pid, label] = /^(-|\d+)\s+-?\d+\s+(\S.*)$/.exec(line.trim()) ?? [];
+    if (pid !== undefined && label !== undefined) loaded.set(label, pid === '-' ? null : Number(pid));
+  }
+  return loaded;
+}
+
+/**
+ * Labels that somebody has enabled or disabled; true means disabled. macOS writes `=> true` and `=> false` up to version 12,
+ * `=> disabled` and `=> enabled` from 13 on.
+ */
+export function parseDisabled(stdout: string): ReadonlyMap<string, boolean> {
+  const [, block = ''] = /disabled services = \{([^}]*)\}/.exec(stdout) ?? [];
+  const overrides = new Map<string, boolean>();
+  for (const [, label = '', word] of block.matchAll(/"([^"\n]+)"\s*=>\s*(true|false|disabled|enabled)\b/g)) {
+    overrides.set(label, word === 'true' || word === 'disabled');
+  }
+  return overrides;
+}
+
+/** True when that is what it prints, so that a label which is not in it is none of its. */
+export const isDisabledList = (stdout: string): boolean => stdout.includes('disabled services = {');

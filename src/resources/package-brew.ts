@@ -1,0 +1,164 @@
+/** `package-brew`: a formula or a cask of Homebrew on macOS. */
+import { type BrewPackage, isSameBrewVersion, parseBrewInfo } from './brew-info.js';
+import { type Brew, findBrew } from './brew-place.js';
+import { type Command, type CommandResult, exitedWith } from './command.js';
+import { commandFailure, lastLines } from './command-failure.js';
+import type { Host, RunStep } from './host.js';
+import { type CommandRefusal, defineResource, type ReadPurpose } from './kind.js';
+import { checkPackage, ONE_WORD, type PackageBody, PackageBodySchema, wantedVersion } from './package-body.js';
+import {
+  decidePackage,
+  decidePackageRemoval,
+  type PackageFact,
+  type PackageManager,
+  packageMemo,
+} from './package-decision.js';
+
+const NAME = {
+  pattern: /^[A-Za-z0-9][A-Za-z0-9@+._-]*(?:\/[A-Za-z0-9][A-Za-z0-9@+._-]*){0,2}$/,
+  described: 'must be the name of a formula or a cask, such as wget, python@3.13 or user/tap/name',
+};
+
+const TIMEOUT_SECS = 3600;
+
+interface BrewHave {
+  readonly fact: PackageFact;
+  /** Null when brew cannot be run. */
+  readonly brew: Brew | null;
+  /** The version that an installation would bring; null when nobody asked. */
+  readonly newest: string | null;
+}
+
+const step = (brew: Brew | null, verb: string, name: string): RunStep => ({
+  do: 'run',
+  command: { argv: [...(brew?.argv ?? ['brew']), verb], timeoutSecs: TIMEOUT_SECS, lifetime: 'outlive' },
+  items: [name],
+});
+
+export const packageBrew = defineResource<PackageBody, BrewHave>({
+  kind: 'package-brew',
+  family: 'package-brew',
+  platforms: ['macos'],
+  schema: PackageBodySchema,
+  check: (body) => checkPackage(body, NAME, ONE_WORD),
+  identity: ({ name }) => name,
+  requires: () => [],
+  queried: true,
+  read,
+  exists: ({ fact }) => fact.is !== 'absent',
+  plan: (want, have, context) => decidePackage(want, have.fact, context, managerOf(want, have)),
+  planRemoval: ({ name }, { fact, brew }) => decidePackageRemoval(fact, [step(brew, 'uninstall', name)]),
+  memo: (_want, { fact }) => packageMemo(fact),
+  explain: (_host, body, _step, result) => explain(body, result),
+});
+
+/** Homebrew only has the newest version of a formula; older ones are formulae of their own, such as `node@20`. */
+const managerOf = ({ name }: PackageBody, { brew, newest }: BrewHave): PackageManager => {
+  const onlyIfNewest = (verb: string, version: string): readonly RunStep[] | CommandRefusal =>
+    newest !== null && isSameBrewVersion(newest, version)
+      ? [step(brew, verb, name)]
+      : otherVersion(name, version, newest);
+  return {
+    isSameVersion: isSameBrewVersion,
+    install: (version) => (version === null ? [step(brew, 'install', name)] : onlyIfNewest('install', version)),
+    upgrade: () => [step(brew, 'upgrade', name)],
+    change: (_from, to) => onlyIfNewest('upgrade', to),
+    unpin: `brew unpin ${name}`,
+  };
+};
+
+const unknown = (name: string): CommandRefusal => ({
+  code: 'package_unknown',
+  message: `brew has neither a formula nor a cask ${name}`,
+});
+
+function otherVersion(name: string, version: string, newest: string | null): CommandRefusal {
+  if (newest === null) return unknown(name);
+  const message = `brew cannot install ${name} in version ${version}: it only has ${newest}; look for a formula such as ${name}@${version.split('.')[0]}, or leave the version out`;
+  return { code: 'package_version_unknown', message };
+}
+
+async function read(host: Host, wants: readonly PackageBody[], purpose: ReadPurpose): Promise<readonly BrewHave[]> {
+  const unreadable = (refusal: CommandRefusal): readonly BrewHave[] =>
+    wants.map(() => ({ fact: { is: 'unreadable', refusal }, brew: null, newest: null }));
+  const brew = await findBrew(host);
+  if ('code' in brew) return unreadable(brew);
+  const isLatestWanted = wants.some((want) => wantedVersion(want) === null);
+  const stale = purpose === 'apply' && isLatestWanted ? await refresh(host, brew) : null;
+  const command: Command = { argv: [...brew.argv, 'info', '--json=v2', '--installed'], timeoutSecs: 300 };
+  const result = await host.run(command);
+  const installed = exitedWith(result, 0) ? parseBrewInfo(result.stdout) : null;
+  if (installed === null) return unreadable(refusalOf(result));
+  // Of a formula and a cask of one name, brew takes the formula.
+  const byName = new Map([...installed].reverse().flatMap((one) => one.names.map((name) => [name, one])));
+  const offered = await newestOf(
+    host,
+    brew,
+    purpose === 'removal' ? [] : wants.filter(({ name }) => !byName.has(name)),
+  );
+  return wants.map((want): BrewHave => {
+    const found = byName.get(want.name);
+    if (found && stale && wantedVersion(want) === null)
+      return { fact: { is: 'unreadable', refusal: stale }, brew, newest: null };
+    const newest = found?.newest ?? offered.get(want.name) ?? null;
+    return { fact: found ? factOf(found) : { is: 'absent', newest }, brew, newest };
+  });
+}
+
+function factOf({ installed, newest, isOutdated, isPinned }: BrewPackage): PackageFact {
+  const version = installed.at(-1);
+  if (version === undefined) return { is: 'absent', newest };
+  return { is: 'installed', version, newer: isOutdated ? newest : null, isPinned };
+}
+
+/** What brew has of those that want exactly one version and are not there. One unknown name spoils the answer, so then each is asked for alone. */
+async function newestOf(host: Host, brew: Brew, wants: readonly PackageBody[]): Promise<ReadonlyMap<string, string>> {
+  const names = [...new Set(wants.filter((want) => wantedVersion(want) !== null).map(({ name }) => name))];
+  if (names.length === 0) return new Map();
+  const result = await host.run({ argv: [...brew.argv, 'info', '--json=v2', ...names] });
+  const found = exitedWith(result, 0) ? parseBrewInfo(result.stdout) : null;
+  if (found !== null) return new Map(found.flatMap((one) => one.names.map((name) => [name, one.newest])));
+  const alone = new Map<string, string>();
+  if (names.length === 1) return alone;
+  for (const want of wants) {
+    for (const [name, newest] of await newestOf(host, brew, [want])) alone.set(name, newest);
+  }
+  return alone;
+}
+
+/** Updates the index when it is older than a day: brew notes when it last looked. */
+async function refresh(host: Host, brew: Brew): Promise<CommandRefusal | null> {
+  const age = await host.run({
+    argv: ['/usr/bin/find', `${brew.repository}/.git/FETCH_HEAD`, '-type', 'f', '-mtime', '-1'],
+  });
+  if (exitedWith(age, 0) && age.stdout.trim() !== '') return null;
+  const command: Command = { argv: [...brew.argv, 'update', '--quiet'], timeoutSecs: 600 };
+  const result = await host.run(command);
+  return exitedWith(result, 0) ? null : refusalOf(result);
+}
+
+/** Names the program that people know, not what it is run through. */
+const refusalOf = (result: CommandResult): CommandRefusal => commandFailure({ argv: ['brew'] }, result);
+
+function explain({ name }: PackageBody, result: CommandResult): CommandRefusal {
+  const text = `${result.stderr}\n${result.stdout}`;
+  const [, dependents] =
+    /Refusing to uninstall [^\n]*\n\s*because (?:it is|they are) required by ([^\n]*?), which (?:is|are)/.exec(text) ??
+    [];
+  if (dependents !== undefined) {
+    return { code: 'removal_refused', message: `${name} is not removed: ${dependents} needs it` };
+  }
+  if (/No available formula|No formulae or casks found|No Cask with this name exists/.test(text)) {
+    return unknown(name);
+  }
+  if (/has already locked|Another active Homebrew .* process/.test(text)) {
+    return { code: 'package_manager_locked', message: `another brew is at work: ${lastLines(result, 2)}` };
+  }
+  if (/a terminal is required|a password is required/.test(text)) {
+    return {
+      code: 'permission_denied',
+      message: `the installer of ${name} asks for the password of an administrator, which nobody can give here; install it by hand`,
+    };
+  }
+  return refusalOf(result);
+}

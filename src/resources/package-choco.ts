@@ -1,0 +1,155 @@
+/** `package-choco`: a package of Chocolatey, version 1 or 2. */
+import { parseChocoList, parseChocoOutdated } from './choco-output.js';
+import { type Command, type CommandResult, exitedWith } from './command.js';
+import { commandFailure, lastLines } from './command-failure.js';
+import type { Host, RunStep } from './host.js';
+import { type CommandRefusal, defineResource, type ReadPurpose } from './kind.js';
+import { isSameNugetVersion, NUGET_VERSION } from './nuget-version.js';
+import { checkPackage, type PackageBody, PackageBodySchema, wantedVersion } from './package-body.js';
+import {
+  decidePackage,
+  decidePackageRemoval,
+  type PackageFact,
+  type PackageManager,
+  packageMemo,
+} from './package-decision.js';
+import { foldCase } from './windows-case.js';
+
+/** NuGet's own rule for names. */
+const NAME = {
+  // choco takes "all" for every package there is, and some endings for files with a list of packages.
+  pattern: /^(?!all$)(?!.*\.(?:config|nupkg|nuspec)$)\w+(?:[.-]\w+)*$/i,
+  described:
+    'must be the id of a package: letters, digits, "_", ".", "-"; neither "all" nor the name of a package file',
+};
+const VERSION = {
+  pattern: new RegExp(`^latest$|${NUGET_VERSION.source}`),
+  described: 'must be "latest" or a version such as 1.2.3 or 1.2.3-beta1',
+};
+
+/** Success, and success for which the machine has to be restarted. */
+const DONE = [0, 1641, 3010] as const;
+/** Installers take long; Chocolatey itself gives them 45 minutes. */
+const TIMEOUT_SECS = 3600;
+/** Windows Installer does one thing at a time. */
+const INSTALLER_BUSY = 1618;
+
+/** Version 2 lists only what is installed and takes `--local-only` with `--limit-output` without a word. */
+const LIST: Command = { argv: ['choco', 'list', '--local-only', '--limit-output'] };
+const LIST_2: Command = { argv: ['choco', 'list', '--limit-output'] };
+const OUTDATED: Command = { argv: ['choco', 'outdated', '--limit-output'], timeoutSecs: 600 };
+
+const choco = (verb: string, options: readonly string[], name: string): RunStep => ({
+  do: 'run',
+  command: {
+    argv: ['choco', verb, '--yes', '--no-progress', ...options],
+    timeoutSecs: TIMEOUT_SECS,
+    lifetime: 'outlive',
+  },
+  items: [name],
+  ok: DONE,
+});
+
+export const packageChoco = defineResource<PackageBody, PackageFact>({
+  kind: 'package-choco',
+  family: 'package-choco',
+  platforms: ['windows'],
+  schema: PackageBodySchema,
+  check: (body) => checkPackage(body, NAME, VERSION),
+  identity: ({ name }) => foldCase(name),
+  requires: () => [],
+  queried: true,
+  read,
+  exists: (have) => have.is !== 'absent',
+  plan: (want, have, context) => decidePackage(want, have, context, managerOf(want)),
+  planRemoval: ({ name }, have) => decidePackageRemoval(have, [choco('uninstall', [], name)]),
+  memo: (_want, have) => packageMemo(have),
+  explain,
+});
+
+const managerOf = ({ name }: PackageBody): PackageManager => ({
+  isSameVersion: isSameNugetVersion,
+  install: (version) => [choco('install', version === null ? [] : ['--version', version], name)],
+  upgrade: () => [choco('upgrade', [], name)],
+  change: (_from, to) => [choco('upgrade', ['--allow-downgrade', '--version', to], name)],
+  unpin: `choco pin remove --name ${name}`,
+});
+
+async function read(host: Host, wants: readonly PackageBody[], purpose: ReadPurpose): Promise<readonly PackageFact[]> {
+  const installed = await list(host);
+  if ('refusal' in installed) return wants.map(() => ({ is: 'unreadable', refusal: installed.refusal }));
+  const asksSources = (purpose === 'plan' || purpose === 'apply') && wants.some((want) => wantedVersion(want) === null);
+  const result = asksSources ? await host.run(OUTDATED) : null;
+  // With the feature of enhanced exit codes, 2 means that there are some.
+  const refusal = result === null || exitedWith(result, 0, 2) ? null : commandFailure(OUTDATED, result);
+  const outdated = parseChocoOutdated(result?.stdout ?? '');
+  return wants.map((want): PackageFact => {
+    const version = installed.packages.get(foldCase(want.name));
+    if (version === undefined) return { is: 'absent', newest: null };
+    if (wantedVersion(want) === null && refusal) return { is: 'unreadable', refusal };
+    const newer = outdated.get(foldCase(want.name));
+    return { is: 'installed', version, newer: newer?.newer ?? null, isPinned: newer?.isPinned ?? false };
+  });
+}
+
+async function list(
+  host: Host,
+): Promise<{ readonly packages: ReadonlyMap<string, string> } | { readonly refusal: CommandRefusal }> {
+  const first = await host.run(LIST);
+  const wasRefused = exitedWith(first, 1) && /has been removed/.test(first.stdout);
+  const result = wasRefused ? await host.run(LIST_2) : first;
+  return exitedWith(result, 0) ? { packages: parseChocoList(result.stdout) } : { refusal: refusalOf(LIST, result) };
+}
+
+function refusalOf(command: Command, result: CommandResult): CommandRefusal {
+  if (result.end.how === 'not-started' && result.end.missing) {
+    return {
+      code: 'command_missing',
+      message: 'Chocolatey is not installed on this machine: choco is not in its search path',
+    };
+  }
+  return commandFailure(command, result);
+}
+
+async function explain(
+  host: Host,
+  body: PackageBody,
+  { command }: RunStep,
+  result: CommandResult,
+): Promise<CommandRefusal> {
+  const { name } = body;
+  const text = `${result.stdout}\n${result.stderr}`;
+  if (exitedWith(result, INSTALLER_BUSY)) {
+    return {
+      code: 'package_manager_locked',
+      message: `${name}: another installation is in progress on this machine (1618)`,
+    };
+  }
+  const [, dependents] = /Unable to uninstall '[^']*' because '([^']*)' depends? on it/i.exec(text) ?? [];
+  if (dependents !== undefined) {
+    return { code: 'removal_refused', message: `${name} is not removed: ${dependents} depends on it` };
+  }
+  if (/not found with the source\(s\) listed/i.test(text)) return await notFound(host, body);
+  if (/is not able to|access to the path .* is denied/i.test(text) && /denied|elevated|administrator/i.test(text)) {
+    return {
+      code: 'permission_denied',
+      message: `choco may not change ${name}; the agent has to be an administrator: ${lastLines(result, 2)}`,
+    };
+  }
+  return refusalOf(command, result);
+}
+
+/** Chocolatey says the same of a name and of a version that it does not find. */
+async function notFound(host: Host, body: PackageBody): Promise<CommandRefusal> {
+  const { name } = body;
+  const version = wantedVersion(body);
+  const unknown = { code: 'package_unknown', message: `no source of choco has a package ${name}` } as const;
+  if (version === null) return unknown;
+  const result = await host.run({ argv: ['choco', 'search', name, '--exact', '--limit-output'] });
+  const newest = parseChocoList(result.stdout).get(foldCase(name));
+  if (newest === undefined) return unknown;
+  return {
+    code: 'package_version_unknown',
+    message: `no source of choco has ${name} in version ${version}; the newest is ${newest}`,
+  };
+}

@@ -1,0 +1,123 @@
+/** `script`: a text that an interpreter of the machine runs, with a check that tells whether it has to. */
+import * as Type from 'typebox';
+import { closed, optional } from '../kernel/schema.js';
+import type { Host } from './host.js';
+import { type CommandRefusal, type Decision, defineResource, type PlanContext } from './kind.js';
+import { scriptFailure } from './script-failure.js';
+import { PROGRAMS, type Program, platformsOf, scriptCommand } from './script-program.js';
+
+const Text = (description: string) => Type.String({ minLength: 1, description });
+
+const schema = closed({
+  program: Type.Enum(PROGRAMS, { description: 'What runs the texts' }),
+  apply: Text('What is run'),
+  check: optional(Text('Exit status 0 says that all is as it should be; without it, apply runs once for each body')),
+  undo: optional(Text('What is run when the resource is removed; without it, the resource is released')),
+  manages: optional(
+    Type.String({ minLength: 1, maxLength: 1024, description: 'The identity of the resource, instead of its id' }),
+  ),
+  rerun_on: optional(
+    Type.Array(Type.String({ minLength: 1 }), { description: 'Ids of resources whose change runs it again' }),
+  ),
+});
+
+type ScriptBody = Type.Static<typeof schema>;
+
+/** What the check says; `unchecked` when there is none, or none is needed. */
+type ScriptFact =
+  | { readonly is: 'unchecked' }
+  | { readonly is: 'checked'; readonly status: number }
+  | { readonly is: 'unknown'; readonly refusal: CommandRefusal; readonly missing: boolean };
+
+const NUL = '\0';
+const CONTROL = /\p{Cc}/u;
+
+export const script = defineResource<ScriptBody, ScriptFact>({
+  kind: 'script',
+  family: 'script',
+  platforms: ['linux', 'macos', 'windows'],
+  schema,
+
+  check: (body) => [
+    ...(['apply', 'check', 'undo'] as const)
+      .filter((member) => body[member]?.includes(NUL))
+      .map((member) => ({ path: `/${member}`, message: `${member} must not contain a NUL character` })),
+    ...(CONTROL.test(body.manages ?? '')
+      ? [{ path: '/manages', message: 'manages must not contain control characters' }]
+      : []),
+  ],
+
+  identity: (body, id) => body.manages ?? id ?? '',
+  requires: () => [],
+
+  async read(host, wants, purpose) {
+    const facts: ScriptFact[] = [];
+    for (const want of wants) facts.push(await look(host, want, purpose === 'removal' ? null : (want.check ?? null)));
+    return facts;
+  },
+
+  /** That it was run before cannot be seen, only that it need not run. */
+  exists: (have) => have.is === 'checked' && have.status === 0,
+
+  plan(want, have, context): Decision {
+    if (have.is === 'unknown' && !(have.missing && context.mayAppear)) return { action: 'fail', ...have.refusal };
+    const difference = differenceOf(want, have, context);
+    if (difference === null && !context.due.has('rerun_on')) return { action: 'none' };
+    return { action: 'run', changes: [], ...difference, steps: [stepOf(want.program, want.apply)] };
+  },
+
+  planRemoval({ program, undo }, have): Decision {
+    if (undo == null) return { action: 'release', reason: 'it has no undo' };
+    if (have.is === 'unknown') return { action: 'fail', ...have.refusal };
+    return { action: 'remove', changes: [], steps: [stepOf(program, undo)], isUnseen: true, reason: 'its undo runs' };
+  },
+
+  removalNeeds: ['undo'],
+  removes: ({ undo }) => undo != null,
+  memo: digestOf,
+
+  explain(_host, { program, undo }, { command }, result) {
+    const isUndo = undo != null && command.script?.text === scriptCommand(program, undo).script?.text;
+    return scriptFailure(isUndo ? 'undo' : 'apply', command, result);
+  },
+});
+
+async function look(host: Host, { program }: ScriptBody, check: string | null): Promise<ScriptFact> {
+  const platforms = platformsOf(program);
+  if (!platforms.includes(host.platform)) {
+    const message = `scripts of ${program} run on ${platforms.join(' and ')}, and this is a machine with ${host.platform}`;
+    return { is: 'unknown', missing: false, refusal: { code: 'unsupported_on_platform', message } };
+  }
+  if (check === null) return { is: 'unchecked' };
+  const command = scriptCommand(program, check);
+  const result = await host.run(command);
+  const { end } = result;
+  if (end.how === 'exited') return { is: 'checked', status: end.code };
+  const missing = end.how === 'not-started' && end.missing;
+  return { is: 'unknown', missing, refusal: scriptFailure('check', command, result) };
+}
+
+type Difference = Pick<Extract<Decision, { steps: unknown }>, 'changes' | 'reason'>;
+
+/** Why it has to run by what is known of it; null when it does not. */
+function differenceOf(want: ScriptBody, have: ScriptFact, context: PlanContext): Difference | null {
+  switch (have.is) {
+    case 'unknown':
+      return { changes: [], reason: `its check cannot run yet: ${have.refusal.message}` };
+    case 'checked':
+      if (have.status === 0) return null;
+      return { changes: [{ field: 'check', before: `exit ${have.status}`, after: 'exit 0' }] };
+    case 'unchecked':
+      if (context.memo === null) return { changes: [], reason: 'it has not been applied here yet' };
+      return context.memo === digestOf(want, have, context)
+        ? null
+        : { changes: [], reason: 'it is another one than was applied here' };
+  }
+}
+
+function digestOf({ program, apply, check }: ScriptBody, _have: ScriptFact, context: PlanContext): string {
+  return context.digest({ program, apply, check: check ?? null });
+}
+
+const stepOf = (program: Program, text: string) =>
+  ({ do: 'run', command: scriptCommand(program, text), keepsOutput: true }) as const;

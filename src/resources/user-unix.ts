@@ -1,0 +1,141 @@
+/** `user-unix`: a user of Linux or macOS with its number, groups, home directory and shell. Passwords are not touched. */
+import type { RunStep } from './host.js';
+import { type CommandRefusal, type Decision, defineResource, type PlanContext } from './kind.js';
+import { changeLinuxUser, createLinuxUser, removeLinuxUser, restoreLinuxGroup } from './linux-user-commands.js';
+import { changeMacUser, createMacUser, removeMacUser } from './mac-user-commands.js';
+import { readUnixAccounts } from './read-unix-accounts.js';
+import { unixAccountFailure } from './unix-account-failure.js';
+import { parseUnixId } from './unix-account-name.js';
+import type { UnixAccounts, UnixUser } from './unix-accounts.js';
+import { freeUids } from './unix-free-ids.js';
+import { checkUnixUser, type UnixUserBody, unixUserSchema } from './unix-user-body.js';
+import { compareUser, type UserDifference } from './unix-user-difference.js';
+import { refuseUser } from './unix-user-refusal.js';
+
+export type UnixUserFact =
+  | { readonly is: 'unreadable'; readonly refusal: CommandRefusal }
+  | {
+      readonly is: 'read';
+      /** Null when there is none of that name. */
+      readonly user: UnixUser | null;
+      readonly accounts: UnixAccounts;
+      /** A number that nobody has, for systems whose tools do not find one. */
+      readonly freeUid: number;
+      /** True when there is nothing at the path of the wanted shell. */
+      readonly lacksShell: boolean;
+    };
+
+type Read = Extract<UnixUserFact, { is: 'read' }>;
+
+export const userUnix = defineResource<UnixUserBody, UnixUserFact>({
+  kind: 'user-unix',
+  family: 'user',
+  platforms: ['linux', 'macos'],
+  schema: unixUserSchema,
+  check: checkUnixUser,
+  identity: ({ name }) => name,
+  // A new user joins the group of its own name, when there is one.
+  requires: (body) =>
+    [...(body.primary_group == null ? [body.name] : []), ...groupsIn(body)]
+      .filter((group) => parseUnixId(group) === undefined)
+      .map((identity) => ({ family: 'group', identity })),
+  queried: true,
+
+  async read(host, wants) {
+    const { accounts, refusal } = await readUnixAccounts(host, {
+      users: wants.map(({ name }) => name),
+      groups: wants.flatMap(groupsIn),
+    });
+    if (refusal) return wants.map(() => ({ is: 'unreadable', refusal }));
+    const shells = [...new Set(wants.flatMap(({ shell }) => shell ?? []))];
+    const facts = host.observe(shells.map((path) => ({ path, content: false, entries: false })));
+    const missing = new Set(shells.filter((_, at) => facts[at]?.type === 'absent'));
+    const free = freeUids(wants, accounts);
+    return wants.map(({ name, shell }, at) => ({
+      is: 'read',
+      user: accounts.user(name) ?? null,
+      accounts,
+      freeUid: free[at] ?? 0,
+      lacksShell: missing.has(shell ?? ''),
+    }));
+  },
+
+  exists: (have) => have.is === 'unreadable' || have.user !== null,
+
+  plan(want, have, context): Decision {
+    if (have.is === 'unreadable') return { action: 'fail', ...have.refusal };
+    const { user, accounts } = have;
+    const difference = compareUser(want, user, accounts);
+    const steps = stepsFor(want, have, difference, context);
+    if (user !== null && steps.length === 0) return { action: 'none' };
+    const refusal = refuseUser(want, user, { accounts, settings: difference.settings }, context);
+    if (refusal) return { action: 'fail', ...refusal };
+    const reason = reasonOf(want, have, difference, context);
+    const { changes } = difference;
+    return { action: user === null ? 'create' : 'update', changes, steps, ...(reason === '' ? {} : { reason }) };
+  },
+
+  planRemoval(last, have, context): Decision {
+    if (have.is === 'unreadable') return { action: 'fail', ...have.refusal };
+    const { user, accounts } = have;
+    if (user === null) return { action: 'none' };
+    if (!user.isLocal) return { action: 'release', reason: `the user ${user.name} comes from a directory service now` };
+    const steps: readonly RunStep[] =
+      accounts.platform === 'macos'
+        ? removeMacUser(user.name, accounts)
+        : [removeLinuxUser(user.name), ...keepOwnGroup(last, { user, accounts }, context)];
+    return { action: 'remove', changes: [], steps, reason: `its home directory ${user.home ?? ''} stays`.trim() };
+  },
+
+  explain: (host, { name }, step, result) => unixAccountFailure(host, `the user ${name}`, step, result),
+});
+
+/** The groups that a body names, by name or number. */
+const groupsIn = ({ primary_group, additional_groups }: UnixUserBody): readonly string[] => [
+  ...(primary_group == null ? [] : [primary_group]),
+  ...(additional_groups ?? []),
+];
+
+function stepsFor(
+  { name, system }: UnixUserBody,
+  { user, accounts, freeUid }: Read,
+  { settings }: UserDifference,
+  context: PlanContext,
+): readonly RunStep[] {
+  const isSystem = system === true;
+  const mac = { name, user, settings, isSystem, freeUid, accounts };
+  if (accounts.platform === 'macos') return user === null ? createMacUser(mac) : changeMacUser(mac);
+  if (user === null) {
+    const hasOwn = accounts.group(name) !== undefined || context.declares('group', name);
+    return createLinuxUser(name, { ...settings, group: settings.group ?? (hasOwn ? name : null) }, isSystem);
+  }
+  return Object.values(settings).every((value) => value === null) ? [] : changeLinuxUser(name, settings);
+}
+
+/** What a change does not do, in the words of whoever has to know. */
+function reasonOf(
+  { shell }: UnixUserBody,
+  { user, lacksShell }: Read,
+  { settings }: UserDifference,
+  { declares, mayAppear }: PlanContext,
+): string {
+  const parts: string[] = [];
+  const isShellMissing = settings.shell !== null && lacksShell && !mayAppear && !declares('path', shell ?? '');
+  if (isShellMissing) parts.push(`there is no ${shell} on this machine, so that nobody can log in with it`);
+  if (user === null) return parts.join('; ');
+  if (settings.uid !== null) parts.push(`files outside its home directory still belong to the number ${user.uid}`);
+  if (settings.home !== null) parts.push(`nothing is moved from ${user.home ?? 'the old home directory'}`);
+  return parts.join('; ');
+}
+
+/** `userdel` takes the group of the same name along when nobody else is in it, even one that is to stay. */
+function keepOwnGroup(
+  { name, primary_group }: UnixUserBody,
+  { user, accounts }: { readonly user: UnixUser; readonly accounts: UnixAccounts },
+  context: PlanContext,
+): readonly RunStep[] {
+  const own = accounts.group(name);
+  if (own?.gid == null || own.gid !== user.gid) return [];
+  const isNamed = primary_group != null && accounts.referred(primary_group) === own;
+  return isNamed || context.declares('group', name) ? [restoreLinuxGroup(name, own.gid)] : [];
+}

@@ -1,0 +1,55 @@
+/** Rules for absolute Windows paths in modules, and the two forms of a path: the one to use and the one to compare. */
+import { foldCase } from './windows-case.js';
+
+const MAX_LENGTH = 4095;
+const MAX_COMPONENT = 255;
+
+const ABSOLUTE = /^[A-Za-z]:[\\/]/;
+/** What no name can have in it; a colon would name a stream of the file. */
+const FORBIDDEN = /[<>:"|?*]/;
+const CONTROL = /[\u0001-\u001f]/;
+/** Names of devices in every directory, whatever follows the first dot. */
+const DEVICE = /^(?:con|prn|aux|nul|clock\$|conin\$|conout\$|(?:com|lpt)[0-9\u00b9\u00b2\u00b3])$/i;
+
+/** Why a path cannot be managed, or null when it can: on a drive, absolute, normalised, the name that it will have on the disk. */
+export function problemOfWindowsPath(path: string): string | null {
+  if (!ABSOLUTE.test(path)) return 'must be absolute and begin with a drive letter, such as "C:\\"';
+  if (path.includes('\0')) return 'must not contain a NUL character';
+  if (/\p{Surrogate}/u.test(path)) return 'must be valid Unicode text';
+  if (path.length === 3) return 'must not be the root of a drive';
+  if (/[\\/]$/.test(path)) return 'must not end with a separator';
+  for (const part of path.slice(3).split(/[\\/]/)) {
+    const problem = problemOfComponent(part);
+    if (problem !== null) return problem;
+  }
+  return path.length > MAX_LENGTH ? `is longer than ${MAX_LENGTH} characters` : null;
+}
+
+function problemOfComponent(part: string): string | null {
+  if (part === '') return 'must not contain two separators in a row';
+  if (part === '.' || part === '..') return `must not contain a "${part}" component`;
+  const forbidden = FORBIDDEN.exec(part)?.[0];
+  if (forbidden !== undefined) return `must not contain ${JSON.stringify(forbidden)} after the drive letter`;
+  if (CONTROL.test(part)) return 'must not contain control characters';
+  // Windows drops them, so that the file would have another name than the module says.
+  if (/[. ]$/.test(part)) return 'has a component that ends with a dot or a space';
+  const [name = ''] = part.split('.');
+  if (DEVICE.test(name.trimEnd())) return `has a component that names a device: ${part}`;
+  return part.length > MAX_COMPONENT ? `has a component longer than ${MAX_COMPONENT} characters` : null;
+}
+
+/** The path as it is used and shown: an upper-case drive letter and backslashes, the rest as written. */
+export const windowsPath = (path: string): string =>
+  `${path.slice(0, 1).toUpperCase()}${path.slice(1).replaceAll('/', '\\')}`;
+
+/** The path as it is compared: two paths of the same file have the same one. */
+export const windowsIdentity = (path: string): string => {
+  const used = windowsPath(path);
+  return `${used.slice(0, 1)}${foldCase(used.slice(1))}`;
+};
+
+/** The directory that holds a path in the form of `windowsPath`; `C:\` for a path right below the root. */
+export function parentOfWindowsPath(path: string): string {
+  const at = path.lastIndexOf('\\');
+  return at <= 2 ? path.slice(0, 3) : path.slice(0, at);
+}
