@@ -23,6 +23,10 @@ import { CONTROL_SOCKET } from './control-protocol.js';
 import { ControlServer } from './control-server.js';
 import { DriftScheduler } from './engine/drift-scheduler.js';
 import { Engine } from './engine/engine.js';
+import { storedEpoch } from './engine/epoch.js';
+import { Retention } from './engine/retention.js';
+import { type Audit, createAudit } from './events/audit.js';
+import { AuditKey } from './events/audit-key.js';
 import { type DomainEvent, SYSTEM } from './events/domain-event.js';
 import { EventBus } from './events/event-bus.js';
 import { TransactionalWriter } from './events/transactional-writer.js';
@@ -40,6 +44,7 @@ import { type ApiServer, createApiServer } from './http/api-server.js';
 import { assignmentHandlers } from './http/assignments.js';
 import { auditHandlers } from './http/audit.js';
 import { authHandlers } from './http/auth.js';
+import { metricsHandlers } from './http/metrics.js';
 import { moduleHandlers } from './http/modules.js';
 import { operationHandlers } from './http/operations.js';
 import { operatorHandlers } from './http/operators.js';
@@ -47,11 +52,12 @@ import { runHandlers } from './http/runs.js';
 import { secretHandlers } from './http/secrets.js';
 import { statusHandlers } from './http/status.js';
 import { tagHandlers } from './http/tags.js';
+import { MetricsReader } from './metrics/metrics.js';
+import { MetricsPoller } from './metrics/metrics-poller.js';
 import type { Keyring } from './secrets/keyring.js';
 import { openKeyring } from './secrets/open-keyring.js';
 import { createSecrets, type Secrets } from './secrets/secrets.js';
 import { type OpenDatabase, openDatabase } from './store/database.js';
-import { deleteDriftBefore } from './store/drift.js';
 import {
   completeIdempotencyKey,
   deleteIdempotencyKeysBefore,
@@ -92,13 +98,12 @@ export interface Orchestrator extends Service {
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
-/** Old records that one round of housekeeping deletes at most. */
-const PRUNED = 1000;
 
 /** Opens the store and makes the parts; nothing listens before `start`. */
 export async function createOrchestrator(options: OrchestratorOptions): Promise<Orchestrator> {
   const settings = options.settings();
   const privateKey = loadOrCreateKey(join(settings.data_dir, 'identity.key'));
+  const auditKey = new AuditKey(loadOrCreateKey(join(settings.data_dir, 'audit.key')));
   const certificate = apiCertificate(settings, settings.data_dir);
   const store = await openDatabase({ ...options, file: join(settings.data_dir, 'orch.db') });
   try {
@@ -106,7 +111,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     const logger: Logger = { ...options.logger, info: (...line) => notes.push(() => options.logger.info(...line)) };
     const file = join(settings.data_dir, 'secrets.key');
     const keyring = await openKeyring({ ...options, db: store.db, file, logger });
-    return new Wired({ ...options, store, keyring, privateKey, certificate, notes });
+    return new Wired({ ...options, store, keyring, privateKey, auditKey, certificate, notes });
   } catch (error) {
     await store.close();
     throw error;
@@ -119,6 +124,7 @@ interface WiredOptions extends OrchestratorOptions {
   /** What is to be logged after the first line, which holds the addresses. */
   readonly notes: readonly (() => void)[];
   readonly privateKey: ReturnType<typeof loadOrCreateKey>;
+  readonly auditKey: AuditKey;
   readonly certificate: ApiCertificate | null;
 }
 
@@ -129,6 +135,7 @@ class Wired implements Orchestrator {
   private readonly uow: TransactionalWriter;
   private readonly auth: Auth;
   private readonly secrets: Secrets;
+  private readonly audit: Audit;
   private readonly api: ApiServer;
   private readonly listener: AgentListener;
   /** In the order of the start. */
@@ -151,12 +158,22 @@ class Wired implements Orchestrator {
       limits: engineLimits(settings()),
       removalGuard: () => settings().removal_guard,
       secrets: secrets.lender,
+      vault: secrets.vault,
+    });
+    const metrics = new MetricsPoller({
+      db,
+      clock,
+      logger,
+      link: registry,
+      random: Math.random,
+      schedule: () => metricsSchedule(settings()),
     });
     const gateway = new AgentGateway({
       registry,
       enrolment: new Enrolment({ uow, registry, clock, limits: () => pendingLimits(settings()) }),
       presence: new Presence({ uow, clock }),
       traffic: engine.traffic,
+      onMetrics: (nodeId, answer) => metrics.receive(nodeId, answer),
       clock,
       logger,
     });
@@ -166,6 +183,16 @@ class Wired implements Orchestrator {
     this.publicKey = publicKeyOfKeyObject(privateKey);
     this.auth = authOf(options, uow);
     this.secrets = secrets;
+    this.audit = createAudit({
+      db,
+      uow,
+      bus,
+      key: options.auditKey,
+      clock,
+      logger,
+      epoch: storedEpoch,
+      retentionDays: () => settings()['audit.retention_days'] || null,
+    });
     this.listener = new AgentListener({
       host: settings().agent_host,
       port: settings().agent_port,
@@ -184,12 +211,23 @@ class Wired implements Orchestrator {
       drift: engine.drift,
       schedule: () => driftSchedule(settings()),
     });
-    this.services = [engine, gateway, this.listener, drift, this.api, this.control(), this.housekeeping()];
+    this.services = [
+      engine,
+      metrics,
+      gateway,
+      this.listener,
+      drift,
+      this.api,
+      this.control(),
+      this.housekeeping(metrics),
+    ];
   }
 
   async start(): Promise<void> {
     const started: Service[] = [];
     try {
+      started.push(this.audit.checkpoints);
+      await this.audit.checkpoints.start();
       const first = await this.bootstrap();
       await this.endRotation();
       for (const service of this.services) {
@@ -216,9 +254,13 @@ class Wired implements Orchestrator {
     const { logger, store } = this.options;
     logger.info('the orchestrator stops');
     for (const service of [...this.services].reverse()) await service.stop();
-    await this.auth.failures.flush(true);
-    await this.tell('orchestrator.stopped', 'The orchestrator stopped');
-    await store.close();
+    try {
+      await this.auth.failures.flush(true);
+      await this.tell('orchestrator.stopped', 'The orchestrator stopped');
+    } finally {
+      await this.audit.checkpoints.stop();
+      await store.close();
+    }
   }
 
   ready(): ReadyInfo {
@@ -277,12 +319,13 @@ class Wired implements Orchestrator {
         ...operatorHandlers(auth),
         ...agentHandlers(agents),
         ...tagHandlers(tags),
+        ...metricsHandlers(new MetricsReader(db)),
         ...moduleHandlers(engine.modules),
         ...assignmentHandlers(engine),
         ...runHandlers(engine),
         ...operationHandlers(engine),
         ...secretHandlers({ secrets: this.secrets.service, usage: this.secrets.usage }),
-        ...auditHandlers({ db }),
+        ...auditHandlers({ ...this.audit, db, authenticate: (token) => auth.sessions.authenticate(token) }),
       },
       authenticate: (token) => auth.sessions.authenticate(token),
       authorize,
@@ -316,8 +359,9 @@ class Wired implements Orchestrator {
     });
   }
 
-  private housekeeping(): Housekeeping {
-    const { store, clock, logger } = this.options;
+  private housekeeping(metrics: MetricsPoller): Housekeeping {
+    const { store, clock, logger, settings } = this.options;
+    const retention = new Retention({ uow: this.uow, clock, days: () => retentionDays(settings()) });
     return new Housekeeping({
       everyMs: MINUTE,
       logger,
@@ -325,14 +369,12 @@ class Wired implements Orchestrator {
         { name: 'failed logins', run: () => this.auth.failures.flush() },
         { name: 'expired sessions', run: () => this.auth.sessions.prune() },
         { name: 'expired secrets', run: () => this.secrets.service.tellExpired() },
-        { name: 'drift records', run: () => deleteDriftBefore(store.db, clock.now() - this.driftRetention(), PRUNED) },
+        { name: 'old metrics', run: () => metrics.prune() },
+        { name: 'old records', run: () => retention.run() },
+        { name: 'old audit events', run: () => this.audit.pruning.run() },
         { name: 'idempotency keys', run: () => deleteIdempotencyKeysBefore(store.db, clock.now() - DAY) },
       ],
     });
-  }
-
-  private driftRetention(): number {
-    return this.options.settings()['drift.retention_days'] * DAY;
   }
 
   private async tell(type: DomainEvent['type'], summary: string): Promise<void> {
@@ -367,11 +409,22 @@ const engineLimits = (settings: Settings) => ({
   dispatch: settings['limits.dispatch_secs'] * 1000,
 });
 
+const retentionDays = (settings: Settings) => ({
+  operations: settings['retention.operations_days'],
+  outputs: settings['retention.outputs_days'],
+  drift: settings['drift.retention_days'],
+});
+
 const driftSchedule = (settings: Settings) => ({
   enabled: settings['drift.enabled'],
   interval: settings['drift.interval'] * 1000,
   maxConcurrent: settings['drift.max_concurrent'],
   skipRecentlyApplied: settings['drift.skip_recently_applied'] * 1000,
+});
+
+const metricsSchedule = (settings: Settings) => ({
+  interval: settings['metrics.poll_interval'] * 1000,
+  retention: settings['metrics.retention'] * 1000,
 });
 
 const pendingLimits = (settings: Settings) => ({

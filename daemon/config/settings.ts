@@ -61,6 +61,26 @@ export const SETTINGS = {
     true,
   ),
   'drift.retention_days': number('Days that drift records are kept', 30, { minimum: 1, maximum: 36_500 }, true),
+  'retention.operations_days': number(
+    'Days that operations with their results are kept; those that the managed state rests on stay',
+    365,
+    { minimum: 1, maximum: 36_500 },
+    true,
+  ),
+  'retention.outputs_days': number('Days that outputs of scripts are kept', 90, { minimum: 1, maximum: 36_500 }, true),
+  'metrics.poll_interval': number(
+    'Seconds in which each connected agent is asked for measurements once',
+    60,
+    { minimum: 1, maximum: 86_400 },
+    true,
+  ),
+  'metrics.retention': number('Seconds that measurements are kept', 86_400, { minimum: 60, maximum: 31_536_000 }, true),
+  'audit.retention_days': number(
+    'Days that audit events are kept, until an admin sets it with orch audit retention; 0 keeps them for ever',
+    90,
+    { minimum: 0, maximum: 36_500 },
+    true,
+  ),
   'log.level': {
     schema: Type.Enum(['debug', 'info', 'warn', 'error'], {
       default: 'info',

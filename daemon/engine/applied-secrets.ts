@@ -1,8 +1,6 @@
 /** Secrets in what was applied: the store holds masks and hashes in their place, and a look at the machine needs values. */
-
-import type { Span } from '../../src/kernel/tainted.js';
-import { escapePointer } from '../../src/kernel/validator.js';
 import type { SecretSource } from '../../src/language/fill.js';
+import { refusalOf, revive, secretsIn } from '../../src/language/revive.js';
 import type { DesiredResource } from '../../src/resources/desired.js';
 import type { ResourceResult } from '../../src/resources/result.js';
 import type { AppliedResourceRow } from '../store/applied-resources.js';
@@ -27,19 +25,12 @@ export function reviveApplied(rows: readonly AppliedResourceRow[], source: Secre
   const failures: ResourceResult[] = [];
   for (const row of rows) {
     const masked = appliedResource(row);
-    const refusal = secretsIn(masked)
-      .map((name) => refusalOf(name, source))
-      .find((found) => found !== null);
-    if (refusal === undefined) resources.push(unmask(masked, source));
+    const refusal = refusalOf(secretsIn(masked), source);
+    if (refusal === null) resources.push(revive(masked, source));
     else failures.push(notCompared(masked, refusal));
   }
   return { resources, failures };
 }
-
-/** The names of the secrets in a resource, each once. */
-export const secretsIn = ({ taint = {} }: Pick<DesiredResource, 'taint'>): readonly string[] => [
-  ...new Set(Object.values(taint).flatMap((spans) => spans.map(({ secret }) => secret))),
-];
 
 /** The names of all secrets in applied resources. */
 export const secretsOfRows = (rows: readonly AppliedResourceRow[]): ReadonlySet<string> =>
@@ -74,13 +65,6 @@ function noteOf({ secrets_json }: AppliedResourceRow, hashes: ReadonlyMap<string
   return changes.length === 0 ? null : `secret ${changes.join(', secret ')}`;
 }
 
-function refusalOf(name: string, source: SecretSource): string | null {
-  const found = source(name);
-  return found !== null && 'value' in found
-    ? null
-    : `the secret "${name}" ${found?.refused ?? 'does not exist any more'}`;
-}
-
 function notCompared({ module, kind, identity, id, name }: DesiredResource, refusal: string): ResourceResult {
   const message = `${refusal}, so that what was applied with it cannot be compared`;
   return {
@@ -98,42 +82,4 @@ function notCompared({ module, kind, identity, id, name }: DesiredResource, refu
     error: { code: 'secret_unavailable', message },
     duration_ms: 0,
   };
-}
-
-function unmask(resource: DesiredResource, source: SecretSource): DesiredResource {
-  if (resource.taint === undefined) return resource;
-  const taint: Record<string, Span[]> = {};
-  const body = Object.fromEntries(
-    Object.entries(resource.body).map(([key, value]) => [key, fill(value, `/${escapePointer(key)}`)]),
-  );
-  return { ...resource, body, taint };
-
-  function fill(value: unknown, path: string): unknown {
-    if (Array.isArray(value)) return value.map((item, index) => fill(item, `${path}/${index}`));
-    if (typeof value === 'object' && value !== null) {
-      return Object.fromEntries(
-        Object.entries(value).map(([key, member]) => [key, fill(member, `${path}/${escapePointer(key)}`)]),
-      );
-    }
-    const spans = resource.taint?.[path];
-    if (typeof value !== 'string' || spans === undefined) return value;
-    const filled = putValues(value, spans, source);
-    taint[path] = filled.spans;
-    return filled.text;
-  }
-}
-
-function putValues(masked: string, spans: readonly Span[], source: SecretSource): { text: string; spans: Span[] } {
-  const filled: Span[] = [];
-  let text = '';
-  let from = 0;
-  for (const { start, end, secret } of spans) {
-    text += masked.slice(from, start);
-    const found = source(secret);
-    if (found === null || 'refused' in found) throw new Error(`the secret ${secret} was there a moment ago`);
-    filled.push({ start: text.length, end: text.length + found.value.length, secret, tag: found.tag });
-    text += found.value;
-    from = end;
-  }
-  return { text: text + masked.slice(from), spans: filled };
 }

@@ -4,13 +4,15 @@ import type { RunResult } from '../../src/contract/runs.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { NewId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
-import { guardReason, removalGuardFault } from '../../src/resources/removal-guard.js';
+import { guardReason, removalGuardFault, removesSomething } from '../../src/resources/removal-guard.js';
 import type { RunContent } from '../../src/wire/parts.js';
 import type { RequestContext } from '../events/request-context.js';
+import type { AppliedResourceRow } from '../store/applied-resources.js';
 import { findOperationHead } from '../store/operations.js';
 import type { Database } from '../store/schema.js';
 import type { AgentGate } from './agent-gate.js';
 import type { AgentSessions } from './agent-sessions.js';
+import { removalOf } from './applied-resource.js';
 import { agentLabel, type KnownAgent } from './approved-agent.js';
 import type { CurrentAssignments } from './current-assignments.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
@@ -22,6 +24,7 @@ import type { OperationRecords } from './operation-records.js';
 import { operationNotFound, stateOf } from './operation-view.js';
 import { desiredHash, splitPlanHash } from './plan-hash.js';
 import { removalCauses } from './removal-causes.js';
+import { keyText, resourceKey } from './resource-key.js';
 import { runContent } from './run-content.js';
 import { maskContent } from './stored-content.js';
 
@@ -116,7 +119,7 @@ export class Applies {
         modules: desired.modules.map(({ name }) => name),
         assignments: desired.assignments,
         rolloutId,
-        content: { ...masked, adHoc: desired.adHoc, expect, secrets: desired.secrets },
+        content: { ...masked, failures: desired.failures, adHoc: desired.adHoc, expect, secrets: desired.secrets },
         dispatch,
         isSentAtOnce,
       },
@@ -139,11 +142,14 @@ export class Applies {
   private async guard(agent: KnownAgent, desired: DesiredSet, allowed: number | null): Promise<void> {
     const { db, removalGuard, assignments } = this.options;
     const limit = removalGuard();
-    const { removed, managed, modules } = desired;
+    const { managed, modules } = desired;
     const named = new Set(modules.map(({ name }) => name));
+    const failed = new Set(desired.failures.map((result) => keyText(resourceKey(result))));
+    const removed = desired.removed.filter((row) => !failed.has(keyText(row)));
+    const isRemoved = (row: AppliedResourceRow) => removesSomething(removalOf(row));
     const reason = guardReason({
       removals: removed.map((row) => ({
-        created: row.origin === 'created',
+        removes: isRemoved(row),
         adHoc: row.ad_hoc === 1 && !named.has(row.module),
       })),
       managed: managed.length,
@@ -151,7 +157,7 @@ export class Applies {
       allowed,
     });
     if (reason === null) return;
-    const rows = removed.filter((row) => row.origin === 'created');
+    const rows = removed.filter(isRemoved);
     const causes = await removalCauses(db, { nodeId: agent.nodeId, removals: rows, modules, assignments });
     throw removalGuardFault({
       reason,

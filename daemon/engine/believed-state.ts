@@ -1,10 +1,10 @@
 /** What an apply changes in the believed state of its agent (`modules.md`, Snapshot). */
+import { secretsIn } from '../../src/language/revive.js';
 import type { DesiredResource, Origin, Removal } from '../../src/resources/desired.js';
 import type { ResourceResult } from '../../src/resources/result.js';
 import type { AppliedResourceKey, AppliedResourceRow } from '../store/applied-resources.js';
 import type { NewRow } from '../store/schema.js';
 import type { SecretHashes } from './agent-secrets.js';
-import { secretsIn } from './applied-secrets.js';
 import { keyText, resourceKey } from './resource-key.js';
 
 /** The stored result of one item of the run. */

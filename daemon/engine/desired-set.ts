@@ -2,12 +2,14 @@
 import type { RunResult } from '../../src/contract/runs.js';
 import type { AgentFacts } from '../../src/language/fill.js';
 import { resolveCompiled } from '../../src/language/resolve.js';
+import { type RevivedRemovals, reviveRemovals, secretsOfRemovals } from '../../src/language/revive-removals.js';
 import type { DesiredResource, Removal } from '../../src/resources/desired.js';
+import type { ResourceResult } from '../../src/resources/result.js';
 import { tagsOf } from '../store/agent-tags.js';
 import type { AgentRow } from '../store/agents.js';
 import { type AppliedResourceRow, listAppliedResources } from '../store/applied-resources.js';
 import type { Queryable } from '../store/queryable.js';
-import type { AgentSecrets, SecretHashes } from './agent-secrets.js';
+import type { AgentSecrets, LentSecrets, SecretHashes } from './agent-secrets.js';
 import { removalOf } from './applied-resource.js';
 import type { AssignedModules } from './assigned-modules.js';
 import type { CurrentModule, CurrentModules } from './current-modules.js';
@@ -21,11 +23,14 @@ export interface DesiredSet {
   /** Modules that are only named in the request. */
   readonly adHoc: ReadonlySet<string>;
   readonly resources: readonly DesiredResource[];
-  /** The secrets in the resources. */
+  /** The secrets in the resources and removals. */
   readonly secrets: SecretHashes;
   /** Managed and no longer desired, in the order of their application. */
   readonly removed: readonly AppliedResourceRow[];
+  /** Those of them that can be sent. */
   readonly removals: readonly Removal[];
+  /** Results of those that cannot, because secrets that their removal needs are not to be had. */
+  readonly failures: readonly ResourceResult[];
   /** Everything that is managed now. */
   readonly managed: readonly AppliedResourceRow[];
   readonly warnings: RunResult['warnings'];
@@ -62,17 +67,28 @@ export class DesiredSets {
     const managed = await listAppliedResources(db, agent.node_id);
     const wanted = new Set(resources.map((resource) => keyText(resourceKey(resource))));
     const removed = managed.filter((row) => !wanted.has(keyText(row)));
+    const revived = await this.revive(db, agent, removed.map(removalOf));
     return {
       modules,
       assignments: assignments.map(({ name }) => name),
       adHoc: new Set(named.filter((name) => !always.has(name))),
       resources,
-      secrets: Object.fromEntries(lent.hashes),
+      secrets: Object.fromEntries([...lent.hashes, ...revived.hashes]),
       removed,
-      removals: removed.map(removalOf),
+      removals: revived.removals,
+      failures: revived.failures,
       managed,
       warnings: await this.locate(db, modules, warnings),
     };
+  }
+
+  private async revive(
+    db: Queryable,
+    agent: AgentRow,
+    masked: readonly Removal[],
+  ): Promise<RevivedRemovals & Pick<LentSecrets, 'hashes'>> {
+    const { source, hashes } = await this.options.secrets.lend(db, agent, secretsOfRemovals(masked));
+    return { ...reviveRemovals(masked, source), hashes };
   }
 
   private async locate(

@@ -6,7 +6,7 @@ import type { DriftStatus } from './drift-view.js';
 import type { Observed } from './observation.js';
 import type { OperationError } from './operation-state.js';
 
-export type DriftEventType = Extract<EventType, `drift.${string}`>;
+export type DriftEventType = Exclude<Extract<EventType, `drift.${string}`>, 'drift.pruned'>;
 
 export interface DriftOutcome {
   readonly status: DriftStatus;

@@ -27,6 +27,7 @@ import { Observations } from './observations.js';
 import { OperationDeadlines } from './operation-deadlines.js';
 import { OperationDriver } from './operation-driver.js';
 import { OperationFeed } from './operation-feed.js';
+import { noVault, type OutputVault } from './operation-outputs.js';
 import { OperationReader } from './operation-reader.js';
 import { OperationRecords } from './operation-records.js';
 import { OperationReports } from './operation-reports.js';
@@ -49,6 +50,8 @@ export interface EngineOptions {
   readonly removalGuard?: () => number;
   /** None unless given. */
   readonly secrets?: AgentSecrets;
+  /** For the outputs of scripts with secrets, which are not kept without it. */
+  readonly vault?: OutputVault;
 }
 
 /** How often deadlines are looked at, in milliseconds. */
@@ -82,6 +85,7 @@ export class Engine implements Service {
     const sessions = new AgentSessions();
     const epoch = new Epoch();
     const secrets = options.secrets ?? noSecrets;
+    const vault = options.vault ?? noVault;
     const gate = new AgentGate({ db, link, live });
     const leases = new Leases(clock, limits);
     const assignments = new CurrentAssignments();
@@ -90,7 +94,7 @@ export class Engine implements Service {
       assigned: (queryable, agent) => assignments.matching(queryable, agent),
       secrets,
     });
-    const records = new OperationRecords({ ...options, secrets, epoch });
+    const records = new OperationRecords({ ...options, secrets, vault, epoch });
     const observations = new Observations({ link, clock, limits });
     const driver = new OperationDriver({ logger, link, live, sessions, records, feed });
     const operations = { db, clock, limits, link, live, sessions, records, feed, driver };
@@ -103,7 +107,7 @@ export class Engine implements Service {
     this.modules = new ModuleService(options);
     this.assignments = new Assignments(options);
     this.applies = new Applies({ ...shared, assignments, removalGuard, sessions, lanes, live, records, driver });
-    this.operations = new OperationReader({ db, live, feed });
+    this.operations = new OperationReader({ db, live, feed, vault });
     this.plans = new Plans(shared);
     this.drift = new Drift(shared);
     const { plans, applies } = this;

@@ -9,16 +9,23 @@ export interface EpochNumber {
 }
 
 const FIRST: EpochNumber = { epoch: 1, generation: 0 };
+const KEY = 'engine.generation';
+
+/** The epoch that the store is in. */
+export const storedEpoch = async (db: Queryable): Promise<number> => numberOf(await getMeta(db, KEY)).epoch;
+
+function numberOf(text: string | null): EpochNumber {
+  const [epoch, generation] = (text ?? '').split('.').map(Number);
+  return epoch && generation !== undefined ? { epoch, generation } : FIRST;
+}
 
 export class Epoch {
   /** Where the store keeps the highest number, as `epoch.generation`. */
-  readonly key = 'engine.generation';
+  readonly key = KEY;
   private last = FIRST;
 
   async load(db: Queryable): Promise<void> {
-    const text = await getMeta(db, this.key);
-    const [epoch, generation] = (text ?? '').split('.').map(Number);
-    this.last = epoch && generation !== undefined ? { epoch, generation } : FIRST;
+    this.last = numberOf(await getMeta(db, this.key));
   }
 
   /** The next number. One that is not used is lost, which does no harm. */

@@ -1,12 +1,14 @@
 /** An apply that is under way, or whose journal an agent sends after all: what the store does not keep in this form. */
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { DesiredResource, Removal } from '../../src/resources/desired.js';
+import { isTainted } from '../../src/resources/masked-resource.js';
 import { type ResourceResult, type Summary, summarize } from '../../src/resources/result.js';
 import type { OrchestratorMessage, RunItem } from '../../src/wire/messages.js';
 import { cutRun, type RunContent } from '../../src/wire/parts.js';
 import type { Party } from '../events/domain-event.js';
 import type { SecretHashes } from './agent-secrets.js';
 import type { ItemOutcome } from './believed-state.js';
+import { itemScrubber } from './operation-outputs.js';
 import { isActive, type OperationState } from './operation-state.js';
 import { RunItems } from './run-items.js';
 
@@ -27,9 +29,11 @@ export interface OperationFacts {
 export interface OperationContent {
   readonly resources: readonly DesiredResource[];
   readonly removals: readonly Removal[];
+  /** Results of removals that cannot be sent; they are told with those of the agent. */
+  readonly failures: readonly ResourceResult[];
   /** Modules that no assignment names. */
   readonly adHoc: ReadonlySet<string>;
-  /** The secrets in the resources. */
+  /** The secrets in the resources and removals. */
   readonly secrets: SecretHashes;
   /** The observation of the machine that it depends on. */
   readonly expect: string | null;
@@ -56,6 +60,8 @@ export class LiveOperation {
   readonly facts: OperationFacts;
   readonly content: OperationContent;
   readonly items: RunItems;
+  /** Takes the secrets of the run out of what is reported about it, as far as they are known still. */
+  readonly scrub: (item: RunItem) => RunItem;
   /** Since when this process has known it, in monotonic milliseconds: deadlines are counted from there. */
   readonly since: number;
   state: OperationState;
@@ -64,6 +70,8 @@ export class LiveOperation {
   unsaved = false;
   /** The position from which results were asked for again and have not come yet. */
   resumedFrom: number | null = null;
+  /** Failures of removals that were not sent, once they are among the results. */
+  told: readonly ResourceResult[] = [];
   /** When the agent last said something about it, in monotonic milliseconds. */
   heard: number;
   private readonly stored: Outcome[];
@@ -75,6 +83,7 @@ export class LiveOperation {
     this.content = content;
     this.items = new RunItems(content);
     this.items.note(outcomes.map(({ index }) => index));
+    this.scrub = itemScrubber(dispatch);
     this.since = now;
     this.heard = now;
     this.state = state;
@@ -101,8 +110,15 @@ export class LiveOperation {
     return this.stored;
   }
 
+  /** True for an item that was sent with a secret in it. */
+  isSecret(index: number): boolean {
+    const { resources, removals } = this.content;
+    const item = resources[index] ?? removals[index - resources.length];
+    return item !== undefined && isTainted(item);
+  }
+
   summary(): Summary {
-    return { ...summarize(this.stored), total: this.items.count };
+    return { ...summarize([...this.stored, ...this.told]), total: this.items.count + this.content.failures.length };
   }
 
   /** Notes that results are stored. */

@@ -3,7 +3,7 @@ import type { Kysely } from 'kysely';
 import type { Operation, OperationDetail } from '../../src/contract/operations.js';
 import type { RunResult } from '../../src/contract/runs.js';
 import { Fault } from '../../src/kernel/fault.js';
-import type { ResourceResult } from '../../src/resources/result.js';
+import type { Output, ResourceResult } from '../../src/resources/result.js';
 import {
   countOperations,
   findOperationHead,
@@ -16,6 +16,7 @@ import type { Database } from '../store/schema.js';
 import { knownAgent } from './approved-agent.js';
 import type { LiveOperations } from './live-operations.js';
 import type { News, OperationFeed } from './operation-feed.js';
+import { type OutputVault, readOutputs } from './operation-outputs.js';
 import { inRunOrder, operationNotFound, operationView, resultOf } from './operation-view.js';
 import { statesOf } from './stored-state.js';
 
@@ -23,6 +24,7 @@ export interface OperationReaderOptions {
   readonly db: Kysely<Database>;
   readonly live: LiveOperations;
   readonly feed: OperationFeed;
+  readonly vault: OutputVault;
 }
 
 export interface OperationPageRequest {
@@ -87,6 +89,15 @@ export class OperationReader {
       throw operationNotFound(operationId);
     }
     return this.view(head);
+  }
+
+  /**
+   * What scripts have written so far, by `module/identity`. Throws `agent_not_found`, and `operation_not_found` also for
+   * an operation of another agent.
+   */
+  async output(nodeId: string, operationId: string): Promise<Record<string, Output>> {
+    await this.ofAgent(nodeId, operationId);
+    return readOutputs(this.options.db, operationId, this.options.vault);
   }
 
   /**

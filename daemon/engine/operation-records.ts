@@ -2,7 +2,7 @@
 import type { Kysely } from 'kysely';
 import type { Clock } from '../../src/kernel/clock.js';
 import type { NodeId } from '../../src/kernel/ids.js';
-import { summarize } from '../../src/resources/result.js';
+import type { ResourceResult } from '../../src/resources/result.js';
 import type { RunItem } from '../../src/wire/messages.js';
 import type { RunContent } from '../../src/wire/parts.js';
 import { type Party, SYSTEM } from '../events/domain-event.js';
@@ -17,6 +17,7 @@ import { agentParty, type EndedBy, endEvent, isEnd, listModules } from './apply-
 import { approvedAgent } from './approved-agent.js';
 import type { Epoch } from './epoch.js';
 import { LiveOperation, type OperationContent } from './live-operation.js';
+import { type OutputVault, saveOutputs } from './operation-outputs.js';
 import { type OperationState, transition } from './operation-state.js';
 import { saveBelievedState } from './save-believed-state.js';
 import { storeContent } from './stored-content.js';
@@ -27,6 +28,7 @@ export interface OperationRecordsOptions {
   readonly clock: Clock;
   readonly epoch: Epoch;
   readonly secrets: AgentSecrets;
+  readonly vault: OutputVault;
 }
 
 export interface NewOperation {
@@ -119,11 +121,13 @@ export class OperationRecords {
     operation.cancelledBy = by;
   }
 
-  /** Stores the next results, and the state if it is not stored yet. */
-  async saveResults(operation: LiveOperation, items: readonly RunItem[]): Promise<void> {
+  /** Stores the next results with their outputs, and the state if it is not stored yet. */
+  async saveResults(operation: LiveOperation, reported: readonly RunItem[]): Promise<void> {
+    const { uow, vault } = this.options;
+    const items = reported.map(operation.scrub);
     const first = operation.outcomes.length;
     const { state } = operation;
-    await this.options.uow.write(async (tx) => {
+    await uow.write(async (tx) => {
       if (operation.unsaved) await updateOperation(tx, operation.id, columnsOf(state));
       const rows = items.map(({ index, result, existed }, offset) => ({
         operation_id: operation.id,
@@ -133,6 +137,8 @@ export class OperationRecords {
         existed: existed === null ? null : Number(existed),
       }));
       await insertOperationResults(tx, rows);
+      const isSecret = (index: number) => operation.isSecret(index);
+      await saveOutputs(tx, { operationId: operation.id, first, items, isSecret, vault });
     });
     operation.unsaved = false;
     operation.add(items);
@@ -145,7 +151,9 @@ export class OperationRecords {
   async saveEnd(operation: LiveOperation, end: OperationState, by: EndedBy): Promise<void> {
     if (!isEnd(end)) throw new Error(`${end.state} is no end of operation ${operation.id}`);
     const finishedAt = this.options.clock.now();
+    operation.told = isReported(operation, end, by) ? operation.content.failures : [];
     await this.options.uow.write(async (tx, emit) => {
+      await insertOperationResults(tx, rowsOf(operation, operation.told));
       await updateOperation(tx, operation.id, {
         ...columnsOf(end),
         finished_at: finishedAt,
@@ -175,8 +183,24 @@ const useOf = ({ facts, content }: LiveOperation) => ({
   metadata: { operation_id: facts.id, requested_by: facts.requestedBy, request_id: facts.requestId },
 });
 
-function rowOf({ facts, content, state }: LiveOperation) {
-  const empty = { ...summarize([]), total: content.resources.length + content.removals.length };
+/** True for an end with results: the agent did what it was sent, or a part of it. */
+const isReported = ({ outcomes }: LiveOperation, end: OperationState, by: EndedBy): boolean =>
+  by === 'agent' &&
+  end.state !== 'interrupted' &&
+  (outcomes.length > 0 || end.state !== 'failed' || end.error === null);
+
+/** Failures of removals that were not sent, after everything that was. */
+const rowsOf = ({ id, outcomes, items }: LiveOperation, failures: readonly ResourceResult[]) =>
+  failures.map((result, offset) => ({
+    operation_id: id,
+    position: outcomes.length + offset,
+    item_index: items.count + offset,
+    result_json: JSON.stringify(result),
+    existed: null,
+  }));
+
+function rowOf(operation: LiveOperation) {
+  const { facts, state } = operation;
   return {
     operation_id: facts.id,
     node_id: facts.nodeId,
@@ -189,7 +213,7 @@ function rowOf({ facts, content, state }: LiveOperation) {
     finished_at: null,
     epoch: facts.epoch,
     generation: facts.generation,
-    summary_json: JSON.stringify(empty),
+    summary_json: JSON.stringify(operation.summary()),
   };
 }
 

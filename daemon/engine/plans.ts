@@ -66,8 +66,9 @@ export class Plans {
       const observation = this.observation(agent, desired, onResult);
       await this.audit(agent, desired, context);
       request.onStarted();
+      for (const failure of desired.failures) request.onResult(failure);
       const found = await observations.run(observation, signal);
-      const observed = { ...found, results: found.results.map(noted) };
+      const observed = { ...found, results: [...found.results.map(noted), ...desired.failures] };
       return planResult({ agent, desired, observed, startedAt, finishedAt: clock.now() });
     });
   }
@@ -115,12 +116,15 @@ function planResult({ agent, desired, observed, startedAt, finishedAt }: Planned
   return {
     operation_id: null,
     node_id: agent.nodeId,
-    status: end === 'succeeded' ? 'succeeded' : 'failed',
+    status: end === 'succeeded' && desired.failures.length === 0 ? 'succeeded' : 'failed',
     has_changes: results.some(({ status }) => status === 'pending'),
     modules: desired.modules.map(({ name }) => name),
     started_at: toSeconds(startedAt),
     finished_at: toSeconds(finishedAt),
-    summary: { ...summarize(results), total: desired.resources.length + desired.removals.length },
+    summary: {
+      ...summarize(results),
+      total: desired.resources.length + desired.removals.length + desired.failures.length,
+    },
     resources: [...results],
     warnings: desired.warnings,
     plan_hash: observed.observed === null ? null : planHash(hash, observed.observed),

@@ -8,7 +8,7 @@ export interface ReportedEnd {
   readonly error: OperationError | null;
 }
 
-/** A success without all results, or with failed ones, is none. */
+/** A success without all results, or with failed ones, is none; nor is one with a removal that could not be sent. */
 export function endOfReport({ end, error }: AgentMessageOf<'run_finished'>, operation: LiveOperation): ReportedEnd {
   if (end === 'refused') {
     return { end, error: error ?? { code: 'apply_failed', message: 'the agent refused the apply without a reason' } };
@@ -19,6 +19,7 @@ export function endOfReport({ end, error }: AgentMessageOf<'run_finished'>, oper
     const message = `the agent reported success, but ${missing} of ${operation.items.count} results are missing`;
     return { end: 'failed', error: { code: 'protocol_violation', message } };
   }
+  const isUnsent = operation.content.failures.length > 0;
   const failed = operation.outcomes.some(({ status }) => status !== 'unchanged' && status !== 'changed');
-  return failed ? { end: 'failed', error: null } : { end, error: null };
+  return failed || isUnsent ? { end: 'failed', error: null } : { end, error: null };
 }

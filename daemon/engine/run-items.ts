@@ -1,6 +1,7 @@
 /** What an agent may report about in one run: the items it was sent, each once, under their own names. */
 import { Fault } from '../../src/kernel/fault.js';
 import type { ResourceResult } from '../../src/resources/result.js';
+import { LINK_LIMITS } from '../../src/wire/limits.js';
 import type { RunItem } from '../../src/wire/messages.js';
 import type { RunContent } from '../../src/wire/parts.js';
 
@@ -40,6 +41,8 @@ export class RunItems {
       if (!sameAddress(sent, item.result)) throw violation(`a result of another resource for item ${item.index}`);
       if (JSON.stringify(item.result).length > MAX_RESULT_CHARACTERS)
         throw violation(`too long a result of item ${item.index}`);
+      if (item.output && Buffer.byteLength(JSON.stringify(item.output)) > LINK_LIMITS.outputSize)
+        throw violation(`too long an output of item ${item.index}`);
       batch.add(item.index);
       return { ...item, result: { ...item.result, id: sent.id, name: sent.name } };
     });

@@ -16,26 +16,34 @@ interface Desired {
   readonly expect: string | null;
   /** Absent in what was stored before there were secrets. */
   readonly secrets?: SecretHashes;
+  readonly failures?: OperationContent['failures'];
 }
 
-export function storeContent({ resources, removals, adHoc, expect, secrets }: OperationContent): StoredContent {
-  const desired: Desired = { resources, ad_hoc: [...adHoc], expect, secrets };
+export function storeContent({
+  resources,
+  removals,
+  failures,
+  adHoc,
+  expect,
+  secrets,
+}: OperationContent): StoredContent {
+  const desired: Desired = { resources, ad_hoc: [...adHoc], expect, secrets, failures };
   return { desired_json: JSON.stringify(desired), removals_json: JSON.stringify(removals) };
 }
 
 export function readContent({ desired_json, removals_json }: StoredContent): OperationContent {
   const desired: Desired = JSON.parse(desired_json);
   const removals: readonly Removal[] = JSON.parse(removals_json);
-  const { resources, ad_hoc: adHoc, expect, secrets = {} } = desired;
-  return { resources, removals, adHoc: new Set(adHoc), expect, secrets };
+  const { resources, failures = [], ad_hoc: adHoc, expect, secrets = {} } = desired;
+  return { resources, removals, failures, adHoc: new Set(adHoc), expect, secrets };
 }
 
 /** The content without secrets. */
 export const maskContent = ({ resources, removals }: RunContent): RunContent => ({
   resources: resources.map(maskResource),
-  removals,
+  removals: removals.map(maskResource),
 });
 
 /** What can be sent of a content that was read from the store: all of it, or null when it held secrets. */
 export const sendable = ({ resources, removals }: OperationContent): RunContent | null =>
-  resources.some(isTainted) ? null : { resources, removals };
+  [...resources, ...removals].some(isTainted) ? null : { resources, removals };

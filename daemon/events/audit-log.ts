@@ -8,6 +8,7 @@ import type { Clock } from '../../src/kernel/clock.js';
 import type { NewId } from '../../src/kernel/ids.js';
 import { canonicalJson } from '../../src/kernel/json.js';
 import { type AuditRow, insertAuditRows, lastAuditRow } from '../store/audit.js';
+import { findAuditCut, newestCheckpoints } from '../store/audit-marks.js';
 import type { Queryable } from '../store/queryable.js';
 import type { DomainEvent, Party } from './domain-event.js';
 import { EVENT_SEVERITY } from './event-type.js';
@@ -34,8 +35,17 @@ export interface ChainHead {
 /** What stands before the first event. */
 export const GENESIS: ChainHead = { seq: 0, id: '', timestamp: 0, hash: GENESIS_HASH };
 
+/**
+ * The last event; behind a signed place whose event is gone, that place. So the log goes on after what somebody has cut off
+ * from its end, and the gap stays to be seen.
+ */
 export async function readChainHead(db: Queryable): Promise<ChainHead> {
-  return (await lastAuditRow(db)) ?? GENESIS;
+  const last = await lastAuditRow(db);
+  const [newest] = await newestCheckpoints(db, 1);
+  const place = newest ?? (last === null ? await findAuditCut(db) : null);
+  if (!place || (last !== null && place.seq <= last.seq)) return last ?? GENESIS;
+  const { seq, hash, time } = place;
+  return { seq, hash, id: last?.id ?? '', timestamp: Math.max(time, last?.timestamp ?? 0) };
 }
 
 export interface AppendOptions {

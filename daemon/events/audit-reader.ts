@@ -2,7 +2,7 @@
 import { type AuditEvent, SEVERITIES } from '../../src/contract/audit.js';
 import { toTimestamp } from '../../src/kernel/clock.js';
 import { findAgentByName } from '../store/agents.js';
-import { type AuditRow, listAuditRows, nodeIdsOfName } from '../store/audit.js';
+import { type AuditRow, type AuditWindowQuery, listAuditRows, nodeIdsOfName } from '../store/audit.js';
 import { operatorIdsOfName } from '../store/operators.js';
 import type { Queryable } from '../store/queryable.js';
 import type { Severity } from './event-type.js';
@@ -31,16 +31,23 @@ export interface AuditPage {
 
 export async function readAuditPage(db: Queryable, filter: AuditFilter, limit: number): Promise<AuditPage> {
   const rows = await listAuditRows(db, {
-    eventTypes: filter.eventType === undefined ? undefined : [filter.eventType],
-    category: filter.category,
-    agents: filter.agent === undefined ? undefined : await agentIds(db, filter.agent),
-    operators: filter.operator === undefined ? undefined : await operatorIds(db, filter.operator),
+    ...(await windowQueryOf(db, filter)),
     from: filter.after,
     until: filter.before,
     beforeId: filter.cursor,
     limit: limit + 1,
   });
   return { events: rows.slice(0, limit).map(auditEventOf), hasMore: rows.length > limit };
+}
+
+/** What of a filter does not depend on the place in the log, with names looked up. */
+export async function windowQueryOf(db: Queryable, filter: AuditFilter): Promise<AuditWindowQuery> {
+  return {
+    eventTypes: filter.eventType === undefined ? undefined : [filter.eventType],
+    category: filter.category,
+    agents: filter.agent === undefined ? undefined : await agentIds(db, filter.agent),
+    operators: filter.operator === undefined ? undefined : await operatorIds(db, filter.operator),
+  };
 }
 
 /** Agents that have or had this name, and the one with this ID. */

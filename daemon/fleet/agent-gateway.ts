@@ -31,6 +31,8 @@ export interface GatewayOptions {
   readonly enrolment: Enrolment;
   readonly presence: Presence;
   readonly traffic: AgentTraffic;
+  /** Throws `protocol_violation` for what nobody has asked for. */
+  readonly onMetrics: (nodeId: NodeId, message: AgentMessageOf<'metrics'>) => void;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly timeouts?: Partial<GatewayTimeouts>;
@@ -118,7 +120,7 @@ export class AgentGateway implements Service {
         this.refuseHaste(connection);
         return this.options.presence.attributesChanged(connection, message.attributes);
       case 'metrics':
-        throw new Fault('protocol_violation', 'the peer sent metrics that nobody has asked for');
+        return this.options.onMetrics(connection.nodeId, message);
       default:
         return this.options.traffic.receive(connection.nodeId, message);
     }

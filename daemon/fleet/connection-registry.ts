@@ -40,6 +40,11 @@ export class ConnectionRegistry implements AgentLink {
     return messages.every((message) => connection.send(message));
   }
 
+  /** Approved agents that are connected now. */
+  *connected(): Iterable<NodeId> {
+    for (const [nodeId, { state }] of this.connections) if (state === 'approved') yield nodeId;
+  }
+
   /** Asks for signs of life, and cuts those that have been silent for too long. */
   heartbeat(): void {
     for (const connection of this.connections.values()) connection.beat();

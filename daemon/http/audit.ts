@@ -5,24 +5,94 @@ import type { QueryOf } from '../../src/contract/route.js';
 import { clampLimit } from '../../src/contract/shapes.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { isUlid } from '../../src/kernel/ids.js';
+import type { Audit } from '../events/audit.js';
 import { type AuditFilter, readAuditPage } from '../events/audit-reader.js';
+import { parseCheckpoint } from '../events/checkpoint.js';
 import { parseTimestamp } from '../events/parse-timestamp.js';
 import type { Database } from '../store/schema.js';
-import type { HandlersFor } from './handler.js';
+import { type Authenticate, requireSession } from './access.js';
+import type { Handler, HandlersFor } from './handler.js';
 
-type Query = QueryOf<typeof auditRoutes.listAuditEvents>;
+type Routes = typeof auditRoutes;
+type ListQuery = QueryOf<Routes['listAuditEvents']>;
+type Query = QueryOf<Routes['streamEvents']> & Pick<ListQuery, 'before'>;
 
-export const auditHandlers = ({ db }: { readonly db: Kysely<Database> }): HandlersFor<typeof auditRoutes> => ({
-  listAuditEvents: async ({ query }) => {
+export interface AuditServices extends Audit {
+  readonly db: Kysely<Database>;
+  /** Whether who follows the log may still do so. */
+  readonly authenticate: Authenticate;
+}
+
+export const auditHandlers = (services: AuditServices): HandlersFor<Routes> => ({
+  listAuditEvents: listAuditEvents(services),
+  pruneAuditEvents: async ({ query, context, signal }) => {
+    const before = parseTimestamp(query.before);
+    if (before === null) {
+      throw new Fault('invalid_cutoff', 'before is no RFC 3339 timestamp', { hint: HOW_TO_WRITE_TIMES });
+    }
+    return { status: 200, body: { deleted: await services.pruning.prune(before, context, signal) } };
+  },
+  getAuditRetention: async () => ({ status: 200, body: { retention_days: await services.retention.days() } }),
+  setAuditRetention: async ({ body, context }) => {
+    await services.retention.set(body.retention_days, context);
+    return { status: 200, body };
+  },
+  verifyAudit: async ({ query, signal }) => {
+    const since = query.since ?? null;
+    const mark = since === null ? null : parseCheckpoint(since);
+    if (since !== null && mark === null) throw noCheckpoint();
+    return { status: 200, body: await services.verification.run({ since: mark, signal }) };
+  },
+  streamEvents: streamEvents(services),
+});
+
+const listAuditEvents =
+  ({ db }: AuditServices): Handler<Routes['listAuditEvents']> =>
+  async ({ query }) => {
     const limit = clampLimit(query.limit, AUDIT_LIST_LIMIT.standard, AUDIT_LIST_LIMIT.maximum);
-    const { events, hasMore } = await readAuditPage(db, filterOf(query), limit);
+    const filter = { ...filterOf(query), before: time(query, 'before'), cursor: cursor(query.cursor ?? null) };
+    const { events, hasMore } = await readAuditPage(db, filter, limit);
     const last = events.at(-1);
     return {
       status: 200,
       body: { events: [...events], has_more: hasMore, next_cursor: hasMore && last ? last.id : null },
     };
-  },
-});
+  };
+
+/** Goes on until the client, the session or the orchestrator ends it. */
+const streamEvents =
+  ({ feed, authenticate }: AuditServices): Handler<Routes['streamEvents']> =>
+  async ({ query, token, signal, events }) => {
+    const { after = null, ...filter } = filterOf(query);
+    const behind = cursor(events?.lastId ?? null) ?? null;
+    if (events === null) return { status: 200, body: '' };
+    const stillAllowed = sessionGuard(authenticate, token);
+    let isOpen = false;
+    for await (const page of feed.follow({ filter, after, behind, signal })) {
+      if (!isOpen) await events.open();
+      isOpen = true;
+      for (const event of page) {
+        await stillAllowed();
+        await events.send(event.id, event);
+      }
+      await stillAllowed();
+      await events.beat();
+    }
+    return { status: 200, body: '' };
+  };
+
+/** How long a session that has ended may go unnoticed. */
+const RECHECK_MS = 1000;
+
+/** Throws `unauthenticated` soon after the session has ended. */
+function sessionGuard(authenticate: Authenticate, token: string): () => Promise<void> {
+  let checked = performance.now();
+  return async () => {
+    if (performance.now() - checked < RECHECK_MS) return;
+    requireSession(await authenticate(token));
+    checked = performance.now();
+  };
+}
 
 const filterOf = (query: Query): AuditFilter => ({
   agent: text(query, 'agent'),
@@ -30,29 +100,36 @@ const filterOf = (query: Query): AuditFilter => ({
   eventType: text(query, 'event_type'),
   category: text(query, 'category'),
   after: time(query, 'after'),
-  before: time(query, 'before'),
-  cursor: cursor(query),
 });
 
-function text(query: Query, parameter: 'agent' | 'operator' | 'event_type' | 'category' | 'after' | 'before') {
+function text(query: Query, parameter: keyof Query) {
   const value = query[parameter] ?? undefined;
   if (value === '') throw invalid(parameter, 'is empty', 'leave it out, or give it a value');
   return value;
 }
+
+const HOW_TO_WRITE_TIMES = 'write it like 2026-01-31T12:00:00Z; a + has to be sent as %2B';
 
 function time(query: Query, parameter: 'after' | 'before'): number | undefined {
   const value = text(query, parameter);
   if (value === undefined) return undefined;
   const parsed = parseTimestamp(value);
   if (parsed !== null) return parsed;
-  throw invalid(parameter, 'is no RFC 3339 timestamp', 'write it like 2026-01-31T12:00:00Z; a + has to be sent as %2B');
+  throw invalid(parameter, 'is no RFC 3339 timestamp', HOW_TO_WRITE_TIMES);
 }
 
-function cursor({ cursor: value }: Query): string | undefined {
-  if (value === undefined || value === null) return undefined;
+function cursor(value: string | null): string | undefined {
+  if (value === null) return undefined;
   if (isUlid(value)) return value;
-  throw new Fault('invalid_cursor', 'cursor is no event ID', { hint: 'send the next_cursor of the page before' });
+  throw new Fault('invalid_cursor', 'that is no event ID', {
+    hint: 'send the next_cursor of the page before, or the ID of the last event as Last-Event-ID',
+  });
 }
 
 const invalid = (parameter: string, why: string, hint: string): Fault =>
   new Fault('invalid_filter', `${parameter} ${why}`, { hint, data: { parameter } });
+
+const noCheckpoint = (): Fault =>
+  new Fault('invalid_checkpoint', 'since is no checkpoint of an audit log', {
+    hint: 'give the whole text that begins with orch-checkpoint-v1.',
+  });

@@ -4,12 +4,13 @@ import { API_BASE } from '../../src/contract/contract.js';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { type Authenticate, type Authorize, bearerToken, requireSession } from './access.js';
+import { EventStream } from './event-stream.js';
 import type { HttpLimits } from './http-limits.js';
 import { type IdempotentRequests, idempotencyKeyOf, type Outcome } from './idempotency.js';
 import { LineStream, wantsLines } from './line-stream.js';
 import type { Rendered } from './rendered.js';
 import { type Input, inputReader } from './request-input.js';
-import { type AnyHandler, type RunOptions, runner } from './run-handler.js';
+import { type AnyHandler, type Outlets, type RunOptions, runner } from './run-handler.js';
 
 export interface EndpointOptions extends RunOptions {
   readonly authenticate: Authenticate;
@@ -40,13 +41,25 @@ export function addEndpoint(
     },
     handler: async (request, reply) => {
       const input = readInput(request);
-      const isStream = route.stream !== undefined && request.method !== 'HEAD' && wantsLines(request.headers.accept);
-      const stream = isStream ? new LineStream(reply, limits.streamBacklogBytes) : null;
-      const run = () => runHandler(request.exchange, input, stream);
-      send(reply, stream, await once(request, input, run));
+      const outlets = outletsOf(request, reply);
+      const run = () => runHandler(request.exchange, input, outlets);
+      send(reply, outlets, await once(request, input, run));
       return reply;
     },
   });
+
+  function outletsOf({ method, headers }: FastifyRequest, reply: FastifyReply): Outlets {
+    const isStream = route.stream !== undefined && wantsLines(headers.accept);
+    const lastId = headers['last-event-id'];
+    const isWanted = method !== 'HEAD';
+    return {
+      lines: isWanted && isStream ? new LineStream(reply, limits.streamBacklogBytes) : null,
+      events:
+        isWanted && route.events !== undefined
+          ? { stream: new EventStream(reply, limits), lastId: typeof lastId === 'string' ? lastId : null }
+          : null,
+    };
+  }
 
   /** Runs it straight, or under the request's Idempotency-Key. */
   async function once(request: FastifyRequest, input: Input, run: () => Promise<Rendered>): Promise<Outcome> {
@@ -64,15 +77,19 @@ const tlsRequired = (): Fault =>
     hint: 'use https, or call the API from its own host; a proxy in front has to send X-Forwarded-Proto: https',
   });
 
-function send(reply: FastifyReply, stream: LineStream | null, { rendered, replayed }: Outcome): void {
+function send(reply: FastifyReply, { lines, events }: Outlets, { rendered, replayed }: Outcome): void {
   const { status, headers, payload } = rendered;
   if (replayed) reply.header('idempotent-replayed', 'true');
-  if (stream?.started) {
-    if (status >= 400 && payload !== null) void stream.write({ event: 'error', error: JSON.parse(payload) });
-    stream.end();
-  } else if (stream && replayed && status < 300 && payload !== null) {
-    void stream.write({ event: 'result', result: JSON.parse(payload) });
-    stream.end();
+  const failed = status >= 400 && payload !== null;
+  if (lines?.started) {
+    if (failed) void lines.write({ event: 'error', error: JSON.parse(payload) });
+    lines.end();
+  } else if (events?.stream.started) {
+    if (failed) events.stream.fail(JSON.parse(payload));
+    events.stream.end();
+  } else if (lines && replayed && status < 300 && payload !== null) {
+    void lines.write({ event: 'result', result: JSON.parse(payload) });
+    lines.end();
   } else {
     reply
       .code(status)

@@ -1,6 +1,6 @@
 /** What a handler of a route gets and gives; one handler file per contract file, complete by type. */
 import type { Operator } from '../../src/contract/operators.js';
-import type { AnswerOf, BodyOf, ParamsOf, QueryOf, RouteSpec, StreamOf } from '../../src/contract/route.js';
+import type { AnswerOf, BodyOf, EventOf, ParamsOf, QueryOf, RouteSpec, StreamOf } from '../../src/contract/route.js';
 import type { RequestContext } from '../events/request-context.js';
 
 /** A request after authorisation and validation. */
@@ -27,6 +27,23 @@ export interface Call<R extends RouteSpec> {
    * `Idempotency-Key` gets that line alone.
    */
   readonly stream: ((line: StreamOf<R>) => Promise<void>) | null;
+  /** Of routes with `events`; null for a request that only wants to know whether it may (HEAD). */
+  readonly events: Events<EventOf<R>> | null;
+}
+
+/**
+ * The `text/event-stream` of a call. Its promises resolve when the client has room for more, or is gone; they never reject.
+ * A client that takes nothing for long is cut off. The handler ends the stream by returning, and its answer is dropped;
+ * a Fault that it throws after `open` becomes the event `error`.
+ */
+export interface Events<T> {
+  /** The `Last-Event-ID` of the request, as it was sent. */
+  readonly lastId: string | null;
+  /** Answers with 200. Before that the handler may still refuse. */
+  open(): Promise<void>;
+  send(id: string, data: T): Promise<void>;
+  /** To be called each few seconds when there is nothing to send. */
+  beat(): Promise<void>;
 }
 
 export type Answer<R extends RouteSpec> = AnswerOf<R> & { readonly headers?: Readonly<Record<string, string>> };

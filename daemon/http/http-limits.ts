@@ -16,6 +16,10 @@ export interface HttpLimits {
   readonly jsonDepth: number;
   /** What may wait in memory for one slow reader of a stream. */
   readonly streamBacklogBytes: number;
+  /** A reader of events that takes nothing for so long is cut off. */
+  readonly stallMs: number;
+  /** How long a stream of events is silent at most. */
+  readonly heartbeatMs: number;
   /** How long a stop waits for running requests. */
   readonly drainMs: number;
 }
@@ -31,5 +35,7 @@ export const HTTP_LIMITS: HttpLimits = {
   bodyBytes: 2 * 1024 * 1024,
   jsonDepth: 64,
   streamBacklogBytes: 32 * 1024 * 1024,
+  stallMs: 30_000,
+  heartbeatMs: 15_000,
   drainMs: 8_000,
 };

@@ -1,6 +1,6 @@
 /** An answer of `application/x-ndjson`: one JSON line at a time, with a bound on what waits for a slow reader. */
-import type { ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
+import { beginStream, hasRoom, isGone } from './raw-response.js';
 
 export const NDJSON = 'application/x-ndjson';
 
@@ -34,7 +34,9 @@ export class LineStream {
     if (!this.begun) this.begin();
     if (response.write(`${JSON.stringify(line)}\n`)) return Promise.resolve();
     if (response.writableLength > this.maxBacklog) response.destroy();
-    this.roomAgain ??= this.room(response);
+    this.roomAgain ??= hasRoom(response).then(() => {
+      this.roomAgain = null;
+    });
     return this.roomAgain;
   }
 
@@ -44,28 +46,6 @@ export class LineStream {
 
   private begin(): void {
     this.begun = true;
-    this.reply.hijack();
-    const response = this.reply.raw;
-    for (const [name, value] of Object.entries(this.reply.getHeaders())) {
-      if (value !== undefined) response.setHeader(name, value);
-    }
-    // The second one keeps a proxy from collecting lines.
-    response.writeHead(200, { 'content-type': `${NDJSON}; charset=utf-8`, 'x-accel-buffering': 'no' });
-  }
-
-  private room(response: ServerResponse): Promise<void> {
-    return new Promise((resolve) => {
-      const done = () => {
-        response.off('drain', done);
-        response.off('close', done);
-        this.roomAgain = null;
-        resolve();
-      };
-      response.on('drain', done);
-      response.on('close', done);
-      if (isGone(response)) done();
-    });
+    beginStream(this.reply, `${NDJSON}; charset=utf-8`);
   }
 }
-
-const isGone = (response: ServerResponse): boolean => response.destroyed || response.writableEnded;

@@ -22,11 +22,10 @@ export const operationHandlers = ({ applies, operations, state }: OperationServi
   }),
   listOperations: async ({ query }) => ({ status: 200, body: await operations.list(pageOf(query)) }),
   getOperation: getOperation(operations),
-  getOperationOutput: async ({ params }) => {
-    // No resource kind captures output, so no operation has any.
-    const { operation_id } = await operations.ofAgent(params.node_id, params.operation_id);
-    return { status: 200, body: { operation_id, output: {} } };
-  },
+  getOperationOutput: async ({ params: { node_id, operation_id } }) => ({
+    status: 200,
+    body: { operation_id, output: await operations.output(node_id, operation_id) },
+  }),
   cancelOperation: async ({ params, context }) => {
     await applies.cancel(params.operation_id, context);
     return { status: 202, body: await operations.get(params.operation_id) };

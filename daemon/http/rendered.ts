@@ -45,13 +45,13 @@ export function answerRenderer(route: RouteSpec, validate: boolean): (answer: An
   };
 }
 
-/** Throws an Error when a line of a stream breaks the contract. */
-export function lineChecker(route: RouteSpec): (line: unknown) => void {
-  const check = route.stream && validator(route.stream);
-  return (line) => {
-    const [problem] = check?.problems(JSON.parse(JSON.stringify(line))) ?? [];
-    if (problem)
-      throw new Error(`${route.id} streamed a line that breaks its contract: ${problem.path} ${problem.message}`);
+/** Throws an Error when a line or an event of a stream breaks the contract. */
+export function pieceChecker(route: RouteSpec): (piece: unknown) => void {
+  const schema = route.stream ?? route.events;
+  const check = schema && validator(schema);
+  return (piece) => {
+    const [problem] = check?.problems(JSON.parse(JSON.stringify(piece))) ?? [];
+    if (problem) throw new Error(`${route.id} streamed what breaks its contract: ${problem.path} ${problem.message}`);
   };
 }
 

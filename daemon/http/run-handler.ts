@@ -6,10 +6,12 @@ import { type Fault, messageOf } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import { type Party, SYSTEM } from '../events/domain-event.js';
 import type { RequestContext } from '../events/request-context.js';
+import type { EventStream } from './event-stream.js';
 import type { Exchange } from './exchange.js';
 import { faultOfError } from './fault-of-error.js';
+import type { Events } from './handler.js';
 import type { LineStream } from './line-stream.js';
-import { answerRenderer, lineChecker, type Rendered, renderFault } from './rendered.js';
+import { answerRenderer, pieceChecker, type Rendered, renderFault } from './rendered.js';
 import type { Input } from './request-input.js';
 
 /** A handler whose route is not known by type: what the contract's types promise is checked when it runs. */
@@ -21,12 +23,25 @@ interface AnyCall extends Input {
   readonly token: string | null;
   readonly signal: AbortSignal;
   readonly stream: ((line: unknown) => Promise<void>) | null;
+  readonly events: Events<unknown> | null;
 }
 
 interface AnyAnswer {
   readonly status: number;
   readonly body: unknown;
   readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Where an answer in pieces goes; null when the client gets a plain one. */
+export interface Outlets {
+  readonly lines: LineStream | null;
+  readonly events: EventOutlet | null;
+}
+
+export interface EventOutlet {
+  readonly stream: EventStream;
+  /** The `Last-Event-ID` of the request. */
+  readonly lastId: string | null;
 }
 
 export interface RunOptions {
@@ -38,13 +53,22 @@ export interface RunOptions {
 /** Makes the function that runs the handler of a route. It never rejects. */
 export function runner(route: RouteSpec, handler: AnyHandler, { logger, validateAnswers }: RunOptions) {
   const render = answerRenderer(route, validateAnswers);
-  const checkLine = validateAnswers ? lineChecker(route) : () => {};
+  const checkPiece = validateAnswers ? pieceChecker(route) : () => {};
   const declared = new Set([...route.faults, ...generalFaults(route)]);
   const write = (stream: LineStream) => (line: unknown) => {
-    checkLine(line);
+    checkPiece(line);
     return stream.write(line);
   };
-  return async (exchange: Exchange, input: Input, stream: LineStream | null): Promise<Rendered> => {
+  const eventsOf = ({ stream, lastId }: EventOutlet): Events<unknown> => ({
+    lastId,
+    open: () => stream.open(),
+    send: (id, data) => {
+      checkPiece(data);
+      return stream.send(id, data);
+    },
+    beat: () => stream.beat(),
+  });
+  return async (exchange: Exchange, input: Input, { lines, events }: Outlets): Promise<Rendered> => {
     const { requestId, cancellation, session, token } = exchange;
     try {
       const context = { actor: actorOf(session?.operator), requestId, address: exchange.address };
@@ -57,7 +81,8 @@ export function runner(route: RouteSpec, handler: AnyHandler, { logger, validate
         get signal() {
           return cancellation.signal;
         },
-        stream: stream && write(stream),
+        stream: lines && write(lines),
+        events: events && eventsOf(events),
       });
       return render(answer);
     } catch (error) {

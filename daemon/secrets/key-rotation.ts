@@ -4,17 +4,20 @@ import { Fault } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import { SYSTEM } from '../events/domain-event.js';
 import type { UnitOfWork } from '../events/unit-of-work.js';
+import { type OperationOutputKey, outputsOfOtherKeys, resealOperationOutput } from '../store/operation-outputs.js';
 import type { Queryable } from '../store/queryable.js';
 import type { Database } from '../store/schema.js';
 import { secretsOfOtherKeys, updateSecret } from '../store/secrets.js';
 import type { Keyring } from './keyring.js';
 import { readCanary, writeCanary } from './open-keyring.js';
+import type { OutputVault } from './output-vault.js';
 import { belongingOf } from './secret-record.js';
 
 export interface KeyRotationOptions {
   readonly db: Kysely<Database>;
   readonly uow: UnitOfWork;
   readonly keyring: Keyring;
+  readonly vault: OutputVault;
   readonly logger: Logger;
 }
 
@@ -22,9 +25,13 @@ export interface Rotated {
   readonly key_id: string;
   /** Secrets that this run sealed anew. */
   readonly secrets: number;
+  /** Outputs of scripts that this run sealed anew. */
+  readonly outputs: number;
 }
 
 const BATCH = 500;
+/** Outputs are larger than secrets. */
+const OUTPUT_BATCH = 20;
 
 /** Whatever cuts it off, both keys are in the key file until nothing is sealed with the old one. */
 export class KeyRotation {
@@ -59,6 +66,7 @@ export class KeyRotation {
     if ((await secretsOfOtherKeys(db, keyring.currentId, 1)).length > 0) {
       throw new Fault('internal', 'secrets are left that the old key has sealed');
     }
+    const outputs = await this.sealOutputs();
     await uow.write(async (tx, emit) => {
       // A rotation that was cut off after this has told it already.
       if ((await readCanary(tx))?.key_id === keyring.currentId) return;
@@ -68,12 +76,12 @@ export class KeyRotation {
         actor: SYSTEM,
         target: SYSTEM,
         summary: 'the key of the secrets was changed',
-        metadata: { key_id: keyring.currentId, secrets },
+        metadata: { key_id: keyring.currentId, secrets, outputs },
       });
     });
     keyring.dropOldKeys();
-    logger.info('the key of the secrets was changed', { key_id: keyring.currentId, secrets });
-    return { key_id: keyring.currentId, secrets };
+    logger.info('the key of the secrets was changed', { key_id: keyring.currentId, secrets, outputs });
+    return { key_id: keyring.currentId, secrets, outputs };
   }
 
   private sealBatch(): Promise<number> {
@@ -87,4 +95,37 @@ export class KeyRotation {
       return rows.length;
     });
   }
+
+  /** An output that cannot be opened is lost with either key and stays as it is. */
+  private async sealOutputs(): Promise<number> {
+    let sealed = 0;
+    let after: OperationOutputKey | null = null;
+    do {
+      const batch: OutputBatch = await this.sealOutputBatch(after);
+      sealed += batch.sealed;
+      after = batch.last;
+    } while (after !== null);
+    return sealed;
+  }
+
+  private sealOutputBatch(after: OperationOutputKey | null): Promise<OutputBatch> {
+    const { uow, keyring, vault } = this.options;
+    return uow.write(async (tx) => {
+      const rows = await outputsOfOtherKeys(tx, keyring.currentId, { after, limit: OUTPUT_BATCH });
+      let sealed = 0;
+      for (const { output, key_id, ...place } of rows) {
+        const text = key_id === null ? null : vault.open({ output, key_id }, place);
+        if (text === null) continue;
+        await resealOperationOutput(tx, place, vault.seal(text, place));
+        sealed += 1;
+      }
+      return { sealed, last: rows.length < OUTPUT_BATCH ? null : (rows.at(-1) ?? null) };
+    });
+  }
+}
+
+interface OutputBatch {
+  readonly sealed: number;
+  /** The place of the last one; null when there are no more. */
+  readonly last: OperationOutputKey | null;
 }

@@ -1,4 +1,4 @@
-/** The secrets of an orchestrator: keys, service, lender, usage and rotation, wired together. */
+/** The secrets of an orchestrator: service, lender, vault, usage and rotation, wired together. */
 import type { Kysely } from 'kysely';
 import type { SecretUsage } from '../../src/contract/secrets.js';
 import type { Clock } from '../../src/kernel/clock.js';
@@ -8,6 +8,7 @@ import type { UnitOfWork } from '../events/unit-of-work.js';
 import type { Database } from '../store/schema.js';
 import { KeyRotation } from './key-rotation.js';
 import type { Keyring } from './keyring.js';
+import { OutputVault } from './output-vault.js';
 import { SecretLender } from './secret-lender.js';
 import { SecretService } from './secret-service.js';
 import { secretUsage } from './secret-usage.js';
@@ -24,14 +25,19 @@ export interface SecretsOptions {
 export interface Secrets {
   readonly service: SecretService;
   readonly lender: SecretLender;
+  readonly vault: OutputVault;
   readonly rotation: KeyRotation;
   /** Throws `secret_not_found`. */
   usage(name: string): Promise<SecretUsage>;
 }
 
-export const createSecrets = (options: SecretsOptions): Secrets => ({
-  service: new SecretService(options),
-  lender: new SecretLender(options),
-  rotation: new KeyRotation(options),
-  usage: (name) => secretUsage(options, name),
-});
+export function createSecrets(options: SecretsOptions): Secrets {
+  const vault = new OutputVault(options);
+  return {
+    service: new SecretService(options),
+    lender: new SecretLender(options),
+    vault,
+    rotation: new KeyRotation({ ...options, vault }),
+    usage: (name) => secretUsage(options, name),
+  };
+}

@@ -19,6 +19,45 @@ export async function readAuditChain(db: Queryable, afterSeq: number, limit: num
   return db.selectFrom('audit_events').selectAll().where('seq', '>', afterSeq).orderBy('seq').limit(limit).execute();
 }
 
+/** The event of a `seq`, or null when it is not there. */
+export async function findAuditRow(db: Queryable, seq: number): Promise<AuditRow | null> {
+  return (await db.selectFrom('audit_events').selectAll().where('seq', '=', seq).executeTakeFirst()) ?? null;
+}
+
+/** The lowest `seq`, null when there are no events. */
+export async function firstAuditSeq(db: Queryable): Promise<number | null> {
+  return edge(db, 'asc');
+}
+
+/** The highest `seq`, null when there are no events. */
+export async function lastAuditSeq(db: Queryable): Promise<number | null> {
+  return edge(db, 'desc');
+}
+
+async function edge(db: Queryable, order: 'asc' | 'desc'): Promise<number | null> {
+  const row = await db.selectFrom('audit_events').select('seq').orderBy('seq', order).limit(1).executeTakeFirst();
+  return row?.seq ?? null;
+}
+
+/** The `seq` of the first event of a time in Unix milliseconds or later, null when there is none. */
+export async function firstAuditSeqFrom(db: Queryable, time: number): Promise<number | null> {
+  return firstSeq(db, expressionBuilder<Database, 'audit_events'>()('timestamp', '>=', time), 'timestamp');
+}
+
+/** The `seq` of the first event after that of an ID, which need not be there any more; null when there is none. */
+export async function firstAuditSeqAfterId(db: Queryable, id: string): Promise<number | null> {
+  return firstSeq(db, expressionBuilder<Database, 'audit_events'>()('id', '>', id), 'id');
+}
+
+/** Deletes the oldest events up to a `seq`, at most `limit` of them; returns how many. */
+export async function deleteAuditRowsUpTo(db: Queryable, seq: number, limit: number): Promise<number> {
+  const first = await firstAuditSeq(db);
+  if (first === null || first > seq) return 0;
+  const last = Math.min(seq, first + limit - 1);
+  const { numDeletedRows } = await db.deleteFrom('audit_events').where('seq', '<=', last).executeTakeFirstOrThrow();
+  return Number(numDeletedRows);
+}
+
 /** Node IDs of the agents, removed ones too, that were approved under a name. */
 export async function nodeIdsOfName(db: Queryable, name: string): Promise<readonly string[]> {
   const rows = await db
@@ -73,6 +112,25 @@ export async function listAuditRows(db: Queryable, query: AuditQuery): Promise<r
     for (const { seq } of rows) found.add(seq);
   }
   return readRows(db, [...found].sort((a, b) => b - a).slice(0, query.limit));
+}
+
+/** What a window of the log is searched for. */
+export type AuditWindowQuery = Pick<AuditQuery, 'eventTypes' | 'category' | 'agents' | 'operators'>;
+
+/** The events behind `after` up to and with `to` for which all of it holds, the oldest first. */
+export async function listAuditWindow(
+  db: Queryable,
+  query: AuditWindowQuery,
+  { after, to }: { readonly after: number; readonly to: number },
+): Promise<readonly AuditRow[]> {
+  const is = expressionBuilder<Database, 'audit_events'>();
+  const conditions: Condition[] = [is('seq', '>', after), is('seq', '<=', to)];
+  if (query.eventTypes) conditions.push(is('event_type', 'in', query.eventTypes));
+  if (query.agents) conditions.push(is.or(partyOf(is, 'agent', query.agents)));
+  if (query.operators) conditions.push(is.or(partyOf(is, 'operator', query.operators)));
+  const rows = await db.selectFrom('audit_events').selectAll().where(is.and(conditions)).orderBy('seq').execute();
+  const { category = '' } = query;
+  return category === '' ? rows : rows.filter((row) => row.event_type.startsWith(category));
 }
 
 async function readRows(db: Queryable, seqs: readonly number[]): Promise<readonly AuditRow[]> {

@@ -1,8 +1,10 @@
 /** Applies and their results. Rows as they are stored: every `*_json` column is for the caller to parse. */
 import { expressionBuilder, type Updateable } from 'kysely';
+import { encodeTime } from 'ulid';
 import { chunks } from './chunks.js';
 import type { Queryable } from './queryable.js';
 import type { Database, NewRow, OperationTable, Row } from './schema.js';
+import { upTo } from './up-to.js';
 
 export type OperationRow = Row<'operations'>;
 /** An operation without what was dispatched, which can be large. */
@@ -172,4 +174,32 @@ export async function lastOperationOf(
     .limit(1)
     .executeTakeFirst();
   return newest ?? null;
+}
+
+/** Operations that are deleted in one transaction at most. */
+const OPERATIONS_AT_ONCE = 1000;
+
+/**
+ * Deletes ended operations that began before a time in ms, with their results and outputs, the oldest first, until they
+ * come to so many results; returns how many operations. Those that the believed state refers to stay.
+ */
+export async function deleteOperationsBefore(db: Queryable, time: number, results: number): Promise<number> {
+  const old = await db
+    .selectFrom('operations')
+    .select(['operation_id', 'summary_json'])
+    // Operation IDs are ULIDs, so their order is that of time.
+    .where('operation_id', '<', encodeTime(time))
+    .where('finished_at', 'is not', null)
+    .where('operation_id', 'not in', (not) =>
+      not.selectFrom('agents').select('state_operation_id').where('state_operation_id', 'is not', null),
+    )
+    .where('operation_id', 'not in', (not) => not.selectFrom('applied_resources').select('operation_id'))
+    .orderBy('operation_id')
+    .limit(OPERATIONS_AT_ONCE)
+    .execute();
+  const doomed = upTo(old, results, ({ summary_json }) => 1 + Number(JSON.parse(summary_json).total ?? 0));
+  for (const { operation_id } of doomed) {
+    await db.deleteFrom('operations').where('operation_id', '=', operation_id).execute();
+  }
+  return doomed.length;
 }

@@ -119,6 +119,21 @@ export interface OperationResultTable {
   existed: number | null;
 }
 
+/** What a script wrote. */
+export interface OperationOutputTable {
+  operation_id: string;
+  /** Of the result that it belongs to. */
+  position: number;
+  /** `module/identity`. */
+  name: string;
+  /** Bytes of the JSON text before it was sealed. */
+  size: number;
+  /** JSON; sealed when there is a `key_id`: `secrets/output-vault.ts`. */
+  output: string;
+  /** Of the key that has sealed it; null when it is not sealed. */
+  key_id: string | null;
+}
+
 /** The believed state: each managed resource as it was last applied with success. Drift compares with it. */
 export interface AppliedResourceTable {
   node_id: string;
@@ -198,6 +213,22 @@ export interface AuditTable {
   hash: string;
 }
 
+/** Signed places in the hash chain. */
+export interface AuditMarkTable {
+  /** `checkpoint`, or `cut` for the last event that was pruned: `events/checkpoint.ts`. */
+  kind: string;
+  seq: number;
+  /** Of the store. */
+  epoch: number;
+  /** Of the event of that `seq`. */
+  hash: string;
+  /** When it was signed. */
+  time: number;
+  /** That checks the signature, hex. */
+  public_key: string;
+  signature: string;
+}
+
 export interface IdempotencyTable {
   operator_id: string;
   key: string;
@@ -208,6 +239,20 @@ export interface IdempotencyTable {
   status: number | null;
   body_json: string | null;
   created_at: number;
+}
+
+export interface MetricsTable {
+  node_id: string;
+  /** By the clock of the orchestrator, in ms. */
+  received_at: number;
+  /** By the clock of the agent, in seconds. */
+  collected_at: number;
+  cpu_usage: number | null;
+  memory_used: number | null;
+  memory_total: number | null;
+  disk_used: number | null;
+  disk_total: number | null;
+  uptime: number | null;
 }
 
 export interface Database {
@@ -221,11 +266,14 @@ export interface Database {
   assignments: AssignmentTable;
   operations: OperationTable;
   operation_results: OperationResultTable;
+  operation_outputs: OperationOutputTable;
   applied_resources: AppliedResourceTable;
   secrets: SecretTable;
   drift_records: DriftTable;
   audit_events: AuditTable;
+  audit_marks: AuditMarkTable;
   idempotency_keys: IdempotencyTable;
+  metrics_samples: MetricsTable;
 }
 
 export type Row<T extends keyof Database> = Selectable<Database[T]>;

@@ -4,6 +4,8 @@ import { closed, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
 import { limitOf, Ulid } from './shapes.js';
 
+const Timestamp = Type.String({ description: 'RFC 3339 in UTC with milliseconds' });
+
 export const SEVERITIES = ['info', 'notice', 'warning', 'critical'] as const;
 
 const Party = closed({ id: Type.String(), name: Type.String(), type: Type.String() });
@@ -13,7 +15,7 @@ export const AuditEventSchema = closed({
   event_type: Type.String(),
   severity: Type.Enum(SEVERITIES),
   summary: Type.String(),
-  timestamp: Type.String({ description: 'RFC 3339 in UTC with milliseconds' }),
+  timestamp: Timestamp,
   metadata: Type.Record(Type.String(), Type.Unknown()),
   actor: Party,
   target: Party,
@@ -21,6 +23,65 @@ export const AuditEventSchema = closed({
 export type AuditEvent = Type.Static<typeof AuditEventSchema>;
 
 export const AUDIT_LIST_LIMIT = { standard: 50, maximum: 500 } as const;
+
+/** Longest time that events can be kept, in days. */
+export const MAX_RETENTION_DAYS = 36_500;
+
+export const AuditRetentionSchema = closed({
+  retention_days: nullable(
+    Type.Integer({ minimum: 1, maximum: MAX_RETENTION_DAYS, description: 'null keeps events for ever' }),
+  ),
+});
+
+const Seq = Type.Integer({ description: 'Number of an event; without gaps, from 1' });
+const Hash = Type.String({ description: 'Of the event with that number, and so of all before it; hex' });
+
+export const AuditProblemSchema = closed({
+  what: Type.Enum(['altered', 'missing', 'out_of_order', 'cut', 'rewritten', 'bad_signature']),
+  seq: Type.Integer({ description: 'Number of the first event that is not as it was written' }),
+  id: nullable(Ulid),
+  detail: Type.String(),
+});
+export type AuditProblem = Type.Static<typeof AuditProblemSchema>;
+
+export const AuditVerificationSchema = closed({
+  intact: Type.Boolean(),
+  events: Type.Integer({ description: 'Events that were checked and are as they were written' }),
+  first_seq: nullable(Seq),
+  last_seq: nullable(Seq),
+  checkpoints: Type.Integer({ description: 'Checkpoints that were checked' }),
+  pruned: nullable(closed({ seq: Seq, hash: Hash, pruned_at: Timestamp })),
+  checkpoint: nullable(
+    closed({
+      epoch: Type.Integer(),
+      seq: Seq,
+      hash: Hash,
+      signed_at: Timestamp,
+      text: Type.String({ description: 'To be kept elsewhere, and handed in as `since` later' }),
+    }),
+  ),
+  unsigned: Type.Integer({ description: 'Events since the newest checkpoint' }),
+  public_key: Type.String({ description: 'Of the key that signs, hex' }),
+  since: nullable(
+    closed({
+      epoch: Type.Integer(),
+      seq: Seq,
+      found: Type.Enum(['confirmed', 'pruned', 'not_confirmed'], {
+        description: 'Whether the event of the given checkpoint is in the log as it was',
+      }),
+    }),
+  ),
+  problem: nullable(AuditProblemSchema),
+});
+export type AuditVerification = Type.Static<typeof AuditVerificationSchema>;
+
+const FILTER = {
+  agent: optional(Type.String({ description: 'Node ID or name' })),
+  operator: optional(Type.String({ description: 'Operator ID or username' })),
+  event_type: optional(Type.String({ description: 'Exact dotted event type' })),
+  category: optional(Type.String({ description: 'Event type prefix, for instance `agent`' })),
+  after: optional(Type.String({ description: 'Earliest timestamp to include, RFC 3339' })),
+};
 
 export const auditRoutes = {
   listAuditEvents: route({
@@ -31,11 +92,7 @@ export const auditRoutes = {
     path: '/audit',
     access: 'viewer',
     query: closed({
-      agent: optional(Type.String({ description: 'Node ID or name' })),
-      operator: optional(Type.String({ description: 'Operator ID or username' })),
-      event_type: optional(Type.String({ description: 'Exact dotted event type' })),
-      category: optional(Type.String({ description: 'Event type prefix, for instance `agent`' })),
-      after: optional(Type.String({ description: 'Earliest timestamp to include, RFC 3339' })),
+      ...FILTER,
       before: optional(Type.String({ description: 'Latest timestamp, exclusive, RFC 3339' })),
       cursor: optional(Type.String({ description: 'ID of the last event of the page before' })),
       limit: optional(limitOf(AUDIT_LIST_LIMIT.standard, AUDIT_LIST_LIMIT.maximum)),
@@ -48,5 +105,68 @@ export const auditRoutes = {
       }),
     },
     faults: ['invalid_filter', 'invalid_cursor'],
+  }),
+  pruneAuditEvents: route({
+    id: 'pruneAuditEvents',
+    summary: 'Delete the audit events from before a time',
+    tag: 'audit',
+    method: 'DELETE',
+    path: '/audit',
+    access: 'admin',
+    query: closed({ before: Type.String({ description: 'Events strictly before it are deleted, RFC 3339' }) }),
+    answers: { 200: closed({ deleted: Type.Integer() }) },
+    faults: ['invalid_cutoff'],
+  }),
+  getAuditRetention: route({
+    id: 'getAuditRetention',
+    summary: 'How many days audit events are kept',
+    tag: 'audit',
+    method: 'GET',
+    path: '/audit/retention',
+    access: 'viewer',
+    answers: { 200: AuditRetentionSchema },
+    faults: [],
+  }),
+  setAuditRetention: route({
+    id: 'setAuditRetention',
+    summary: 'Set how many days audit events are kept',
+    tag: 'audit',
+    method: 'PUT',
+    path: '/audit/retention',
+    access: 'admin',
+    body: AuditRetentionSchema,
+    answers: { 200: AuditRetentionSchema },
+    faults: [],
+  }),
+  verifyAudit: route({
+    id: 'verifyAudit',
+    summary: 'Check that no audit event was altered or removed',
+    tag: 'audit',
+    method: 'GET',
+    path: '/audit/verify',
+    access: 'viewer',
+    query: closed({ since: optional(Type.String({ description: 'Text of a checkpoint that was kept elsewhere' })) }),
+    answers: { 200: AuditVerificationSchema },
+    faults: ['invalid_checkpoint', 'cancelled'],
+  }),
+  streamEvents: route({
+    id: 'streamEvents',
+    summary: 'Follow the audit log: events as they are written, oldest first',
+    tag: 'audit',
+    method: 'GET',
+    path: '/events',
+    access: 'viewer',
+    query: closed(FILTER),
+    answers: {
+      200: Type.String({
+        description:
+          'Server-sent events; the ID of each is that of the audit event. Last-Event-ID goes on behind it; without it and ' +
+          '`after` the stream begins with what is written from now on. Comments tell that the connection lives. An event of ' +
+          'the type `error` holds the problem document that ends the stream.',
+      }),
+    },
+    mediaType: 'text/event-stream',
+    events: AuditEventSchema,
+    faults: ['invalid_filter', 'invalid_cursor', 'rate_limited'],
   }),
 } as const;

@@ -1,5 +1,6 @@
 /** The schemas that have a name in the OpenAPI document. A route refers to one by using the very same object. */
 import type { TSchema } from 'typebox';
+import { MetricsSampleSchema } from '../kernel/metrics-sample.js';
 import {
   ErrorSchema,
   FieldChangeSchema,
@@ -15,7 +16,8 @@ import {
   RolloutResultSchema,
   RolloutSchema,
 } from './assignments.js';
-import { AuditEventSchema } from './audit.js';
+import { AuditEventSchema, AuditVerificationSchema } from './audit.js';
+import { MetricsHistorySchema, NodeMetricsSchema } from './metrics.js';
 import { ModuleEntrySchema, ModuleSchema, WarningSchema } from './modules.js';
 import { OperationDetailSchema, OperationSchema, StateSchema } from './operations.js';
 import { OperatorSchema } from './operators.js';
@@ -29,6 +31,7 @@ export const COMPONENT_SCHEMAS: Readonly<Record<string, TSchema>> = {
   Assignment: AssignmentSchema,
   AssignmentDetail: AssignmentDetailSchema,
   AuditEvent: AuditEventSchema,
+  AuditVerification: AuditVerificationSchema,
   DriftDetail: DriftDetailSchema,
   DriftRecord: DriftRecordSchema,
   Error: ErrorSchema,
@@ -38,6 +41,9 @@ export const COMPONENT_SCHEMAS: Readonly<Record<string, TSchema>> = {
   Operation: OperationSchema,
   OperationDetail: OperationDetailSchema,
   Operator: OperatorSchema,
+  MetricsHistory: MetricsHistorySchema,
+  MetricsSample: MetricsSampleSchema,
+  NodeMetrics: NodeMetricsSchema,
   Output: OutputSchema,
   Problem: ProblemSchema,
   ResourceResult: ResourceResultSchema,

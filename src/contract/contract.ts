@@ -3,6 +3,7 @@ import { agentRoutes } from './agents.js';
 import { assignmentRoutes } from './assignments.js';
 import { auditRoutes } from './audit.js';
 import { authRoutes } from './auth.js';
+import { metricsRoutes } from './metrics.js';
 import { moduleRoutes } from './modules.js';
 import { operationRoutes } from './operations.js';
 import { operatorRoutes } from './operators.js';
@@ -19,6 +20,7 @@ export const CONTRACT = {
   ...operatorRoutes,
   ...agentRoutes,
   ...tagRoutes,
+  ...metricsRoutes,
   ...moduleRoutes,
   ...assignmentRoutes,
   ...runRoutes,

@@ -42,7 +42,14 @@ const IDEMPOTENCY_KEY = {
   schema: { type: 'string', minLength: 1, maxLength: 255 },
 };
 
-function parametersOf({ access, method, params, query }: RouteSpec, write: WriteSchema): readonly JsonObject[] {
+const LAST_EVENT_ID = {
+  name: 'Last-Event-ID',
+  in: 'header',
+  description: 'ID of the last event that was received: the stream goes on behind it',
+  schema: { type: 'string' },
+};
+
+function parametersOf({ access, events, method, params, query }: RouteSpec, write: WriteSchema): readonly JsonObject[] {
   return [
     ...Object.entries(membersOf(params)).map(([name, schema]) => ({
       name,
@@ -57,6 +64,7 @@ function parametersOf({ access, method, params, query }: RouteSpec, write: Write
       schema: write(withoutNull(schema)),
     })),
     ...(method !== 'GET' && access !== 'public' ? [IDEMPOTENCY_KEY] : []),
+    ...(events ? [LAST_EVENT_ID] : []),
   ];
 }
 
@@ -70,7 +78,9 @@ function answersOf(route: RouteSpec, write: WriteSchema): JsonObject {
   const answers = Object.entries(route.answers).map(([status, schema]) => {
     const description = STATUS_TEXT[status] ?? 'Done';
     if (schema === null) return [status, { description }];
-    const content = { [route.mediaType ?? 'application/json']: { schema: write(schema) } };
+    // OpenAPI 3.1 has no place for it; 3.2 calls it itemSchema.
+    const item: JsonObject = route.events ? { 'x-event-data': write(route.events) } : {};
+    const content = { [route.mediaType ?? 'application/json']: { schema: write(schema), ...item } };
     return [status, { description, content: status === '200' ? { ...content, ...lines } : content }];
   });
   return Object.fromEntries(answers);

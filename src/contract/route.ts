@@ -29,6 +29,8 @@ export interface RouteSpec {
   readonly mediaType?: string;
   /** One line of the `application/x-ndjson` stream that the same call gives when asked for. */
   readonly stream?: TSchema;
+  /** The data of one event: the answer is a `text/event-stream` that goes on until one of both ends it. */
+  readonly events?: TSchema;
   /** Faults beyond those that every route of its access and shape can give. */
   readonly faults: readonly FaultCode[];
 }
@@ -43,6 +45,7 @@ export type ParamsOf<R extends RouteSpec> = Shape<R['params']>;
 export type QueryOf<R extends RouteSpec> = Shape<R['query']>;
 export type BodyOf<R extends RouteSpec> = Shape<R['body']>;
 export type StreamOf<R extends RouteSpec> = Shape<R['stream']>;
+export type EventOf<R extends RouteSpec> = Shape<R['events']>;
 /** `{status, body}` for each successful answer. */
 export type AnswerOf<R extends RouteSpec> = {
   [S in keyof R['answers'] & number]: { readonly status: S; readonly body: Shape<R['answers'][S]> };

@@ -79,6 +79,11 @@ function reportUnknown(shape: ShapeSchema, name: string, { mistakes, path, node,
     return;
   }
   const known = Object.keys(shape.properties ?? {});
+  const [glued] = /^[^:]+(?=:.)/.exec(name) ?? [];
+  if (glued !== undefined && known.includes(glued)) {
+    mistakes.error('unknown_key', `unknown key ${quoted(name)}; behind a key stands ": ", with a space`, path, key);
+    return;
+  }
   // Of the known keys, those that are not given yet are meant more likely.
   const missing = known.filter((candidate) => !node.members.has(candidate));
   const message = `unknown key ${quoted(name)}${suggestion(name, missing) || suggestion(name, known)}`;

@@ -42,6 +42,9 @@ export const DIAGNOSTIC_CODES = [
   'too_complex',
   'expression_syntax',
   'secret_in_identity',
+  'duplicate_name',
+  'invalid_selector',
+  'unknown_module',
   // warnings
   'supports_empty',
   'unknown_distro',

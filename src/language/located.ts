@@ -57,7 +57,11 @@ const isPlain = (value: unknown): value is string | number | boolean | null =>
 
 function locateList(node: YAMLSeq, context: LocateContext, path: string): LocatedList {
   const start = node.range?.[0] ?? 0;
-  const items = node.items.map((item, index) => locate(item, context, `${path}/${index}`, { start, end: start }));
+  const items = node.items.map((item, index) => {
+    // An item without a value still has its place, behind its dash.
+    const at = (isScalar(item) && item.range?.[0]) || start;
+    return locate(item, context, `${path}/${index}`, { start: at, end: at });
+  });
   return { type: 'list', items, start, end: start };
 }
 

@@ -1,4 +1,5 @@
 /** Keys that are right but stand one level too high or too low. */
+import { TRIGGER_FIELDS } from '../resources/kind.js';
 import type { KindSet } from './kind-set.js';
 import type { ShapeSchema } from './shape-schema.js';
 
@@ -8,8 +9,17 @@ const BESIDE_RESOURCE: ReadonlySet<string> = new Set(['id', 'name', 'depends_on'
 export const besideResource = (key: string): string | null =>
   BESIDE_RESOURCE.has(key) ? `"${key}" belongs beside "resource", not below it` : null;
 
-/** For a key of an entry or a variant: what to do when it is a kind. */
+const BESIDE_VARIANTS: ReadonlySet<string> = new Set(['id', 'name', 'depends_on']);
+
+/** For a key of an entry or a variant: what to do when it belongs to the body, the entry or the variant. */
 export const belowResource =
   (kinds: KindSet) =>
-  (key: string, { properties = {} }: ShapeSchema): string | null =>
-    kinds.has(key) && Object.hasOwn(properties, 'resource') ? `"${key}" belongs below a "resource:" of its own` : null;
+  (key: string, { properties = {} }: ShapeSchema): string | null => {
+    const has = (name: string) => Object.hasOwn(properties, name);
+    if (!has('resource')) return null;
+    if (kinds.has(key)) return `"${key}" belongs below a "resource:" of its own`;
+    if (has('when')) return BESIDE_VARIANTS.has(key) ? `"${key}" belongs beside "variants", not below it` : null;
+    if (key === 'when') return '"when" belongs into an entry of "variants", beside its "resource"';
+    const isTrigger = TRIGGER_FIELDS.some((field) => field === key);
+    return isTrigger ? `"${key}" belongs into the body of a resource that can have it` : null;
+  };

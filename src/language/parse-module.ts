@@ -2,15 +2,13 @@
 import { type Validator, validator } from '../kernel/validator.js';
 import { checkModule } from './check-module.js';
 import type { Diagnostic } from './diagnostic.js';
+import { diagnosticsOf } from './diagnostics-of.js';
 import type { KindSet } from './kind-set.js';
 import { dataOf, type Located, placeAt } from './located.js';
-import { type Mistake, MistakeList } from './mistake.js';
+import { MistakeList } from './mistake.js';
 import { readYaml } from './read-yaml.js';
 import { type ModuleDefinition, moduleSchema, STANDARD_KINDS } from './schema.js';
-import { type Position, type TextLines, textLines } from './text-lines.js';
-
-/** A file with more mistakes is no module with mistakes. */
-const MAX_DIAGNOSTICS = 1000;
+import { type Position, textLines } from './text-lines.js';
 
 export interface ParsedModule {
   /** Null when there is an error. */
@@ -58,22 +56,4 @@ function definitionOf(
     mistakes.error('invalid_value', message, path, placeAt(root, path));
   }
   return null;
-}
-
-function diagnosticsOf(mistakes: readonly Mistake[], lines: TextLines): readonly Diagnostic[] {
-  const sorted = [...mistakes].sort((a, b) => a.start - b.start || order(a) - order(b));
-  const shown = sorted.slice(0, MAX_DIAGNOSTICS).map((mistake) => diagnosticOf(mistake, lines));
-  const next = sorted[MAX_DIAGNOSTICS];
-  if (next === undefined) return shown;
-  const message = `${sorted.length - MAX_DIAGNOSTICS} more mistakes follow`;
-  return [...shown, diagnosticOf({ ...next, severity: 'error', code: 'too_many_mistakes', message, path: '' }, lines)];
-}
-
-const order = ({ severity }: Mistake): number => (severity === 'error' ? 0 : 1);
-
-function diagnosticOf({ severity, code, message, path, start, end }: Mistake, lines: TextLines): Diagnostic {
-  const { line, column } = lines.positionAt(start);
-  const until = end > start ? lines.positionAt(end) : null;
-  const marked = until !== null && until.line === line ? { endColumn: until.column } : {};
-  return { severity, code, message, path, line, column, ...marked };
 }

@@ -7,10 +7,25 @@ import { checkCharacters } from './yaml-characters.js';
 import { guardYaml, YAML_LIMITS } from './yaml-guard.js';
 import { checkSyntax } from './yaml-syntax.js';
 
+/** What a file is to hold, for messages. */
+export interface FileNoun {
+  /** Such as `module`. */
+  readonly noun: string;
+  /** The key that it begins with. */
+  readonly begin: string;
+}
+
+const MODULE: FileNoun = { noun: 'module', begin: 'name' };
+
 /** The data of a text (without its byte order mark), or null when it is not YAML that a module may be; then errors say why. */
-export function readYaml(text: string, lines: TextLines, mistakes: MistakeList): Located | null {
+export function readYaml(
+  text: string,
+  lines: TextLines,
+  mistakes: MistakeList,
+  { noun, begin }: FileNoun = MODULE,
+): Located | null {
   if (isLongerThan(text, YAML_LIMITS.bytes)) {
-    mistakes.error('too_large', `the module is larger than ${YAML_LIMITS.bytes} bytes`, '', { start: 0, end: 0 });
+    mistakes.error('too_large', `the ${noun} is larger than ${YAML_LIMITS.bytes} bytes`, '', { start: 0, end: 0 });
     return null;
   }
   if (!checkCharacters(text, mistakes)) return null;
@@ -19,7 +34,7 @@ export function readYaml(text: string, lines: TextLines, mistakes: MistakeList):
   const document = compose(tokens, text.length);
   if (!checkSyntax(document, lines, mistakes)) return null;
   if (isEmpty(document)) {
-    mistakes.error('empty_module', 'the file holds no module; begin with "name:"', '', { start: 0, end: 0 });
+    mistakes.error('empty_module', `the file holds no ${noun}; begin with "${begin}:"`, '', { start: 0, end: 0 });
     return null;
   }
   return locate(document.contents, { text, lines, mistakes });

@@ -85,7 +85,9 @@ export function moduleSchemaWith<Choice extends Type.TSchema>(choice: Choice) {
         }),
       ),
       depends_on: optional(
-        Type.Array(Type.String(), { description: 'Ids of resources of this module that are applied first' }),
+        Type.Array(Type.String({ minLength: 1 }), {
+          description: 'Ids of resources of this module that are applied first',
+        }),
       ),
       resource: Type.Optional(choice),
       variants: Type.Optional(

@@ -1,6 +1,7 @@
 /** A value of another type than the schema wants: what was expected, what is there, and what to write instead. */
 import type { TSchema } from 'typebox';
 import { problemOf } from './check-text.js';
+import { hasExpression } from './expression.js';
 import type { Located, LocatedScalar } from './located.js';
 import type { MistakeList } from './mistake.js';
 import { quoted, shortened } from './printable.js';
@@ -53,7 +54,7 @@ function foundAs(node: Located): string {
 
 /** A bare `0644` where a text belongs: YAML makes a number of it. */
 function unquoted(schema: TSchema, { raw, value }: LocatedScalar, label: string): string {
-  const what = typeof value === 'boolean' ? 'true or false' : 'a number';
+  const what = typeof value === 'boolean' ? `the value ${value}` : 'a number';
   const octal = /^0o[0-7]+$/.test(raw) ? `0${raw.slice(2)}` : raw;
   const fits = problemOf(shapeOf(schema), octal, label) === null;
   const key = /^"[\w.-]+"$/.test(label) ? `${label.slice(1, -1)}: ` : '';
@@ -71,10 +72,15 @@ const SPOKEN: Readonly<Record<string, boolean>> = {
 };
 
 function advice(branches: readonly TSchema[], wanted: readonly string[], node: Located): string {
+  if (node.type === 'map' && wanted.includes('array') && [...node.members.keys()].some((key) => /^-\S/.test(key))) {
+    return '; a list item begins with "- ", with a space';
+  }
   if (node.type === 'map' || node.type === 'list') return '';
   const { value, raw } = node;
   if (branches.some((branch) => listTakes(branch, node))) return `; write [${shortened(raw)}]`;
   if (typeof value !== 'string') return '';
+  if (wanted.includes('object') && /^[\w-]+:\S/.test(value)) return '; behind a key stands ": ", with a space';
+  if (hasExpression(value)) return '; what an expression gives is always text';
   const spoken = value.toLowerCase();
   if (wanted.includes('boolean') && Object.hasOwn(SPOKEN, spoken)) return `; write ${SPOKEN[spoken]} without quotes`;
   const number = wanted.includes('integer') || wanted.includes('number');

@@ -48,6 +48,8 @@ function messageOf(error: YAMLParseError): string {
       return message.startsWith('Flow ')
         ? `the ${message.includes('sequence') ? 'list in brackets' : 'mapping in braces'} is not closed, or goes on with too little indentation`
         : lower(message).replace('mapping items', 'keys of one mapping');
+    case 'BAD_DQ_ESCAPE':
+      return `${lower(message)}; in double quotes a backslash is written twice, in single quotes as it is`;
     case 'KEY_OVER_1024_CHARS':
       return 'a key is longer than 1024 characters; put a value that holds ":" in quotes';
     case 'NON_STRING_KEY':

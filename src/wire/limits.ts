@@ -12,6 +12,11 @@ export const LINK_LIMITS = {
   deadAfter: 45_000,
   /** A run is cut into parts of about this size, so that one frame never holds the link for long. */
   partSize: 512 * 1024,
+  /**
+   * Largest output of one script: bytes of its JSON. Two streams of 300 KiB each fit, which is 256 KiB of text of which not
+   * much has to be escaped; and a result with it fits into a frame.
+   */
+  outputSize: 608 * 1024,
   /** Most resources of one run. */
   resources: 20_000,
 } as const;

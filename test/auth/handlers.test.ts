@@ -9,6 +9,7 @@ import { operatorRoutes } from '../../src/contract/operators.js';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { signNonce } from '../../src/identity/login-binding.js';
 import { type Validator, validator } from '../../src/kernel/validator.js';
+import { auditOf } from '../events/support.js';
 import { newIdentity } from '../identity/keys.js';
 import { rejection } from '../store/support.js';
 import { logIn, type Scene, scene } from './support.js';
@@ -17,12 +18,13 @@ import { logIn, type Scene, scene } from './support.js';
 async function api() {
   const s = await scene();
   const session = await logIn(s, s.alice);
+  const services = { ...auditOf(s.store), authenticate: (token: string) => s.sessions.authenticate(token) };
   return {
     ...s,
     session,
     auth: callerOf(authRoutes, authHandlers(s.auth), s, session.token),
     operators: callerOf(operatorRoutes, operatorHandlers(s.auth), s, session.token),
-    audit: callerOf(auditRoutes, auditHandlers(s), s, session.token),
+    audit: callerOf(auditRoutes, auditHandlers(services), s, session.token),
   };
 }
 
@@ -37,9 +39,12 @@ function callerOf<Routes extends Readonly<Record<string, RouteSpec>>>(
   return async (id: keyof Routes, input: Input = {}) => {
     const route = routes[id] as Routes[typeof id];
     const call = { params: undefined, query: {}, ...input, context: s.context, operator: s.admin, token };
-    const answer = await handlers[id]({ ...call, signal: AbortSignal.timeout(5000), stream: null } as unknown as Call<
-      typeof route
-    >);
+    const answer = await handlers[id]({
+      ...call,
+      signal: AbortSignal.timeout(5000),
+      stream: null,
+      events: null,
+    } as unknown as Call<typeof route>);
     const { status, body } = answer as { readonly status: number; readonly body: unknown };
     const schema = route.answers[status];
     if (schema === undefined) throw new Error(`${route.id} answers ${status}, which is not in the contract`);

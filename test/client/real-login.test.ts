@@ -12,6 +12,7 @@ import { operatorRoutes } from '../../src/contract/operators.js';
 import { signNonce } from '../../src/identity/login-binding.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { addOperator, scene } from '../auth/support.js';
+import { auditOf } from '../events/support.js';
 import { storedKeys, tlsFiles } from '../http/tiny-api.js';
 import { clientOf, faultOf, newSigner } from './client.js';
 
@@ -28,7 +29,11 @@ async function start() {
   const s = await scene({ serverSpki: () => Buffer.from(fingerprint ?? '', 'hex'), failedLoginsPerMinute: 2 });
   const api = createApiServer({
     contract: { ...authRoutes, ...operatorRoutes, ...auditRoutes },
-    handlers: { ...authHandlers(s.auth), ...operatorHandlers(s.auth), ...auditHandlers(s) },
+    handlers: {
+      ...authHandlers(s.auth),
+      ...operatorHandlers(s.auth),
+      ...auditHandlers({ ...auditOf(s.store), authenticate: (token) => s.sessions.authenticate(token) }),
+    },
     authenticate: (token) => s.sessions.authenticate(token),
     authorize,
     idempotency: await storedKeys(),

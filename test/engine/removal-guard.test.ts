@@ -5,11 +5,11 @@ import { guardReason } from '../../src/resources/removal-guard.js';
 import { rejection } from '../store/support.js';
 import { ALICE, moduleText, openBench } from './support.js';
 
-const created = { created: true, adHoc: false };
-const adopted = { created: false, adHoc: false };
+const created = { removes: true, adHoc: false };
+const adopted = { removes: false, adHoc: false };
 
 describe('the removal guard', () => {
-  const reason = (removals: readonly { created: boolean; adHoc: boolean }[], more = {}) =>
+  const reason = (removals: readonly { removes: boolean; adHoc: boolean }[], more = {}) =>
     guardReason({ removals, managed: 100, limit: 10, allowed: null, ...more });
 
   it.each([
@@ -23,9 +23,9 @@ describe('the removal guard', () => {
     ['all that is managed', [created], { managed: 1 }, 'all'],
     ['all that is managed, with a release', [created, adopted], { managed: 2 }, 'all'],
     ['all that is managed, allowed', [created, adopted], { managed: 2, allowed: 1 }, null],
-    ['an ad hoc module', [{ created: true, adHoc: true }], {}, 'ad_hoc'],
-    ['an ad hoc module that was there before', [{ created: false, adHoc: true }], {}, null],
-    ['an ad hoc module, allowed', [{ created: true, adHoc: true }], { allowed: 1 }, null],
+    ['an ad hoc module', [{ removes: true, adHoc: true }], {}, 'ad_hoc'],
+    ['an ad hoc module that was there before', [{ removes: false, adHoc: true }], {}, null],
+    ['an ad hoc module, allowed', [{ removes: true, adHoc: true }], { allowed: 1 }, null],
     ['anything at all when the limit is 0', [created], { limit: 0 }, 'many'],
     ['with 0 allowed', [created], { limit: 0, allowed: 0 }, 'many'],
   ])('judges the removal of %s', (_, removals, more, expected) => {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { EngineMessage } from '../../daemon/engine/agent-link.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import { canonicalJson } from '../../src/kernel/json.js';
-import type { ResourceResult } from '../../src/resources/result.js';
+import type { Output, ResourceResult } from '../../src/resources/result.js';
 import type { AgentMessageOf, OrchestratorMessage, RunEnd, RunItem } from '../../src/wire/messages.js';
 import { RunAssembly, type RunContent } from '../../src/wire/parts.js';
 
@@ -26,6 +26,8 @@ export class ScriptedAgent {
   readonly journal = new Map<string, JournalledRun>();
   /** Identities that go wrong. */
   readonly mishaps = new Map<string, Mishap>();
+  /** What scripts write, by identity. */
+  readonly outputs = new Map<string, Output>();
   /** How often each item of each run was carried out. */
   readonly executions = new Map<string, number>();
   /** What was done in each apply, acknowledged or not. */
@@ -253,7 +255,8 @@ export class ScriptedAgent {
     const action = !differs ? 'none' : resource === undefined ? removing : existed ? 'update' : 'create';
     // Removals run in reverse order, each under its own position.
     const at = resource === undefined ? resources.length + removals.indexOf(sent as never) : index;
-    return { index: at, result: resultOf(sent, { status, action }), existed };
+    const output = change ? this.outputs.get(sent.identity) : undefined;
+    return { index: at, result: resultOf(sent, { status, action }), existed, ...(output ? { output } : {}) };
   }
 
   private say(message: EngineMessage): void {

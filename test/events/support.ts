@@ -1,7 +1,12 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { type AuditOptions, createAudit } from '../../daemon/events/audit.js';
+import { AuditKey } from '../../daemon/events/audit-key.js';
 import type { RecordedEvent } from '../../daemon/events/audit-log.js';
 import { type DomainEvent, type Party, SYSTEM } from '../../daemon/events/domain-event.js';
+import { EventBus } from '../../daemon/events/event-bus.js';
 import { TransactionalWriter } from '../../daemon/events/transactional-writer.js';
 import type { OpenDatabase } from '../../daemon/store/database.js';
+import { type Logger, silentLogger } from '../../src/kernel/logger.js';
 import { ManualClock, newIds } from '../store/support.js';
 
 export const operatorParty = (name: string): Party => ({ id: name.padEnd(32, '0'), name, type: 'operator' });
@@ -31,4 +36,19 @@ export function writerOf({ db }: OpenDatabase, clock = new ManualClock()) {
       for (const one of events) emit(one);
     });
   return { writer, published, clock, emit, db };
+}
+
+export const newAuditKey = () => new AuditKey(generateKeyPairSync('ed25519').privateKey);
+
+/** Everything about the audit log of a store, with a writer whose events it sees. */
+export function auditOf({ db }: Pick<OpenDatabase, 'db'>, options: Partial<AuditOptions & { logger: Logger }> = {}) {
+  const { clock = new ManualClock(), logger = silentLogger, key = newAuditKey() } = options;
+  const bus = new EventBus(logger);
+  const uow = new TransactionalWriter({ db, clock, newId: newIds(clock), publish: (one) => bus.publish(one) });
+  const emit = (...events: readonly DomainEvent[]) =>
+    uow.write(async (_tx, emit) => {
+      for (const one of events) emit(one);
+    });
+  const standard = { db, uow, bus, key, clock, logger, epoch: async () => 1, retentionDays: () => null };
+  return { ...createAudit({ ...standard, ...options }), db, uow, bus, emit, key, clock };
 }

@@ -1,7 +1,9 @@
 /** The module language by examples: a file per case in `cases/`, refreshed with `UPDATE_CASES=1`. */
 import { describe, expect } from 'vitest';
 import { isFault } from '../../src/kernel/fault.js';
-import type { AgentFacts } from '../../src/language/fill.js';
+import { type Diagnostic, renderDiagnostic } from '../../src/language/diagnostic.js';
+import type { AgentFacts, SecretRefusal } from '../../src/language/fill.js';
+import { parseAssignments } from '../../src/language/parse-assignments.js';
 import { moduleParser, parseModule } from '../../src/language/parse-module.js';
 import { resolve } from '../../src/language/resolve.js';
 import { STANDARD_KINDS } from '../../src/language/schema.js';
@@ -25,32 +27,65 @@ function outcomeOf(run: () => unknown): unknown {
   }
 }
 
-describe('parse', () => {
-  interface Given {
-    readonly kinds?: Kinds;
-    readonly input: string;
-    /** Adds the definition to what is expected. */
-    readonly definition?: boolean;
-  }
-  runCases('parse', ({ kinds, input, definition }: Given) => {
-    const parsed = parserOf(kinds)(input);
-    expect(parsed.definition === null).toBe(parsed.diagnostics.some(({ severity }) => severity === 'error'));
-    const diagnostics = parsed.diagnostics.map(({ severity, code, message, path, line, column, endColumn }) => ({
-      [severity]: code,
-      at: `${line}:${column}${endColumn === undefined ? '' : `-${endColumn}`}`,
-      path,
-      message,
-    }));
-    return definition ? { diagnostics, definition: parsed.definition } : diagnostics;
-  });
+/** Text as it is, or text many times over; `<n>` in it is the turn, from 0. */
+type Piece = string | { readonly repeat: string; readonly times: number };
+
+interface ModuleCase {
+  readonly kinds?: Kinds;
+  readonly input: string | readonly Piece[];
+  /** Adds the definition to what is expected. */
+  readonly definition?: boolean;
+  /** Shows each mistake as a person sees it, instead of its fields. */
+  readonly excerpts?: boolean;
+  /** Compares so many diagnostics and the last one, and counts those between. */
+  readonly first?: number;
+}
+
+const textOf = (input: ModuleCase['input']): string =>
+  typeof input === 'string' ? input : input.map(textOfPiece).join('');
+
+const textOfPiece = (piece: Piece): string =>
+  typeof piece === 'string'
+    ? piece
+    : Array.from({ length: piece.times }, (_, turn) => piece.repeat.replaceAll('<n>', String(turn))).join('');
+
+const fieldsOf = ({ severity, code, message, path, line, column, endColumn }: Diagnostic) => ({
+  [severity]: code,
+  at: `${line}:${column}${endColumn === undefined ? '' : `-${endColumn}`}`,
+  path,
+  message,
 });
+
+function outcomeOfModule({ kinds, input, definition, excerpts, first = Number.POSITIVE_INFINITY }: ModuleCase) {
+  const source = textOf(input);
+  const parsed = parserOf(kinds)(source);
+  expect(parsed.definition === null).toBe(parsed.diagnostics.some(({ severity }) => severity === 'error'));
+  const shown = (diagnostic: Diagnostic) =>
+    excerpts
+      ? {
+          [diagnostic.severity]: diagnostic.code,
+          shown: renderDiagnostic(diagnostic, { file: 'web.orch.yaml', source }),
+        }
+      : fieldsOf(diagnostic);
+  const between = parsed.diagnostics.length - first - 1;
+  const diagnostics =
+    between > 0
+      ? [...parsed.diagnostics.slice(0, first).map(shown), `${between} more`, ...parsed.diagnostics.slice(-1).map(shown)]
+      : parsed.diagnostics.map(shown);
+  return definition ? { diagnostics, definition: parsed.definition } : diagnostics;
+}
+
+describe('parse', () => runCases('parse', outcomeOfModule));
+
+describe('kinds', () => runCases('kinds', outcomeOfModule));
 
 describe('resolve', () => {
   interface Given {
     readonly kinds?: Kinds;
     readonly modules: readonly string[];
     readonly agent?: Partial<AgentFacts>;
-    readonly secrets?: Readonly<Record<string, string>>;
+    /** A value, or why the agent does not get it. */
+    readonly secrets?: Readonly<Record<string, string | SecretRefusal>>;
   }
   const agent: AgentFacts = {
     node_id: '0123456789abcdef0123456789abcdef',
@@ -66,7 +101,7 @@ describe('resolve', () => {
     });
     const secret = (name: string) => {
       const value = Object.hasOwn(secrets, name) ? secrets[name] : undefined;
-      return value === undefined ? null : { value, tag: 'a1b2' };
+      return typeof value === 'string' ? { value, tag: 'a1b2' } : (value ?? null);
     };
     return outcomeOf(() => resolve({ modules: parsed, agent: { ...agent, ...given }, secret }, kindsOf(kinds)));
   });
@@ -92,3 +127,11 @@ describe('selector', () => {
     ),
   );
 });
+
+describe('assignments', () =>
+  runCases('assignments', ({ input }: { readonly input: string }) => {
+    const { assignments, diagnostics } = parseAssignments(input);
+    expect(assignments === null).toBe(diagnostics.length > 0);
+    const shown = diagnostics.map((one) => renderDiagnostic(one, { file: 'assignments.yaml', source: input }));
+    return assignments ?? shown;
+  }));

@@ -1,11 +1,7 @@
 /** How a diagnostic looks to a person, and where JSON pointers stand. */
-import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { type Diagnostic, renderDiagnostic } from '../../src/language/diagnostic.js';
-import { DIAGNOSTIC_CODES } from '../../src/language/diagnostic-code.js';
 import { parseModule } from '../../src/language/parse-module.js';
-
-const CASES = new URL('cases/parse/', import.meta.url);
 
 const diagnostic = (change: Partial<Diagnostic>): Diagnostic => ({
   severity: 'error',
@@ -102,17 +98,6 @@ describe('diagnostics', () => {
       column: 1,
       endColumn: 2,
     });
-  });
-
-  it('have a case for every code', () => {
-    const cases = readdirSync(CASES).map((name) => readFileSync(new URL(name, CASES), 'utf8'));
-    const tests = ['hostile.test.ts', 'diagnostic.test.ts'].map((name) =>
-      readFileSync(new URL(name, import.meta.url), 'utf8'),
-    );
-    const provoked = (code: string) =>
-      cases.some((text) => new RegExp(`(error|warning): ${code}$`, 'm').test(text)) ||
-      tests.some((text) => text.includes(`'${code}'`));
-    expect(DIAGNOSTIC_CODES.filter((code) => !provoked(code))).toEqual([]);
   });
 });
 

@@ -4,8 +4,14 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readCanary } from '../../daemon/secrets/open-keyring.js';
 import { belongingOf } from '../../daemon/secrets/secret-record.js';
+import {
+  insertOperationOutputs,
+  listOperationOutputs,
+  resealOperationOutput,
+} from '../../daemon/store/operation-outputs.js';
+import { insertOperation } from '../../daemon/store/operations.js';
 import { findSecret, insertSecret, updateSecret } from '../../daemon/store/secrets.js';
-import { rejection } from '../store/support.js';
+import { operationRow, rejection } from '../store/support.js';
 import { ADA, openSecrets, type SecretBench } from './support.js';
 
 const keysIn = ({ directory }: SecretBench): readonly string[] =>
@@ -42,13 +48,59 @@ async function valuesOf({ db, keyring }: SecretBench): Promise<readonly string[]
 const keyIdsOf = async ({ db }: SecretBench): Promise<readonly string[]> =>
   (await db.selectFrom('secrets').select('key_id').distinct().execute()).map(({ key_id }) => key_id);
 
+/** Sealed outputs out 0, out 1, … of one operation, and one that is not sealed. */
+async function fillOutputs({ db, vault }: SecretBench, count: number): Promise<void> {
+  await insertOperation(db, operationRow({ operation_id: 'OP', state: 'succeeded' }));
+  const rows = Array.from({ length: count }, (_, position) => {
+    const place = { operation_id: 'OP', position };
+    return { ...place, name: `m/${position}`, size: 9, ...vault.seal(`out ${position}`, place) };
+  });
+  const open = { operation_id: 'OP', position: count, name: 'm/open', size: 4, output: 'open', key_id: null };
+  await insertOperationOutputs(db, [...rows, open]);
+}
+
+/** What can be read of them. */
+const outputsOf = async ({ db, vault }: SecretBench) =>
+  (await listOperationOutputs(db, 'OP')).map(({ output, key_id, ...place }) =>
+    key_id === null ? output : vault.open({ output, key_id }, place),
+  );
+
 describe('a rotation', () => {
+  it('seals outputs of scripts anew, and leaves alone what was not sealed or cannot be opened', async () => {
+    const bench = await openSecrets();
+    await fillOutputs(bench, 45);
+    await bench.db.updateTable('operation_outputs').set({ output: 'AAAA' }).where('position', '=', 19).execute();
+    expect(await bench.rotation.rotate()).toMatchObject({ secrets: 0, outputs: 44 });
+    expect(keysIn(bench)).toEqual([bench.keyring.currentId]);
+    const expected = Array.from({ length: 45 }, (_, index) => (index === 19 ? null : `out ${index}`));
+    expect(await outputsOf(bench)).toEqual([...expected, 'open']);
+    await bench.close();
+    const again = await openSecrets({ directory: bench.directory });
+    expect(await outputsOf(again)).toEqual([...expected, 'open']);
+  });
+
+  it('that is cut off among the outputs is brought to its end by the next start', async () => {
+    const bench = await openSecrets();
+    await fillOutputs(bench, 45);
+    bench.keyring.addKey();
+    const rows = await listOperationOutputs(bench.db, 'OP');
+    for (const { output, key_id, ...place } of rows.slice(0, 25)) {
+      const text = bench.vault.open({ output, key_id: key_id ?? '' }, place);
+      await resealOperationOutput(bench.db, place, bench.vault.seal(text ?? '', place));
+    }
+    await bench.close();
+    const next = await openSecrets({ directory: bench.directory });
+    await next.rotation.resume();
+    expect(keysIn(next)).toHaveLength(1);
+    expect(await outputsOf(next)).toEqual([...Array.from({ length: 45 }, (_, index) => `out ${index}`), 'open']);
+  });
+
   it('seals everything anew, forgets the old key, and changes no value and no tag', async () => {
     const bench = await openSecrets();
     await fill(bench, 1203);
     const [old] = keysIn(bench);
     const hash = bench.keyring.hash('S7', 'v7');
-    expect(await bench.rotation.rotate()).toEqual({ key_id: bench.keyring.currentId, secrets: 1203 });
+    expect(await bench.rotation.rotate()).toEqual({ key_id: bench.keyring.currentId, secrets: 1203, outputs: 0 });
     expect(keysIn(bench)).toEqual([bench.keyring.currentId]);
     expect(bench.keyring.currentId).not.toBe(old);
     expect(await keyIdsOf(bench)).toEqual([bench.keyring.currentId]);

@@ -4,10 +4,10 @@ import type { Database, Row } from '../../daemon/store/schema.js';
 type Column<T> = null extends T
   ? NonNullable<T> extends string
     ? 'text?'
-    : 'integer?'
+    : 'integer?' | 'real?'
   : T extends string
     ? 'text'
-    : 'integer';
+    : 'integer' | 'real';
 
 /** SQLite's type of every column, with `?` where it may be null. */
 export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row<T>]: Column<Row<T>[C]> } } = {
@@ -95,6 +95,14 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     result_json: 'text',
     existed: 'integer?',
   },
+  operation_outputs: {
+    operation_id: 'text',
+    position: 'integer',
+    name: 'text',
+    size: 'integer',
+    output: 'text',
+    key_id: 'text?',
+  },
   applied_resources: {
     node_id: 'text',
     family: 'text',
@@ -158,6 +166,15 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     metadata_json: 'text',
     hash: 'text',
   },
+  audit_marks: {
+    kind: 'text',
+    seq: 'integer',
+    epoch: 'integer',
+    hash: 'text',
+    time: 'integer',
+    public_key: 'text',
+    signature: 'text',
+  },
   idempotency_keys: {
     operator_id: 'text',
     key: 'text',
@@ -166,5 +183,16 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     status: 'integer?',
     body_json: 'text?',
     created_at: 'integer',
+  },
+  metrics_samples: {
+    node_id: 'text',
+    received_at: 'integer',
+    collected_at: 'integer',
+    cpu_usage: 'real?',
+    memory_used: 'integer?',
+    memory_total: 'integer?',
+    disk_used: 'integer?',
+    disk_total: 'integer?',
+    uptime: 'integer?',
   },
 };

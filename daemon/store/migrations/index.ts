@@ -2,6 +2,9 @@
 import { initial } from './0001-initial.js';
 import { secrets } from './0002-secrets.js';
 import { assignments } from './0003-assignments.js';
+import { operationOutputs } from './0004-operation-outputs.js';
+import { auditMarks } from './0005-audit-marks.js';
+import { metrics } from './0006-metrics.js';
 import type { Migration } from './migration.js';
 
-export const MIGRATIONS: readonly Migration[] = [initial, secrets, assignments];
+export const MIGRATIONS: readonly Migration[] = [initial, secrets, assignments, operationOutputs, auditMarks, metrics];

@@ -68,6 +68,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   entry('assignments create', 'give modules to every agent of a selector', () => import('./assignments/create.js')),
   entry('assignments edit', 'change an assignment', () => import('./assignments/edit.js')),
   entry('assignments remove', 'delete an assignment', () => import('./assignments/remove.js')),
+  entry('sync', 'bring modules and assignments from a directory of files', () => import('./sync.js')),
   entry('plan', 'show what an apply would change', () => import('./plan.js')),
   entry('apply', 'bring agents to the state that modules describe', () => import('./apply.js')),
   entry('drift', 'compare agents with their last successful apply', () => import('./drift/check.js')),
@@ -76,6 +77,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   entry('drift latest', 'show the newest drift record of an agent', () => import('./drift/latest.js')),
   entry('state', 'what orch believes to have put on an agent', () => import('./state.js')),
   entry('impact', 'tell what changed module files would do to the fleet', () => import('./impact.js')),
+  entry('metrics', 'show what an agent has measured of its machine', () => import('./metrics.js')),
   entry('explain', 'tell what put a resource on an agent', () => import('./explain.js')),
   entry('ops list', 'list operations', () => import('./ops/list.js')),
   entry('ops show', 'show one operation with its resources', () => import('./ops/show.js')),
@@ -128,10 +130,10 @@ export const GROUPS: readonly Group[] = [
 /** The top level of the help, in sections. */
 export const SECTIONS: readonly (readonly [title: string, words: readonly string[]])[] = [
   ['Begin', ['quickstart', 'status', 'operator', 'login', 'logout', 'profile']],
-  ['Fleet', ['agents', 'tags']],
+  ['Fleet', ['agents', 'tags', 'metrics']],
   [
     'Modules and what they do',
-    ['module', 'assignments', 'plan', 'apply', 'drift', 'state', 'impact', 'explain', 'ops', 'secrets'],
+    ['module', 'assignments', 'sync', 'plan', 'apply', 'drift', 'state', 'impact', 'explain', 'ops', 'secrets'],
   ],
   ['Records', ['audit']],
   ['Programs', ['serve', 'agent']],

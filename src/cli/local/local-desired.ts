@@ -2,6 +2,8 @@
 import type { RunResult } from '../../contract/runs.js';
 import { Fault } from '../../kernel/fault.js';
 import { resolveCompiled } from '../../language/resolve.js';
+import { reviveRemovals } from '../../language/revive-removals.js';
+import type { ResourceResult } from '../../resources/result.js';
 import { readModules } from '../modules/read-modules.js';
 import type { LocalContent } from '../programs.js';
 import { type Applied, resourceKey } from './believed-state.js';
@@ -11,6 +13,8 @@ export interface LocalDesired extends LocalContent {
   readonly modules: readonly string[];
   /** Managed and no longer desired. */
   readonly removed: readonly Applied[];
+  /** Results of those that cannot be removed, because secrets that it takes are not given. */
+  readonly failures: readonly ResourceResult[];
   readonly warnings: RunResult['warnings'];
 }
 
@@ -28,7 +32,10 @@ export function localDesired({ facts, secret, state }: LocalSession, files: read
     modules: read.map(({ name }) => name),
     resources,
     removed,
-    removals: removed.map(({ taint: _taint, operation_id: _operation, ...removal }) => removal),
+    ...reviveRemovals(
+      removed.map(({ operation_id: _operation, ...removal }) => removal),
+      secret,
+    ),
     warnings: warnings.map(({ module, path, message }) => {
       const place = read.find(({ name }) => name === module)?.locate(path) ?? { line: 1, column: 1 };
       return { module, path, message, ...place };

@@ -1,5 +1,6 @@
 /** The removal guard of an orchestrator, for this machine. */
-import { guardReason, removalGuardFault } from '../../resources/removal-guard.js';
+import { guardReason, removalGuardFault, removesSomething } from '../../resources/removal-guard.js';
+import { resourceKey } from './believed-state.js';
 import type { LocalDesired } from './local-desired.js';
 import type { LocalSession } from './local-session.js';
 
@@ -9,22 +10,20 @@ const LIMIT = 10;
 /** Throws `removal_guard`. Without assignments, every module counts as only named. */
 export function guardRemovals({ state, agent }: LocalSession, desired: LocalDesired, allowed: number | null): void {
   const named = new Set(desired.modules);
+  const failed = new Set(desired.failures.map(resourceKey));
+  const removed = desired.removed.filter((one) => !failed.has(resourceKey(one)));
   const reason = guardReason({
-    removals: desired.removed.map(({ module, origin }) => ({
-      created: origin === 'created',
-      adHoc: !named.has(module),
-    })),
+    removals: removed.map((one) => ({ removes: removesSomething(one), adHoc: !named.has(one.module) })),
     managed: state.applied.length,
     limit: LIMIT,
     allowed,
   });
   if (reason === null) return;
-  const created = desired.removed.filter(({ origin }) => origin === 'created');
   throw removalGuardFault({
     reason,
     agent: agent.name ?? '',
     limit: LIMIT,
-    removals: created.map(({ module, kind, identity }) => ({
+    removals: removed.filter(removesSomething).map(({ module, kind, identity }) => ({
       module,
       kind,
       identity,

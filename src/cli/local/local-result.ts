@@ -21,22 +21,31 @@ interface RunParts extends Times {
 
 export function runResultOf({ agent }: LocalSession, parts: RunParts): RunResult {
   const { desired, outcome, operationId, startedAt, finishedAt } = parts;
-  const resources = outcome.results.map(({ result }) => result);
+  const resources = [...outcome.results.map(({ result }) => result), ...desired.failures];
   const done = operationId === null ? 'pending' : 'changed';
   return {
     operation_id: operationId,
     node_id: agent.node_id,
-    status: outcome.end === 'refused' ? 'failed' : outcome.end,
+    status: statusOf(outcome, desired),
     has_changes: resources.some(({ status }) => status === done),
     modules: [...desired.modules],
     started_at: toSeconds(startedAt),
     finished_at: toSeconds(finishedAt),
-    summary: { ...summarize(resources), total: desired.resources.length + desired.removals.length },
+    summary: {
+      ...summarize(resources),
+      total: desired.resources.length + desired.removals.length + desired.failures.length,
+    },
     resources,
     warnings: desired.warnings,
     plan_hash: null,
     error: outcome.error,
   };
+}
+
+/** A success with a removal that cannot be carried out is none. */
+function statusOf({ end }: LocalOutcome, { failures }: LocalDesired): RunResult['status'] {
+  if (end === 'refused') return 'failed';
+  return end === 'succeeded' && failures.length > 0 ? 'failed' : end;
 }
 
 interface DriftParts extends Times {

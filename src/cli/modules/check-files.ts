@@ -9,11 +9,15 @@ import { plainText } from '../render/paint.js';
 import { type Line, type Style, styled } from '../view.js';
 import type { ModuleFile } from './module-files.js';
 
-export interface CheckedFile extends ModuleFile {
-  /** Of the module, as far as it could be read. */
-  readonly name: string | null;
+/** A file with what is wrong with it. */
+export interface CheckedText extends ModuleFile {
   readonly valid: boolean;
   readonly diagnostics: readonly Diagnostic[];
+}
+
+export interface CheckedFile extends CheckedText {
+  /** Of the module, as far as it could be read. */
+  readonly name: string | null;
   readonly parsed: ParsedModule;
 }
 
@@ -31,7 +35,7 @@ export const checkFiles = (files: readonly ModuleFile[]): readonly CheckedFile[]
   });
 
 /** Every mistake with the line it is in and a marker below. */
-export const diagnosticLines = ({ path, source, diagnostics }: CheckedFile): readonly Line[] =>
+export const diagnosticLines = ({ path, source, diagnostics }: CheckedText): readonly Line[] =>
   diagnostics.flatMap((diagnostic) => {
     const [head = '', ...excerpt] = renderDiagnostic(diagnostic, { file: path, source }).split('\n');
     const style: Style = diagnostic.severity === 'error' ? 'bad' : 'warn';
@@ -39,7 +43,7 @@ export const diagnosticLines = ({ path, source, diagnostics }: CheckedFile): rea
   });
 
 /** What is wrong with several files in one sentence, or null. */
-export function sumUp(files: readonly CheckedFile[]): string | null {
+export function sumUp(files: readonly CheckedText[]): string | null {
   const bad = files.filter(({ valid }) => !valid);
   if (bad.length === 0) return null;
   const errors = bad.flatMap(({ diagnostics }) => diagnostics).filter(({ severity }) => severity === 'error').length;
@@ -49,6 +53,13 @@ export function sumUp(files: readonly CheckedFile[]): string | null {
 /** The modules, ready to be used. Throws `invalid_module` with every mistake of every file. */
 export function requireValid(files: readonly ModuleFile[]): readonly ValidFile[] {
   const checked = checkFiles(files);
+  refuseInvalid(checked);
+  refuseSameName(checked);
+  return validFiles(checked);
+}
+
+/** Throws `invalid_module` with every mistake of every file. */
+export function refuseInvalid(checked: readonly CheckedText[]): void {
   const told = sumUp(checked);
   if (told !== null) {
     const list = checked
@@ -62,12 +73,14 @@ export function requireValid(files: readonly ModuleFile[]): readonly ValidFile[]
       ),
     });
   }
-  refuseSameName(checked);
-  return checked.flatMap((file) => {
+}
+
+/** Those that hold a module. */
+export const validFiles = (checked: readonly CheckedFile[]): readonly ValidFile[] =>
+  checked.flatMap((file) => {
     const { definition } = file.parsed;
     return definition === null ? [] : [{ ...file, name: definition.name, definition }];
   });
-}
 
 function refuseSameName(files: readonly CheckedFile[]): void {
   for (const [index, { name, path }] of files.entries()) {

@@ -10,7 +10,7 @@ export interface ModuleFile {
   readonly source: string;
 }
 
-const ENDING = '.orch.yaml';
+export const ENDING = '.orch.yaml';
 
 /**
  * A file is taken whatever its name; of a directory, every `*.orch.yaml` at any depth, in the order of their paths.
@@ -23,22 +23,23 @@ export function readModuleFiles(paths: readonly string[]): readonly ModuleFile[]
 
 function filesOf(path: string): readonly string[] {
   if (!isDirectory(path)) return [path];
-  const found = below(path);
+  const found = filesBelow(path).filter((file) => file.endsWith(ENDING));
   if (found.length === 0) throw new Fault('usage', `${path} holds no file that ends in ${ENDING}`);
   return found;
 }
 
-/** Hidden directories are not modules' places. */
-function below(directory: string): readonly string[] {
+/** Every file at any depth, in the order of their paths. Hidden directories are nobody's place for modules. */
+export function filesBelow(directory: string): readonly string[] {
   const entries = readdirSync(directory, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
   return entries.flatMap((entry) => {
     const path = join(directory, entry.name);
-    if (entry.isDirectory()) return entry.name.startsWith('.') ? [] : below(path);
-    return entry.name.endsWith(ENDING) ? [path] : [];
+    if (entry.isDirectory()) return entry.name.startsWith('.') ? [] : filesBelow(path);
+    return [path];
   });
 }
 
-function isDirectory(path: string): boolean {
+/** Throws `usage` for a path that is not there. */
+export function isDirectory(path: string): boolean {
   try {
     return statSync(path).isDirectory();
   } catch (cause) {

@@ -4,7 +4,7 @@ import { moduleFault } from '../../language/module-fault.js';
 import { type ParsedModule, parseModule } from '../../language/parse-module.js';
 import type { ModuleDefinition } from '../../language/schema.js';
 import type { Position } from '../../language/text-lines.js';
-import { requireValid } from './check-files.js';
+import { requireValid, type ValidFile } from './check-files.js';
 import { readModuleFiles } from './module-files.js';
 
 export interface ReadModule {
@@ -20,7 +20,9 @@ export interface ReadModule {
 
 /** Throws `usage` for paths, `invalid_module` with every mistake of every file. */
 export const readModules = (paths: readonly string[]): readonly ReadModule[] =>
-  requireValid(readModuleFiles(paths)).map(({ path, parsed, definition }) => prepare(path, parsed, definition));
+  requireValid(readModuleFiles(paths)).map(prepareFile);
+
+export const prepareFile = ({ path, parsed, definition }: ValidFile): ReadModule => prepare(path, parsed, definition);
 
 /** A text that the orchestrator has accepted. Throws `invalid_module` when this version does not. */
 export function readModule(path: string, source: string): ReadModule {

@@ -27,14 +27,22 @@ export async function uploadFiles(
 ): Promise<readonly Uploaded[]> {
   const uploaded: Uploaded[] = [];
   for (const { path, source, name } of requireValid(readModuleFiles(paths))) {
-    const body = { name, content: source };
-    const answer = await api.call('uploadModule', { body, signal: context.signal }).catch((error: unknown) => {
-      throw naming(path, error);
-    });
-    for (const { line, column, message } of answer.warnings) context.warn(`${path}:${line}:${column}: ${message}`);
-    uploaded.push({ ...answer, path });
+    uploaded.push(await uploadFile(context, api, { path, source, name }));
   }
   return uploaded;
+}
+
+export async function uploadFile(
+  context: Context,
+  api: ApiClient,
+  { path, source, name }: { readonly path: string; readonly source: string; readonly name: string },
+): Promise<Uploaded> {
+  const body = { name, content: source };
+  const answer = await api.call('uploadModule', { body, signal: context.signal }).catch((error: unknown) => {
+    throw naming(path, error);
+  });
+  for (const { line, column, message } of answer.warnings) context.warn(`${path}:${line}:${column}: ${message}`);
+  return { ...answer, path };
 }
 
 /** The names for a run, files uploaded: those of `-m` first, then those of `-f`, each once. */

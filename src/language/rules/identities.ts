@@ -40,12 +40,25 @@ function candidatesOf(entry: OutlineEntry, index: number, context: RuleContext):
     const choice = choices[position];
     if (option.body === null || choice === undefined) return [];
     const identity = option.kind.kind.identity(option.body, entry.id?.text ?? null);
-    const named = [...option.node.members].find(([, { value }]) => value.type === 'scalar' && value.value === identity);
-    const place = named?.[1].value ?? option.node;
-    const path = named === undefined ? option.path : `${option.path}/${named[0]}`;
-    const candidate = { entry: index, option, identity, choice, place, path };
+    const candidate = { entry: index, option, identity, choice, ...placeOf(identity, entry, option) };
     return isIdentified(candidate, context) ? [candidate] : [];
   });
+}
+
+/** What a resource is told apart by as it is written: a member of the body, or the id. */
+function placeOf(
+  identity: string,
+  { id }: OutlineEntry,
+  { node, path }: OutlineOption,
+): Pick<Candidate, 'place' | 'path'> {
+  const scalars = [...node.members].filter(([, { value }]) => value.type === 'scalar');
+  const [name, member] =
+    scalars.find(([, { value }]) => value.type === 'scalar' && value.value === identity) ??
+    // The identity may be spelt another way than it is written.
+    scalars.find(([key]) => key === 'path' || key === 'name') ??
+    [];
+  if (name !== undefined && member !== undefined) return { place: member.value, path: `${path}/${name}` };
+  return id?.text === identity ? { place: id, path: id.path } : { place: node, path };
 }
 
 /** Identities are shown everywhere, so that no secret may be in one, and each resource has one. */

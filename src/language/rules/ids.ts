@@ -1,4 +1,5 @@
 /** Ids are unique, and what lists ids names resources of the module. */
+import type { LocatedMap } from '../located.js';
 import { suggestion } from '../nearest.js';
 import type { OutlineEntry } from '../outline.js';
 import { quoted } from '../printable.js';
@@ -30,10 +31,20 @@ function collectIds({ outline, mistakes, lineOf }: RuleContext): ReadonlyMap<str
   return known;
 }
 
-function checkKnown(field: string, id: Named, known: ReadonlyMap<string, Named>, { mistakes }: RuleContext): void {
+function checkKnown(field: string, id: Named, known: ReadonlyMap<string, Named>, context: RuleContext): void {
+  const { outline, mistakes, lineOf } = context;
   if (known.has(id.text)) return;
   const message = `${field} names ${quoted(id.text)}, but no resource of this module has that id`;
-  mistakes.error('unknown_id', message + suggestion(id.text, known.keys()), id.path, id);
+  const labelled = outline.entries.find(({ node }) => textOf(node, 'name') === id.text);
+  const advice = labelled
+    ? `; the one on line ${lineOf(labelled.node)} only has it as its name`
+    : suggestion(id.text, known.keys());
+  mistakes.error('unknown_id', message + advice, id.path, id);
+}
+
+function textOf(node: LocatedMap, name: string): string | null {
+  const value = node.members.get(name)?.value;
+  return value?.type === 'scalar' && typeof value.value === 'string' ? value.value : null;
 }
 
 /** A change either reloads or restarts. */

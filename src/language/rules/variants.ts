@@ -2,6 +2,7 @@
 import { showClause } from '../clause.js';
 import type { OutlineEntry } from '../outline.js';
 import { canMeet, choicesAmong, findGap, type Reach } from '../reach.js';
+import { items, member } from '../read-located.js';
 import type { RuleContext } from './rule.js';
 
 export function checkVariants(context: RuleContext, reach: Reach): void {
@@ -27,8 +28,9 @@ function checkTies(variants: Variants, { mistakes, lineOf }: RuleContext, reach:
     });
     const first = tied === undefined ? undefined : variants[tied];
     if (first !== undefined) {
-      const agents = showClause({ ...first.when, ...variant.when });
-      const message = `this variant and the one on line ${lineOf(first.node)} both match an agent with ${agents}, and neither is more specific`;
+      const agents = { ...first.when, ...variant.when };
+      const matched = Object.keys(agents).length === 0 ? 'every agent' : `an agent with ${showClause(agents)}`;
+      const message = `this variant and the one on line ${lineOf(first.node)} both match ${matched}, and neither is more specific`;
       mistakes.error('variant_tie', message, variant.path, variant.node);
     }
     earlier.push(index);
@@ -37,7 +39,9 @@ function checkTies(variants: Variants, { mistakes, lineOf }: RuleContext, reach:
 }
 
 function checkGap(entry: OutlineEntry, variants: Variants, { outline, mistakes }: RuleContext, reach: Reach): void {
-  if (outline.supports.length === 0) return;
+  // A clause that cannot be read may be the one that closes the gap.
+  const isWhole = variants.length === items(member(entry.node, 'variants')).length;
+  if (outline.supports.length === 0 || !isWhole) return;
   const gap = findGap(
     variants.map(({ when }) => when),
     reach,
@@ -45,6 +49,6 @@ function checkGap(entry: OutlineEntry, variants: Variants, { outline, mistakes }
   const clause = outline.supports[gap];
   const key = entry.node.members.get('variants')?.key;
   if (clause === undefined || key === undefined) return;
-  const message = `some agents that supports allows (${showClause(clause.clause)}) match no variant of this resource`;
+  const message = `some agents that supports allows (${showClause(clause.clause)}) match no variant of this resource; add one for them, such as "when: {}" for all the others`;
   mistakes.warning('variant_gap', message, `${entry.path}/variants`, key);
 }

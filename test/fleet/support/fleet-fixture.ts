@@ -18,6 +18,7 @@ import { Presence } from '../../../daemon/fleet/presence.js';
 import { TagService } from '../../../daemon/fleet/tag-service.js';
 import { openDatabase } from '../../../daemon/store/database.js';
 import type { Queryable } from '../../../daemon/store/queryable.js';
+import { Fault } from '../../../src/kernel/fault.js';
 import type { NodeId } from '../../../src/kernel/ids.js';
 import { type LogFields, type Logger, silentLogger } from '../../../src/kernel/logger.js';
 import { type Identity, newIdentity } from '../../identity/keys.js';
@@ -96,7 +97,18 @@ export class Fleet {
     this.presence = new Presence({ uow: this.writers.presence, clock });
     const { enrolment, presence } = this;
     const logger = this.logger();
-    this.gateway = new AgentGateway({ registry, enrolment, presence, traffic, clock, logger, ...timeoutsOf(options) });
+    this.gateway = new AgentGateway({
+      registry,
+      enrolment,
+      presence,
+      traffic,
+      onMetrics: () => {
+        throw new Fault('protocol_violation', 'nobody has asked');
+      },
+      clock,
+      logger,
+      ...timeoutsOf(options),
+    });
     this.agents = new AgentService({ db, uow: this.writers.service, registry, connections: this.gateway, clock });
     this.tags = new TagService({ db, uow, clock });
     this.listener = new AgentListener({

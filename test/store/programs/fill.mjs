@@ -2,15 +2,21 @@
 import { createPrivateKey } from 'node:crypto';
 import { monotonicFactory } from 'ulid';
 import { createAuth } from '../../../dist/daemon/auth/auth.js';
+import { AuditKey } from '../../../dist/daemon/events/audit-key.js';
+import { readChainHead } from '../../../dist/daemon/events/audit-log.js';
+import { rowOfMark, signMark } from '../../../dist/daemon/events/checkpoint.js';
 import { TransactionalWriter } from '../../../dist/daemon/events/transactional-writer.js';
 import { setTag } from '../../../dist/daemon/store/agent-tags.js';
 import { insertAgent } from '../../../dist/daemon/store/agents.js';
 import { putAppliedResources } from '../../../dist/daemon/store/applied-resources.js';
 import { insertAssignment, setAssignmentsRevision } from '../../../dist/daemon/store/assignments.js';
+import { insertAuditMark } from '../../../dist/daemon/store/audit-marks.js';
 import { openDatabase } from '../../../dist/daemon/store/database.js';
 import { insertDrift } from '../../../dist/daemon/store/drift.js';
 import { reserveIdempotencyKey } from '../../../dist/daemon/store/idempotency.js';
+import { insertSamples } from '../../../dist/daemon/store/metrics.js';
 import { addModuleRevision } from '../../../dist/daemon/store/modules.js';
+import { insertOperationOutputs } from '../../../dist/daemon/store/operation-outputs.js';
 import { insertOperation, insertOperationResults } from '../../../dist/daemon/store/operations.js';
 import { insertSecret } from '../../../dist/daemon/store/secrets.js';
 import { publicKeyOfKeyObject } from '../../../dist/src/identity/key-object.js';
@@ -117,8 +123,25 @@ await unitOfWork.write(async (tx, emit) => {
     created_at: start,
     created_by: operator_id,
   });
+  await insertSamples(tx, [
+    {
+      node_id,
+      received_at: start,
+      collected_at: start / 1000,
+      cpu_usage: 12.5,
+      memory_used: 1,
+      memory_total: 2,
+      disk_used: null,
+      disk_total: null,
+      uptime: 3,
+    },
+  ]);
   await setAssignmentsRevision(tx, rollout_id);
   await insertOperationResults(tx, [{ operation_id, position: 0, item_index: 0, result_json: '{}', existed: 0 }]);
+  const output = '{"stdout":"done\\n","stderr":"","exit_code":0,"truncated":false}';
+  await insertOperationOutputs(tx, [
+    { operation_id, position: 0, name: 'motd/greet', size: output.length, output, key_id: null },
+  ]);
   await putAppliedResources(tx, [
     {
       node_id,
@@ -171,4 +194,7 @@ await unitOfWork.write(async (tx, emit) => {
   const reservation = { operator_id, key: 'k-1', route: 'applyAgent', request_hash: '0'.repeat(64), created_at: start };
   await reserveIdempotencyKey(tx, reservation, 0);
 });
+const { seq, hash } = await readChainHead(db);
+const mark = signMark(new AuditKey(privateKey), { kind: 'checkpoint', epoch: 1, seq, hash, time: start });
+await insertAuditMark(db, rowOfMark(mark));
 await close();

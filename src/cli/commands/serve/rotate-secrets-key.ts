@@ -2,6 +2,7 @@
 import { defineCommand } from '../../define-command.js';
 import { count } from '../../format.js';
 import { text } from '../../option.js';
+import type { RotatedSecretsKey } from '../../programs.js';
 import { lines } from '../../view.js';
 
 export const command = defineCommand({
@@ -24,7 +25,10 @@ export const command = defineCommand({
     return {
       body: rotated,
       names: [rotated.key_id],
-      view: lines(`The key of the secrets was changed; ${count(rotated.secrets, 'secret')} encrypted anew.`),
+      view: lines(`The key of the secrets was changed; ${anew(rotated)} encrypted anew.`),
     };
   },
 });
+
+const anew = ({ secrets, outputs }: RotatedSecretsKey): string =>
+  outputs === 0 ? count(secrets, 'secret') : `${count(secrets, 'secret')} and ${count(outputs, 'output')} of scripts`;

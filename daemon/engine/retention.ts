@@ -1,0 +1,96 @@
+/** Deletes operations, outputs and drift records that are older than they are kept: once a day, and little at a time. */
+import { type Clock, toTimestamp } from '../../src/kernel/clock.js';
+import { SYSTEM } from '../events/domain-event.js';
+import type { EventType } from '../events/event-type.js';
+import type { UnitOfWork } from '../events/unit-of-work.js';
+import { deleteDriftBefore } from '../store/drift.js';
+import { deleteOutputsBefore } from '../store/operation-outputs.js';
+import { deleteOperationsBefore } from '../store/operations.js';
+import type { Queryable } from '../store/queryable.js';
+
+export interface RetentionDays {
+  readonly operations: number;
+  readonly outputs: number;
+  readonly drift: number;
+}
+
+export interface RetentionOptions {
+  readonly uow: UnitOfWork;
+  readonly clock: Clock;
+  /** As they are now; asked each time. */
+  readonly days: () => RetentionDays;
+}
+
+/** Returns how many were deleted: none only when nothing is left to delete. */
+type Prune = (tx: Queryable, before: number) => Promise<number>;
+
+interface Stock {
+  readonly name: keyof RetentionDays;
+  readonly event: EventType;
+  readonly what: string;
+  readonly prune: Prune;
+}
+
+const DAY = 86_400_000;
+
+/** Results that go with the operations of one transaction, bytes of outputs, and drift records. */
+const AT_ONCE = { results: 20_000, bytes: 64 * 1024 * 1024, drift: 1000 } as const;
+
+const STOCKS: readonly Stock[] = [
+  {
+    name: 'operations',
+    event: 'state.operations_pruned',
+    what: 'operations',
+    prune: (tx, before) => deleteOperationsBefore(tx, before, AT_ONCE.results),
+  },
+  {
+    name: 'outputs',
+    event: 'state.outputs_pruned',
+    what: 'outputs of scripts',
+    prune: (tx, before) => deleteOutputsBefore(tx, before, AT_ONCE.bytes),
+  },
+  {
+    name: 'drift',
+    event: 'drift.pruned',
+    what: 'drift records',
+    prune: (tx, before) => deleteDriftBefore(tx, before, AT_ONCE.drift),
+  },
+];
+
+export class Retention {
+  private readonly options: RetentionOptions;
+  /** Up to which time everything old is deleted, by stock. */
+  private readonly done = new Map<Stock['name'], number>();
+
+  constructor(options: RetentionOptions) {
+    this.options = options;
+  }
+
+  /** One step of what is due; to be called each minute. */
+  async run(): Promise<void> {
+    const { clock, days } = this.options;
+    const kept = days();
+    // Whole days, so that what grows old all the time goes at once and leaves one event, not one each minute.
+    const today = Math.floor(clock.now() / DAY) * DAY;
+    for (const stock of STOCKS) {
+      const before = today - kept[stock.name] * DAY;
+      if (before <= 0 || this.done.get(stock.name) === before) continue;
+      if ((await this.prune(stock, before)) === 0) this.done.set(stock.name, before);
+    }
+  }
+
+  private prune({ event, what, prune }: Stock, before: number): Promise<number> {
+    return this.options.uow.write(async (tx, emit) => {
+      const count = await prune(tx, before);
+      if (count === 0) return 0;
+      emit({
+        type: event,
+        actor: SYSTEM,
+        target: SYSTEM,
+        summary: `${count} ${what} from before ${toTimestamp(before)} were deleted`,
+        metadata: { count, before: toTimestamp(before) },
+      });
+      return count;
+    });
+  }
+}

@@ -1,0 +1,152 @@
+/** Signs the end of the audit log: after so many events, after so much time, and when the orchestrator stops. */
+import type { Clock } from '../../src/kernel/clock.js';
+import { messageOf } from '../../src/kernel/fault.js';
+import type { Logger } from '../../src/kernel/logger.js';
+import type { Service } from '../../src/kernel/service.js';
+import { findAuditRow } from '../store/audit.js';
+import {
+  type AuditMarkRow,
+  deleteCheckpoint,
+  findAuditCut,
+  insertAuditMark,
+  newestCheckpoints,
+  replaceAuditCut,
+} from '../store/audit-marks.js';
+import type { Queryable } from '../store/queryable.js';
+import type { AuditKey } from './audit-key.js';
+import { readChainHead } from './audit-log.js';
+import { AUDIT_LOG } from './audit-party.js';
+import { markOfRow, rowOfMark, signMark } from './checkpoint.js';
+import { SYSTEM } from './domain-event.js';
+import type { EventBus } from './event-bus.js';
+import type { UnitOfWork } from './unit-of-work.js';
+import { verifyChain } from './verify-chain.js';
+
+export interface CheckpointsOptions {
+  readonly db: Queryable;
+  readonly uow: UnitOfWork;
+  readonly bus: EventBus;
+  readonly key: AuditKey;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** That of the store as it is now. */
+  readonly epoch: (db: Queryable) => Promise<number>;
+}
+
+const EVERY_EVENTS = 256;
+const EVERY_MS = 60_000;
+/** A key is hardly ever changed; more checkpoints than a log of that many times 256 events has are not told apart. */
+const ALL = 1_000_000;
+
+export class Checkpoints implements Service {
+  readonly name = 'audit checkpoints';
+  private readonly options: CheckpointsOptions;
+  private timer: NodeJS.Timeout | undefined;
+  private unsubscribe = () => {};
+  /** Events since the last checkpoint that was begun. */
+  private unsigned = 0;
+  private signing: Promise<void> = Promise.resolve();
+
+  constructor(options: CheckpointsOptions) {
+    this.options = options;
+  }
+
+  /** Looks at what was written behind the newest checkpoint, and signs it. */
+  async start(): Promise<void> {
+    const { bus } = this.options;
+    await this.takeOver();
+    await this.inspect();
+    await this.sign();
+    this.unsubscribe = bus.subscribe('all', () => this.count());
+    this.timer = setInterval(() => this.unsigned > 0 && this.begin(), EVERY_MS);
+  }
+
+  /** Signs the last event. */
+  async stop(): Promise<void> {
+    clearInterval(this.timer);
+    this.unsubscribe();
+    this.begin();
+    await this.signing;
+  }
+
+  private count(): void {
+    this.unsigned += 1;
+    if (this.unsigned >= EVERY_EVENTS) this.begin();
+  }
+
+  private begin(): void {
+    const count = this.unsigned;
+    this.unsigned = 0;
+    this.signing = this.signing
+      .then(() => this.sign())
+      .catch((error) => {
+        this.unsigned += count;
+        this.options.logger.error('the audit log could not be signed, it is tried again', { reason: messageOf(error) });
+      });
+  }
+
+  private async sign(): Promise<void> {
+    const { uow, key, clock, epoch } = this.options;
+    await uow.write(async (tx) => {
+      const { seq, hash } = await readChainHead(tx);
+      const [newest, before] = await newestCheckpoints(tx, 2);
+      const signed = newest?.seq ?? (await findAuditCut(tx))?.seq ?? 0;
+      if (seq <= signed) return;
+      if (newest) await this.thinOut(tx, newest, before);
+      const place = { kind: 'checkpoint', epoch: await epoch(tx), seq, hash, time: clock.now() } as const;
+      await insertAuditMark(tx, rowOfMark(signMark(key, place)));
+    });
+  }
+
+  /** The newest one stands for all before it; others are kept only as far apart as a busy log has them. */
+  private async thinOut(tx: Queryable, newest: AuditMarkRow, before: AuditMarkRow | undefined): Promise<void> {
+    const start = before?.seq ?? (await findAuditCut(tx))?.seq ?? 0;
+    if (newest.seq - start < EVERY_EVENTS) await deleteCheckpoint(tx, newest.seq);
+  }
+
+  /**
+   * Another key than the one that has signed is here: the old one was lost or replaced. What it has signed and is still true is
+   * signed anew, and the log tells so; what is not true stays, for whoever verifies.
+   */
+  private async takeOver(): Promise<void> {
+    const { uow, key, logger } = this.options;
+    const former = await uow.write(async (tx, emit) => {
+      const cut = await findAuditCut(tx);
+      const all = await newestCheckpoints(tx, ALL);
+      const foreign = [...all, ...(cut ? [cut] : [])].filter((mark) => mark.public_key !== key.publicKey);
+      const [newest] = foreign;
+      if (newest === undefined) return null;
+      for (const mark of foreign) await this.renew(tx, mark);
+      emit({
+        type: 'audit.key_changed',
+        actor: SYSTEM,
+        target: AUDIT_LOG,
+        summary: 'the key that signs the audit log is another one than before',
+        metadata: { former: newest.public_key, public_key: key.publicKey, seq: newest.seq, hash: newest.hash },
+      });
+      return newest.public_key;
+    });
+    if (former === null) return;
+    logger.warn('audit.key is new: checkpoints that were kept elsewhere cannot be checked with it', { former });
+  }
+
+  private async renew(tx: Queryable, row: AuditMarkRow): Promise<void> {
+    const { key } = this.options;
+    const { publicKey: _, signature: __, ...place } = markOfRow(row);
+    if (place.kind === 'cut') await replaceAuditCut(tx, rowOfMark(signMark(key, place)));
+    else if ((await findAuditRow(tx, row.seq))?.hash === row.hash) await deleteCheckpoint(tx, row.seq);
+  }
+
+  /** The few events that an earlier process had written and not signed yet. */
+  private async inspect(): Promise<void> {
+    const { db, logger } = this.options;
+    const [newest] = await newestCheckpoints(db, 1);
+    if (newest === undefined) return;
+    const { broken } = await verifyChain(db, { seq: newest.seq, hash: newest.hash });
+    if (broken === null) return;
+    logger.error('the audit log is not as it was written; see: orch audit verify', {
+      event: broken.seq,
+      what: broken.what,
+    });
+  }
+}

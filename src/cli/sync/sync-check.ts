@@ -1,0 +1,137 @@
+/** Whether what a sync makes of the orchestrator holds together: assignments find their modules, and agents can have theirs. */
+import type { ApiClient } from '../../client/api-client.js';
+import type { Agent } from '../../contract/agents.js';
+import { Fault } from '../../kernel/fault.js';
+import type { Diagnostic } from '../../language/diagnostic.js';
+import { matches, parseSelector } from '../../language/selector.js';
+import type { Context } from '../context.js';
+import { agentHandle, count } from '../format.js';
+import { refuseInvalid } from '../modules/check-files.js';
+import { type CheckedAgent, type Conflict, checkTogether } from '../modules/check-together.js';
+import { storedModules } from '../modules/stored-modules.js';
+import type { SourceAssignment, SyncSource } from './sync-files.js';
+import type { Stored, SyncPlan } from './sync-plan.js';
+
+/** Throws `invalid_module` with every place where an assignment names a module that it will not find. */
+export function refuseMissingModules({ modules, assignments }: SyncSource, stored: Stored, prune: boolean): void {
+  const brought = new Set(modules.map(({ name }) => name));
+  const there = new Set(stored.moduleNames);
+  const missing = (name: string): string | null => {
+    if (brought.has(name)) return null;
+    if (!there.has(name)) return `there is no module "${name}", neither among the files nor on the orchestrator`;
+    return prune ? `module "${name}" is not among the files, so that --prune would delete it` : null;
+  };
+  refuseInvalid(
+    assignments.flatMap((assignment) => {
+      const diagnostics = assignment.modules.flatMap((name, index) => {
+        const message = missing(name);
+        return message === null ? [] : [unknownModule(message, assignment, index)];
+      });
+      return diagnostics.length === 0 ? [] : [{ ...assignment.file, valid: false, diagnostics }];
+    }),
+  );
+}
+
+function unknownModule(message: string, { modules, locateModule }: SourceAssignment, index: number): Diagnostic {
+  const { line, column } = locateModule(index);
+  const endColumn = column + (modules[index]?.length ?? 0);
+  return { severity: 'error', code: 'unknown_module', message, path: `/modules/${index}`, line, column, endColumn };
+}
+
+export interface FleetCheck {
+  readonly source: SyncSource;
+  readonly stored: Stored;
+  readonly plan: SyncPlan;
+  readonly agents: readonly Agent[];
+}
+
+/**
+ * Resolves the modules of every agent for which the sync changes something. Throws `module_conflict` with all that is wrong;
+ * expressions that cannot be filled in yet are only warned of, because the tag may come later.
+ */
+export async function refuseConflicts(context: Context, api: ApiClient, check: FleetCheck): Promise<void> {
+  const affected = affectedAgents(check);
+  const brought = new Map(check.source.modules.map((module) => [module.name, module]));
+  const others = affected.flatMap(({ names }) => names.filter((name) => !brought.has(name)));
+  const stored = new Map((await storedModules(api, others, context.signal)).map((module) => [module.name, module]));
+  const checked = affected.map(({ agent, names }) => {
+    const modules = names.flatMap((name) => brought.get(name) ?? stored.get(name) ?? []);
+    return checkTogether({ ...agent, name: agentHandle(agent) }, modules);
+  });
+  const found = distinct(checked);
+  for (const one of found.filter(isForLater))
+    context.warn(`${placeOf(one.conflict)}: ${one.conflict.message}${on(one)}`);
+  const errors = found.filter((one) => !isForLater(one));
+  if (errors.length === 0) return;
+  const list = errors.map((one) => `${placeOf(one.conflict)}: error: ${one.conflict.message}${on(one)}`);
+  throw new Fault(
+    'module_conflict',
+    `the modules do not go together, ${count(errors.length, 'error')}:\n${list.join('\n')}`,
+    {
+      hint: 'nothing was done',
+      errors: errors.map(({ conflict: { line, column, message } }) => ({ path: '', message, line, column })),
+    },
+  );
+}
+
+interface Affected {
+  readonly agent: Agent;
+  /** Of the modules that it is to have, in the order of their application. */
+  readonly names: readonly string[];
+}
+
+function affectedAgents({ source, stored, plan, agents }: FleetCheck): readonly Affected[] {
+  const changed = new Set(plan.actions.flatMap(({ kind, name }) => (kind === 'module' ? [name] : [])));
+  const deleted = new Set(
+    plan.actions.flatMap(({ kind, action, name }) => (kind === 'assignment' && action === 'delete' ? [name] : [])),
+  );
+  const declared = new Set(source.assignments.map(({ name }) => name));
+  const kept = stored.assignments.filter(({ name }) => !declared.has(name) && !deleted.has(name));
+  const after = [...kept, ...source.assignments].sort((a, b) => (a.name < b.name ? -1 : 1));
+  return agents.flatMap((agent) => {
+    const before = modulesOf(stored.assignments, agent);
+    const names = modulesOf(after, agent);
+    const isSame = before.join('\0') === names.join('\0') && !names.some((name) => changed.has(name));
+    return isSame ? [] : [{ agent, names }];
+  });
+}
+
+interface Assigning {
+  readonly selector: string;
+  readonly modules: readonly string[];
+}
+
+const modulesOf = (assignments: readonly Assigning[], agent: Agent): readonly string[] => [
+  ...new Set(assignments.flatMap(({ selector, modules }) => (matches(parseSelector(selector), agent) ? modules : []))),
+];
+
+interface Found {
+  readonly conflict: Conflict;
+  readonly agents: readonly string[];
+}
+
+/** The same mistake on several agents is one. */
+function distinct(checked: readonly CheckedAgent[]): readonly Found[] {
+  const found = new Map<string, { readonly conflict: Conflict; readonly agents: string[] }>();
+  for (const { name, errors } of checked) {
+    for (const conflict of errors) {
+      const key = JSON.stringify([placeOf(conflict), conflict.code, conflict.message]);
+      const known = found.get(key) ?? { conflict, agents: [] };
+      known.agents.push(name);
+      found.set(key, known);
+    }
+  }
+  return [...found.values()];
+}
+
+const isForLater = ({ conflict }: Found): boolean => conflict.code === 'expression_error';
+
+const placeOf = ({ path, line, column }: Conflict): string => `${path}:${line}:${column}`;
+
+/** Agents that are named. */
+const NAMED = 3;
+
+function on({ agents }: Found): string {
+  const more = agents.length > NAMED ? ` and ${agents.length - NAMED} more` : '';
+  return ` (on ${agents.slice(0, NAMED).join(', ')}${more})`;
+}

@@ -1,0 +1,120 @@
+/** The files of a directory that is to be brought to an orchestrator: which there are, and everything that is wrong with them. */
+import { basename } from 'node:path';
+import { Fault } from '../../kernel/fault.js';
+import type { DeclaredAssignment } from '../../language/assignments-schema.js';
+import type { Diagnostic } from '../../language/diagnostic.js';
+import { type ParsedAssignments, parseAssignments } from '../../language/parse-assignments.js';
+import type { Position } from '../../language/text-lines.js';
+import { type CheckedFile, type CheckedText, checkFiles, refuseInvalid, validFiles } from '../modules/check-files.js';
+import { ENDING, filesBelow, isDirectory, type ModuleFile } from '../modules/module-files.js';
+import { prepareFile, type ReadModule } from '../modules/read-modules.js';
+import { readTextFile } from '../read-text.js';
+
+export interface SourceModule extends ReadModule {
+  readonly source: string;
+}
+
+export interface SourceAssignment extends DeclaredAssignment {
+  readonly file: ModuleFile;
+  /** Where one of its modules is named. */
+  locateModule(index: number): Position;
+}
+
+/** What a directory says that there is to be. */
+export interface SyncSource {
+  readonly modules: readonly SourceModule[];
+  readonly assignments: readonly SourceAssignment[];
+}
+
+/** `assignments.yaml`, `web.assignments.yaml`. */
+const ASSIGNMENTS = /^(?:.+\.)?assignments\.yaml$/;
+/** What a person means to be one or the other; taking no notice of it could mean that something is deleted. */
+const ALMOST = /(?:\.orch\.yml|(?:^|\.)assignments?\.ya?ml)$/;
+
+/** Throws `usage` for files that are named wrongly or none at all, `invalid_module` with every mistake of every file. */
+export function readSync(directory: string): SyncSource {
+  if (!isDirectory(directory)) throw new Fault('usage', `${directory} is a file, and a sync takes a directory`);
+  const paths = filesBelow(directory);
+  const isModule = (path: string) => path.endsWith(ENDING);
+  const isAssignments = (path: string) => ASSIGNMENTS.test(basename(path));
+  refuseAlmost(paths.filter((path) => ALMOST.test(basename(path)) && !isAssignments(path)));
+  const modules = checkFiles(paths.filter(isModule).map(fileAt));
+  const assignments = paths.filter(isAssignments).map(fileAt).map(checkAssignments);
+  if (modules.length + assignments.length === 0) {
+    throw new Fault('usage', `${directory} holds no file that ends in ${ENDING}, and no assignments.yaml`);
+  }
+  refuseInvalid([...withoutClashes(modules), ...withoutDoubles(assignments)]);
+  return {
+    modules: validFiles(modules).map((file) => ({ ...prepareFile(file), source: file.source })),
+    assignments: assignments.flatMap(declaredIn),
+  };
+}
+
+const fileAt = (path: string): ModuleFile => ({ path, source: readTextFile(path) });
+
+function refuseAlmost([first]: readonly string[]): void {
+  if (first === undefined) return;
+  throw new Fault('usage', `${first} would be left out because of its name`, {
+    hint: `modules end in ${ENDING}; assignments are in assignments.yaml or end in .assignments.yaml`,
+  });
+}
+
+interface CheckedAssignments extends CheckedText {
+  readonly parsed: ParsedAssignments;
+}
+
+function checkAssignments(file: ModuleFile): CheckedAssignments {
+  const parsed = parseAssignments(file.source);
+  return { ...file, parsed, valid: parsed.assignments !== null, diagnostics: parsed.diagnostics };
+}
+
+/** Of two modules of one name, the second is told to be wrong, with the file of the first. */
+function withoutClashes(files: readonly CheckedFile[]): readonly CheckedText[] {
+  const first = new Map<string, string>();
+  return files.map((file) => {
+    const { name, path, parsed } = file;
+    const before = name === null ? undefined : first.get(name);
+    if (name !== null && before === undefined) first.set(name, path);
+    return before === undefined
+      ? file
+      : wrong(file, [clash(`module "${name}" is in ${before} too`, parsed.locate('/name'))]);
+  });
+}
+
+/** The same for assignments; within one file, its own check tells. */
+function withoutDoubles(files: readonly CheckedAssignments[]): readonly CheckedText[] {
+  const first = new Map<string, string>();
+  return files.map((file) => {
+    const found: Diagnostic[] = [];
+    for (const [index, { name }] of (file.parsed.assignments ?? []).entries()) {
+      const before = first.get(name);
+      if (before === undefined) first.set(name, file.path);
+      else
+        found.push(clash(`assignment "${name}" is in ${before} too`, file.parsed.locate(`/assignments/${index}/name`)));
+    }
+    return found.length === 0 ? file : wrong(file, found);
+  });
+}
+
+const clash = (message: string, { line, column }: Position): Diagnostic => ({
+  severity: 'error',
+  code: 'duplicate_name',
+  message,
+  path: '/name',
+  line,
+  column,
+});
+
+const wrong = ({ path, source, diagnostics }: CheckedText, more: readonly Diagnostic[]): CheckedText => ({
+  path,
+  source,
+  valid: false,
+  diagnostics: [...diagnostics, ...more],
+});
+
+const declaredIn = ({ path, source, parsed }: CheckedAssignments): readonly SourceAssignment[] =>
+  (parsed.assignments ?? []).map((assignment, at) => ({
+    ...assignment,
+    file: { path, source },
+    locateModule: (index) => parsed.locate(`/assignments/${at}/modules/${index}`),
+  }));

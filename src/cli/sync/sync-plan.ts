@@ -1,0 +1,113 @@
+/** What a sync has to do: the files of a directory beside what the orchestrator has. */
+import type { ApiClient } from '../../client/api-client.js';
+import type { Assignment } from '../../contract/assignments.js';
+import type { Module } from '../../contract/modules.js';
+import type { SourceAssignment, SourceModule, SyncSource } from './sync-files.js';
+
+/** One thing to do, in the order in which it is done. */
+export type SyncAction =
+  | {
+      readonly kind: 'module';
+      readonly action: 'create' | 'update';
+      readonly name: string;
+      readonly file: SourceModule;
+      /** Null for a new one. */
+      readonly stored: Module | null;
+    }
+  | {
+      readonly kind: 'assignment';
+      readonly action: 'create' | 'update';
+      readonly name: string;
+      readonly file: SourceAssignment;
+      readonly stored: Assignment | null;
+    }
+  | { readonly kind: 'assignment' | 'module'; readonly action: 'delete'; readonly name: string };
+
+/** What the orchestrator has before anything is done. */
+export interface Stored {
+  readonly moduleNames: readonly string[];
+  /** Those of the files' names. */
+  readonly modules: ReadonlyMap<string, Module>;
+  readonly assignments: readonly Assignment[];
+}
+
+export interface SyncPlan {
+  readonly actions: readonly SyncAction[];
+  /** Only on the orchestrator, where they stay. */
+  readonly extra: readonly { readonly kind: 'assignment' | 'module'; readonly name: string }[];
+  /** How many are as the files say. */
+  readonly unchanged: number;
+}
+
+export async function readStored(api: ApiClient, { modules }: SyncSource, signal: AbortSignal): Promise<Stored> {
+  const moduleNames = (await api.call('listModules', { signal })).map(({ name }) => name);
+  const present = new Set(moduleNames);
+  const found = new Map<string, Module>();
+  for (const { name } of modules) {
+    if (!present.has(name)) continue;
+    found.set(name, await api.call('getModule', { params: { name }, query: { revision: null }, signal }));
+  }
+  return { moduleNames, modules: found, assignments: await api.call('listAssignments', { signal }) };
+}
+
+/** Modules first, so that assignments find them, and last of all what nothing names any more. */
+export function planSync(source: SyncSource, stored: Stored, prune: boolean): SyncPlan {
+  const modules = source.modules.flatMap((file) => moduleAction(file, stored.modules.get(file.name) ?? null));
+  const assignments = source.assignments.flatMap((file) =>
+    assignmentAction(file, stored.assignments.find(({ name }) => name === file.name) ?? null),
+  );
+  const surplus = [
+    ...withoutFile('assignment', stored.assignments, source.assignments),
+    ...withoutFile(
+      'module',
+      stored.moduleNames.map((name) => ({ name })),
+      source.modules,
+    ),
+  ];
+  const deletions = prune ? surplus.map((one) => ({ ...one, action: 'delete' as const })) : [];
+  const changes = [...modules, ...assignments];
+  return {
+    actions: [...changes, ...deletions],
+    extra: prune ? [] : surplus,
+    unchanged: source.modules.length + source.assignments.length - changes.length,
+  };
+}
+
+function moduleAction(file: SourceModule, stored: Module | null): readonly SyncAction[] {
+  const { name } = file;
+  if (stored === null) return [{ kind: 'module', action: 'create', name, file, stored }];
+  return stored.content === file.source ? [] : [{ kind: 'module', action: 'update', name, file, stored }];
+}
+
+function assignmentAction(file: SourceAssignment, stored: Assignment | null): readonly SyncAction[] {
+  const { name } = file;
+  if (stored === null) return [{ kind: 'assignment', action: 'create', name, file, stored }];
+  return assignmentDifferences(file, stored).length === 0
+    ? []
+    : [{ kind: 'assignment', action: 'update', name, file, stored }];
+}
+
+export interface Difference {
+  readonly field: 'modules' | 'selector' | 'description';
+  readonly before: string;
+  readonly after: string;
+}
+
+/** Of modules the order counts too: it is that of their application. */
+export function assignmentDifferences(file: SourceAssignment, stored: Assignment): readonly Difference[] {
+  const before = { ...stored, modules: stored.modules.join(' '), description: stored.description ?? '' };
+  const after = { ...file, modules: file.modules.join(' '), description: file.description ?? '' };
+  const fields = ['modules', 'selector', 'description'] as const;
+  return fields.flatMap((field) =>
+    before[field] === after[field] ? [] : [{ field, before: before[field], after: after[field] }],
+  );
+}
+
+const withoutFile = <K extends 'assignment' | 'module'>(
+  kind: K,
+  stored: readonly { readonly name: string }[],
+  files: readonly { readonly name: string }[],
+): readonly { readonly kind: K; readonly name: string }[] => {
+  const wanted = new Set(files.map(({ name }) => name));
+  return stored.flatMap(({ name }) => (wanted.has(name) ? [] : [{ kind, name }]));
+};

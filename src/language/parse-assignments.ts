@@ -1,0 +1,98 @@
+/** From the text of a file of assignments to its data, with every mistake and its place at once. */
+import { isFault } from '../kernel/fault.js';
+import { validator } from '../kernel/validator.js';
+import { AssignmentsFileSchema, type DeclaredAssignment } from './assignments-schema.js';
+import { checkShape } from './check-shape.js';
+import type { Diagnostic } from './diagnostic.js';
+import { diagnosticsOf } from './diagnostics-of.js';
+import { dataOf, type Located, placeAt, scalarAt } from './located.js';
+import { MistakeList, type Place } from './mistake.js';
+import { quoted } from './printable.js';
+import { items, member, type Named, named } from './read-located.js';
+import { readYaml } from './read-yaml.js';
+import { parseSelector } from './selector.js';
+import { type Position, type TextLines, textLines } from './text-lines.js';
+
+export interface ParsedAssignments {
+  /** Null when there is an error. */
+  readonly assignments: readonly DeclaredAssignment[] | null;
+  readonly diagnostics: readonly Diagnostic[];
+  /** Where a JSON pointer into the file stands in the text, or the nearest thing around it. */
+  locate(pointer: string): Position;
+}
+
+const files = validator(AssignmentsFileSchema);
+
+/** Never throws, whatever the text is. */
+export function parseAssignments(source: string): ParsedAssignments {
+  const text = source.startsWith('\ufeff') ? source.slice(1) : source;
+  const lines = textLines(text);
+  const mistakes = new MistakeList();
+  const root = readYaml(text, lines, mistakes, { noun: 'list of assignments', begin: 'assignments' });
+  if (root !== null) check(root, lines, mistakes);
+  return {
+    assignments: root === null || mistakes.failed ? null : assignmentsOf(root, mistakes),
+    diagnostics: diagnosticsOf(mistakes.found, lines),
+    locate: (pointer) => lines.positionAt(root === null ? 0 : placeAt(root, pointer).start),
+  };
+}
+
+function check(root: Located, lines: TextLines, mistakes: MistakeList): void {
+  const label = 'a file of assignments';
+  checkShape(AssignmentsFileSchema, root, { mistakes, path: '', label, expressions: false });
+  const names = new Map<string, Named>();
+  for (const [index, node] of items(member(root, 'assignments')).entries()) {
+    const path = `/assignments/${index}`;
+    checkName(named(member(node, 'name'), `${path}/name`), { names, lines, mistakes });
+    checkSelector(root, `${path}/selector`, mistakes);
+  }
+}
+
+interface Naming {
+  readonly names: Map<string, Named>;
+  readonly lines: TextLines;
+  readonly mistakes: MistakeList;
+}
+
+function checkName(name: Named | null, { names, lines, mistakes }: Naming): void {
+  if (name === null) return;
+  const first = names.get(name.text);
+  if (first === undefined) {
+    names.set(name.text, name);
+    return;
+  }
+  const { line } = lines.positionAt(first.start);
+  const message = `a second assignment ${quoted(name.text)}; the first is on line ${line}`;
+  mistakes.error('duplicate_name', message, name.path, name);
+}
+
+function checkSelector(root: Located, path: string, mistakes: MistakeList): void {
+  const node = scalarAt(root, path);
+  if (typeof node?.value !== 'string' || node.value === '') return;
+  try {
+    parseSelector(node.value);
+  } catch (error) {
+    if (!isFault(error, 'invalid_selector')) throw error;
+    const { position } = error.data ?? {};
+    const message = error.message.replace(/^.*?, position \d+: /s, '');
+    mistakes.error('invalid_selector', message, path, placeIn(node, typeof position === 'number' ? position : 1));
+  }
+}
+
+/** A character of a text, where it is written as it is; else the whole of it. */
+function placeIn(node: Place & { readonly value: unknown; readonly raw: string }, position: number): Place {
+  const lead = node.raw === node.value ? 0 : node.raw.slice(1, -1) === node.value ? 1 : null;
+  if (lead === null) return node;
+  const start = node.start + lead + position - 1;
+  return { start, end: start };
+}
+
+/** What only the schema refuses is reported as it says it. */
+function assignmentsOf(root: Located, mistakes: MistakeList): readonly DeclaredAssignment[] | null {
+  const data = dataOf(root);
+  if (files.check(data)) return data.assignments;
+  for (const { path, message } of files.problems(data)) {
+    mistakes.error('invalid_value', message, path, placeAt(root, path));
+  }
+  return null;
+}

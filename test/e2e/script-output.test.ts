@@ -1,0 +1,148 @@
+/** What scripts write, from a real agent to the operator, and what becomes of secrets in it and in an undo. */
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Agent } from '../../src/contract/agents.js';
+import type { RunResult } from '../../src/contract/runs.js';
+import { type Ready, Sandbox, until } from '../support/orch.js';
+
+const VALUE = 'Tr0ub4dor&3/x$&';
+const sandbox = new Sandbox();
+let ready: Ready;
+
+const script = (id: string, members: Readonly<Record<string, string>>): string =>
+  `  - id: ${id}\n    resource:\n      script:\n        program: sh\n${Object.entries(members)
+    .map(([key, text]) => `        ${key}: ${JSON.stringify(text)}\n`)
+    .join('')}`;
+
+function module(name: string, ...resources: readonly string[]): string {
+  const path = sandbox.path(`${name}.orch.yaml`);
+  const list = resources.length === 0 ? ' []\n' : `\n${resources.join('')}`;
+  writeFileSync(path, `name: ${name}\nsupports:\n  - platform: linux\nresources:${list}`);
+  return path;
+}
+
+const left = sandbox.path('left');
+const LEAKY = `echo "the ""token is"; TOKEN='\${{ secrets.TOKEN }}'; echo "$TOKEN"; printf %s "$TOKEN" | base64`;
+const UNDO = `printf %s '\${{ secrets.TOKEN }}' > ${left}`;
+
+/** Every byte that the orchestrator and the agent keep, but for the keys. */
+const kept = (): string =>
+  ['serve', 'agent']
+    .flatMap((name) => readdirSync(sandbox.path(name), { recursive: true, withFileTypes: true }))
+    .filter((entry) => entry.isFile())
+    .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'))
+    .join('\n');
+
+beforeAll(async () => {
+  await sandbox.orch(['operator', 'init']);
+  ({ ready } = await sandbox.serve());
+  const create = ['profile', 'create', 'test', '--url', ready.api_url, '--tls-fingerprint', ready.tls_fingerprint];
+  expect(await sandbox.orch(create)).toMatchObject({ status: 0 });
+  expect(await sandbox.orch(['profile', 'use', 'test'])).toMatchObject({ status: 0 });
+  const key = ['--orchestrator-key', ready.public_key];
+  sandbox.start(['agent', 'connect', ready.agent_address, ...key, '--data-dir', sandbox.path('agent')]);
+  let agents: readonly Agent[] = [];
+  await until(async () => {
+    agents = await sandbox.json<Agent[]>(['agents', 'list']);
+    return agents.length === 1;
+  }, 'the agent waits');
+  await sandbox.json(['agents', 'approve', agents[0]?.node_id ?? '', '--name', 'web-01', '--yes']);
+  await until(async () => (await sandbox.json<Agent[]>(['agents', 'list']))[0]?.connected === true, 'it is connected');
+  await sandbox.orch(['secrets', 'set', 'TOKEN', '--value', VALUE]);
+});
+afterAll(() => sandbox.dispose());
+
+describe('the output of scripts', () => {
+  it('is shown with its streams and its exit status, harmlessly', async () => {
+    const path = module(
+      'noisy',
+      script('loud', { apply: `printf 'one\\n\\033[31mtwo\\n'; echo oops >&2` }),
+      script('bad', { apply: 'echo before; exit 7' }),
+    );
+    const run = await sandbox.orch(['apply', 'web-01', '-f', path, '--yes', '-o', 'json']);
+    expect(run.status).toBe(3);
+    const id: string = JSON.parse(run.stdout).operation_id;
+    const { output } = await sandbox.json<{ output: object }>(['ops', 'output', id]);
+    expect(output).toEqual({
+      'noisy/loud': { stdout: 'one\n\u001b[31mtwo\n', stderr: 'oops\n', exit_code: 0, truncated: false },
+      'noisy/bad': { stdout: 'before\n', stderr: '', exit_code: 7, truncated: false },
+    });
+    const shown = (await sandbox.orch(['ops', 'output', id])).stdout;
+    expect(shown).toContain('stderr| oops');
+    expect(shown).toContain('exit status 7');
+    expect(shown).not.toContain('\u001b');
+  });
+
+  it('is cut where it is too long', async () => {
+    const path = module('long', script('flood', { apply: `head -c 2000000 /dev/zero; echo the-end` }));
+    const { operation_id } = await sandbox.json<RunResult>(['apply', 'web-01', '-f', path, '--yes']);
+    const { output } = await sandbox.json<{ output: Record<string, { stdout: string; truncated: boolean }> }>([
+      'ops',
+      'output',
+      operation_id ?? '',
+    ]);
+    expect(output['long/flood']?.truncated).toBe(true);
+    expect(output['long/flood']?.stdout).toMatch(/the-end\n$/);
+    expect((await sandbox.orch(['ops', 'output', operation_id ?? ''])).stdout).toContain('(cut:');
+  });
+
+  it('of a script with a secret is masked, sealed, and survives a new key', async () => {
+    const path = module('leaky', script('leak', { apply: LEAKY }));
+    const { operation_id } = await sandbox.json<RunResult>(['apply', 'web-01', '-f', path, '--yes']);
+    const read = async () => (await sandbox.orch(['ops', 'output', operation_id ?? ''])).stdout;
+    const shown = await read();
+    expect(shown).toMatch(/the token is\n‹secret TOKEN #[0-9a-f]{4}›\n‹secret TOKEN #[0-9a-f]{4}›/);
+    const bytes = kept();
+    for (const form of [VALUE, Buffer.from(VALUE).toString('base64')]) {
+      expect(shown).not.toContain(form);
+      expect(bytes).not.toContain(form);
+    }
+    expect(bytes).not.toContain('the token is');
+    const rotated = await sandbox.orch(['serve', 'rotate-secrets-key', '--data-dir', sandbox.path('serve')]);
+    expect(rotated.stdout).toContain('1 secret and 1 output of scripts encrypted anew');
+    expect(await read()).toBe(shown);
+  });
+});
+
+describe('an undo with a secret', () => {
+  const apply = (path: string, ...more: readonly string[]) =>
+    sandbox.orch(['apply', 'web-01', '-f', path, '--yes', ...more, '-o', 'json']);
+
+  it('runs with the value of then, or not at all', async () => {
+    await apply(module('leaving', script('leave', { apply: 'true', undo: UNDO })));
+    await sandbox.orch(['secrets', 'remove', 'TOKEN', '--yes']);
+    const failed = await apply(module('leaving'), '--allow-removals', '9');
+    expect(failed.status).toBe(3);
+    const { resources } = JSON.parse(failed.stdout) as RunResult;
+    expect(resources.find(({ identity }) => identity === 'leave')).toMatchObject({
+      status: 'failed',
+      error: { code: 'secret_unavailable' },
+    });
+    expect(existsSync(left)).toBe(false);
+    await sandbox.orch(['secrets', 'set', 'TOKEN', '--value', 'another value']);
+    expect(await apply(module('leaving'), '--allow-removals', '9')).toMatchObject({ status: 0 });
+    expect(readFileSync(left, 'utf8')).toBe('another value');
+  });
+
+  it('needs the secret again with --local, and without an undo no consent', async () => {
+    const gone = sandbox.path('gone');
+    const secret = sandbox.path('secret');
+    writeFileSync(secret, 'from a file');
+    const local = (path: string, ...more: readonly string[]) =>
+      sandbox.orch(['apply', '--local', '--data-dir', sandbox.path('local'), '-f', path, '--yes', ...more]);
+    const undo = `printf %s '\${{ secrets.TOKEN }}' > ${gone}`;
+    const whole = module('here', script('in', { apply: 'true', undo }), script('free', { apply: 'true' }));
+    expect(await local(whole, '--secret-file', `TOKEN=${secret}`)).toMatchObject({ status: 0 });
+    const failed = await local(module('here'), '--allow-removals', '1');
+    expect(failed.status).toBe(3);
+    expect(failed.stdout).toContain('the secret "TOKEN" does not exist any more');
+    expect(existsSync(gone)).toBe(false);
+    const with_ = ['--secret-file', `TOKEN=${secret}`, '--allow-removals', '1'];
+    expect(await local(module('here'), ...with_)).toMatchObject({ status: 0 });
+    expect(readFileSync(gone, 'utf8')).toBe('from a file');
+    const free = module('here', script('free', { apply: 'true' }));
+    await local(free);
+    expect(await local(module('here'))).toMatchObject({ status: 0 });
+  });
+});

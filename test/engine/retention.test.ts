@@ -1,0 +1,81 @@
+import { describe, expect, it } from 'vitest';
+import { Retention, type RetentionDays } from '../../daemon/engine/retention.js';
+import { TransactionalWriter } from '../../daemon/events/transactional-writer.js';
+import { type Bench, openBench } from './support.js';
+
+const DAY = 86_400_000;
+
+function retention(bench: Bench, change: Partial<RetentionDays> = {}): Retention {
+  const { db, clock, newId } = bench;
+  const uow = new TransactionalWriter({ db, clock, newId, publish: (event) => bench.events.push(event) });
+  return new Retention({ uow, clock, days: () => ({ operations: 365, outputs: 90, drift: 30, ...change }) });
+}
+
+/** An agent that applied something with an output, and the same again, on each of so many days. */
+async function applying(days: number) {
+  const bench = await openBench();
+  const agent = await bench.agent('1');
+  agent.outputs.set('/a', { stdout: 'done\n', stderr: '', exit_code: 0, truncated: false });
+  const ids: string[] = [];
+  for (let day = 0; day < days; day += 1) {
+    await bench.upload('site', { '/a': `content of day ${day}` });
+    ids.push((await bench.apply(agent, ['site'])).operation_id);
+    bench.clock.advance(DAY);
+  }
+  const left = async () =>
+    (await bench.engine.operations.list({ limit: 99, offset: 0, status: null })).operations
+      .map(({ operation_id }) => ids.indexOf(operation_id))
+      .reverse();
+  const withOutput = async () => {
+    const rows = await bench.db.selectFrom('operation_outputs').select('operation_id').execute();
+    return rows.map(({ operation_id }) => ids.indexOf(operation_id));
+  };
+  return { bench, agent, ids, left, withOutput };
+}
+
+describe('retention', () => {
+  it('deletes operations and outputs that are too old, and leaves one event each', async () => {
+    const { bench, left, withOutput } = await applying(6);
+    const job = retention(bench, { operations: 4, outputs: 2 });
+    await job.run();
+    expect(await left()).toEqual([2, 3, 4, 5]);
+    expect(await withOutput()).toEqual([4, 5]);
+    const pruned = bench.events.filter(({ type }) => type.endsWith('_pruned'));
+    expect(pruned).toMatchObject([
+      {
+        type: 'state.operations_pruned',
+        actor: { type: 'system' },
+        summary: '2 operations from before 2026-03-03T00:00:00.000Z were deleted',
+        metadata: { count: 2, before: '2026-03-03T00:00:00.000Z' },
+      },
+      { type: 'state.outputs_pruned', metadata: { count: 2, before: '2026-03-05T00:00:00.000Z' } },
+    ]);
+    await job.run();
+    await job.run();
+    expect(bench.events.filter(({ type }) => type.endsWith('_pruned'))).toEqual(pruned);
+    bench.clock.advance(DAY);
+    await job.run();
+    expect(await left()).toEqual([3, 4, 5]);
+  });
+
+  it('keeps what the managed state rests on, and what is under way', async () => {
+    const { bench, agent, ids, left } = await applying(2);
+    const other = await bench.agent('2');
+    other.mute = true;
+    await bench.start(other, ['site']);
+    bench.clock.advance(1000 * DAY);
+    await retention(bench).run();
+    expect((await left()).slice(0, 1)).toEqual([1]);
+    expect((await bench.engine.operations.list({ limit: 9, offset: 0, status: null })).total).toBe(2);
+    expect(await bench.engine.state.get(agent.nodeId)).toMatchObject({ operation_id: ids[1] });
+  });
+
+  it('deletes old drift records with an event', async () => {
+    const { bench, agent } = await applying(1);
+    await bench.drift(agent);
+    bench.clock.advance(40 * DAY);
+    await bench.drift(agent);
+    await retention(bench).run();
+    expect(bench.events.at(-1)).toMatchObject({ type: 'drift.pruned', metadata: { count: 1 } });
+  });
+});

@@ -1,0 +1,74 @@
+/** `orch plan|apply|drift --local` in a host, as root or as another user, with the results as data. */
+import type { DriftDetail, RunResult } from '../../src/contract/runs.js';
+import type { ResourceResult } from '../../src/resources/result.js';
+import type { Outcome } from './command.js';
+import type { BootedHost } from './host.js';
+
+export type Body = Readonly<Record<string, unknown>>;
+
+/** One entry of a module, such as `{resource: {'file-unix': {path: '/etc/motd'}}}`. */
+export interface Entry {
+  readonly id?: string;
+  readonly depends_on?: readonly string[];
+  readonly resource: Readonly<Record<string, Body>>;
+}
+
+export const entry = (kind: string, body: Body, more: Omit<Entry, 'resource'> = {}): Entry => ({
+  ...more,
+  resource: { [kind]: body },
+});
+
+export class LocalOrch {
+  private readonly host: BootedHost;
+  private readonly file: string;
+  private readonly user: string | null;
+
+  /** @param file where the module is kept; the user has to be able to read it */
+  constructor(host: BootedHost, file: string, user: string | null = null) {
+    this.host = host;
+    this.file = file;
+    this.user = user;
+  }
+
+  /** What the machine is to be from now on. */
+  async declare(...resources: readonly Entry[]): Promise<void> {
+    const text = JSON.stringify({ name: 'site', supports: [{ platform: 'linux' }], resources });
+    await this.host.writeFile(this.file, text, '0644');
+  }
+
+  run(verb: 'plan' | 'apply' | 'drift', ...flags: readonly string[]): Promise<Outcome> {
+    const argv = ['orch', verb, '--local', ...(verb === 'drift' ? [] : ['-f', this.file]), '-o', 'json', ...flags];
+    const as = this.user === null ? [] : ['runuser', '-l', this.user, '-s', '/bin/sh', '-c', 'exec "$0" "$@"', '--'];
+    return this.host.run([...as, ...argv], { timeoutMs: 120_000 });
+  }
+
+  /** Every resource, in the order of the run. */
+  async results(verb: 'plan' | 'apply' | 'drift', ...flags: readonly string[]): Promise<readonly ResourceResult[]> {
+    const { stdout, stderr } = await this.run(verb, ...flags);
+    if (!stdout.startsWith('{')) throw new Error(`orch ${verb} says:\n${stderr}${stdout}`);
+    return (JSON.parse(stdout) as RunResult | DriftDetail).resources;
+  }
+
+  apply(): Promise<readonly ResourceResult[]> {
+    return this.results('apply', '--yes', '--allow-removals', '1000');
+  }
+
+  /** Identity, action and the fields that differ, of everything that is not as it should be. */
+  async differences(verb: 'plan' | 'drift' = 'plan'): Promise<readonly (readonly [string, string, string])[]> {
+    const found = (await this.results(verb)).filter(({ status }) => status !== 'unchanged');
+    return found.map(({ identity, action, changes }) => [identity, action, changes.map(({ field }) => field).join()]);
+  }
+}
+
+/** Code and message of what has failed, by identity. */
+export const failures = (results: readonly ResourceResult[]): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    results.flatMap(({ identity, error }) => (error === null ? [] : [[identity, `${error.code}: ${error.message}`]])),
+  );
+
+/** Runs a script in the host that has to succeed; what it writes, without the last line end. */
+export async function sh(host: BootedHost, script: string): Promise<string> {
+  const { status, stdout, stderr } = await host.run(['sh', '-c', script], { timeoutMs: 60_000 });
+  if (status !== 0) throw new Error(`${script} ended with ${status}:\n${stderr}${stdout}`);
+  return stdout.replace(/\n$/, '');
+}

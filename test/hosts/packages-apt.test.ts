@@ -1,0 +1,202 @@
+/** Packages of apt on a booted Debian machine, from a repository of the test. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { RunResult } from '../../src/contract/runs.js';
+import { until } from '../support/orch.js';
+import { type DebRepository, debRepository, debTools } from './deb-repository.js';
+import { type Fleet, startFleet } from './fleet.js';
+import type { BootedHost } from './host.js';
+import { describeHosts } from './requirements.js';
+
+const MANY = 50;
+const many = Array.from({ length: MANY }, (_, at) => `many-${at}`);
+
+const moduleOf = (packages: Readonly<Record<string, string | null>>) =>
+  [
+    'name: site\nsupports: [{platform: linux}]\nresources:',
+    ...Object.entries(packages).map(([name, version]) =>
+      ['  - resource:', `      package-apt: {name: ${name}${version === null ? '' : `, version: "${version}"`}}`].join('\n'),
+    ),
+  ].join('\n');
+
+/** Notes each call, and has apt wait for 3 seconds where it is told to wait for 120. */
+const counting = (program: string) => `#!/bin/bash
+echo ${program} >>/root/calls
+exec /usr/bin/${program} "\${@/Timeout=120/Timeout=3}"
+`;
+
+const CONF = '/etc/conffed.conf';
+
+describeHosts(
+  'packages of apt on a booted machine',
+  () => {
+    let fleet: Fleet;
+    let host: BootedHost;
+    let repository: DebRepository;
+
+    const sh = async (line: string) => (await host.run(['sh', '-c', line], { timeoutMs: 60_000 })).stdout.trim();
+    const local = async (
+      verb: 'plan' | 'apply' | 'drift',
+      packages: Readonly<Record<string, string | null>>,
+      ...args: readonly string[]
+    ) => {
+      await host.writeFile('/root/m.orch.yaml', moduleOf(packages));
+      const given = ['--local', '-f', '/root/m.orch.yaml', '-o', 'json', ...args];
+      const argv = ['orch', verb, ...given, ...(verb === 'apply' ? ['--yes'] : [])];
+      const { status, stdout, stderr } = await host.run(argv, { timeoutMs: 120_000 });
+      if (stdout === '') throw new Error(`orch ${verb} ended with ${status}: ${stderr}`);
+      return (JSON.parse(stdout) as RunResult).resources;
+    };
+    type Resources = Awaited<ReturnType<typeof local>>;
+    const fates = (resources: Resources) =>
+      resources.map(({ identity, action, status, error }) =>
+        [identity, action, status, ...(error ? [error.code] : [])].join(' '),
+      );
+    const versions = (resources: Resources) =>
+      resources.flatMap(({ changes }) => changes.map(({ before, after }) => `${before} -> ${after}`));
+    const installed = (name: string) =>
+      sh(`dpkg-query -W -f '\${Version} \${db:Status-Status}' ${name} 2>/dev/null | sed 's/^ //'`);
+
+    beforeAll(async () => {
+      repository = debRepository();
+      await repository.publish([
+        { name: 'tool', version: '1.0' },
+        { name: 'tool', version: '1.1' },
+        { name: 'tool', version: '2.0' },
+        { name: 'lib', version: '1.0' },
+        { name: 'app', version: '1.0', fields: { Depends: 'lib' } },
+        { name: 'rival', version: '1.0', fields: { Conflicts: 'tool' } },
+        { name: 'mta', version: '1.0', fields: { Provides: 'mail-service' } },
+        { name: 'conffed', version: '1.0', files: { [CONF]: 'colour = red\n' }, conffiles: [CONF] },
+        { name: 'conffed', version: '2.0', files: { [CONF]: 'colour = blue\nsize = 2\n' }, conffiles: [CONF] },
+        { name: 'bad', version: '1.0', postinst: 'echo looking\n[ -e /etc/good ] || { echo "no licence found" >&2; exit 3; }' },
+        { name: 'slow', version: '1.0', postinst: 'touch /root/slow-began\nsleep 6\ntouch /root/slow-ended' },
+        {
+          name: 'daemon',
+          version: '1.0',
+          files: {
+            '/usr/lib/systemd/system/daemon.service':
+              '[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n',
+          },
+          postinst: 'systemctl daemon-reload\nsystemctl enable --now daemon.service',
+        },
+        ...many.map((name) => ({ name, version: '1.0' })),
+      ]);
+      fleet = await startFleet({ hosts: ['web-01'], binds: [{ from: repository.directory, to: '/srv/debs' }] });
+      host = fleet.host('web-01');
+      await host.writeFile('/etc/apt/sources.list', 'deb [trusted=yes] file:/srv/debs ./\n');
+      for (const program of ['apt-get', 'apt-cache', 'dpkg-query', 'dpkg', 'find']) {
+        await host.writeFile(`/usr/local/bin/${program}`, counting(program), '0755');
+      }
+    }, 180_000);
+
+    afterAll(async () => {
+      await fleet?.stop();
+      repository?.remove();
+    });
+
+    it('are planned without the index of a new machine, which only an apply brings', async () => {
+      const planned = await local('plan', { tool: null });
+      expect(fates(planned)).toEqual(['tool create pending']);
+      expect(planned[0]?.reason).toContain('an apply refreshes the index first');
+      expect(await sh('ls /var/lib/apt/lists')).not.toContain('Packages');
+      const applied = await local('apply', { tool: null });
+      expect(fates(applied)).toEqual(['tool create changed']);
+      expect(versions(applied)).toEqual(['null -> 2.0']);
+      expect(await installed('tool')).toBe('2.0 installed');
+    });
+
+    it('go to an exact version, up and down, and without one to the newest', async () => {
+      expect(versions(await local('apply', { tool: '1.0' }))).toEqual(['2.0 -> 1.0']);
+      expect(await installed('tool')).toBe('1.0 installed');
+      expect(fates(await local('apply', { tool: '1.0' }))).toEqual(['tool none unchanged']);
+      expect(versions(await local('apply', { tool: '1.1' }))).toEqual(['1.0 -> 1.1']);
+      expect(versions(await local('plan', { tool: 'latest' }))).toEqual(['1.1 -> 2.0']);
+      expect(versions(await local('apply', { tool: 'latest' }))).toEqual(['1.1 -> 2.0']);
+    });
+
+    it('are known and unknown by the index, which an apply refreshes for what it lacks', async () => {
+      const unknown = await local('apply', { tool: '7.0', nosuch: null, 'mail-service': null });
+      expect(fates(unknown)).toEqual([
+        'tool none failed package_version_unknown',
+        'nosuch none failed package_unknown',
+        'mail-service none failed package_unknown',
+      ]);
+      expect(unknown[0]?.error?.message).toBe('tool is not offered in version 7.0, only in 2.0, 1.1, 1.0');
+      await repository.publish([{ name: 'tool', version: '3.0' }]);
+      expect(versions(await local('plan', { tool: null }))).toEqual([]);
+      expect(versions(await local('apply', { tool: '3.0' }))).toEqual(['2.0 -> 3.0']);
+    });
+
+    it('refresh an index that is older than a day, in an apply only, and drift asks for what was left', async () => {
+      await repository.publish([{ name: 'tool', version: '4.0' }]);
+      await sh('touch -d "2 days ago" /var/lib/apt/periodic/update-success-stamp; find /var/lib/apt/lists -exec touch -h -d "2 days ago" {} +');
+      expect(versions(await local('plan', { tool: null }))).toEqual([]);
+      expect(fates(await local('drift', { tool: null }))).toEqual(['tool none unchanged']);
+      expect(versions(await local('apply', { tool: null }))).toEqual(['3.0 -> 4.0']);
+      await sh('apt-get install -y --allow-downgrades tool=1.0');
+      expect(versions(await local('drift', { tool: null }))).toEqual(['1.0 -> 4.0']);
+      expect(versions(await local('apply', { tool: null }))).toEqual(['1.0 -> 4.0']);
+    });
+
+    it('are many in one transaction, and a plan of them takes as many commands as one of a single package', async () => {
+      const wanted = Object.fromEntries(many.map((name) => [name, null]));
+      await sh('rm -f /root/calls');
+      await local('plan', { 'many-0': null });
+      const single = await sh('cat /root/calls; rm /root/calls');
+      expect(fates(await local('plan', wanted))).toHaveLength(MANY);
+      expect(await sh('cat /root/calls; rm /root/calls')).toBe(single);
+      expect(single.split('\n')).toHaveLength(3);
+      expect(new Set(fates(await local('apply', wanted)).map((fate) => fate.split(' ')[2]))).toEqual(new Set(['changed']));
+      expect((await sh('cat /root/calls')).split('\n').filter((call) => call === 'apt-get')).toHaveLength(1);
+      expect(await sh('dpkg-query -W "many-*" | wc -l')).toBe(String(MANY));
+    });
+
+    it('keep what a person has written into a configuration file', async () => {
+      await local('apply', { conffed: '1.0' });
+      await host.writeFile(CONF, 'colour = mine\n');
+      expect(versions(await local('apply', { conffed: '2.0' }))).toEqual(['1.0 -> 2.0']);
+      expect(await host.readFile(CONF)).toBe('colour = mine\n');
+    });
+
+    it('start what they bring', async () => {
+      expect(fates(await local('apply', { daemon: null }))).toEqual(['daemon create changed']);
+      expect(await sh('systemctl is-active daemon; systemctl is-enabled daemon')).toBe('active\nenabled');
+    });
+
+    it('fail alone when their script fails, and are repaired by the next apply', async () => {
+      const failed = await local('apply', { bad: null, lib: null, mta: null });
+      expect(fates(failed)).toEqual(['bad create failed command_failed', 'lib create changed', 'mta create changed']);
+      expect(failed[0]?.error?.message).toContain('exit status 3');
+      expect(failed[0]?.error?.message).toContain('looking\nno licence found');
+      const [planned] = await local('plan', { bad: null });
+      expect(planned?.changes).toEqual([{ field: 'state', before: 'half-configured', after: 'installed' }]);
+      expect(fates(await local('apply', { app: null }))).toEqual(['app create changed']);
+      await sh('touch /etc/good');
+      expect(fates(await local('apply', { bad: null }))).toEqual(['bad update changed']);
+      expect(await installed('bad')).toBe('1.0 installed');
+    });
+
+    it('are not installed at the cost of others, and not changed when they are held', async () => {
+      const [rival] = await local('apply', { rival: null });
+      expect(rival?.error).toEqual({
+        code: 'removal_refused',
+        message: 'rival is not installed, because tool would have to be removed for it; remove that first',
+      });
+      await sh('apt-mark hold tool');
+      expect(fates(await local('apply', { tool: '1.0' }))).toEqual(['tool none failed package_held']);
+      await sh('apt-mark unhold tool');
+    });
+
+    it('wait for the lock, and say who holds it when they waited in vain', async () => {
+      await sh('rm -f /root/slow-*');
+      const holder = await host.spawn(['/usr/bin/apt-get', 'install', '-y', 'slow']);
+      await until(async () => (await sh('ls /root/slow-began 2>&1')) === '/root/slow-began', 'apt is at work');
+      const [locked] = await local('apply', { tool: '1.1' });
+      expect(locked?.error?.code).toBe('package_manager_locked');
+      expect(locked?.error?.message).toMatch(/process \d+ \(apt-get\) holds \/var\/lib\/dpkg\/lock-frontend/);
+      expect(fates(await local('apply', { tool: '1.1' }))).toEqual(['tool update changed']);
+      expect((await holder.ended).status).toBe(0);
+    });
+  },
+  debTools,
+);

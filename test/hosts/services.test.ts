@@ -1,0 +1,373 @@
+/** Services under a real systemd: adopted and written, enabled and running, reloaded and restarted, failing, masked, removed. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { RunResult } from '../../src/contract/runs.js';
+import type { ResourceResult } from '../../src/resources/result.js';
+import { type Fleet, startFleet } from './fleet.js';
+import type { BootedHost } from './host.js';
+import { describeHosts } from './requirements.js';
+
+const FILE = '/root/services.orch.yaml';
+const MANY = 50;
+
+type Body = Readonly<Record<string, unknown>>;
+interface Resource {
+  readonly id?: string;
+  readonly resource: Readonly<Record<string, Body>>;
+}
+
+const service = (body: Body, id?: string): Resource => ({
+  ...(id === undefined ? {} : { id }),
+  resource: { 'service-systemd': body },
+});
+const file = (id: string, path: string, content: string): Resource => ({
+  id,
+  resource: { 'file-unix': { path, content } },
+});
+
+/** A unit that somebody else has installed; it counts in a file how often it was started and reloaded. */
+const counted = (name: string) => `[Unit]
+Description=of somebody else
+[Service]
+ExecStartPre=/bin/sh -c 'echo start >>/run/${name}.log'
+ExecStart=/bin/sleep infinity
+ExecReload=/bin/sh -c 'test ! -e /run/${name}.broken && echo reload >>/run/${name}.log'
+[Install]
+WantedBy=multi-user.target
+`;
+
+describeHosts('services on a booted machine', () => {
+  let fleet: Fleet;
+  let host: BootedHost;
+
+  const sh = async (script: string): Promise<string> => {
+    const { status, stdout, stderr } = await host.run(['sh', '-c', script], { timeoutMs: 60_000 });
+    if (status !== 0) throw new Error(`${script} ended with ${status}:\n${stderr}${stdout}`);
+    return stdout;
+  };
+  const declare = async (...resources: readonly Resource[]) =>
+    host.writeFile(FILE, JSON.stringify({ name: 'services', supports: [{ platform: 'linux' }], resources }));
+  const orch = async (verb: string, ...flags: readonly string[]) =>
+    host.run(['orch', verb, '--local', '-f', FILE, '-o', 'json', ...flags], { timeoutMs: 120_000 });
+  const results = async (verb: string, ...flags: readonly string[]): Promise<readonly ResourceResult[]> => {
+    const { stdout, stderr } = await orch(verb, ...flags);
+    if (!stdout.startsWith('{')) throw new Error(`orch ${verb} says:\n${stderr}${stdout}`);
+    const found = (JSON.parse(stdout) as RunResult).resources;
+    return found.filter(({ kind }) => kind === 'service-systemd');
+  };
+  const apply = async () => results('apply', '--yes', '--allow-removals', String(MANY));
+  const fields = (found: readonly ResourceResult[]) =>
+    found
+      .filter(({ status }) => status !== 'unchanged')
+      .map(({ identity, action, status, changes }) => [
+        identity,
+        action,
+        status,
+        changes.map((one) => one.field).join(),
+      ]);
+  const inSync = async () => expect(fields(await results('plan'))).toEqual([]);
+  const state = async (unit: string) =>
+    sh(`systemctl show --value -p ActiveState,UnitFileState ${unit} | paste -sd' '`).then((text) => text.trim());
+  const install = async (name: string) => {
+    await host.writeFile(`/usr/lib/systemd/system/${name}.service`, counted(name));
+    await sh('systemctl daemon-reload');
+  };
+  const log = (name: string) => sh(`cat /run/${name}.log 2>/dev/null || true; rm -f /run/${name}.log`);
+
+  beforeAll(async () => {
+    fleet = await startFleet({ hosts: ['services'] });
+    host = fleet.host('services');
+  }, 120_000);
+
+  // Each test begins with nothing managed; what the one before has made is removed.
+  beforeEach(async () => {
+    await declare();
+    await apply();
+  });
+
+  afterAll(async () => {
+    await fleet?.stop();
+  });
+
+  it('adopts a unit and brings it to the desired state', async () => {
+    await install('adopted');
+    await declare(service({ name: 'adopted', enabled: true, running: true }));
+    expect(fields(await results('plan'))).toEqual([['adopted', 'update', 'pending', 'enabled,running']]);
+    expect(await state('adopted')).toBe('inactive disabled');
+    expect(fields(await apply())).toEqual([['adopted', 'update', 'changed', 'enabled,running']]);
+    expect(await state('adopted')).toBe('active enabled');
+    await inSync();
+    await declare(service({ name: 'adopted.service', enabled: false, running: false }));
+    expect(fields(await apply())).toEqual([['adopted', 'update', 'changed', 'enabled,running']]);
+    expect(await state('adopted')).toBe('inactive disabled');
+    await inSync();
+  });
+
+  it('names what was changed by hand, and repairs it', async () => {
+    await declare(service({ name: 'adopted', enabled: true, running: true }));
+    await apply();
+    const drifted = async () => fields(await results('drift'));
+    expect(await drifted()).toEqual([]);
+    await sh('systemctl stop adopted');
+    expect(await drifted()).toEqual([['adopted', 'update', 'pending', 'running']]);
+    await sh('systemctl disable adopted');
+    expect(await drifted()).toEqual([['adopted', 'update', 'pending', 'enabled,running']]);
+    expect(await apply()).toMatchObject([{ status: 'changed' }]);
+    expect(await drifted()).toEqual([]);
+    await sh('systemctl mask --now adopted');
+    expect(await results('drift')).toMatchObject([
+      { status: 'pending', reason: 'adopted.service is masked; unmask it with: systemctl unmask adopted.service' },
+    ]);
+    expect(await apply()).toMatchObject([{ status: 'failed', error: { code: 'unit_masked' } }]);
+    await sh('systemctl unmask adopted');
+    expect(await apply()).toMatchObject([{ status: 'changed' }]);
+    expect(await drifted()).toEqual([]);
+  });
+
+  it('releases a unit that was there before', async () => {
+    await declare(service({ name: 'adopted', enabled: true, running: true }));
+    await apply();
+    await declare();
+    expect(await apply()).toMatchObject([{ identity: 'adopted', action: 'release', status: 'changed' }]);
+    expect(await state('adopted')).toBe('active enabled');
+  });
+
+  it('writes a unit so that every value arrives as it was given', async () => {
+    const environment = {
+      QUOTES: `"double" 'single' \\back\\\\slash`,
+      PERCENT: '100% %h %% %n',
+      DOLLAR: '$HOME $$ ${' + '}',
+      LINES: 'one\n\ttwo\n',
+      SPACES: '  lead and trail  ',
+      EMPTY: '',
+      MARKUP: '# ; [Unit] =',
+      UNICODE: 'Grüße ☃ 😀',
+    };
+    await sh('mkdir -p "/srv/100% of [it]" && useradd --system worker');
+    const body = {
+      name: 'worker',
+      enabled: true,
+      running: true,
+      description: '100% "work" # ; $HOME',
+      type: 'oneshot',
+      user: 'worker',
+      group: 'nogroup',
+      working_directory: '/srv/100% of [it]',
+      environment,
+      exec_start: `/bin/sh -c 'env -0; echo "$$(pwd) $$(id -un) $$(id -gn)" >&2'`,
+    };
+    await declare(service(body));
+    await host.writeFile(
+      '/etc/systemd/system/worker.service.d/out.conf',
+      '[Service]\nStandardOutput=file:/run/worker.env\nStandardError=file:/run/worker.err\n',
+    );
+    expect(await apply()).toMatchObject([{ identity: 'worker', action: 'create', status: 'changed' }]);
+    const lines = (await host.readFile('/run/worker.env')).split('\0');
+    for (const [name, value] of Object.entries(environment)) expect(lines).toContain(`${name}=${value}`);
+    expect(await host.readFile('/run/worker.err')).toBe('/srv/100% of [it] worker nogroup\n');
+    expect(await sh('systemctl show --value -p Description worker')).toBe('100% "work" # ; $HOME\n');
+    expect(await state('worker')).toBe('active enabled');
+    expect(await sh('systemd-analyze verify worker.service 2>&1')).toBe('');
+    await inSync();
+  });
+
+  it('keeps a unit file with a secret to itself', async () => {
+    await host.writeFile('/root/token', 'correct-horse-battery', '0600');
+    await declare(
+      service({
+        name: 'secretive',
+        running: true,
+        exec_start: '/bin/sleep infinity',
+        environment: { TOKEN: '${' + '{ secrets.TOKEN }}' },
+      }),
+    );
+    const { stdout } = await orch('apply', '--yes', '--secret-file', 'TOKEN=/root/token');
+    expect(JSON.parse(stdout)).toMatchObject({ resources: [{ status: 'changed', sensitive: true }] });
+    expect(stdout).not.toContain('correct-horse');
+    expect(await sh('stat -c "%a %U" /etc/systemd/system/secretive.service')).toBe('600 root\n');
+    expect(await sh('tr "\\0" "\\n" </proc/$(systemctl show --value -p MainPID secretive)/environ | grep TOKEN')).toBe(
+      'TOKEN=correct-horse-battery\n',
+    );
+  });
+
+  it('repairs a unit file that was changed, emptied or deleted by hand', async () => {
+    const body = { name: 'web', enabled: true, running: true, exec_start: '/bin/sleep infinity' };
+    await declare(service(body));
+    expect(fields(await apply())).toContainEqual(['web', 'create', 'changed', 'unit_file,enabled,running']);
+    const text = await host.readFile('/etc/systemd/system/web.service');
+    const pid = () => sh('systemctl show --value -p MainPID web');
+    const before = await pid();
+    await sh('sed -i s/infinity/1000/ /etc/systemd/system/web.service');
+    expect(fields(await results('drift'))).toEqual([['web', 'update', 'pending', 'unit_file']]);
+    expect(fields(await apply())).toEqual([['web', 'update', 'changed', 'unit_file']]);
+    expect(await host.readFile('/etc/systemd/system/web.service')).toBe(text);
+    expect(await pid()).not.toBe(before);
+    await sh(': >/etc/systemd/system/web.service; systemctl daemon-reload');
+    expect(await apply()).toMatchObject([{ status: 'changed' }]);
+    await sh('rm /etc/systemd/system/web.service; systemctl daemon-reload');
+    expect(await apply()).toMatchObject([{ status: 'changed' }]);
+    await sh('chmod 666 /etc/systemd/system/web.service');
+    const unmoved = await pid();
+    expect(fields(await apply())).toEqual([['web', 'update', 'changed', 'mode']]);
+    expect(await pid()).toBe(unmoved);
+    expect(await host.readFile('/etc/systemd/system/web.service')).toBe(text);
+    expect(await state('web')).toBe('active enabled');
+    await inSync();
+  });
+
+  it('restarts a running unit whose file changes, and lets a stopped one be', async () => {
+    const body = { name: 'web', enabled: true, running: true, exec_start: '/bin/sleep 50000' };
+    await declare(service(body));
+    await apply();
+    await declare(service({ ...body, exec_start: '/bin/sleep 100000' }));
+    expect(fields(await apply())).toEqual([['web', 'update', 'changed', 'unit_file']]);
+    expect(await sh('tr "\\0" " " </proc/$(systemctl show --value -p MainPID web)/cmdline')).toBe('/bin/sleep 100000 ');
+    await declare(service({ ...body, running: false, exec_start: '/bin/sleep 200000' }));
+    expect(fields(await apply())).toEqual([['web', 'update', 'changed', 'unit_file,running']]);
+    await declare(service({ ...body, running: null, exec_start: '/bin/sleep 300000' }));
+    expect(fields(await apply())).toEqual([['web', 'update', 'changed', 'unit_file']]);
+    expect(await state('web')).toBe('inactive enabled');
+  });
+
+  it('removes a unit that it made, with its file, and nothing of it is left', async () => {
+    await declare(service({ name: 'web', running: true, enabled: true, exec_start: '/bin/sleep infinity' }));
+    await apply();
+    await declare();
+    expect(await apply()).toMatchObject([{ identity: 'web', action: 'remove', status: 'changed' }]);
+    expect(await sh('systemctl show --value -p LoadState,ActiveState web | paste -sd" "')).toBe('not-found inactive\n');
+    expect(await sh('find /etc/systemd/system -name "web.service*"')).toBe('');
+    await inSync();
+  });
+
+  describe('what cannot be', () => {
+    it('says why a unit fails to start, with the last lines of its log', async () => {
+      const body = { name: 'dying', running: true, exec_start: `/bin/sh -c 'echo no such table: users >&2; exit 3'` };
+      await declare(service(body), service({ name: 'adopted', running: true }));
+      const found = await apply();
+      expect(found).toMatchObject([{ identity: 'dying', status: 'failed', error: { code: 'service_failed' } }, {}]);
+      expect(found[0]?.error?.message).toContain('no such table: users');
+      expect(found[0]?.error?.message).toContain('exit-code');
+      expect(found[1]).toMatchObject({ identity: 'adopted', status: 'unchanged' });
+      await declare(service({ ...body, restart: 'always' }));
+      expect((await apply())[0]?.error).toMatchObject({
+        code: 'service_failed',
+        message: expect.stringContaining('no such table: users'),
+      });
+      await declare(service({ ...body, exec_start: '/bin/sleep infinity' }));
+      expect(await apply()).toMatchObject([{ status: 'changed' }]);
+      await inSync();
+    });
+
+    it('says what systemd does not take in a unit file', async () => {
+      await declare(service({ name: 'broken', running: true, exec_start: 'bin/relative' }));
+      const [found] = await apply();
+      expect(found).toMatchObject({ status: 'failed', error: { code: 'service_failed' } });
+      expect(found?.error?.message).toContain('Neither a valid executable name nor an absolute path: bin/relative');
+    });
+
+    it('refuses what is missing, static or over at once', async () => {
+      await host.writeFile('/etc/systemd/system/once.service', '[Service]\nType=oneshot\nExecStart=/bin/true\n');
+      await declare(
+        service({ name: 'nowhere', running: true }),
+        service({ name: 'once', running: true }),
+        service({ name: 'dbus', enabled: true }),
+      );
+      const codes = (await apply()).map(({ identity, error }) => [identity, error?.code]);
+      expect(codes).toEqual(
+        expect.arrayContaining([
+          ['nowhere', 'unit_missing'],
+          ['once', 'unit_unsuitable'],
+          ['dbus', 'unit_unsuitable'],
+        ]),
+      );
+    });
+
+    it('finds two names of one unit', async () => {
+      await declare(service({ name: 'adopted', running: true }), service({ name: 'adopted.service', running: false }));
+      const { status, stderr } = await orch('plan');
+      expect(status).not.toBe(0);
+      expect(stderr).toContain('adopted');
+    });
+  });
+
+  describe('triggers', () => {
+    const config = (n: number) => file('config', '/etc/counted.conf', `${n}\n`);
+    const listening = (body: Body) => service({ name: 'counted', running: true, ...body }, 'counted');
+
+    beforeEach(async () => {
+      await install('counted');
+      await declare(config(0), listening({ reload_on: ['config'] }));
+      await apply();
+      await log('counted');
+    });
+
+    it('reloads and restarts once when what it listens to changes', async () => {
+      await inSync();
+      await declare(config(1), listening({ reload_on: ['config'] }));
+      expect(await apply()).toMatchObject([{ action: 'reload', status: 'changed' }]);
+      expect(await log('counted')).toBe('reload\n');
+      await declare(config(2), listening({ restart_on: ['config'] }));
+      expect(await apply()).toMatchObject([{ action: 'restart', status: 'changed' }]);
+      expect(await log('counted')).toBe('start\n');
+      await inSync();
+    });
+
+    it('starts a stopped unit once, and does not start one that is not to run', async () => {
+      await sh('systemctl stop counted');
+      await declare(config(3), listening({ restart_on: ['config'] }));
+      await apply();
+      expect(await log('counted')).toBe('start\n');
+      await sh('systemctl stop counted');
+      await declare(config(4), listening({ running: null, restart_on: ['config'] }));
+      await apply();
+      expect(await log('counted')).toBe('');
+      expect(await state('counted')).toBe('inactive disabled');
+    });
+
+    it('owes a reload that has failed, and pays it although nothing else changes', async () => {
+      await sh('touch /run/counted.broken');
+      await declare(config(5), listening({ reload_on: ['config'] }));
+      const failed = await apply();
+      expect(failed).toMatchObject([{ status: 'failed', error: { code: 'service_failed' } }]);
+      expect(failed[0]?.error?.message).toContain('could not be reloaded and runs as before');
+      await sh('rm /run/counted.broken');
+      expect(fields(await results('plan'))).toEqual([['counted', 'reload', 'pending', '']]);
+      expect(fields(await apply())).toEqual([['counted', 'reload', 'changed', '']]);
+      expect(await log('counted')).toBe('reload\n');
+      await inSync();
+    });
+
+    it('reads changed drop-ins before it restarts', async () => {
+      const dropIn = (n: number) =>
+        file('config', '/etc/systemd/system/counted.service.d/n.conf', `[Service]\nEnvironment=N=${n}\n`);
+      await sh('mkdir -p /etc/systemd/system/counted.service.d');
+      await declare(dropIn(7), listening({ restart_on: ['config'] }));
+      await apply();
+      expect(await sh('tr "\\0" "\\n" </proc/$(systemctl show --value -p MainPID counted)/environ | grep ^N=')).toBe(
+        'N=7\n',
+      );
+    });
+  });
+
+  it('asks once about fifty services, and has systemd read their files once', async () => {
+    const services = Array.from({ length: MANY }, (_, n) =>
+      service({ name: `many-${n}`, enabled: true, running: true, exec_start: `/bin/sleep ${100_000 + n}` }),
+    );
+    // Every call of systemctl is written down.
+    const wrapper = '#!/bin/sh\necho "$1" >>/run/calls\nexec /bin/systemctl "$@"\n';
+    await host.writeFile('/usr/local/sbin/systemctl', wrapper, '0755');
+    const calls = () => sh('sort /run/calls | uniq -c | sed "s/^ *//"; rm /run/calls');
+    await declare(...services);
+    expect((await apply()).filter(({ status }) => status === 'changed')).toHaveLength(MANY);
+    expect(await calls()).toBe(`1 daemon-reload\n1 enable\n${MANY} is-active\n2 show\n1 start\n`);
+    await inSync();
+    expect(await calls()).toBe('1 show\n');
+    expect(fields(await results('drift'))).toEqual([]);
+    expect(await calls()).toBe('1 show\n');
+    await declare();
+    const removed = await apply();
+    expect(removed.filter(({ action, status }) => action === 'remove' && status === 'changed')).toHaveLength(MANY);
+    expect(await sh('ls /etc/systemd/system /etc/systemd/system/multi-user.target.wants | grep -c many- || true')).toBe(
+      '0\n',
+    );
+  }, 120_000);
+});

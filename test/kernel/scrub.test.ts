@@ -1,0 +1,46 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { scrubber } from '../../src/kernel/scrub.js';
+
+const FORMS: readonly (readonly [string, (value: string) => string])[] = [
+  ['as it is', (value) => value],
+  ['in base64', (value) => Buffer.from(value).toString('base64')],
+  ['in base64 for URLs', (value) => Buffer.from(value).toString('base64url')],
+  ['URL-encoded', (value) => encodeURIComponent(value)],
+  ['URL-encoded in small letters', (value) => encodeURIComponent(value).replace(/%../g, (byte) => byte.toLowerCase())],
+  ['as in a JSON string', (value) => JSON.stringify(value)],
+];
+const secret = fc.string({ unit: 'binary', minLength: 6, maxLength: 40 });
+
+describe('the net under the masking', () => {
+  it.each(FORMS)('takes out every value %s', (_, form) => {
+    fc.assert(
+      fc.property(secret, fc.string(), (value, around) => {
+        const text = `${around}\n${form(value)}|${form(value)}\n`;
+        const scrubbed = scrubber([{ value, shown: '‹masked›' }])(text);
+        expect(scrubbed).toContain('‹masked›');
+        expect(scrubbed.slice(around.length)).not.toContain(form(value).replace(/=+$/, ''));
+      }),
+    );
+  });
+
+  it('leaves the rest of a text and short values alone', () => {
+    const scrub = scrubber([
+      { value: 'admin', shown: '‹short›' },
+      { value: 'hunter22\n', shown: '‹long›' },
+    ]);
+    expect(scrub('admin logs in with hunter22, not hunter2\n')).toBe('admin logs in with ‹long›, not hunter2\n');
+  });
+
+  it('takes the longer of two values that contain each other', () => {
+    const scrub = scrubber([
+      { value: 'secret', shown: '‹a›' },
+      { value: 'secret-and-more', shown: '‹b›' },
+    ]);
+    expect(scrub('secret-and-more, secret')).toBe('‹b›, ‹a›');
+  });
+
+  it('does not take a value for a pattern of replacement', () => {
+    expect(scrubber([{ value: '$&$&$&', shown: "$'" }])('a $&$&$& b')).toBe("a $' b");
+  });
+});
