@@ -6,7 +6,13 @@ import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { AuditEvent } from '../../src/contract/audit.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Service } from '../../src/kernel/service.js';
-import { firstAuditSeqAfterId, firstAuditSeqFrom, lastAuditSeq, listAuditWindow } from '../store/audit.js';
+import {
+  findAuditRow,
+  firstAuditSeqAfterId,
+  firstAuditSeqFrom,
+  lastAuditSeq,
+  listAuditWindow,
+} from '../store/audit.js';
 import { findAuditCut } from '../store/audit-marks.js';
 import type { Queryable } from '../store/queryable.js';
 import { type AuditFilter, auditEventOf, windowQueryOf } from './audit-reader.js';
@@ -26,6 +32,13 @@ export interface FollowOptions {
   readonly after: number | null;
   /** Ends it quietly. */
   readonly signal: AbortSignal;
+}
+
+export interface FeedPage {
+  /** In the order of the log. */
+  readonly events: readonly AuditEvent[];
+  /** ID of the event up to which everything was looked at, whether it matters to the reader or not; null for no event. */
+  readonly place: string | null;
 }
 
 /** Readers at a time. */
@@ -60,10 +73,10 @@ export class AuditFeed implements Service {
   }
 
   /**
-   * Events in the order of the log, some at a time; an empty list at the beginning, and every few seconds when there are none.
+   * Events in the order of the log, some at a time; none at the beginning, and every few seconds when there are none.
    * Throws `rate_limited` when there are too many readers, `shutting_down`.
    */
-  async *follow(options: FollowOptions): AsyncGenerator<readonly AuditEvent[]> {
+  async *follow(options: FollowOptions): AsyncGenerator<FeedPage> {
     const { filter, signal } = options;
     if (this.bells.size >= MOST) throw tooMany();
     const bell = new Doorbell();
@@ -72,12 +85,12 @@ export class AuditFeed implements Service {
     this.bells.add(bell);
     try {
       let place = await this.placeOf(options);
-      yield [];
+      yield { events: [], place: await this.idAt(place) };
       while (!signal.aborted) {
         if (this.stopped) throw stopping();
         const { events, to, isEnd } = await this.read(filter, place);
         place = to;
-        if (isEnd || events.length > 0) yield events;
+        if (isEnd || events.length > 0) yield { events, place: await this.idAt(place) };
         await (isEnd ? this.more(bell) : setImmediate());
       }
     } finally {
@@ -101,6 +114,10 @@ export class AuditFeed implements Service {
     if (to === after) return { events: [], to, isEnd: true };
     const rows = await listAuditWindow(db, await windowQueryOf(db, filter), { after, to });
     return { events: rows.map(auditEventOf), to, isEnd: to >= end };
+  }
+
+  private async idAt(seq: number): Promise<string | null> {
+    return (await findAuditRow(this.options.db, seq))?.id ?? null;
   }
 
   private async more(bell: Doorbell): Promise<void> {

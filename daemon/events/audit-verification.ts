@@ -1,18 +1,20 @@
 /** Checks the whole audit log: the chain, the signed places in it, and a checkpoint that was kept elsewhere. */
 import type { AuditProblem, AuditVerification } from '../../src/contract/audit.js';
-import { toTimestamp } from '../../src/kernel/clock.js';
+import { type Clock, toTimestamp } from '../../src/kernel/clock.js';
 import { lastAuditSeq } from '../store/audit.js';
 import { checkpointsBetween, findAuditCut, newestCheckpoints } from '../store/audit-marks.js';
 import type { Queryable } from '../store/queryable.js';
 import type { AuditKey } from './audit-key.js';
 import { GENESIS } from './audit-log.js';
 import { brokenChain, cutTail, foreignCheckpoint, forgedMark, rewritten } from './audit-problem.js';
-import { checkpointText, isSignedWith, type Mark, markOfRow } from './checkpoint.js';
+import { checkpointText, isSignedWith, type Mark, markOfRow, signMark } from './checkpoint.js';
 import { type ChainPlace, type ChainSlice, walkChain } from './verify-chain.js';
 
 export interface VerificationOptions {
   readonly db: Queryable;
   readonly key: AuditKey;
+  readonly clock: Clock;
+  readonly epoch: (db: Queryable) => Promise<number>;
 }
 
 export interface VerificationRequest {
@@ -40,13 +42,6 @@ interface Walk {
   readonly to: number;
   readonly witness: Mark | null;
   readonly signal: AbortSignal;
-}
-
-interface Places {
-  readonly cut: Mark | null;
-  readonly newest: Mark | null;
-  /** The last event when the verification began. */
-  readonly to: number;
 }
 
 export class Verification {
@@ -79,7 +74,19 @@ export class Verification {
     else await this.walk(found, { to, witness, signal });
     found.problem ??= endProblem(found, [newest, witness]);
     if (since !== null && !isOurs) found.problem ??= foreignCheckpoint(since, key.publicKey);
-    return { ...this.report(found, { cut, newest, to }), since: since && sinceReport(found, since) };
+    const checkpoint = found.problem === null ? await this.signHead(found) : newest;
+    return {
+      intact: found.problem === null,
+      events: found.events,
+      first_seq: found.first,
+      last_seq: found.first === null ? null : found.head.seq,
+      checkpoints: found.checkpoints,
+      pruned: cut && { seq: cut.seq, hash: cut.hash, pruned_at: toTimestamp(cut.time) },
+      checkpoint: checkpoint && checkpointReport(checkpoint),
+      public_key: key.publicKey,
+      since: since && sinceReport(found, since),
+      problem: found.problem,
+    };
   }
 
   private async walk(found: Findings, { to, witness, signal }: Walk): Promise<void> {
@@ -110,26 +117,11 @@ export class Verification {
     if (broken !== null) found.problem ??= brokenChain(broken);
   }
 
-  private report(found: Findings, at: Places): Omit<AuditVerification, 'since'> {
-    const { cut, newest, to } = at;
-    return {
-      intact: found.problem === null,
-      events: found.events,
-      first_seq: found.first,
-      last_seq: found.first === null ? null : found.head.seq,
-      checkpoints: found.checkpoints,
-      pruned: cut && { seq: cut.seq, hash: cut.hash, pruned_at: toTimestamp(cut.time) },
-      checkpoint: newest && {
-        epoch: newest.epoch,
-        seq: newest.seq,
-        hash: newest.hash,
-        signed_at: toTimestamp(newest.time),
-        text: checkpointText(newest),
-      },
-      unsigned: Math.max(0, to - (newest?.seq ?? cut?.seq ?? 0)),
-      public_key: this.options.key.publicKey,
-      problem: found.problem,
-    };
+  /** Of what was just verified; it need not be stored to be handed in later. */
+  private async signHead({ head }: Findings): Promise<Mark | null> {
+    const { db, key, clock, epoch } = this.options;
+    if (head.seq === GENESIS.seq) return null;
+    return signMark(key, { kind: 'checkpoint', epoch: await epoch(db), ...head, time: clock.now() });
   }
 }
 
@@ -148,6 +140,14 @@ function compare(found: Findings, mark: Mark, hash: string | undefined): boolean
 function confirm(found: Findings, witness: Mark, place: ChainPlace): void {
   if (witness.seq === place.seq) found.isConfirmed = compare(found, witness, place.hash);
 }
+
+const checkpointReport = (mark: Mark): NonNullable<AuditVerification['checkpoint']> => ({
+  epoch: mark.epoch,
+  seq: mark.seq,
+  hash: mark.hash,
+  signed_at: toTimestamp(mark.time),
+  text: checkpointText(mark),
+});
 
 function sinceReport(found: Findings, { epoch, seq }: Mark): AuditVerification['since'] {
   const isPruned = found.problem === null && !found.isConfirmed;

@@ -69,14 +69,14 @@ const streamEvents =
     const stillAllowed = sessionGuard(authenticate, token);
     let isOpen = false;
     for await (const page of feed.follow({ filter, after, behind, signal })) {
-      if (!isOpen) await events.open();
+      if (!isOpen) await events.open(page.place);
       isOpen = true;
-      for (const event of page) {
+      for (const event of page.events) {
         await stillAllowed();
         await events.send(event.id, event);
       }
       await stillAllowed();
-      await events.beat();
+      await events.beat(page.place);
     }
     return { status: 200, body: '' };
   };

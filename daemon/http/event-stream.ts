@@ -31,10 +31,10 @@ export class EventStream {
   }
 
   /** Answers with 200, so that the client knows that it is connected. */
-  async open(): Promise<void> {
+  async open(place: string | null): Promise<void> {
     this.begun = true;
     beginStream(this.reply, `${EVENT_STREAM}; charset=utf-8`);
-    await this.write(`retry: ${RETRY_MS}\n\n`);
+    await this.write(`retry: ${RETRY_MS}\n${placeLine(place)}\n`);
   }
 
   /** Resolves when the client has room for more, or is gone; never rejects. */
@@ -43,8 +43,9 @@ export class EventStream {
   }
 
   /** Tells that the connection lives, when nothing else did for a while. */
-  async beat(): Promise<void> {
-    if (performance.now() - this.lastSent >= this.limits.heartbeatMs) await this.write(': still here\n\n');
+  async beat(place: string | null): Promise<void> {
+    if (performance.now() - this.lastSent < this.limits.heartbeatMs) return;
+    await this.write(`: still here\n${placeLine(place)}\n`);
   }
 
   /** The problem document that ends it. */
@@ -66,3 +67,6 @@ export class EventStream {
     clearTimeout(timer);
   }
 }
+
+/** An ID without data: the client goes on behind it, and shows nothing. */
+const placeLine = (place: string | null): string => (place === null ? '' : `id: ${place}\n`);

@@ -39,11 +39,11 @@ export interface Call<R extends RouteSpec> {
 export interface Events<T> {
   /** The `Last-Event-ID` of the request, as it was sent. */
   readonly lastId: string | null;
-  /** Answers with 200. Before that the handler may still refuse. */
-  open(): Promise<void>;
+  /** Answers with 200, and tells the ID that the stream begins behind. Before that the handler may still refuse. */
+  open(place: string | null): Promise<void>;
   send(id: string, data: T): Promise<void>;
-  /** To be called each few seconds when there is nothing to send. */
-  beat(): Promise<void>;
+  /** To be called each few seconds when there is nothing to send; tells the ID that the stream has come to. */
+  beat(place: string | null): Promise<void>;
 }
 
 export type Answer<R extends RouteSpec> = AnswerOf<R> & { readonly headers?: Readonly<Record<string, string>> };

@@ -61,12 +61,12 @@ export function runner(route: RouteSpec, handler: AnyHandler, { logger, validate
   };
   const eventsOf = ({ stream, lastId }: EventOutlet): Events<unknown> => ({
     lastId,
-    open: () => stream.open(),
+    open: (place) => stream.open(place),
     send: (id, data) => {
       checkPiece(data);
       return stream.send(id, data);
     },
-    beat: () => stream.beat(),
+    beat: (place) => stream.beat(place),
   });
   return async (exchange: Exchange, input: Input, { lines, events }: Outlets): Promise<Rendered> => {
     const { requestId, cancellation, session, token } = exchange;

@@ -5,6 +5,8 @@ import type { View } from './view.js';
 export interface Outcome {
   /** The API's own body, printed with `-o json` and `-o yaml`; absent when there is none. */
   readonly body?: unknown;
+  /** With `-o json` the body is one line: for answers that go on without end. */
+  readonly oneLine?: true;
   /** Printed with `-o name`, one a line. */
   readonly names?: readonly string[];
   readonly view?: View;

@@ -4,7 +4,10 @@ import type { RouteId } from '../contract/contract.js';
 import type { Method } from '../contract/route.js';
 import type {
   CallArguments,
+  EventArguments,
+  EventRouteId,
   FullAnswer,
+  ReceivedEvent,
   RequestOptions,
   StreamingRouteId,
   StreamLine,
@@ -38,6 +41,11 @@ export interface ApiClient {
   callFull<I extends RouteId>(id: I, ...input: CallArguments<I>): Promise<FullAnswer<I>>;
   /** The lines of a streaming route. Leaving the loop ends the request; an `error` line is thrown as its Fault. */
   stream<I extends StreamingRouteId>(id: I, ...input: CallArguments<I>): AsyncIterable<StreamLine<I>>;
+  /**
+   * Connects to a route of events, and gives those that come until the server ends the stream. A problem that the server ends
+   * it with is thrown as its Fault, a connection that breaks or falls silent as `unreachable`. See `followEvents`.
+   */
+  events<I extends EventRouteId>(id: I, ...input: EventArguments<I>): Promise<AsyncIterable<ReceivedEvent<I>>>;
   /**
    * Any request below the server's address, with the login. Never throws for a status.
    * @param path such as `/api/v1/status?…`; `/status` stands for the same

@@ -7,9 +7,19 @@ import type { ApiClient, RawAnswer, RawRequest } from './api-client.js';
 import { AuthorizedTransport } from './authorized-transport.js';
 import { type AnyInput, buildRequest } from './build-request.js';
 import { readLines } from './lines.js';
+import { openEvents } from './open-events.js';
 import { faultOfProblem } from './problem-fault.js';
 import { isSuccess, mediaTypeOf, readSuccess } from './read-answer.js';
-import type { CallArguments, FullAnswer, StreamingRouteId, StreamLine, SuccessBody } from './request.js';
+import type {
+  CallArguments,
+  EventArguments,
+  EventRouteId,
+  FullAnswer,
+  ReceivedEvent,
+  StreamingRouteId,
+  StreamLine,
+  SuccessBody,
+} from './request.js';
 import { acceptHeaders, jsonHeaders } from './request-headers.js';
 import type { Session } from './session.js';
 import { type Transport, type TransportAnswer, textOf } from './transport.js';
@@ -25,6 +35,7 @@ export interface HttpApiClientOptions {
 const KEYED: ReadonlySet<string> = new Set<RouteId>(['applyAgent', 'applyAssignment']);
 const JSON_TYPE = 'application/json';
 const NDJSON = 'application/x-ndjson';
+const EVENT_STREAM = 'text/event-stream';
 
 /** What the server answers is taken for what the contract says: the server checks it, not its clients. */
 export class HttpApiClient implements ApiClient {
@@ -60,6 +71,20 @@ export class HttpApiClient implements ApiClient {
       refuseErrorLine(line);
       yield line as StreamLine<I>;
     }
+  }
+
+  async events<I extends EventRouteId>(
+    id: I,
+    ...[{ lastEventId, signal, ...input }]: EventArguments<I>
+  ): Promise<AsyncIterable<ReceivedEvent<I>>> {
+    const connect = async (ending: AbortSignal) => {
+      const request = buildRequest(CONTRACT[id], { ...input, signal: ending }, EVENT_STREAM);
+      const headers = lastEventId ? { ...request.headers, 'last-event-id': lastEventId } : request.headers;
+      const answer = await this.transport.send({ ...request, headers }, false);
+      if (!isSuccess(answer)) throw await this.transport.failure(answer);
+      return answer;
+    };
+    return (await openEvents(connect, { url: this.url, signal })) as AsyncIterable<ReceivedEvent<I>>;
   }
 
   async raw(method: string, path: string, request: RawRequest = {}): Promise<RawAnswer> {

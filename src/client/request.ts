@@ -1,6 +1,6 @@
 /** What a call of a route takes and gives, as types that follow from the contract. */
 import type { Contract, RouteId } from '../contract/contract.js';
-import type { AnswerOf, BodyOf, ParamsOf, QueryOf, RouteSpec, StreamOf } from '../contract/route.js';
+import type { AnswerOf, BodyOf, EventOf, ParamsOf, QueryOf, RouteSpec, StreamOf } from '../contract/route.js';
 
 export interface RequestOptions {
   /** Ends the call: it rejects with the signal's reason. */
@@ -43,3 +43,19 @@ export type StreamingRouteId = {
 
 /** One line of a route's stream; the `error` line is not among them: it ends the iteration with its Fault. */
 export type StreamLine<I extends StreamingRouteId> = Exclude<StreamOf<Contract[I]>, { readonly event: 'error' }>;
+
+/** Routes that send events without end. */
+export type EventRouteId = {
+  [I in RouteId]: Contract[I] extends { readonly events: unknown } ? I : never;
+}[RouteId];
+
+export interface ReceivedEvent<I extends EventRouteId> {
+  readonly id: string;
+  /** Null for what only tells how far the stream has come: to be gone on behind, like any other. */
+  readonly data: EventOf<Contract[I]> | null;
+}
+
+/** Behind which event to go on; null or absent begins as the query says. */
+export type EventArguments<I extends EventRouteId> = [
+  input: CallInput<I> & { readonly lastEventId?: string | null | undefined },
+];

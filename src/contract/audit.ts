@@ -60,7 +60,6 @@ export const AuditVerificationSchema = closed({
       text: Type.String({ description: 'To be kept elsewhere, and handed in as `since` later' }),
     }),
   ),
-  unsigned: Type.Integer({ description: 'Events since the newest checkpoint' }),
   public_key: Type.String({ description: 'Of the key that signs, hex' }),
   since: nullable(
     closed({

@@ -43,7 +43,7 @@ function withoutSecrets({ taint, ...removal }: Removal): Removal {
 }
 
 function notRemoved({ module, kind, identity, id, name }: Removal, refusal: string): ResourceResult {
-  const message = `${refusal}, and it takes that to remove this: bring the secret back, and apply again`;
+  const message = `${refusal}, and it takes that to remove this: give it back, and apply again`;
   return {
     module,
     kind,

@@ -1,6 +1,6 @@
 /** Says why apt could not install or remove a package, and whether it has in spite of its status. */
 import { askDpkg, installedAs } from './apt-installed.js';
-import { type CommandResult, exitedWith } from './command.js';
+import type { CommandResult } from './command.js';
 import { commandFailure, lastLines } from './command-failure.js';
 import type { Host, RunStep } from './host.js';
 import type { CommandRefusal } from './kind.js';
@@ -14,40 +14,17 @@ export async function isDoneByApt(host: Host, name: string, { command, items = [
   return installed?.fault === null && items.includes(`${name}=${installed.version}`);
 }
 
-/** Words of apt and dpkg that tell what is wrong, and what it means. */
-const SIGNS: readonly (readonly [RegExp, (name: string, found: RegExpExecArray) => CommandRefusal])[] = [
+type Say = (name: string, found: RegExpExecArray, result: CommandResult) => CommandRefusal;
+
+/** Words of apt and dpkg in standard error, and what they mean. */
+const SIGNS: readonly (readonly [RegExp, Say])[] = [
   [
-    /Could not get lock ([^\s.]+(?:\.[^\s.]+)*)\.(?: It is held by process (\d+) \(([^)]+)\))?/,
-    (_name, found) => locked(found),
+    /Could not get lock|Unable to (?:acquire|lock)|lock (?:was|is) locked by another process/,
+    (_name, _, result) => locked(result),
   ],
-  [
-    /(?:frontend lock|database lock) (?:was locked by another process|is locked by another process).*?(?:pid (\d+))?/,
-    (_name, [, pid]) => ({
-      code: 'package_manager_locked',
-      message: `${pid === undefined ? 'another process' : `process ${pid}`} works on the packages of this machine`,
-    }),
-  ],
-  [
-    /dpkg was interrupted/,
-    () => ({
-      code: 'package_manager_broken',
-      message: 'an earlier run of dpkg was cut off on this machine; complete it with: dpkg --configure -a',
-    }),
-  ],
-  [
-    /Unmet dependencies\. Try 'apt --fix-broken install'/,
-    () => ({
-      code: 'package_manager_broken',
-      message: 'packages on this machine lack what they depend on; see to that with: apt-get --fix-broken install',
-    }),
-  ],
-  [
-    /Held packages were changed/,
-    (name) => ({
-      code: 'package_held',
-      message: `${name} needs a change to a package that is held on this machine; "apt-mark showhold" names those`,
-    }),
-  ],
+  [/dpkg was interrupted/, () => broken('an earlier run of dpkg was cut off', 'dpkg --configure -a')],
+  [/--fix-broken install/, () => broken('packages lack what they depend on', 'apt-get --fix-broken install')],
+  [/Held packages were changed/, (name) => held(name)],
   [
     /Unable to locate package (\S+)/,
     (_name, [, which]) => ({
@@ -62,28 +39,45 @@ const SIGNS: readonly (readonly [RegExp, (name: string, found: RegExpExecArray) 
       message: `the index of this machine does not offer ${which} in version ${version}`,
     }),
   ],
+  [/remove is disabled/, (name, _, { stdout }) => costly(name, stdout)],
 ];
 
 export function explainApt(name: string, step: RunStep, result: CommandResult): CommandRefusal {
   const failure = commandFailure(step.command, result);
-  if (result.end.how !== 'exited' || exitedWith(result, 0)) return failure;
+  if (result.end.how !== 'exited') return failure;
   for (const [sign, say] of SIGNS) {
     const found = sign.exec(result.stderr);
-    if (found) return say(name, found);
-  }
-  const removed = listUnder(/^The following packages will be REMOVED:$/m, result.stdout);
-  if (/remove is disabled/.test(result.stderr)) {
-    const message = `${name} is not installed, because ${removed.join(', ')} would have to be removed for it; remove that first`;
-    return { code: 'removal_refused', message };
+    if (found) return say(name, found, result);
   }
   const needs = /^The following packages have unmet dependencies:\n(?: .*\n?)+/m.exec(result.stdout)?.[0];
   if (needs !== undefined) return { code: 'command_failed', message: `apt cannot install ${name}: ${tidy(needs)}` };
   return scriptFailure(name, result) ?? failure;
 }
 
-function locked([, file, pid, program]: RegExpExecArray): CommandRefusal {
+/** While it waits, apt names the holder in its standard output. */
+function locked({ stdout, stderr }: CommandResult): CommandRefusal {
+  const [, file = "dpkg's lock", pid, program] =
+    /Could not get lock (\S+)\. It is held by process (\d+) \(([^)\n]+)\)/.exec(`${stderr}\n${stdout}`) ?? [];
   const holder = pid === undefined ? 'another process' : `process ${pid} (${program})`;
-  return { code: 'package_manager_locked', message: `${holder} holds ${file}, which orch waited for in vain` };
+  return { code: 'package_manager_locked', message: `${holder} holds ${file}, and apt has waited for it in vain` };
+}
+
+const broken = (why: string, remedy: string): CommandRefusal => ({
+  code: 'package_manager_broken',
+  message: `${why} on this machine; see to it with: ${remedy}`,
+});
+
+const held = (name: string): CommandRefusal => ({
+  code: 'package_held',
+  message: `${name} needs a change to a package that is held on this machine; "apt-mark showhold" names those`,
+});
+
+function costly(name: string, stdout: string): CommandRefusal {
+  const removed = listUnder(/^The following packages will be REMOVED:$/m, stdout).join(', ');
+  return {
+    code: 'removal_refused',
+    message: `${name} is not installed, because ${removed} would have to be removed for it; remove that first`,
+  };
 }
 
 /** The words of the indented lines below a line. */

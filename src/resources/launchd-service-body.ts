@@ -29,7 +29,12 @@ export const LaunchdBodySchema = closed({
     Type.String({ pattern: ACCOUNT_PATTERN, description: "Group that it runs as; the user's unless given" }),
   ),
   working_directory: optional(Path('Absolute path of its working directory')),
-  environment: optional(Type.Record(Type.String(), Type.String(), { description: 'Its environment variables' })),
+  environment: optional(
+    Type.Record(Type.String(), Type.String(), {
+      additionalProperties: false,
+      description: 'Its environment variables',
+    }),
+  ),
   standard_out_path: optional(Path('File that its standard output is added to')),
   standard_error_path: optional(Path('File that its standard error is added to')),
   description: optional(Type.String({ description: 'What the service is, for people' })),

@@ -27,7 +27,7 @@ export interface MacUser {
   readonly settings: UserSettings;
   readonly isSystem: boolean;
   /** For a user that has no number yet. */
-  readonly freeUid: number;
+  readonly freeUid: number | null;
   readonly accounts: UnixAccounts;
 }
 

@@ -40,7 +40,12 @@ export const ServiceBodySchema = closed({
     Type.String({ pattern: ACCOUNT_PATTERN, description: "Group that it runs as; the user's unless given" }),
   ),
   working_directory: optional(Type.String({ minLength: 1, description: 'Absolute path of its working directory' })),
-  environment: optional(Type.Record(Type.String(), Type.String(), { description: 'Its environment variables' })),
+  environment: optional(
+    Type.Record(Type.String(), Type.String(), {
+      additionalProperties: false,
+      description: 'Its environment variables',
+    }),
+  ),
   restart: optional(
     Type.Enum(['always', 'on_failure', 'never'], {
       description: 'When systemd starts it again after it has ended',

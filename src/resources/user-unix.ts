@@ -19,8 +19,8 @@ export type UnixUserFact =
       /** Null when there is none of that name. */
       readonly user: UnixUser | null;
       readonly accounts: UnixAccounts;
-      /** A number that nobody has, for systems whose tools do not find one. */
-      readonly freeUid: number;
+      /** A number that nobody has, for systems whose tools do not find one; null when it is not needed. */
+      readonly freeUid: number | null;
       /** True when there is nothing at the path of the wanted shell. */
       readonly lacksShell: boolean;
     };
@@ -55,7 +55,7 @@ export const userUnix = defineResource<UnixUserBody, UnixUserFact>({
       is: 'read',
       user: accounts.user(name) ?? null,
       accounts,
-      freeUid: free[at] ?? 0,
+      freeUid: free[at] ?? null,
       lacksShell: missing.has(shell ?? ''),
     }));
   },

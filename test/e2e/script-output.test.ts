@@ -136,7 +136,7 @@ describe('an undo with a secret', () => {
     expect(await local(whole, '--secret-file', `TOKEN=${secret}`)).toMatchObject({ status: 0 });
     const failed = await local(module('here'), '--allow-removals', '1');
     expect(failed.status).toBe(3);
-    expect(failed.stdout).toContain('the secret "TOKEN" does not exist any more');
+    expect(failed.stdout).toContain('the secret "TOKEN" is not given with --secret-file');
     expect(existsSync(gone)).toBe(false);
     const with_ = ['--secret-file', `TOKEN=${secret}`, '--allow-removals', '1'];
     expect(await local(module('here'), ...with_)).toMatchObject({ status: 0 });

@@ -98,7 +98,7 @@ describe('a script that is not desired any more', () => {
       error: {
         code: 'secret_unavailable',
         message:
-          'the secret "TOKEN" expired yesterday, and it takes that to remove this: bring the secret back, and apply again',
+          'the secret "TOKEN" expired yesterday, and it takes that to remove this: give it back, and apply again',
       },
     });
     expect(await bench.engine.operations.list({ limit: 1, offset: 0, status: null })).toMatchObject({

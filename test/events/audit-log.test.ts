@@ -155,7 +155,7 @@ describe('tampering with the audit log', () => {
       'update audit_events set seq = 4 where seq = 7',
       'update audit_events set seq = 7 where seq = 100',
     );
-    expect(await verify()).toMatchObject({ verified: 3, broken: { seq: 4, what: 'altered' } });
+    expect(await verify()).toMatchObject({ verified: 3, broken: { seq: 4, what: 'out_of_order' } });
   });
 
   it('by cutting off the newest is found by who knows one of them', async () => {

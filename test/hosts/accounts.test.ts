@@ -126,7 +126,7 @@ describeHosts('users and groups on a booted machine', () => {
       const anna = results.find(({ identity }) => identity === 'anna');
       expect(anna?.changes.map(({ field }) => field)).toEqual(['uid', 'primary_group', 'additional_groups', 'shell']);
       expect(anna?.reason).toBe('files outside its home directory still belong to the number 5001');
-      expect(await passwd('anna')).toBe('anna:x:5101:100::/srv/anna:/bin/sh');
+      expect(await passwd('anna')).toBe('anna:x:5101:100:Plain User:/srv/anna:/bin/sh');
       expect(await groupsOf('anna')).toBe('adm users video');
       expect(await run('stat -c %u /srv/anna /srv/mine')).toBe('5101\n5001');
       expect(await run('getent group ops')).toBe('ops:x:3001:');
@@ -136,7 +136,7 @@ describeHosts('users and groups on a booted machine', () => {
     it('moves nothing to another home directory, and takes the last group away', async () => {
       await orch.declare(user({ name: 'anna', additional_groups: [], home: '/srv/elsewhere' }));
       expect(failures(await orch.apply())).toEqual({});
-      expect(await passwd('anna')).toBe('anna:x:5101:100::/srv/elsewhere:/bin/sh');
+      expect(await passwd('anna')).toBe('anna:x:5101:100:Plain User:/srv/elsewhere:/bin/sh');
       expect(await run('test -e /srv/anna/.bashrc && test ! -e /srv/elsewhere && groups anna')).toBe('anna : users');
       expect(await orch.differences()).toEqual([]);
     });

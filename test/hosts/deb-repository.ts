@@ -32,7 +32,8 @@ export function debRepository(): DebRepository {
   chmodSync(directory, 0o755);
   const fileOf = (name: string, version: string) => join(directory, `${name}_${version}.deb`);
   const index = async () => {
-    const line = 'cd "$1" && dpkg-scanpackages --multiversion . >Packages.new 2>/dev/null && mv Packages.new Packages';
+    // Only compressed, because apt would link to an index of a directory that it can read as it is.
+    const line = 'cd "$1" && dpkg-scanpackages --multiversion . 2>/dev/null | gzip >new && mv new Packages.gz';
     await mustRun(['sh', '-c', line, 'sh', directory]);
   };
   return {

@@ -5,23 +5,30 @@ import { until } from '../support/orch.js';
 import { type DebRepository, debRepository, debTools } from './deb-repository.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
+import type { Program } from './program.js';
 import { describeHosts } from './requirements.js';
 
 const MANY = 50;
 const many = Array.from({ length: MANY }, (_, at) => `many-${at}`);
 
-const moduleOf = (packages: Readonly<Record<string, string | null>>) =>
+/** Names, with versions where they are to be exact. */
+type Packages = Readonly<Record<string, string | null>>;
+
+const moduleOf = (packages: Packages) =>
   [
     'name: site\nsupports: [{platform: linux}]\nresources:',
     ...Object.entries(packages).map(([name, version]) =>
-      ['  - resource:', `      package-apt: {name: ${name}${version === null ? '' : `, version: "${version}"`}}`].join('\n'),
+      ['  - resource:', `      package-apt: {name: ${name}${version === null ? '' : `, version: "${version}"`}}`].join(
+        '\n',
+      ),
     ),
   ].join('\n');
 
-/** Notes each call, and has apt wait for 3 seconds where it is told to wait for 120. */
+/** Notes each call, and lets a test say how many seconds apt waits for its lock. */
 const counting = (program: string) => `#!/bin/bash
 echo ${program} >>/root/calls
-exec /usr/bin/${program} "\${@/Timeout=120/Timeout=3}"
+patience=$(cat /root/patience 2>/dev/null || echo 120)
+exec /usr/bin/${program} "\${@/Timeout=120/Timeout=$patience}"
 `;
 
 const CONF = '/etc/conffed.conf';
@@ -34,17 +41,25 @@ describeHosts(
     let repository: DebRepository;
 
     const sh = async (line: string) => (await host.run(['sh', '-c', line], { timeoutMs: 60_000 })).stdout.trim();
-    const local = async (
-      verb: 'plan' | 'apply' | 'drift',
-      packages: Readonly<Record<string, string | null>>,
-      ...args: readonly string[]
-    ) => {
-      await host.writeFile('/root/m.orch.yaml', moduleOf(packages));
-      const given = ['--local', '-f', '/root/m.orch.yaml', '-o', 'json', ...args];
-      const argv = ['orch', verb, ...given, ...(verb === 'apply' ? ['--yes'] : [])];
-      const { status, stdout, stderr } = await host.run(argv, { timeoutMs: 120_000 });
-      if (stdout === '') throw new Error(`orch ${verb} ended with ${status}: ${stderr}`);
+    /** What has been applied so far stays declared, so that nothing is removed unless it is left out by `drop`. */
+    const wanted = new Map<string, string | null>();
+    const start = async (verb: 'plan' | 'apply' | 'drift', packages: Packages) => {
+      await host.writeFile('/root/m.orch.yaml', moduleOf({ ...Object.fromEntries(wanted), ...packages }));
+      const yes = verb === 'apply' ? ['--yes', '--allow-removals', '9'] : [];
+      return host.spawn(['orch', verb, '--local', '-f', '/root/m.orch.yaml', '-o', 'json', ...yes]);
+    };
+    const finished = async (program: Program) => {
+      const { status, stdout, stderr } = await program.ended;
+      if (stdout === '') throw new Error(`orch ended with ${status}: ${stderr}`);
       return (JSON.parse(stdout) as RunResult).resources;
+    };
+    const local = async (verb: 'plan' | 'apply' | 'drift', packages: Packages) => {
+      const resources = await finished(await start(verb, packages));
+      for (const { identity, action, status } of verb === 'apply' ? resources : []) {
+        const isThere = action !== 'remove' && (status === 'changed' || status === 'unchanged');
+        if (isThere && identity in packages) wanted.set(identity, packages[identity] ?? null);
+      }
+      return resources.filter(({ identity }) => identity in packages || !wanted.has(identity));
     };
     type Resources = Awaited<ReturnType<typeof local>>;
     const fates = (resources: Resources) =>
@@ -64,12 +79,22 @@ describeHosts(
         { name: 'tool', version: '2.0' },
         { name: 'lib', version: '1.0' },
         { name: 'app', version: '1.0', fields: { Depends: 'lib' } },
+        { name: 'user-of-lib', version: '1.0', fields: { Depends: 'lib' } },
         { name: 'rival', version: '1.0', fields: { Conflicts: 'tool' } },
         { name: 'mta', version: '1.0', fields: { Provides: 'mail-service' } },
         { name: 'conffed', version: '1.0', files: { [CONF]: 'colour = red\n' }, conffiles: [CONF] },
         { name: 'conffed', version: '2.0', files: { [CONF]: 'colour = blue\nsize = 2\n' }, conffiles: [CONF] },
-        { name: 'bad', version: '1.0', postinst: 'echo looking\n[ -e /etc/good ] || { echo "no licence found" >&2; exit 3; }' },
-        { name: 'slow', version: '1.0', postinst: 'touch /root/slow-began\nsleep 6\ntouch /root/slow-ended' },
+        {
+          name: 'bad',
+          version: '1.0',
+          postinst: 'echo looking\n[ -e /etc/good ] || { echo "no licence found" >&2; exit 3; }',
+        },
+        {
+          name: 'slow',
+          version: '1.0',
+          postinst:
+            'touch /root/began\nfor i in $(seq 300); do [ -e /root/go ] && break; sleep 0.1; done\ntouch /root/ended',
+        },
         {
           name: 'daemon',
           version: '1.0',
@@ -129,7 +154,9 @@ describeHosts(
 
     it('refresh an index that is older than a day, in an apply only, and drift asks for what was left', async () => {
       await repository.publish([{ name: 'tool', version: '4.0' }]);
-      await sh('touch -d "2 days ago" /var/lib/apt/periodic/update-success-stamp; find /var/lib/apt/lists -exec touch -h -d "2 days ago" {} +');
+      await sh(
+        'touch -d "2 days ago" /var/lib/apt/periodic/update-success-stamp; find /var/lib/apt/lists -exec touch -h -d "2 days ago" {} +',
+      );
       expect(versions(await local('plan', { tool: null }))).toEqual([]);
       expect(fates(await local('drift', { tool: null }))).toEqual(['tool none unchanged']);
       expect(versions(await local('apply', { tool: null }))).toEqual(['3.0 -> 4.0']);
@@ -139,14 +166,14 @@ describeHosts(
     });
 
     it('are many in one transaction, and a plan of them takes as many commands as one of a single package', async () => {
-      const wanted = Object.fromEntries(many.map((name) => [name, null]));
+      const all = Object.fromEntries(many.map((name) => [name, null]));
       await sh('rm -f /root/calls');
       await local('plan', { 'many-0': null });
       const single = await sh('cat /root/calls; rm /root/calls');
-      expect(fates(await local('plan', wanted))).toHaveLength(MANY);
+      expect(fates(await local('plan', all))).toHaveLength(MANY);
       expect(await sh('cat /root/calls; rm /root/calls')).toBe(single);
       expect(single.split('\n')).toHaveLength(3);
-      expect(new Set(fates(await local('apply', wanted)).map((fate) => fate.split(' ')[2]))).toEqual(new Set(['changed']));
+      expect(new Set(fates(await local('apply', all)).map((fate) => fate.split(' ')[2]))).toEqual(new Set(['changed']));
       expect((await sh('cat /root/calls')).split('\n').filter((call) => call === 'apt-get')).toHaveLength(1);
       expect(await sh('dpkg-query -W "many-*" | wc -l')).toBe(String(MANY));
     });
@@ -188,14 +215,63 @@ describeHosts(
     });
 
     it('wait for the lock, and say who holds it when they waited in vain', async () => {
-      await sh('rm -f /root/slow-*');
       const holder = await host.spawn(['/usr/bin/apt-get', 'install', '-y', 'slow']);
-      await until(async () => (await sh('ls /root/slow-began 2>&1')) === '/root/slow-began', 'apt is at work');
+      await until(async () => (await sh('ls /root/began')) !== '', 'apt is at work');
+      await sh('echo 1 >/root/patience');
       const [locked] = await local('apply', { tool: '1.1' });
-      expect(locked?.error?.code).toBe('package_manager_locked');
-      expect(locked?.error?.message).toMatch(/process \d+ \(apt-get\) holds \/var\/lib\/dpkg\/lock-frontend/);
-      expect(fates(await local('apply', { tool: '1.1' }))).toEqual(['tool update changed']);
+      expect(locked?.error).toEqual({
+        code: 'package_manager_locked',
+        message: expect.stringMatching(/^process \d+ \(apt-get\) holds \/var\/lib\/dpkg\/lock-frontend/),
+      });
+      await sh('rm /root/patience /root/calls');
+      const waiting = await start('apply', { tool: '1.1' });
+      await until(async () => (await sh('grep apt-get /root/calls')) !== '', 'orch waits');
+      await sh('touch /root/go');
       expect((await holder.ended).status).toBe(0);
+      expect(versions(await finished(waiting))).toEqual(['4.0 -> 1.1']);
+      wanted.set('tool', '1.1');
+      await sh('apt-get remove -y slow; rm -f /root/go /root/began /root/ended');
+    });
+
+    it('are installed to the end when orch dies in the middle, and found by the next apply', async () => {
+      const cut = await start('apply', { slow: null });
+      await until(async () => (await sh('ls /root/began')) !== '', 'dpkg is at work');
+      cut.kill('SIGKILL');
+      await cut.ended;
+      expect(await installed('slow')).toBe('1.0 half-configured');
+      await sh('touch /root/go');
+      await until(async () => (await installed('slow')) === '1.0 installed', 'dpkg has finished');
+      await until(async () => (await sh('pgrep -x apt-get')) === '', 'apt has finished');
+      expect(fates(await local('apply', { slow: null }))).toEqual(['slow none unchanged']);
+    });
+
+    it('tell of a dpkg that was cut off', async () => {
+      await sh('dpkg-query -s tool | sed "s/ok installed/ok unpacked/" >/var/lib/dpkg/updates/0001');
+      const [broken] = await local('apply', { tool: '1.0' });
+      expect(broken?.error).toEqual({
+        code: 'package_manager_broken',
+        message: expect.stringContaining('dpkg --configure -a'),
+      });
+      await sh('rm /var/lib/dpkg/updates/0001');
+    });
+
+    it('are not removed while others need them, and leave their configuration and what came along', async () => {
+      await sh('apt-get install -y user-of-lib');
+      for (const name of ['lib', 'app', 'conffed']) wanted.delete(name);
+      const [app, conffed, lib] = await local('apply', {});
+      expect([app, conffed, lib].map((one) => `${one?.identity} ${one?.action} ${one?.status}`)).toEqual([
+        'app remove changed',
+        'conffed remove changed',
+        'lib none failed',
+      ]);
+      expect(lib?.error).toEqual({
+        code: 'removal_refused',
+        message: 'lib is not removed, because user-of-lib would go with it; remove that first, or keep lib',
+      });
+      expect(await host.readFile(CONF)).toBe('colour = mine\n');
+      await sh('apt-get remove -y user-of-lib');
+      expect(fates(await local('apply', {}))).toEqual(['lib remove changed']);
+      expect(await installed('lib')).toBe('');
     });
   },
   debTools,

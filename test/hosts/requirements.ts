@@ -13,9 +13,12 @@ mount -t overlay overlay -o lowerdir=/mnt/lower,upperdir=/mnt/upper,workdir=/mnt
 ip link add orch-trial type bridge
 ip link add orch-trial-0 type veth peer name eth0`;
 
+/** Programs that a suite takes besides, and the Debian package that has each. */
+export type Needs = Readonly<Record<string, string>>;
+
 /** Defines a suite that needs booted hosts; where there can be none it is skipped, and says why. */
-export function describeHosts(title: string, suite: () => void): void {
-  const reason = whyNoHosts();
+export function describeHosts(title: string, suite: () => void, needs: Needs = {}): void {
+  const reason = whyNoHosts() ?? whyMissing(needs);
   if (reason !== null) process.stderr.write(`skipped: ${title}: ${reason}\n`);
   describe.skipIf(reason !== null)(reason === null ? title : `${title} (skipped: ${reason})`, suite);
 }
@@ -28,6 +31,13 @@ export function whyNoHosts(): string | null {
   if (missing.length > 0)
     return `${missing.join(', ')} not installed (apt-get install systemd-container mmdebstrap iproute2)`;
   return whyNoNode() ?? whyNoKernel();
+}
+
+function whyMissing(needs: Needs): string | null {
+  const missing = Object.entries(needs).filter(([program]) => !isInstalled(program));
+  if (missing.length === 0) return null;
+  const packages = [...new Set(missing.map(([, name]) => name))];
+  return `${missing.map(([program]) => program).join(', ')} not installed (apt-get install ${packages.join(' ')})`;
 }
 
 function isInstalled(tool: string): boolean {

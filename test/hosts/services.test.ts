@@ -76,6 +76,7 @@ describeHosts('services on a booted machine', () => {
   beforeAll(async () => {
     fleet = await startFleet({ hosts: ['services'] });
     host = fleet.host('services');
+    await install('adopted');
   }, 120_000);
 
   // Each test begins with nothing managed; what the one before has made is removed.
@@ -89,7 +90,6 @@ describeHosts('services on a booted machine', () => {
   });
 
   it('adopts a unit and brings it to the desired state', async () => {
-    await install('adopted');
     await declare(service({ name: 'adopted', enabled: true, running: true }));
     expect(fields(await results('plan'))).toEqual([['adopted', 'update', 'pending', 'enabled,running']]);
     expect(await state('adopted')).toBe('inactive disabled');
@@ -240,6 +240,7 @@ describeHosts('services on a booted machine', () => {
 
   describe('what cannot be', () => {
     it('says why a unit fails to start, with the last lines of its log', async () => {
+      await sh('systemctl start adopted');
       const body = { name: 'dying', running: true, exec_start: `/bin/sh -c 'echo no such table: users >&2; exit 3'` };
       await declare(service(body), service({ name: 'adopted', running: true }));
       const found = await apply();
@@ -333,6 +334,23 @@ describeHosts('services on a booted machine', () => {
       expect(fields(await results('plan'))).toEqual([['counted', 'reload', 'pending', '']]);
       expect(fields(await apply())).toEqual([['counted', 'reload', 'changed', '']]);
       expect(await log('counted')).toBe('reload\n');
+      await inSync();
+    });
+
+    it('owes the restart of a changed unit file when the run dies in between', async () => {
+      const body = { name: 'web', running: true, exec_start: '/bin/sleep 1000' };
+      await declare(service(body));
+      await apply();
+      await declare(service({ ...body, exec_start: '/bin/sleep 2000' }));
+      const killer = '#!/bin/sh\n[ "$1" != daemon-reload ] || kill -9 "$PPID"\nexec /bin/systemctl "$@"\n';
+      await host.writeFile('/usr/local/sbin/systemctl', killer, '0755');
+      expect((await orch('apply', '--yes')).status).not.toBe(0);
+      await sh('rm /usr/local/sbin/systemctl; systemctl daemon-reload');
+      const running = () => sh('tr "\\0" " " </proc/$(systemctl show --value -p MainPID web)/cmdline');
+      expect(await running()).toBe('/bin/sleep 1000 ');
+      expect(fields(await results('plan'))).toEqual([['web', 'restart', 'pending', '']]);
+      expect(fields(await apply())).toEqual([['web', 'restart', 'changed', '']]);
+      expect(await running()).toBe('/bin/sleep 2000 ');
       await inSync();
     });
 

@@ -139,7 +139,7 @@ describe.skipIf(process.platform !== 'linux')('the agent over a long time', () =
   });
 
   it('is bounded while it waits for approval', async () => {
-    await reconnect(20);
+    await reconnect(Math.ceil(RECONNECTS / 10));
     const before = sample();
     await reconnect(Math.ceil(RECONNECTS / 10));
     expectFlat('pending', before, sample());

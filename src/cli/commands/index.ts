@@ -89,6 +89,12 @@ export const COMMANDS: readonly CommandEntry[] = [
   entry('secrets show', 'what is known about a secret, and who uses it', () => import('./secrets/show.js')),
   entry('secrets remove', 'delete a secret', () => import('./secrets/remove.js')),
   entry('audit list', 'query the audit log', () => import('./audit/list.js')),
+  entry('audit tail', 'show audit events as they happen', () => import('./audit/tail.js')),
+  entry('audit verify', 'check that no audit event was altered or removed', () => import('./audit/verify.js')),
+  entry('audit prune', 'delete old audit events', () => import('./audit/prune.js')),
+  entry('audit retention show', 'how long audit events are kept', () => import('./audit/retention/show.js')),
+  entry('audit retention set', 'set how long audit events are kept', () => import('./audit/retention/set.js')),
+  entry('audit retention disable', 'keep audit events for ever', () => import('./audit/retention/disable.js')),
 
   entry('serve', 'run the orchestrator', () => import('./serve.js')),
   entry(
@@ -124,6 +130,7 @@ export const GROUPS: readonly Group[] = [
   { path: 'ops', summary: 'applies, running and past', standard: 'list' },
   { path: 'secrets', summary: 'values that modules name and nobody reads back', standard: 'list' },
   { path: 'audit', summary: 'who did what and when', standard: 'list' },
+  { path: 'audit retention', summary: 'how long audit events are kept', standard: 'show' },
   { path: 'agent', summary: 'the agent of this machine' },
 ];
 

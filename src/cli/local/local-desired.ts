@@ -34,7 +34,7 @@ export function localDesired({ facts, secret, state }: LocalSession, files: read
     removed,
     ...reviveRemovals(
       removed.map(({ operation_id: _operation, ...removal }) => removal),
-      secret,
+      (name) => secret(name) ?? { refused: 'is not given with --secret-file' },
     ),
     warnings: warnings.map(({ module, path, message }) => {
       const place = read.find(({ name }) => name === module)?.locate(path) ?? { line: 1, column: 1 };

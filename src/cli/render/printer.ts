@@ -49,7 +49,10 @@ export async function createPrinter({ stdout, stderr, env, globals }: PrinterOpt
   const forPrograms = globals.output === 'json' || globals.output === 'yaml';
   const text = async (outcome: Outcome): Promise<string> => {
     if (globals.output === 'name') return asLines((outcome.names ?? []).map(sanitize));
-    if (forPrograms) return outcome.body === undefined ? '' : serialize(outcome.body, globals.output);
+    if (forPrograms) {
+      if (outcome.body === undefined) return '';
+      return serialize(outcome.body, globals.output, outcome.oneLine ? 0 : undefined);
+    }
     if (globals.output === 'dot') return asLines((outcome.dot ?? '').split('\n').map(sanitize));
     if (!outcome.view) return '';
     const wide = globals.output === 'wide';

@@ -7,8 +7,9 @@ import { Fault } from '../../../kernel/fault.js';
 import { defineCommand } from '../../define-command.js';
 import { flag, integer, text } from '../../option.js';
 import type { Outcome } from '../../outcome.js';
-import { type Span, styled, type TableView } from '../../view.js';
 import { parseWhen } from '../../when.js';
+import { auditOptions, auditQuery } from './audit-options.js';
+import { auditTable } from './audit-view.js';
 
 type Query = QueryOf<Contract['listAuditEvents']>;
 
@@ -19,11 +20,7 @@ export const command = defineCommand({
   examples: ['orch audit', 'orch audit --category agent --after "2h ago"', 'orch audit --operator ada --all -o json'],
   access: 'viewer',
   options: {
-    agent: text('NODE', 'only about this agent: node ID or name', { completes: 'node' }),
-    operator: text('OPERATOR', 'only by this operator: operator ID or username', { completes: 'operator' }),
-    type: text('EVENT', 'only this type, such as agent.approved'),
-    category: text('PREFIX', 'only types that begin with this, such as agent'),
-    after: text('TIME', 'only from then on: RFC 3339, a date, or "2h ago"'),
+    ...auditOptions,
     before: text('TIME', 'only before then'),
     limit: integer('N', 'at most that many, newest first; 50 when left out, 500 at most', 1),
     all: flag('every event, page after page'),
@@ -31,15 +28,9 @@ export const command = defineCommand({
   run: async (context, input) => {
     if (input.all && input.limit !== undefined) throw new Fault('usage', '--limit and --all do not go together');
     const now = context.clock.now();
-    const when = (value: string | undefined, name: string) =>
-      value === undefined ? null : parseWhen(value, name, now);
     const query: Query = {
-      agent: input.agent ?? null,
-      operator: input.operator ?? null,
-      event_type: input.type ?? null,
-      category: input.category ?? null,
-      after: when(input.after, '--after'),
-      before: when(input.before, '--before'),
+      ...auditQuery(input, now),
+      before: input.before === undefined ? null : parseWhen(input.before, '--before', now),
       limit: input.limit ?? (input.all ? PAGE : null),
     };
     const api = await context.api();
@@ -70,33 +61,4 @@ async function* auditPages(api: ApiClient, query: Query, signal: AbortSignal): A
     cursor = body.has_more ? body.next_cursor : null;
     titles = false;
   } while (cursor !== null);
-}
-
-const auditTable = (events: readonly AuditEvent[], titles: boolean): TableView => ({
-  kind: 'table',
-  titles,
-  columns: [
-    { title: 'TIME', whole: true },
-    { title: 'EVENT', whole: true },
-    { title: 'BY' },
-    { title: 'SUMMARY' },
-    { title: 'SEVERITY', wide: true },
-    { title: 'ABOUT', wide: true },
-    { title: 'ID', wide: true },
-  ],
-  rows: events.map((event) => [
-    event.timestamp.replace(/\.\d+Z$/, 'Z'),
-    eventType(event),
-    event.actor.name || event.actor.type,
-    event.summary,
-    event.severity,
-    `${event.target.type} ${event.target.name || event.target.id}`,
-    event.id,
-  ]),
-  empty: 'No events.',
-});
-
-function eventType({ event_type, severity }: AuditEvent): Span {
-  if (severity === 'critical') return styled('bad', event_type);
-  return severity === 'warning' ? styled('warn', event_type) : event_type;
 }
