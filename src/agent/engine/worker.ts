@@ -33,6 +33,8 @@ function open(): Engine | null {
   try {
     const { dataDir } = workerData as WorkerData;
     const createHost = (signal?: AbortSignal) => thisHost({ signal, dataDir, ...settings });
+    // What a process that died has left for its scripts to read does not wait for the next run.
+    createHost();
     const engine = new Engine({ journal: new Journal(dataDir), createHost, clock, logger });
     engine.subscribe((report) => say({ is: 'report', report }));
     return engine;
