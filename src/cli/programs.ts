@@ -2,7 +2,7 @@
 
 import type { FaultCode } from '../kernel/fault-code.js';
 import type { DesiredResource, Removal } from '../resources/desired.js';
-import type { ResourceResult } from '../resources/result.js';
+import type { Output, ResourceResult } from '../resources/result.js';
 
 /**
  * Settings of `orch serve` as the command line gave them, by flat snake_case name (`agent_port`, `log_level`, …), and
@@ -68,6 +68,8 @@ export interface LocalItem {
   readonly result: ResourceResult;
   /** Whether the thing was there before this run touched it; null when unknown. */
   readonly existed: boolean | null;
+  /** What a script wrote. */
+  readonly output?: Output | null | undefined;
 }
 
 export interface LocalOptions {

@@ -2,6 +2,10 @@
 import { Fault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import type { Outcome } from '../outcome.js';
+import type { LocalItem } from '../programs.js';
+import { outputLines } from '../render/output.js';
+import { spansOf } from '../render/paint.js';
+import { resourceName } from '../render/resource.js';
 import type { AgentRun } from '../runs/agent-run.js';
 import { consentTo } from '../runs/confirm-apply.js';
 import { runAgents } from '../runs/run-agents.js';
@@ -52,7 +56,8 @@ interface Application {
 }
 
 /** What was done is kept, however it ended. Throws `plan_stale` when nothing was, because the machine has changed. */
-async function applyTo({ clock, signal }: Context, session: LocalSession, { desired, expect, tell }: Application) {
+async function applyTo(context: Context, session: LocalSession, { desired, expect, tell }: Application) {
+  const { clock, signal } = context;
   const { machine, announcements } = session;
   const content = [...desired.resources, ...desired.removals];
   const operationId = machine.newId();
@@ -62,7 +67,10 @@ async function applyTo({ clock, signal }: Context, session: LocalSession, { desi
     expect,
     operationId,
     onResults: (items) => {
-      for (const { result } of items) tell(result);
+      for (const item of items) {
+        tell(item.result);
+        if (context.globals.verbose) noteOutput(context, item);
+      }
     },
     intend: (intents) =>
       announcements.add(
@@ -79,4 +87,11 @@ async function applyTo({ clock, signal }: Context, session: LocalSession, { desi
   if (next !== null) saveState(machine.dataDir, next);
   announcements.clear();
   return runResultOf(session, { desired, outcome, operationId, startedAt, finishedAt: clock.now() });
+}
+
+/** Nobody stores what scripts write without an orchestrator. */
+function noteOutput(context: Context, { result, output }: LocalItem): void {
+  if (output == null) return;
+  context.note(`output of ${resourceName(result)}:`);
+  for (const line of outputLines(output)) context.note(['    ', ...spansOf(line)]);
 }

@@ -1,8 +1,8 @@
 /** `orch ops output`. */
 import type { SuccessBody } from '../../../client/request.js';
 import { defineCommand } from '../../define-command.js';
-import { spansOf } from '../../render/paint.js';
-import { headed, type Line, lines, stack, styled, textLines, type View } from '../../view.js';
+import { outputLines } from '../../render/output.js';
+import { headed, lines, stack, type View } from '../../view.js';
 import { operationArgument } from './operation-argument.js';
 
 type Output = SuccessBody<'getOperationOutput'>['output'][string];
@@ -29,17 +29,5 @@ export const command = defineCommand({
   },
 });
 
-function outputView(name: string, output: Output | undefined): readonly View[] {
-  if (output === undefined) return [];
-  const { stdout, stderr, exit_code, truncated } = output;
-  const all: readonly Line[] = [
-    ...textLines(stdout),
-    ...textLines(stderr).map((line): Line => [styled('warn', 'stderr| '), ...spansOf(line)]),
-    ...(truncated ? [styled('warn', '(cut: the beginning and the end are kept)')] : []),
-    styled(
-      exit_code === 0 ? 'dim' : 'bad',
-      exit_code === null ? 'it did not end by itself' : `exit status ${exit_code}`,
-    ),
-  ];
-  return [headed(name, lines(...all))];
-}
+const outputView = (name: string, output: Output | undefined): readonly View[] =>
+  output === undefined ? [] : [headed(name, lines(...outputLines(output)))];
