@@ -73,7 +73,7 @@ const carriedOut = (
 
 const pinned = ({ name }: PackageBody, version: string, { unpin }: PackageManager): Decision => ({
   action: 'fail',
-  code: 'package_manager_broken',
+  code: 'package_held',
   message: `${name} is pinned at ${version}; let it go with "${unpin}", or declare that version`,
 });
 

@@ -23,7 +23,7 @@ const CONTEXT: PlanContext = {
 const HOSTILE = [
   'a\'b"c',
   '‘; Remove-Item C:\\ -Recurse; ‘',
-  '$(calc)`n${env:PATH}',
+  `$(calc)\`n\${env:PATH}`,
   '%PATH% & del *',
   '-Force',
   'ümläut 日本 🐟',

@@ -36,6 +36,9 @@ export class AccountFiles {
     }
     return this.known.accounts;
   }
+
+  /** A file tells by itself that it was changed. */
+  forget(): void {}
 }
 
 class Names {

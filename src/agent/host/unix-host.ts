@@ -5,6 +5,7 @@ import { parentOf, problemOfUnixPath } from '../../resources/unix-path.js';
 import { AccountFiles } from './accounts.js';
 import { commit } from './commit.js';
 import { bestReach, type Reach } from './footing.js';
+import { MacAccountRecords } from './mac-account-records.js';
 import { observe } from './observe.js';
 import { runCommand } from './run-command.js';
 import { SafeWalk } from './safe-walk.js';
@@ -29,7 +30,7 @@ export const SCRIPT_TIMEOUT_SECS = 600;
 export class UnixHost implements Host {
   readonly platform: 'linux' | 'macos';
   private readonly reach: Reach;
-  private readonly accountFiles = new AccountFiles();
+  private readonly accountSource: AccountFiles | MacAccountRecords;
   private readonly temporaries = new Temporaries();
   private readonly workplaces: Workplaces;
   private readonly scriptTimeoutSecs: number;
@@ -37,6 +38,7 @@ export class UnixHost implements Host {
 
   constructor({ platform, reach, dataDir, scriptTimeoutSecs, signal }: UnixHostOptions) {
     this.platform = platform;
+    this.accountSource = platform === 'macos' ? new MacAccountRecords() : new AccountFiles();
     this.reach = reach ?? bestReach();
     this.workplaces = new Workplaces(dataDir);
     this.scriptTimeoutSecs = scriptTimeoutSecs ?? SCRIPT_TIMEOUT_SECS;
@@ -44,7 +46,7 @@ export class UnixHost implements Host {
   }
 
   accounts(): Accounts {
-    return this.accountFiles.read();
+    return this.accountSource.read();
   }
 
   observe(requests: readonly ObserveRequest[]): readonly PathFact[] {
@@ -72,8 +74,10 @@ export class UnixHost implements Host {
     return commit(steps, { accounts: this.accounts(), temporaries: this.temporaries, reach: this.reach });
   }
 
-  run(command: Command): Promise<CommandResult> {
+  async run(command: Command): Promise<CommandResult> {
     const { scriptTimeoutSecs, workplaces, signal } = this;
-    return runCommand(command, { scriptTimeoutSecs, workplaces, signal });
+    const result = await runCommand(command, { scriptTimeoutSecs, workplaces, signal });
+    this.accountSource.forget();
+    return result;
   }
 }
