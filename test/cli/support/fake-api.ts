@@ -14,11 +14,12 @@ export interface Request {
   readonly headers: IncomingMessage['headers'];
 }
 
-/** A body with status 200 (or the route's only one), a problem, or the lines of a stream. */
+/** A body with status 200 (or the route's only one), a problem, the lines of a stream, or events. */
 export type Reply =
   | { readonly body: unknown; readonly status?: number; readonly headers?: Readonly<Record<string, string>> }
   | { readonly problem: FaultCode; readonly detail: string; readonly more?: Readonly<Record<string, unknown>> }
-  | { readonly lines: AsyncIterable<unknown> | Iterable<unknown> };
+  | { readonly lines: AsyncIterable<unknown> | Iterable<unknown> }
+  | { readonly events: readonly { readonly id: string }[]; readonly then: 'end' | 'stay' };
 
 export type Answers = Partial<Record<RouteId, Reply | ((request: Request) => Reply | Promise<Reply>)>>;
 
@@ -61,6 +62,7 @@ export async function startFakeApi(initial: Answers = {}): Promise<FakeApi> {
     if (answer === undefined) throw new Error(`nothing is prepared for ${id}`);
     const reply = typeof answer === 'function' ? await answer(input) : answer;
     if ('lines' in reply) return sendLines(response, spec, reply.lines);
+    if ('events' in reply) return sendEvents(response, spec, reply);
     if ('problem' in reply) return send(response, problem(reply.problem, reply.detail, reply.more));
     const status = reply.status ?? Number(Object.keys(spec.answers)[0]);
     check(spec.answers[status] ?? undefined, reply.body, `answer ${status} of ${id}`);
@@ -83,6 +85,18 @@ export async function startFakeApi(initial: Answers = {}): Promise<FakeApi> {
       response.write(`${JSON.stringify(line)}\n`);
     }
     response.end();
+  }
+  function sendEvents(
+    response: ServerResponse,
+    spec: RouteSpec,
+    { events, then }: Extract<Reply, { readonly events: unknown }>,
+  ): void {
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'x-request-id': REQUEST_ID });
+    for (const event of events) {
+      check(spec.events, event, `event of ${spec.id}`);
+      response.write(`id: ${event.id}\ndata: ${JSON.stringify(event)}\n\n`);
+    }
+    if (then === 'end') response.end();
   }
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {

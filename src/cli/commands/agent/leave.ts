@@ -6,8 +6,8 @@ import { agentOptions } from './agent-options.js';
 export const command = defineCommand({
   examples: ['orch agent leave'],
   detail: [
-    'Stops and deletes the service orch-agent when there is one, and deletes the identity, the pinned key and the journal. What',
-    'modules have put on this machine stays. On the orchestrator, reject the agent and remove it.',
+    'Stops and deletes the service orch-agent when there is one, and deletes the identity, the pinned key and the journal.',
+    'What modules have put on this machine stays. On the orchestrator, reject the agent and remove it.',
   ],
   access: 'local',
   consent: true,
