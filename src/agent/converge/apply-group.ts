@@ -30,7 +30,7 @@ export async function applyGroup(run: Run, group: readonly Target[], intend: Int
       action: change.action,
       existed,
     }));
-    await intend?.(intents, run.owedBy(pendings));
+    await intend?.(intents, run.settlement.owedBy(pendings));
     run.forgetObservations();
   }
   const fates = await changeAll(run, pendings);
@@ -102,7 +102,7 @@ const NOTHING: Performed = { refusal: null, output: null };
 function notesAfter(run: Run, findings: readonly Finding[], fates: ReadonlyMap<number, Fate>): Notes {
   const well = findings.filter(({ status }) => status === 'unchanged' || status === 'changed');
   const untouched = findings.filter(({ target }) => fates.get(target.index)?.isUntouched === true);
-  const { paid, memos } = run.notesOf(well.map(({ target }) => target));
+  const { paid, memos } = run.settlement.notesOf(well.map(({ target }) => target));
   return { paid: [...paid, ...untouched.flatMap(({ target }) => run.triggers.unowedBy(target))], memos };
 }
 

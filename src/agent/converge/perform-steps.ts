@@ -4,6 +4,7 @@ import { canonicalJson } from '../../kernel/json.js';
 import { type Command, type CommandResult, exitedWith } from '../../resources/command.js';
 import { commandFailure } from '../../resources/command-failure.js';
 import type { FileStep, Host, RunStep, Step, StepOutcome } from '../../resources/host.js';
+import type { StepVerdict } from '../../resources/kind.js';
 import { refusalOf } from './observations.js';
 import type { Refusal, Target } from './target.js';
 
@@ -73,26 +74,31 @@ function batchesOf(due: readonly DueStep[]): readonly (readonly DueRun[])[] {
 
 const isRun = (one: DueStep): one is DueRun => one.step.do === 'run';
 
-/** When what was put together fails, each runs alone, so that only what is at fault fails. */
 async function runBatch(host: Host, batch: readonly DueRun[]): Promise<readonly (readonly [DueRun, Performed])[]> {
-  const [first] = batch;
+  const [first, ...others] = batch;
   if (first === undefined) return [];
+  return others.length > 0 ? runTogether(host, first, batch) : [[first, await runAlone(host, first)]];
+}
+
+/** When what was put together fails, what it leaves undone runs alone, so that only what is at fault fails. */
+async function runTogether(
+  host: Host,
+  first: DueRun,
+  batch: readonly DueRun[],
+): Promise<readonly (readonly [DueRun, Performed])[]> {
   const { step } = first;
-  if (batch.length > 1) {
-    const items = [...new Set(batch.flatMap((one) => one.step.items ?? []))];
-    const result = await host.run(withItems(step.command, items));
-    if (succeeded(step, result)) return batch.map((one) => [one, DONE] as const);
-    const refusal = await explain(host, first, result);
-    if (step.items === undefined || result.end.how !== 'exited' || FOR_ALL.has(refusal.code)) {
-      return batch.map((one) => [one, { refusal, output: null }] as const);
-    }
+  const items = [...new Set(batch.flatMap((one) => one.step.items ?? []))];
+  const result = await host.run(withItems(step.command, items));
+  if (succeeded(step, result)) return batch.map((one) => [one, DONE] as const);
+  const refusal = await explain(host, first, result);
+  if (step.items === undefined || result.end.how !== 'exited' || FOR_ALL.has(refusal.code)) {
+    return batch.map((one) => [one, { refusal, output: null }] as const);
   }
-  const alone: (readonly [DueRun, Performed])[] = [];
+  const performed: (readonly [DueRun, Performed])[] = [];
   for (const one of batch) {
-    const isDone = batch.length > 1 && (await isDoneYet(host, one));
-    alone.push([one, isDone ? DONE : await runAlone(host, one)]);
+    performed.push([one, performedBy(await judge(host, one, result)) ?? (await runAlone(host, one))]);
   }
-  return alone;
+  return performed;
 }
 
 const DONE: Performed = { refusal: null, output: null };
@@ -107,17 +113,23 @@ const FOR_ALL: ReadonlySet<FaultCode> = new Set([
 async function runAlone(host: Host, one: DueRun): Promise<Performed> {
   const { step } = one;
   const result = await host.run(withItems(step.command, step.items ?? []));
-  const isDone = succeeded(step, result) || (await isDoneYet(host, one));
-  const refusal = isDone ? null : await explain(host, one, result);
-  return { refusal, output: step.keepsOutput ? result : null };
+  const output = step.keepsOutput ? result : null;
+  if (succeeded(step, result)) return { refusal: null, output };
+  const judged = performedBy(await judge(host, one, result));
+  return { refusal: judged ? judged.refusal : await explain(host, one, result), output };
 }
 
-/** Whether the resource has what the step is for, although its command has failed. */
-async function isDoneYet(host: Host, { target, step }: DueRun): Promise<boolean> {
+/** Null when it is not known yet. */
+function performedBy(verdict: StepVerdict): Performed | null {
+  if (verdict === 'undone') return null;
+  return verdict === 'done' ? DONE : { refusal: verdict, output: null };
+}
+
+async function judge(host: Host, { target, step }: DueRun, result: CommandResult): Promise<StepVerdict> {
   try {
-    return (await target.kind?.isDone?.(host, target.source.body, step)) ?? false;
+    return (await target.kind?.judge?.(host, target.source.body, step, result)) ?? 'undone';
   } catch {
-    return false;
+    return 'undone';
   }
 }
 

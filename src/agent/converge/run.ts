@@ -2,16 +2,18 @@
 
 import type { Clock } from '../../kernel/clock.js';
 import { Fault } from '../../kernel/fault.js';
-import type { Host } from '../../resources/host.js';
-import type { ReadPurpose, TriggerField } from '../../resources/kind.js';
+import type { Accounts, Host } from '../../resources/host.js';
+import type { ReadPurpose } from '../../resources/kind.js';
 import type { RunItem } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
-import { differenceIn, type Examined, examined, failed, isBad, isGone, type Pending, skipped } from './examined.js';
-import { type Ledger, type Memo, NO_LEDGER, NO_NOTES, type Notes, type Owed, type Paid } from './ledger.js';
+import { differenceIn, type Examined, examined, failed, isGone, skipped } from './examined.js';
+import { type Ledger, NO_LEDGER, NO_NOTES, type Notes } from './ledger.js';
 import { type Observation, Observations, refusalOf } from './observations.js';
-import { type Finding, ItemWriter, type Status } from './run-item.js';
+import { type Finding, ItemWriter } from './run-item.js';
 import { type Moment, Scope } from './scope.js';
-import { isRemoval, ledgerKey, type Refusal, type Target, targetsOf } from './target.js';
+import { Settlement } from './settlement.js';
+import { Standings } from './standings.js';
+import { isRemoval, type Refusal, type Target, targetsOf } from './target.js';
 import { type Due, NOTHING_DUE, Triggers } from './triggers.js';
 
 /** Told of results in the order in which they come about, and of what is true with them; the run goes on when it returns. */
@@ -35,11 +37,6 @@ export interface RunAim {
   readonly isIndependent?: boolean;
 }
 
-/** Families whose changes bring nothing else with them. */
-const PLAIN: ReadonlySet<string | undefined> = new Set(['path', 'group', undefined]);
-
-const MOVED: ReadonlySet<Status> = new Set<Status>(['changed', 'pending']);
-
 export class Run {
   readonly host: Host;
   readonly desired: readonly Target[];
@@ -47,38 +44,39 @@ export class Run {
   readonly removals: readonly Target[];
   readonly scope: Scope;
   readonly triggers: Triggers;
+  readonly settlement: Settlement;
   readonly results: RunItem[] = [];
   private readonly options: RunOptions & RunAim;
   private readonly observations: Observations;
-  private readonly ledger: Ledger;
-  /** Triggers that each resource has to answer, or answers with its own change. */
-  private readonly owing = new Map<number, Set<TriggerField>>();
-  /** True when something that is still to be changed may bring more than itself. */
-  private isBringing = false;
+  private readonly standings: Standings;
   private readonly count: number;
   private readonly writer: ItemWriter;
   private readonly reported = new Set<number>();
   private isCut = false;
-  private readonly statuses = new Map<number, Status>();
-  /** Those of the removals that have failed or were skipped. */
-  private readonly leftBehind = new Set<Target>();
 
   constructor(content: RunContent, host: Host, options: RunOptions & RunAim) {
     const targets = targetsOf(content, host.platform);
     this.count = targets.length;
     this.host = host;
     this.options = options;
-    this.ledger = options.ledger ?? NO_LEDGER;
-    this.scope = new Scope(targets, this.ledger);
+    const ledger: Ledger = options.ledger ?? NO_LEDGER;
+    this.scope = new Scope(targets, ledger);
+    this.standings = new Standings(this.scope);
     this.desired = targets.slice(0, content.resources.length);
     this.removals = targets.slice(content.resources.length).reverse();
     this.writer = new ItemWriter(targets);
     this.observations = new Observations(host, options.purpose, targets);
     this.triggers = new Triggers({
       desired: this.desired,
-      owed: this.ledger.owed,
-      hasChanged: (index) => !options.isIndependent && MOVED.has(this.statuses.get(index) ?? 'unchanged'),
+      owed: ledger.owed,
+      hasChanged: (index) => !options.isIndependent && this.standings.hasMoved(index),
       isForetold: options.purpose === 'plan',
+    });
+    this.settlement = new Settlement({
+      ledger,
+      triggers: this.triggers,
+      runId: options.runId ?? '',
+      memoOf: (target) => this.memoOf(target, this.observations.last(target.index), this.quietly(target)),
     });
   }
 
@@ -109,10 +107,10 @@ export class Run {
     return targets.map((target) => {
       const finding = this.settled(target);
       const due = this.triggers.due(target);
-      this.owe(target, due.fields);
-      const moment = { ...this.momentOf(target), accounts, due: due.fields };
+      this.settlement.owe(target, due.fields);
+      const moment = { ...this.quietly(target, accounts), due: due.fields };
       const examined = finding ? { finding } : this.decide(target, observations.get(target.index), { moment, due });
-      this.note(target, 'finding' in examined ? examined.finding.status : 'pending');
+      this.standings.note(target, 'finding' in examined ? examined.finding.status : 'pending');
       if (isRemoval(target.source) && isGone(examined)) this.scope.noteRemoved(target);
       return examined;
     });
@@ -135,7 +133,7 @@ export class Run {
     const accounts = this.host.accounts();
     return targets.map((target) => {
       const observation = observations.get(target.index);
-      const moment: Moment = { ...this.momentOf(target), accounts, due: NOTHING_DUE.fields };
+      const moment = this.quietly(target, accounts);
       const memo = this.memoOf(target, observation, moment);
       return this.decide(target, observation, { moment, due: NOTHING_DUE, ...(memo === null ? {} : { memo }) });
     });
@@ -151,41 +149,12 @@ export class Run {
     if (findings.length === 0) return;
     const share = (this.now() - since) / findings.length;
     const items = findings.map((finding) => {
-      this.note(finding.target, finding.status);
+      this.standings.note(finding.target, finding.status);
       this.reported.add(finding.target.index);
       return this.writer.item(finding, share);
     });
     this.results.push(...items);
     await this.options.onResults?.(items, notes());
-  }
-
-  /** What has to be kept before these are changed, so that no trigger is lost. */
-  owedBy(pendings: readonly Pending[]): readonly Owed[] {
-    const run = this.options.runId ?? '';
-    for (const { target, change } of pendings) if (change.owes !== undefined) this.owe(target, [change.owes]);
-    const owed = pendings.flatMap(({ target, change }) => this.triggers.owedFor(target, change.owes, run));
-    return [...new Map(owed.map((one) => [`${one.key}\0${one.field}`, one])).values()];
-  }
-
-  /** What is true of resources that are as they should be by now: nothing is owed by them, and what their kinds remember. */
-  notesOf(targets: readonly Target[]): Notes {
-    const paid: Paid[] = [];
-    const memos: Memo[] = [];
-    const accounts = this.host.accounts();
-    for (const target of targets) {
-      const moment: Moment = { ...this.momentOf(target), accounts, due: NOTHING_DUE.fields };
-      const key = ledgerKey(target);
-      paid.push(...[...(this.owing.get(target.index) ?? [])].map((field) => ({ key, field })));
-      const memo = isRemoval(target.source) ? null : this.memoOf(target, this.observations.last(target.index), moment);
-      if (memo !== this.ledger.memo(key) && (memo !== null || isRemoval(target.source))) memos.push({ key, memo });
-    }
-    return { paid, memos };
-  }
-
-  /** What resources owe that are not desired any more. */
-  obsolete(): readonly Paid[] {
-    const keys = new Set(this.desired.map(ledgerKey));
-    return this.ledger.owed.filter(({ key }) => !keys.has(key)).map(({ key, field }) => ({ key, field }));
   }
 
   /** True when something was not reached. */
@@ -202,51 +171,28 @@ export class Run {
   }
 
   get hasFailures(): boolean {
-    return [...this.statuses.values()].some(isBad);
+    return this.standings.hasFailures;
   }
 
   /** What is known of a resource without looking at it. */
   private settled(target: Target): Finding | null {
-    const blocker = this.blockerOf(target);
-    if (blocker) {
-      const { kind, identity } = blocker.source;
-      const reason = `${kind} ${identity} ${this.statuses.get(blocker.index) === 'skipped' ? 'was skipped' : 'failed'}`;
-      return skipped(target, { code: 'dependency_failed', message: `not attempted, because ${reason}` }, reason);
-    }
+    const block = this.options.isIndependent ? null : this.standings.blockOf(target);
+    if (block) return block;
     if (target.refusal) return failed(target, target.refusal, null);
     if (!isRemoval(target.source) || target.source.origin === 'created') return null;
     const reason = 'it was there before orch managed it, so it stays as it is';
     return { target, action: 'release', status: 'pending', reason, existed: null };
   }
 
-  /** A resource that has failed and that this one needs, or, for a directory to be removed: that still lies in it. */
-  private blockerOf(target: Target): Target | undefined {
-    if (this.options.isIndependent) return undefined;
-    if (isRemoval(target.source)) return this.leftIn(target);
-    const before = this.scope.before(target).find((index) => isBad(this.statuses.get(index)));
-    return before === undefined ? undefined : this.scope.at(before);
-  }
-
-  private leftIn(directory: Target): Target | undefined {
-    for (const other of this.leftBehind) if (this.scope.isWithin(other, directory)) return other;
-    return undefined;
-  }
-
-  private owe({ index }: Target, fields: Iterable<TriggerField>): void {
-    const known = this.owing.get(index) ?? new Set();
-    for (const field of fields) known.add(field);
-    if (known.size > 0) this.owing.set(index, known);
-  }
-
-  private note(target: Target, status: Status): void {
-    this.statuses.set(target.index, status);
-    if (status === 'pending' && !PLAIN.has(target.kind?.family)) this.isBringing = true;
-    if (isRemoval(target.source) && isBad(status)) this.leftBehind.add(target);
-  }
-
-  private momentOf({ source }: Target): Pick<Moment, 'purpose' | 'mayAppear'> {
+  /** The moment of a resource for which no trigger is due. */
+  private quietly({ source }: Target, accounts: Accounts = this.host.accounts()): Moment {
     const { purpose } = this.options;
-    return { purpose: isRemoval(source) ? 'removal' : purpose, mayAppear: purpose === 'plan' && this.isBringing };
+    return {
+      accounts,
+      due: NOTHING_DUE.fields,
+      purpose: isRemoval(source) ? 'removal' : purpose,
+      mayAppear: purpose === 'plan' && this.standings.mayBring,
+    };
   }
 
   private memoOf(target: Target, observation: Observation | undefined, moment: Moment): string | null {

@@ -1,0 +1,61 @@
+/** What became of each resource of a run so far, and whom that keeps from being attempted. */
+import { isBad, skipped } from './examined.js';
+import type { Finding, Status } from './run-item.js';
+import type { Scope } from './scope.js';
+import { isRemoval, type Target } from './target.js';
+
+/** Families whose changes bring nothing else with them. */
+const PLAIN: ReadonlySet<string | undefined> = new Set(['path', 'group', undefined]);
+
+export class Standings {
+  private readonly scope: Scope;
+  private readonly statuses = new Map<number, Status>();
+  /** Those of the removals that have failed or were skipped. */
+  private readonly leftBehind = new Set<Target>();
+  private isBringing = false;
+
+  constructor(scope: Scope) {
+    this.scope = scope;
+  }
+
+  note(target: Target, status: Status): void {
+    this.statuses.set(target.index, status);
+    if (status === 'pending' && !PLAIN.has(target.kind?.family)) this.isBringing = true;
+    if (isRemoval(target.source) && isBad(status)) this.leftBehind.add(target);
+  }
+
+  /** True when something that is still to be changed may bring more than itself. */
+  get mayBring(): boolean {
+    return this.isBringing;
+  }
+
+  /** True when a resource was changed, or in a plan: would be. */
+  hasMoved(index: number): boolean {
+    const status = this.statuses.get(index);
+    return status === 'changed' || status === 'pending';
+  }
+
+  get hasFailures(): boolean {
+    return [...this.statuses.values()].some(isBad);
+  }
+
+  /** Why a resource is not attempted, because of another one; null when nothing is in the way. */
+  blockOf(target: Target): Finding | null {
+    const blocker = isRemoval(target.source) ? this.leftIn(target) : this.failedBefore(target);
+    if (blocker === undefined) return null;
+    const { kind, identity } = blocker.source;
+    const reason = `${kind} ${identity} ${this.statuses.get(blocker.index) === 'skipped' ? 'was skipped' : 'failed'}`;
+    return skipped(target, { code: 'dependency_failed', message: `not attempted, because ${reason}` }, reason);
+  }
+
+  private failedBefore(target: Target): Target | undefined {
+    const before = this.scope.before(target).find((index) => isBad(this.statuses.get(index)));
+    return before === undefined ? undefined : this.scope.at(before);
+  }
+
+  /** What still lies in a directory that is to be removed. */
+  private leftIn(directory: Target): Target | undefined {
+    for (const other of this.leftBehind) if (this.scope.isWithin(other, directory)) return other;
+    return undefined;
+  }
+}
