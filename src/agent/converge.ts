@@ -78,7 +78,7 @@ export async function apply(content: RunContent, host: Host, options: ApplyOptio
   }
   await run.skipRest({ code: run.stopCode, message: STOPPED[run.stopCode] });
   const outcome = ended(run);
-  const paid = outcome.end === 'succeeded' ? run.obsolete() : [];
+  const paid = outcome.end === 'succeeded' ? run.settlement.obsolete(run.desired) : [];
   if (paid.length > 0) await options.onResults?.([], { paid, memos: [] });
   return outcome;
 }

@@ -1,17 +1,23 @@
 /** Says why apt could not install or remove a package, and whether it has in spite of its status. */
-import { askDpkg, installedAs } from './apt-installed.js';
+import { askDpkg, installedAs, plainName } from './apt-installed.js';
 import type { CommandResult } from './command.js';
 import { commandFailure, lastLines } from './command-failure.js';
 import type { Host, RunStep } from './host.js';
-import type { CommandRefusal } from './kind.js';
+import type { CommandRefusal, StepVerdict } from './kind.js';
 
 /** A package whose script fails fails every run of apt after it, and what else was asked for is done all the same. */
-export async function isDoneByApt(host: Host, name: string, { command, items = [] }: RunStep): Promise<boolean> {
+export async function judgeApt(host: Host, name: string, step: RunStep, result: CommandResult): Promise<StepVerdict> {
   const answer = await askDpkg(host, [name]);
-  if ('code' in answer) return false;
+  if ('code' in answer) return 'undone';
   const { installed } = installedAs(name, answer);
-  if (command.argv[1] === 'remove') return installed === null;
-  return installed?.fault === null && items.includes(`${name}=${installed.version}`);
+  const isRemoval = step.command.argv[1] === 'remove';
+  const isDone = isRemoval
+    ? installed === null
+    : installed?.fault === null && (step.items ?? []).includes(`${name}=${installed.version}`);
+  if (isDone) return 'done';
+  return failuresOf(result).some(({ which }) => plainName(which) === plainName(name))
+    ? explainApt(name, step, result)
+    : 'undone';
 }
 
 type Say = (name: string, found: RegExpExecArray, result: CommandResult) => CommandRefusal;
@@ -90,15 +96,27 @@ function listUnder(header: RegExp, text: string): readonly string[] {
 
 const LINES = 8;
 
+interface DpkgFailure {
+  readonly which: string;
+  readonly how: string;
+  /** Where it stands in standard error. */
+  readonly at: number;
+}
+
+const failuresOf = ({ stderr }: CommandResult): readonly DpkgFailure[] =>
+  [...stderr.matchAll(/^dpkg: error processing (?:package|archive) (\S+) \(--\S+\):\n (.*)$/gm)].map(
+    ({ 1: which = '', 2: how = '', index: at }) => ({ which, how, at }),
+  );
+
 /** Which package dpkg failed with, what its script wrote, and how it ended. */
-function scriptFailure(name: string, { stdout, stderr }: CommandResult): CommandRefusal | null {
-  const failed = [...stderr.matchAll(/^dpkg: error processing (?:package|archive) (\S+) \(--\S+\):\n (.*)$/gm)];
-  const own = failed.find(([, which]) => which === name) ?? failed[0];
-  if (!own) return null;
-  const [, which = name, how = ''] = own;
-  const said = lastLines({ stdout: saidBy(which, stdout), stderr: '' }, LINES);
-  const complained = lastLines({ stdout: errorsBefore(stderr, own.index), stderr: '' }, LINES);
-  const about = which === name ? which : `${which}, which the installation of ${name} came to,`;
+function scriptFailure(name: string, result: CommandResult): CommandRefusal | null {
+  const failures = failuresOf(result);
+  const failure = failures.find(({ which }) => plainName(which) === plainName(name)) ?? failures[0];
+  if (!failure) return null;
+  const { which, how, at } = failure;
+  const said = lastLines({ stdout: saidBy(which, result.stdout), stderr: '' }, LINES);
+  const complained = lastLines({ stdout: errorsBefore(result.stderr, at), stderr: '' }, LINES);
+  const about = plainName(which) === plainName(name) ? name : `${which}, which the run for ${name} came to,`;
   const message = [`${about} failed: ${how}`, said, complained].filter(Boolean).join('\n');
   return { code: 'command_failed', message };
 }
@@ -106,7 +124,7 @@ function scriptFailure(name: string, { stdout, stderr }: CommandResult): Command
 /** What the standard output has between the line that begins a package and the next such line. */
 function saidBy(name: string, stdout: string): string {
   const lines = stdout.split('\n');
-  const isOf = (line: string) => BEGINS.exec(line)?.[1]?.split(':')[0] === name.split(':')[0];
+  const isOf = (line: string) => plainName(BEGINS.exec(line)?.[1] ?? '') === plainName(name);
   const start = lines.findLastIndex(isOf);
   if (start < 0) return '';
   const rest = lines.slice(start + 1);

@@ -9,6 +9,7 @@ import type { ResourceKind } from './kind.js';
 import { packageApt } from './package-apt.js';
 import { packageBrew } from './package-brew.js';
 import { packageChoco } from './package-choco.js';
+import { packageDnf } from './package-dnf.js';
 import { packageWinget } from './package-winget.js';
 import { script } from './script.js';
 import { serviceLaunchd } from './service-launchd.js';
@@ -30,6 +31,7 @@ export const CATALOGUE: ReadonlyMap<string, ResourceKind> = new Map(
     userWindows,
     serviceWindows,
     packageApt,
+    packageDnf,
     packageBrew,
     packageChoco,
     packageWinget,

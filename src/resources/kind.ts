@@ -125,10 +125,11 @@ export interface ResourceKind<B extends object = Body, Have = unknown> {
   /** Why a command of a step has failed, better than its last lines tell; may look at the machine. */
   explain?(host: Host, body: B, step: RunStep, result: CommandResult): Promise<CommandRefusal> | CommandRefusal;
   /**
-   * Asked when the command of a step has failed: whether the resource has what the step is for all the same, as when only
-   * something else is at fault that the command also saw to.
+   * Asked when a command has failed, be it one that was put together for several resources: what has become of this one.
+   * `done` when it has what the step is for all the same, a refusal when it is known why not, `undone` when that is to be
+   * found out by running the step for it alone.
    */
-  isDone?(host: Host, body: B, step: RunStep): Promise<boolean>;
+  judge?(host: Host, body: B, step: RunStep, result: CommandResult): Promise<StepVerdict>;
 }
 
 /** Why something could not be done. */
@@ -136,6 +137,9 @@ export interface CommandRefusal {
   readonly code: FaultCode;
   readonly message: string;
 }
+
+/** What has become of one resource under a command that has failed. */
+export type StepVerdict = 'done' | 'undone' | CommandRefusal;
 
 /** Declares a resource kind; the type parameters tie the schema's body to the functions. */
 export function defineResource<B extends object, Have>(kind: ResourceKind<B, Have>): ResourceKind<B, Have> {

@@ -1,6 +1,6 @@
 /**
- * Users and groups of macOS are records of the local directory, changed with `dscl`; `sysadminctl` reports no failure by
- * its status, and would make an account that needs no password.
+ * Users and groups of macOS are records of the local directory. `dscl` alone sets every field of them, tells a failure by its
+ * status, and makes an account without a password that anybody could give; `sysadminctl` is for accounts with one.
  */
 import type { RunStep } from './host.js';
 import type { UnixAccounts, UnixGroup, UnixUser } from './unix-accounts.js';
@@ -43,24 +43,31 @@ export function createMacUser(mac: MacUser): readonly RunStep[] {
   ];
 }
 
-/** Sets what differs, and what a record without it lacks to be an account. */
+/** Sets what differs. A record without a number was never finished, and gets all that it lacks; the number comes last. */
 export function changeMacUser({ name, user, settings, isSystem, freeUid, accounts }: MacUser): readonly RunStep[] {
   const { uid, group, groups, home, shell } = settings;
-  const own = accounts.group(name)?.gid;
+  const standard = user?.uid == null ? standardOf(name, isSystem, accounts) : null;
+  const gid = group === null ? null : (accounts.referred(group)?.gid ?? group);
   const set = {
-    UniqueID: uid ?? (user?.uid == null ? freeUid : null),
-    PrimaryGroupID:
-      group === null ? (user?.gid == null ? (own ?? STAFF) : null) : (accounts.referred(group)?.gid ?? group),
-    NFSHomeDirectory: home ?? (user?.home == null ? (isSystem ? '/var/empty' : `/Users/${name}`) : null),
-    UserShell: shell ?? (user?.shell == null ? (isSystem ? '/usr/bin/false' : '/bin/zsh') : null),
+    PrimaryGroupID: gid ?? (user?.gid == null ? standard?.gid : null),
+    NFSHomeDirectory: home ?? (user?.home == null ? standard?.home : null),
+    UserShell: shell ?? (user?.shell == null ? standard?.shell : null),
+    UniqueID: uid ?? (standard === null ? null : freeUid),
   };
   return [
     ...Object.entries(set).flatMap(([attribute, value]) =>
-      value === null ? [] : [setUser(name, attribute, String(value))],
+      value == null ? [] : [setUser(name, attribute, String(value))],
     ),
     ...(groups === null ? [] : changeMembership(name, groups, accounts)),
   ];
 }
+
+/** What an account gets when nothing is said about it. */
+const standardOf = (name: string, isSystem: boolean, accounts: UnixAccounts) => ({
+  gid: accounts.group(name)?.gid ?? STAFF,
+  home: isSystem ? '/var/empty' : `/Users/${name}`,
+  shell: isSystem ? '/usr/bin/false' : '/bin/zsh',
+});
 
 function changeMembership(name: string, wanted: readonly string[], accounts: UnixAccounts): readonly RunStep[] {
   const there = accounts.supplementaryOf(name);

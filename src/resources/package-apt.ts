@@ -1,8 +1,7 @@
 /** `package-apt`: a package of Debian and its kin, installed in a version or in the newest that apt offers. */
-import { explainApt, isDoneByApt } from './apt-explain.js';
-import { isAptIndexOld, refreshAptIndex } from './apt-index.js';
-import { askDpkg, type DpkgAnswer, type DpkgPackage, installedAs, isToReinstall, unanswered } from './apt-installed.js';
-import { askPolicy, offeredAs, parsePolicy } from './apt-offer.js';
+import { explainApt, judgeApt } from './apt-explain.js';
+import { aptIndex } from './apt-index.js';
+import { askDpkg, type DpkgPackage, installedAs, isToReinstall } from './apt-installed.js';
 import { KEEPING, removalsOf } from './apt-removal.js';
 import type { Command } from './command.js';
 import type { Host, RunStep } from './host.js';
@@ -10,15 +9,14 @@ import {
   type IndexedManager,
   indexedMemo,
   isSeen,
-  isUnanswered,
   needsIndex,
   type PackageHave,
-  type PackageOffer,
   planIndexed,
   planIndexedRemoval,
 } from './indexed-package.js';
-import { type CommandRefusal, defineResource, type ReadPurpose } from './kind.js';
+import { defineResource, type ReadPurpose } from './kind.js';
 import { checkPackage, type PackageBody, PackageBodySchema } from './package-body.js';
+import { askIndex } from './package-index.js';
 
 const NAME = {
   pattern: /^[A-Za-z0-9][A-Za-z0-9+._-]*[A-Za-z0-9+._](?::[a-z0-9][a-z0-9-]*)?$/,
@@ -79,7 +77,7 @@ export const packageApt = defineResource<PackageBody, PackageHave>({
   planRemoval: (last, have, context) => planIndexedRemoval(last, have, context, APT),
   memo: (_want, have) => indexedMemo(have),
   explain: (_host, { name }, step, result) => explainApt(name, step, result),
-  isDone: (host, { name }, step) => isDoneByApt(host, name, step),
+  judge: (host, { name }, step, result) => judgeApt(host, name, step, result),
 });
 
 async function read(host: Host, wants: readonly PackageBody[], purpose: ReadPurpose): Promise<readonly PackageHave[]> {
@@ -91,17 +89,16 @@ async function read(host: Host, wants: readonly PackageBody[], purpose: ReadPurp
   const packages = wants.map((want) => ({ want, ...installedAs(want.name, answer) }));
   if (purpose === 'removal') return readRemovals(host, packages);
   const open = packages.filter(({ want, installed }) => purpose !== 'drift' && needsIndex(want, installed, APT));
+  if (open.length === 0) return packages.map((one) => ({ ...SEEN, ...one }));
   const index = await askIndex(
     host,
     open.map(({ want }) => want),
-    answer,
-    purpose,
+    aptIndex(answer.native),
+    { ...APT, purpose },
   );
   return packages.map((one) => {
     if (!open.includes(one)) return { ...SEEN, ...one };
-    if ('code' in index) return { refusal: index };
-    const { isOld: isIndexOld, staleBecause } = index;
-    return { ...SEEN, ...one, offer: index.offer(one.want.name), isIndexOld, staleBecause };
+    return 'code' in index ? { refusal: index } : { ...SEEN, ...one, ...index, offer: index.offer(one.want.name) };
   });
 }
 
@@ -117,40 +114,4 @@ async function readRemovals(
     there.map(({ want }) => want.name),
   );
   return packages.map((one) => ({ ...SEEN, ...one, removal: removals[there.indexOf(one)] ?? null }));
-}
-
-interface Index {
-  readonly isOld: boolean;
-  readonly staleBecause: string | null;
-  readonly offer: (name: string) => PackageOffer;
-}
-
-/** Refreshes the index, in an apply, when it is older than a day or has no answer. */
-async function askIndex(
-  host: Host,
-  open: readonly PackageBody[],
-  { native }: DpkgAnswer,
-  purpose: ReadPurpose,
-): Promise<Index | CommandRefusal> {
-  if (open.length === 0) return { isOld: false, staleBecause: null, offer: () => ({ newest: null, versions: [] }) };
-  const isOld = await isAptIndexOld(host);
-  const mayRefresh = purpose === 'apply';
-  const early = mayRefresh && isOld ? await refreshAptIndex(host) : null;
-  const offers = await offersOf(host, open);
-  if ('code' in offers) return offers;
-  const offer = (name: string) => offeredAs(name, offers, native);
-  const isAnswered = !open.some((want) => isUnanswered(want, offer(want.name), APT));
-  if (!mayRefresh || isOld || isAnswered) return { isOld, staleBecause: early, offer };
-  const staleBecause = await refreshAptIndex(host);
-  const again = await offersOf(host, open);
-  return 'code' in again ? again : { isOld, staleBecause, offer: (name) => offeredAs(name, again, native) };
-}
-
-async function offersOf(
-  host: Host,
-  open: readonly PackageBody[],
-): Promise<ReadonlyMap<string, PackageOffer> | CommandRefusal> {
-  const command = askPolicy(open.map(({ name }) => name));
-  const result = await host.run(command);
-  return unanswered(command, result, 0) ?? parsePolicy(result.stdout);
 }

@@ -50,7 +50,9 @@ async function readFiles(host: Host, paths: readonly string[]): Promise<readonly
   for (const [at, path] of paths.entries()) {
     const fact = facts[at];
     if (fact?.type === 'file' && fact.content.kind === 'text') texts.push(fact.content.text);
-    else if (fact?.type === 'file' && fact.content.kind === 'binary') texts.push(await readWithoutComments(host, path));
+    // Comments in an old encoding are no UTF-8; they do not matter, and the rest is ASCII.
+    else if (fact?.type === 'file' && fact.content.kind === 'binary')
+      texts.push(await ask(host, { argv: ['cat', path] }));
     else throw unreadable(path, fact?.type === 'unreadable' ? fact.message : 'it is no file of a usable size');
   }
   return texts;
@@ -64,33 +66,32 @@ function failed(command: Command, result: CommandResult): Fault {
   return new Fault(code, message);
 }
 
-/** Comments in an old encoding are no UTF-8; they do not matter, and the rest is ASCII. */
-async function readWithoutComments(host: Host, path: string): Promise<string> {
-  const result = await mustRun(host, { argv: ['sed', '-E', 's/^(([^:]*:){4})[^:]*:/\\1:/', path] });
-  if (!result.truncated) return result.stdout;
-  throw unreadable(path, 'it is too large');
-}
-
 /** Lines of the accounts with these names, in one question. A system without `getent` has no such services. */
 async function askServices(host: Host, database: 'passwd' | 'group', names: readonly string[]): Promise<string> {
   if (names.length === 0) return '';
-  const command: Command = { argv: ['getent', database, '--', ...new Set(names)] };
-  const result = await host.run(command);
-  if (result.end.how === 'not-started' && result.end.missing) return '';
   // 2: some of them are nowhere.
-  if (exitedWith(result, 0, 2)) return result.stdout;
-  throw failed(command, result);
+  return ask(host, { argv: ['getent', database, '--', ...new Set(names)] }, { ok: [0, 2], optional: true });
 }
 
 async function readMac(host: Host): Promise<UnixAccounts> {
-  const users = parseMacUsers((await mustRun(host, READ_MAC_USERS)).stdout);
-  const groups = parseMacGroups((await mustRun(host, READ_MAC_GROUPS)).stdout);
+  const users = parseMacUsers(await ask(host, READ_MAC_USERS));
+  const groups = parseMacGroups(await ask(host, READ_MAC_GROUPS));
   if (users && groups) return new UnixAccounts({ platform: 'macos', users, groups });
   throw new Fault('observe_failed', 'dscl did not write the accounts as a property list');
 }
 
-async function mustRun(host: Host, command: Command): Promise<CommandResult> {
+interface Asking {
+  /** Exit statuses that are an answer. */
+  readonly ok?: readonly number[];
+  /** True when a machine without the program has nothing to say. */
+  readonly optional?: boolean;
+}
+
+/** What a command writes, whole. */
+async function ask(host: Host, command: Command, { ok = [0], optional = false }: Asking = {}): Promise<string> {
   const result = await host.run(command);
-  if (exitedWith(result, 0)) return result;
-  throw failed(command, result);
+  if (optional && result.end.how === 'not-started' && result.end.missing) return '';
+  if (!exitedWith(result, ...ok)) throw failed(command, result);
+  if (!result.truncated) return result.stdout;
+  throw new Fault('observe_failed', `${command.argv[0]} names more accounts than orch can take at once`);
 }

@@ -8,7 +8,7 @@ import { isDown, isUp, parseUnits, showCommand, type Unit } from './systemd-unit
 const LOG_LINES = 10;
 
 /** Commands that fail because of the unit itself. */
-const ABOUT_UNIT = new Set(['start', 'stop', 'try-restart', 'try-reload-or-restart', 'is-active']);
+const ABOUT_UNIT = new Set(['start', 'restart', 'stop', 'try-restart', 'try-reload-or-restart', 'is-active']);
 
 export async function explainUnit(
   host: Host,

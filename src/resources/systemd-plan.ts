@@ -3,8 +3,8 @@ import type { Step } from './host.js';
 import type { Decision, FieldChange, PlanContext } from './kind.js';
 import { missing, refusalOf, type SeenUnit } from './systemd-refusal.js';
 import type { ServiceBody } from './systemd-service-body.js';
-import { RELOAD_UNIT_FILES, seeActive, unitStep } from './systemd-steps.js';
-import { isDown, isUp, stateOf, troubleOf, type Unit } from './systemd-unit.js';
+import { RELOAD_UNIT_FILES, SETTLE, seeActive, unitStep } from './systemd-steps.js';
+import { isDown, isUp, isWaiting, stateOf, troubleOf, type Unit } from './systemd-unit.js';
 import { type UnitFileDifference, unitFileDifference } from './systemd-unit-difference.js';
 import { unitPlaces } from './systemd-unit-file.js';
 import { unitNameOf } from './systemd-unit-name.js';
@@ -46,7 +46,7 @@ function decide(want: ServiceBody, unit: Unit, file: UnitFileDifference, context
   const isUnread = unit.isStale || context.due.size > 0;
   const reloads = file.isReloaded || (isUnread && verbs.length > 0) ? [RELOAD_UNIT_FILES] : [];
   const steps: Step[] = [...file.steps, ...reloads, ...verbs.map((verb) => unitStep(verb, name))];
-  if (running.endsUp) steps.push(seeActive(name));
+  if (running.endsUp) steps.push(...(hasToSettle(want, unit, running) ? [SETTLE] : []), seeActive(name));
   if (steps.length === 0) return { action: 'none' };
   const trouble = running.changes.length > 0 ? troubleOf(unit) : null;
   const answer = running.verbs.includes('try-restart') ? 'restart' : 'reload';
@@ -59,6 +59,12 @@ function decide(want: ServiceBody, unit: Unit, file: UnitFileDifference, context
     ...(trouble === null ? {} : { reason: trouble }),
     ...(running.isOwed ? { owes: 'restart_on' as const } : {}),
   };
+}
+
+/** True for what systemd calls started before it has said that it is ready. */
+function hasToSettle(want: ServiceBody, unit: Unit, { verbs }: Part): boolean {
+  const type = want.exec_start == null ? unit.type : (want.type ?? 'simple');
+  return ['simple', 'exec', 'idle'].includes(type) && !verbs.includes('try-reload-or-restart');
 }
 
 type Verb = Parameters<typeof unitStep>[0];
@@ -92,7 +98,7 @@ function runningOf(want: ServiceBody, unit: Unit, file: UnitFileDifference, { du
   const still = { ...NOTHING, endsUp: false, isOwed: false };
   const change = (after: string) => [{ field: 'running', before: file.isNew ? null : stateOf(unit), after }];
   if (want.running === true && !isUp(unit)) {
-    return { ...still, changes: change('running'), verbs: ['start'], endsUp: true };
+    return { ...still, changes: change('running'), verbs: [isWaiting(unit) ? 'restart' : 'start'], endsUp: true };
   }
   if (want.running === false && !isDown(unit)) return { ...still, changes: change('stopped'), verbs: ['stop'] };
   // What is down needs no restart, and what has just been started neither.

@@ -6,7 +6,7 @@ const TIMEOUT_SECS = 300;
 
 export const RELOAD_UNIT_FILES: RunStep = { do: 'run', command: { argv: ['systemctl', 'daemon-reload'] } };
 
-export type Verb = 'start' | 'stop' | 'try-restart' | 'try-reload-or-restart' | 'enable' | 'disable';
+export type Verb = 'start' | 'restart' | 'stop' | 'try-restart' | 'try-reload-or-restart' | 'enable' | 'disable';
 
 export const unitStep = (verb: Verb, unit: string): RunStep => ({
   do: 'run',
@@ -14,7 +14,13 @@ export const unitStep = (verb: Verb, unit: string): RunStep => ({
   items: [unit],
 });
 
-/** A simple service is started when its process is; this fails when that is dead already. For one unit: of many, one would do. */
+/**
+ * Where systemd calls a service started as soon as it has a process, half a second shows whether that stays: one that cannot
+ * read its configuration or have its port ends within that.
+ */
+export const SETTLE: RunStep = { do: 'run', command: { argv: ['sleep', '0.5'] } };
+
+/** Fails when a unit that was started does not run any more. For one unit: of many, one would do. */
 export const seeActive = (unit: string): RunStep => ({
   do: 'run',
   command: { argv: ['systemctl', 'is-active', '--', unit] },

@@ -94,8 +94,10 @@ export function stateOf(unit: Unit): string {
   return isDown(unit) ? 'stopped' : `${unit.active} (${unit.sub})`;
 }
 
+/** True when it has failed and systemd is about to start it again, which a start would only wait for. */
+export const isWaiting = ({ sub }: Unit): boolean => sub.startsWith('auto-restart');
+
 /** Why it does not run, when it has failed by itself. */
 export function troubleOf(unit: Unit): string | null {
-  const isFailing = unit.active === 'failed' || unit.sub === 'auto-restart';
-  return isFailing ? `${unit.id} has failed (${unit.result})` : null;
+  return unit.active === 'failed' || isWaiting(unit) ? `${unit.id} has failed (${unit.result})` : null;
 }

@@ -84,7 +84,7 @@ export const userUnix = defineResource<UnixUserBody, UnixUserFact>({
       accounts.platform === 'macos'
         ? removeMacUser(user.name, accounts)
         : [removeLinuxUser(user.name), ...keepOwnGroup(last, { user, accounts }, context)];
-    return { action: 'remove', changes: [], steps, reason: `its home directory ${user.home ?? ''} stays`.trim() };
+    return { action: 'remove', changes: [], steps, reason: `${user.home ?? 'its home directory'} stays` };
   },
 
   explain: (host, { name }, step, result) => unixAccountFailure(host, `the user ${name}`, step, result),

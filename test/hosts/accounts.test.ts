@@ -20,7 +20,7 @@ const ANNA = {
 };
 
 /** Notes every program of a name that runs in the host. */
-const WATCHED = ['getent', 'id', 'sed', 'passwd', 'chage', 'useradd', 'usermod', 'groupadd'];
+const WATCHED = ['getent', 'id', 'passwd', 'chage', 'useradd', 'usermod', 'groupadd'];
 const watch = `for tool in ${WATCHED.join(' ')}; do
   real=$(command -v $tool)
   printf '#!/bin/sh\\necho "%s $*" >>/run/ran\\nexec %s "$@"\\n' $tool $real >/usr/local/sbin/$tool
@@ -46,7 +46,7 @@ describeHosts('users and groups on a booted machine', () => {
   });
 
   describe('what is made', () => {
-    it('has every field, and a file of the new user comes in the same apply', async () => {
+    it('has every field, and files of new users come in the same apply', async () => {
       await orch.declare(
         OPS,
         user(ANNA),
@@ -54,8 +54,10 @@ describeHosts('users and groups on a booted machine', () => {
         user({ name: 'daemon-of-ours', system: true, shell: '/usr/sbin/nologin', home: '/var/lib/ours' }),
         entry('directory-unix', { path: '/srv/anna/www', owner: 'anna', group: 'ops', mode: '0750' }),
         entry('file-unix', { path: '/srv/anna/www/index', content: 'hello\n', owner: 'anna' }),
+        entry('directory-unix', { path: '/home/plain/.ssh', owner: 'plain', group: 'plain', mode: '0700' }),
+        entry('file-unix', { path: '/home/plain/.ssh/authorized_keys', content: '', owner: 'plain', group: 'plain' }),
       );
-      expect(await orch.differences()).toHaveLength(6);
+      expect(await orch.differences()).toHaveLength(8);
       expect(await passwd('anna')).toBe('');
       expect(failures(await orch.apply())).toEqual({});
       expect(await passwd('anna')).toBe('anna:x:5001:3000::/srv/anna:/bin/bash');
@@ -108,8 +110,14 @@ describeHosts('users and groups on a booted machine', () => {
 
     it('is a user that is gone', async () => {
       await run('userdel plain');
-      expect(await orch.differences('drift')).toEqual([['plain', 'create', '']]);
+      expect(await orch.differences('drift')).toEqual([
+        ['plain', 'create', ''],
+        // Their owner is gone.
+        ['/home/plain/.ssh', 'update', ''],
+        ['/home/plain/.ssh/authorized_keys', 'update', ''],
+      ]);
       expect(failures(await orch.apply())).toEqual({});
+      expect(await orch.differences()).toEqual([]);
       expect(await passwd('plain')).toMatch(/^plain:/);
     });
   });
@@ -228,7 +236,7 @@ describeHosts('users and groups on a booted machine', () => {
       expect(removed).toMatchObject({
         action: 'remove',
         status: 'changed',
-        reason: 'its home directory /home/busy stays',
+        reason: '/home/busy stays',
       });
       expect(await passwd('busy')).toBe('');
       expect(await run('ls -A /home/busy')).toContain('.bashrc');

@@ -1,28 +1,14 @@
 /** Packages of apt on a booted Debian machine, from a repository of the test. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { RunResult } from '../../src/contract/runs.js';
 import { until } from '../support/orch.js';
 import { type DebRepository, debRepository, debTools } from './deb-repository.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
-import type { Program } from './program.js';
+import { fates, localPackages, versions } from './local-packages.js';
 import { describeHosts } from './requirements.js';
 
 const MANY = 50;
 const many = Array.from({ length: MANY }, (_, at) => `many-${at}`);
-
-/** Names, with versions where they are to be exact. */
-type Packages = Readonly<Record<string, string | null>>;
-
-const moduleOf = (packages: Packages) =>
-  [
-    'name: site\nsupports: [{platform: linux}]\nresources:',
-    ...Object.entries(packages).map(([name, version]) =>
-      ['  - resource:', `      package-apt: {name: ${name}${version === null ? '' : `, version: "${version}"`}}`].join(
-        '\n',
-      ),
-    ),
-  ].join('\n');
 
 /** Notes each call, and lets a test say how many seconds apt waits for its lock. */
 const counting = (program: string) => `#!/bin/bash
@@ -40,34 +26,8 @@ describeHosts(
     let host: BootedHost;
     let repository: DebRepository;
 
+    const { run: local, start, finished, declared } = localPackages(() => host, 'package-apt');
     const sh = async (line: string) => (await host.run(['sh', '-c', line], { timeoutMs: 60_000 })).stdout.trim();
-    /** What has been applied so far stays declared, so that nothing is removed unless it is left out by `drop`. */
-    const wanted = new Map<string, string | null>();
-    const start = async (verb: 'plan' | 'apply' | 'drift', packages: Packages) => {
-      await host.writeFile('/root/m.orch.yaml', moduleOf({ ...Object.fromEntries(wanted), ...packages }));
-      const yes = verb === 'apply' ? ['--yes', '--allow-removals', '9'] : [];
-      return host.spawn(['orch', verb, '--local', '-f', '/root/m.orch.yaml', '-o', 'json', ...yes]);
-    };
-    const finished = async (program: Program) => {
-      const { status, stdout, stderr } = await program.ended;
-      if (stdout === '') throw new Error(`orch ended with ${status}: ${stderr}`);
-      return (JSON.parse(stdout) as RunResult).resources;
-    };
-    const local = async (verb: 'plan' | 'apply' | 'drift', packages: Packages) => {
-      const resources = await finished(await start(verb, packages));
-      for (const { identity, action, status } of verb === 'apply' ? resources : []) {
-        const isThere = action !== 'remove' && (status === 'changed' || status === 'unchanged');
-        if (isThere && identity in packages) wanted.set(identity, packages[identity] ?? null);
-      }
-      return resources.filter(({ identity }) => identity in packages || !wanted.has(identity));
-    };
-    type Resources = Awaited<ReturnType<typeof local>>;
-    const fates = (resources: Resources) =>
-      resources.map(({ identity, action, status, error }) =>
-        [identity, action, status, ...(error ? [error.code] : [])].join(' '),
-      );
-    const versions = (resources: Resources) =>
-      resources.flatMap(({ changes }) => changes.map(({ before, after }) => `${before} -> ${after}`));
     const installed = (name: string) =>
       sh(`dpkg-query -W -f '\${Version} \${db:Status-Status}' ${name} 2>/dev/null | sed 's/^ //'`);
 
@@ -229,7 +189,7 @@ describeHosts(
       await sh('touch /root/go');
       expect((await holder.ended).status).toBe(0);
       expect(versions(await finished(waiting))).toEqual(['4.0 -> 1.1']);
-      wanted.set('tool', '1.1');
+      declared.set('tool', '1.1');
       await sh('apt-get remove -y slow; rm -f /root/go /root/began /root/ended');
     });
 
@@ -257,12 +217,12 @@ describeHosts(
 
     it('are not removed while others need them, and leave their configuration and what came along', async () => {
       await sh('apt-get install -y user-of-lib');
-      for (const name of ['lib', 'app', 'conffed']) wanted.delete(name);
-      const [app, conffed, lib] = await local('apply', {});
-      expect([app, conffed, lib].map((one) => `${one?.identity} ${one?.action} ${one?.status}`)).toEqual([
+      for (const name of ['lib', 'app', 'conffed']) declared.delete(name);
+      const [app, lib, conffed] = await local('apply', {});
+      expect([app, lib, conffed].map((one) => `${one?.identity} ${one?.action} ${one?.status}`)).toEqual([
         'app remove changed',
-        'conffed remove changed',
         'lib none failed',
+        'conffed remove changed',
       ]);
       expect(lib?.error).toEqual({
         code: 'removal_refused',

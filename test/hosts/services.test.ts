@@ -248,6 +248,7 @@ describeHosts('services on a booted machine', () => {
       expect(found[0]?.error?.message).toContain('no such table: users');
       expect(found[0]?.error?.message).toContain('exit-code');
       expect(found[1]).toMatchObject({ identity: 'adopted', status: 'unchanged' });
+      await host.writeFile('/etc/systemd/system/dying.service.d/slow.conf', '[Service]\nRestartSec=60\n');
       await declare(service({ ...body, restart: 'always' }));
       expect((await apply())[0]?.error).toMatchObject({
         code: 'service_failed',

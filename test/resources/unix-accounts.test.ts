@@ -122,10 +122,10 @@ describe('users of macOS', () => {
     expect(argvOf(decisions[0])).toEqual([
       ['dscl', '.', '-create', '/Users/first', 'Password', '*'],
       ['dscl', '.', '-create', '/Users/first', 'RealName', 'first'],
-      ['dscl', '.', '-create', '/Users/first', 'UniqueID', '503'],
       ['dscl', '.', '-create', '/Users/first', 'PrimaryGroupID', '20'],
       ['dscl', '.', '-create', '/Users/first', 'NFSHomeDirectory', '/Users/first'],
       ['dscl', '.', '-create', '/Users/first', 'UserShell', '/bin/zsh'],
+      ['dscl', '.', '-create', '/Users/first', 'UniqueID', '503'],
       ['createhomedir', '-c', '-u', 'first'],
     ]);
     expect(argvOf(decisions[1])).toContainEqual(['dscl', '.', '-create', '/Users/second', 'UniqueID', '502']);
@@ -134,27 +134,27 @@ describe('users of macOS', () => {
       argvOf(decisions[2])
         .slice(2, 6)
         .map((argv) => argv.at(-1)),
-    ).toEqual(['504', '300', '/srv/third', '/bin/sh']);
+    ).toEqual(['300', '/srv/third', '/bin/sh', '504']);
     expect(argvOf(decisions[3])).toEqual([
       ['dscl', '.', '-create', '/Users/_agent', 'Password', '*'],
       ['dscl', '.', '-create', '/Users/_agent', 'RealName', '_agent'],
       ['dscl', '.', '-create', '/Users/_agent', 'IsHidden', '1'],
-      ['dscl', '.', '-create', '/Users/_agent', 'UniqueID', '200'],
       ['dscl', '.', '-create', '/Users/_agent', 'PrimaryGroupID', '20'],
       ['dscl', '.', '-create', '/Users/_agent', 'NFSHomeDirectory', '/var/empty'],
       ['dscl', '.', '-create', '/Users/_agent', 'UserShell', '/usr/bin/false'],
+      ['dscl', '.', '-create', '/Users/_agent', 'UniqueID', '200'],
     ]);
   });
 
   it('are completed when somebody has left a record unfinished', async () => {
     const { decisions } = await planUsers(mac, [{ name: 'half' }]);
     expect(decisions[0]).toMatchObject({ action: 'update', changes: [] });
-    expect(argvOf(decisions[0]).map((argv) => argv.at(-2))).toEqual(['UniqueID', 'NFSHomeDirectory', 'UserShell']);
+    expect(argvOf(decisions[0]).map((argv) => argv.at(-2))).toEqual(['NFSHomeDirectory', 'UserShell', 'UniqueID']);
   });
 
   it('leave their groups before they go, and keep their home directory', async () => {
     const { decisions } = await planUsers(mac, [{ name: 'anna' }], 'removal');
-    expect(decisions[0]).toMatchObject({ action: 'remove', reason: 'its home directory /Users/anna & co stays' });
+    expect(decisions[0]).toMatchObject({ action: 'remove', reason: '/Users/anna & co stays' });
     expect(argvOf(decisions[0])).toEqual([
       ['dseditgroup', '-o', 'edit', '-n', '.', '-d', 'anna', '-t', 'user', 'admin'],
       ['dscl', '.', '-delete', '/Users/anna'],
@@ -392,4 +392,13 @@ describe('why a change has failed', () => {
     const stderr = "groupdel: cannot remove the primary group of user 'eve'\n";
     expect(explain(del, { code: 8, stderr }, groupUnix)).toMatchObject({ code: 'removal_refused' });
   });
+});
+
+it('does not take half of the accounts for all of them', async () => {
+  for (const platform of ['linux', 'macos'] as const) {
+    const host = new FakeHost({ ...mac, paths: FILES, platform });
+    host.run = async () => ({ ...resultOf(''), truncated: true });
+    const [have] = await userUnix.read(host, [{ name: 'web' }], 'plan');
+    expect(have).toMatchObject({ is: 'unreadable', refusal: { code: 'observe_failed' } });
+  }
 });

@@ -1,0 +1,220 @@
+/** Packages of dnf on a booted machine (a Debian with dnf and rpm), from a repository of the test. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { until } from '../support/orch.js';
+import { type Fleet, startFleet } from './fleet.js';
+import type { BootedHost } from './host.js';
+import { fates, localPackages, versions } from './local-packages.js';
+import { describeHosts } from './requirements.js';
+import { type RpmRepository, rpmRepository, rpmTools } from './rpm-repository.js';
+
+const MANY = 50;
+const many = Array.from({ length: MANY }, (_, at) => `many-${at}`);
+
+const CONF = '/etc/conffed.conf';
+
+/** Notes each call, and lets a test say how many seconds orch waits for the lock of dnf. */
+const counting = (program: string) => `#!/bin/bash
+echo ${program} >>/root/calls
+exec /usr/bin/${program} "$@"
+`;
+const impatient = `#!/bin/bash
+patience=$(cat /root/patience 2>/dev/null || echo 120)
+exec /usr/bin/sh "\${@/#120/$patience}"
+`;
+
+const REPO = '[test]\nname=test\nbaseurl=file:///srv/rpms\ngpgcheck=0\n';
+
+describeHosts(
+  'packages of dnf on a booted machine',
+  () => {
+    let fleet: Fleet;
+    let host: BootedHost;
+    let repository: RpmRepository;
+
+    const { run: local, start, finished, declared } = localPackages(() => host, 'package-dnf');
+    const sh = async (line: string) => (await host.run(['sh', '-c', line], { timeoutMs: 60_000 })).stdout.trim();
+    const installed = (name: string) => sh(`rpm -q ${name} | grep -v "not installed"`);
+
+    beforeAll(async () => {
+      repository = rpmRepository();
+      await repository.publish([
+        { name: 'shell', version: '1', head: ['Provides: /bin/sh'] },
+        { name: 'tool', version: '1.0' },
+        { name: 'tool', version: '1.10' },
+        { name: 'tool', version: '1.9', release: '1' },
+        { name: 'tool', version: '1.9', release: '2' },
+        { name: 'lib', version: '1.0' },
+        { name: 'app', version: '1.0', head: ['Requires: lib'] },
+        { name: 'user-of-lib', version: '1.0', head: ['Requires: lib'] },
+        { name: 'rival', version: '1.0', head: ['Conflicts: tool'] },
+        { name: 'aged', version: '1.0', head: ['Epoch: 2'] },
+        { name: 'aged', version: '3.0', head: ['Epoch: 1'] },
+        { name: 'mta', version: '1.0', head: ['Provides: mail-service'] },
+        { name: 'conffed', version: '1.0', files: { [CONF]: 'colour = red\n' }, config: [CONF] },
+        { name: 'conffed', version: '2.0', files: { [CONF]: 'colour = blue\n' }, config: [CONF] },
+        { name: 'bad', version: '1.0', scripts: { post: 'echo looking; echo "no licence found" >&2; exit 3' } },
+        { name: 'worse', version: '1.0', scripts: { pre: '[ -e /etc/good ] || { echo "not here" >&2; exit 4; }' } },
+        {
+          name: 'slow',
+          version: '1.0',
+          scripts: { post: 'touch /root/began; for i in $(seq 300); do [ -e /root/go ] && break; sleep 0.1; done' },
+        },
+        {
+          name: 'daemon',
+          version: '1.0',
+          files: {
+            '/usr/lib/systemd/system/daemon.service':
+              '[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n',
+          },
+          scripts: { post: 'systemctl daemon-reload; systemctl enable --now daemon.service' },
+        },
+        ...many.map((name) => ({ name, version: '1.0' })),
+      ]);
+      const binds = [{ from: repository.directory, to: '/srv/rpms' }];
+      fleet = await startFleet({ hosts: ['web-02'], packages: ['dnf', 'rpm'], binds });
+      host = fleet.host('web-02');
+      await host.writeFile('/etc/yum.repos.d/test.repo', REPO);
+      for (const program of ['dnf', 'rpm', 'find', 'uname']) {
+        await host.writeFile(`/usr/local/bin/${program}`, counting(program), '0755');
+      }
+      await host.writeFile('/usr/local/bin/sh', impatient, '0755');
+    }, 240_000);
+
+    afterAll(async () => {
+      await fleet?.stop();
+      repository?.remove();
+    });
+
+    it('are planned without the index of a new machine, which only an apply brings', async () => {
+      const planned = await local('plan', { shell: null, tool: null });
+      expect(fates(planned)).toEqual(['shell create pending', 'tool create pending']);
+      expect(planned[1]?.reason).toContain('an apply refreshes the index first');
+      expect(versions(await local('apply', { shell: null, tool: null }))).toEqual(['null -> 1-1', 'null -> 1.10-1']);
+      expect(await installed('tool')).toBe('tool-1.10-1.noarch');
+    });
+
+    it('go to an exact version, up and down, and without one to the newest', async () => {
+      expect(versions(await local('apply', { tool: '1.0' }))).toEqual(['1.10-1 -> 1.0-1']);
+      expect(fates(await local('apply', { tool: '1.0' }))).toEqual(['tool none unchanged']);
+      expect(versions(await local('apply', { tool: '1.9' }))).toEqual(['1.0-1 -> 1.9-2']);
+      expect(versions(await local('apply', { tool: '1.9-1' }))).toEqual(['1.9-2 -> 1.9-1']);
+      expect(fates(await local('apply', { tool: '1.9' }))).toEqual(['tool none unchanged']);
+      expect(versions(await local('plan', { tool: 'latest' }))).toEqual(['1.9-1 -> 1.10-1']);
+      expect(versions(await local('apply', { tool: 'latest' }))).toEqual(['1.9-1 -> 1.10-1']);
+      expect(versions(await local('apply', { aged: null }))).toEqual(['null -> 2:1.0-1']);
+      expect(versions(await local('apply', { aged: '1:3.0-1' }))).toEqual(['2:1.0-1 -> 1:3.0-1']);
+    });
+
+    it('are known and unknown by the index, which an apply refreshes for what it lacks', async () => {
+      const unknown = await local('apply', { tool: '7.0', nosuch: null, 'mail-service': null });
+      expect(fates(unknown)).toEqual([
+        'tool none failed package_version_unknown',
+        'nosuch none failed package_unknown',
+        'mail-service none failed package_unknown',
+      ]);
+      expect(unknown[0]?.error?.message).toBe(
+        'tool is not offered in version 7.0, only in 1.10-1, 1.9-2, 1.9-1, 1.0-1',
+      );
+      await repository.publish([{ name: 'tool', version: '3.0' }]);
+      expect(versions(await local('plan', { tool: null }))).toEqual([]);
+      expect(versions(await local('apply', { tool: '3.0' }))).toEqual(['1.10-1 -> 3.0-1']);
+    });
+
+    it('refresh an index that is older than a day, in an apply only, and drift asks for what was left', async () => {
+      await repository.publish([{ name: 'tool', version: '4.0' }]);
+      await sh('find /etc/yum.repos.d /var/cache/dnf -exec touch -d "2 days ago" {} +');
+      expect(versions(await local('plan', { tool: null }))).toEqual([]);
+      expect(fates(await local('drift', { tool: null }))).toEqual(['tool none unchanged']);
+      expect(versions(await local('apply', { tool: null }))).toEqual(['3.0-1 -> 4.0-1']);
+      await sh('dnf -y install tool-1.0-1');
+      expect(versions(await local('drift', { tool: null }))).toEqual(['1.0-1 -> 4.0-1']);
+      expect(versions(await local('apply', { tool: null }))).toEqual(['1.0-1 -> 4.0-1']);
+    });
+
+    it('are many in one transaction, and a plan of them takes as many commands as one of a single package', async () => {
+      const all = Object.fromEntries(many.map((name) => [name, null]));
+      await sh('rm -f /root/calls');
+      await local('plan', { 'many-0': null });
+      const single = await sh('cat /root/calls; rm /root/calls');
+      expect(fates(await local('plan', all))).toHaveLength(MANY);
+      expect(await sh('cat /root/calls; rm /root/calls')).toBe(single);
+      expect(single.split('\n')).toEqual(['rpm', 'uname', 'find', 'dnf']);
+      expect(new Set(fates(await local('apply', all)).map((fate) => fate.split(' ')[2]))).toEqual(new Set(['changed']));
+      expect((await sh('cat /root/calls')).split('\n').filter((call) => call === 'dnf')).toHaveLength(3);
+      expect(await sh('rpm -qa | grep -c "^many-"')).toBe(String(MANY));
+    });
+
+    it('keep what a person has written into a configuration file', async () => {
+      await local('apply', { conffed: '1.0' });
+      await host.writeFile(CONF, 'colour = mine\n');
+      expect(versions(await local('apply', { conffed: '2.0' }))).toEqual(['1.0-1 -> 2.0-1']);
+      expect(await host.readFile(CONF)).toBe('colour = mine\n');
+    });
+
+    it('start what they bring', async () => {
+      expect(fates(await local('apply', { daemon: null }))).toEqual(['daemon create changed']);
+      expect(await sh('systemctl is-active daemon; systemctl is-enabled daemon')).toBe('active\nenabled');
+    });
+
+    it('fail alone when their scripts fail', async () => {
+      const failed = await local('apply', { bad: null, worse: null, mta: null, app: null });
+      expect(fates(failed)).toEqual([
+        'bad create failed command_failed',
+        'worse create failed command_failed',
+        'mta create changed',
+        'app create changed',
+      ]);
+      expect(failed[0]?.error?.message).toContain('looking\nno licence found');
+      expect(failed[0]?.error?.message).toContain('rpm counts the package as installed');
+      expect(failed[1]?.error?.message).toContain('not here');
+      await sh('touch /etc/good');
+      expect(fates(await local('apply', { worse: null }))).toEqual(['worse create changed']);
+    });
+
+    it('are not installed at the cost of others', async () => {
+      const [rival] = await local('apply', { rival: null });
+      expect(rival?.error?.code).toBe('command_failed');
+      expect(rival?.error?.message).toContain('conflicts with tool provided by tool-4.0-1');
+    });
+
+    it('wait for the lock, and say who holds it when they waited in vain', async () => {
+      const holder = await host.spawn(['/usr/bin/dnf', '-y', 'install', 'slow']);
+      await until(async () => (await sh('ls /root/began')) !== '', 'dnf is at work');
+      await sh('echo 1 >/root/patience');
+      const [locked] = await local('apply', { tool: '1.0' });
+      expect(locked?.error).toEqual({
+        code: 'package_manager_locked',
+        message: expect.stringMatching(/^process \d+ \(.*dnf.*\) holds dnf's lock/),
+      });
+      await sh('rm /root/patience /root/calls');
+      const waiting = await start('apply', { tool: '1.0' });
+      await until(async () => (await sh('grep -c dnf /root/calls')) > '1', 'orch waits');
+      await sh('touch /root/go');
+      expect((await holder.ended).status).toBe(0);
+      expect(versions(await finished(waiting))).toEqual(['4.0-1 -> 1.0-1']);
+      declared.set('tool', '1.0');
+      await sh('dnf -y remove slow; rm -f /root/go /root/began');
+    });
+
+    it('are installed to the end when orch dies in the middle, and found by the next apply', async () => {
+      const cut = await start('apply', { slow: null });
+      await until(async () => (await sh('ls /root/began')) !== '', 'rpm is at work');
+      cut.kill('SIGKILL');
+      await cut.ended;
+      await sh('touch /root/go');
+      await until(async () => (await sh('pgrep -f "[u]sr/bin/dnf"')) === '', 'dnf has finished');
+      expect(await installed('slow')).toBe('slow-1.0-1.noarch');
+      expect(fates(await local('apply', { slow: null }))).toEqual(['slow none unchanged']);
+    });
+
+    it('are not removed while others need them, and leave what came along', async () => {
+      await sh('dnf -y install user-of-lib');
+      await local('apply', { lib: null });
+      for (const name of ['app', 'conffed']) declared.delete(name);
+      expect(fates(await local('apply', {}))).toEqual(['app remove changed', 'conffed remove changed']);
+      expect(await sh(`cat ${CONF}.rpmsave`)).toBe('colour = mine');
+      expect(await installed('lib')).toBe('lib-1.0-1.noarch');
+    });
+  },
+  rpmTools,
+);
