@@ -1,6 +1,7 @@
 /** The reference pages under docs/ that are made from the definitions in the code. */
 
 import { flatName, SETTING_KEYS, SETTINGS } from '../../daemon/config/settings.js';
+import { AGENT_SETTINGS } from '../../src/agent/settings.js';
 import { helpAll } from '../../src/cli/help/help-all.js';
 import { FAULTS } from '../../src/contract/faults.js';
 
@@ -39,8 +40,24 @@ editors. On SIGHUP the file is read again; the settings marked so take effect at
 | key | flag | default | meaning | takes effect on |
 |---|---|---|---|---|
 ${rows.join('\n')}
+
+# Configuration of \`orch agent\`
+
+The file is the one of \`--config\` or \`ORCH_AGENT_CONFIG\`, else \`/etc/orch/agent.yaml\` for root and \`orch/agent.yaml\` in the configuration
+directory for others, when it is there. It is read again whenever it changes, without a restart; a file that is not valid stops
+the start, and later is logged and changes nothing. \`orch agent config-schema\` prints a JSON Schema for editors.
+
+| key | default | meaning |
+|---|---|---|
+${agentRows().join('\n')}
 `;
 }
+
+const agentRows = (): readonly string[] =>
+  Object.entries(AGENT_SETTINGS).map(([key, { schema }]) => {
+    const { description = '', default: standard } = schema as SettingSchema;
+    return `| \`${key}\` | \`${String(standard)}\` | ${cell(description)} |`;
+  });
 
 /** Settings that are on by default have a flag that turns them off. */
 const shortFlag = (flat: string): string => flat.replace(/_enabled$/, '').replaceAll('_', '-');

@@ -1,0 +1,44 @@
+/** The orchestrator's own counters, and who may scrape them. */
+import { describe, expect, it } from 'vitest';
+import { OwnMetrics } from '../../daemon/metrics/own-metrics.js';
+import { insertAgent } from '../../daemon/store/agents.js';
+import { insertOperation } from '../../daemon/store/operations.js';
+import { agentRow, node, openStore, operationRow } from '../store/support.js';
+
+describe('the counters', () => {
+  it('are what the store and the queues hold at the moment, and what has happened since the start', async () => {
+    const { db } = await openStore();
+    await insertAgent(db, agentRow({ node_id: node('a'), name: 'a', status: 'approved' }));
+    await insertAgent(db, agentRow({ node_id: node('b'), status: 'pending' }));
+    let waiting = 3;
+    const own = new OwnMetrics({
+      db,
+      version: '1.2.3',
+      connected: () => 1,
+      queues: { deliveries: async () => waiting },
+    });
+    own.happened('agent.approved');
+    own.happened('agent.approved');
+    own.answered({ route: 'getStatus', method: 'GET', status: 200, seconds: 0.004 });
+    const text = await own.text();
+    for (const line of [
+      'orch_info{version="1.2.3"} 1',
+      'orch_agents{status="approved"} 1',
+      'orch_agents{status="pending"} 1',
+      'orch_agents{status="rejected"} 0',
+      'orch_agents_connected 1',
+      'orch_queue_length{queue="deliveries"} 3',
+      'orch_events_total{type="agent.approved"} 2',
+      'orch_http_request_duration_seconds_bucket{le="0.005",route="getStatus",method="GET",status="200"} 1',
+      'orch_http_request_duration_seconds_bucket{le="0.0025",route="getStatus",method="GET",status="200"} 0',
+    ]) {
+      expect(text.split('\n')).toContain(line);
+    }
+    expect(text).toMatch(/^nodejs_eventloop_lag_seconds /m);
+    waiting = 0;
+    await insertOperation(db, operationRow({ operation_id: 'OP', node_id: node('a'), state: 'running' }));
+    const later = await own.text();
+    expect(later).toContain('orch_queue_length{queue="deliveries"} 0');
+    expect(later).toContain('orch_operations{state="running"} 1');
+  });
+});
