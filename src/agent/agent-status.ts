@@ -36,6 +36,8 @@ export interface AgentStatus extends AgentState {
   readonly journal_unacknowledged: number | null;
   /** Of these, the ones that have not ended. */
   readonly journal_running: number | null;
+  /** Reloads, restarts and reruns that the next apply has to do. */
+  readonly journal_owed: number | null;
   readonly journal_bytes: number | null;
   readonly journal_error: string | null;
 }
@@ -49,10 +51,11 @@ export function readAgentState(dataDir: string): AgentStatus {
 
 function readJournalCounts(dataDir: string) {
   try {
-    const { unacknowledged, running, bytes } = inspectJournal(dataDir);
+    const { unacknowledged, running, owed, bytes } = inspectJournal(dataDir);
     return {
       journal_unacknowledged: unacknowledged,
       journal_running: running,
+      journal_owed: owed,
       journal_bytes: bytes,
       journal_error: null,
     };
@@ -60,6 +63,7 @@ function readJournalCounts(dataDir: string) {
     return {
       journal_unacknowledged: null,
       journal_running: null,
+      journal_owed: null,
       journal_bytes: null,
       journal_error: messageOf(error),
     };

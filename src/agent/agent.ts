@@ -1,6 +1,7 @@
 /** The agent: holds its directory and key, connects for ever with back-off, and serves each connection. */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { WebSocket } from 'ws';
 import { selfSignedEd25519 } from '../identity/certificate.js';
 import { type DataDirectory, holdDataDirectory } from '../identity/data-directory.js';
 import { loadOrCreateKey } from '../identity/key-file.js';
@@ -8,10 +9,12 @@ import { nodeIdOf } from '../identity/key-id.js';
 import { publicKeyOfKeyObject } from '../identity/key-object.js';
 import { type Clock, toTimestamp } from '../kernel/clock.js';
 import { Fault, isFault, messageOf } from '../kernel/fault.js';
+import type { PublicKeyHex } from '../kernel/ids.js';
 import type { Logger } from '../kernel/logger.js';
 import { CLOSE } from '../wire/limits.js';
 import { type AgentState, type LinkState, writeAgentState } from './agent-status.js';
 import type { RunEngine } from './engine/run-engine.js';
+import { Enrolment, type OfferedToken } from './enrolment.js';
 import { readFacts } from './facts.js';
 import { Trust, type TrustOptions } from './first-contact.js';
 import { Backoff } from './link/backoff.js';
@@ -22,6 +25,8 @@ import type { Target } from './target.js';
 
 export interface AgentOptions extends TrustOptions {
   readonly target: Target;
+  /** Its key is the `orchestratorKey` too. */
+  readonly enrolmentToken?: OfferedToken | undefined;
   /** Stands in place of the host name of the system. */
   readonly hostname?: string | undefined;
   readonly logger: Logger;
@@ -85,6 +90,7 @@ class Agent {
   private readonly privateKey;
   private readonly where: string;
   private readonly metrics: Metrics;
+  private readonly enrolment: Enrolment;
   private state: AgentState;
 
   constructor(options: AgentOptions, trust: Trust, engine: RunEngine) {
@@ -92,6 +98,7 @@ class Agent {
     this.options = options;
     this.trust = trust;
     this.engine = engine;
+    this.enrolment = new Enrolment(options.enrolmentToken, options.logger);
     this.metrics = new Metrics({ clock, settings: options.metrics });
     this.privateKey = loadOrCreateKey(join(dataDir, 'identity.key'));
     this.where = target.host.includes(':') ? `[${target.host}]:${target.port}` : `${target.host}:${target.port}`;
@@ -138,7 +145,7 @@ class Agent {
         signal,
       });
       this.state = { ...this.state, orchestrator_key: orchestratorKey };
-      return this.ended(await this.serve(socket, signal));
+      return this.ended(await this.serve(socket, orchestratorKey, signal));
     } catch (error) {
       if (signal.aborted) return null;
       if (await this.trust.settle(error, this.where)) return 0;
@@ -152,8 +159,9 @@ class Agent {
     }
   }
 
-  private serve(socket: Parameters<typeof runSession>[0]['socket'], signal: AbortSignal): Promise<SessionEnd> {
+  private serve(socket: WebSocket, orchestratorKey: PublicKeyHex, signal: AbortSignal): Promise<SessionEnd> {
     const { logger, clock, hostname } = this.options;
+    const { enrolment } = this;
     return runSession(
       {
         socket,
@@ -162,11 +170,14 @@ class Agent {
         logger,
         facts: () => readFacts(hostname),
         sample: () => this.metrics.sample(),
+        enrolmentToken: enrolment.offerTo(orchestratorKey),
+        onTokenVerdict: (verdict) => enrolment.judged(verdict),
         onStatus: (status, name) => {
+          enrolment.settled(status);
           this.state = { ...this.state, name };
           if (status === 'approved') logger.info('connected to the orchestrator', { orchestrator: this.where, name });
           else logger.info('waiting for approval by an operator', { node_id: this.state.node_id });
-          this.note(status === 'approved' ? 'connected' : 'pending', null);
+          this.note(status === 'approved' ? 'connected' : 'pending', enrolment.problem);
         },
       },
       signal,

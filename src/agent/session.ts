@@ -6,6 +6,7 @@ import type { Logger } from '../kernel/logger.js';
 import type { MetricsSample } from '../kernel/metrics-sample.js';
 import { PROTOCOL_VERSION, VERSION } from '../kernel/version.js';
 import { encode, orchestratorDecoder } from '../wire/codec.js';
+import type { TokenVerdict } from '../wire/enrolment-token.js';
 import { CLOSE, LINK_LIMITS } from '../wire/limits.js';
 import type { AgentMessage, OrchestratorMessage, OrchestratorMessageOf } from '../wire/messages.js';
 import { RunAssembly } from '../wire/parts.js';
@@ -24,6 +25,9 @@ export interface SessionOptions {
   /** The newest measurement; null when there is none. */
   readonly sample: () => Promise<MetricsSample | null>;
   readonly pace?: Pace;
+  /** For hello; null when there is none to show. */
+  readonly enrolmentToken?: string | null;
+  readonly onTokenVerdict?: (verdict: TokenVerdict) => void;
   readonly onStatus: (status: 'pending' | 'approved', name: string | null) => void;
 }
 
@@ -101,12 +105,14 @@ class Session {
   }
 
   private hello(): void {
+    const { enrolmentToken: token } = this.options;
     this.send({
       type: 'hello',
       protocol_version: PROTOCOL_VERSION,
       agent_version: VERSION,
       hostname: this.facts.hostname ?? '',
       attributes: { ...this.facts },
+      ...(token == null ? {} : { enrolment_token: token }),
     });
   }
 
@@ -152,6 +158,10 @@ class Session {
     const { engine } = this.options;
     if (message.type === 'status') {
       this.settle(message);
+      return;
+    }
+    if (message.type === 'token_verdict') {
+      this.options.onTokenVerdict?.(message.verdict);
       return;
     }
     if (!this.approved) throw new Fault('protocol_violation', `a ${message.type} message came before the approval`);

@@ -216,7 +216,12 @@ describe('the agent', () => {
     expect(Date.parse(state().since)).toBeLessThanOrEqual(Date.now());
     orchestrator.run(head(1), content([]));
     await orchestrator.next('run_finished');
-    expect(state()).toMatchObject({ journal_unacknowledged: 1, journal_running: 0, journal_error: null });
+    expect(state()).toMatchObject({
+      journal_unacknowledged: 1,
+      journal_running: 0,
+      journal_owed: 0,
+      journal_error: null,
+    });
     await there.stop();
     await until('disconnected');
     expect(state().last_error).toMatch(/the orchestrator stops|nothing listens there|closed/);

@@ -36,6 +36,8 @@ export interface JournalCounts {
   readonly unacknowledged: number;
   /** Of these, the ones that have not ended. */
   readonly running: number;
+  /** Triggers that the next apply has to answer. */
+  readonly owed: number;
   readonly bytes: number;
 }
 
@@ -43,7 +45,7 @@ export interface JournalCounts {
 export function inspectJournal(directory: string): JournalCounts {
   const { state, size } = readJournal(journalFile(directory));
   const running = state.runs.filter(({ end }) => end === null).length;
-  return { unacknowledged: state.runs.length, running, bytes: size };
+  return { unacknowledged: state.runs.length, running, owed: state.owed.length, bytes: size };
 }
 
 function bytesOf(file: string): Buffer {
