@@ -5,8 +5,11 @@ import { keyOf } from './merge.js';
 import { stableOrder } from './order.js';
 import { type ModuleDefinition, type ResourceEntry, STANDARD_KINDS } from './schema.js';
 
-/** Why one resource comes after another; `lies in` for what is below a directory that is declared earlier. */
-export type LinkReason = 'depends_on' | TriggerField | 'lies in';
+/**
+ * Why one resource comes after another. Two reasons are not written in the module: `lies in` is for what is below a directory
+ * that is declared earlier, `needs` for what cannot be without another thing that is, such as a user without its group.
+ */
+export type LinkReason = 'depends_on' | TriggerField | 'lies in' | 'needs';
 
 export interface DependencyLink {
   /** Position in the graph of what comes before. */
@@ -79,7 +82,7 @@ function linksOf(module: string, entries: readonly Entry[]): readonly Links[] {
     for (const { kind, body } of options) {
       for (const field of kind.triggers) for (const id of idsOf(body[field])) add(positions.get(id), field);
       for (const { family, identity } of kind.kind.requires(body)) {
-        add(holders.get(keyOf(family, identity, module)), 'lies in');
+        add(holders.get(keyOf(family, identity, module)), family === 'path' ? 'lies in' : 'needs');
       }
     }
     for (const { kind, body } of options) {

@@ -70,7 +70,7 @@ function locked({ stdout, stderr }: CommandResult): CommandRefusal {
 
 const broken = (why: string, remedy: string): CommandRefusal => ({
   code: 'package_manager_broken',
-  message: `${why} on this machine; see to it with: ${remedy}`,
+  message: `on this machine, ${why}; see to it with: ${remedy}`,
 });
 
 const held = (name: string): CommandRefusal => ({

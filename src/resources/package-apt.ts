@@ -5,15 +5,8 @@ import { askDpkg, type DpkgPackage, installedAs, isToReinstall } from './apt-ins
 import { KEEPING, removalsOf } from './apt-removal.js';
 import type { Command } from './command.js';
 import type { Host, RunStep } from './host.js';
-import {
-  type IndexedManager,
-  indexedMemo,
-  isSeen,
-  needsIndex,
-  type PackageHave,
-  planIndexed,
-  planIndexedRemoval,
-} from './indexed-package.js';
+import { type IndexedManager, isSeen, needsIndex, type PackageHave } from './indexed-package.js';
+import { indexedMemo, planIndexed, planIndexedRemoval } from './indexed-package-plan.js';
 import { defineResource, type ReadPurpose } from './kind.js';
 import { checkPackage, type PackageBody, PackageBodySchema } from './package-body.js';
 import { askIndex } from './package-index.js';

@@ -7,14 +7,12 @@ import type { Host, RunStep } from './host.js';
 import {
   type IndexedManager,
   type InstalledPackage,
-  indexedMemo,
   isSeen,
   needsIndex,
   type PackageHave,
   type PackageOffer,
-  planIndexed,
-  planIndexedRemoval,
 } from './indexed-package.js';
+import { indexedMemo, planIndexed, planIndexedRemoval } from './indexed-package-plan.js';
 import { defineResource, type ReadPurpose } from './kind.js';
 import { checkPackage, type PackageBody, PackageBodySchema } from './package-body.js';
 import { askIndex } from './package-index.js';

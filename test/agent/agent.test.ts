@@ -13,6 +13,7 @@ import { Fault, isFault } from '../../src/kernel/fault.js';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
 import type { LogFields, Logger } from '../../src/kernel/logger.js';
 import { silentLogger } from '../../src/kernel/logger.js';
+import { formatEnrolmentToken } from '../../src/wire/enrolment-token.js';
 import { newIdentity } from '../identity/keys.js';
 import { content, file } from './support/content.js';
 import { clock, host, place } from './support/place.js';
@@ -185,6 +186,87 @@ describe('first contact', () => {
     const third = start(there.port, { dataDir: agent.dataDir, orchestratorKey: evil.publicKey });
     await (await there.connection(1)).approve();
     expect(pinOf(third.dataDir)).toBe(evil.publicKey);
+  });
+});
+
+describe('an enrolment token', () => {
+  const SECRET = Buffer.alloc(32, 0x5a);
+  const tokenOf = (orchestratorKey: PublicKeyHex) => ({
+    orchestratorKey,
+    text: formatEnrolmentToken({ id: '01JQ2Z6T0V5X8Y4M3N7P9R1S2T', secret: SECRET, orchestratorKey }),
+  });
+  const token = tokenOf(identity.publicKey);
+  const given = { orchestratorKey: identity.publicKey, enrolmentToken: token };
+
+  /** What the agent says in its hello on that connection. */
+  const shown = async (orchestrator: ScriptedOrchestrator) => (await orchestrator.next('hello')).enrolment_token;
+
+  it('is shown until there is an answer to it, and kept nowhere', async () => {
+    const there = await listen();
+    const agent = start(there.port, given);
+    const first = await there.connection(1);
+    expect(await shown(first)).toBe(token.text);
+    first.socket.terminate();
+    const second = await there.connection(2);
+    expect(await shown(second)).toBe(token.text);
+    second.say({ type: 'token_verdict', verdict: 'accepted' });
+    second.socket.close(1001);
+    const third = await there.connection(3);
+    expect(await shown(third)).toBeUndefined();
+    await third.approve();
+    await agent.stop();
+    const files = readdirSync(agent.dataDir, { recursive: true, withFileTypes: true }).filter((one) => one.isFile());
+    const kept = files.map((one) => readFileSync(join(one.parentPath, one.name), 'latin1')).join('');
+    expect(kept).toContain(identity.publicKey);
+    for (const place of [kept, JSON.stringify(agent.log)]) {
+      expect(place).not.toContain(SECRET.toString('base64url'));
+    }
+    expect(agent.log.map(({ message }) => message)).toContain('the enrolment token was accepted');
+  });
+
+  it('that is refused is told of once, also by the status, and the agent waits like any other', async () => {
+    const there = await listen();
+    const agent = start(there.port, given);
+    const first = await there.connection(1);
+    await first.next('hello');
+    first.say({ type: 'token_verdict', verdict: 'expired' });
+    first.socket.close(4429, 'too many agents of this address wait for approval');
+    const second = await there.connection(2);
+    expect(await shown(second)).toBeUndefined();
+    second.status('pending');
+    const told = 'the enrolment token was not accepted: it has expired';
+    const state = () => readAgentState(agent.dataDir);
+    for (let round = 0; round < 500 && state().link !== 'pending'; round += 1)
+      await new Promise((r) => setTimeout(r, 10));
+    expect(state()).toMatchObject({ link: 'pending', last_error: told });
+    const errors = agent.log.filter(({ level }) => level === 'error');
+    expect(errors).toMatchObject([{ message: told, fields: { hint: expect.stringContaining('orch enroll create') } }]);
+    second.status('approved', 'web-01');
+    await second.next('inventory');
+    expect(state()).toMatchObject({ link: 'connected', last_error: null });
+  });
+
+  it('is shown to no other orchestrator than its own', async () => {
+    const evil = newIdentity();
+    const there = await listen(evil.privateKey);
+    const careful = start(there.port, given);
+    expect((await faultOf(careful.ended)).code).toBe('pin_mismatch');
+    expect(there.connections).toHaveLength(0);
+    start(there.port, { orchestratorKey: evil.publicKey, enrolmentToken: token });
+    expect(await shown(await there.connection(1))).toBeUndefined();
+  });
+
+  it('does not stand above the key that is pinned', async () => {
+    const there = await listen();
+    const agent = start(there.port, { orchestratorKey: identity.publicKey });
+    await (await there.connection(1)).approve();
+    await agent.stop();
+    const other = tokenOf(newIdentity().publicKey);
+    const { dataDir } = agent;
+    const later = start(there.port, { dataDir, orchestratorKey: other.orchestratorKey, enrolmentToken: other });
+    expect((await faultOf(later.ended)).code).toBe('pin_mismatch');
+    expect(pinOf(dataDir)).toBe(identity.publicKey);
+    expect(there.connections).toHaveLength(1);
   });
 });
 

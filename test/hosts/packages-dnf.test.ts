@@ -45,7 +45,7 @@ describeHosts(
         { name: 'tool', version: '1.9', release: '2' },
         { name: 'lib', version: '1.0' },
         { name: 'app', version: '1.0', head: ['Requires: lib'] },
-        { name: 'user-of-lib', version: '1.0', head: ['Requires: lib'] },
+        { name: 'plugin', version: '1.0', head: ['Requires: mta'] },
         { name: 'rival', version: '1.0', head: ['Conflicts: tool'] },
         { name: 'aged', version: '1.0', head: ['Epoch: 2'] },
         { name: 'aged', version: '3.0', head: ['Epoch: 1'] },
@@ -207,13 +207,24 @@ describeHosts(
       expect(fates(await local('apply', { slow: null }))).toEqual(['slow none unchanged']);
     });
 
-    it('are not removed while others need them, and leave what came along', async () => {
-      await sh('dnf -y install user-of-lib');
-      await local('apply', { lib: null });
-      for (const name of ['app', 'conffed']) declared.delete(name);
-      expect(fates(await local('apply', {}))).toEqual(['app remove changed', 'conffed remove changed']);
+    it('are not removed while others need them, and leave their configuration and what came along', async () => {
+      await sh('dnf -y install plugin');
+      for (const name of ['mta', 'app', 'conffed']) declared.delete(name);
+      const refused = await local('apply', {});
+      expect(fates(refused)).toEqual([
+        'app remove changed',
+        'mta none failed removal_refused',
+        'conffed remove changed',
+      ]);
+      expect(refused[1]?.error?.message).toBe(
+        'mta is not removed, because plugin would go with it; remove that first, or keep mta',
+      );
+      expect(await installed('mta')).toBe('mta-1.0-1.noarch');
       expect(await sh(`cat ${CONF}.rpmsave`)).toBe('colour = mine');
       expect(await installed('lib')).toBe('lib-1.0-1.noarch');
+      await sh('dnf -y remove plugin');
+      expect(fates(await local('apply', {}))).toEqual(['mta remove changed']);
+      expect(await installed('mta')).toBe('');
     });
   },
   rpmTools,

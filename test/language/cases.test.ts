@@ -70,7 +70,11 @@ function outcomeOfModule({ kinds, input, definition, excerpts, first = Number.PO
   const between = parsed.diagnostics.length - first - 1;
   const diagnostics =
     between > 0
-      ? [...parsed.diagnostics.slice(0, first).map(shown), `${between} more`, ...parsed.diagnostics.slice(-1).map(shown)]
+      ? [
+          ...parsed.diagnostics.slice(0, first).map(shown),
+          `${between} more`,
+          ...parsed.diagnostics.slice(-1).map(shown),
+        ]
       : parsed.diagnostics.map(shown);
   return definition ? { diagnostics, definition: parsed.definition } : diagnostics;
 }

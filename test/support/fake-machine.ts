@@ -55,11 +55,16 @@ export class FakeMachine implements Host {
     if (program === 'getent') return exit(2);
     if (program === 'sh' && script) return this.runScript(script.text);
     if (this.isBroken()) return exit(4, '', 'broken');
-    const [first = ''] = args.slice(-1);
-    const number = args[args.indexOf('-g') + 1];
-    if (program === 'groupdel') return exit(this.groups.delete(first) ? 0 : 6);
+    return this.changeGroup(program, args);
+  }
+
+  private changeGroup(program: string, args: readonly string[]): CommandResult {
+    const [name = ''] = args.slice(-1);
+    if (program === 'groupdel') return exit(this.groups.delete(name) ? 0 : 6);
     if (program !== 'groupadd' && program !== 'groupmod') throw new Error(`the fake machine has no ${program}`);
-    this.groups.set(first, args.includes('-g') ? Number(number) : this.freeGid());
+    const gid = args.includes('-g') ? Number(args[args.indexOf('-g') + 1]) : this.freeGid(name);
+    if ([...this.groups].some(([other, taken]) => other !== name && taken === gid)) return exit(4, '', 'GID exists');
+    this.groups.set(name, gid);
     return exit(0);
   }
 
@@ -97,9 +102,10 @@ export class FakeMachine implements Host {
   private readonly gidOf = (group: string): number | undefined =>
     this.groups.get(group) ?? (/^\d+$/.test(group) ? Number(group) : undefined);
 
-  private freeGid(): number {
+  /** The same for a name whatever came before it, as far as it is free. */
+  private freeGid(name: string): number {
     const taken = new Set(this.groups.values());
-    let gid = 1000;
+    let gid = 1000 + name.charCodeAt(name.length - 1);
     while (taken.has(gid)) gid += 1;
     return gid;
   }

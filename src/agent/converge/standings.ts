@@ -7,6 +7,9 @@ import { isRemoval, type Target } from './target.js';
 /** Families whose changes bring nothing else with them. */
 const PLAIN: ReadonlySet<string | undefined> = new Set(['path', 'group', undefined]);
 
+/** Files that bring packages with them: the lists and keys of repositories. */
+const REPOSITORIES = /^\/etc\/(apt|yum\.repos\.d|pki\/rpm-gpg)\//;
+
 export class Standings {
   private readonly scope: Scope;
   private readonly statuses = new Map<number, Status>();
@@ -20,7 +23,7 @@ export class Standings {
 
   note(target: Target, status: Status): void {
     this.statuses.set(target.index, status);
-    if (status === 'pending' && !PLAIN.has(target.kind?.family)) this.isBringing = true;
+    if (status === 'pending' && brings(target)) this.isBringing = true;
     if (isRemoval(target.source) && isBad(status)) this.leftBehind.add(target);
   }
 
@@ -59,3 +62,6 @@ export class Standings {
     return undefined;
   }
 }
+
+const brings = ({ kind, source }: Target): boolean =>
+  !PLAIN.has(kind?.family) || (kind?.family === 'path' && REPOSITORIES.test(source.identity));

@@ -1,0 +1,47 @@
+/** A plan does not fail for what an earlier resource of the same plan will bring. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { plan } from '../../../src/agent/converge.js';
+import type { DesiredResource } from '../../../src/resources/desired.js';
+import { type Facts, FakeHost } from '../../resources/fake-host.js';
+import { content, file, summaryOf } from '../support/content.js';
+import { clock } from '../support/place.js';
+
+/** A machine whose package index does not know `ngimx`. */
+const { facts } = JSON.parse(
+  readFileSync(join(import.meta.dirname, '../../resources/cases/package-apt/unknown.json'), 'utf8'),
+) as { facts: Facts };
+
+const ngimx: DesiredResource = { ...file('ngimx'), kind: 'package-apt', body: { name: 'ngimx' } };
+const planned = async (...resources: readonly DesiredResource[]) =>
+  summaryOf((await plan(content(resources), new FakeHost(facts), { clock })).results);
+
+describe('a plan with a package that the index does not know', () => {
+  it('fails, also with files before it that bring no packages', async () => {
+    expect(await planned(ngimx)).toEqual(['ngimx none failed package_unknown']);
+    expect(await planned(file('/etc/motd'), ngimx)).toEqual([
+      'motd create pending',
+      'ngimx none failed package_unknown',
+    ]);
+  });
+
+  it.each(['/etc/apt/sources.list.d/ngimx.list', '/etc/apt/keyrings/ngimx.gpg'])(
+    'does not fail when %s is still to be made',
+    async (path) => {
+      expect((await planned(file(path), ngimx)).at(-1)).toBe('ngimx create pending');
+    },
+  );
+
+  it('does not fail for an owner or a directory that the package will bring', async () => {
+    const absent = { type: 'absent', parent: 'absent' } as const;
+    const host = new FakeHost({ ...facts, paths: { '/etc/ngimx/x.conf': absent } });
+    const resources = [
+      file('/etc/apt/sources.list.d/ngimx.list'),
+      ngimx,
+      file('/etc/ngimx/x.conf', { content: '', owner: 'ngimx' }),
+    ];
+    const { results } = await plan(content(resources), host, { clock });
+    expect(summaryOf(results).at(-1)).toBe('x.conf create pending');
+  });
+});
