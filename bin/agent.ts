@@ -17,6 +17,7 @@ import { parsePublicKey } from '../src/identity/public-key.js';
 import { Fault, isFault } from '../src/kernel/fault.js';
 import type { PublicKeyHex } from '../src/kernel/ids.js';
 import { settingsSchema } from '../src/kernel/settings-schema.js';
+import { credentialsOf } from './enrolment-token.js';
 import { createLogger } from './log.js';
 import { stopSignal } from './stop-signal.js';
 import { systemClock } from './system-clock.js';
@@ -37,7 +38,7 @@ export async function connect(given: AgentConnectFlags): Promise<number> {
     {
       target,
       dataDir: dataDirOf(flags),
-      orchestratorKey: keyOf(flags),
+      ...credentialsOf(flags.token, keyOf(flags)),
       trustOnFirstUse: flags.trustOnFirstUse,
       ask: flags.confirmKey,
       hostname: flags.hostname,
@@ -95,7 +96,7 @@ function configOf({ config }: AgentConnectFlags): { readonly path: string; reado
   return { path: standard, isOptional: true };
 }
 
-const VARIABLES = ['CONFIG', 'DATA_DIR', 'HOSTNAME', 'ORCHESTRATOR_KEY', 'TRUST_ON_FIRST_USE'].map(
+const VARIABLES = ['CONFIG', 'DATA_DIR', 'HOSTNAME', 'ORCHESTRATOR_KEY', 'TOKEN', 'TRUST_ON_FIRST_USE'].map(
   (name) => `ORCH_AGENT_${name}`,
 );
 
@@ -113,6 +114,7 @@ function withVariables(flags: AgentConnectFlags): AgentConnectFlags {
     ...flags,
     hostname: flags.hostname ?? env.ORCH_AGENT_HOSTNAME,
     orchestratorKey: flags.orchestratorKey ?? env.ORCH_AGENT_ORCHESTRATOR_KEY,
+    token: flags.token ?? env.ORCH_AGENT_TOKEN,
     trustOnFirstUse: flags.trustOnFirstUse || trust === 'true' || trust === '1',
   };
 }

@@ -1,5 +1,5 @@
 /** Wires the rooms of the orchestrator together, and starts and stops them in order; decides nothing. */
-import { hkdfSync, type KeyObject } from 'node:crypto';
+import { createHash, hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import { join } from 'node:path';
 import { CONTRACT } from '../src/contract/contract.js';
@@ -35,6 +35,7 @@ import { AgentListener } from './fleet/agent-listener.js';
 import { AgentService } from './fleet/agent-service.js';
 import { ConnectionRegistry } from './fleet/connection-registry.js';
 import { Enrolment } from './fleet/enrolment.js';
+import { EnrolmentTokens } from './fleet/enrolment-tokens.js';
 import { Presence } from './fleet/presence.js';
 import { TagService } from './fleet/tag-service.js';
 import { healthOf } from './health.js';
@@ -44,16 +45,26 @@ import { type ApiServer, createApiServer } from './http/api-server.js';
 import { assignmentHandlers } from './http/assignments.js';
 import { auditHandlers } from './http/audit.js';
 import { authHandlers } from './http/auth.js';
+import { channelHandlers } from './http/channels.js';
+import { enrolmentTokenHandlers } from './http/enrolment-tokens.js';
+import { maintenanceWindowHandlers } from './http/maintenance-windows.js';
 import { metricsHandlers } from './http/metrics.js';
 import { moduleHandlers } from './http/modules.js';
+import { notificationHandlers } from './http/notifications.js';
 import { operationHandlers } from './http/operations.js';
 import { operatorHandlers } from './http/operators.js';
 import { runHandlers } from './http/runs.js';
 import { secretHandlers } from './http/secrets.js';
 import { statusHandlers } from './http/status.js';
 import { tagHandlers } from './http/tags.js';
+import { MaintenanceWatch } from './maintenance/maintenance-watch.js';
+import { MaintenanceWindows } from './maintenance/maintenance-windows.js';
 import { MetricsReader } from './metrics/metrics.js';
 import { MetricsPoller } from './metrics/metrics-poller.js';
+import { OwnMetrics } from './metrics/own-metrics.js';
+import { AddressPolicy } from './notify/address-policy.js';
+import { createNotify, createRaiser, type Notify, type Raiser } from './notify/notify.js';
+import { ownAddresses, resolveHost } from './notify/system-network.js';
 import type { Keyring } from './secrets/keyring.js';
 import { openKeyring } from './secrets/open-keyring.js';
 import { createSecrets, type Secrets } from './secrets/secrets.js';
@@ -135,9 +146,13 @@ class Wired implements Orchestrator {
   private readonly uow: TransactionalWriter;
   private readonly auth: Auth;
   private readonly secrets: Secrets;
+  private readonly notify: Notify;
+  private readonly maintenance: MaintenanceWatch;
   private readonly audit: Audit;
+  private readonly enrolmentTokens: EnrolmentTokens;
   private readonly api: ApiServer;
   private readonly listener: AgentListener;
+  private readonly own: OwnMetrics;
   /** In the order of the start. */
   private readonly services: readonly Service[];
 
@@ -145,7 +160,15 @@ class Wired implements Orchestrator {
     const { store, clock, newId, logger, privateKey, settings } = options;
     const { db } = store;
     const bus = new EventBus(logger);
-    const uow = new TransactionalWriter({ db, clock, newId, publish: (event) => bus.publish(event) });
+    const raiser = createRaiser({ newId, isMaintenance: () => this.maintenance.isMaintenance() });
+    const uow = new TransactionalWriter({
+      db,
+      clock,
+      newId,
+      publish: (event) => bus.publish(event),
+      onRecorded: (tx, events) => raiser.raising.record(tx, events),
+    });
+    this.maintenance = new MaintenanceWatch({ db, uow, clock, logger });
     const registry = new ConnectionRegistry();
     const secrets = createSecrets({ db, uow, clock, newId, logger, keyring: options.keyring });
     const engine = new Engine({
@@ -177,12 +200,22 @@ class Wired implements Orchestrator {
       clock,
       logger,
     });
-    bus.subscribe('all', (event) => logger.debug(event.summary, { event: event.type }));
+    bus.subscribe('all', (event) => {
+      this.own.happened(event.type);
+      logger.debug(event.summary, { event: event.type });
+    });
     this.options = options;
     this.uow = uow;
     this.publicKey = publicKeyOfKeyObject(privateKey);
     this.auth = authOf(options, uow);
     this.secrets = secrets;
+    this.notify = this.notifyOf(raiser);
+    this.own = new OwnMetrics({
+      db,
+      version: VERSION,
+      connected: () => [...registry.connected()].length,
+      queues: {},
+    });
     this.audit = createAudit({
       db,
       uow,
@@ -200,6 +233,15 @@ class Wired implements Orchestrator {
       onConnection: (peer) => gateway.accept(peer),
       logger,
     });
+    this.enrolmentTokens = new EnrolmentTokens({
+      db,
+      uow,
+      clock,
+      newId,
+      random: options.randomBytes,
+      publicKey: this.publicKey,
+      address: () => agentAddress(settings(), this.listener.address().port),
+    });
     const agents = new AgentService({ db, uow, registry, connections: gateway, clock });
     const tags = new TagService({ db, uow, clock });
     this.api = this.apiOf({ engine, agents, tags });
@@ -210,14 +252,19 @@ class Wired implements Orchestrator {
       link: registry,
       drift: engine.drift,
       schedule: () => driftSchedule(settings()),
+      isMaintenance: () => this.maintenance.isMaintenance(),
     });
     this.services = [
+      this.maintenance,
       engine,
       metrics,
+      this.notify.absences,
       gateway,
       this.listener,
       drift,
       this.api,
+      this.notify.outbox,
+      this.audit.feed,
       this.control(),
       this.housekeeping(metrics),
     ];
@@ -319,16 +366,22 @@ class Wired implements Orchestrator {
         ...operatorHandlers(auth),
         ...agentHandlers(agents),
         ...tagHandlers(tags),
-        ...metricsHandlers(new MetricsReader(db)),
+        ...enrolmentTokenHandlers(this.enrolmentTokens),
+        ...metricsHandlers({ reader: new MetricsReader(db), own: this.own }),
         ...moduleHandlers(engine.modules),
         ...assignmentHandlers(engine),
         ...runHandlers(engine),
         ...operationHandlers(engine),
         ...secretHandlers({ secrets: this.secrets.service, usage: this.secrets.usage }),
+        ...channelHandlers(this.notify.channels),
+        ...notificationHandlers(this.notify.inbox),
+        ...maintenanceWindowHandlers(this.maintenanceWindows()),
         ...auditHandlers({ ...this.audit, db, authenticate: (token) => auth.sessions.authenticate(token) }),
       },
       authenticate: (token) => auth.sessions.authenticate(token),
       authorize,
+      isScraper: (token) => isToken(settings().metrics_token, token),
+      onAnswered: (request) => this.own.answered(request),
       idempotency: {
         hashKey: idempotencyHashKey(this.options.privateKey),
         reserve: (request, validSince) => reserveIdempotencyKey(db, request, validSince),
@@ -350,6 +403,32 @@ class Wired implements Orchestrator {
     });
   }
 
+  private notifyOf(raiser: Raiser): Notify {
+    const { store, clock, newId, logger, settings } = this.options;
+    const policy = new AddressPolicy({
+      rules: () => addressRules(settings()),
+      own: () => ({ ports: [this.api.address().port, this.listener.address().port], addresses: ownAddresses() }),
+    });
+    return createNotify({
+      db: store.db,
+      uow: this.uow,
+      clock,
+      newId,
+      logger,
+      vault: this.secrets.channels,
+      network: { policy, resolve: resolveHost },
+      raiser,
+      isMaintenance: () => this.maintenance.isMaintenance(),
+      random: Math.random,
+    });
+  }
+
+  private maintenanceWindows(): MaintenanceWindows {
+    const { store, clock, newId } = this.options;
+    const onChanged = () => this.maintenance.load();
+    return new MaintenanceWindows({ db: store.db, uow: this.uow, clock, newId, onChanged });
+  }
+
   private control(): ControlServer {
     const { settings, logger } = this.options;
     return new ControlServer({
@@ -368,7 +447,9 @@ class Wired implements Orchestrator {
       jobs: [
         { name: 'failed logins', run: () => this.auth.failures.flush() },
         { name: 'expired sessions', run: () => this.auth.sessions.prune() },
+        { name: 'expired enrolment tokens', run: () => this.enrolmentTokens.prune() },
         { name: 'expired secrets', run: () => this.secrets.service.tellExpired() },
+        { name: 'old addresses of logins', run: () => this.notify.pruneAddresses() },
         { name: 'old metrics', run: () => metrics.prune() },
         { name: 'old records', run: () => retention.run() },
         { name: 'old audit events', run: () => this.audit.pruning.run() },
@@ -413,6 +494,12 @@ const retentionDays = (settings: Settings) => ({
   operations: settings['retention.operations_days'],
   outputs: settings['retention.outputs_days'],
   drift: settings['drift.retention_days'],
+  notifications: settings['retention.notifications_days'],
+});
+
+const addressRules = (settings: Settings) => ({
+  allowNetworks: settings['notifications.allow_networks'],
+  allowHttp: settings['notifications.allow_http'],
 });
 
 const driftSchedule = (settings: Settings) => ({
@@ -421,6 +508,12 @@ const driftSchedule = (settings: Settings) => ({
   maxConcurrent: settings['drift.max_concurrent'],
   skipRecentlyApplied: settings['drift.skip_recently_applied'] * 1000,
 });
+
+/** Compared in the same time whatever was sent; no token is none. */
+const isToken = (token: string, given: string): boolean =>
+  token !== '' && timingSafeEqual(digestOf(token), digestOf(given));
+
+const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 const metricsSchedule = (settings: Settings) => ({
   interval: settings['metrics.poll_interval'] * 1000,
@@ -432,9 +525,16 @@ const pendingLimits = (settings: Settings) => ({
   pendingPerAddress: settings['limits.pending_per_address'],
 });
 
+/** Where agents reach it, as far as it can be known here. */
+const agentAddress = ({ agent_host: host, advertised_host: advertised }: Settings, port: number) => ({
+  agent_host: isEverywhere(host) ? advertised || null : host,
+  agent_port: port,
+});
+
+const isEverywhere = (host: string): boolean => host === '0.0.0.0' || host === '::';
+
 /** A host that listens everywhere is reached under the name it advertises, or here on loopback. */
-const reachable = (host: string, advertised: string): string =>
-  host === '0.0.0.0' || host === '::' ? advertised || '127.0.0.1' : host;
+const reachable = (host: string, advertised: string): string => (isEverywhere(host) ? advertised || '127.0.0.1' : host);
 
 const authority = (host: string, port: number): string => (isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`);
 

@@ -4,6 +4,8 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import * as Type from 'typebox';
 import { Fault } from '../../src/kernel/fault.js';
+import { parseIpNetwork } from '../../src/kernel/ip-network.js';
+import { splitWords } from '../../src/kernel/settings-file.js';
 import { validator } from '../../src/kernel/validator.js';
 import { readConfigFile } from './config-file.js';
 import { flatName, SETTING_KEYS, SETTINGS, type SettingKey, type Settings } from './settings.js';
@@ -54,6 +56,7 @@ function convert(key: SettingKey, raw: string | boolean, source: string): unknow
   if (typeof raw === 'string' && Type.IsInteger(schema) && /^-?\d+$/.test(raw)) value = Number(raw);
   if (typeof raw === 'string' && Type.IsBoolean(schema))
     value = { true: true, false: false, 1: true, 0: false }[raw] ?? raw;
+  if (typeof raw === 'string' && Type.IsArray(schema)) value = splitWords(raw);
   const problem = validator(schema).problems(value)[0];
   if (problem) {
     const code = source.startsWith('--') ? 'usage' : 'invalid_config';
@@ -93,6 +96,11 @@ function checked(settings: Settings): Settings {
   }
   if (settings.bootstrap_username !== '' && settings.bootstrap_key === '') {
     refuse('bootstrap_username goes with bootstrap_key');
+  }
+  for (const network of settings['notifications.allow_networks']) {
+    if (parseIpNetwork(network) === null) {
+      refuse(`notifications.allow_networks: "${network}" is no network`, 'write networks as 10.0.0.0/8 or fd00::/8');
+    }
   }
   return settings;
 }

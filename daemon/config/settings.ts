@@ -18,6 +18,11 @@ const number = (description: string, standard: number, bounds: { minimum: number
   live,
 });
 
+const words = (description: string) => ({
+  schema: Type.Array(Type.String(), { default: [], description }),
+  live: true,
+});
+
 const MEBIBYTE = 1024 * 1024;
 
 /**
@@ -68,6 +73,12 @@ export const SETTINGS = {
     true,
   ),
   'retention.outputs_days': number('Days that outputs of scripts are kept', 90, { minimum: 1, maximum: 36_500 }, true),
+  'retention.notifications_days': number('Days that notifications are kept', 90, { minimum: 1, maximum: 36_500 }, true),
+  'notifications.allow_networks': words(
+    'Networks (CIDR) that channels may be in although they are not public; any port and plain HTTP too',
+  ),
+  'notifications.allow_http': flag('Send to channels without TLS, on port 80', false, true),
+  metrics_token: { ...text('Bearer token with which GET /api/v1/metrics can be scraped without a login'), live: true },
   'metrics.poll_interval': number(
     'Seconds in which each connected agent is asked for measurements once',
     60,

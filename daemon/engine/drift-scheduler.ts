@@ -28,6 +28,8 @@ export interface DriftSchedulerOptions {
   readonly drift: Drift;
   /** As of now; asked at each look. */
   readonly schedule: () => DriftSchedule;
+  /** While a maintenance window is active no check begins; those that are due follow after it. */
+  readonly isMaintenance: () => boolean;
 }
 
 /** How often it looks whether a check can begin. */
@@ -106,8 +108,8 @@ export class DriftScheduler implements Service {
   }
 
   private async begin({ maxConcurrent, skipRecentlyApplied }: DriftSchedule): Promise<void> {
-    const { link } = this.options;
-    while (this.due.length > 0 && this.running.size < maxConcurrent) {
+    const { link, isMaintenance } = this.options;
+    while (this.due.length > 0 && this.running.size < maxConcurrent && !isMaintenance()) {
       const id = this.due.shift();
       // One that is not there now is asked for again at the next look.
       if (id === undefined || !link.isConnected(id) || this.running.has(id)) continue;

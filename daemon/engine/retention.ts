@@ -1,9 +1,10 @@
-/** Deletes operations, outputs and drift records that are older than they are kept: once a day, and little at a time. */
+/** Deletes operations, outputs, drift records and notifications that are older than they are kept: once a day, and little at a time. */
 import { type Clock, toTimestamp } from '../../src/kernel/clock.js';
 import { SYSTEM } from '../events/domain-event.js';
 import type { EventType } from '../events/event-type.js';
 import type { UnitOfWork } from '../events/unit-of-work.js';
 import { deleteDriftBefore } from '../store/drift.js';
+import { deleteNotificationsBefore } from '../store/notifications.js';
 import { deleteOutputsBefore } from '../store/operation-outputs.js';
 import { deleteOperationsBefore } from '../store/operations.js';
 import type { Queryable } from '../store/queryable.js';
@@ -12,6 +13,7 @@ export interface RetentionDays {
   readonly operations: number;
   readonly outputs: number;
   readonly drift: number;
+  readonly notifications: number;
 }
 
 export interface RetentionOptions {
@@ -33,8 +35,8 @@ interface Stock {
 
 const DAY = 86_400_000;
 
-/** Results that go with the operations of one transaction, bytes of outputs, and drift records. */
-const AT_ONCE = { results: 20_000, bytes: 64 * 1024 * 1024, drift: 1000 } as const;
+/** Results that go with the operations of one transaction, bytes of outputs, drift records, and notifications. */
+const AT_ONCE = { results: 20_000, bytes: 64 * 1024 * 1024, drift: 1000, notifications: 1000 } as const;
 
 const STOCKS: readonly Stock[] = [
   {
@@ -54,6 +56,12 @@ const STOCKS: readonly Stock[] = [
     event: 'drift.pruned',
     what: 'drift records',
     prune: (tx, before) => deleteDriftBefore(tx, before, AT_ONCE.drift),
+  },
+  {
+    name: 'notifications',
+    event: 'notification.pruned',
+    what: 'notifications',
+    prune: (tx, before) => deleteNotificationsBefore(tx, before, AT_ONCE.notifications),
   },
 ];
 

@@ -111,10 +111,11 @@ export class Verification {
     }
     const witnessed = witness === null ? undefined : hashes.get(witness.seq);
     if (witness !== null && witnessed !== undefined) confirm(found, witness, { seq: witness.seq, hash: witnessed });
+    if (found.problem !== null) return;
     found.first ??= rows[0]?.seq ?? null;
     found.head = head;
     found.events += rows.length;
-    if (broken !== null) found.problem ??= brokenChain(broken);
+    if (broken !== null) found.problem = brokenChain(broken);
   }
 
   /** Of what was just verified; it need not be stored to be handed in later. */

@@ -6,6 +6,7 @@ import type { Service } from '../../src/kernel/service.js';
 import { findAuditRow } from '../store/audit.js';
 import {
   type AuditMarkRow,
+  auditMarksOfOtherKeys,
   deleteCheckpoint,
   findAuditCut,
   insertAuditMark,
@@ -35,8 +36,6 @@ export interface CheckpointsOptions {
 
 const EVERY_EVENTS = 256;
 const EVERY_MS = 60_000;
-/** A key is hardly ever changed; more checkpoints than a log of that many times 256 events has are not told apart. */
-const ALL = 1_000_000;
 
 export class Checkpoints implements Service {
   readonly name = 'audit checkpoints';
@@ -101,7 +100,7 @@ export class Checkpoints implements Service {
   /** The newest one stands for all before it; others are kept only as far apart as a busy log has them. */
   private async thinOut(tx: Queryable, newest: AuditMarkRow, before: AuditMarkRow | undefined): Promise<void> {
     const start = before?.seq ?? (await findAuditCut(tx))?.seq ?? 0;
-    if (newest.seq - start < EVERY_EVENTS) await deleteCheckpoint(tx, newest.seq);
+    if (newest.seq - start < EVERY_EVENTS && (await isTrue(tx, newest))) await deleteCheckpoint(tx, newest.seq);
   }
 
   /**
@@ -111,12 +110,10 @@ export class Checkpoints implements Service {
   private async takeOver(): Promise<void> {
     const { uow, key, logger } = this.options;
     const former = await uow.write(async (tx, emit) => {
-      const cut = await findAuditCut(tx);
-      const all = await newestCheckpoints(tx, ALL);
-      const foreign = [...all, ...(cut ? [cut] : [])].filter((mark) => mark.public_key !== key.publicKey);
-      const [newest] = foreign;
-      if (newest === undefined) return null;
-      for (const mark of foreign) await this.renew(tx, mark);
+      const [newest = await findAuditCut(tx)] = await newestCheckpoints(tx, 1);
+      // Once it is taken over, what another key has signed is none of ours.
+      if (newest === null || newest.public_key === key.publicKey) return null;
+      for (const mark of await auditMarksOfOtherKeys(tx, key.publicKey)) await this.renew(tx, mark);
       emit({
         type: 'audit.key_changed',
         actor: SYSTEM,
@@ -134,7 +131,7 @@ export class Checkpoints implements Service {
     const { key } = this.options;
     const { publicKey: _, signature: __, ...place } = markOfRow(row);
     if (place.kind === 'cut') await replaceAuditCut(tx, rowOfMark(signMark(key, place)));
-    else if ((await findAuditRow(tx, row.seq))?.hash === row.hash) await deleteCheckpoint(tx, row.seq);
+    else if (await isTrue(tx, row)) await deleteCheckpoint(tx, row.seq);
   }
 
   /** The few events that an earlier process had written and not signed yet. */
@@ -150,3 +147,7 @@ export class Checkpoints implements Service {
     });
   }
 }
+
+/** What is not true is kept: it is the trace of somebody who changed the log. */
+const isTrue = async (tx: Queryable, { seq, hash }: AuditMarkRow): Promise<boolean> =>
+  (await findAuditRow(tx, seq))?.hash === hash;

@@ -14,6 +14,7 @@ export const PARTY_TYPES = [
   'session',
   'operation',
   'audit',
+  'enrolment',
 ] as const;
 
 /** Who did it, or what it was done to. */

@@ -6,6 +6,7 @@ import { CompiledQuery, type Kysely, type Transaction } from 'kysely';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { NewId } from '../../src/kernel/ids.js';
+import type { Queryable } from '../store/queryable.js';
 import type { Database } from '../store/schema.js';
 import { appendEvents, type ChainHead, type RecordedEvent, readChainHead } from './audit-log.js';
 import type { DomainEvent } from './domain-event.js';
@@ -17,6 +18,8 @@ export interface TransactionalWriterOptions {
   readonly newId: NewId;
   /** Called with each event after its commit, in the order of the log, before the writer is told. Must not throw. */
   readonly publish: (event: RecordedEvent) => void;
+  /** Called in the transaction with the events of a unit as they were recorded; what it throws undoes the unit. */
+  readonly onRecorded?: (tx: Queryable, events: readonly RecordedEvent[]) => Promise<void>;
 }
 
 /** Units of one transaction at most, and how long it goes on taking new ones. */
@@ -100,6 +103,7 @@ export class TransactionalWriter implements UnitOfWork {
     try {
       const events = await unit.perform(tx);
       const appended = await appendEvents(tx, events, { ...this.options, head });
+      if (appended.recorded.length > 0) await this.options.onRecorded?.(tx, appended.recorded);
       await tx.executeQuery(RELEASE);
       return { head: appended.head, settle: () => this.succeed(unit, appended.recorded) };
     } catch (error) {

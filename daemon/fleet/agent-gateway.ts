@@ -5,6 +5,7 @@ import type { NodeId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
 import { agentDecoder } from '../../src/wire/codec.js';
+import { REFUSAL_TEXT, type TokenVerdict } from '../../src/wire/enrolment-token.js';
 import { CLOSE, LINK_LIMITS } from '../../src/wire/limits.js';
 import type { AgentMessage, AgentMessageOf } from '../../src/wire/messages.js';
 import { commonVersion } from '../../src/wire/version.js';
@@ -138,11 +139,22 @@ export class AgentGateway implements Service {
 
   private async hello(connection: AgentConnection, hello: AgentMessageOf<'hello'>): Promise<void> {
     if (!(await this.claim(connection))) return;
-    this.hellos.set(connection, hello);
+    const { enrolment_token: _, ...known } = hello;
+    this.hellos.set(connection, known);
     const admission = await this.options.enrolment.admit(connection, hello);
+    if (admission.verdict !== null) this.judged(connection, admission.verdict);
     if (admission.kind === 'admitted') return this.settle(connection, hello);
     connection.close(admission.closeCode, admission.reason);
     this.refused(connection, admission.reason);
+  }
+
+  /** Tells an agent what became of its token, and operators when it was not accepted. */
+  private judged(connection: AgentConnection, verdict: TokenVerdict): void {
+    connection.send({ type: 'token_verdict', verdict });
+    if (verdict === 'accepted') return;
+    const { nodeId: node_id, remoteAddress: address } = connection;
+    this.options.logger.warn('the enrolment token of an agent was not accepted', { node_id, address, verdict });
+    this.work.start(this.options.presence.tokenRefused(connection, REFUSAL_TEXT[verdict]));
   }
 
   /**

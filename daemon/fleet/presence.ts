@@ -78,6 +78,16 @@ export class Presence {
     });
   }
 
+  /** The token of an agent was not accepted. Told by address, because an agent without a token goes on with any key. */
+  async tokenRefused({ nodeId, remoteAddress: address }: AgentConnection, reason: string): Promise<void> {
+    await this.options.uow.write(async (tx, emit) => {
+      if (!this.throttle.passes(`token ${address}`)) return;
+      const agent = (await findAgent(tx, nodeId)) ?? { node_id: nodeId, name: null };
+      const summary = `The enrolment token of agent ${agentLabel(agent)} (${address}) was not accepted: ${reason}`;
+      emit(agentEvent('agent.refused', agent, summary, { reason: `enrolment token: ${reason}`, address }));
+    });
+  }
+
   async violated(connection: AgentConnection, reason: string): Promise<void> {
     await this.report('agent.protocol_violation', connection, { reason });
   }

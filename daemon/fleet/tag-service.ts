@@ -1,8 +1,6 @@
 /** Tags that operators put on agents; every change tells the audit log what was there before. */
 import type { Clock } from '../../src/kernel/clock.js';
-import { Fault, type FaultDetail } from '../../src/kernel/fault.js';
-import { isTagKey, isTagValue } from '../../src/kernel/identifiers.js';
-import { escapePointer } from '../../src/kernel/validator.js';
+import { Fault } from '../../src/kernel/fault.js';
 import { eventOfRequest } from '../events/event-of-request.js';
 import type { RequestContext } from '../events/request-context.js';
 import type { UnitOfWork } from '../events/unit-of-work.js';
@@ -13,15 +11,13 @@ import { agentLabel } from './agent-event.js';
 import { agentParty } from './agent-party.js';
 import { requireAgent } from './agent-service.js';
 import { listed } from './listed.js';
+import { MAX_TAGS, requireTag, requireTags, tooManyTags } from './required-tags.js';
 
 export interface TagServiceOptions {
   readonly db: Queryable;
   readonly uow: UnitOfWork;
   readonly clock: Clock;
 }
-
-/** Most tags of one agent. */
-const MAX_TAGS = 256;
 
 export class TagService {
   private readonly options: TagServiceOptions;
@@ -38,10 +34,7 @@ export class TagService {
 
   /** Makes these the only tags. Throws `agent_not_found`, `invalid_tag`. */
   async replace(context: RequestContext, nodeId: string, tags: Tags): Promise<void> {
-    const entries = Object.entries(tags);
-    const place = (key: string) => `/tags/${escapePointer(key)}`;
-    refuse(entries.flatMap(([key, value]) => problemsOf(key, value, { key: place(key), value: place(key) })));
-    if (entries.length > MAX_TAGS) throw tooMany();
+    requireTags(tags);
     await this.change(context, nodeId, (tx) => replaceTags(tx, nodeId, tags));
   }
 
@@ -51,7 +44,7 @@ export class TagService {
     nodeId: string,
     tag: { readonly key: string; readonly value: string },
   ): Promise<void> {
-    refuse(problemsOf(tag.key, tag.value, { key: '/key', value: '/value' }));
+    requireTag(tag);
     await this.change(context, nodeId, (tx) => setTag(tx, nodeId, tag.key, tag.value));
   }
 
@@ -69,7 +62,7 @@ export class TagService {
       const before = await tagsOf(tx, nodeId);
       await work(tx);
       const after = await tagsOf(tx, nodeId);
-      if (Object.keys(after).length > MAX_TAGS) throw tooMany();
+      if (Object.keys(after).length > MAX_TAGS) throw tooManyTags();
       const changed = [...new Set([...Object.keys(before), ...Object.keys(after)])]
         .filter((key) => before[key] !== after[key])
         .sort();
@@ -85,32 +78,4 @@ export class TagService {
       );
     });
   }
-}
-
-interface TagPlaces {
-  /** JSON pointers, for the errors. */
-  readonly key: string;
-  readonly value: string;
-}
-
-function problemsOf(key: string, value: string, at: TagPlaces): readonly FaultDetail[] {
-  const problems: FaultDetail[] = [];
-  if (!isTagKey(key)) {
-    const message = `the key ${JSON.stringify(key)} must be 1 to 64 of A-Z a-z 0-9 . _ - and begin with a letter or digit`;
-    problems.push({ path: at.key, message });
-  }
-  if (!isTagValue(value)) {
-    const message = `the value of ${JSON.stringify(key)} must be at most 256 characters without control characters`;
-    problems.push({ path: at.value, message });
-  }
-  return problems;
-}
-
-const tooMany = (): Fault => new Fault('invalid_tag', `an agent has at most ${MAX_TAGS} tags`);
-
-function refuse(problems: readonly FaultDetail[]): void {
-  const [first, ...more] = problems;
-  if (first === undefined) return;
-  const count = more.length > 0 ? `, and ${more.length} more mistakes` : '';
-  throw new Fault('invalid_tag', `invalid tags: ${first.message}${count}`, { errors: problems });
 }

@@ -21,10 +21,24 @@ import { gateRefusal } from './request-gate.js';
 import { logRequest } from './request-log.js';
 import type { AnyHandler, RunOptions } from './run-handler.js';
 
+/** A request as it was answered. */
+export interface AnsweredRequest {
+  /** The route's id, or `none` for what is no route. */
+  readonly route: string;
+  readonly method: string;
+  readonly status: number;
+  readonly seconds: number;
+}
+
+export type OnAnswered = (request: AnsweredRequest) => void;
+
 export interface ApiAppOptions extends RunOptions {
   readonly endpoints: readonly { readonly route: RouteSpec; readonly handler: AnyHandler }[];
   readonly authenticate: Authenticate;
   readonly authorize: Authorize;
+  /** True for the token that may only scrape. */
+  readonly isScraper: (token: string) => boolean;
+  readonly onAnswered: OnAnswered;
   readonly idempotency: IdempotencyKeys;
   readonly clock: Clock;
   readonly newRequestId: NewId;
@@ -56,6 +70,12 @@ export function createApiApp(options: ApiAppOptions): ApiApp {
   });
   app.addHook('onResponse', (request, reply, done) => {
     logRequest(request, reply, { logger, clock });
+    options.onAnswered({
+      route: request.routeOptions.config.routeId ?? 'none',
+      method: request.method,
+      status: reply.raw.statusCode,
+      seconds: (clock.monotonic() - request.exchange.startedAt) / 1000,
+    });
     done();
   });
   app.setErrorHandler((error, request, reply) => answerWithFault(error, request, reply, logger));

@@ -8,7 +8,7 @@ import type { NewId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
 import type { Authenticate, Authorize } from './access.js';
-import { type ApiApp, createApiApp } from './api-app.js';
+import { type ApiApp, createApiApp, type OnAnswered } from './api-app.js';
 import { type ListenAddress, listenOn, type TlsFiles } from './api-listener.js';
 import type { HandlersFor } from './handler.js';
 import { HTTP_LIMITS, type HttpLimits } from './http-limits.js';
@@ -23,6 +23,10 @@ export interface ApiServerOptions<C extends AnyContract> {
   readonly handlers: HandlersFor<C>;
   readonly authenticate: Authenticate;
   readonly authorize: Authorize;
+  /** True for the token that may only scrape; nobody has it unless told. */
+  readonly isScraper?: (token: string) => boolean;
+  /** Told of every answer. */
+  readonly onAnswered?: OnAnswered;
   readonly idempotency: IdempotencyKeys;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -63,7 +67,15 @@ export function createApiServer<const C extends AnyContract>(options: ApiServerO
       return address;
     },
     start: async () => {
-      app = createApiApp({ ...options, limits, endpoints, inFlight, isClosing: () => isClosing });
+      app = createApiApp({
+        isScraper: () => false,
+        onAnswered: () => undefined,
+        ...options,
+        limits,
+        endpoints,
+        inFlight,
+        isClosing: () => isClosing,
+      });
       app.server.on('connection', (socket) => {
         sockets.add(socket);
         socket.once('close', () => sockets.delete(socket));

@@ -50,7 +50,11 @@ const listAuditEvents =
   ({ db }: AuditServices): Handler<Routes['listAuditEvents']> =>
   async ({ query }) => {
     const limit = clampLimit(query.limit, AUDIT_LIST_LIMIT.standard, AUDIT_LIST_LIMIT.maximum);
-    const filter = { ...filterOf(query), before: time(query, 'before'), cursor: cursor(query.cursor ?? null) };
+    const filter = {
+      ...filterOf(query),
+      before: time(query, 'before'),
+      cursor: eventId(query.cursor ?? null, 'send the next_cursor of the page before'),
+    };
     const { events, hasMore } = await readAuditPage(db, filter, limit);
     const last = events.at(-1);
     return {
@@ -64,7 +68,7 @@ const streamEvents =
   ({ feed, authenticate }: AuditServices): Handler<Routes['streamEvents']> =>
   async ({ query, token, signal, events }) => {
     const { after = null, ...filter } = filterOf(query);
-    const behind = cursor(events?.lastId ?? null) ?? null;
+    const behind = eventId(events?.lastId || null, 'send the ID of the last event as Last-Event-ID') ?? null;
     if (events === null) return { status: 200, body: '' };
     const stillAllowed = sessionGuard(authenticate, token);
     let isOpen = false;
@@ -118,12 +122,10 @@ function time(query: Query, parameter: 'after' | 'before'): number | undefined {
   throw invalid(parameter, 'is no RFC 3339 timestamp', HOW_TO_WRITE_TIMES);
 }
 
-function cursor(value: string | null): string | undefined {
+function eventId(value: string | null, hint: string): string | undefined {
   if (value === null) return undefined;
   if (isUlid(value)) return value;
-  throw new Fault('invalid_cursor', 'that is no event ID', {
-    hint: 'send the next_cursor of the page before, or the ID of the last event as Last-Event-ID',
-  });
+  throw new Fault('invalid_cursor', `"${value}" is no event ID`, { hint });
 }
 
 const invalid = (parameter: string, why: string, hint: string): Fault =>

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { API_BASE } from '../../src/contract/contract.js';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { Fault } from '../../src/kernel/fault.js';
-import { type Authenticate, type Authorize, bearerToken, requireSession } from './access.js';
+import { type Authenticate, type Authorize, bearerToken, requireSession, type Session } from './access.js';
 import { EventStream } from './event-stream.js';
 import type { HttpLimits } from './http-limits.js';
 import { type IdempotentRequests, idempotencyKeyOf, type Outcome } from './idempotency.js';
@@ -15,8 +15,16 @@ import { type AnyHandler, type Outlets, type RunOptions, runner } from './run-ha
 export interface EndpointOptions extends RunOptions {
   readonly authenticate: Authenticate;
   readonly authorize: Authorize;
+  /** True for the token that may only scrape. */
+  readonly isScraper: (token: string) => boolean;
   readonly idempotent: IdempotentRequests;
   readonly limits: HttpLimits;
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    routeId?: string;
+  }
 }
 
 /** Adds a route to the server. */
@@ -26,16 +34,18 @@ export function addEndpoint(
   handler: AnyHandler,
   options: EndpointOptions,
 ): void {
-  const { authenticate, authorize, idempotent, limits } = options;
+  const { authenticate, authorize, idempotent, isScraper, limits } = options;
   const readInput = inputReader(route, limits);
   const runHandler = runner(route, handler, options);
   app.route({
     method: route.method === 'GET' ? ['GET', 'HEAD'] : route.method,
+    config: { routeId: route.id },
     url: API_BASE + route.path.replace(/\{(\w+)\}/g, ':$1'),
     onRequest: async ({ exchange, headers }) => {
       if (route.access === 'public') return;
       exchange.token = bearerToken(headers.authorization);
-      exchange.session = requireSession(await authenticate(exchange.token));
+      const scrapes = route.scrape === true && isScraper(exchange.token);
+      exchange.session = scrapes ? SCRAPER : requireSession(await authenticate(exchange.token));
       authorize(route.access, exchange.session.operator);
       if (route.tls === true && !exchange.isPrivate) throw tlsRequired();
     },
@@ -68,12 +78,29 @@ export function addEndpoint(
     if (key === null || exchange.session === null) return { rendered: await run(), replayed: false };
     exchange.keepsRunning = true;
     const operatorId = exchange.session.operator.operator_id;
-    return await idempotent.run({ operatorId, key, route: route.id, content: input }, run);
+    const isSecret = route.secretAnswer === true;
+    return await idempotent.run({ operatorId, key, route: route.id, content: input, isSecret }, run);
   }
 }
 
+/** Who comes with the token for scraping. */
+const SCRAPER: Session = {
+  operator: {
+    operator_id: '0'.repeat(32),
+    username: 'metrics',
+    role: 'viewer',
+    bootstrap: false,
+    added_at: 0,
+    added_by: 'system',
+    removed_at: null,
+    removed_by: null,
+    public_key: '',
+  },
+  expiresAt: Number.MAX_SAFE_INTEGER,
+};
+
 const tlsRequired = (): Fault =>
-  new Fault('tls_required', 'secrets are only taken over TLS, and this request came without it', {
+  new Fault('tls_required', 'secrets are only taken and given over TLS, and this request came without it', {
     hint: 'use https, or call the API from its own host; a proxy in front has to send X-Forwarded-Proto: https',
   });
 

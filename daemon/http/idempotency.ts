@@ -42,6 +42,8 @@ export interface IdempotentRequest {
   readonly route: string;
   /** Whatever makes this request differ from another one. */
   readonly content: unknown;
+  /** A successful answer holds a secret, so that it is done is kept, but not the answer. */
+  readonly isSecret: boolean;
 }
 
 export interface Outcome {
@@ -83,7 +85,7 @@ export class IdempotentRequests {
   /**
    * The first answer to this request: of `produce`, which never rejects, or of an earlier request. One that is still
    * running is waited for. An answer of 500 and above is not kept.
-   * @throws Fault `idempotency_conflict` when the key belongs to another request, or to one whose answer was lost
+   * @throws Fault `idempotency_conflict` when the key belongs to another request, or to one whose answer was lost or is secret
    */
   async run(request: IdempotentRequest, produce: () => Promise<Rendered>): Promise<Outcome> {
     const slot = `${request.operatorId} ${request.key}`;
@@ -103,7 +105,7 @@ export class IdempotentRequests {
   }
 
   private async first(
-    { operatorId, key, route }: IdempotentRequest,
+    { operatorId, key, route, isSecret }: IdempotentRequest,
     hash: string,
     produce: () => Promise<Rendered>,
     onReplay: () => void,
@@ -114,10 +116,12 @@ export class IdempotentRequests {
     const known = await this.keys.reserve(reservation, now - VALID_FOR_MS);
     if (known) {
       onReplay();
-      return storedAnswer(known, reservation);
+      const answer = storedAnswer(known, reservation);
+      if (isSecret && answer.status < 400) throw givenOnce();
+      return answer;
     }
     const rendered = await produce();
-    await this.keep(slot, rendered);
+    await this.keep(slot, isSecret && rendered.status < 400 ? { ...rendered, payload: null } : rendered);
     return rendered;
   }
 
@@ -147,6 +151,16 @@ const conflict = (): Fault =>
     hint: 'send a fresh key with each new write',
     data: { reason: 'different_request' },
   });
+
+const givenOnce = (): Fault =>
+  new Fault(
+    'idempotency_conflict',
+    'this request was done before, and its answer held a secret that is given only once',
+    {
+      hint: 'take back what it made, and send the request with a fresh key',
+      data: { reason: 'answer_secret' },
+    },
+  );
 
 const lost = (): Fault =>
   new Fault(

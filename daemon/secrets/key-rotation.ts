@@ -4,10 +4,12 @@ import { Fault } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import { SYSTEM } from '../events/domain-event.js';
 import type { UnitOfWork } from '../events/unit-of-work.js';
+import { channelsOfOtherKeys, updateChannel } from '../store/channels.js';
 import { type OperationOutputKey, outputsOfOtherKeys, resealOperationOutput } from '../store/operation-outputs.js';
 import type { Queryable } from '../store/queryable.js';
 import type { Database } from '../store/schema.js';
 import { secretsOfOtherKeys, updateSecret } from '../store/secrets.js';
+import type { ChannelVault } from './channel-vault.js';
 import type { Keyring } from './keyring.js';
 import { readCanary, writeCanary } from './open-keyring.js';
 import type { OutputVault } from './output-vault.js';
@@ -18,6 +20,7 @@ export interface KeyRotationOptions {
   readonly uow: UnitOfWork;
   readonly keyring: Keyring;
   readonly vault: OutputVault;
+  readonly channels: ChannelVault;
   readonly logger: Logger;
 }
 
@@ -27,6 +30,8 @@ export interface Rotated {
   readonly secrets: number;
   /** Outputs of scripts that this run sealed anew. */
   readonly outputs: number;
+  /** Configurations of channels that this run sealed anew. */
+  readonly channels: number;
 }
 
 const BATCH = 500;
@@ -61,9 +66,13 @@ export class KeyRotation {
   private async run(): Promise<Rotated> {
     const { db, uow, keyring, logger } = this.options;
     keyring.addKey();
-    let secrets = 0;
-    for (let batch = BATCH; batch === BATCH; secrets += batch) batch = await this.sealBatch();
-    if ((await secretsOfOtherKeys(db, keyring.currentId, 1)).length > 0) {
+    const secrets = await inBatches(() => this.sealBatch());
+    const channels = await inBatches(() => this.sealChannelBatch());
+    const left = [
+      ...(await secretsOfOtherKeys(db, keyring.currentId, 1)),
+      ...(await channelsOfOtherKeys(db, keyring.currentId, 1)),
+    ];
+    if (left.length > 0) {
       throw new Fault('internal', 'secrets are left that the old key has sealed');
     }
     const outputs = await this.sealOutputs();
@@ -76,12 +85,12 @@ export class KeyRotation {
         actor: SYSTEM,
         target: SYSTEM,
         summary: 'the key of the secrets was changed',
-        metadata: { key_id: keyring.currentId, secrets, outputs },
+        metadata: { key_id: keyring.currentId, secrets, outputs, channels },
       });
     });
     keyring.dropOldKeys();
-    logger.info('the key of the secrets was changed', { key_id: keyring.currentId, secrets, outputs });
-    return { key_id: keyring.currentId, secrets, outputs };
+    logger.info('the key of the secrets was changed', { key_id: keyring.currentId, secrets, outputs, channels });
+    return { key_id: keyring.currentId, secrets, outputs, channels };
   }
 
   private sealBatch(): Promise<number> {
@@ -92,6 +101,15 @@ export class KeyRotation {
         const belonging = belongingOf(row);
         await updateSecret(tx, row.secret_id, keyring.seal(keyring.open(row, belonging), belonging));
       }
+      return rows.length;
+    });
+  }
+
+  private sealChannelBatch(): Promise<number> {
+    const { uow, keyring, channels } = this.options;
+    return uow.write(async (tx: Queryable) => {
+      const rows = await channelsOfOtherKeys(tx, keyring.currentId, BATCH);
+      for (const row of rows) await updateChannel(tx, row.channel_id, channels.seal(channels.open(row), row));
       return rows.length;
     });
   }
@@ -122,6 +140,13 @@ export class KeyRotation {
       return { sealed, last: rows.length < OUTPUT_BATCH ? null : (rows.at(-1) ?? null) };
     });
   }
+}
+
+/** Until a batch is not full; returns how many there were in all. */
+async function inBatches(batch: () => Promise<number>): Promise<number> {
+  let all = 0;
+  for (let count = BATCH; count === BATCH; all += count) count = await batch();
+  return all;
 }
 
 interface OutputBatch {

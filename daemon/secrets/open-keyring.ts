@@ -1,6 +1,7 @@
 /** Loads the keys of the secrets at the start, and refuses keys that do not fit the store. */
 import { Fault, isFault } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
+import { countChannels } from '../store/channels.js';
 import { getMeta, setMeta } from '../store/meta.js';
 import type { Queryable } from '../store/queryable.js';
 import { countSecrets } from '../store/secrets.js';
@@ -21,7 +22,7 @@ const CANARY_PLACE = { recordId: 'canary', name: 'canary', version: 1 };
 /** Makes the key file of a new store. Throws `secrets_locked` for a store with secrets whose keys are gone or others. */
 export async function openKeyring(options: OpenKeyringOptions): Promise<Keyring> {
   const { file, db, randomBytes, logger } = options;
-  const isEmpty = (await countSecrets(db)) === 0;
+  const isEmpty = (await countSecrets(db)) === 0 && (await countChannels(db)) === 0;
   const keyring = new Keyring({ file, keys: readKeyFile(file) ?? newKeys(options, isEmpty), randomBytes });
   const canary = await readCanary(db);
   if (canary !== null && opens(keyring, canary)) return keyring;

@@ -1,4 +1,4 @@
-/** The secrets of an orchestrator: service, lender, vault, usage and rotation, wired together. */
+/** The secrets of an orchestrator: service, lender, vaults, usage and rotation, wired together. */
 import type { Kysely } from 'kysely';
 import type { SecretUsage } from '../../src/contract/secrets.js';
 import type { Clock } from '../../src/kernel/clock.js';
@@ -6,6 +6,7 @@ import type { NewId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { UnitOfWork } from '../events/unit-of-work.js';
 import type { Database } from '../store/schema.js';
+import { ChannelVault } from './channel-vault.js';
 import { KeyRotation } from './key-rotation.js';
 import type { Keyring } from './keyring.js';
 import { OutputVault } from './output-vault.js';
@@ -26,6 +27,7 @@ export interface Secrets {
   readonly service: SecretService;
   readonly lender: SecretLender;
   readonly vault: OutputVault;
+  readonly channels: ChannelVault;
   readonly rotation: KeyRotation;
   /** Throws `secret_not_found`. */
   usage(name: string): Promise<SecretUsage>;
@@ -33,11 +35,13 @@ export interface Secrets {
 
 export function createSecrets(options: SecretsOptions): Secrets {
   const vault = new OutputVault(options);
+  const channels = new ChannelVault(options);
   return {
     service: new SecretService(options),
     lender: new SecretLender(options),
     vault,
-    rotation: new KeyRotation({ ...options, vault }),
+    channels,
+    rotation: new KeyRotation({ ...options, vault, channels }),
     usage: (name) => secretUsage(options, name),
   };
 }

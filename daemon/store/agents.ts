@@ -20,6 +20,13 @@ export async function findAgentByName(db: Queryable, name: string): Promise<Agen
   return (await db.selectFrom('agents').selectAll().where('name', '=', name).executeTakeFirst()) ?? null;
 }
 
+/** Names of agents that begin with that text. */
+export async function agentNamesFrom(db: Queryable, start: string): Promise<ReadonlySet<string>> {
+  const query = db.selectFrom('agents').select('name').where('name', '>=', start);
+  const rows = await query.where('name', '<', `${start}\u{10ffff}`).execute();
+  return new Set(rows.flatMap(({ name }) => name ?? []));
+}
+
 /** False when there is no such agent. */
 export async function updateAgent(
   db: Queryable,
@@ -84,10 +91,12 @@ export async function countAgentsByStatus(db: Queryable): Promise<ReadonlyMap<st
 /** Agents that wait for approval, the one that connected the longest ago first. */
 export async function listPendingAgents(
   db: Queryable,
-): Promise<readonly Pick<AgentRow, 'node_id' | 'initial_ip' | 'connected_at' | 'last_seen_at'>[]> {
+): Promise<
+  readonly Pick<AgentRow, 'node_id' | 'initial_ip' | 'connected_at' | 'last_seen_at' | 'enrolment_token_id'>[]
+> {
   return db
     .selectFrom('agents')
-    .select(['node_id', 'initial_ip', 'connected_at', 'last_seen_at'])
+    .select(['node_id', 'initial_ip', 'connected_at', 'last_seen_at', 'enrolment_token_id'])
     .where('status', '=', 'pending')
     .orderBy('connected_at')
     .orderBy('node_id')

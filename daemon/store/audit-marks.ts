@@ -43,6 +43,11 @@ export async function findAuditCut(db: Queryable): Promise<AuditMarkRow | null> 
   return cut ?? null;
 }
 
+/** Those that another key has signed, the newest first. */
+export async function auditMarksOfOtherKeys(db: Queryable, publicKey: string): Promise<readonly AuditMarkRow[]> {
+  return db.selectFrom('audit_marks').selectAll().where('public_key', '!=', publicKey).orderBy('seq', 'desc').execute();
+}
+
 /** The cut takes the place of the one before, and of the checkpoints that lie before it. */
 export async function replaceAuditCut(db: Queryable, row: AuditMarkRow): Promise<void> {
   await db.deleteFrom('audit_marks').where('kind', '=', 'cut').execute();

@@ -58,6 +58,20 @@ export async function deleteAuditRowsUpTo(db: Queryable, seq: number, limit: num
   return Number(numDeletedRows);
 }
 
+/** Whether an operator has removed an agent of this ID, as far back as the log goes. */
+export async function wasRemovedByOperator(db: Queryable, nodeId: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('audit_events')
+    .select('seq')
+    .where('target_type', '=', 'agent')
+    .where('target_id', '=', nodeId)
+    .where('event_type', '=', 'agent.removed')
+    .where('actor_type', '=', 'operator')
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
 /** Node IDs of the agents, removed ones too, that were approved under a name. */
 export async function nodeIdsOfName(db: Queryable, name: string): Promise<readonly string[]> {
   const rows = await db

@@ -203,3 +203,13 @@ export async function deleteOperationsBefore(db: Queryable, time: number, result
   }
   return doomed.length;
 }
+
+/** How many operations there are in each state. */
+export async function countOperationsByState(db: Queryable): Promise<ReadonlyMap<string, number>> {
+  const rows = await db
+    .selectFrom('operations')
+    .select(['state', (count) => count.fn.countAll<number>().as('count')])
+    .groupBy('state')
+    .execute();
+  return new Map(rows.map(({ state, count }) => [state, count]));
+}

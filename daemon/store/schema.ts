@@ -48,6 +48,23 @@ export interface AgentTable {
   attributes_json: string;
   /** The apply that the believed state stands for, null before the first. */
   state_operation_id: string | null;
+  /** The token that has vouched for it; null when none has. */
+  enrolment_token_id: string | null;
+}
+
+export interface EnrolmentTokenTable {
+  token_id: string;
+  /** SHA-256 over a domain prefix and the secret. */
+  secret_hash: string;
+  created_at: number;
+  created_by: string;
+  expires_at: number;
+  uses: number;
+  uses_left: number;
+  tags_json: string;
+  auto_approve: number;
+  last_used_at: number | null;
+  revoked_at: number | null;
 }
 
 export interface AgentTagTable {
@@ -255,12 +272,114 @@ export interface MetricsTable {
   uptime: number | null;
 }
 
+export interface ChannelTable {
+  channel_id: string;
+  name: string;
+  channel_type: string;
+  /** The configuration as JSON under authenticated encryption: `secrets/channel-vault.ts`. */
+  sealed: string;
+  /** Of the key that has sealed it. */
+  key_id: string;
+  /** Grows with each change of the configuration; the sealed one belongs to this version alone. */
+  row_version: number;
+  created_at: number;
+  created_by: string;
+  /** Since when nothing is sent to it, because its address is gone. */
+  disabled_at: number | null;
+  /** 1 since a delivery failed for good, until one succeeds. */
+  failing: number;
+  /** The last attempt; `attempt_error` is null when it was a success. */
+  attempted_at: number | null;
+  attempt_status: number | null;
+  attempt_error: string | null;
+}
+
+export interface NotificationTable {
+  /** In the order they were raised. */
+  seq: Generated<number>;
+  id: string;
+  event_id: string;
+  event_type: string;
+  severity: string;
+  /** Harmless on one line, and short. */
+  summary: string;
+  timestamp: number;
+  actor_json: string;
+  target_json: string;
+  /** IDs and counts only. */
+  metadata_json: string;
+}
+
+/** Marks of single notifications above what the operator has read as a whole. */
+export interface NotificationReadTable {
+  operator_id: string;
+  seq: number;
+}
+
+export interface NotificationReaderTable {
+  operator_id: string;
+  /** Everything up to this `seq` is read. */
+  read_to: number;
+}
+
+/** The outbox, and afterwards the log of it. */
+export interface DeliveryTable {
+  channel_id: string;
+  /** Of the notification. */
+  seq: number;
+  /** pending, delivered, failed, suppressed. */
+  state: string;
+  attempts: number;
+  /** Null once it is not pending any more. */
+  next_at: number | null;
+  status_code: number | null;
+  error: string | null;
+  updated_at: number;
+}
+
+/** Agents that are connected, or have gone and were not told of yet. */
+export interface AgentAbsenceTable {
+  node_id: string;
+  /** null while it is away. */
+  connected_at: number | null;
+  /** null while it is connected. */
+  away_since: number | null;
+  /** The event of its going. */
+  event_json: string | null;
+}
+
+export interface LoginStreakTable {
+  /** ID of the party whose logins fail. */
+  subject: string;
+  /** Since its last success, or since it was told of. */
+  failures: number;
+  told_at: number | null;
+}
+
+export interface OperatorAddressTable {
+  operator_id: string;
+  address: string;
+  last_login_at: number;
+}
+
+export interface MaintenanceWindowTable {
+  window_id: string;
+  reason: string;
+  starts_at: number;
+  ends_at: number;
+  created_at: number;
+  created_by: string;
+  /** What the audit log was told of it last. */
+  told: 'nothing' | 'started' | 'ended';
+}
+
 export interface Database {
   meta: MetaTable;
   operators: OperatorTable;
   sessions: SessionTable;
   agents: AgentTable;
   agent_tags: AgentTagTable;
+  enrolment_tokens: EnrolmentTokenTable;
   modules: ModuleTable;
   module_revisions: ModuleRevisionTable;
   assignments: AssignmentTable;
@@ -274,6 +393,15 @@ export interface Database {
   audit_marks: AuditMarkTable;
   idempotency_keys: IdempotencyTable;
   metrics_samples: MetricsTable;
+  channels: ChannelTable;
+  notifications: NotificationTable;
+  notification_reads: NotificationReadTable;
+  notification_readers: NotificationReaderTable;
+  deliveries: DeliveryTable;
+  agent_absences: AgentAbsenceTable;
+  login_streaks: LoginStreakTable;
+  operator_addresses: OperatorAddressTable;
+  maintenance_windows: MaintenanceWindowTable;
 }
 
 export type Row<T extends keyof Database> = Selectable<Database[T]>;

@@ -7,5 +7,8 @@ export type LiveValue =
   | 'secret'
   | 'operation'
   | 'drift'
+  | 'window'
+  | 'channel'
+  | 'notification'
   | 'profile'
   | 'file';

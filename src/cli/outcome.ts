@@ -5,7 +5,7 @@ import type { View } from './view.js';
 export interface Outcome {
   /** The API's own body, printed with `-o json` and `-o yaml`; absent when there is none. */
   readonly body?: unknown;
-  /** With `-o json` the body is one line: for answers that go on without end. */
+  /** With `-o json` the body is one line, with `-o yaml` a document of its own: for answers that go on without end. */
   readonly oneLine?: true;
   /** Printed with `-o name`, one a line. */
   readonly names?: readonly string[];

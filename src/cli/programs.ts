@@ -18,6 +18,8 @@ export interface RotatedSecretsKey {
   readonly secrets: number;
   /** How many outputs of scripts with secrets were. */
   readonly outputs: number;
+  /** How many configurations of channels were. */
+  readonly channels: number;
 }
 
 /** What every `orch agent` command was given; absent is undefined. */
@@ -30,6 +32,8 @@ export interface AgentConnectFlags extends AgentFlags {
   readonly target: string;
   /** The orchestrator's public key as it was typed. */
   readonly orchestratorKey: string | undefined;
+  /** The enrolment token itself, wherever it was read from. */
+  readonly token: string | undefined;
   readonly trustOnFirstUse: boolean;
   readonly hostname: string | undefined;
   /** The configuration file; undefined takes the standard one when it is there. */

@@ -8,7 +8,7 @@ import type { ApiClient } from './api-client.js';
 import type { EventArguments, EventRouteId, ReceivedEvent } from './request.js';
 
 export interface FollowEvents {
-  /** Told when the stream is lost, with the reason, and when it goes on; not for what takes less than a moment. */
+  /** Told once when the stream is lost, with the reason, and when it goes on. */
   onLost?(error: unknown): void;
   onResumed?(): void;
 }
@@ -30,10 +30,12 @@ export async function* followEvents<I extends EventRouteId>(
   let lastEventId = input.lastEventId ?? null;
   let events: AsyncIterable<ReceivedEvent<I>> | null = await api.events(id, input);
   let failures = 0;
+  let isLost = false;
   for (;;) {
     try {
       events ??= await api.events(id, { ...input, lastEventId });
-      if (failures > 0) follow.onResumed?.();
+      if (isLost) follow.onResumed?.();
+      isLost = false;
       failures = 0;
       for await (const { id: place, data } of events) {
         lastEventId = place;
@@ -43,7 +45,8 @@ export async function* followEvents<I extends EventRouteId>(
       // A session that ends in the middle of the stream is renewed by the next attempt; one that cannot be is refused there.
       const isOver = events !== null && isFault(error, 'unauthenticated');
       if (input.signal?.aborted || !(isOver || isFault(error, ...PASSING))) throw error;
-      if (!isOver && failures === 0) follow.onLost?.(error);
+      if (!isOver && !isLost) follow.onLost?.(error);
+      isLost ||= !isOver;
     }
     events = null;
     failures += 1;

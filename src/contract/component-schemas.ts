@@ -17,8 +17,10 @@ import {
   RolloutSchema,
 } from './assignments.js';
 import { AuditEventSchema, AuditVerificationSchema } from './audit.js';
+import { ChannelSchema, ChannelTestSchema, DeliverySchema } from './channels.js';
 import { MetricsHistorySchema, NodeMetricsSchema } from './metrics.js';
 import { ModuleEntrySchema, ModuleSchema, WarningSchema } from './modules.js';
+import { NotificationListSchema, NotificationSchema } from './notifications.js';
 import { OperationDetailSchema, OperationSchema, StateSchema } from './operations.js';
 import { OperatorSchema } from './operators.js';
 import { ProblemSchema } from './problem.js';
@@ -32,6 +34,9 @@ export const COMPONENT_SCHEMAS: Readonly<Record<string, TSchema>> = {
   AssignmentDetail: AssignmentDetailSchema,
   AuditEvent: AuditEventSchema,
   AuditVerification: AuditVerificationSchema,
+  Channel: ChannelSchema,
+  ChannelTest: ChannelTestSchema,
+  Delivery: DeliverySchema,
   DriftDetail: DriftDetailSchema,
   DriftRecord: DriftRecordSchema,
   Error: ErrorSchema,
@@ -44,6 +49,8 @@ export const COMPONENT_SCHEMAS: Readonly<Record<string, TSchema>> = {
   MetricsHistory: MetricsHistorySchema,
   MetricsSample: MetricsSampleSchema,
   NodeMetrics: NodeMetricsSchema,
+  Notification: NotificationSchema,
+  NotificationList: NotificationListSchema,
   Output: OutputSchema,
   Problem: ProblemSchema,
   ResourceResult: ResourceResultSchema,

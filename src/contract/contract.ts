@@ -3,8 +3,12 @@ import { agentRoutes } from './agents.js';
 import { assignmentRoutes } from './assignments.js';
 import { auditRoutes } from './audit.js';
 import { authRoutes } from './auth.js';
+import { channelRoutes } from './channels.js';
+import { enrolmentTokenRoutes } from './enrolment-tokens.js';
+import { maintenanceWindowRoutes } from './maintenance-windows.js';
 import { metricsRoutes } from './metrics.js';
 import { moduleRoutes } from './modules.js';
+import { notificationRoutes } from './notifications.js';
 import { operationRoutes } from './operations.js';
 import { operatorRoutes } from './operators.js';
 import { runRoutes } from './runs.js';
@@ -19,6 +23,7 @@ export const CONTRACT = {
   ...authRoutes,
   ...operatorRoutes,
   ...agentRoutes,
+  ...enrolmentTokenRoutes,
   ...tagRoutes,
   ...metricsRoutes,
   ...moduleRoutes,
@@ -26,6 +31,9 @@ export const CONTRACT = {
   ...runRoutes,
   ...operationRoutes,
   ...secretRoutes,
+  ...channelRoutes,
+  ...notificationRoutes,
+  ...maintenanceWindowRoutes,
   ...auditRoutes,
 } as const;
 

@@ -50,4 +50,16 @@ export const metricsRoutes = {
     answers: { 200: Type.Array(NodeMetricsSchema) },
     faults: [],
   }),
+  getOwnMetrics: route({
+    id: 'getOwnMetrics',
+    summary: "The orchestrator's own counters, for Prometheus; the token of the setting metrics_token will do",
+    tag: 'metrics',
+    method: 'GET',
+    path: '/metrics',
+    access: 'viewer',
+    scrape: true,
+    mediaType: 'text/plain; version=0.0.4; charset=utf-8',
+    answers: { 200: Type.String() },
+    faults: [],
+  }),
 } as const;

@@ -18,6 +18,10 @@ export interface RouteSpec {
   readonly access: Access;
   /** It carries or changes secrets: refused with `tls_required` when it did not come over TLS or from this machine. */
   readonly tls?: true;
+  /** A successful answer holds a secret that is given once: it is not kept, and a repeated `Idempotency-Key` is a conflict. */
+  readonly secretAnswer?: true;
+  /** Whoever has the token for scraping may call it too. */
+  readonly scrape?: true;
   readonly params?: TSchema;
   readonly query?: TSchema;
   readonly body?: TSchema;

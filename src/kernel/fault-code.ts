@@ -44,6 +44,7 @@ export const FAULT_CODES = [
   'invalid_name',
   'invalid_tag',
   'tag_not_found',
+  'enrolment_token_not_found',
   'invalid_selector',
   // modules and resolution
   'module_not_found',
@@ -66,6 +67,13 @@ export const FAULT_CODES = [
   'secret_exists',
   'invalid_restriction',
   'secrets_locked',
+  // channels and notifications
+  'channel_not_found',
+  'delivery_failed',
+  'notification_not_found',
+  // maintenance windows
+  'maintenance_window_not_found',
+  'maintenance_window_over',
   // operations and drift
   'operation_not_found',
   'operation_in_progress',

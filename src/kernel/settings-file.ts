@@ -1,6 +1,6 @@
 /** Reads settings out of a YAML text by a table of keys: every unknown key and bad value at once, with its line. */
-import type { TSchema } from 'typebox';
-import { isMap, isScalar, LineCounter, type Pair, parseDocument } from 'yaml';
+import { IsArray, type TSchema } from 'typebox';
+import { isMap, isScalar, isSeq, LineCounter, type Pair, parseDocument } from 'yaml';
 import { Fault, type FaultDetail } from './fault.js';
 import { validator } from './validator.js';
 
@@ -38,7 +38,7 @@ export function parseSettings(table: SettingTable, { source, path, hint }: Setti
     const key = prefix + name;
     const setting = keys.find((candidate) => candidate === key);
     if (setting !== undefined) {
-      const value: unknown = isScalar(pair.value) ? pair.value.value : pair.value === null ? null : {};
+      const value = valueOfNode(pair.value, schemaOf(table, setting));
       if (value === null) return;
       for (const problem of validator(schemaOf(table, setting)).problems(value)) {
         complain(`/${key.replace('.', '/')}`, offset, `${key}: ${problem.message}`);
@@ -63,6 +63,21 @@ export function parseSettings(table: SettingTable, { source, path, hint }: Setti
   }
   return found;
 }
+
+/** A list may also be given as words between commas, as on the command line. */
+function valueOfNode(node: unknown, schema: TSchema): unknown {
+  if (isSeq(node)) return node.items.map((item) => (isScalar(item) ? item.value : {}));
+  if (node !== null && !isScalar(node)) return {};
+  const value: unknown = node === null ? null : node.value;
+  return IsArray(schema) && typeof value === 'string' ? splitWords(value) : value;
+}
+
+/** The words of `a, b`; none of an empty text. */
+export const splitWords = (text: string): readonly string[] =>
+  text
+    .split(',')
+    .map((word) => word.trim())
+    .filter((word) => word !== '');
 
 function schemaOf(table: SettingTable, key: string): TSchema {
   const setting = table[key];

@@ -4,6 +4,7 @@ import { MetricsSampleSchema } from '../kernel/metrics-sample.js';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { DesiredResourceSchema, RemovalSchema } from '../resources/desired.js';
 import { ErrorSchema, OutputSchema, ResourceResultSchema } from '../resources/result.js';
+import { ENROLMENT_TOKEN_PATTERN, TOKEN_VERDICTS } from './enrolment-token.js';
 
 const id = Type.String({ pattern: '^[0-7][0-9A-HJKMNP-TV-Z]{25}$' });
 const count = Type.Integer({ minimum: 0, maximum: 1_000_000 });
@@ -40,6 +41,8 @@ const hello = closed({
   agent_version: Type.String({ maxLength: 64 }),
   hostname: Type.String({ maxLength: 255 }),
   attributes: AttributesSchema,
+  /** Sent only to an orchestrator that has proved the key in it. */
+  enrolment_token: optional(Type.String({ pattern: ENROLMENT_TOKEN_PATTERN })),
 });
 
 const attributes = closed({ type: Type.Literal('attributes'), attributes: AttributesSchema });
@@ -111,6 +114,12 @@ const status = closed({
   name: nullable(Type.String({ maxLength: 64 })),
 });
 
+/**
+ * What became of the token in hello, before the status or the close that answers hello. Why one is not accepted is for those
+ * who know its secret; to everybody else each is `unknown`. An approved agent needs none, so there is no word about it.
+ */
+const tokenVerdict = closed({ type: Type.Literal('token_verdict'), verdict: Type.Enum(TOKEN_VERDICTS) });
+
 /** Opens a run. `parts` messages of type `run_part` follow; the run begins with the last. */
 const run = closed({
   type: Type.Literal('run'),
@@ -149,6 +158,7 @@ const metricsRequest = closed({ type: Type.Literal('metrics_request'), request_i
 /** What an orchestrator may send, by type. */
 export const OrchestratorMessageSchemas = {
   status,
+  token_verdict: tokenVerdict,
   run,
   run_part: runPart,
   run_cancel: runCancel,

@@ -102,9 +102,9 @@ describe('orch audit', () => {
     api.answer({
       streamEvents: ({ query, headers }) => {
         asked.push({ query, behind: headers['last-event-id'] });
-        if (asked.length === 1) return { events: first ? [first] : [], then: 'end' };
+        if (asked.length === 1) return { events: first ? [first] : [], ends: true };
         setTimeout(() => interrupts.emit('SIGINT'), 300);
-        return { events: second ? [second] : [], then: 'stay' };
+        return { events: second ? [second] : [], ends: false };
       },
     });
     const { status, stdout } = await run(['audit', 'tail', '--category', 'agent', '-o', 'json'], { interrupts });
@@ -122,7 +122,7 @@ describe('orch audit', () => {
     api.answer({
       streamEvents: () => {
         setTimeout(() => interrupts.emit('SIGINT'), 300);
-        return { events: [...events].reverse(), then: 'stay' };
+        return { events: [...events].reverse(), ends: false };
       },
     });
     const argv = ['audit', 'tail'];

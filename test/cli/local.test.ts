@@ -295,7 +295,7 @@ describe('the streams', () => {
           throw new Error('no machine is prepared');
         },
         quickstart: async () => 0,
-        rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', secrets: 2, outputs: 0 }),
+        rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', secrets: 2, outputs: 0, channels: 0 }),
       },
       clock: { now: () => NOW, monotonic: () => 0 },
       interrupts: () => () => {},
@@ -319,7 +319,7 @@ describe('the streams', () => {
           throw new Error('no machine is prepared');
         },
         quickstart: async () => 0,
-        rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', secrets: 2, outputs: 0 }),
+        rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', secrets: 2, outputs: 0, channels: 0 }),
       },
       clock: { now: () => NOW, monotonic: () => 0 },
       interrupts: (listener) => {

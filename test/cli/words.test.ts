@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { EXIT, EXIT_MEANINGS, exitStatusOf } from '../../src/cli/exit-status.js';
 import { findCommand } from '../../src/cli/find-command.js';
-import { parseWhen } from '../../src/cli/when.js';
+import { parseAhead, parseWhen } from '../../src/cli/when.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { NOW, runOrch } from './support/cli.js';
 import { expectGolden, transcript } from './support/golden.js';
@@ -132,4 +132,18 @@ describe('times', () => {
       expect(() => parseWhen(text, '--after', NOW)).toThrow(/--after takes a time/);
     },
   );
+
+  it.each([
+    ['2h', '2025-03-01T14:00:00.000Z'],
+    ['in 30 d', '2025-03-31T12:00:00.000Z'],
+    ['2030-01-31', '2030-01-31T00:00:00.000Z'],
+    ['2025-03-01T13:30:00+01:00', '2025-03-01T12:30:00.000Z'],
+  ])('%s is ahead, at %s', (text, time) => expect(parseAhead(text, '--from', NOW)).toBe(time));
+
+  it.each([
+    ['2h ago', '--from takes a time, not "2h ago"'],
+    ['tomorrow', '--from takes a time, not "tomorrow"'],
+    ['2025-03-01', '--from 2025-03-01 is over already'],
+    ['0m', '--from 0m is over already'],
+  ])('%s is not ahead', (text, message) => expect(() => parseAhead(text, '--from', NOW)).toThrow(message));
 });

@@ -2,6 +2,7 @@
 import { appendFileSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
+import { moduleJsonSchema } from '../../src/language/schema.js';
 import { type Ready, Sandbox, until } from '../support/orch.js';
 
 const sandbox = new Sandbox();
@@ -51,6 +52,14 @@ beforeAll(async () => {
   writeFileSync(file, text('green'));
 });
 afterAll(() => sandbox.dispose());
+
+describe('the JSON Schema for editors', () => {
+  it('is the same from the command and from the API, and knows every kind', async () => {
+    const written = await sandbox.json(['module', 'schema']);
+    expect(await sandbox.json(['api', 'GET', '/schemas/module/v1.json'])).toEqual(written);
+    expect(written).toEqual(moduleJsonSchema());
+  });
+});
 
 describe('a module on its way', () => {
   it('is compared with what is there, pushed, and known by its revisions', async () => {

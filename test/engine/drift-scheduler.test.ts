@@ -12,6 +12,7 @@ const SCHEDULE: DriftSchedule = { enabled: true, interval: HOUR, maxConcurrent: 
 
 function schedulerOf(bench: Bench, change: Partial<DriftSchedule> = {}) {
   let schedule = { ...SCHEDULE, ...change };
+  let maintenance = false;
   const { db, clock, fleet, engine } = bench;
   const scheduler = new DriftScheduler({
     db,
@@ -20,12 +21,16 @@ function schedulerOf(bench: Bench, change: Partial<DriftSchedule> = {}) {
     link: fleet,
     drift: engine.drift,
     schedule: () => schedule,
+    isMaintenance: () => maintenance,
   });
   onTestFinished(() => scheduler.stop());
   return {
     scheduler,
     set: (next: Partial<DriftSchedule>) => {
       schedule = { ...schedule, ...next };
+    },
+    maintain: (on: boolean) => {
+      maintenance = on;
     },
     /** Lets minutes pass, one look each. */
     pass: async (minutes: number) => {
@@ -155,6 +160,19 @@ describe('the drift scheduler', () => {
     const before = (await records(bench)).length;
     await pass(30);
     expect(await records(bench)).toHaveLength(before);
+  });
+
+  it('begins nothing while a maintenance window is active, and what is asked for by hand all the same', async () => {
+    const { bench, agents } = await managed('15');
+    const { maintain, pass } = schedulerOf(bench);
+    maintain(true);
+    await pass(90);
+    expect(await records(bench)).toEqual([]);
+    if (agents[0]) await bench.drift(agents[0]);
+    expect(await records(bench)).toMatchObject([{ trigger: 'manual', status: 'in_sync' }]);
+    maintain(false);
+    await pass(2);
+    expect(await nodesChecked(bench)).toEqual(['1', '1', '5']);
   });
 
   it('goes on when the clock was set back', async () => {

@@ -6,7 +6,7 @@ import { type DomainEvent, type Party, SYSTEM } from '../../daemon/events/domain
 import { EventBus } from '../../daemon/events/event-bus.js';
 import { TransactionalWriter } from '../../daemon/events/transactional-writer.js';
 import type { OpenDatabase } from '../../daemon/store/database.js';
-import { type Logger, silentLogger } from '../../src/kernel/logger.js';
+import { silentLogger } from '../../src/kernel/logger.js';
 import { ManualClock, newIds } from '../store/support.js';
 
 export const operatorParty = (name: string): Party => ({ id: name.padEnd(32, '0'), name, type: 'operator' });
@@ -41,7 +41,10 @@ export function writerOf({ db }: OpenDatabase, clock = new ManualClock()) {
 export const newAuditKey = () => new AuditKey(generateKeyPairSync('ed25519').privateKey);
 
 /** Everything about the audit log of a store, with a writer whose events it sees. */
-export function auditOf({ db }: Pick<OpenDatabase, 'db'>, options: Partial<AuditOptions & { logger: Logger }> = {}) {
+export function auditOf(
+  { db }: Pick<OpenDatabase, 'db'>,
+  options: Partial<Omit<AuditOptions, 'clock'>> & { readonly clock?: ManualClock } = {},
+) {
   const { clock = new ManualClock(), logger = silentLogger, key = newAuditKey() } = options;
   const bus = new EventBus(logger);
   const uow = new TransactionalWriter({ db, clock, newId: newIds(clock), publish: (one) => bus.publish(one) });

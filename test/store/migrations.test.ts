@@ -180,6 +180,10 @@ describe('an old store', () => {
     expect(rows.map(({ held }) => held === null)).toEqual([version < 2]);
     const operations = await sql<{ rollout: string | null }>`select rollout_id as rollout from operations`.execute(db);
     expect(operations.rows.map(({ rollout }) => rollout === null)).toEqual([version < 3]);
+    const addresses = await sql<{ address: string }>`select address from operator_addresses`.execute(db);
+    expect(addresses.rows).toEqual([{ address: '192.0.2.7' }]);
+    const windows = await sql<{ told: string }>`select told from maintenance_windows`.execute(db);
+    expect(windows.rows).toEqual(version < 8 ? [] : [{ told: 'started' }]);
     const [event] = await listAuditRows(db, { eventTypes: ['operator.added'], limit: 1 });
     expect(await findOperator(db, event?.target_id ?? '')).toMatchObject({ username: 'alice', role: 'admin' });
     expect((await verifyChain(db)).broken).toBeNull();

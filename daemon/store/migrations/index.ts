@@ -5,6 +5,19 @@ import { assignments } from './0003-assignments.js';
 import { operationOutputs } from './0004-operation-outputs.js';
 import { auditMarks } from './0005-audit-marks.js';
 import { metrics } from './0006-metrics.js';
+import { notifications } from './0007-notifications.js';
+import { maintenance } from './0008-maintenance.js';
+import { enrolmentTokens } from './0009-enrolment-tokens.js';
 import type { Migration } from './migration.js';
 
-export const MIGRATIONS: readonly Migration[] = [initial, secrets, assignments, operationOutputs, auditMarks, metrics];
+export const MIGRATIONS: readonly Migration[] = [
+  initial,
+  secrets,
+  assignments,
+  operationOutputs,
+  auditMarks,
+  metrics,
+  notifications,
+  maintenance,
+  enrolmentTokens,
+];

@@ -27,10 +27,25 @@ const SOURCES: Readonly<Record<Live, (api: ApiClient, signal: AbortSignal) => Pr
     (await api.call('listOperators', { signal })).map(({ username, role }) => ({ word: username, summary: role })),
   secret: async (api, signal) =>
     (await api.call('listSecrets', { signal })).map(({ name }) => ({ word: name, summary: 'secret' })),
+  channel: async (api, signal) =>
+    (await api.call('listChannels', { signal })).map(({ name, channel_type }) => ({
+      word: name,
+      summary: channel_type,
+    })),
+  notification: async (api, signal) =>
+    (await api.call('listNotifications', { query: { unread: true }, signal })).notifications.map(({ id, summary }) => ({
+      word: id,
+      summary,
+    })),
   operation: async (api, signal) =>
     (await api.call('listOperations', { signal })).operations.map(({ operation_id, status, node_name }) => ({
       word: operation_id,
       summary: `${status} ${node_name ?? ''}`,
+    })),
+  window: async (api, signal) =>
+    (await api.call('listMaintenanceWindows', { signal })).map(({ id, status, reason }) => ({
+      word: id,
+      summary: `${status} ${reason}`,
     })),
   drift: async (api, signal) =>
     (await api.call('listDrift', { signal })).records.map(({ drift_id, status }) => ({

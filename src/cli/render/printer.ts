@@ -51,7 +51,8 @@ export async function createPrinter({ stdout, stderr, env, globals }: PrinterOpt
     if (globals.output === 'name') return asLines((outcome.names ?? []).map(sanitize));
     if (forPrograms) {
       if (outcome.body === undefined) return '';
-      return serialize(outcome.body, globals.output, outcome.oneLine ? 0 : undefined);
+      if (!outcome.oneLine) return serialize(outcome.body, globals.output);
+      return (globals.output === 'yaml' ? '---\n' : '') + (await serialize(outcome.body, globals.output, 0));
     }
     if (globals.output === 'dot') return asLines((outcome.dot ?? '').split('\n').map(sanitize));
     if (!outcome.view) return '';

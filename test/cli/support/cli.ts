@@ -82,7 +82,7 @@ export const noPrograms: Programs = {
     throw new Error('no machine is prepared');
   },
   quickstart: async () => 0,
-  rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', secrets: 2, outputs: 0 }),
+  rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', secrets: 2, outputs: 0, channels: 0 }),
 };
 
 /** A home directory of its own, which `dispose` removes. */

@@ -19,7 +19,7 @@ export type Reply =
   | { readonly body: unknown; readonly status?: number; readonly headers?: Readonly<Record<string, string>> }
   | { readonly problem: FaultCode; readonly detail: string; readonly more?: Readonly<Record<string, unknown>> }
   | { readonly lines: AsyncIterable<unknown> | Iterable<unknown> }
-  | { readonly events: readonly { readonly id: string }[]; readonly then: 'end' | 'stay' };
+  | { readonly events: readonly { readonly id: string }[]; readonly ends: boolean };
 
 export type Answers = Partial<Record<RouteId, Reply | ((request: Request) => Reply | Promise<Reply>)>>;
 
@@ -89,14 +89,14 @@ export async function startFakeApi(initial: Answers = {}): Promise<FakeApi> {
   function sendEvents(
     response: ServerResponse,
     spec: RouteSpec,
-    { events, then }: Extract<Reply, { readonly events: unknown }>,
+    { events, ends }: Extract<Reply, { readonly events: unknown }>,
   ): void {
     response.writeHead(200, { 'content-type': 'text/event-stream', 'x-request-id': REQUEST_ID });
     for (const event of events) {
       check(spec.events, event, `event of ${spec.id}`);
       response.write(`id: ${event.id}\ndata: ${JSON.stringify(event)}\n\n`);
     }
-    if (then === 'end') response.end();
+    if (ends) response.end();
   }
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {

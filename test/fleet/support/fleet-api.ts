@@ -2,21 +2,28 @@ import { ulid } from 'ulid';
 import { onTestFinished } from 'vitest';
 import { agentHandlers } from '../../../daemon/http/agents.js';
 import { type ApiServer, createApiServer } from '../../../daemon/http/api-server.js';
+import { enrolmentTokenHandlers } from '../../../daemon/http/enrolment-tokens.js';
+import type { IdempotencyKeys } from '../../../daemon/http/idempotency.js';
 import { tagHandlers } from '../../../daemon/http/tags.js';
 import { agentRoutes } from '../../../src/contract/agents.js';
+import { enrolmentTokenRoutes } from '../../../src/contract/enrolment-tokens.js';
 import { tagRoutes } from '../../../src/contract/tags.js';
 import { silentLogger } from '../../../src/kernel/logger.js';
 import { authenticate, authorize, clock, noKeys } from '../../http/tiny-api.js';
 import type { Fleet } from './fleet-fixture.js';
 
 /** The real API with the routes of agents and tags; a token is the name of a role. Ends with the test. */
-export async function serveFleet(fleet: Fleet): Promise<ApiServer> {
+export async function serveFleet(fleet: Fleet, idempotency: IdempotencyKeys = noKeys): Promise<ApiServer> {
   const api = createApiServer({
-    contract: { ...agentRoutes, ...tagRoutes },
-    handlers: { ...agentHandlers(fleet.agents), ...tagHandlers(fleet.tags) },
+    contract: { ...agentRoutes, ...tagRoutes, ...enrolmentTokenRoutes },
+    handlers: {
+      ...agentHandlers(fleet.agents),
+      ...tagHandlers(fleet.tags),
+      ...enrolmentTokenHandlers(fleet.tokens),
+    },
     authenticate,
     authorize,
-    idempotency: noKeys,
+    idempotency,
     logger: silentLogger,
     clock,
     newRequestId: () => ulid(),

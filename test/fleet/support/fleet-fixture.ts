@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,9 +15,11 @@ import { AgentListener } from '../../../daemon/fleet/agent-listener.js';
 import { AgentService } from '../../../daemon/fleet/agent-service.js';
 import { ConnectionRegistry } from '../../../daemon/fleet/connection-registry.js';
 import { Enrolment, type EnrolmentLimits } from '../../../daemon/fleet/enrolment.js';
+import { EnrolmentTokens } from '../../../daemon/fleet/enrolment-tokens.js';
 import { Presence } from '../../../daemon/fleet/presence.js';
 import { TagService } from '../../../daemon/fleet/tag-service.js';
 import { openDatabase } from '../../../daemon/store/database.js';
+import { insertOperator } from '../../../daemon/store/operators.js';
 import type { Queryable } from '../../../daemon/store/queryable.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import type { NodeId } from '../../../src/kernel/ids.js';
@@ -82,6 +85,8 @@ export class Fleet {
   readonly listener: AgentListener;
   readonly agents: AgentService;
   readonly tags: TagService;
+  readonly tokens: EnrolmentTokens;
+  readonly identity = newIdentity();
 
   private readonly uow: UnitOfWork;
 
@@ -111,10 +116,19 @@ export class Fleet {
     });
     this.agents = new AgentService({ db, uow: this.writers.service, registry, connections: this.gateway, clock });
     this.tags = new TagService({ db, uow, clock });
+    this.tokens = new EnrolmentTokens({
+      db,
+      uow,
+      clock,
+      newId: monotonicFactory(),
+      random: randomBytes,
+      publicKey: this.identity.publicKey,
+      address: () => ({ agent_host: null, agent_port: 4747 }),
+    });
     this.listener = new AgentListener({
       host: '127.0.0.1',
       port: 0,
-      privateKey: newIdentity().privateKey,
+      privateKey: this.identity.privateKey,
       onConnection: (peer) => this.gateway.accept(peer),
       logger: silentLogger,
       timeouts: { stop: 500 },
@@ -164,6 +178,21 @@ export class Fleet {
 
   reject(nodeId: string) {
     return this.agents.setStatus(OPERATOR, nodeId, { status: 'rejected' });
+  }
+
+  /** An operator with the role admin, who may make tokens. */
+  async addAdmin(operatorId: string): Promise<void> {
+    await insertOperator(this.db, {
+      operator_id: operatorId,
+      public_key: '0'.repeat(64),
+      username: 'ada',
+      role: 'admin',
+      bootstrap: 1,
+      added_at: this.clock.now(),
+      added_by: 'system',
+      removed_at: null,
+      removed_by: null,
+    });
   }
 
   /** Settles once the end of the agent's connection is in the store. */

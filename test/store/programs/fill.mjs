@@ -6,16 +6,23 @@ import { AuditKey } from '../../../dist/daemon/events/audit-key.js';
 import { readChainHead } from '../../../dist/daemon/events/audit-log.js';
 import { rowOfMark, signMark } from '../../../dist/daemon/events/checkpoint.js';
 import { TransactionalWriter } from '../../../dist/daemon/events/transactional-writer.js';
+import { putAgentAbsence } from '../../../dist/daemon/store/agent-absences.js';
 import { setTag } from '../../../dist/daemon/store/agent-tags.js';
 import { insertAgent } from '../../../dist/daemon/store/agents.js';
 import { putAppliedResources } from '../../../dist/daemon/store/applied-resources.js';
 import { insertAssignment, setAssignmentsRevision } from '../../../dist/daemon/store/assignments.js';
 import { insertAuditMark } from '../../../dist/daemon/store/audit-marks.js';
+import { insertChannel } from '../../../dist/daemon/store/channels.js';
 import { openDatabase } from '../../../dist/daemon/store/database.js';
+import { insertDeliveries } from '../../../dist/daemon/store/deliveries.js';
 import { insertDrift } from '../../../dist/daemon/store/drift.js';
+import { insertEnrolmentToken } from '../../../dist/daemon/store/enrolment-tokens.js';
 import { reserveIdempotencyKey } from '../../../dist/daemon/store/idempotency.js';
+import { noteLoginAddress, putLoginStreak } from '../../../dist/daemon/store/login-watch.js';
+import { insertWindow } from '../../../dist/daemon/store/maintenance-windows.js';
 import { insertSamples } from '../../../dist/daemon/store/metrics.js';
 import { addModuleRevision } from '../../../dist/daemon/store/modules.js';
+import { insertNotification, markAllRead, markRead } from '../../../dist/daemon/store/notifications.js';
 import { insertOperationOutputs } from '../../../dist/daemon/store/operation-outputs.js';
 import { insertOperation, insertOperationResults } from '../../../dist/daemon/store/operations.js';
 import { insertSecret } from '../../../dist/daemon/store/secrets.js';
@@ -60,6 +67,7 @@ await auth.login.verify(publicKey, signNonce(privateKey, nonce), context);
 const node_id = '3f'.repeat(16);
 const rollout_id = newId();
 const operation_id = newId();
+const token_id = newId();
 const summary_json = '{"total":1,"unchanged":0,"pending":0,"changed":1,"failed":0,"skipped":0,"removed":0}';
 await unitOfWork.write(async (tx, emit) => {
   await insertAgent(tx, {
@@ -77,6 +85,20 @@ await unitOfWork.write(async (tx, emit) => {
     protocol_version: 1,
     attributes_json: '{"platform":"linux"}',
     state_operation_id: operation_id,
+    enrolment_token_id: token_id,
+  });
+  await insertEnrolmentToken(tx, {
+    token_id,
+    secret_hash: '0'.repeat(64),
+    created_at: start,
+    created_by: operator_id,
+    expires_at: start + 3_600_000,
+    uses: 1,
+    uses_left: 0,
+    tags_json: '{"role":"web"}',
+    auto_approve: 1,
+    last_used_at: start,
+    revoked_at: null,
   });
   emit({
     type: 'agent.approved',
@@ -194,6 +216,41 @@ await unitOfWork.write(async (tx, emit) => {
   const reservation = { operator_id, key: 'k-1', route: 'applyAgent', request_hash: '0'.repeat(64), created_at: start };
   await reserveIdempotencyKey(tx, reservation, 0);
 });
+const channel_id = newId();
+await insertChannel(db, {
+  channel_id,
+  name: 'ops',
+  channel_type: 'webhook',
+  sealed: Buffer.alloc(61, 2).toString('base64'),
+  key_id: '0123456789abcdef',
+  row_version: 1,
+  created_at: start,
+  created_by: operator_id,
+  disabled_at: null,
+  failing: 0,
+  attempted_at: start,
+  attempt_status: 500,
+  attempt_error: 'the answer was 500',
+});
+const notified = [];
+for (const summary of ['one', 'two']) {
+  const party = JSON.stringify({ id: 'system', name: 'orchestrator', type: 'system' });
+  const row = { id: newId(), event_id: newId(), event_type: 'drift.detected', severity: 'warning', summary };
+  const parties = { actor_json: party, target_json: party, metadata_json: '{}' };
+  notified.push(await insertNotification(db, { ...row, ...parties, timestamp: start }));
+  if (summary === 'one') await markAllRead(db, operator_id);
+  else await markRead(db, operator_id, notified.at(-1));
+}
+const pending = { state: 'pending', attempts: 1, next_at: start + 5000, status_code: 500, error: 'the answer was 500' };
+await insertDeliveries(
+  db,
+  notified.map((seq) => ({ channel_id, seq, ...pending, updated_at: start })),
+);
+await putAgentAbsence(db, { node_id: 'f'.repeat(32), connected_at: start, away_since: null, event_json: null });
+await putLoginStreak(db, { subject: operator_id, failures: 2, told_at: null });
+await noteLoginAddress(db, { operator_id, address: '192.0.2.7', last_login_at: start });
+const times = { starts_at: start, ends_at: start + 3_600_000, created_at: start };
+await insertWindow(db, { window_id: newId(), reason: 'new disk', ...times, created_by: operator_id, told: 'started' });
 const { seq, hash } = await readChainHead(db);
 const mark = signMark(new AuditKey(privateKey), { kind: 'checkpoint', epoch: 1, seq, hash, time: start });
 await insertAuditMark(db, rowOfMark(mark));

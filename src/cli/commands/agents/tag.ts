@@ -3,6 +3,7 @@ import { argumentList } from '../../argument.js';
 import { defineCommand } from '../../define-command.js';
 import { nodeArgument } from '../../nodes/node-argument.js';
 import { resolveNode } from '../../nodes/resolve-node.js';
+import { parseTag } from '../../parse-tag.js';
 import { taggedOutcome } from './tagged-outcome.js';
 
 export const command = defineCommand({
@@ -22,9 +23,3 @@ export const command = defineCommand({
     return taggedOutcome(await api.call('getAgent', { params, signal: context.signal }));
   },
 });
-
-/** A value may hold further equals signs. */
-function parseTag(text: string): readonly [key: string, value: string] {
-  const at = text.indexOf('=');
-  return at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)];
-}

@@ -8,8 +8,8 @@ import { parseWhen } from '../../when.js';
 export const command = defineCommand({
   examples: ['orch audit prune --before 2025-01-01', 'orch audit prune --before "180d ago" --yes'],
   detail: [
-    'The rest of the log can still be verified. Pruning is an event itself. Verify first: what is wrong in the events that go',
-    'cannot be found out afterwards.',
+    'The rest of the log can still be verified. Pruning is an event itself. Verify first: what is wrong in the events',
+    'that go cannot be found out afterwards.',
   ],
   access: 'admin',
   consent: true,

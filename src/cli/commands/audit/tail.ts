@@ -9,8 +9,8 @@ import { auditLine } from './audit-view.js';
 export const command = defineCommand({
   examples: ['orch audit tail', 'orch audit tail --category agent', 'orch audit tail --after "10m ago" -o json'],
   detail: [
-    'Shows events as they happen, until Ctrl-C. With -o json each is one line. When the connection breaks or the orchestrator',
-    'restarts it connects again and goes on where it was: no event is shown twice, and none is left out.',
+    'Shows events as they happen, until Ctrl-C. With -o json each is one line. When the connection breaks or the',
+    'orchestrator restarts, it connects again and goes on where it was: no event is shown twice, and none is left out.',
   ],
   access: 'viewer',
   options: auditOptions,
@@ -22,7 +22,7 @@ export const command = defineCommand({
       'streamEvents',
       { query, signal: context.signal },
       {
-        onLost: (error) => context.note(`${messageOf(error)}; connecting again`),
+        onLost: (error) => context.note(`Connecting again, for the connection was lost: ${messageOf(error)}`),
         onResumed: () => context.note('Connected again.'),
       },
     );

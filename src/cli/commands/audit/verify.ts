@@ -9,17 +9,17 @@ import { type Line, lines, styled } from '../../view.js';
 export const command = defineCommand({
   examples: ['orch audit verify', 'orch audit verify --since orch-checkpoint-v1.1.4096.…'],
   detail: [
-    'Checks that no event was altered, removed or put elsewhere, and prints a checkpoint of the last one. Keep that outside of the',
-    "orchestrator's host and hand it in later: with it, a log whose end was cut off, or that was written anew, is found out.",
-    'Ends with 1 when something is wrong.',
+    'Checks that no event was altered, removed or put elsewhere, and prints a checkpoint of the last one. Keep that outside',
+    "of the orchestrator's host and hand it in later: with it, a log whose end was cut off, or that was written anew, is",
+    'found out. Ends with 1 when something is wrong.',
   ],
   access: 'viewer',
   options: { since: text('CHECKPOINT', 'a checkpoint that was kept elsewhere') },
   run: async (context, { since }) => {
     const api = await context.api();
     const body = await api.call('verifyAudit', { query: { since: since ?? null }, signal: context.signal });
-    const exitStatus = body.intact ? EXIT.done : EXIT.error;
-    return { body, exitStatus, names: body.checkpoint ? [body.checkpoint.text] : [], view: lines(...report(body)) };
+    const names = body.intact && body.checkpoint ? [body.checkpoint.text] : [];
+    return { body, names, view: lines(...report(body)), exitStatus: body.intact ? EXIT.done : EXIT.error };
   },
 });
 
@@ -36,7 +36,8 @@ function verdict({ problem, events, checkpoints, first_seq, last_seq }: AuditVer
   if (problem === null) {
     return `${count(events, 'event')}${range} and ${count(checkpoints, 'checkpoint')}: everything is as it was written.`;
   }
-  const before = events === 0 ? '' : ` Before it, ${count(events, 'event')}${range} are as they were written.`;
+  const isBefore = last_seq !== null && last_seq < problem.seq;
+  const before = isBefore ? ` Before it, ${count(events, 'event')}${range} are as they were written.` : '';
   return [styled('bad', 'The audit log is broken: '), `${problem.detail}.${before}`];
 }
 

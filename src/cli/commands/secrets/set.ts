@@ -9,7 +9,7 @@ import { resolveNodes } from '../../nodes/resolve-node.js';
 import { operatorNames } from '../../operator-names.js';
 import { flag, text } from '../../option.js';
 import { lines, stack } from '../../view.js';
-import { parseExpiry } from './expiry.js';
+import { parseAhead } from '../../when.js';
 import { hasSource, readValue } from './read-value.js';
 import { secretFields } from './secret-view.js';
 
@@ -45,7 +45,8 @@ export const command = defineCommand({
       throw new Fault('usage', '--expires and --clear-expires exclude each other');
     }
     const hasValue = hasSource(input);
-    const expires = input.expires === undefined ? undefined : parseExpiry(input.expires, context.clock.now());
+    const expires =
+      input.expires === undefined ? undefined : parseAhead(input.expires, '--expires', context.clock.now());
     const api = await context.api();
     const before = await find(api, name, context.signal);
     const details = {

@@ -30,5 +30,12 @@ export const command = defineCommand({
   },
 });
 
-const anew = ({ secrets, outputs }: RotatedSecretsKey): string =>
-  outputs === 0 ? count(secrets, 'secret') : `${count(secrets, 'secret')} and ${count(outputs, 'output')} of scripts`;
+function anew({ secrets, outputs, channels }: RotatedSecretsKey): string {
+  const others = [
+    ...(outputs === 0 ? [] : [`${count(outputs, 'output')} of scripts`]),
+    ...(channels === 0 ? [] : [count(channels, 'channel')]),
+  ];
+  const last = others.at(-1);
+  const all = [count(secrets, 'secret'), ...others.slice(0, -1)].join(', ');
+  return last === undefined ? all : `${all} and ${last}`;
+}

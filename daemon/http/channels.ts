@@ -1,0 +1,27 @@
+/** Handlers of notification channels. */
+import { type channelRoutes, DELIVERY_LIST_LIMIT } from '../../src/contract/channels.js';
+import { clampLimit } from '../../src/contract/shapes.js';
+import type { ChannelService } from '../notify/channel-service.js';
+import type { HandlersFor } from './handler.js';
+
+export const channelHandlers = (channels: ChannelService): HandlersFor<typeof channelRoutes> => ({
+  listChannels: async () => ({ status: 200, body: await channels.list() }),
+  createChannel: async ({ body, context }) => ({ status: 201, body: await channels.create(body, context) }),
+  getChannel: async ({ params }) => ({ status: 200, body: await channels.get(params.id) }),
+  updateChannel: async ({ params, body, context }) => ({
+    status: 200,
+    body: await channels.update(params.id, body, context),
+  }),
+  removeChannel: async ({ params, context }) => {
+    await channels.remove(params.id, context);
+    return { status: 204, body: undefined };
+  },
+  testChannel: async ({ params, context, signal }) => ({
+    status: 200,
+    body: await channels.test(params.id, context, signal),
+  }),
+  listDeliveries: async ({ params, query }) => {
+    const limit = clampLimit(query.limit, DELIVERY_LIST_LIMIT.standard, DELIVERY_LIST_LIMIT.maximum);
+    return { status: 200, body: await channels.deliveries(params.id, limit) };
+  },
+});

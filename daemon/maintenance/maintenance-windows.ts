@@ -1,0 +1,159 @@
+/** Maintenance windows as admins make, move and delete them. */
+import type {
+  CreateMaintenanceWindow,
+  MaintenanceWindow,
+  UpdateMaintenanceWindow,
+} from '../../src/contract/maintenance-windows.js';
+import { type Clock, toTimestamp } from '../../src/kernel/clock.js';
+import { Fault } from '../../src/kernel/fault.js';
+import type { NewId } from '../../src/kernel/ids.js';
+import { eventOfRequest } from '../events/event-of-request.js';
+import type { RequestContext } from '../events/request-context.js';
+import type { Emit, UnitOfWork } from '../events/unit-of-work.js';
+import {
+  deleteWindow,
+  findWindow,
+  insertWindow,
+  listWindows,
+  updateWindow,
+  type WindowRow,
+} from '../store/maintenance-windows.js';
+import type { Queryable } from '../store/queryable.js';
+import { type Moment, momentEvent, momentsUntil } from './window-moments.js';
+import { isOver, windowDetails, windowNotFound, windowParty, windowView } from './window-record.js';
+
+export interface MaintenanceWindowsOptions {
+  readonly db: Queryable;
+  readonly uow: UnitOfWork;
+  readonly clock: Clock;
+  readonly newId: NewId;
+  /** Called after every change. */
+  readonly onChanged: () => Promise<void>;
+}
+
+export class MaintenanceWindows {
+  private readonly options: MaintenanceWindowsOptions;
+
+  constructor(options: MaintenanceWindowsOptions) {
+    this.options = options;
+  }
+
+  /** The latest start first. */
+  async list(): Promise<MaintenanceWindow[]> {
+    const now = this.options.clock.now();
+    return (await listWindows(this.options.db)).map((row) => windowView(row, now));
+  }
+
+  /** Throws `maintenance_window_not_found`. */
+  async get(id: string): Promise<MaintenanceWindow> {
+    return windowView(await requireWindow(this.options.db, id), this.options.clock.now());
+  }
+
+  /** One that is over already is a record only: it never begins. Throws `invalid_body`. */
+  async create(given: CreateMaintenanceWindow, context: RequestContext): Promise<MaintenanceWindow> {
+    const { uow, newId, clock, onChanged } = this.options;
+    const now = clock.now();
+    const [starts_at, ends_at] = [given.starts_at * 1000, given.ends_at * 1000];
+    checkOrder({ starts_at, ends_at });
+    const row: WindowRow = {
+      window_id: newId(),
+      reason: given.reason,
+      starts_at,
+      ends_at,
+      created_at: now,
+      created_by: context.actor.id,
+      told: ends_at <= now ? 'ended' : 'nothing',
+    };
+    await uow.write(async (tx, emit) => {
+      const moments = momentsUntil(now, [row]);
+      await insertWindow(tx, { ...row, told: toldBy(moments, row) });
+      emit(
+        eventOfRequest(context, {
+          type: 'maintenance.created',
+          target: windowParty(row),
+          summary: `${context.actor.name} set a maintenance window from ${toTimestamp(starts_at)} until ${toTimestamp(ends_at)}: ${row.reason}`,
+          metadata: windowDetails(row),
+        }),
+      );
+      tell(moments, emit, context);
+    });
+    await onChanged();
+    return windowView(row, now);
+  }
+
+  /** Throws `maintenance_window_not_found`, `maintenance_window_over`, `invalid_body`. The same again changes nothing. */
+  async update(id: string, given: UpdateMaintenanceWindow, context: RequestContext): Promise<MaintenanceWindow> {
+    const { uow, clock, onChanged } = this.options;
+    const now = clock.now();
+    const view = await uow.write(async (tx, emit) => {
+      const before = await requireWindow(tx, id);
+      const row = { ...before, ends_at: given.ends_at * 1000, reason: given.reason ?? before.reason };
+      if (row.ends_at === before.ends_at && row.reason === before.reason) return windowView(before, now);
+      checkOrder(row);
+      if (row.ends_at !== before.ends_at && isOver(before, now)) throw windowOver(before);
+      const moments = momentsUntil(now, [row]);
+      const told = toldBy(moments, row);
+      await updateWindow(tx, id, { ends_at: row.ends_at, reason: row.reason, told });
+      emit(
+        eventOfRequest(context, {
+          type: 'maintenance.updated',
+          target: windowParty(row),
+          summary: `${context.actor.name} changed a maintenance window, which is until ${toTimestamp(row.ends_at)} now: ${row.reason}`,
+          metadata: { ...windowDetails(row), before: { reason: before.reason, ends_at: toTimestamp(before.ends_at) } },
+        }),
+      );
+      tell(moments, emit, context);
+      return windowView({ ...row, told }, now);
+    });
+    await onChanged();
+    return view;
+  }
+
+  /** An active one ends with it. Throws `maintenance_window_not_found`. */
+  async remove(id: string, context: RequestContext): Promise<void> {
+    const { uow, clock, onChanged } = this.options;
+    const now = clock.now();
+    await uow.write(async (tx, emit) => {
+      const row = await requireWindow(tx, id);
+      const due = momentsUntil(now, [row]);
+      const isUnderWay = toldBy(due, row) === 'started';
+      tell(isUnderWay ? [...due, { row, told: 'ended', at: now }] : due, emit, context);
+      await deleteWindow(tx, id);
+      emit(
+        eventOfRequest(context, {
+          type: 'maintenance.deleted',
+          target: windowParty(row),
+          summary: `${context.actor.name} deleted a maintenance window: ${row.reason}`,
+          metadata: windowDetails(row),
+        }),
+      );
+    });
+    await onChanged();
+  }
+}
+
+const toldBy = (moments: readonly Moment[], row: WindowRow): WindowRow['told'] => moments.at(-1)?.told ?? row.told;
+
+function tell(moments: readonly Moment[], emit: Emit, context: RequestContext): void {
+  for (const moment of moments) emit(momentEvent(moment, context));
+}
+
+async function requireWindow(db: Queryable, id: string): Promise<WindowRow> {
+  const row = await findWindow(db, id);
+  if (row === null) throw windowNotFound(id);
+  return row;
+}
+
+function checkOrder({ starts_at, ends_at }: Pick<WindowRow, 'starts_at' | 'ends_at'>): void {
+  if (ends_at > starts_at) return;
+  const message = 'must be after starts_at';
+  throw new Fault('invalid_body', `the body is not valid: /ends_at ${message}`, {
+    hint: 'delete the window if it is not to be',
+    errors: [{ path: '/ends_at', message }],
+  });
+}
+
+const windowOver = ({ window_id, ends_at }: WindowRow): Fault =>
+  new Fault('maintenance_window_over', `the maintenance window ${window_id} is over since ${toTimestamp(ends_at)}`, {
+    hint: 'make a new one: orch maintenance start --for 1h --reason WHY',
+  });

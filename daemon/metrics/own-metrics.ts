@@ -1,0 +1,108 @@
+/** The orchestrator's own counters, as Prometheus reads them. */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { EventType } from '../events/event-type.js';
+import { countAgentsByStatus } from '../store/agents.js';
+import { countOperationsByState } from '../store/operations.js';
+import type { Queryable } from '../store/queryable.js';
+
+export interface OwnMetricsOptions {
+  readonly db: Queryable;
+  readonly version: string;
+  /** Approved agents that are connected now. */
+  readonly connected: () => number;
+  /** What waits in queues of this process or of the store, by name. */
+  readonly queues: Readonly<Record<string, () => number | Promise<number>>>;
+}
+
+/** A request as it was answered. */
+interface AnsweredRequest {
+  readonly route: string;
+  readonly method: string;
+  readonly status: number;
+  readonly seconds: number;
+}
+
+const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60];
+
+export class OwnMetrics {
+  private readonly registry = new Registry();
+  private readonly requests: Histogram;
+  private readonly events: Counter;
+
+  constructor({ db, version, connected, queues }: OwnMetricsOptions) {
+    const registers = [this.registry];
+    collectDefaultMetrics({ register: this.registry });
+    new Gauge({ name: 'orch_info', help: 'The version of the orchestrator', labelNames: ['version'], registers }).set(
+      { version },
+      1,
+    );
+    new Gauge({
+      name: 'orch_agents',
+      help: 'Agents by approval status',
+      labelNames: ['status'],
+      registers,
+      async collect() {
+        const counts = await countAgentsByStatus(db);
+        for (const status of ['pending', 'approved', 'rejected']) this.set({ status }, counts.get(status) ?? 0);
+      },
+    });
+    new Gauge({
+      name: 'orch_agents_connected',
+      help: 'Approved agents that are connected',
+      registers,
+      collect() {
+        this.set(connected());
+      },
+    });
+    new Gauge({
+      name: 'orch_operations',
+      help: 'Operations in the store by state',
+      labelNames: ['state'],
+      registers,
+      async collect() {
+        this.reset();
+        for (const [state, count] of await countOperationsByState(db)) this.set({ state }, count);
+      },
+    });
+    new Gauge({
+      name: 'orch_queue_length',
+      help: 'What waits to be worked on',
+      labelNames: ['queue'],
+      registers,
+      async collect() {
+        for (const [queue, length] of Object.entries(queues)) this.set({ queue }, await length());
+      },
+    });
+    this.events = new Counter({
+      name: 'orch_events_total',
+      help: 'Audit events since the start',
+      labelNames: ['type'],
+      registers,
+    });
+    this.requests = new Histogram({
+      name: 'orch_http_request_duration_seconds',
+      help: 'Time to answer requests of the API',
+      labelNames: ['route', 'method', 'status'],
+      buckets: BUCKETS,
+      registers,
+    });
+  }
+
+  /** Media type of `text`. */
+  get contentType(): string {
+    return this.registry.contentType;
+  }
+
+  happened(type: EventType): void {
+    this.events.inc({ type });
+  }
+
+  answered({ route, method, status, seconds }: AnsweredRequest): void {
+    this.requests.observe({ route, method, status }, seconds);
+  }
+
+  /** Everything as it is now, in the text format of Prometheus 0.0.4. */
+  text(): Promise<string> {
+    return this.registry.metrics();
+  }
+}

@@ -1,0 +1,124 @@
+/**
+ * Tells of agents that have gone and not come back in time. Who is away is in the store, so a restart forgets nobody; and what
+ * an orchestrator that was killed had not written, the going of the agents that were connected, is written when they stay away.
+ */
+import type { Clock } from '../../src/kernel/clock.js';
+import { messageOf } from '../../src/kernel/fault.js';
+import type { Logger } from '../../src/kernel/logger.js';
+import type { Service } from '../../src/kernel/service.js';
+import type { RecordedEvent } from '../events/audit-log.js';
+import { type DomainEvent, SYSTEM } from '../events/domain-event.js';
+import type { UnitOfWork } from '../events/unit-of-work.js';
+import {
+  type AgentAbsenceRow,
+  agentsAwaySince,
+  agentsConnectedBefore,
+  deleteAgentAbsence,
+  findAgentAbsence,
+} from '../store/agent-absences.js';
+import { findAgent } from '../store/agents.js';
+import type { Queryable } from '../store/queryable.js';
+import type { Raising } from './raising.js';
+
+export interface AbsencesOptions {
+  readonly db: Queryable;
+  readonly uow: UnitOfWork;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly raising: Raising;
+}
+
+/** How long an agent may be away without anybody being told. */
+const AWAY_MS = 60_000;
+/** After a start agents get the longest pause between two of their attempts, and a little more. */
+const RETURN_MS = 75_000;
+const TICK_MS = 1_000;
+/** Agents of one transaction. */
+const AT_ONCE = 100;
+
+export class Absences implements Service {
+  readonly name = 'absences of agents';
+  private readonly options: AbsencesOptions;
+  private timer: NodeJS.Timeout | undefined;
+  private checking: Promise<void> | null = null;
+  /** By the wall clock and by the monotonic one. */
+  private started = { wall: 0, steady: 0 };
+
+  constructor(options: AbsencesOptions) {
+    this.options = options;
+  }
+
+  async start(): Promise<void> {
+    const { clock } = this.options;
+    this.started = { wall: clock.now(), steady: clock.monotonic() };
+    this.timer = setInterval(() => {
+      this.checking ??= this.check().finally(() => {
+        this.checking = null;
+      });
+    }, TICK_MS);
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.timer);
+    await this.checking;
+  }
+
+  /** Tells of those whose time is up. Never rejects. */
+  async check(): Promise<void> {
+    const { db, clock, logger } = this.options;
+    const { wall, steady } = this.started;
+    const isSettled = clock.monotonic() - steady >= RETURN_MS;
+    try {
+      const span = { from: isSettled ? 0 : wall, to: clock.now() - AWAY_MS };
+      const away = await agentsAwaySince(db, span, AT_ONCE);
+      if (away.length > 0) await this.tell(away);
+      const lost = isSettled ? await agentsConnectedBefore(db, wall, AT_ONCE) : [];
+      if (lost.length > 0) await this.noteLost(lost);
+    } catch (error) {
+      logger.error('absent agents could not be told of, it is tried again', { reason: messageOf(error) });
+    }
+  }
+
+  private tell(rows: readonly AgentAbsenceRow[]): Promise<void> {
+    const { uow, raising } = this.options;
+    return uow.write(async (tx) => {
+      for (const { node_id: nodeId, away_since: since } of rows) {
+        const row = await findAgentAbsence(tx, nodeId);
+        if (row === null || row.away_since !== since || row.event_json === null) continue;
+        await deleteAgentAbsence(tx, nodeId);
+        const event: RecordedEvent = JSON.parse(row.event_json);
+        const name = await nameOfApproved(tx, nodeId);
+        if (name === null) continue;
+        const summary = `Agent ${name} has been gone for more than ${AWAY_MS / 1000} seconds`;
+        await raising.raise(tx, event, { summary, channels: 'all' });
+      }
+    });
+  }
+
+  private noteLost(rows: readonly AgentAbsenceRow[]): Promise<void> {
+    const { uow } = this.options;
+    return uow.write(async (tx, emit) => {
+      for (const { node_id: nodeId, connected_at: since } of rows) {
+        const row = await findAgentAbsence(tx, nodeId);
+        if (row === null || row.connected_at !== since) continue;
+        await deleteAgentAbsence(tx, nodeId);
+        const name = await nameOfApproved(tx, nodeId);
+        if (name !== null) emit(lostAgent(nodeId, name));
+      }
+    });
+  }
+}
+
+/** Null for an agent that was rejected or removed meanwhile. */
+async function nameOfApproved(tx: Queryable, nodeId: string): Promise<string | null> {
+  const agent = await findAgent(tx, nodeId);
+  return agent?.status === 'approved' ? (agent.name ?? nodeId) : null;
+}
+
+const lostAgent = (nodeId: string, name: string): DomainEvent => ({
+  type: 'agent.disconnected',
+  actor: SYSTEM,
+  target: { id: nodeId, name, type: 'agent' },
+  summary: `Agent ${name} was connected before the orchestrator was started again, and has not come back`,
+  metadata: {},
+});

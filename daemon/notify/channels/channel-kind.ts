@@ -1,0 +1,112 @@
+/** What a type of channel is: the configuration it takes, which parts of that are secret, and what it sends. */
+import type { Static, TObject } from 'typebox';
+import { MASKED } from '../../../src/contract/channels.js';
+import { Fault, type FaultDetail } from '../../../src/kernel/fault.js';
+import type { JsonObject, JsonValue } from '../../../src/kernel/json.js';
+import { validator } from '../../../src/kernel/validator.js';
+import type { Message } from '../message.js';
+
+/** A request that a channel makes; its body is JSON. */
+export interface Outgoing {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly body: string;
+}
+
+/** A configuration of some type, checked. */
+export interface ReadConfig {
+  /** What is stored. */
+  readonly config: JsonObject;
+  /** What is shown. */
+  readonly masked: JsonObject;
+  /** @param now Unix milliseconds of this attempt */
+  request(message: Message, now: number): Outgoing;
+}
+
+export interface ChannelKind {
+  /** Members whose value, or whose path, is never shown. */
+  readonly secretMembers: readonly string[];
+  /** Throws `invalid_body` with every mistake. */
+  read(given: unknown): ReadConfig;
+}
+
+export interface ChannelKindSpec<S extends TObject> {
+  readonly schema: S;
+  /** Members that are shown as `MASKED`. */
+  readonly secrets: readonly (string & keyof Static<S>)[];
+  /** Members that are URLs. */
+  readonly urls: readonly (string & keyof Static<S>)[];
+  /** Members that are URLs with a secret path. */
+  readonly secretUrls: readonly (string & keyof Static<S>)[];
+  readonly request: (config: Static<S>, message: Message, now: number) => Outgoing;
+}
+
+/** Bytes of a body at most. */
+const MOST_BYTES = 20_000;
+
+export function defineChannel<S extends TObject>(spec: ChannelKindSpec<S>): ChannelKind {
+  const { schema, secrets, urls, secretUrls } = spec;
+  const { check, problems } = validator(schema);
+  return {
+    secretMembers: [...secrets, ...secretUrls],
+    read: (given) => {
+      const config = withoutNulls(given);
+      const errors: FaultDetail[] = problems(config).map((one) => ({ ...one, path: `/config${one.path}` }));
+      for (const name of [...urls, ...secretUrls]) errors.push(...urlProblems(config[name], `/config/${name}`));
+      if (errors.length > 0 || !check(config)) throw invalidConfig(errors);
+      return {
+        config,
+        masked: mask(config, secrets, secretUrls),
+        request: (message, now) => bounded(message, (one) => spec.request(config, one, now)),
+      };
+    },
+  };
+}
+
+/** @param errors each with the pointer into the body */
+export const invalidConfig = (errors: readonly FaultDetail[]): Fault =>
+  new Fault(
+    'invalid_body',
+    `the config is not valid: ${errors.map(({ path, message }) => `${path} ${message}`).join('; ')}`,
+    {
+      errors,
+    },
+  );
+
+/** A URL with a secret path as it is shown. */
+export const maskedUrl = (url: string): string => `${new URL(url).origin}/${MASKED}`;
+
+function withoutNulls(given: unknown): Record<string, JsonValue> {
+  if (typeof given !== 'object' || given === null) return {};
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
+}
+
+function urlProblems(value: JsonValue | undefined, path: string): readonly FaultDetail[] {
+  if (typeof value !== 'string') return [];
+  const url = parse(value);
+  if (url === null) return [{ path, message: 'must be a URL' }];
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return [{ path, message: 'must be an https URL' }];
+  if (url.username !== '' || url.password !== '') return [{ path, message: 'must not hold a user name or password' }];
+  return [];
+}
+
+function parse(text: string): URL | null {
+  try {
+    return new URL(text);
+  } catch {
+    return null;
+  }
+}
+
+function mask(config: JsonObject, secrets: readonly string[], secretUrls: readonly string[]): JsonObject {
+  const masked: Record<string, JsonValue> = { ...config };
+  for (const name of secrets) if (name in masked) masked[name] = MASKED;
+  for (const name of secretUrls) masked[name] = maskedUrl(String(config[name]));
+  return masked;
+}
+
+/** All parts of a message are short but its metadata, which is left out when it makes the body too long. */
+function bounded(message: Message, request: (message: Message) => Outgoing): Outgoing {
+  const outgoing = request(message);
+  return Buffer.byteLength(outgoing.body) <= MOST_BYTES ? outgoing : request({ ...message, metadata: {} });
+}

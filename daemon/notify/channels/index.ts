@@ -1,0 +1,16 @@
+/** Every type of channel. */
+import { CHANNEL_TYPES, type ChannelType } from '../../../src/contract/channels.js';
+import type { ChannelKind } from './channel-kind.js';
+import { discord } from './discord.js';
+import { ntfy } from './ntfy.js';
+import { slack } from './slack.js';
+import { webhook } from './webhook.js';
+
+export const CHANNEL_KINDS: Readonly<Record<ChannelType, ChannelKind>> = { webhook, discord, slack, ntfy };
+
+/** The type that a row of the store names. */
+export function typeOf({ channel_type: name }: { readonly channel_type: string }): ChannelType {
+  const type = CHANNEL_TYPES.find((candidate) => candidate === name);
+  if (type === undefined) throw new Error(`the store holds a channel of the unknown type ${name}`);
+  return type;
+}

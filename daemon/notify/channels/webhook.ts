@@ -1,0 +1,38 @@
+/** The type `webhook`: JSON with the headers of Standard Webhooks, signed when there is a secret. */
+import { createHmac } from 'node:crypto';
+import { WebhookConfigSchema } from '../../../src/contract/channels.js';
+import { toSeconds, toTimestamp } from '../../../src/kernel/clock.js';
+import type { Message } from '../message.js';
+import { defineChannel } from './channel-kind.js';
+
+export const webhook = defineChannel({
+  schema: WebhookConfigSchema,
+  secrets: ['secret'],
+  urls: ['url'],
+  secretUrls: [],
+  request: ({ url, secret }, message, now) => {
+    const body = JSON.stringify(bodyOf(message));
+    const stamp = { 'webhook-id': message.id, 'webhook-timestamp': String(toSeconds(now)) };
+    if (typeof secret !== 'string') return { url, headers: stamp, body };
+    const signed = `${message.id}.${stamp['webhook-timestamp']}.${body}`;
+    const signature = createHmac('sha256', keyOf(secret)).update(signed).digest('base64');
+    return { url, headers: { ...stamp, 'webhook-signature': `v1,${signature}` }, body };
+  },
+});
+
+const bodyOf = ({ id, event_type, severity, summary, timestamp, actor, target, metadata }: Message) => ({
+  id,
+  event_type,
+  severity,
+  summary,
+  timestamp: toTimestamp(timestamp),
+  actor,
+  target,
+  metadata,
+});
+
+/** The bytes behind `whsec_`, else those of the text. */
+function keyOf(secret: string): Buffer {
+  const [, encoded] = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(secret) ?? [];
+  return encoded === undefined ? Buffer.from(secret) : Buffer.from(encoded, 'base64');
+}

@@ -1,0 +1,140 @@
+/** Writes what came of deliveries: done, to be tried again, or given up, which others are told of. */
+import type { Clock } from '../../src/kernel/clock.js';
+import type { JsonObject } from '../../src/kernel/json.js';
+import { SYSTEM } from '../events/domain-event.js';
+import type { Emit, UnitOfWork } from '../events/unit-of-work.js';
+import { type ChannelRow, findChannel, updateChannel } from '../store/channels.js';
+import {
+  type DeliveryKey,
+  type DeliveryRow,
+  endPendingDeliveries,
+  findDelivery,
+  updateDelivery,
+} from '../store/deliveries.js';
+import type { NotificationRow } from '../store/notifications.js';
+import type { Queryable } from '../store/queryable.js';
+import { channelParty } from './channel-record.js';
+import { retryDelay } from './retry.js';
+import type { Attempt } from './sender.js';
+
+export interface DeliveryLogOptions {
+  readonly uow: UnitOfWork;
+  readonly clock: Clock;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+}
+
+export interface Attempted {
+  /** As it was sent to. */
+  readonly channel: ChannelRow;
+  readonly notification: NotificationRow;
+  readonly attempt: Attempt;
+}
+
+/** The address is there no more, and will not be again. */
+const GONE = 410;
+
+export class DeliveryLog {
+  private readonly options: DeliveryLogOptions;
+
+  constructor(options: DeliveryLogOptions) {
+    this.options = options;
+  }
+
+  async suppressed(delivery: DeliveryKey): Promise<void> {
+    const { uow, clock } = this.options;
+    await uow.write(async (tx) => {
+      if ((await findPending(tx, delivery)) === null) return;
+      await updateDelivery(tx, delivery, { state: 'suppressed', next_at: null, updated_at: clock.now() });
+    });
+  }
+
+  async attempted({ channel: sentTo, notification, attempt }: Attempted): Promise<void> {
+    const { uow } = this.options;
+    await uow.write(async (tx, emit) => {
+      const channel = await findChannel(tx, sentTo.channel_id);
+      const delivery = await findPending(tx, { channel_id: sentTo.channel_id, seq: notification.seq });
+      if (channel === null || delivery === null) return;
+      await this.note(tx, channel, attempt);
+      if (attempt.delivered) return this.end(tx, delivery, attempt);
+      // What the old address has said does not count against a new one.
+      const isGone = attempt.status === GONE && channel.row_version === sentTo.row_version;
+      if (isGone) return this.disable(tx, emit, { channel, notification, attempt });
+      await this.retry(tx, emit, { channel, notification, attempt, delivery });
+    });
+  }
+
+  private async note(tx: Queryable, { channel_id }: ChannelRow, { delivered, status, error }: Attempt): Promise<void> {
+    await updateChannel(tx, channel_id, {
+      attempted_at: this.options.clock.now(),
+      attempt_status: status,
+      attempt_error: error,
+      ...(delivered ? { failing: 0 } : {}),
+    });
+  }
+
+  private end(tx: Queryable, delivery: DeliveryRow, { delivered, status, error }: Attempt): Promise<void> {
+    return updateDelivery(tx, delivery, {
+      state: delivered ? 'delivered' : 'failed',
+      attempts: delivery.attempts + 1,
+      next_at: null,
+      status_code: status,
+      error,
+      updated_at: this.options.clock.now(),
+    });
+  }
+
+  private async disable(tx: Queryable, emit: Emit, attempted: Attempted): Promise<void> {
+    const { channel, attempt } = attempted;
+    const now = this.options.clock.now();
+    await updateChannel(tx, channel.channel_id, { disabled_at: now, failing: 1 });
+    const error = attempt.error ?? '';
+    await endPendingDeliveries(tx, channel.channel_id, { state: 'failed', error, updated_at: now });
+    const summary = `The channel ${channel.name} was disabled: its address is gone (410). Give it another one.`;
+    emitFailure(emit, attempted, { summary, metadata: { disabled: true, repeated: false } });
+  }
+
+  private async retry(tx: Queryable, emit: Emit, given: Attempted & { readonly delivery: DeliveryRow }): Promise<void> {
+    const { channel, attempt, delivery } = given;
+    const { clock, random } = this.options;
+    const attempts = delivery.attempts + 1;
+    const delay = retryDelay({ attempts, retryAfterMs: attempt.retryAfterMs, random });
+    const now = clock.now();
+    if (delay !== null) {
+      const { status: status_code, error } = attempt;
+      await updateDelivery(tx, delivery, { attempts, next_at: now + delay, status_code, error, updated_at: now });
+      return;
+    }
+    await this.end(tx, delivery, attempt);
+    await updateChannel(tx, channel.channel_id, { failing: 1 });
+    const summary = `A notification could not be delivered to the channel ${channel.name} in ${attempts} attempts: ${attempt.error}`;
+    emitFailure(emit, given, { summary, metadata: { disabled: false, attempts, repeated: channel.failing === 1 } });
+  }
+}
+
+interface Failure {
+  readonly summary: string;
+  readonly metadata: JsonObject;
+}
+
+function emitFailure(emit: Emit, { channel, notification, attempt }: Attempted, { summary, metadata }: Failure): void {
+  emit({
+    type: 'channel.delivery_failed',
+    actor: SYSTEM,
+    target: channelParty(channel),
+    summary,
+    metadata: {
+      notification_id: notification.id,
+      of_delivery_failure: notification.event_type === 'channel.delivery_failed',
+      status_code: attempt.status,
+      reason: attempt.reason,
+      ...metadata,
+    },
+  });
+}
+
+/** Null for what was ended meanwhile. */
+async function findPending(tx: Queryable, key: DeliveryKey): Promise<DeliveryRow | null> {
+  const delivery = await findDelivery(tx, key);
+  return delivery?.state === 'pending' ? delivery : null;
+}

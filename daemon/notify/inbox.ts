@@ -1,0 +1,55 @@
+/** Notifications as an operator reads them. */
+import type { NotificationList } from '../../src/contract/notifications.js';
+import { Fault } from '../../src/kernel/fault.js';
+import type { UnitOfWork } from '../events/unit-of-work.js';
+import { countUnread, findNotification, listNotifications, markAllRead, markRead } from '../store/notifications.js';
+import type { Queryable } from '../store/queryable.js';
+import { severityOf } from './message.js';
+
+export interface InboxOptions {
+  readonly db: Queryable;
+  readonly uow: UnitOfWork;
+}
+
+export interface InboxQuery {
+  readonly unreadOnly: boolean;
+  readonly limit: number;
+}
+
+export class Inbox {
+  private readonly options: InboxOptions;
+
+  constructor(options: InboxOptions) {
+    this.options = options;
+  }
+
+  async list(operatorId: string, query: InboxQuery): Promise<NotificationList> {
+    const { db } = this.options;
+    const rows = await listNotifications(db, { operatorId, ...query });
+    return {
+      notifications: rows.map(({ id, event_id, event_type, severity, summary, timestamp, read }) => ({
+        id,
+        event_id,
+        event_type,
+        severity: severityOf(severity),
+        summary,
+        timestamp_ms: timestamp,
+        read: read === 1,
+      })),
+      unread_count: await countUnread(db, operatorId),
+    };
+  }
+
+  /** Throws `notification_not_found`. */
+  async read(operatorId: string, id: string): Promise<void> {
+    await this.options.uow.write(async (tx) => {
+      const row = await findNotification(tx, id);
+      if (row === null) throw new Fault('notification_not_found', `there is no notification ${id}`);
+      await markRead(tx, operatorId, row.seq);
+    });
+  }
+
+  async readAll(operatorId: string): Promise<void> {
+    await this.options.uow.write((tx) => markAllRead(tx, operatorId));
+  }
+}

@@ -1,0 +1,70 @@
+/** Notifications and their channels, wired together. */
+import type { Kysely } from 'kysely';
+import type { Clock } from '../../src/kernel/clock.js';
+import type { NewId } from '../../src/kernel/ids.js';
+import type { Logger } from '../../src/kernel/logger.js';
+import { Doorbell } from '../events/doorbell.js';
+import type { UnitOfWork } from '../events/unit-of-work.js';
+import type { ChannelVault } from '../secrets/channel-vault.js';
+import { deleteLoginAddressesBefore } from '../store/login-watch.js';
+import type { Database } from '../store/schema.js';
+import { Absences } from './absences.js';
+import { ChannelService } from './channel-service.js';
+import { DeliveryLog } from './delivery-log.js';
+import type { DialOptions } from './dial.js';
+import { Inbox } from './inbox.js';
+import { Outbox } from './outbox.js';
+import { Raising } from './raising.js';
+import { Sender } from './sender.js';
+
+export interface NotifyOptions {
+  readonly db: Kysely<Database>;
+  readonly uow: UnitOfWork;
+  readonly clock: Clock;
+  readonly newId: NewId;
+  readonly logger: Logger;
+  readonly vault: ChannelVault;
+  readonly network: DialOptions;
+  readonly raiser: Raiser;
+  readonly isMaintenance: () => boolean;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+}
+
+/** The part that the unit of work needs, and so is there before it. */
+export interface Raiser {
+  readonly raising: Raising;
+  /** Rings when there is something to send. */
+  readonly bell: Doorbell;
+}
+
+export interface Notify {
+  readonly channels: ChannelService;
+  readonly inbox: Inbox;
+  readonly outbox: Outbox;
+  readonly absences: Absences;
+  /** Forgets where operators have not logged in from for long. */
+  pruneAddresses(): Promise<void>;
+}
+
+/** An address that an operator has not logged in from for that long is new again. */
+const ADDRESS_DAYS = 180;
+const DAY = 86_400_000;
+
+export function createRaiser(options: { readonly newId: NewId; readonly isMaintenance: () => boolean }): Raiser {
+  const bell = new Doorbell();
+  return { bell, raising: new Raising({ ...options, onRaised: () => bell.ring() }) };
+}
+
+export function createNotify(options: NotifyOptions): Notify {
+  const { db, clock, raiser } = options;
+  const sender = new Sender(options);
+  const log = new DeliveryLog(options);
+  return {
+    channels: new ChannelService({ ...options, sender, bell: raiser.bell }),
+    inbox: new Inbox(options),
+    outbox: new Outbox({ ...options, sender, log, bell: raiser.bell }),
+    absences: new Absences({ ...options, raising: raiser.raising }),
+    pruneAddresses: () => deleteLoginAddressesBefore(db, clock.now() - ADDRESS_DAYS * DAY),
+  };
+}

@@ -1,0 +1,62 @@
+/** Stores the notifications that events raise, and what is to be sent, in the transaction of the events. */
+import type { NewId } from '../../src/kernel/ids.js';
+import type { RecordedEvent } from '../events/audit-log.js';
+import { enabledChannelIds } from '../store/channels.js';
+import { insertDeliveries } from '../store/deliveries.js';
+import { insertNotification } from '../store/notifications.js';
+import type { Queryable } from '../store/queryable.js';
+import { messageOf } from './message.js';
+import { type Raised, RULES } from './raising-rules.js';
+
+export interface RaisingOptions {
+  readonly newId: NewId;
+  /** While a maintenance window is active notifications are kept and not sent. */
+  readonly isMaintenance: () => boolean;
+  /** Called when there is something to send, before it is committed. */
+  readonly onRaised: () => void;
+}
+
+export class Raising {
+  private readonly options: RaisingOptions;
+
+  constructor(options: RaisingOptions) {
+    this.options = options;
+  }
+
+  /** To be called in the transaction that records the events. */
+  async record(tx: Queryable, events: readonly RecordedEvent[]): Promise<void> {
+    for (const event of events) {
+      const raised = (await RULES[event.type]?.(tx, event)) ?? null;
+      if (raised !== null) await this.raise(tx, event, raised);
+    }
+  }
+
+  async raise(tx: Queryable, event: RecordedEvent, { summary, channels }: Raised): Promise<void> {
+    const { newId, isMaintenance, onRaised } = this.options;
+    const message = messageOf({ ...event, id: newId(), summary });
+    const { actor, target, metadata, ...rest } = message;
+    const seq = await insertNotification(tx, {
+      ...rest,
+      event_id: event.id,
+      actor_json: JSON.stringify(actor),
+      target_json: JSON.stringify(target),
+      metadata_json: JSON.stringify(metadata),
+    });
+    const suppressed = isMaintenance();
+    const state = suppressed ? 'suppressed' : 'pending';
+    const receivers = await receiversOf(tx, channels);
+    const { timestamp } = event;
+    const common = { seq, state, attempts: 0, next_at: suppressed ? null : timestamp, updated_at: timestamp };
+    await insertDeliveries(
+      tx,
+      receivers.map((channel_id) => ({ ...common, channel_id })),
+    );
+    onRaised();
+  }
+}
+
+async function receiversOf(tx: Queryable, channels: Raised['channels']): Promise<readonly string[]> {
+  if (channels === 'none') return [];
+  const all = await enabledChannelIds(tx);
+  return channels === 'all' ? all : all.filter((id) => id !== channels.except);
+}

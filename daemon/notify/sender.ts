@@ -1,0 +1,65 @@
+/** One attempt to send a message through a channel, and what came of it. */
+import type { Clock } from '../../src/kernel/clock.js';
+import { isFault } from '../../src/kernel/fault.js';
+import type { ChannelVault } from '../secrets/channel-vault.js';
+import type { ChannelRow } from '../store/channels.js';
+import { configOf } from './channel-record.js';
+import { CHANNEL_KINDS, typeOf } from './channels/index.js';
+import { DeliveryProblem, type DeliveryReason } from './delivery-problem.js';
+import type { DialOptions } from './dial.js';
+import type { Message } from './message.js';
+import { post, type Reply } from './post.js';
+import { readRetryAfter } from './retry.js';
+
+export interface SenderOptions {
+  readonly clock: Clock;
+  readonly vault: ChannelVault;
+  readonly network: DialOptions;
+}
+
+export interface Attempt {
+  readonly delivered: boolean;
+  /** null when there was no answer. */
+  readonly status: number | null;
+  readonly reason: DeliveryReason | null;
+  /** What went wrong, null for a success. */
+  readonly error: string | null;
+  readonly retryAfterMs: number | null;
+}
+
+export class Sender {
+  private readonly options: SenderOptions;
+
+  constructor(options: SenderOptions) {
+    this.options = options;
+  }
+
+  /** Rejects only when `cancel` was aborted. */
+  async attempt(channel: ChannelRow, message: Message, cancel: AbortSignal): Promise<Attempt> {
+    const { clock, vault, network } = this.options;
+    try {
+      const kind = CHANNEL_KINDS[typeOf(channel)];
+      const outgoing = kind.read(configOf(vault, channel)).request(message, clock.now());
+      return attemptOf(await post(outgoing, network, cancel), clock.now());
+    } catch (error) {
+      if (error instanceof DeliveryProblem) return failed(error.reason, error.message);
+      if (!isFault(error, 'secrets_locked')) throw error;
+      return failed('secrets_locked', 'the configuration cannot be decrypted; set it anew');
+    }
+  }
+}
+
+const failed = (reason: DeliveryReason, error: string): Attempt => ({
+  delivered: false,
+  status: null,
+  reason,
+  error,
+  retryAfterMs: null,
+});
+
+function attemptOf({ status, retryAfter }: Reply, now: number): Attempt {
+  if (status >= 200 && status < 300) return { delivered: true, status, reason: null, error: null, retryAfterMs: null };
+  const note = status >= 300 && status < 400 ? ', and redirects are not followed' : '';
+  const error = `the answer was ${status}${note}`;
+  return { delivered: false, status, reason: 'refused', error, retryAfterMs: readRetryAfter(retryAfter, now) };
+}

@@ -1,0 +1,46 @@
+/** Which agents are connected, and since when others are away without anybody having been told. */
+import type { Queryable } from './queryable.js';
+import type { NewRow, Row } from './schema.js';
+
+export type AgentAbsenceRow = Row<'agent_absences'>;
+
+export async function putAgentAbsence(db: Queryable, row: NewRow<'agent_absences'>): Promise<void> {
+  const { node_id: _id, ...rest } = row;
+  await db
+    .insertInto('agent_absences')
+    .values(row)
+    .onConflict((conflict) => conflict.column('node_id').doUpdateSet(rest))
+    .execute();
+}
+
+export async function findAgentAbsence(db: Queryable, nodeId: string): Promise<AgentAbsenceRow | null> {
+  return (await db.selectFrom('agent_absences').selectAll().where('node_id', '=', nodeId).executeTakeFirst()) ?? null;
+}
+
+export async function deleteAgentAbsence(db: Queryable, nodeId: string): Promise<void> {
+  await db.deleteFrom('agent_absences').where('node_id', '=', nodeId).execute();
+}
+
+/** Those that have gone in that span of time, the longest ago first. */
+export async function agentsAwaySince(
+  db: Queryable,
+  { from, to }: { readonly from: number; readonly to: number },
+  limit: number,
+): Promise<readonly AgentAbsenceRow[]> {
+  const query = db
+    .selectFrom('agent_absences')
+    .selectAll()
+    .where('away_since', '>=', from)
+    .where('away_since', '<=', to);
+  return query.orderBy('away_since').limit(limit).execute();
+}
+
+/** Those that count as connected since before that time. */
+export async function agentsConnectedBefore(
+  db: Queryable,
+  time: number,
+  limit: number,
+): Promise<readonly AgentAbsenceRow[]> {
+  const query = db.selectFrom('agent_absences').selectAll().where('connected_at', '<', time);
+  return query.orderBy('node_id').limit(limit).execute();
+}

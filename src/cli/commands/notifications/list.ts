@@ -1,0 +1,50 @@
+/** `orch notifications list`. */
+import type { Notification } from '../../../contract/notifications.js';
+import { defineCommand } from '../../define-command.js';
+import { formatTime } from '../../format.js';
+import { flag, integer } from '../../option.js';
+import { type Span, styled, type TableView } from '../../view.js';
+
+export const command = defineCommand({
+  examples: ['orch notifications', 'orch notifications --unread'],
+  detail: ['What somebody has to know of, newest first. Every operator has read marks of their own.'],
+  access: 'viewer',
+  options: {
+    unread: flag('only those that you have not read'),
+    limit: integer('N', 'at most that many; 50 when left out', 1),
+  },
+  run: async (context, { unread, limit }) => {
+    const api = await context.api();
+    const query = { unread: unread || null, limit: limit ?? null };
+    const body = await api.call('listNotifications', { query, signal: context.signal });
+    const { notifications, unread_count: count } = body;
+    if (count > 0) context.note(`${count} unread; mark them with: orch notifications read-all`);
+    return { body, names: notifications.map(({ id }) => id), view: notificationTable(notifications, unread) };
+  },
+});
+
+const notificationTable = (notifications: readonly Notification[], unreadOnly: boolean): TableView => ({
+  kind: 'table',
+  columns: [
+    { title: '' },
+    { title: 'TIME', whole: true },
+    { title: 'EVENT', whole: true },
+    { title: 'SUMMARY' },
+    { title: 'SEVERITY', wide: true },
+    { title: 'ID', whole: true },
+  ],
+  rows: notifications.map((one) => [
+    one.read ? ' ' : styled('strong', '*'),
+    formatTime(Math.floor(one.timestamp_ms / 1000)),
+    eventType(one),
+    one.summary,
+    one.severity,
+    one.id,
+  ]),
+  empty: unreadOnly ? 'You have read everything.' : 'No notifications.',
+});
+
+function eventType({ event_type: text, severity }: Notification): Span {
+  if (severity === 'critical') return styled('bad', text);
+  return severity === 'warning' ? styled('warn', text) : text;
+}

@@ -1,0 +1,177 @@
+/** Notification channels: where notifications are sent. */
+import * as Type from 'typebox';
+import { closed, nullable, optional } from '../kernel/schema.js';
+import { route } from './route.js';
+import { limitOf, Seconds, Ulid } from './shapes.js';
+
+export const CHANNEL_TYPES = ['webhook', 'discord', 'slack', 'ntfy'] as const;
+export type ChannelType = (typeof CHANNEL_TYPES)[number];
+
+const Url = Type.String({ minLength: 1, maxLength: 2048, description: 'https, or http where it is allowed' });
+const Credential = Type.String({ minLength: 1, maxLength: 1024 });
+
+export const WebhookConfigSchema = closed({
+  url: Url,
+  secret: optional({ ...Credential, description: 'Signs each delivery; `whsec_` and base64, or any text' }),
+});
+
+export const HookConfigSchema = closed({ webhook_url: Url });
+
+export const NtfyConfigSchema = closed({
+  topic: Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$' }),
+  url: optional({ ...Url, description: 'The server; the public service when absent' }),
+  token: optional(Credential),
+  priority: optional(Type.Integer({ minimum: 1, maximum: 5, description: 'Instead of that of the severity' })),
+});
+
+/** What stands for the secret parts of a configuration in answers. */
+export const MASKED = '********';
+
+const ChannelConfig = Type.Record(Type.String(), Type.Unknown(), {
+  description:
+    'webhook `{url, secret?}`, discord and slack `{webhook_url}`, ntfy `{topic, url?, token?, priority?}`. Answers mask ' +
+    '`secret`, `token` and the path of `webhook_url`; a masked value that is sent back keeps the stored one.',
+});
+
+export const DELIVERY_STATES = ['pending', 'delivered', 'failed', 'suppressed'] as const;
+
+export const ChannelSchema = closed({
+  id: Ulid,
+  name: Type.String(),
+  channel_type: Type.Enum(CHANNEL_TYPES),
+  config: ChannelConfig,
+  created_at: Seconds,
+  created_by: Type.String({ description: 'operator_id' }),
+  disabled_at: nullable(
+    Type.Integer({
+      description: 'When its address answered 410 Gone, Unix seconds; a new config or a test enables it',
+    }),
+  ),
+  last_attempt: nullable(
+    closed({
+      at: Seconds,
+      delivered: Type.Boolean(),
+      status_code: nullable(Type.Integer()),
+      error: nullable(Type.String()),
+    }),
+  ),
+});
+export type Channel = Type.Static<typeof ChannelSchema>;
+
+export const DeliverySchema = closed({
+  notification_id: Ulid,
+  event_type: Type.String(),
+  summary: Type.String(),
+  state: Type.Enum(DELIVERY_STATES, { description: 'suppressed: a maintenance window was active' }),
+  attempts: Type.Integer(),
+  next_attempt_at: nullable(Seconds),
+  status_code: nullable(Type.Integer()),
+  error: nullable(Type.String()),
+  updated_at: Seconds,
+});
+export type Delivery = Type.Static<typeof DeliverySchema>;
+
+export const DELIVERY_LIST_LIMIT = { standard: 50, maximum: 500 } as const;
+
+const params = closed({ id: Type.String({ minLength: 1, maxLength: 64 }) });
+const Name = Type.String({ minLength: 1, maxLength: 128, pattern: '^[^\\u0000-\\u001f\\u007f]*$' });
+
+export const CreateChannelSchema = closed({
+  channel_type: Type.Enum(CHANNEL_TYPES),
+  name: Name,
+  config: ChannelConfig,
+});
+export type CreateChannel = Type.Static<typeof CreateChannelSchema>;
+
+export const UpdateChannelSchema = closed({ name: optional(Name), config: optional(ChannelConfig) });
+export type UpdateChannel = Type.Static<typeof UpdateChannelSchema>;
+
+export const ChannelTestSchema = closed({
+  delivered: Type.Literal(true),
+  status_code: Type.Integer(),
+  duration_ms: Type.Integer(),
+});
+export type ChannelTest = Type.Static<typeof ChannelTestSchema>;
+
+export const channelRoutes = {
+  listChannels: route({
+    id: 'listChannels',
+    summary: 'List notification channels, secret parts masked',
+    tag: 'channels',
+    method: 'GET',
+    path: '/channels',
+    access: 'viewer',
+    answers: { 200: Type.Array(ChannelSchema) },
+    faults: [],
+  }),
+  createChannel: route({
+    id: 'createChannel',
+    summary: 'Create a notification channel',
+    tag: 'channels',
+    method: 'POST',
+    path: '/channels',
+    access: 'admin',
+    tls: true,
+    body: CreateChannelSchema,
+    answers: { 201: ChannelSchema },
+    faults: ['tls_required'],
+  }),
+  getChannel: route({
+    id: 'getChannel',
+    summary: 'One notification channel, secret parts masked',
+    tag: 'channels',
+    method: 'GET',
+    path: '/channels/{id}',
+    access: 'viewer',
+    params,
+    answers: { 200: ChannelSchema },
+    faults: ['channel_not_found'],
+  }),
+  updateChannel: route({
+    id: 'updateChannel',
+    summary: 'Change the name or replace the configuration of a channel',
+    tag: 'channels',
+    method: 'PUT',
+    path: '/channels/{id}',
+    access: 'admin',
+    tls: true,
+    params,
+    body: UpdateChannelSchema,
+    answers: { 200: ChannelSchema },
+    faults: ['channel_not_found', 'tls_required'],
+  }),
+  removeChannel: route({
+    id: 'removeChannel',
+    summary: 'Delete a channel; what was not delivered yet is dropped',
+    tag: 'channels',
+    method: 'DELETE',
+    path: '/channels/{id}',
+    access: 'admin',
+    params,
+    answers: { 204: null },
+    faults: ['channel_not_found'],
+  }),
+  testChannel: route({
+    id: 'testChannel',
+    summary: 'Send a test notification through a channel and wait for the answer',
+    tag: 'channels',
+    method: 'POST',
+    path: '/channels/{id}/test',
+    access: 'admin',
+    params,
+    answers: { 200: ChannelTestSchema },
+    faults: ['channel_not_found', 'delivery_failed'],
+  }),
+  listDeliveries: route({
+    id: 'listDeliveries',
+    summary: 'What a channel was sent or is to be sent, newest first',
+    tag: 'channels',
+    method: 'GET',
+    path: '/channels/{id}/deliveries',
+    access: 'viewer',
+    params,
+    query: closed({ limit: optional(limitOf(DELIVERY_LIST_LIMIT.standard, DELIVERY_LIST_LIMIT.maximum)) }),
+    answers: { 200: Type.Array(DeliverySchema) },
+    faults: ['channel_not_found'],
+  }),
+} as const;

@@ -1,0 +1,83 @@
+/** Enrolment tokens: with one a new machine finds its orchestrator, and skips the queue or is approved at once. */
+import * as Type from 'typebox';
+import { closed, nullable, optional } from '../kernel/schema.js';
+import { route } from './route.js';
+import { Seconds, StringMap, Ulid } from './shapes.js';
+
+/** How long a token lives, in seconds. */
+export const TOKEN_TTL = { standard: 3600, maximum: 7 * 24 * 3600 } as const;
+/** How many agents it lets in. */
+export const TOKEN_USES = { standard: 1, maximum: 1000 } as const;
+
+const members = {
+  id: Ulid,
+  created_by: Type.String({ description: 'operator_id' }),
+  created_at: Seconds,
+  expires_at: Seconds,
+  uses: Type.Integer({ description: 'How many agents it lets in' }),
+  uses_left: Type.Integer(),
+  tags: StringMap,
+  auto_approve: Type.Boolean({ description: 'Its agents are approved at once, under their host names' }),
+  last_used_at: nullable(Seconds),
+};
+
+export const EnrolmentTokenSchema = closed(members);
+export type EnrolmentTokenRecord = Type.Static<typeof EnrolmentTokenSchema>;
+
+export const CreatedEnrolmentTokenSchema = closed({
+  ...members,
+  token: Type.String({ description: 'It is not stored, so this is the only time that it is shown' }),
+  agent_host: nullable(Type.String({ description: 'Where agents reach the orchestrator; null when it does not know' })),
+  agent_port: Type.Integer(),
+});
+export type CreatedEnrolmentToken = Type.Static<typeof CreatedEnrolmentTokenSchema>;
+
+export const NewEnrolmentTokenSchema = closed({
+  ttl_secs: optional(
+    Type.Integer({ minimum: 1, maximum: TOKEN_TTL.maximum, description: `Default ${TOKEN_TTL.standard}` }),
+  ),
+  uses: optional(
+    Type.Integer({ minimum: 1, maximum: TOKEN_USES.maximum, description: `Default ${TOKEN_USES.standard}` }),
+  ),
+  tags: optional(Type.Record(Type.String(), Type.String(), { description: 'Put on each agent that it lets in' })),
+  auto_approve: optional(Type.Boolean({ description: 'Default false' })),
+});
+export type NewEnrolmentToken = Type.Static<typeof NewEnrolmentTokenSchema>;
+
+export const enrolmentTokenRoutes = {
+  listEnrolmentTokens: route({
+    id: 'listEnrolmentTokens',
+    summary: 'List enrolment tokens, the oldest first, without their secrets; expired ones for a week',
+    tag: 'enrolment tokens',
+    method: 'GET',
+    path: '/enrolment-tokens',
+    access: 'admin',
+    answers: { 200: Type.Array(EnrolmentTokenSchema) },
+    faults: [],
+  }),
+  createEnrolmentToken: route({
+    id: 'createEnrolmentToken',
+    summary: 'Create an enrolment token',
+    tag: 'enrolment tokens',
+    method: 'POST',
+    path: '/enrolment-tokens',
+    access: 'admin',
+    tls: true,
+    secretAnswer: true,
+    body: NewEnrolmentTokenSchema,
+    bodyOptional: true,
+    answers: { 201: CreatedEnrolmentTokenSchema },
+    faults: ['invalid_tag', 'tls_required'],
+  }),
+  revokeEnrolmentToken: route({
+    id: 'revokeEnrolmentToken',
+    summary: 'Revoke an enrolment token; agents that it has let in stay',
+    tag: 'enrolment tokens',
+    method: 'DELETE',
+    path: '/enrolment-tokens/{id}',
+    access: 'admin',
+    params: closed({ id: Type.String({ minLength: 1, maxLength: 64 }) }),
+    answers: { 204: null },
+    faults: ['enrolment_token_not_found'],
+  }),
+} as const;

@@ -1,0 +1,65 @@
+/** Notifications: events that somebody has to know of, with a read mark per operator. */
+import * as Type from 'typebox';
+import { closed, optional } from '../kernel/schema.js';
+import { SEVERITIES } from './audit.js';
+import { route } from './route.js';
+import { limitOf, Ulid } from './shapes.js';
+
+export const NOTIFICATION_LIST_LIMIT = { standard: 50, maximum: 500 } as const;
+
+export const NotificationSchema = closed({
+  id: Ulid,
+  event_id: Type.String({ description: 'Of the audit event that raised it' }),
+  event_type: Type.String(),
+  severity: Type.Enum(SEVERITIES),
+  summary: Type.String(),
+  timestamp_ms: Type.Integer({ description: 'Of the event, Unix milliseconds' }),
+  read: Type.Boolean({ description: 'By the operator who asks' }),
+});
+export type Notification = Type.Static<typeof NotificationSchema>;
+
+export const NotificationListSchema = closed({
+  notifications: Type.Array(NotificationSchema, { description: 'Newest first' }),
+  unread_count: Type.Integer({ description: 'Of all, not only of those listed' }),
+});
+export type NotificationList = Type.Static<typeof NotificationListSchema>;
+
+const params = closed({ id: Type.String({ minLength: 1, maxLength: 64 }) });
+
+export const notificationRoutes = {
+  listNotifications: route({
+    id: 'listNotifications',
+    summary: 'List notifications, newest first',
+    tag: 'notifications',
+    method: 'GET',
+    path: '/notifications',
+    access: 'viewer',
+    query: closed({
+      unread: optional(Type.Boolean({ description: 'true: only those that you have not read' })),
+      limit: optional(limitOf(NOTIFICATION_LIST_LIMIT.standard, NOTIFICATION_LIST_LIMIT.maximum)),
+    }),
+    answers: { 200: NotificationListSchema },
+    faults: [],
+  }),
+  readAllNotifications: route({
+    id: 'readAllNotifications',
+    summary: 'Mark every notification as read by you',
+    tag: 'notifications',
+    method: 'POST',
+    path: '/notifications/read-all',
+    access: 'viewer',
+    answers: { 204: null },
+    faults: [],
+  }),
+  readNotification: route({
+    id: 'readNotification',
+    summary: 'Mark a notification as read by you',
+    tag: 'notifications',
+    method: 'POST',
+    path: '/notifications/{id}/read',
+    access: 'viewer',
+    params,
+    answers: { 204: null },
+    faults: ['notification_not_found'],
+  }),
+} as const;

@@ -1,0 +1,78 @@
+/** IP addresses and networks, read from text. An IPv4 address inside an IPv6 one (`::ffff:192.0.2.1`) is the IPv4 address. */
+
+export interface IpAddress {
+  readonly bits: 32 | 128;
+  readonly value: bigint;
+}
+
+/** All addresses whose first `prefix` bits are those of `value`. */
+export interface IpNetwork extends IpAddress {
+  readonly prefix: number;
+}
+
+/** Where IPv6 holds IPv4. */
+const MAPPED = 0xffffn << 32n;
+
+/** Null for what is no address. A zone (`%eth0`) is left out. */
+export function parseIpAddress(text: string): IpAddress | null {
+  const address = readAddress(text.replace(/%.*$/s, ''));
+  return address === null ? null : unmapped({ ...address, prefix: address.bits });
+}
+
+/** `10.0.0.0/8`, `fd00::/8`, or one address. Null for what is no network; bits behind the prefix do not matter. */
+export function parseIpNetwork(text: string): IpNetwork | null {
+  const [, head = '', length] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text.trim()) ?? [];
+  const address = readAddress(head);
+  if (address === null) return null;
+  const prefix = length === undefined ? address.bits : Number(length);
+  return prefix > address.bits ? null : unmapped({ ...address, prefix });
+}
+
+export function containsAddress({ bits, value, prefix }: IpNetwork, address: IpAddress): boolean {
+  if (address.bits !== bits) return false;
+  const behind = BigInt(bits - prefix);
+  return address.value >> behind === value >> behind;
+}
+
+export const sameAddress = (one: IpAddress, other: IpAddress): boolean =>
+  one.bits === other.bits && one.value === other.value;
+
+function unmapped({ bits, value, prefix }: IpNetwork): IpNetwork {
+  const isMapped = bits === 128 && prefix >= 96 && value >> 32n === MAPPED >> 32n;
+  return isMapped ? { bits: 32, value: value & 0xffff_ffffn, prefix: prefix - 96 } : { bits, value, prefix };
+}
+
+function readAddress(text: string): IpAddress | null {
+  const value = text.includes(':') ? readSix(text) : readFour(text);
+  return value === null ? null : { bits: text.includes(':') ? 128 : 32, value };
+}
+
+function readFour(text: string): bigint | null {
+  const parts = text.split('.');
+  const isAddress = parts.length === 4 && parts.every((part) => /^(0|[1-9]\d{0,2})$/.test(part) && Number(part) < 256);
+  return isAddress ? parts.reduce((value, part) => (value << 8n) | BigInt(part), 0n) : null;
+}
+
+function readSix(text: string): bigint | null {
+  const [head = '', tail, more] = withoutFour(text)?.split('::') ?? [];
+  if (more !== undefined) return null;
+  const [first, last] = [groupsOf(head), groupsOf(tail ?? '')];
+  if (first === null || last === null) return null;
+  const missing = 8 - first.length - last.length;
+  if (tail === undefined ? missing !== 0 : missing < 1) return null;
+  return [...first, ...Array<bigint>(missing).fill(0n), ...last].reduce((value, group) => (value << 16n) | group, 0n);
+}
+
+/** With an IPv4 address at the end as two groups; null when that is none. */
+function withoutFour(text: string): string | null {
+  const [, head = '', four] = /^(.*:)([^:]*\.[^:]*)$/.exec(text) ?? [];
+  if (four === undefined) return text;
+  const value = readFour(four);
+  return value === null ? null : `${head}${(value >> 16n).toString(16)}:${(value & 0xffffn).toString(16)}`;
+}
+
+function groupsOf(text: string): readonly bigint[] | null {
+  if (text === '') return [];
+  const groups = text.split(':');
+  return groups.every((group) => /^[0-9a-f]{1,4}$/i.test(group)) ? groups.map((group) => BigInt(`0x${group}`)) : null;
+}

@@ -1,0 +1,294 @@
+/** Channels through the API: who may what, what is masked, what is sealed, and what the audit log says. */
+import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ulid } from 'ulid';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createApiServer } from '../../daemon/http/api-server.js';
+import { channelHandlers } from '../../daemon/http/channels.js';
+import { notificationHandlers } from '../../daemon/http/notifications.js';
+import { channelRoutes } from '../../src/contract/channels.js';
+import { notificationRoutes } from '../../src/contract/notifications.js';
+import { type SendOptions, send } from '../http/send.js';
+import { authenticate, authorize, clock, storedKeys, tlsFiles } from '../http/tiny-api.js';
+import { openSecrets } from '../secrets/support.js';
+import { rejection } from '../store/support.js';
+import { startReceiver, status } from './receiver.js';
+import { ADA, apply, type NotifyBench, openNotify } from './support.js';
+
+const SECRET = 'whsec_c2VjcmV0IHNpZ25pbmcga2V5';
+const WEBHOOK = {
+  channel_type: 'webhook',
+  name: 'ops',
+  config: { url: 'https://hooks.example.com/orch', secret: SECRET },
+};
+
+async function serve() {
+  const notify = await openNotify();
+  onTestFinished(() => notify.close());
+  const api = createApiServer({
+    contract: { ...channelRoutes, ...notificationRoutes },
+    handlers: { ...channelHandlers(notify.channels), ...notificationHandlers(notify.inbox) },
+    authenticate,
+    authorize,
+    idempotency: await storedKeys(),
+    logger: notify.logger,
+    clock,
+    newRequestId: ulid,
+    listen: { host: '127.0.0.1', port: 0 },
+    tls: tlsFiles(),
+    trustProxyTls: false,
+    validateAnswers: true,
+  });
+  await api.start();
+  onTestFinished(() => api.stop());
+  const call = (method: string, path: string, options: SendOptions = {}) =>
+    send(api, method, `/api/v1${path}`, { token: 'admin', ...options });
+  return { notify, call };
+}
+
+/** Every byte of the store. */
+const bytesOf = ({ directory }: NotifyBench) =>
+  ['orch.db', 'orch.db-wal']
+    .map((name) => join(directory, name))
+    .filter((path) => existsSync(path))
+    .map((path) => readFileSync(path, 'latin1'))
+    .join('');
+
+describe('channels', () => {
+  it('are made, shown masked, changed and deleted, and every change is in the audit log', async () => {
+    const { notify, call } = await serve();
+    const created = await call('POST', '/channels', { body: WEBHOOK });
+    expect(created).toMatchObject({
+      status: 201,
+      json: {
+        name: 'ops',
+        channel_type: 'webhook',
+        config: { url: 'https://hooks.example.com/orch', secret: '********' },
+        created_by: 'a'.repeat(32),
+        disabled_at: null,
+        last_attempt: null,
+      },
+    });
+    const path = `/channels/${created.json.id}`;
+    expect((await call('GET', path, { token: 'viewer' })).json).toEqual(created.json);
+    expect((await call('GET', '/channels', { token: 'viewer' })).json).toEqual([created.json]);
+    const renamed = await call('PUT', path, { body: { name: 'night shift' } });
+    expect(renamed).toMatchObject({ status: 200, json: { name: 'night shift', config: { secret: '********' } } });
+    expect(await call('PUT', path, { body: { name: null, config: null } })).toMatchObject({ status: 200 });
+    const bare = await call('PUT', path, { body: { config: { url: 'https://hooks.example.com/other' } } });
+    expect(bare.json.config).toEqual({ url: 'https://hooks.example.com/other' });
+    expect(await call('DELETE', path)).toMatchObject({ status: 204 });
+    for (const [method, at] of [
+      ['GET', ''],
+      ['PUT', ''],
+      ['DELETE', ''],
+      ['POST', '/test'],
+      ['GET', '/deliveries'],
+    ] as const) {
+      const body = method === 'PUT' ? { body: {} } : {};
+      expect(await call(method, path + at, body)).toMatchObject({ status: 404, json: { code: 'channel_not_found' } });
+    }
+    expect(notify.events.map(({ type, summary }) => `${type}: ${summary}`)).toEqual([
+      'channel.created: admin created the webhook channel ops',
+      'channel.updated: admin changed the name of the channel night shift',
+      'channel.updated: admin changed the configuration of the channel night shift',
+      'channel.deleted: admin deleted the channel night shift',
+    ]);
+    expect(JSON.stringify([notify.events, notify.logger.lines])).not.toContain(SECRET);
+  });
+
+  it.each([
+    [
+      'discord',
+      { webhook_url: 'https://discord.com/api/webhooks/1/t0ken' },
+      { webhook_url: 'https://discord.com/********' },
+    ],
+    [
+      'slack',
+      { webhook_url: 'https://hooks.slack.com/services/T/B/t0ken' },
+      { webhook_url: 'https://hooks.slack.com/********' },
+    ],
+    ['ntfy', { topic: 'fleet', token: 'tk_t0ken', priority: 4 }, { topic: 'fleet', token: '********', priority: 4 }],
+    ['webhook', { url: 'https://a.example/x', secret: 't0ken' }, { url: 'https://a.example/x', secret: '********' }],
+  ])('of the type %s hide what is secret, which a masked value keeps', async (channel_type, config, masked) => {
+    const { notify, call } = await serve();
+    const { json } = await call('POST', '/channels', { body: { channel_type, name: 'one', config } });
+    expect(json.config).toEqual(masked);
+    const kept = await call('PUT', `/channels/${json.id}`, { body: { config: { ...masked } } });
+    expect(kept.json.config).toEqual(masked);
+    const [row] = await notify.db.selectFrom('channels').selectAll().execute();
+    expect(row === undefined ? null : JSON.parse(notify.secrets.channels.open(row))).toEqual(config);
+    expect(bytesOf(notify)).not.toContain('t0ken');
+    await notify.close();
+    expect(bytesOf(notify)).not.toContain('t0ken');
+  });
+
+  it.each([
+    ['an unknown type', { ...WEBHOOK, channel_type: 'pager' }, '/channel_type'],
+    ['no configuration', { channel_type: 'webhook', name: 'x' }, '/config'],
+    ['an empty name', { ...WEBHOOK, name: '' }, '/name'],
+    ['an unknown key', { ...WEBHOOK, config: { url: 'https://a.example', colour: 1 } }, '/config/colour'],
+    ['a missing key', { ...WEBHOOK, config: {} }, '/config/url'],
+    [
+      'the key of another type',
+      { channel_type: 'slack', name: 'x', config: { url: 'https://a.example' } },
+      '/config/url',
+    ],
+    ['no URL', { ...WEBHOOK, config: { url: 'hooks' } }, '/config/url'],
+    ['another scheme', { ...WEBHOOK, config: { url: 'gopher://a.example' } }, '/config/url'],
+    ['a password in the URL', { ...WEBHOOK, config: { url: 'https://me:pw@a.example' } }, '/config/url'],
+    [
+      'a masked secret of nothing',
+      { ...WEBHOOK, config: { url: 'https://a.example', secret: '********' } },
+      '/config/secret',
+    ],
+    ['a bad topic', { channel_type: 'ntfy', name: 'x', config: { topic: 'a/b' } }, '/config/topic'],
+    ['a bad priority', { channel_type: 'ntfy', name: 'x', config: { topic: 'a', priority: 9 } }, '/config/priority'],
+  ])('are refused with %s', async (_what, body, path) => {
+    const { call, notify } = await serve();
+    const refused = await call('POST', '/channels', { body });
+    expect(refused).toMatchObject({ status: 400, json: { code: 'invalid_body' } });
+    expect(refused.json.errors.map((error: { path: string }) => error.path)).toContain(path);
+    expect(notify.events).toEqual([]);
+  });
+
+  it('take a masked address for the stored one only', async () => {
+    const { call } = await serve();
+    const config = { webhook_url: 'https://discord.com/api/webhooks/1/t0ken' };
+    const { json } = await call('POST', '/channels', { body: { channel_type: 'discord', name: 'd', config } });
+    const other = { config: { webhook_url: 'https://evil.example/********' } };
+    expect(await call('PUT', `/channels/${json.id}`, { body: other })).toMatchObject({
+      status: 400,
+      json: {
+        errors: [{ path: '/config/webhook_url', message: expect.stringContaining('https://discord.com/********') }],
+      },
+    });
+  });
+
+  it('are for admins to change, and for everybody to see', async () => {
+    const { call } = await serve();
+    const { json } = await call('POST', '/channels', { body: WEBHOOK });
+    for (const token of ['operator', 'viewer']) {
+      const refused = { status: 403, json: { code: 'admin_required' } };
+      expect(await call('POST', '/channels', { token, body: WEBHOOK })).toMatchObject(refused);
+      expect(await call('PUT', `/channels/${json.id}`, { token, body: {} })).toMatchObject(refused);
+      expect(await call('DELETE', `/channels/${json.id}`, { token })).toMatchObject(refused);
+      expect(await call('POST', `/channels/${json.id}/test`, { token })).toMatchObject(refused);
+      expect(await call('GET', `/channels/${json.id}/deliveries`, { token })).toMatchObject({ status: 200, json: [] });
+    }
+  });
+
+  it('are tried out, and say what the answer was', async () => {
+    const { notify, call } = await serve();
+    const receiver = await startReceiver();
+    const { json } = await call('POST', '/channels', { body: { ...WEBHOOK, config: { url: receiver.url } } });
+    const path = `/channels/${json.id}/test`;
+    expect(await call('POST', path)).toMatchObject({
+      status: 200,
+      json: { delivered: true, status_code: 200, duration_ms: expect.any(Number) },
+    });
+    expect(JSON.parse(receiver.requests[0]?.body ?? '')).toMatchObject({
+      event_type: 'channel.tested',
+      summary: 'This is a test of the channel ops, sent by admin.',
+    });
+    receiver.answer(status(500));
+    expect(await call('POST', path)).toMatchObject({
+      status: 502,
+      json: { code: 'delivery_failed', reason: 'refused', status_code: 500 },
+    });
+    expect(notify.events.slice(1)).toMatchObject([
+      { type: 'channel.tested', metadata: { delivered: true, status_code: 200 } },
+      { type: 'channel.tested', metadata: { delivered: false, status_code: 500, reason: 'refused' } },
+    ]);
+    expect((await call('GET', '/notifications')).json).toEqual({ notifications: [], unread_count: 0 });
+  });
+
+  it('that were disabled are enabled by a test that succeeds', async () => {
+    const { notify, call } = await serve();
+    const receiver = await startReceiver();
+    receiver.answer(status(410));
+    const { json } = await call('POST', '/channels', { body: { ...WEBHOOK, config: { url: receiver.url } } });
+    await notify.emit(apply());
+    await notify.deliveriesOnce(json.id, ([one]) => one?.state === 'failed');
+    expect((await call('GET', `/channels/${json.id}`)).json.disabled_at).not.toBeNull();
+    receiver.answer(status(200));
+    await call('POST', `/channels/${json.id}/test`);
+    expect((await call('GET', `/channels/${json.id}`)).json.disabled_at).toBeNull();
+  });
+});
+
+describe('notifications', () => {
+  it('are listed and marked over the API, by viewers too', async () => {
+    const { notify, call } = await serve();
+    for (const summary of ['one', 'two', 'three']) await notify.emit({ type: 'drift.detected', summary });
+    const viewer = { token: 'viewer' };
+    const { json } = await call('GET', '/notifications?limit=2', viewer);
+    expect(json).toMatchObject({
+      notifications: [{ summary: 'three', read: false }, { summary: 'two' }],
+      unread_count: 3,
+    });
+    expect(await call('POST', `/notifications/${json.notifications[0].id}/read`, viewer)).toMatchObject({
+      status: 204,
+    });
+    expect((await call('GET', '/notifications?unread=true', viewer)).json).toMatchObject({
+      notifications: [{ summary: 'two' }, { summary: 'one' }],
+      unread_count: 2,
+    });
+    expect((await call('GET', '/notifications')).json.unread_count).toBe(3);
+    expect(await call('POST', '/notifications/read-all', viewer)).toMatchObject({ status: 204 });
+    expect((await call('GET', '/notifications?unread=true', viewer)).json).toEqual({
+      notifications: [],
+      unread_count: 0,
+    });
+    expect(await call('POST', '/notifications/nothing/read', viewer)).toMatchObject({
+      status: 404,
+      json: { code: 'notification_not_found' },
+    });
+    expect(await call('GET', '/notifications?limit=-1', viewer)).toMatchObject({ status: 400 });
+    expect((await call('GET', '/notifications?limit=99999', viewer)).json.notifications).toHaveLength(3);
+  });
+});
+
+describe('the key of the secrets', () => {
+  it('is changed with channels there, which go on', async () => {
+    const receiver = await startReceiver();
+    const notify = await openNotify();
+    const { id } = await notify.channel('webhook', { url: receiver.url, secret: 'one' });
+    const before = await notify.db.selectFrom('channels').select(['sealed', 'key_id']).executeTakeFirstOrThrow();
+    expect(await notify.secrets.rotation.rotate()).toMatchObject({ secrets: 0, outputs: 0, channels: 1 });
+    const after = await notify.db.selectFrom('channels').select(['sealed', 'key_id']).executeTakeFirstOrThrow();
+    expect(after.key_id).not.toBe(before.key_id);
+    await notify.emit(apply());
+    await notify.deliveriesOnce(id, ([one]) => one?.state === 'delivered');
+    await notify.close();
+    const again = await openNotify({ directory: notify.directory, clock: notify.clock });
+    onTestFinished(() => again.close());
+    expect((await again.channels.get(id)).config).toEqual({ url: receiver.url, secret: '********' });
+  });
+
+  it('is missed at the start when there are channels and no secrets', async () => {
+    const notify = await openNotify();
+    await notify.channel('slack', { webhook_url: 'https://hooks.slack.com/services/x' });
+    await notify.close();
+    const directory = `${notify.directory}/other`;
+    mkdirSync(directory);
+    copyFileSync(join(notify.directory, 'orch.db'), join(directory, 'orch.db'));
+    expect(await rejection(openSecrets({ directory }))).toMatchObject({ code: 'secrets_locked' });
+  });
+
+  it('that cannot open a configuration leaves the channel to be seen, and to be set anew', async () => {
+    const receiver = await startReceiver();
+    const notify = await openNotify();
+    onTestFinished(() => notify.close());
+    const { id } = await notify.channel('webhook', { url: receiver.url, secret: 'one' });
+    await notify.db
+      .updateTable('channels')
+      .set({ sealed: Buffer.alloc(80).toString('base64') })
+      .execute();
+    expect((await notify.channels.get(id)).config).toEqual({});
+    const failed = await rejection(notify.channels.test(id, ADA, new AbortController().signal));
+    expect(failed).toMatchObject({ code: 'delivery_failed', data: { reason: 'secrets_locked' } });
+    await notify.channels.update(id, { config: { url: receiver.url } }, ADA);
+    expect(await notify.channels.test(id, ADA, new AbortController().signal)).toMatchObject({ delivered: true });
+  });
+});

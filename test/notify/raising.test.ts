@@ -1,0 +1,276 @@
+/** Which events raise a notification, once, and with them or not at all. */
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { RecordedEvent } from '../../daemon/events/audit-log.js';
+import type { DomainEvent } from '../../daemon/events/domain-event.js';
+import { EVENT_SEVERITY, type EventType } from '../../daemon/events/event-type.js';
+import { insertAgent } from '../../daemon/store/agents.js';
+import { agentParty, operatorParty } from '../events/support.js';
+import { agentRow } from '../store/support.js';
+import { ADA, type NotifyBench, type NotifyBenchOptions, openNotify } from './support.js';
+
+const WEB = agentParty('web-01', 'b'.repeat(32));
+const GRACE = operatorParty('grace');
+const MINUTE = 60_000;
+
+async function bench(options: NotifyBenchOptions = {}): Promise<NotifyBench> {
+  const opened = await openNotify(options);
+  onTestFinished(() => opened.close());
+  return opened;
+}
+
+const listed = async (notify: NotifyBench, operatorId = ADA.actor.id) =>
+  (await notify.inbox.list(operatorId, { unreadOnly: false, limit: 500 })).notifications;
+const types = async (notify: NotifyBench) => (await listed(notify)).map(({ event_type }) => event_type).reverse();
+
+const login = (address: string, change: Partial<DomainEvent> = {}): Partial<DomainEvent> => ({
+  type: 'operator.login',
+  actor: GRACE,
+  target: GRACE,
+  summary: 'grace logged in',
+  metadata: { address },
+  ...change,
+});
+
+const failure = (count: number, party = GRACE): Partial<DomainEvent> => ({
+  type: 'operator.login_failed',
+  actor: party,
+  target: party,
+  summary: `grace failed to log in ${count} times`,
+  metadata: { count, address: '192.0.2.9', reason: 'signature_verification_failed' },
+});
+
+const went: Partial<DomainEvent> = {
+  type: 'agent.disconnected',
+  actor: WEB,
+  target: WEB,
+  summary: 'Agent web-01 disconnected',
+};
+const came: Partial<DomainEvent> = { ...went, type: 'agent.connected', summary: 'Agent web-01 connected' };
+const withWeb = async (notify: NotifyBench) =>
+  insertAgent(notify.db, agentRow({ node_id: WEB.id, name: 'web-01', status: 'approved' }));
+
+const AT_ONCE: readonly EventType[] = [
+  'agent.pending',
+  'agent.refused',
+  'agent.duplicate_identity',
+  'drift.detected',
+  'drift.resolved',
+  'state.apply_failed',
+  'state.apply_interrupted',
+  'operator.added',
+  'operator.removed',
+  'secret.expired',
+  'channel.delivery_failed',
+];
+const IN_THEIR_TIME: readonly EventType[] = ['agent.disconnected', 'operator.login', 'operator.login_failed'];
+
+describe('an event', () => {
+  it.each(AT_ONCE)('%s raises a notification at once', async (type) => {
+    const notify = await bench();
+    await notify.emit({ type, target: WEB, summary: 'something\u202e happened' });
+    const [event] = notify.events;
+    expect(await listed(notify)).toEqual([
+      {
+        id: expect.stringMatching(/^[0-9A-Z]{26}$/),
+        event_id: event?.id,
+        event_type: type,
+        severity: EVENT_SEVERITY[type],
+        summary: 'something happened',
+        timestamp_ms: event?.timestamp,
+        read: false,
+      },
+    ]);
+  });
+
+  it.each(
+    (Object.keys(EVENT_SEVERITY) as EventType[]).filter((type) => ![...AT_ONCE, ...IN_THEIR_TIME].includes(type)),
+  )('%s raises none', async (type) => {
+    const notify = await bench();
+    await notify.emit({ type, target: WEB });
+    expect(await listed(notify)).toEqual([]);
+  });
+
+  it('whose change is undone raises none', async () => {
+    const notify = await bench();
+    const before: readonly RecordedEvent[] = [...notify.events];
+    await expect(
+      notify.emit({ type: 'drift.detected' }, { type: 'drift.detected', metadata: { bad: 1n as never } }),
+    ).rejects.toThrow();
+    expect(notify.events).toEqual(before);
+    expect(await listed(notify)).toEqual([]);
+  });
+});
+
+describe('an agent that has gone', () => {
+  it('is told of after 60 seconds', async () => {
+    const notify = await bench();
+    await withWeb(notify);
+    await notify.emit(came);
+    await notify.emit(went);
+    await notify.pass(60_000 - 1);
+    expect(await listed(notify)).toEqual([]);
+    await notify.pass(1);
+    expect(await listed(notify)).toMatchObject([
+      { event_type: 'agent.disconnected', summary: 'Agent web-01 has been gone for more than 60 seconds' },
+    ]);
+    await notify.pass(10 * MINUTE);
+    expect(await listed(notify)).toHaveLength(1);
+  });
+
+  it('is not told of when it is back in time, rejected or removed', async () => {
+    const notify = await bench();
+    await withWeb(notify);
+    for (const end of [came, { ...went, type: 'agent.rejected' }, { ...went, type: 'agent.removed' }] as const) {
+      await notify.emit(went);
+      await notify.pass(59_000);
+      await notify.emit(end);
+      await notify.pass(10 * MINUTE);
+    }
+    await notify.db.updateTable('agents').set({ status: 'rejected' }).execute();
+    await notify.emit(went);
+    await notify.pass(10 * MINUTE);
+    expect(await listed(notify)).toEqual([]);
+  });
+
+  it('is told of by the orchestrator that was started meanwhile, once agents had time to come back', async () => {
+    const first = await openNotify();
+    await withWeb(first);
+    await first.emit(went);
+    await first.close();
+    first.clock.advance(10 * MINUTE);
+    const second = await bench({ directory: first.directory, clock: first.clock });
+    await second.pass(74_000);
+    expect(await listed(second)).toEqual([]);
+    await second.pass(1_000);
+    expect(await types(second)).toEqual(['agent.disconnected']);
+  });
+
+  it('is not told of when it comes back after the start', async () => {
+    const first = await openNotify();
+    await withWeb(first);
+    await first.emit(went);
+    await first.close();
+    first.clock.advance(10 * MINUTE);
+    const second = await bench({ directory: first.directory, clock: first.clock });
+    await second.pass(50_000);
+    await second.emit(came);
+    await second.pass(10 * MINUTE);
+    expect(await listed(second)).toEqual([]);
+  });
+
+  it('while the orchestrator was dead is noted in the log, and told of', async () => {
+    const first = await openNotify();
+    await withWeb(first);
+    await first.emit(came);
+    await first.close();
+    first.clock.advance(10 * MINUTE);
+    const second = await bench({ directory: first.directory, clock: first.clock });
+    await second.pass(75_000);
+    expect(second.events).toMatchObject([{ type: 'agent.disconnected', target: { name: 'web-01' } }]);
+    await second.pass(60_000);
+    expect(await types(second)).toEqual(['agent.disconnected']);
+    await second.pass(10 * MINUTE);
+    expect(second.events).toHaveLength(1);
+  });
+});
+
+describe('a failed login', () => {
+  it('is told of at the fifth in a row', async () => {
+    const notify = await bench();
+    for (let count = 0; count < 4; count += 1) await notify.emit(failure(1));
+    expect(await listed(notify)).toEqual([]);
+    await notify.emit(failure(1));
+    expect(await listed(notify)).toMatchObject([
+      {
+        event_type: 'operator.login_failed',
+        summary: 'grace failed to log in 5 times in a row, the last time from 192.0.2.9',
+      },
+    ]);
+  });
+
+  it('counts as many as its event stands for, over a restart, and each party alone', async () => {
+    const first = await openNotify();
+    await first.emit(failure(1));
+    await first.emit(failure(4, operatorParty('heidi')));
+    await first.close();
+    const second = await bench({ directory: first.directory, clock: first.clock });
+    expect(await listed(second)).toEqual([]);
+    await second.emit(failure(6));
+    expect(await listed(second)).toMatchObject([{ summary: expect.stringMatching(/^grace failed to log in 7 times/) }]);
+  });
+
+  it('is not in a row with those before a success', async () => {
+    const notify = await bench();
+    await notify.emit(failure(4), login('192.0.2.1'), failure(4));
+    expect(await types(notify)).toEqual(['operator.login']);
+  });
+
+  it('that goes on is told of again after an hour at the earliest', async () => {
+    const notify = await bench();
+    await notify.emit(failure(5));
+    await notify.pass(30 * MINUTE);
+    await notify.emit(failure(50));
+    expect(await listed(notify)).toHaveLength(1);
+    await notify.pass(30 * MINUTE);
+    await notify.emit(failure(1));
+    expect(await listed(notify)).toHaveLength(2);
+  });
+});
+
+describe('a login', () => {
+  it('from an address that is new for the operator is told of, once', async () => {
+    const notify = await bench();
+    await notify.emit(login('192.0.2.1'));
+    await notify.emit(login('192.0.2.1'));
+    expect(await listed(notify)).toMatchObject([
+      { summary: 'grace logged in from 192.0.2.1, an address that is new for them', severity: 'info' },
+    ]);
+    await notify.emit(login('2001:db8::1'));
+    await notify.emit(login('192.0.2.1', { actor: operatorParty('heidi'), target: operatorParty('heidi') }));
+    expect(await listed(notify)).toHaveLength(3);
+  });
+
+  it('is new again for an operator who was removed, and after half a year', async () => {
+    const notify = await bench();
+    await notify.emit(login('192.0.2.1'));
+    await notify.pass(181 * 24 * 60 * MINUTE);
+    await notify.pruneAddresses();
+    await notify.emit(login('192.0.2.1'));
+    await notify.emit({ type: 'operator.removed', target: GRACE });
+    await notify.emit(login('192.0.2.1'));
+    expect(await types(notify)).toEqual(['operator.login', 'operator.login', 'operator.removed', 'operator.login']);
+  });
+});
+
+describe('notifications', () => {
+  it('are read by each operator alone', async () => {
+    const notify = await bench();
+    const ids = async (operatorId: string, unreadOnly: boolean) => {
+      const { notifications, unread_count } = await notify.inbox.list(operatorId, { unreadOnly, limit: 2 });
+      return {
+        summaries: notifications.map(({ summary, read }) => `${summary}${read ? ' (read)' : ''}`),
+        unread_count,
+      };
+    };
+    for (const summary of ['one', 'two', 'three']) await notify.emit({ type: 'drift.detected', summary });
+    const [three, , one] = await listed(notify);
+    await notify.inbox.read('ada', three?.id ?? '');
+    await notify.inbox.read('ada', three?.id ?? '');
+    expect(await ids('ada', false)).toEqual({ summaries: ['three (read)', 'two'], unread_count: 2 });
+    expect(await ids('ada', true)).toEqual({ summaries: ['two', 'one'], unread_count: 2 });
+    expect(await ids('grace', true)).toEqual({ summaries: ['three', 'two'], unread_count: 3 });
+    await notify.inbox.readAll('grace');
+    expect(await ids('grace', true)).toEqual({ summaries: [], unread_count: 0 });
+    expect(await ids('grace', false)).toEqual({ summaries: ['three (read)', 'two (read)'], unread_count: 0 });
+    await notify.emit({ type: 'drift.detected', summary: 'four' });
+    await notify.inbox.read('grace', one?.id ?? '');
+    expect(await ids('grace', true)).toEqual({ summaries: ['four'], unread_count: 1 });
+    expect(await ids('ada', true)).toEqual({ summaries: ['four', 'two'], unread_count: 3 });
+  });
+
+  it('that there are not cannot be read', async () => {
+    const notify = await bench();
+    await expect(notify.inbox.read('ada', 'x')).rejects.toMatchObject({ code: 'notification_not_found' });
+    await notify.inbox.readAll('ada');
+  });
+});

@@ -1,0 +1,146 @@
+/** Notifications over a store in a file, with a clock that the test moves and real servers to send to. */
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import type { RecordedEvent } from '../../daemon/events/audit-log.js';
+import type { DomainEvent } from '../../daemon/events/domain-event.js';
+import type { RequestContext } from '../../daemon/events/request-context.js';
+import { TransactionalWriter } from '../../daemon/events/transactional-writer.js';
+import { AddressPolicy, type AddressRules } from '../../daemon/notify/address-policy.js';
+import type { DialOptions } from '../../daemon/notify/dial.js';
+import { createNotify, createRaiser, type Notify } from '../../daemon/notify/notify.js';
+import { openKeyring } from '../../daemon/secrets/open-keyring.js';
+import { createSecrets, type Secrets } from '../../daemon/secrets/secrets.js';
+import type { OpenDatabase } from '../../daemon/store/database.js';
+import type { Channel, ChannelType, Delivery } from '../../src/contract/channels.js';
+import { event } from '../events/support.js';
+import { ManualClock, newIds, openStore, recordingLogger, temporaryDirectory } from '../store/support.js';
+import { until } from '../support/orch.js';
+
+export const ADA: RequestContext = {
+  actor: { id: 'ada'.padEnd(32, '0'), name: 'ada', type: 'operator' },
+  requestId: 'request-1',
+  address: '192.0.2.7',
+};
+
+export interface NotifyBench extends Notify {
+  readonly db: OpenDatabase['db'];
+  readonly clock: ManualClock;
+  readonly events: RecordedEvent[];
+  readonly logger: ReturnType<typeof recordingLogger>;
+  readonly directory: string;
+  readonly secrets: Secrets;
+  /** Writes events as any part of the orchestrator does. */
+  emit(...events: readonly Partial<DomainEvent>[]): Promise<void>;
+  channel(type: ChannelType, config: object, name?: string): Promise<Channel>;
+  /** The deliveries of a channel once they are so. */
+  deliveriesOnce(id: string, condition: (all: readonly Delivery[]) => boolean): Promise<readonly Delivery[]>;
+  /** Moves the clock, and lets the outbox and the absences look. */
+  pass(ms: number): Promise<void>;
+  maintenance(active: boolean): void;
+  close(): Promise<void>;
+}
+
+export interface NotifyBenchOptions {
+  /** Where an earlier one has left its files. */
+  readonly directory?: string;
+  readonly clock?: ManualClock;
+  readonly rules?: Partial<AddressRules>;
+  readonly network?: Partial<DialOptions>;
+  readonly ownPorts?: readonly number[];
+}
+
+export const LOOPBACK: AddressRules = { allowNetworks: ['127.0.0.0/8'], allowHttp: false };
+
+export async function openNotify(options: NotifyBenchOptions = {}): Promise<NotifyBench> {
+  const { directory = temporaryDirectory(), clock = new ManualClock() } = options;
+  const logger = recordingLogger();
+  const events: RecordedEvent[] = [];
+  const newId = newIds(clock);
+  const store = await openStore({ file: join(directory, 'orch.db') });
+  const { db } = store;
+  const keyring = await openKeyring({ file: join(directory, 'secrets.key'), db, randomBytes, logger });
+  let isActive = false;
+  const isMaintenance = () => isActive;
+  const raiser = createRaiser({ newId, isMaintenance });
+  const uow = new TransactionalWriter({
+    db,
+    clock,
+    newId,
+    publish: (one) => void events.push(one),
+    onRecorded: (tx, recorded) => raiser.raising.record(tx, recorded),
+  });
+  const secrets = createSecrets({ db, uow, clock, newId, logger, keyring });
+  const policy = new AddressPolicy({
+    rules: () => ({ ...LOOPBACK, ...options.rules }),
+    own: () => ({ ports: options.ownPorts ?? [], addresses: [] }),
+  });
+  const network = { policy, resolve: async () => ['127.0.0.1'], ...options.network };
+  const vault = secrets.channels;
+  const notify = createNotify({
+    db,
+    uow,
+    clock,
+    newId,
+    logger,
+    vault,
+    network,
+    raiser,
+    isMaintenance,
+    random: () => 0,
+  });
+  let isOpen = true;
+  await notify.absences.start();
+  await notify.outbox.start();
+  return {
+    ...notify,
+    db,
+    clock,
+    events,
+    logger,
+    directory,
+    secrets,
+    emit: (...all) =>
+      uow.write(async (_tx, emit) => {
+        for (const one of all) emit(event(one));
+      }),
+    channel: (channel_type, config, name = channel_type) =>
+      notify.channels.create({ channel_type, name, config: { ...config } }, ADA),
+    deliveriesOnce: async (id, condition) => {
+      let all: readonly Delivery[] = [];
+      await until(async () => {
+        all = await notify.channels.deliveries(id, 500);
+        return condition(all);
+      }, 'the deliveries are so');
+      return all;
+    },
+    pass: async (ms) => {
+      clock.advance(ms);
+      raiser.bell.ring();
+      await notify.absences.check();
+    },
+    maintenance: (active) => {
+      isActive = active;
+    },
+    close: async () => {
+      if (!isOpen) return;
+      isOpen = false;
+      await notify.outbox.stop();
+      await notify.absences.stop();
+      await store.close();
+    },
+  };
+}
+
+/** An event of an agent whose name tries everything. */
+export const apply = (change: Partial<DomainEvent> = {}): Partial<DomainEvent> => ({
+  type: 'state.apply_failed',
+  target: { id: 'b'.repeat(32), name: 'web-01', type: 'agent' },
+  summary: 'the apply of module site on web-01 failed: 1 failed of 3',
+  metadata: {
+    operation_id: '01JQ2Z6T0V5X8Y4M3N7P9R1S2T',
+    modules: ['site'],
+    summary: { failed: 1, total: 3 },
+    error_code: 'script_failed',
+  },
+  ...change,
+});
