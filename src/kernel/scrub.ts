@@ -9,6 +9,9 @@ export interface Scrubbed {
 /** Shorter values are common words too. */
 export const MIN_SCRUBBED_LENGTH = 6;
 
+/** A line of a value of several lines is looked for by itself from that length on. */
+const MIN_SCRUBBED_LINE = 12;
+
 /**
  * Makes the function that replaces the values wherever they stand in a text: as they are, in base64, URL-encoded and as in
  * a JSON string. Values of fewer than `MIN_SCRUBBED_LENGTH` characters are left alone.
@@ -16,8 +19,8 @@ export const MIN_SCRUBBED_LENGTH = 6;
 export function scrubber(secrets: Iterable<Scrubbed>): (text: string) => string {
   const shownFor = new Map<string, string>();
   for (const { value, shown } of secrets) {
-    // A value from a file ends with a line end, which programs take off.
-    for (const text of [value, value.trimEnd()]) {
+    // A value from a file ends with a line end, which programs take off; of several lines they show one.
+    for (const text of [value, value.trimEnd(), ...longLinesOf(value)]) {
       if (text.length < MIN_SCRUBBED_LENGTH) continue;
       for (const form of formsOf(text)) if (!shownFor.has(form)) shownFor.set(form, shown);
     }
@@ -26,6 +29,10 @@ export function scrubber(secrets: Iterable<Scrubbed>): (text: string) => string 
   const forms = [...shownFor].sort(([a], [b]) => b.length - a.length);
   return (text) => forms.reduce((rest, [form, shown]) => rest.replaceAll(form, () => shown), text);
 }
+
+/** Lines that are no common words, of a value that has several. */
+const longLinesOf = (value: string): readonly string[] =>
+  value.trimEnd().includes('\n') ? value.split(/\r?\n/).filter((line) => line.length >= MIN_SCRUBBED_LINE) : [];
 
 function formsOf(value: string): readonly string[] {
   const escaped = JSON.stringify(value).slice(1, -1);

@@ -3,10 +3,9 @@ import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import { type PathFact, READ_BATCH } from './host.js';
 import { type Decision, defineResource } from './kind.js';
-import { checkUnixPath, compareMetadata, metadataOfNew, unknownPrincipal } from './unix-metadata.js';
+import { checkUnixPath, compareMetadata, holdersOfUnixPath, metadataOfNew, unknownPrincipal } from './unix-metadata.js';
 import { MODE_PATTERN, parseMode } from './unix-mode.js';
 import { missingParent } from './unix-parent.js';
-import { parentOf } from './unix-path.js';
 
 const schema = closed({
   path: Type.String({ minLength: 1, description: 'Absolute path, the identity of the resource' }),
@@ -26,7 +25,7 @@ export const directoryUnix = defineResource<DirectoryBody, PathFact>({
   schema,
   check: checkUnixPath,
   identity: (body) => body.path,
-  requires: (body) => [{ family: 'path', identity: parentOf(body.path) }],
+  requires: holdersOfUnixPath,
   batch: READ_BATCH,
   read: (host, wants, purpose) =>
     host.observe(wants.map((want) => ({ path: want.path, content: false, entries: purpose === 'removal' }))),

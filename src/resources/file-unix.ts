@@ -5,10 +5,9 @@ import { compareContent } from './content-comparison.js';
 import { type PathFact, READ_BATCH } from './host.js';
 import { type Decision, defineResource } from './kind.js';
 import { checkText } from './text-content.js';
-import { checkUnixPath, compareMetadata, metadataOfNew, unknownPrincipal } from './unix-metadata.js';
+import { checkUnixPath, compareMetadata, holdersOfUnixPath, metadataOfNew, unknownPrincipal } from './unix-metadata.js';
 import { MODE_PATTERN, parseMode } from './unix-mode.js';
 import { missingParent } from './unix-parent.js';
-import { parentOf } from './unix-path.js';
 
 const schema = closed({
   path: Type.String({ minLength: 1, description: 'Absolute path, the identity of the resource' }),
@@ -38,7 +37,7 @@ export const fileUnix = defineResource<FileBody, PathFact>({
       : []),
   ],
   identity: (body) => body.path,
-  requires: (body) => [{ family: 'path', identity: parentOf(body.path) }],
+  requires: holdersOfUnixPath,
   batch: READ_BATCH,
   read: (host, wants) =>
     host.observe(wants.map((want) => ({ path: want.path, content: want.content != null, entries: false }))),

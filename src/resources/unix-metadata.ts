@@ -1,9 +1,9 @@
 /** Owner, group and mode of files and directories: what differs, and whether the names exist. */
 import type { FaultCode } from '../kernel/fault-code.js';
 import type { Metadata } from './host.js';
-import type { BodyProblem, FieldChange, PlanContext } from './kind.js';
+import type { BodyProblem, Family, FieldChange, PlanContext } from './kind.js';
 import { formatMode, parseMode } from './unix-mode.js';
-import { problemOfUnixPath } from './unix-path.js';
+import { parentOf, problemOfUnixPath } from './unix-path.js';
 
 /** The fields that files and directories share; null or absent is not managed. */
 export interface UnixMetadataBody {
@@ -70,3 +70,19 @@ export function checkUnixPath(body: UnixMetadataBody): readonly BodyProblem[] {
   const problem = problemOfUnixPath(body.path);
   return problem === null ? [] : [{ path: '/path', message: `path ${problem}` }];
 }
+
+/** What has to be there first when it is declared too: the directory that the path lies in, its owner and its group. */
+export const holdersOfUnixPath = ({ path, owner, group }: UnixMetadataBody): readonly Holder[] => [
+  { family: 'path', identity: parentOf(path) },
+  ...(isName(owner) ? [{ family: 'user', identity: owner } as const] : []),
+  ...(isName(group) ? [{ family: 'group', identity: group } as const] : []),
+];
+
+interface Holder {
+  readonly family: Family;
+  readonly identity: string;
+}
+
+/** Numbers need nobody to have them. */
+const isName = (principal: string | null | undefined): principal is string =>
+  principal != null && !/^\d+$/.test(principal);

@@ -32,6 +32,12 @@ describe('the net under the masking', () => {
     expect(scrub('admin logs in with hunter22, not hunter2\n')).toBe('admin logs in with ‹long›, not hunter2\n');
   });
 
+  it('takes out the long lines of a value of several lines, where one of them is shown alone', () => {
+    const value = 'BEGIN KEY\nMC4CAQAwBQYDK2VwBCIEIHcC\nend\n';
+    const scrub = scrubber([{ value, shown: '‹key›' }]);
+    expect(scrub('line 2: MC4CAQAwBQYDK2VwBCIEIHcC\nend of it')).toBe('line 2: ‹key›\nend of it');
+  });
+
   it('takes the longer of two values that contain each other', () => {
     const scrub = scrubber([
       { value: 'secret', shown: '‹a›' },
