@@ -46,11 +46,11 @@ export async function passOf(tx: Queryable, { nodeId, agent, token }: Bearer, no
   const row = shown === null ? null : await findEnrolmentToken(tx, shown.id);
   const isKnown = isSecretOf(row?.secret_hash ?? null, shown?.secret ?? new Uint8Array(32));
   if (row === null || !isKnown) return { verdict: 'unknown', isVouched: false };
-  if (row.revoked_at !== null || !(await isMakerAdmin(tx, row))) return { verdict: 'revoked', isVouched: false };
   // Its connection broke before it heard the answer: that costs no further use.
   if (agent?.enrolment_token_id === row.token_id) {
     return { verdict: 'accepted', isVouched: true, token: null, approves: false };
   }
+  if (row.revoked_at !== null || !(await isMakerAdmin(tx, row))) return { verdict: 'revoked', isVouched: false };
   if (row.expires_at <= now) return { verdict: 'expired', isVouched: false };
   if (row.uses_left <= 0) return { verdict: 'used_up', isVouched: false };
   const approves = row.auto_approve === 1 && !(await wasRemovedByOperator(tx, nodeId));

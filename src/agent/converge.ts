@@ -43,7 +43,7 @@ export async function plan(content: RunContent, host: Host, options: RunOptions)
     fingerprint.add(examined);
     return predicted(examined);
   });
-  return { ...ended(run), observed: run.isComplete ? fingerprint.digest() : null };
+  return { ...ended(run), observed: run.isComplete && !run.wasCut ? fingerprint.digest() : null };
 }
 
 /** Compares the machine with what was applied; results that are `pending` have drifted. Writes nothing. */

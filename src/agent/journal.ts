@@ -16,6 +16,7 @@ import {
 import { dirname } from 'node:path';
 import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
 import { canonicalJson } from '../kernel/json.js';
+import type { Removal } from '../resources/desired.js';
 import type { RunEnd, RunItem } from '../wire/messages.js';
 import type { RunContent } from '../wire/parts.js';
 import type { Intent } from './converge/apply-group.js';
@@ -187,8 +188,9 @@ export class Journal implements Ledger {
   }
 
   /** Secrets stay on the disk no longer than they have to. */
-  private isWorthRewriting({ content }: JournalledRun): boolean {
-    if (content.resources.some(({ taint }) => taint !== undefined && Object.keys(taint).length > 0)) return true;
+  private isWorthRewriting({ content: { resources, removals } }: JournalledRun): boolean {
+    const isTainted = ({ taint = {} }: Pick<Removal, 'taint'>) => Object.keys(taint).length > 0;
+    if (resources.some(isTainted) || removals.some(isTainted)) return true;
     if (this.state.runs.length === 0) return this.size > SMALL + 2 * this.whole;
     return this.dead > LARGE && this.dead > this.size / 2;
   }
@@ -245,6 +247,8 @@ export class Journal implements Ledger {
       closeSync(descriptor);
     }
     renameSync(temporary, this.file);
+    // From here on the open descriptor writes to a file that nobody finds again.
+    this.isDoubtful = true;
     syncDirectory(dirname(this.file));
     if (this.descriptor >= 0) closeSync(this.descriptor);
     this.descriptor = openSync(this.file, APPEND);

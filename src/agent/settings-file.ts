@@ -78,10 +78,14 @@ async function readSettings({ path, isOptional }: SettingsFileOptions): Promise<
   return { ...standardSettings(), ...parseSettings(AGENT_SETTINGS, { source, path, hint }) };
 }
 
-/** Tells a file from what it was before, also when another one was put in its place. */
+/** Tells a file from what it was before, also when another one was put in its place; of what cannot be reached, why. */
 function stampOf(path: string): string {
-  const stats = statSync(path, { throwIfNoEntry: false, bigint: true });
-  return stats ? `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}:${stats.ctimeNs}` : 'none';
+  try {
+    const stats = statSync(path, { bigint: true });
+    return `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}:${stats.ctimeNs}`;
+  } catch (error) {
+    return systemCodeOf(error) ?? 'unreachable';
+  }
 }
 
 function textOf(path: string, isOptional: boolean): string | null {

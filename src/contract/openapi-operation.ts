@@ -42,6 +42,12 @@ const IDEMPOTENCY_KEY = {
   schema: { type: 'string', minLength: 1, maxLength: 255 },
 };
 
+const ONE_TIME_KEY = {
+  ...IDEMPOTENCY_KEY,
+  description:
+    'A fresh random value: the same key within 24 hours is a conflict, because the answer holds a secret and is not kept',
+};
+
 const LAST_EVENT_ID = {
   name: 'Last-Event-ID',
   in: 'header',
@@ -49,7 +55,10 @@ const LAST_EVENT_ID = {
   schema: { type: 'string' },
 };
 
-function parametersOf({ access, events, method, params, query }: RouteSpec, write: WriteSchema): readonly JsonObject[] {
+function parametersOf(
+  { access, events, method, params, query, secretAnswer }: RouteSpec,
+  write: WriteSchema,
+): readonly JsonObject[] {
   return [
     ...Object.entries(membersOf(params)).map(([name, schema]) => ({
       name,
@@ -63,7 +72,7 @@ function parametersOf({ access, events, method, params, query }: RouteSpec, writ
       required: requiredOf(query).includes(name),
       schema: write(withoutNull(schema)),
     })),
-    ...(method !== 'GET' && access !== 'public' ? [IDEMPOTENCY_KEY] : []),
+    ...(method !== 'GET' && access !== 'public' ? [secretAnswer ? ONE_TIME_KEY : IDEMPOTENCY_KEY] : []),
     ...(events ? [LAST_EVENT_ID] : []),
   ];
 }

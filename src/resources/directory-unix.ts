@@ -3,9 +3,15 @@ import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import { type PathFact, READ_BATCH } from './host.js';
 import { type Decision, defineResource } from './kind.js';
-import { checkUnixPath, compareMetadata, holdersOfUnixPath, metadataOfNew, unknownPrincipal } from './unix-metadata.js';
-import { MODE_PATTERN, parseMode } from './unix-mode.js';
-import { missingParent } from './unix-parent.js';
+import {
+  checkUnixPath,
+  compareMetadata,
+  holdersOfUnixPath,
+  metadataOfNew,
+  unknownPrincipal,
+} from './unix/unix-metadata.js';
+import { MODE_PATTERN, parseMode } from './unix/unix-mode.js';
+import { missingParent } from './unix/unix-parent.js';
 
 const schema = closed({
   path: Type.String({ minLength: 1, description: 'Absolute path, the identity of the resource' }),

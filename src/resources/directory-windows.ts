@@ -3,8 +3,8 @@ import * as Type from 'typebox';
 import { closed } from '../kernel/schema.js';
 import { type PathFact, READ_BATCH } from './host.js';
 import { type Decision, defineResource } from './kind.js';
-import { checkWindowsPath, missingWindowsParent, requiredWindowsParent } from './windows-parent.js';
-import { windowsIdentity, windowsPath } from './windows-path.js';
+import { checkWindowsPath, missingWindowsParent, requiredWindowsParent } from './windows/windows-parent.js';
+import { windowsIdentity, windowsPath } from './windows/windows-path.js';
 
 const schema = closed({
   path: Type.String({ minLength: 1, description: 'Absolute path that begins with a drive letter; the identity' }),

@@ -2,12 +2,12 @@
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import { type CommandRefusal, type Decision, defineResource, type FieldChange, type PlanContext } from './kind.js';
-import { changeLinuxGroup, createLinuxGroup, removeLinuxGroup } from './linux-user-commands.js';
-import { changeMacGroup, createMacGroup, removeMacGroup } from './mac-user-commands.js';
-import { readUnixAccounts } from './read-unix-accounts.js';
-import { unixAccountFailure } from './unix-account-failure.js';
-import { checkUnixNames, LARGEST_ID, MAX_ACCOUNT_NAME } from './unix-account-name.js';
-import type { UnixAccounts, UnixGroup } from './unix-accounts.js';
+import { changeLinuxGroup, createLinuxGroup, removeLinuxGroup } from './unix/linux-user-commands.js';
+import { changeMacGroup, createMacGroup, removeMacGroup } from './unix/mac-user-commands.js';
+import { readUnixAccounts } from './unix/read-unix-accounts.js';
+import { unixAccountFailure } from './unix/unix-account-failure.js';
+import { checkUnixNames, LARGEST_ID, MAX_ACCOUNT_NAME } from './unix/unix-account-name.js';
+import type { UnixAccounts, UnixGroup } from './unix/unix-accounts.js';
 
 const schema = closed({
   name: Type.String({ minLength: 1, maxLength: MAX_ACCOUNT_NAME, description: 'Name of the group' }),

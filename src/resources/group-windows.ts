@@ -4,10 +4,10 @@ import { closed, optional } from '../kernel/schema.js';
 import type { RunStep } from './host.js';
 import { recordsOf, textOf } from './json-answer.js';
 import { type CommandRefusal, type Decision, defineResource, type FieldChange } from './kind.js';
-import { powershell, readAnswer } from './powershell.js';
-import { accountFailure } from './windows-account-failure.js';
-import { checkAccountNames } from './windows-account-name.js';
-import { foldCase } from './windows-case.js';
+import { powershell, readAnswer } from './windows/powershell.js';
+import { accountFailure } from './windows/windows-account-failure.js';
+import { checkAccountNames } from './windows/windows-account-name.js';
+import { foldCase } from './windows/windows-case.js';
 
 const schema = closed({
   name: Type.String({ minLength: 1, maxLength: 256, description: 'Name of the local group; case does not count' }),

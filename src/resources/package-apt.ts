@@ -1,15 +1,16 @@
 /** `package-apt`: a package of Debian and its kin, installed in a version or in the newest that apt offers. */
-import { explainApt, judgeApt } from './apt-explain.js';
-import { aptIndex } from './apt-index.js';
-import { askDpkg, type DpkgPackage, installedAs, isToReinstall } from './apt-installed.js';
-import { KEEPING, removalsOf } from './apt-removal.js';
+
 import type { Command } from './command.js';
 import type { Host, RunStep } from './host.js';
-import { type IndexedManager, isSeen, needsIndex, type PackageHave } from './indexed-package.js';
-import { indexedMemo, planIndexed, planIndexedRemoval } from './indexed-package-plan.js';
 import { defineResource, type ReadPurpose } from './kind.js';
-import { checkPackage, type PackageBody, PackageBodySchema } from './package-body.js';
-import { askIndex } from './package-index.js';
+import { explainApt, judgeApt } from './packages/apt-explain.js';
+import { aptIndex } from './packages/apt-index.js';
+import { askDpkg, type DpkgPackage, installedAs, isToReinstall } from './packages/apt-installed.js';
+import { KEEPING, removalsOf } from './packages/apt-removal.js';
+import { type IndexedManager, isSeen, needsIndex, type PackageHave } from './packages/indexed-package.js';
+import { indexedMemo, planIndexed, planIndexedRemoval } from './packages/indexed-package-plan.js';
+import { checkPackage, type PackageBody, PackageBodySchema } from './packages/package-body.js';
+import { askIndex } from './packages/package-index.js';
 
 const NAME = {
   pattern: /^[A-Za-z0-9][A-Za-z0-9+._-]*[A-Za-z0-9+._](?::[a-z0-9][a-z0-9-]*)?$/,

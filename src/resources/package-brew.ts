@@ -1,18 +1,19 @@
 /** `package-brew`: a formula or a cask of Homebrew on macOS. */
-import { type BrewPackage, isSameBrewVersion, parseBrewInfo } from './brew-info.js';
-import { type Brew, findBrew } from './brew-place.js';
+
 import { type Command, type CommandResult, exitedWith } from './command.js';
 import { commandFailure, lastLines } from './command-failure.js';
 import type { Host, RunStep } from './host.js';
 import { type CommandRefusal, defineResource, type ReadPurpose } from './kind.js';
-import { checkPackage, ONE_WORD, type PackageBody, PackageBodySchema, wantedVersion } from './package-body.js';
+import { type BrewPackage, isSameBrewVersion, parseBrewInfo } from './packages/brew-info.js';
+import { type Brew, findBrew } from './packages/brew-place.js';
+import { checkPackage, ONE_WORD, type PackageBody, PackageBodySchema, wantedVersion } from './packages/package-body.js';
 import {
   decidePackage,
   decidePackageRemoval,
   type PackageFact,
   type PackageManager,
   packageMemo,
-} from './package-decision.js';
+} from './packages/package-decision.js';
 
 const NAME = {
   pattern: /^[A-Za-z0-9][A-Za-z0-9@+._-]*(?:\/[A-Za-z0-9][A-Za-z0-9@+._-]*){0,2}$/,

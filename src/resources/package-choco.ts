@@ -1,19 +1,20 @@
 /** `package-choco`: a package of Chocolatey, version 1 or 2. */
-import { parseChocoList, parseChocoOutdated } from './choco-output.js';
+
 import { type Command, type CommandResult, exitedWith } from './command.js';
 import { commandFailure, lastLines } from './command-failure.js';
 import type { Host, RunStep } from './host.js';
 import { type CommandRefusal, defineResource, type ReadPurpose } from './kind.js';
-import { isSameNugetVersion, NUGET_VERSION } from './nuget-version.js';
-import { checkPackage, type PackageBody, PackageBodySchema, wantedVersion } from './package-body.js';
+import { parseChocoList, parseChocoOutdated } from './packages/choco-output.js';
+import { isSameNugetVersion, NUGET_VERSION } from './packages/nuget-version.js';
+import { checkPackage, type PackageBody, PackageBodySchema, wantedVersion } from './packages/package-body.js';
 import {
   decidePackage,
   decidePackageRemoval,
   type PackageFact,
   type PackageManager,
   packageMemo,
-} from './package-decision.js';
-import { foldCase } from './windows-case.js';
+} from './packages/package-decision.js';
+import { foldCase } from './windows/windows-case.js';
 
 /** NuGet's own rule for names. */
 const NAME = {

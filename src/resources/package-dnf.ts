@@ -1,9 +1,11 @@
 /** `package-dnf`: a package of Fedora and its kin, installed in a version or in the newest that dnf offers. */
-import { dnfChange } from './dnf-command.js';
-import { explainDnf, judgeDnf } from './dnf-explain.js';
-import { dnfIndex } from './dnf-index.js';
-import { rpmRemovalsOf } from './dnf-removal.js';
+
 import type { Host, RunStep } from './host.js';
+import { defineResource, type ReadPurpose } from './kind.js';
+import { dnfChange } from './packages/dnf-command.js';
+import { explainDnf, judgeDnf } from './packages/dnf-explain.js';
+import { dnfIndex } from './packages/dnf-index.js';
+import { rpmRemovalsOf } from './packages/dnf-removal.js';
 import {
   type IndexedManager,
   type InstalledPackage,
@@ -11,13 +13,12 @@ import {
   needsIndex,
   type PackageHave,
   type PackageOffer,
-} from './indexed-package.js';
-import { indexedMemo, planIndexed, planIndexedRemoval } from './indexed-package-plan.js';
-import { defineResource, type ReadPurpose } from './kind.js';
-import { checkPackage, type PackageBody, PackageBodySchema } from './package-body.js';
-import { askIndex } from './package-index.js';
-import { askRpm, rpmArchitecture, rpmName, rpmVersions } from './rpm-installed.js';
-import { compareRpmVersions, isRpmVersion } from './rpm-version.js';
+} from './packages/indexed-package.js';
+import { indexedMemo, planIndexed, planIndexedRemoval } from './packages/indexed-package-plan.js';
+import { checkPackage, type PackageBody, PackageBodySchema } from './packages/package-body.js';
+import { askIndex } from './packages/package-index.js';
+import { askRpm, rpmArchitecture, rpmName, rpmVersions } from './packages/rpm-installed.js';
+import { compareRpmVersions, isRpmVersion } from './packages/rpm-version.js';
 
 const NAME = {
   pattern: /^[A-Za-z0-9_][A-Za-z0-9._+-]*$/,

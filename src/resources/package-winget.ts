@@ -3,19 +3,19 @@ import type { CommandResult } from './command.js';
 import type { Host, RunStep } from './host.js';
 import { recordsOf, textOf } from './json-answer.js';
 import { type CommandRefusal, defineResource, type ReadPurpose } from './kind.js';
-import { checkPackage, type PackageBody, PackageBodySchema, wantedVersion } from './package-body.js';
+import { checkPackage, type PackageBody, PackageBodySchema, wantedVersion } from './packages/package-body.js';
 import {
   decidePackage,
   decidePackageRemoval,
   type PackageFact,
   type PackageManager,
   packageMemo,
-} from './package-decision.js';
-import { answerOf, powershell, powershellFailure, readAnswer } from './powershell.js';
-import { foldCase } from './windows-case.js';
-import { wingetFailure } from './winget-failure.js';
-import { compareWingetVersions, parseWingetExport, parseWingetVersions } from './winget-output.js';
-import { READ_WINGET, RUN_WINGET } from './winget-scripts.js';
+} from './packages/package-decision.js';
+import { wingetFailure } from './packages/winget-failure.js';
+import { compareWingetVersions, parseWingetExport, parseWingetVersions } from './packages/winget-output.js';
+import { READ_WINGET, RUN_WINGET } from './packages/winget-scripts.js';
+import { answerOf, powershell, powershellFailure, readAnswer } from './windows/powershell.js';
+import { foldCase } from './windows/windows-case.js';
 
 /** Neither blanks nor quotes, which Windows PowerShell does not pass on as they are. */
 const NAME = {

@@ -3,8 +3,8 @@ import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import type { Host } from './host.js';
 import { type CommandRefusal, type Decision, defineResource, type PlanContext } from './kind.js';
-import { scriptFailure } from './script-failure.js';
-import { PROGRAMS, type Program, platformsOf, scriptCommand } from './script-program.js';
+import { scriptFailure } from './scripts/script-failure.js';
+import { PROGRAMS, type Program, platformsOf, scriptCommand } from './scripts/script-program.js';
 
 const Text = (description: string) => Type.String({ minLength: 1, description });
 

@@ -3,12 +3,12 @@ import { type CommandResult, exitedWith } from './command.js';
 import { commandFailure } from './command-failure.js';
 import type { Host } from './host.js';
 import { type CommandRefusal, type Decision, defineResource } from './kind.js';
-import { explainLaunchd } from './launchd-explain.js';
-import { type Daemon, isNew, planLaunchd, planLaunchdRemoval } from './launchd-plan.js';
-import { plistPath, systemPlistPath } from './launchd-plist.js';
-import { type LaunchdBody, LaunchdBodySchema } from './launchd-service-body.js';
-import { checkLaunchd } from './launchd-service-check.js';
-import { DISABLED_COMMAND, isDisabledList, LIST_COMMAND, parseDisabled, parseList } from './launchd-state.js';
+import { explainLaunchd } from './services/launchd-explain.js';
+import { type Daemon, isNew, planLaunchd, planLaunchdRemoval } from './services/launchd-plan.js';
+import { plistPath, systemPlistPath } from './services/launchd-plist.js';
+import { type LaunchdBody, LaunchdBodySchema } from './services/launchd-service-body.js';
+import { checkLaunchd } from './services/launchd-service-check.js';
+import { DISABLED_COMMAND, isDisabledList, LIST_COMMAND, parseDisabled, parseList } from './services/launchd-state.js';
 
 /** A service, or why launchd does not tell of it. */
 type LaunchdHave = Daemon | { readonly refusal: CommandRefusal };

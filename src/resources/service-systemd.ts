@@ -3,15 +3,15 @@ import { type CommandResult, exitedWith } from './command.js';
 import { commandFailure } from './command-failure.js';
 import type { Host } from './host.js';
 import { type CommandRefusal, type Decision, defineResource } from './kind.js';
-import { explainUnit } from './systemd-explain.js';
-import { planUnit } from './systemd-plan.js';
-import type { SeenUnit } from './systemd-refusal.js';
-import { planUnitRemoval } from './systemd-removal.js';
-import { type ServiceBody, ServiceBodySchema } from './systemd-service-body.js';
-import { checkService } from './systemd-service-check.js';
-import { parseUnits, showCommand } from './systemd-unit.js';
-import { unitPath, unitPlaces } from './systemd-unit-file.js';
-import { unitIdentity, unitNameOf } from './systemd-unit-name.js';
+import { explainUnit } from './services/systemd-explain.js';
+import { planUnit } from './services/systemd-plan.js';
+import type { SeenUnit } from './services/systemd-refusal.js';
+import { planUnitRemoval } from './services/systemd-removal.js';
+import { type ServiceBody, ServiceBodySchema } from './services/systemd-service-body.js';
+import { checkService } from './services/systemd-service-check.js';
+import { parseUnits, showCommand } from './services/systemd-unit.js';
+import { unitPath, unitPlaces } from './services/systemd-unit-file.js';
+import { unitIdentity, unitNameOf } from './services/systemd-unit-name.js';
 
 /** A unit, or why systemd does not tell of it. */
 type UnitHave = SeenUnit | { readonly refusal: CommandRefusal };

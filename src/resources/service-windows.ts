@@ -1,13 +1,13 @@
 /** `service-windows`: a service of Windows, whether it runs and how it is set up. */
 import { recordsOf, textOf } from './json-answer.js';
 import { type Decision, defineResource } from './kind.js';
-import { powershell, readAnswer } from './powershell.js';
-import { foldCase } from './windows-case.js';
-import { type ServiceFact, serviceOf } from './windows-service.js';
-import { checkService, type ServiceBody, serviceSchema } from './windows-service-body.js';
-import { serviceFailure } from './windows-service-failure.js';
-import { planService } from './windows-service-plan.js';
-import { READ_SERVICES, STOP_SERVICE } from './windows-service-scripts.js';
+import { powershell, readAnswer } from './windows/powershell.js';
+import { foldCase } from './windows/windows-case.js';
+import { type ServiceFact, serviceOf } from './windows/windows-service.js';
+import { checkService, type ServiceBody, serviceSchema } from './windows/windows-service-body.js';
+import { serviceFailure } from './windows/windows-service-failure.js';
+import { planService } from './windows/windows-service-plan.js';
+import { READ_SERVICES, STOP_SERVICE } from './windows/windows-service-scripts.js';
 
 export const serviceWindows = defineResource<ServiceBody, ServiceFact>({
   kind: 'service-windows',

@@ -1,16 +1,16 @@
 /** `user-unix`: a user of Linux or macOS with its number, groups, home directory and shell. Passwords are not touched. */
 import type { RunStep } from './host.js';
 import { type CommandRefusal, type Decision, defineResource, type PlanContext } from './kind.js';
-import { changeLinuxUser, createLinuxUser, removeLinuxUser, restoreLinuxGroup } from './linux-user-commands.js';
-import { changeMacUser, createMacUser, removeMacUser } from './mac-user-commands.js';
-import { readUnixAccounts } from './read-unix-accounts.js';
-import { unixAccountFailure } from './unix-account-failure.js';
-import { parseUnixId } from './unix-account-name.js';
-import type { UnixAccounts, UnixUser } from './unix-accounts.js';
-import { freeUids } from './unix-free-ids.js';
-import { checkUnixUser, type UnixUserBody, unixUserSchema } from './unix-user-body.js';
-import { compareUser, type UserDifference } from './unix-user-difference.js';
-import { refuseUser } from './unix-user-refusal.js';
+import { changeLinuxUser, createLinuxUser, removeLinuxUser, restoreLinuxGroup } from './unix/linux-user-commands.js';
+import { changeMacUser, createMacUser, removeMacUser } from './unix/mac-user-commands.js';
+import { readUnixAccounts } from './unix/read-unix-accounts.js';
+import { unixAccountFailure } from './unix/unix-account-failure.js';
+import { parseUnixId } from './unix/unix-account-name.js';
+import type { UnixAccounts, UnixUser } from './unix/unix-accounts.js';
+import { freeUids } from './unix/unix-free-ids.js';
+import { checkUnixUser, type UnixUserBody, unixUserSchema } from './unix/unix-user-body.js';
+import { compareUser, type UserDifference } from './unix/unix-user-difference.js';
+import { refuseUser } from './unix/unix-user-refusal.js';
 
 export type UnixUserFact =
   | { readonly is: 'unreadable'; readonly refusal: CommandRefusal }

@@ -4,11 +4,11 @@ import { closed, optional } from '../kernel/schema.js';
 import type { RunStep } from './host.js';
 import { recordsOf, textOf, textsOf } from './json-answer.js';
 import { type CommandRefusal, type Decision, defineResource, type FieldChange, type PlanContext } from './kind.js';
-import { powershell, powershellWithSecret, readAnswer } from './powershell.js';
-import { accountFailure } from './windows-account-failure.js';
-import { checkAccountNames } from './windows-account-name.js';
-import { foldCase } from './windows-case.js';
-import { CHANGE_USER, READ_USERS, REMOVE_USER } from './windows-user-scripts.js';
+import { powershell, powershellWithSecret, readAnswer } from './windows/powershell.js';
+import { accountFailure } from './windows/windows-account-failure.js';
+import { checkAccountNames } from './windows/windows-account-name.js';
+import { foldCase } from './windows/windows-case.js';
+import { CHANGE_USER, READ_USERS, REMOVE_USER } from './windows/windows-user-scripts.js';
 
 const schema = closed({
   name: Type.String({ minLength: 1, maxLength: 20, description: 'Name of the local user; case does not count' }),

@@ -1,5 +1,5 @@
 /** The agent's YAML file: what it may hold, and what happens when it changes while the agent runs. */
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -82,6 +82,25 @@ describe('the file of the agent', () => {
     await file.reload();
     expect(file.settings).toMatchObject({ script_timeout: 31 });
     expect(logged.at(-1)).toContain('error the configuration was not taken over, the old one stays');
+  });
+
+  it('changes nothing either when something else stands in its place', async () => {
+    writeFileSync(path, 'script_timeout: 30\n');
+    const file = await open();
+    rmSync(path);
+    mkdirSync(path);
+    await file.reload();
+    expect(logged).toHaveLength(1);
+    rmSync(path, { recursive: true });
+    symlinkSync(path, path);
+    await file.reload();
+    expect(logged.at(-1)).toContain('error the configuration was not taken over, the old one stays');
+    expect(file.settings).toMatchObject({ script_timeout: 30 });
+    await expect(open(true)).rejects.toThrow(`cannot read the configuration file ${path}`);
+    rmSync(path);
+    writeFileSync(path, 'script_timeout: 31\n');
+    await file.reload();
+    expect(file.settings).toMatchObject({ script_timeout: 31 });
   });
 
   it('has a schema with a description of every key', () => {

@@ -1,14 +1,18 @@
 /** Chocolatey, winget and Homebrew: what is run, and what their errors mean. Recorded outputs; nothing here runs the real tools. */
 import { describe, expect, it } from 'vitest';
-import { parseBrewInfo } from '../../src/resources/brew-info.js';
 import type { RunStep } from '../../src/resources/host.js';
 import type { Decision, PlanContext } from '../../src/resources/kind.js';
-import { isSameNugetVersion } from '../../src/resources/nuget-version.js';
 import { packageBrew } from '../../src/resources/package-brew.js';
 import { packageChoco } from '../../src/resources/package-choco.js';
-import type { PackageFact } from '../../src/resources/package-decision.js';
 import { packageWinget } from '../../src/resources/package-winget.js';
-import { compareWingetVersions, parseWingetExport, parseWingetVersions } from '../../src/resources/winget-output.js';
+import { parseBrewInfo } from '../../src/resources/packages/brew-info.js';
+import { isSameNugetVersion } from '../../src/resources/packages/nuget-version.js';
+import type { PackageFact } from '../../src/resources/packages/package-decision.js';
+import {
+  compareWingetVersions,
+  parseWingetExport,
+  parseWingetVersions,
+} from '../../src/resources/packages/winget-output.js';
 import { type Facts, FakeHost, resultOf } from './fake-host.js';
 
 const CONTEXT: PlanContext = {

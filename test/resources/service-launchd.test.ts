@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { validator } from '../../src/kernel/validator.js';
-import { plistText } from '../../src/resources/launchd-plist.js';
-import { parseDisabled, parseList } from '../../src/resources/launchd-state.js';
-import { waitUntilGone } from '../../src/resources/launchd-steps.js';
 import { serviceLaunchd } from '../../src/resources/service-launchd.js';
+import { plistText } from '../../src/resources/services/launchd-plist.js';
+import { parseDisabled, parseList } from '../../src/resources/services/launchd-state.js';
+import { waitUntilGone } from '../../src/resources/services/launchd-steps.js';
 import { FakeHost, resultOf } from './fake-host.js';
 
 const { problems } = validator(serviceLaunchd.schema);

@@ -5,9 +5,9 @@ import { validator } from '../../src/kernel/validator.js';
 import type { CommandResult } from '../../src/resources/command.js';
 import type { RunStep } from '../../src/resources/host.js';
 import { serviceSystemd } from '../../src/resources/service-systemd.js';
-import { showCommand } from '../../src/resources/systemd-unit.js';
-import { unitFileText } from '../../src/resources/systemd-unit-file.js';
-import { unitIdentity } from '../../src/resources/systemd-unit-name.js';
+import { showCommand } from '../../src/resources/services/systemd-unit.js';
+import { unitFileText } from '../../src/resources/services/systemd-unit-file.js';
+import { unitIdentity } from '../../src/resources/services/systemd-unit-name.js';
 import { FakeHost, type Recorded, resultOf } from './fake-host.js';
 
 const { problems } = validator(serviceSystemd.schema);

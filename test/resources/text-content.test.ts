@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_CONTENT_BYTES } from '../../src/resources/host.js';
 import { checkText } from '../../src/resources/text-content.js';
-import { parentOf, problemOfUnixPath } from '../../src/resources/unix-path.js';
+import { parentOf, problemOfUnixPath } from '../../src/resources/unix/unix-path.js';
 
 describe('the content of a file', () => {
   it('may be as large as what is compared, counted in bytes', () => {

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { foldCase } from '../../src/resources/windows-case.js';
+import { foldCase } from '../../src/resources/windows/windows-case.js';
 import {
   parentOfWindowsPath,
   problemOfWindowsPath,
   windowsIdentity,
   windowsPath,
-} from '../../src/resources/windows-path.js';
+} from '../../src/resources/windows/windows-path.js';
 
 describe('a Windows path', () => {
   it.each([

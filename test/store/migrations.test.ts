@@ -184,6 +184,8 @@ describe('an old store', () => {
     expect(addresses.rows).toEqual([{ address: '192.0.2.7' }]);
     const windows = await sql<{ told: string }>`select told from maintenance_windows`.execute(db);
     expect(windows.rows).toEqual(version < 8 ? [] : [{ told: 'started' }]);
+    const agents = await sql<{ token: string | null }>`select enrolment_token_id as token from agents`.execute(db);
+    expect(agents.rows.map(({ token }) => token === null)).toEqual([version < 9]);
     const [event] = await listAuditRows(db, { eventTypes: ['operator.added'], limit: 1 });
     expect(await findOperator(db, event?.target_id ?? '')).toMatchObject({ username: 'alice', role: 'admin' });
     expect((await verifyChain(db)).broken).toBeNull();

@@ -151,13 +151,14 @@ export class Run {
     const items = findings.map((finding) => {
       this.standings.note(finding.target, finding.status);
       this.reported.add(finding.target.index);
+      if (finding.error?.code === 'cancelled') this.isCut = true;
       return this.writer.item(finding, share);
     });
     this.results.push(...items);
     await this.options.onResults?.(items, notes());
   }
 
-  /** True when something was not reached. */
+  /** True when something was not reached, or was cut off by a cancel. */
   get wasCut(): boolean {
     return this.isCut;
   }
@@ -165,7 +166,7 @@ export class Run {
   /** Reports what was not reached, if anything. */
   async skipRest({ code, message: reason }: Refusal): Promise<void> {
     const rest = [...this.desired, ...this.removals].filter(({ index }) => !this.reported.has(index));
-    this.isCut = rest.length > 0;
+    if (rest.length > 0) this.isCut = true;
     const findings = rest.map((target) => skipped(target, { code, message: reason }, reason));
     await this.report(findings, this.now());
   }

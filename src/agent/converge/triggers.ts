@@ -35,6 +35,8 @@ export class Triggers {
   private readonly owedBefore = new Map<string, Owed[]>();
   /** Resources that listen, by the position of what they listen to. */
   private readonly listeners = new Map<number, { readonly target: Target; readonly field: TriggerField }[]>();
+  /** Positions of those whose announced changes make the same trigger owed in this run, by its name. */
+  private readonly causes = new Map<string, Set<number>>();
 
   constructor(options: TriggersOptions) {
     this.options = options;
@@ -73,6 +75,7 @@ export class Triggers {
   owedFor(target: Target, own: TriggerField | undefined, run: string): readonly Owed[] {
     const listening = this.listeners.get(target.index) ?? [];
     const owed = listening.map((one): Owed => ({ key: ledgerKey(one.target), field: one.field, run }));
+    for (const one of owed) this.causesOf(one).add(target.index);
     if (own !== undefined) owed.push({ key: ledgerKey(target), field: own, run });
     return owed.filter(({ key, field }) => !this.owedBefore.get(key)?.some((known) => known.field === field));
   }
@@ -85,9 +88,21 @@ export class Triggers {
   /** What need not be answered after all, because the change that would have caused it did not happen. */
   unowedBy(target: Target): readonly Paid[] {
     const listening = this.listeners.get(target.index) ?? [];
-    return listening
-      .filter(({ target: listener, field }) => !this.due(listener).fields.has(field))
-      .map((one) => ({ key: ledgerKey(one.target), field: one.field }));
+    const answerable = listening.filter(({ target: listener, field }) => !this.due(listener).fields.has(field));
+    const paid = answerable.map((one): Paid => ({ key: ledgerKey(one.target), field: one.field }));
+    return paid.filter((one) => {
+      const causes = this.causesOf(one);
+      causes.delete(target.index);
+      // Another one may have changed before it failed.
+      return causes.size === 0;
+    });
+  }
+
+  private causesOf({ key, field }: Paid): Set<number> {
+    const name = `${field}\0${key}`;
+    const known = this.causes.get(name) ?? new Set();
+    this.causes.set(name, known);
+    return known;
   }
 
   private named(indices: readonly number[]): string {

@@ -3,7 +3,7 @@ import { closeSync, constants, fsync, openSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { Fault, systemCodeOf } from '../../kernel/fault.js';
 import type { Accounts, FileStep, StepOutcome } from '../../resources/host.js';
-import { parentOf, problemOfUnixPath } from '../../resources/unix-path.js';
+import { parentOf, problemOfUnixPath } from '../../resources/unix/unix-path.js';
 import type { Footing, Reach } from './footing.js';
 import { makeDirectory, removeDirectory, removeFile, type Spot, setMetadata } from './in-place.js';
 import { keepAttributes } from './keep-attributes.js';

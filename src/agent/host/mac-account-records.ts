@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import type { Command } from '../../resources/command.js';
 import type { Accounts } from '../../resources/host.js';
-import { parseMacGroups, parseMacUsers, READ_MAC_GROUPS, READ_MAC_USERS } from '../../resources/mac-accounts.js';
+import { parseMacGroups, parseMacUsers, READ_MAC_GROUPS, READ_MAC_USERS } from '../../resources/unix/mac-accounts.js';
 import { AccountFiles, parseAccounts } from './accounts.js';
 
 /** What a command writes; null when it fails. */

@@ -21,7 +21,7 @@ import {
   type ObserveRequest,
   type PathFact,
 } from '../../resources/host.js';
-import { parentOf, problemOfUnixPath } from '../../resources/unix-path.js';
+import { parentOf, problemOfUnixPath } from '../../resources/unix/unix-path.js';
 import { ownDescriptors } from './footing.js';
 import { refusalOf } from './path-refusal.js';
 import type { SafeWalk } from './safe-walk.js';

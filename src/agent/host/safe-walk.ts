@@ -1,7 +1,7 @@
 /** Walks from the root to a directory by the rules of a root process among users it does not trust (`security.md` c9). */
 import { readlinkSync, type Stats } from 'node:fs';
 import { systemCodeOf } from '../../kernel/fault.js';
-import { parentOf } from '../../resources/unix-path.js';
+import { parentOf } from '../../resources/unix/unix-path.js';
 import type { Footing, Reach } from './footing.js';
 import { type Refusal, refusalOf } from './path-refusal.js';
 

@@ -1,7 +1,7 @@
 /** The real Host of Linux and macOS. Make one for each run: it remembers which directories it has tidied. */
 import type { Command, CommandResult } from '../../resources/command.js';
 import type { Accounts, FileStep, Host, ObserveRequest, PathFact, StepOutcome } from '../../resources/host.js';
-import { parentOf, problemOfUnixPath } from '../../resources/unix-path.js';
+import { parentOf, problemOfUnixPath } from '../../resources/unix/unix-path.js';
 import { AccountFiles } from './accounts.js';
 import { commit } from './commit.js';
 import { bestReach, type Reach } from './footing.js';

@@ -14,7 +14,7 @@ import { rename } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Fault, systemCodeOf } from '../../kernel/fault.js';
 import type { FileStep, StepOutcome } from '../../resources/host.js';
-import { parentOfWindowsPath, problemOfWindowsPath } from '../../resources/windows-path.js';
+import { parentOfWindowsPath, problemOfWindowsPath } from '../../resources/windows/windows-path.js';
 import { refusalOf } from './path-refusal.js';
 import type { Temporaries } from './temporaries.js';
 import { type ToNative, WindowsWalk } from './windows-walk.js';

@@ -1,7 +1,7 @@
 /** The real Host of Windows. Make one for each run: it remembers which directories it has tidied. */
 import { type Command, type CommandResult, SCRIPT_TIMEOUT_SECS } from '../../resources/command.js';
 import type { Accounts, FileStep, Host, ObserveRequest, PathFact, StepOutcome } from '../../resources/host.js';
-import { parentOfWindowsPath, problemOfWindowsPath, windowsPath } from '../../resources/windows-path.js';
+import { parentOfWindowsPath, problemOfWindowsPath, windowsPath } from '../../resources/windows/windows-path.js';
 import { Temporaries } from './temporaries.js';
 import { commitWindows, type Replace } from './windows-commit.js';
 import { observeWindows } from './windows-observe.js';

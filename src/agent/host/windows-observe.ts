@@ -7,7 +7,7 @@ import {
   type ObserveRequest,
   type PathFact,
 } from '../../resources/host.js';
-import { parentOfWindowsPath, problemOfWindowsPath } from '../../resources/windows-path.js';
+import { parentOfWindowsPath, problemOfWindowsPath } from '../../resources/windows/windows-path.js';
 import { contentOf } from './observe.js';
 import { refusalOf } from './path-refusal.js';
 import type { ToNative, WindowsWalk } from './windows-walk.js';

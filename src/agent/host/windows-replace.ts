@@ -4,7 +4,7 @@
  */
 import { Fault } from '../../kernel/fault.js';
 import type { Command, CommandResult } from '../../resources/command.js';
-import { powershell, readAnswer } from '../../resources/powershell.js';
+import { powershell, readAnswer } from '../../resources/windows/powershell.js';
 import type { Replace } from './windows-commit.js';
 
 /** Virus scanners and indexers hold a new file for a moment. */

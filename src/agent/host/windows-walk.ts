@@ -4,7 +4,7 @@
  */
 import { lstatSync, type Stats } from 'node:fs';
 import { systemCodeOf } from '../../kernel/fault.js';
-import { parentOfWindowsPath } from '../../resources/windows-path.js';
+import { parentOfWindowsPath } from '../../resources/windows/windows-path.js';
 import { type Refusal, refusalOf } from './path-refusal.js';
 
 /** Where a path of a module is for the system that this process runs on. */

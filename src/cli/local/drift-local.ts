@@ -1,5 +1,6 @@
 /** `orch drift --local`. */
 import { Fault } from '../../kernel/fault.js';
+import { CATALOGUE } from '../../resources/catalogue.js';
 import type { DesiredResource } from '../../resources/desired.js';
 import { maskResource } from '../../resources/masked-resource.js';
 import type { Context } from '../context.js';
@@ -44,7 +45,7 @@ export const driftLocal = (context: Context, choice: LocalChoice, detailed: bool
 function toCompare(context: Context, session: LocalSession, { file }: LocalChoice): readonly DesiredResource[] {
   const wanted = file.length === 0 ? [] : localDesired(session, file).resources;
   const byKey = new Map(wanted.map((resource) => [resourceKey(resource), resource]));
-  return session.state.applied.map((applied) => {
+  return session.state.applied.flatMap((applied) => {
     const { module, kind, identity, id, name, body, taint } = applied;
     const resource = { module, kind, identity, id, name, body, after: [] };
     if (taint === undefined || Object.keys(taint).length === 0) return resource;
@@ -56,8 +57,15 @@ function toCompare(context: Context, session: LocalSession, { file }: LocalChoic
     context.warn(
       `${kind} ${identity}: ${fields.join(', ')} holds a secret and is not compared; give -f and --secret-file`,
     );
+    // What cannot be without them is not compared at all.
+    if (requiredBy(kind).some((field) => fields.includes(field))) return [];
     return { ...resource, body: Object.fromEntries(Object.entries(body).filter(([field]) => !fields.includes(field))) };
   });
+}
+
+function requiredBy(kind: string): readonly string[] {
+  const { required = [] }: { readonly required?: readonly string[] } = CATALOGUE.get(kind)?.schema ?? {};
+  return required;
 }
 
 /** With every secret masked, whose mark tells whether its value is the same. */

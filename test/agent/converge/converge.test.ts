@@ -15,13 +15,16 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Intent } from '../../../src/agent/converge/apply-group.js';
 import { type ApplyOptions, apply, drift, plan } from '../../../src/agent/converge.js';
+import { bestReach } from '../../../src/agent/host/footing.js';
+import { UnixHost } from '../../../src/agent/host/unix-host.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import { validator } from '../../../src/kernel/validator.js';
 import type { DesiredResource } from '../../../src/resources/desired.js';
 import type { FileStep, Host } from '../../../src/resources/host.js';
 import { RunItemSchema } from '../../../src/wire/messages.js';
 import type { RunContent } from '../../../src/wire/parts.js';
-import { content, directory, file, removal, resultAt, summaryOf } from '../support/content.js';
+import { until } from '../../support/orch.js';
+import { content, directory, file, removal, resultAt, script, summaryOf } from '../support/content.js';
 import { clock, host, isRoot, place } from '../support/place.js';
 
 const planned = (run: RunContent, machine: Host = host()) => plan(run, machine, { clock });
@@ -303,6 +306,19 @@ describe('an apply', () => {
     const interrupted = await applied(run, { signal: AbortSignal.abort(new Fault('interrupted', 'the agent stops')) });
     expect(interrupted).toMatchObject({ end: 'interrupted', error: { code: 'interrupted' } });
     expect(new Set(interrupted.results.map(({ result }) => result.error?.code))).toEqual(new Set(['interrupted']));
+  });
+
+  it('is cancelled when that ends its last script', async () => {
+    const root = place();
+    const begun = join(root, 'begun');
+    const stopper = new AbortController();
+    const machine = new UnixHost({ platform: 'linux', reach: bestReach(), signal: stopper.signal });
+    const run = content([script('last', { apply: `touch ${begun}; sleep 60` })]);
+    const end = applied(run, { signal: stopper.signal }, machine);
+    await until(() => existsSync(begun), 'the script has begun');
+    stopper.abort(new Fault('cancelled', 'enough'));
+    expect(await end).toMatchObject({ end: 'cancelled', error: null });
+    expect(summaryOf((await end).results)).toEqual(['last run failed cancelled']);
   });
 
   it('has succeeded when it is cancelled after its last group', async () => {

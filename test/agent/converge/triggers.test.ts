@@ -178,6 +178,27 @@ describe('a trigger that was not answered', () => {
     expect(journal.owed).toEqual([]);
   });
 
+  it('stays owed for a change that came about in part, whatever becomes of others that it listens to', async () => {
+    const halfway = (check: string, apply: string) => ({ check: `test -e ${at(check)}`, apply });
+    const run = content([
+      script('partly', halfway('a', `touch ${at('a')}; exit 1`)),
+      script('never', halfway('b', 'exit 1')),
+      script('reader', { apply: `echo >>${at('ran')}` }, { triggers: { rerun_on: [0, 1] } }),
+    ]);
+    for (const name of ['a', 'b']) writeFileSync(at(name), '');
+    await applied(run);
+    for (const name of ['a', 'b']) rmSync(at(name));
+    await applied(run);
+    writeFileSync(at('b'), '');
+    restart();
+    expect(summaryOf((await applied(run)).results)).toEqual([
+      'partly none unchanged',
+      'never none unchanged',
+      'reader run changed',
+    ]);
+    expect([lines('ran'), journal.owed]).toEqual([2, []]);
+  });
+
   it('is forgotten with the resource that owed it', async () => {
     await applied(site('one\n'));
     writeFileSync(at('broken'), '');

@@ -18,7 +18,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { WindowsHost, type WindowsHostOptions } from '../../../src/agent/host/windows-host.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import type { FileStep, PathFact } from '../../../src/resources/host.js';
-import { windowsPath } from '../../../src/resources/windows-path.js';
+import { windowsPath } from '../../../src/resources/windows/windows-path.js';
 import { place, write } from '../support/place.js';
 
 interface Machine {

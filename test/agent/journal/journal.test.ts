@@ -20,7 +20,7 @@ import { inspectJournal } from '../../../src/agent/journal/read-journal.js';
 import { Journal } from '../../../src/agent/journal.js';
 import { type Fault, isFault } from '../../../src/kernel/fault.js';
 import type { RunItem } from '../../../src/wire/messages.js';
-import { content, file } from '../support/content.js';
+import { content, file, removal, script } from '../support/content.js';
 import { isRoot, needs, place, run, succeeds } from '../support/place.js';
 
 const idOf = (number: number): string => `01J0000000000000000000000${number}`;
@@ -160,6 +160,14 @@ describe('the journal', () => {
     journal.sync();
     expect(readFileSync(join(directory, 'journal'), 'utf8')).toContain('hunter2');
     journal.acknowledge(idOf(1));
+    expect(readFileSync(join(directory, 'journal'), 'utf8')).not.toContain('hunter2');
+    const taint = { '/undo': [{ ...span, start: 5, end: 12 }] };
+    const undone = { ...removal(script('made', { apply: 'true', undo: 'echo hunter2' })), taint };
+    journal.accept({ id: idOf(2), epoch: 1, generation: 2, content: content([], [undone]) });
+    journal.end(idOf(2), 'succeeded', null);
+    journal.sync();
+    expect(readFileSync(join(directory, 'journal'), 'utf8')).toContain('hunter2');
+    journal.acknowledge(idOf(2));
     expect(readFileSync(join(directory, 'journal'), 'utf8')).not.toContain('hunter2');
   });
 });

@@ -11,7 +11,7 @@ import { channelFields } from './channel-view.js';
 
 export const command = defineCommand({
   examples: [
-    'orch channels add ops --type webhook --url https://hooks.example.com/orch --secret whsec_…',
+    'orch channels add ops --type webhook --to https://hooks.example.com/orch --secret whsec_…',
     'orch channels add team --type slack',
     'orch channels add phone --type ntfy --topic my-fleet',
     'orch channels add ops --type discord --config discord.json',

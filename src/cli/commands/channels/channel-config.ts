@@ -6,7 +6,7 @@ import { flagOf, integer, text } from '../../option.js';
 import { readTextFile } from '../../read-text.js';
 
 export const configOptions = {
-  url: text('URL', "where to send: the webhook's address; of ntfy the server, when it is not the public one"),
+  to: text('URL', "where to send: the webhook's address; of ntfy the server, when it is not the public one"),
   secret: text('TEXT', 'webhook: signs each delivery'),
   topic: text('TOPIC', 'ntfy: the topic'),
   token: text('TOKEN', 'ntfy: access token'),
@@ -15,7 +15,7 @@ export const configOptions = {
 };
 
 export interface ConfigInput {
-  readonly url: string | undefined;
+  readonly to: string | undefined;
   readonly secret: string | undefined;
   readonly topic: string | undefined;
   readonly token: string | undefined;
@@ -27,13 +27,13 @@ type Part = Exclude<keyof ConfigInput, 'config'>;
 
 /** The member that an option is in the configuration of a type. */
 const MEMBERS: Readonly<Record<ChannelType, Readonly<Partial<Record<Part, string>>>>> = {
-  webhook: { url: 'url', secret: 'secret' },
-  discord: { url: 'webhook_url' },
-  slack: { url: 'webhook_url' },
-  ntfy: { url: 'url', topic: 'topic', token: 'token', priority: 'priority' },
+  webhook: { to: 'url', secret: 'secret' },
+  discord: { to: 'webhook_url' },
+  slack: { to: 'webhook_url' },
+  ntfy: { to: 'url', topic: 'topic', token: 'token', priority: 'priority' },
 };
 
-const PARTS: readonly Part[] = ['url', 'secret', 'topic', 'token', 'priority'];
+const PARTS: readonly Part[] = ['to', 'secret', 'topic', 'token', 'priority'];
 
 /**
  * The members that were given; an empty text takes one away. Null when nothing was given.
@@ -60,13 +60,13 @@ export async function givenConfig(
 
 /** Asks for the one thing that Discord and Slack need and that is secret as a whole. */
 export async function askedConfig(context: Context, type: ChannelType): Promise<Readonly<Record<string, unknown>>> {
-  if (MEMBERS[type].url !== 'webhook_url') {
-    const needed = type === 'ntfy' ? '--topic' : '--url';
+  if (MEMBERS[type].to !== 'webhook_url') {
+    const needed = type === 'ntfy' ? '--topic' : '--to';
     throw new Fault('usage', `a channel of the type ${type} needs ${needed}`, {
       hint: 'orch channels add --help shows an example of each type',
     });
   }
-  const webhook_url = await context.prompt.secret(`Webhook URL of ${type}:`, 'give it with --url or --config');
+  const webhook_url = await context.prompt.secret(`Webhook URL of ${type}:`, 'give it with --to or --config');
   return { webhook_url };
 }
 

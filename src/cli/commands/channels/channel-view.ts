@@ -17,7 +17,7 @@ export const channelTable = (channels: readonly Channel[], now: number): TableVi
     channel.name,
     channel.channel_type,
     orNone(targetOf(channel)),
-    lastAttempt(channel, now),
+    channel.disabled_at === null ? lastAttempt(channel, now) : styled('bad', 'disabled'),
     channel.id,
   ]),
   empty: 'No channels. Make one with: orch channels add NAME --type TYPE',
@@ -66,8 +66,7 @@ function targetOf({ config }: Channel): string {
   return typeof target === 'string' ? target : '';
 }
 
-function lastAttempt({ disabled_at, last_attempt: last }: Channel, now: number): Span {
-  if (disabled_at !== null) return styled('bad', 'disabled');
+function lastAttempt({ last_attempt: last }: Channel, now: number): Span {
   if (last === null) return 'never';
   const age = formatAge(last.at, now);
   return last.delivered ? `${age}, delivered` : styled('warn', `${age}, ${last.error ?? 'failed'}`);

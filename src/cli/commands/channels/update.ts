@@ -11,7 +11,7 @@ import { channelArgument, findChannel } from './find-channel.js';
 export const command = defineCommand({
   examples: [
     'orch channels update ops --name night-shift',
-    'orch channels update ops --url https://hooks.example.com/new',
+    'orch channels update ops --to https://hooks.example.com/new',
     'orch channels update ops --secret ""',
   ],
   detail: [

@@ -1,0 +1,149 @@
+/** Says why apt could not install or remove a package, and whether it has in spite of its status. */
+
+import type { CommandResult } from '../command.js';
+import { commandFailure, lastLines } from '../command-failure.js';
+import type { Host, RunStep } from '../host.js';
+import type { CommandRefusal, StepVerdict } from '../kind.js';
+import { askDpkg, installedAs, plainName } from './apt-installed.js';
+
+/** A package whose script fails fails every run of apt after it, and what else was asked for is done all the same. */
+export async function judgeApt(host: Host, name: string, step: RunStep, result: CommandResult): Promise<StepVerdict> {
+  const answer = await askDpkg(host, [name]);
+  if ('code' in answer) return 'undone';
+  const { installed } = installedAs(name, answer);
+  const isRemoval = step.command.argv[1] === 'remove';
+  const isDone = isRemoval
+    ? installed === null
+    : installed?.fault === null && (step.items ?? []).includes(`${name}=${installed.version}`);
+  if (isDone) return 'done';
+  return failuresOf(result).some(({ which }) => plainName(which) === plainName(name))
+    ? explainApt(name, step, result)
+    : 'undone';
+}
+
+type Say = (name: string, found: RegExpExecArray, result: CommandResult) => CommandRefusal;
+
+/** Words of apt and dpkg in standard error, and what they mean. */
+const SIGNS: readonly (readonly [RegExp, Say])[] = [
+  [
+    /Could not get lock|Unable to (?:acquire|lock)|lock (?:was|is) locked by another process/,
+    (_name, _, result) => locked(result),
+  ],
+  [/dpkg was interrupted/, () => broken('an earlier run of dpkg was cut off', 'dpkg --configure -a')],
+  [/--fix-broken install/, () => broken('packages lack what they depend on', 'apt-get --fix-broken install')],
+  [/Held packages were changed/, (name) => held(name)],
+  [
+    /Unable to locate package (\S+)/,
+    (_name, [, which]) => ({
+      code: 'package_unknown',
+      message: `${which} is not in the index of this machine`,
+    }),
+  ],
+  [
+    /Version '([^']+)' for '([^']+)' was not found/,
+    (_name, [, version, which]) => ({
+      code: 'package_version_unknown',
+      message: `the index of this machine does not offer ${which} in version ${version}`,
+    }),
+  ],
+  [/remove is disabled/, (name, _, { stdout }) => costly(name, stdout)],
+];
+
+export function explainApt(name: string, step: RunStep, result: CommandResult): CommandRefusal {
+  const failure = commandFailure(step.command, result);
+  if (result.end.how !== 'exited') return failure;
+  for (const [sign, say] of SIGNS) {
+    const found = sign.exec(result.stderr);
+    if (found) return say(name, found, result);
+  }
+  const needs = /^The following packages have unmet dependencies:\n(?: .*\n?)+/m.exec(result.stdout)?.[0];
+  if (needs !== undefined) return { code: 'command_failed', message: `apt cannot install ${name}: ${tidy(needs)}` };
+  return scriptFailure(name, result) ?? failure;
+}
+
+/** While it waits, apt names the holder in its standard output. */
+function locked({ stdout, stderr }: CommandResult): CommandRefusal {
+  const [, file = "dpkg's lock", pid, program] =
+    /Could not get lock (\S+)\. It is held by process (\d+) \(([^)\n]+)\)/.exec(`${stderr}\n${stdout}`) ?? [];
+  const holder = pid === undefined ? 'another process' : `process ${pid} (${program})`;
+  return { code: 'package_manager_locked', message: `${holder} holds ${file}, and apt has waited for it in vain` };
+}
+
+const broken = (why: string, remedy: string): CommandRefusal => ({
+  code: 'package_manager_broken',
+  message: `on this machine, ${why}; see to it with: ${remedy}`,
+});
+
+const held = (name: string): CommandRefusal => ({
+  code: 'package_held',
+  message: `${name} needs a change to a package that is held on this machine; "apt-mark showhold" names those`,
+});
+
+function costly(name: string, stdout: string): CommandRefusal {
+  const removed = listUnder(/^The following packages will be REMOVED:$/m, stdout).join(', ');
+  return {
+    code: 'removal_refused',
+    message: `${name} is not installed, because ${removed} would have to be removed for it; remove that first`,
+  };
+}
+
+/** The words of the indented lines below a line. */
+function listUnder(header: RegExp, text: string): readonly string[] {
+  const at = header.exec(text);
+  if (!at) return [];
+  const list = /^(?:\n {2}.*)*/.exec(text.slice(at.index + at[0].length))?.[0] ?? '';
+  return list.split(/\s+/).filter(Boolean);
+}
+
+const LINES = 8;
+
+interface DpkgFailure {
+  readonly which: string;
+  readonly how: string;
+  /** Where it stands in standard error. */
+  readonly at: number;
+}
+
+const failuresOf = ({ stderr }: CommandResult): readonly DpkgFailure[] =>
+  [...stderr.matchAll(/^dpkg: error processing (?:package|archive) (\S+) \(--\S+\):\n (.*)$/gm)].map(
+    ({ 1: which = '', 2: how = '', index: at }) => ({ which, how, at }),
+  );
+
+/** Which package dpkg failed with, what its script wrote, and how it ended. */
+function scriptFailure(name: string, result: CommandResult): CommandRefusal | null {
+  const failures = failuresOf(result);
+  const failure = failures.find(({ which }) => plainName(which) === plainName(name)) ?? failures[0];
+  if (!failure) return null;
+  const { which, how, at } = failure;
+  const said = lastLines({ stdout: saidBy(which, result.stdout), stderr: '' }, LINES);
+  const complained = lastLines({ stdout: errorsBefore(result.stderr, at), stderr: '' }, LINES);
+  const about = plainName(which) === plainName(name) ? name : `${which}, which the run for ${name} came to,`;
+  const message = [`${about} failed: ${how}`, said, complained].filter(Boolean).join('\n');
+  return { code: 'command_failed', message };
+}
+
+/** What the standard output has between the line that begins a package and the next such line. */
+function saidBy(name: string, stdout: string): string {
+  const lines = stdout.split('\n');
+  const isOf = (line: string) => plainName(BEGINS.exec(line)?.[1] ?? '') === plainName(name);
+  const start = lines.findLastIndex(isOf);
+  if (start < 0) return '';
+  const rest = lines.slice(start + 1);
+  const end = rest.findIndex((line) => BEGINS.test(line) || /^(?:Processing triggers|Errors were)/.test(line));
+  return rest.slice(0, end < 0 ? undefined : end).join('\n');
+}
+
+const BEGINS = /^(?:Setting up|Removing|Unpacking|Preparing to unpack|Selecting previously unselected package) (\S+)/;
+
+/** What stands in standard error since the error before. */
+function errorsBefore(stderr: string, at: number): string {
+  const before = stderr.slice(0, at);
+  const last = before.lastIndexOf('dpkg: error processing');
+  const since = last < 0 ? before : before.slice(before.indexOf('\n', before.indexOf('\n', last) + 1) + 1);
+  return since
+    .split('\n')
+    .filter((line) => !line.startsWith('debconf: delaying') && !line.startsWith('W: '))
+    .join('\n');
+}
+
+const tidy = (text: string): string => text.trim().replace(/\s*\n\s*/g, '\n');

@@ -1,0 +1,108 @@
+/** What dpkg says is installed: one query for all packages, in every state that dpkg knows. */
+import { type Command, type CommandResult, exitedWith } from '../command.js';
+import { commandFailure } from '../command-failure.js';
+import type { Host } from '../host.js';
+import type { CommandRefusal } from '../kind.js';
+import type { InstalledPackage } from './indexed-package.js';
+
+/** One package of one architecture, as dpkg keeps it. */
+export interface DpkgRow {
+  readonly name: string;
+  readonly architecture: string;
+  readonly version: string;
+  /** What is to become of it: `install`, `hold`, `deinstall`, … */
+  readonly selection: string;
+  /** `ok`, or `reinstreq` when its files are not whole. */
+  readonly flag: string;
+  readonly state: string;
+}
+
+/** What dpkg keeps of one wanted package. */
+export interface DpkgPackage {
+  readonly row: DpkgRow | null;
+  readonly installed: InstalledPackage | null;
+  readonly isHeld: boolean;
+}
+
+/** A line for each package, its fields parted by bars. */
+export const formatOf = (...fields: readonly string[]): string =>
+  `--showformat=${fields.map((field) => `\${${field}}`).join('|')}\\n`;
+
+const FORMAT = formatOf('Package', 'Architecture', 'Version', 'db:Status-Want', 'db:Status-Eflag', 'db:Status-Status');
+
+/** States in which nothing of the package is there but perhaps its configuration. */
+const GONE = new Set(['not-installed', 'config-files']);
+
+/** The name without its architecture. */
+export const plainName = (name: string): string => name.split(':')[0] ?? name;
+
+export const architectureOf = (name: string): string | null => name.split(':')[1] ?? null;
+
+/** Without architectures, because dpkg does not find packages for all of them by the name of one. */
+export const showInstalled = (names: readonly string[]): Command => ({
+  argv: ['dpkg-query', '--show', FORMAT, ...new Set(names.map(plainName))],
+});
+
+export interface DpkgAnswer {
+  readonly rows: readonly DpkgRow[];
+  /** The architecture of the machine; empty where nothing hangs on it. */
+  readonly native: string;
+}
+
+/** What dpkg knows of packages of these names. */
+export async function askDpkg(host: Host, names: readonly string[]): Promise<DpkgAnswer | CommandRefusal> {
+  const command = showInstalled(names);
+  const result = await host.run(command);
+  const refusal = unanswered(command, result, 0, 1);
+  if (refusal !== null) return refusal;
+  const rows = parseInstalled(result.stdout);
+  const isPlain = names.every((name) => architectureOf(name) === null && rowsOf(rows, name).length < 2);
+  if (isPlain) return { rows, native: '' };
+  const ask: Command = { argv: ['dpkg', '--print-architecture'] };
+  const architecture = await host.run(ask);
+  return unanswered(ask, architecture, 0) ?? { rows, native: architecture.stdout.trim() };
+}
+
+/** Why a command that was to tell something has not; null when it has. */
+export function unanswered(command: Command, result: CommandResult, ...ok: readonly number[]): CommandRefusal | null {
+  if (!exitedWith(result, ...ok)) return commandFailure(command, result);
+  if (!result.truncated) return null;
+  return { code: 'observe_failed', message: `${command.argv[0]} says more than orch reads` };
+}
+
+export function parseInstalled(text: string): readonly DpkgRow[] {
+  return text.split('\n').flatMap((line) => {
+    const [name, architecture, version, selection, flag, state] = line.split('|');
+    if (!name || state === undefined) return [];
+    return [{ name, architecture, version, selection, flag, state } as DpkgRow];
+  });
+}
+
+const rowsOf = (rows: readonly DpkgRow[], name: string): readonly DpkgRow[] =>
+  rows.filter((row) => row.name === plainName(name) && !GONE.has(row.state));
+
+/** The package that a name means: that of its architecture, else of the machine's, else of any. */
+export function installedAs(name: string, { rows, native }: DpkgAnswer): DpkgPackage {
+  const architecture = architectureOf(name);
+  const own = (row: DpkgRow) => row.architecture === native || row.architecture === 'all';
+  const there = rowsOf(rows, name);
+  const row =
+    architecture === null
+      ? (there.find(own) ?? there[0] ?? null)
+      : (there.find((one) => one.architecture === architecture || (architecture === native && own(one))) ?? null);
+  const held = row === null ? rows.filter((one) => one.name === plainName(name)) : [row];
+  return {
+    row,
+    installed: row && { version: row.version, fault: faultOf(row) },
+    isHeld: held.some(({ selection }) => selection === 'hold'),
+  };
+}
+
+const faultOf = ({ state, flag }: DpkgRow): string | null => {
+  if (flag !== 'ok') return `${state}, to be installed again`;
+  return state === 'installed' ? null : state;
+};
+
+/** True when dpkg wants the files of the package unpacked once more. */
+export const isToReinstall = ({ fault }: InstalledPackage): boolean =>
+  fault !== null && (fault.endsWith('to be installed again') || fault === 'half-installed');

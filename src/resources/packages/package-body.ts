@@ -1,0 +1,46 @@
+/** What the packages of all managers have in common: the body, and names that no manager takes for an option. */
+import * as Type from 'typebox';
+import { closed, optional } from '../../kernel/schema.js';
+import type { BodyProblem } from '../kind.js';
+
+export const PackageBodySchema = closed({
+  name: Type.String({ minLength: 1, maxLength: 256, description: 'Name of the package as its manager knows it' }),
+  version: optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 256,
+      description: 'Exactly this version; latest, null or left out: the newest that the index of the machine offers',
+    }),
+  ),
+});
+
+export type PackageBody = Type.Static<typeof PackageBodySchema>;
+
+/** The version that is asked for, or null for the newest that there is. */
+export const wantedVersion = ({ version }: PackageBody): string | null =>
+  version == null || version === 'latest' ? null : version;
+
+/**
+ * Refuses what could become an option, or two arguments, of a command. `name` and `version` are what a manager takes as a
+ * whole, and `described` says it to people.
+ */
+export function checkPackage(body: PackageBody, name: PackageText, version: PackageText): readonly BodyProblem[] {
+  const problems: BodyProblem[] = [];
+  if (!name.pattern.test(body.name)) problems.push({ path: '/name', message: `name ${name.described}` });
+  if (body.version != null && !version.pattern.test(body.version)) {
+    problems.push({ path: '/version', message: `version ${version.described}` });
+  }
+  return problems;
+}
+
+/** What a manager takes, and how to say it after the name of the member. */
+export interface PackageText {
+  readonly pattern: RegExp;
+  readonly described: string;
+}
+
+/** For managers that document no alphabet: one word that is no option. */
+export const ONE_WORD: PackageText = {
+  pattern: /^[^\s\p{Cc}\p{Surrogate}-][^\s\p{Cc}\p{Surrogate}]*$/u,
+  described: 'must be one word without blanks or control characters that does not begin with "-"',
+};

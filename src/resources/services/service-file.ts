@@ -1,0 +1,66 @@
+/** How the file that defines a service, which only root may write, differs from what is in its place. */
+import { compareContent } from '../content-comparison.js';
+import type { FileStep, PathFact } from '../host.js';
+import type { CommandRefusal, FieldChange, PlanContext } from '../kind.js';
+import { compareMetadata } from '../unix/unix-metadata.js';
+import { parseMode } from '../unix/unix-mode.js';
+
+export interface ServiceFile {
+  /** What the change is called. */
+  readonly field: string;
+  readonly path: string;
+  readonly text: string;
+  readonly group: string;
+}
+
+export interface ServiceFileDifference {
+  readonly changes: readonly FieldChange[];
+  readonly text?: { readonly before: string | null; readonly after: string };
+  readonly steps: readonly FileStep[];
+  /** True when its content changes. */
+  readonly isReplaced: boolean;
+}
+
+export const NO_DIFFERENCE: ServiceFileDifference = { changes: [], steps: [], isReplaced: false };
+
+/** Why no file can be written there; null when one can. */
+export function refusalOfPlace(path: string, file: PathFact): CommandRefusal | null {
+  switch (file.type) {
+    case 'unreadable':
+      return { code: file.code, message: file.message };
+    case 'directory':
+      return { code: 'wrong_type', message: `${path} is a directory, not a file` };
+    case 'other':
+      return { code: 'wrong_type', message: `${path} is a ${file.what}, not a file` };
+    case 'absent':
+    case 'file':
+    case 'symlink':
+      return null;
+  }
+}
+
+/** Of a place where a file can be written. One that holds a secret is for nobody else to read. */
+export function compareServiceFile(
+  { field, path, text, group }: ServiceFile,
+  file: PathFact,
+  context: PlanContext,
+): ServiceFileDifference {
+  const metadata = { path, owner: 'root', group, mode: context.sensitive ? '0600' : '0644' };
+  const mode = parseMode(metadata.mode);
+  const write: FileStep = { do: 'write-file', path, content: text, owner: 'root', group, mode };
+  if (file.type !== 'file') {
+    const before = file.type === 'symlink' ? `symlink to ${file.target}` : null;
+    const changes = [{ field, before, after: path }];
+    return { changes, text: { before: null, after: text }, steps: [write], isReplaced: true };
+  }
+  const content = compareContent(text, file);
+  const compared = compareMetadata(metadata, file, context);
+  const others = 'changes' in compared ? compared.changes : [];
+  if (content) {
+    const changes = [...content.changes.map((change) => ({ ...change, field })), ...others];
+    return { changes, text: content.text, steps: [write], isReplaced: true };
+  }
+  if (others.length === 0) return NO_DIFFERENCE;
+  const step: FileStep = { do: 'set-metadata', path, expect: 'file', owner: 'root', group, mode };
+  return { changes: others, steps: [step], isReplaced: false };
+}

@@ -1,0 +1,97 @@
+/** Reads the users and groups of a machine, once for all resources that ask for some. */
+import { Fault } from '../../kernel/fault.js';
+import { type Command, type CommandResult, exitedWith } from '../command.js';
+import { commandFailure } from '../command-failure.js';
+import type { Host } from '../host.js';
+import type { CommandRefusal } from '../kind.js';
+import { parseMacGroups, parseMacUsers, READ_MAC_GROUPS, READ_MAC_USERS } from './mac-accounts.js';
+import { parseGroup, parsePasswd } from './unix-account-files.js';
+import { UnixAccounts } from './unix-accounts.js';
+
+/** Names that are looked for in directory services too when they are not among the accounts of the machine itself. */
+export interface SoughtAccounts {
+  readonly users: readonly string[];
+  /** By name or number. */
+  readonly groups: readonly string[];
+}
+
+export type AccountsRead =
+  | { readonly accounts: UnixAccounts; readonly refusal: null }
+  | { readonly accounts: null; readonly refusal: CommandRefusal };
+
+export async function readUnixAccounts(host: Host, sought: SoughtAccounts): Promise<AccountsRead> {
+  try {
+    const accounts = host.platform === 'macos' ? await readMac(host) : await readLinux(host, sought);
+    return { accounts, refusal: null };
+  } catch (error) {
+    if (error instanceof Fault) return { accounts: null, refusal: { code: error.code, message: error.message } };
+    throw error;
+  }
+}
+
+async function readLinux(host: Host, sought: SoughtAccounts): Promise<UnixAccounts> {
+  const [passwd, group] = await readFiles(host, ['/etc/passwd', '/etc/group']);
+  const users = parsePasswd(passwd ?? '', true);
+  const groups = parseGroup(group ?? '', true);
+  const local = new UnixAccounts({ platform: 'linux', users, groups });
+  const newUsers = sought.users.filter((name) => local.user(name) === undefined);
+  // A new user joins the group of its own name, wherever that is.
+  const newGroups = [...sought.groups, ...newUsers].filter((group) => local.referred(group) === undefined);
+  return new UnixAccounts({
+    platform: 'linux',
+    users: [...users, ...parsePasswd(await askServices(host, 'passwd', newUsers), false)],
+    groups: [...groups, ...parseGroup(await askServices(host, 'group', newGroups), false)],
+  });
+}
+
+async function readFiles(host: Host, paths: readonly string[]): Promise<readonly string[]> {
+  const facts = host.observe(paths.map((path) => ({ path, content: true, entries: false })));
+  const texts: string[] = [];
+  for (const [at, path] of paths.entries()) {
+    const fact = facts[at];
+    if (fact?.type === 'file' && fact.content.kind === 'text') texts.push(fact.content.text);
+    // Comments in an old encoding are no UTF-8; they do not matter, and the rest is ASCII.
+    else if (fact?.type === 'file' && fact.content.kind === 'binary')
+      texts.push(await ask(host, { argv: ['cat', path] }));
+    else throw unreadable(path, fact?.type === 'unreadable' ? fact.message : 'it is no file of a usable size');
+  }
+  return texts;
+}
+
+const unreadable = (path: string, why: string): Fault =>
+  new Fault('observe_failed', `the accounts of this machine cannot be read from ${path}: ${why}`);
+
+function failed(command: Command, result: CommandResult): Fault {
+  const { code, message } = commandFailure(command, result);
+  return new Fault(code, message);
+}
+
+/** Lines of the accounts with these names, in one question. A system without `getent` has no such services. */
+async function askServices(host: Host, database: 'passwd' | 'group', names: readonly string[]): Promise<string> {
+  if (names.length === 0) return '';
+  // 2: some of them are nowhere.
+  return ask(host, { argv: ['getent', database, '--', ...new Set(names)] }, { ok: [0, 2], optional: true });
+}
+
+async function readMac(host: Host): Promise<UnixAccounts> {
+  const users = parseMacUsers(await ask(host, READ_MAC_USERS));
+  const groups = parseMacGroups(await ask(host, READ_MAC_GROUPS));
+  if (users && groups) return new UnixAccounts({ platform: 'macos', users, groups });
+  throw new Fault('observe_failed', 'dscl did not write the accounts as a property list');
+}
+
+interface Asking {
+  /** Exit statuses that are an answer. */
+  readonly ok?: readonly number[];
+  /** True when a machine without the program has nothing to say. */
+  readonly optional?: boolean;
+}
+
+/** What a command writes, whole. */
+async function ask(host: Host, command: Command, { ok = [0], optional = false }: Asking = {}): Promise<string> {
+  const result = await host.run(command);
+  if (optional && result.end.how === 'not-started' && result.end.missing) return '';
+  if (!exitedWith(result, ...ok)) throw failed(command, result);
+  if (!result.truncated) return result.stdout;
+  throw new Fault('observe_failed', `${command.argv[0]} names more accounts than orch can take at once`);
+}

@@ -1,0 +1,59 @@
+/** Why a change of a user or group of Linux or macOS has failed, by what the tools end with and write. */
+import { type CommandResult, exitedWith } from '../command.js';
+import { commandFailure, lastLines } from '../command-failure.js';
+import type { Host, RunStep } from '../host.js';
+import type { CommandRefusal } from '../kind.js';
+
+const PERMISSION = /permission denied|eDSPermissionError|eDSAuth|must be root|not privileged/i;
+const LOCKED = /cannot lock|unable to lock|try again later/i;
+const IN_USE = /currently used by process (\d+)|is currently logged in/;
+
+/** Statuses of the tools of `shadow`. */
+const ID_TAKEN = 4;
+const BUSY = 8;
+
+/** @param what such as `the user web` */
+export function unixAccountFailure(host: Host, what: string, step: RunStep, result: CommandResult): CommandRefusal {
+  const { command } = step;
+  const [program] = command.argv;
+  const said = `${program}: ${lastLines(result, 2)}`;
+  if (result.end.how !== 'exited') return commandFailure(command, result);
+  if (PERMISSION.test(result.stderr)) {
+    return { code: 'permission_denied', message: `this user may not change ${what}; run the agent as root (${said})` };
+  }
+  if (exitedWith(result, BUSY) && /^(usermod|userdel)$/.test(program)) return busy(host, what, result);
+  if (exitedWith(result, BUSY) && program === 'groupdel') {
+    return { code: 'removal_refused', message: `${what} is still the primary group of a user (${said})` };
+  }
+  if (exitedWith(result, ID_TAKEN)) return taken(host, what, step, said);
+  if (LOCKED.test(result.stderr)) {
+    const message = `another program is changing the accounts of this machine; apply again when it is done (${said})`;
+    return { code: 'busy', message };
+  }
+  return commandFailure(command, result);
+}
+
+function busy(host: Host, what: string, { stderr, stdout }: CommandResult): CommandRefusal {
+  const pid = IN_USE.exec(stderr)?.[1] ?? IN_USE.exec(stdout)?.[1];
+  const name = pid === undefined ? null : programOf(host, pid);
+  const by = pid === undefined ? 'it is logged in' : `process ${pid}${name === null ? '' : ` (${name})`} runs as it`;
+  const hint = 'end its processes, for example with "loginctl terminate-user", and apply again';
+  return { code: 'account_busy', message: `${what} is in use: ${by}; ${hint}` };
+}
+
+/** The name of a process; null when it has ended since. */
+function programOf(host: Host, pid: string): string | null {
+  const [fact] = host.observe([{ path: `/proc/${pid}/comm`, content: true, entries: false }]);
+  return fact?.type === 'file' && fact.content.kind === 'text' ? fact.content.text.trim() : null;
+}
+
+function taken(host: Host, what: string, { command }: RunStep, said: string): CommandRefusal {
+  const { argv } = command;
+  const option = argv[0].startsWith('group') ? '-g' : '-u';
+  const id = argv[argv.indexOf(option) + 1] ?? '';
+  const accounts = host.accounts();
+  const [word, holder] =
+    option === '-g' ? ['group', accounts.groupName(Number(id))] : ['user', accounts.userName(Number(id))];
+  const by = holder === id ? `taken (${said})` : `taken by the ${word} ${holder}`;
+  return { code: 'id_taken', message: `${what} cannot have the number ${id}: it is ${by}` };
+}

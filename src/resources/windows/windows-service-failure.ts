@@ -1,0 +1,58 @@
+/** Why Windows could not do something with a service, by the error numbers of the service control manager. */
+import type { CommandResult } from '../command.js';
+import { commandFailure } from '../command-failure.js';
+import type { RunStep } from '../host.js';
+import type { CommandRefusal } from '../kind.js';
+import { errorOf, powershellFailure } from './powershell.js';
+
+/** What a number means, behind "the service NAME". Only `account` errors and the like of one service are here. */
+const MEANINGS: Readonly<Record<number, string>> = {
+  2: 'cannot be started: its program is not there',
+  3: 'cannot be started: its program is not there',
+  193: 'cannot be started: its program is not one that Windows can run',
+  1053: 'did not answer in time when it was started',
+  1054: 'could not be started: no thread could be made for it',
+  1056: 'is running already',
+  1057: 'cannot run as that account: it is not there, or is not allowed to',
+  1058: 'is disabled, or what it needs is; give it another start_type',
+  1059: 'depends on itself through its dependencies',
+  1066: 'ended with an error of its own; see its log',
+  1067: 'ended unexpectedly while it was started',
+  1068: 'cannot be started because a service that it depends on failed',
+  1069: 'cannot be started because its account cannot log on; check the password and the right to log on as a service',
+  1072: 'is marked for deletion: something still holds it open, such as the Services window; close that, or restart the machine',
+  1073: 'is there already',
+  1075: 'depends on a service that is not there',
+  1078: 'cannot have that display name: another service has it',
+};
+
+const SERVICE_MISSING = 1060;
+const ACCESS_DENIED = 5;
+/** What a .NET class says when it waited in vain; PowerShell puts no number to it. */
+const TIMED_OUT = /TimeoutException/;
+
+export function serviceFailure(name: string, { command }: RunStep, result: CommandResult): CommandRefusal {
+  const error = errorOf(result);
+  // sc.exe ends with the error number as its exit status.
+  const number = error
+    ? error.native
+    : command.argv[0] === 'sc.exe' && result.end.how === 'exited'
+      ? result.end.code
+      : null;
+  if (number === SERVICE_MISSING)
+    return { code: 'unit_missing', message: `there is no service ${name} on this machine` };
+  if (number === ACCESS_DENIED) {
+    return {
+      code: 'permission_denied',
+      message: `Windows denies access to the service ${name}; the agent has to be an administrator`,
+    };
+  }
+  const meaning = number === null ? undefined : MEANINGS[number];
+  if (meaning !== undefined)
+    return { code: 'service_failed', message: `the service ${name} ${meaning} (error ${number})` };
+  if (error && TIMED_OUT.test(error.id)) {
+    return { code: 'service_failed', message: `the service ${name} did not get there in 90 seconds` };
+  }
+  if (error === null) return commandFailure(command, result);
+  return { ...powershellFailure(command, result), code: 'service_failed' };
+}

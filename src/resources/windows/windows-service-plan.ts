@@ -1,0 +1,148 @@
+/** What has to be done about a service of Windows: `sc.exe` sets it up, PowerShell starts and stops it. */
+import type { RunStep } from '../host.js';
+import type { Decision, FieldChange, PlanContext } from '../kind.js';
+import { powershell } from './powershell.js';
+import { foldCase } from './windows-case.js';
+import type { ServiceFact, StartType, WindowsService } from './windows-service.js';
+import { isSameAccount, needsPassword, writtenAccount } from './windows-service-account.js';
+import type { ServiceBody } from './windows-service-body.js';
+import { RESTART_SERVICE, START_SERVICE, STOP_SERVICE } from './windows-service-scripts.js';
+
+const START: Readonly<Record<StartType, string>> = {
+  auto: 'auto',
+  auto_delayed: 'delayed-auto',
+  manual: 'demand',
+  disabled: 'disabled',
+};
+
+/** What only counts from the next start of the service on. */
+const NEEDS_RESTART: ReadonlySet<string> = new Set(['binary_path', 'account']);
+
+export function planService(want: ServiceBody, have: ServiceFact, context: PlanContext): Decision {
+  switch (have.is) {
+    case 'unreadable':
+      return { action: 'fail', ...have.refusal };
+    case 'absent':
+      return planNew(want, context);
+    case 'there':
+      return planChange(want, have, context);
+  }
+}
+
+function planNew(want: ServiceBody, { mayAppear }: PlanContext): Decision {
+  const { name, binary_path, running } = want;
+  if (binary_path == null) {
+    // In a plan, what comes before may bring the service; the steps are made again before anything is done.
+    if (mayAppear) return { action: 'update', changes: fieldsOf(want), steps: [] };
+    const message = `there is no service ${name} on this machine; give binary_path to make it, or install what brings it first`;
+    return { action: 'fail', code: 'unit_missing', message };
+  }
+  const refusal = accountRefusal(want);
+  if (refusal) return refusal;
+  const create = sc('create', name, settings(want));
+  const describe = want.description ? [sc('description', name, [want.description])] : [];
+  const start = running === true ? [control(START_SERVICE, name)] : [];
+  return { action: 'create', changes: fieldsOf(want), steps: [create, ...describe, ...start] };
+}
+
+function planChange(want: ServiceBody, have: Extract<ServiceFact, { is: 'there' }>, context: PlanContext): Decision {
+  const { name, running } = want;
+  const { service, computer } = have;
+  const changes = changesOf(want, service, computer);
+  const changed = new Set(changes.map(({ field }) => field));
+  if (changed.has('account')) {
+    const refusal = accountRefusal(want);
+    if (refusal) return refusal;
+  }
+  const restarts =
+    service.isRunning &&
+    running !== false &&
+    (context.due.has('restart_on') || [...NEEDS_RESTART].some((one) => changed.has(one)));
+  if (changes.length === 0 && !restarts) return { action: 'none' };
+  const steps = [
+    ...configSteps(want, changed),
+    ...(restarts ? [control(RESTART_SERVICE, name)] : []),
+    ...(changed.has('running') ? [control(running === true ? START_SERVICE : STOP_SERVICE, name)] : []),
+  ];
+  if (changes.length === 0) return { action: 'restart', changes, steps };
+  return { action: 'update', changes, steps, ...(restarts ? { owes: 'restart_on' } : {}) };
+}
+
+function configSteps(want: ServiceBody, changed: ReadonlySet<string>): readonly RunStep[] {
+  const { name } = want;
+  const given = settings({
+    binary_path: changed.has('binary_path') ? want.binary_path : null,
+    start_type: changed.has('start_type') ? want.start_type : null,
+    account: changed.has('account') ? want.account : null,
+    dependencies: changed.has('dependencies') ? want.dependencies : null,
+    display_name: changed.has('display_name') ? want.display_name : null,
+  });
+  return [
+    ...(given.length === 0 ? [] : [sc('config', name, given)]),
+    ...(changed.has('description') ? [sc('description', name, [want.description ?? ''])] : []),
+  ];
+}
+
+/** The settings of `sc.exe`: each name with its equals sign, and the value as an argument of its own. */
+function settings(want: Omit<ServiceBody, 'name'>): readonly string[] {
+  const { binary_path, start_type, account, dependencies, display_name } = want;
+  return [
+    ...(binary_path == null ? [] : ['binPath=', binary_path]),
+    ...(start_type == null ? [] : ['start=', START[start_type]]),
+    ...(account == null ? [] : ['obj=', writtenAccount(account)]),
+    // A lone slash is the empty list.
+    ...(dependencies == null ? [] : ['depend=', dependencies.length === 0 ? '/' : dependencies.join('/')]),
+    ...(display_name == null ? [] : ['DisplayName=', display_name]),
+  ];
+}
+
+const sc = (verb: string, name: string, rest: readonly string[]): RunStep => ({
+  do: 'run',
+  command: { argv: ['sc.exe', verb, name, ...rest] },
+});
+
+const control = (script: string, name: string): RunStep => ({ do: 'run', command: powershell(script, { name }) });
+
+/** What a service that is not there yet gets, as changes from nothing. */
+const fieldsOf = (want: ServiceBody): readonly FieldChange[] =>
+  FIELDS.flatMap((field) => {
+    const after = shown(want[field]);
+    return after === null ? [] : [{ field, before: null, after }];
+  });
+
+const FIELDS = [
+  'binary_path',
+  'display_name',
+  'description',
+  'start_type',
+  'account',
+  'dependencies',
+  'running',
+] as const;
+
+function changesOf(want: ServiceBody, have: WindowsService, computer: string): readonly FieldChange[] {
+  const there = { ...have, running: have.isRunning };
+  return FIELDS.flatMap((field) => {
+    const [before, after] = [shown(there[field]), shown(want[field])];
+    if (after === null || before === after || (before !== null && isSame(field, before, after, computer))) return [];
+    return [{ field, before, after }];
+  });
+}
+
+/** Names of accounts and services are the same in any case. */
+function isSame(field: (typeof FIELDS)[number], before: string, after: string, computer: string): boolean {
+  if (field === 'account') return isSameAccount(before, after, computer);
+  return field === 'dependencies' && foldCase(before) === foldCase(after);
+}
+
+function shown(value: string | boolean | readonly string[] | null | undefined): string | null {
+  if (value == null) return null;
+  if (typeof value === 'object') return [...value].sort((a, b) => (foldCase(a) < foldCase(b) ? -1 : 1)).join(', ');
+  return String(value);
+}
+
+function accountRefusal({ name, account }: ServiceBody): Extract<Decision, { action: 'fail' }> | null {
+  if (account == null || !needsPassword(account)) return null;
+  const message = `the service ${name} cannot be given the account ${account}, which needs a password; set it by hand once, or take LocalSystem, NT AUTHORITY\\LocalService, NT AUTHORITY\\NetworkService, NT SERVICE\\${name} or a managed service account`;
+  return { action: 'fail', code: 'service_failed', message };
+}
