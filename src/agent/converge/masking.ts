@@ -1,6 +1,6 @@
 /** Shows what is known of a resource without its secrets. */
 
-import { MIN_SCRUBBED_LENGTH, type Scrubbed } from '../../kernel/scrub.js';
+import { MIN_SCRUBBED_LENGTH } from '../../kernel/scrub.js';
 import { mask, maskCounterpart, maskLines, maskOf, type Span } from '../../kernel/tainted.js';
 import { escapePointer } from '../../kernel/validator.js';
 import type { FieldChange } from '../../resources/kind.js';
@@ -64,20 +64,11 @@ export class Masking {
   }
 }
 
-/** The secrets in the bodies of resources, each with its mask. */
-export const secretsOf = (targets: readonly Pick<Target, 'source'>[]): readonly Scrubbed[] =>
-  targets.flatMap(({ source: { body, taint = {} } }) =>
-    Object.entries(taint).flatMap(([pointer, spans]) => secretsIn(textAt(body, pointer) ?? '', spans)),
-  );
-
 function replacementsOf(text: string, spans: readonly Span[]): readonly Replacement[] {
-  const secrets = secretsIn(text, spans).map(({ value, shown }) => ({ text: value, shown }));
+  const secrets = spans.map((span) => ({ text: text.slice(span.start, span.end), shown: maskOf(span) }));
   const long = secrets.filter((secret) => secret.text.length >= MIN_SCRUBBED_LENGTH);
   return text === '' ? [] : [{ text, shown: mask(text, spans) }, ...long];
 }
-
-const secretsIn = (text: string, spans: readonly Span[]): readonly Scrubbed[] =>
-  spans.map((span) => ({ value: text.slice(span.start, span.end), shown: maskOf(span) }));
 
 function textAt(body: unknown, pointer: string): string | undefined {
   const tokens = pointer.split('/').slice(1);

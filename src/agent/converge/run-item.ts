@@ -3,8 +3,9 @@ import { scrubber } from '../../kernel/scrub.js';
 import type { CommandResult } from '../../resources/command.js';
 import type { FieldChange } from '../../resources/kind.js';
 import { MAX_RUN_DIFF_CHARACTERS, type ResourceResult } from '../../resources/result.js';
+import { secretValues } from '../../resources/secret-values.js';
 import type { RunItem } from '../../wire/messages.js';
-import { Masking, secretsOf, type Texts } from './masking.js';
+import { Masking, type Texts } from './masking.js';
 import { isSensitive } from './scope.js';
 import { shownOutput } from './shown-output.js';
 import type { Refusal, Target } from './target.js';
@@ -72,7 +73,7 @@ export class ItemWriter {
   }
 
   private scrubbed(text: string): string {
-    this.scrub ??= scrubber(secretsOf(this.targets));
+    this.scrub ??= scrubber(this.targets.flatMap(({ source }) => secretValues(source)));
     return this.scrub(text);
   }
 
