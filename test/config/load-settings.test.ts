@@ -56,6 +56,24 @@ describe('settings', () => {
     expect(load('', { tls_enabled: false }).tls_enabled).toBe(false);
   });
 
+  it('take lists as words between commas, and in a file as lists too', () => {
+    const networks = (file: string, flags: RawFlags = {}, env: Record<string, string> = {}) =>
+      load(file, flags, env)['notifications.allow_networks'];
+    expect(networks('')).toEqual([]);
+    expect(networks('notifications:\n  allow_networks: [10.0.0.0/8, fd00::/8]\n')).toEqual(['10.0.0.0/8', 'fd00::/8']);
+    expect(networks('notifications: {allow_networks: "10.0.0.0/8, 192.168.0.0/16"}\n')).toEqual([
+      '10.0.0.0/8',
+      '192.168.0.0/16',
+    ]);
+    expect(networks('', {}, { ORCH_SERVE_NOTIFICATIONS_ALLOW_NETWORKS: '127.0.0.1/32' })).toEqual(['127.0.0.1/32']);
+    expect(networks('', { notifications_allow_networks: '' })).toEqual([]);
+    expect(refused('notifications: {allow_networks: [10.0.0.0/8, home]}\n')).toMatchObject({
+      code: 'invalid_config',
+      message: 'notifications.allow_networks: "home" is no network',
+    });
+    expect(refused('notifications: {allow_networks: [1, {a: 2}]}\n')).toMatchObject({ code: 'invalid_config' });
+  });
+
   it('in a file are refused all at once, each with its line', () => {
     const { code, message, errors } = refused('api_prot: 1\napi_port: 70000\nlog:\n  level: loud\n  colour: red\n');
     expect(code).toBe('invalid_config');

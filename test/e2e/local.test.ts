@@ -162,7 +162,7 @@ describe('secrets', () => {
 
   it('keep a script that cannot be without one out of a drift check that is not given it', async () => {
     writeFileSync(sandbox.path('password'), 'correct-horse-battery');
-    const script = '  - id: once\n    resource: {script: {program: sh, apply: ": ${{ secrets.DB }}"}}\n';
+    const script = `  - id: once\n    resource: {script: {program: sh, apply: ": \${{ secrets.DB }}"}}\n`;
     const given = ['-f', module('site', directory(), script), '--secret-file', `DB=${sandbox.path('password')}`];
     expect(await orch('apply', ...given, '--yes')).toMatchObject({ status: 0 });
     expect(await json<DriftDetail>('drift', ...given)).toMatchObject({ summary: { unchanged: 2 } });

@@ -19,14 +19,15 @@ export function configurationPage(): string {
     const flat = flatName(key);
     const flag =
       typeof standard === 'boolean' && standard ? `--no-${shortFlag(flat)}` : `--${flat.replaceAll('_', '-')}`;
-    const value = standard === '' ? '' : `\`${String(standard)}\``;
+    const value = String(standard) === '' ? '' : `\`${String(standard)}\``;
     return `| \`${key}\` | \`${flag}\` | ${value} | ${cell(description)} | ${SETTINGS[key].live ? 'SIGHUP' : 'restart'} |`;
   });
   return `# Configuration of \`orch serve\`
 
 Each setting is a flag, an environment variable and a key of a YAML file, in that order of precedence. The variable of a key is
 \`ORCH_SERVE_\` and its name in capitals with \`_\` for \`.\`, such as \`ORCH_SERVE_LOG_LEVEL\`. The file is the one of \`--config\`, else
-\`/etc/orch/orchestrator.yaml\` when it is there; a dot in a key is a mapping in the file:
+\`/etc/orch/orchestrator.yaml\` when it is there; a dot in a key is a mapping in the file, and a list, elsewhere words between commas, may be
+one there:
 
 \`\`\`yaml
 api_host: 0.0.0.0
