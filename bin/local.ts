@@ -33,8 +33,8 @@ export async function local({ dataDir }: LocalFlags): Promise<LocalMachine> {
         ledger: journal(),
         runId: operationId,
         ...options,
-        intend: (intents, owed) => {
-          journal().owe(owed);
+        intend: (intents, precautions) => {
+          journal().prepare(precautions);
           journal().sync();
           intend(intents);
         },

@@ -20,7 +20,7 @@ import type { Removal } from '../resources/desired.js';
 import type { RunEnd, RunItem } from '../wire/messages.js';
 import type { RunContent } from '../wire/parts.js';
 import type { Intent } from './converge/apply-group.js';
-import { type Ledger, NO_NOTES, type Notes, type Owed } from './converge/ledger.js';
+import { type Ledger, NO_NOTES, NO_PRECAUTIONS, type Notes, type Owed, type Precautions } from './converge/ledger.js';
 import { frameOf } from './journal/frames.js';
 import type { JournalledRun, JournalRecord, JournalState, RunError } from './journal/journal-state.js';
 import { journalFile, readJournal } from './journal/read-journal.js';
@@ -104,15 +104,16 @@ export class Journal implements Ledger {
   }
 
   /** Notes what is about to be changed, and everything before it; it is on the disk when this returns. */
-  intend(run: string, intents: readonly Intent[], owed: readonly Owed[] = []): void {
+  intend(run: string, intents: readonly Intent[], precautions: Precautions = NO_PRECAUTIONS): void {
     this.waiting.push({ t: 'intent', run, intents });
-    this.owe(owed);
+    this.prepare(precautions);
     this.sync();
   }
 
-  /** Notes triggers that are to be answered, to be synced. */
-  owe(owed: readonly Owed[]): void {
+  /** Notes what has to be kept before a change, to be synced. */
+  prepare({ owed, forgotten }: Precautions): void {
     if (owed.length > 0) this.waiting.push({ t: 'owe', owed });
+    this.settleNotes({ paid: [], memos: forgotten });
   }
 
   /** Notes results and what is true with them; they count when the next sync has succeeded. */

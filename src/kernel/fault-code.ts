@@ -45,6 +45,7 @@ export const FAULT_CODES = [
   'invalid_tag',
   'tag_not_found',
   'enrolment_token_not_found',
+  'discovery_failed',
   'invalid_selector',
   // modules and resolution
   'module_not_found',

@@ -118,8 +118,18 @@ export interface ResourceKind<B extends object = Body, Have = unknown> {
    * theirs. None unless told.
    */
   readonly removalNeeds?: readonly (keyof B & string)[];
+  /**
+   * Members that make one thing together, such as the text of a unit file: where a secret in one of them is not known, none of
+   * them can be compared.
+   */
+  readonly inseparable?: readonly (keyof B & string)[];
   /** Whether anything on the machine changes when what orch created is removed. True unless told; else it is released. */
   removes?(last: B): boolean;
+  /**
+   * True when the memo may be all that tells of the state: it is forgotten before the steps begin, so that a change that
+   * fails half way is not taken for what was there before.
+   */
+  readonly memoIsState?: boolean;
   /** What to remember of a success until the next one, as `context.memo`; null for nothing. At most 1,024 characters, no secret. */
   memo?(want: B, have: Have, context: PlanContext): string | null;
   /** Why a command of a step has failed, better than its last lines tell; may look at the machine. */

@@ -73,8 +73,10 @@ export const script = defineResource<ScriptBody, ScriptFact>({
   },
 
   removalNeeds: ['undo'],
+  inseparable: ['apply', 'check'],
   removes: ({ undo }) => undo != null,
   memo: digestOf,
+  memoIsState: true,
 
   explain(_host, { program, undo }, { command }, result) {
     const isUndo = undo != null && command.script?.text === scriptCommand(program, undo).script?.text;

@@ -7,7 +7,7 @@ import { explainLaunchd } from './services/launchd-explain.js';
 import { type Daemon, isNew, planLaunchd, planLaunchdRemoval } from './services/launchd-plan.js';
 import { plistPath, systemPlistPath } from './services/launchd-plist.js';
 import { type LaunchdBody, LaunchdBodySchema } from './services/launchd-service-body.js';
-import { checkLaunchd } from './services/launchd-service-check.js';
+import { checkLaunchd, IN_PLIST } from './services/launchd-service-check.js';
 import { DISABLED_COMMAND, isDisabledList, LIST_COMMAND, parseDisabled, parseList } from './services/launchd-state.js';
 
 /** A service, or why launchd does not tell of it. */
@@ -31,6 +31,7 @@ export const serviceLaunchd = defineResource<LaunchdBody, LaunchdHave>({
   plan: (want, have, context): Decision =>
     'refusal' in have ? failed(have.refusal) : planLaunchd(want, have, context),
   planRemoval: (last, have): Decision => ('refusal' in have ? failed(have.refusal) : planLaunchdRemoval(last, have)),
+  inseparable: ['program_arguments', ...IN_PLIST],
   explain: (host, body, step, result) => explainLaunchd(host, body.name, step, result),
 });
 

@@ -2,13 +2,13 @@
 import { type CommandResult, exitedWith } from './command.js';
 import { commandFailure } from './command-failure.js';
 import type { Host } from './host.js';
-import { type CommandRefusal, type Decision, defineResource } from './kind.js';
+import { type CommandRefusal, type Decision, defineResource, type ReadPurpose } from './kind.js';
 import { explainUnit } from './services/systemd-explain.js';
 import { planUnit } from './services/systemd-plan.js';
 import type { SeenUnit } from './services/systemd-refusal.js';
 import { planUnitRemoval } from './services/systemd-removal.js';
 import { type ServiceBody, ServiceBodySchema } from './services/systemd-service-body.js';
-import { checkService } from './services/systemd-service-check.js';
+import { checkService, IN_UNIT_FILE } from './services/systemd-service-check.js';
 import { parseUnits, showCommand } from './services/systemd-unit.js';
 import { unitPath, unitPlaces } from './services/systemd-unit-file.js';
 import { unitIdentity, unitNameOf } from './services/systemd-unit-name.js';
@@ -36,16 +36,20 @@ export const serviceSystemd = defineResource<ServiceBody, UnitHave>({
   exists: (have) => 'unit' in have && (have.unit.load !== 'not-found' || (have.file?.type ?? 'absent') !== 'absent'),
   plan: (want, have, context): Decision => ('refusal' in have ? failed(have.refusal) : planUnit(want, have, context)),
   planRemoval: (last, have): Decision => ('refusal' in have ? failed(have.refusal) : planUnitRemoval(last, have)),
+  inseparable: ['exec_start', ...IN_UNIT_FILE],
   explain: (host, body, step, result) => explainUnit(host, unitNameOf(body.name), step, result),
 });
 
 const failed = (refusal: CommandRefusal): Decision => ({ action: 'fail', ...refusal });
 
-/** One command for all units, whatever is asked of them, and one look at the unit files that orch writes. */
-async function read(host: Host, wants: readonly ServiceBody[]): Promise<readonly UnitHave[]> {
+/**
+ * One command for all units, whatever is asked of them, and one look at the unit files that orch writes. A removal looks for
+ * one that an earlier body has left, too.
+ */
+async function read(host: Host, wants: readonly ServiceBody[], purpose: ReadPurpose): Promise<readonly UnitHave[]> {
   const result = await host.run({ argv: showCommand(wants.map(({ name }) => unitNameOf(name))) });
   const units = parseUnits(result.stdout);
-  const written = wants.filter(({ exec_start }) => exec_start != null);
+  const written = wants.filter(({ exec_start }) => exec_start != null || purpose === 'removal');
   const facts = host.observe(written.map(({ name }) => ({ path: unitPath(name), content: true, entries: false })));
   return wants.map((want, at) => {
     const unit = units[at];

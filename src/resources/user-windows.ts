@@ -111,6 +111,7 @@ export const userWindows = defineResource<UserBody, UserFact>({
   },
 
   // A password cannot be read back: what was set last is known by its hash.
+  memoIsState: true,
   memo: ({ password }, _have, context) => (password == null ? null : context.digest(password)),
 
   explain: (_host, { name }, failed, result) => accountFailure(`the user ${name}`, failed, result),

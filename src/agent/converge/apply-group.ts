@@ -4,7 +4,7 @@ import type { CommandResult } from '../../resources/command.js';
 import type { Host } from '../../resources/host.js';
 import type { RunItem } from '../../wire/messages.js';
 import type { Change, Examined, Pending } from './examined.js';
-import type { Notes, Owed } from './ledger.js';
+import type { Notes, Precautions } from './ledger.js';
 import { type DueStep, type Performed, performSteps } from './perform-steps.js';
 import type { Run } from './run.js';
 import type { Finding } from './run-item.js';
@@ -17,8 +17,8 @@ export interface Intent {
   readonly existed: boolean;
 }
 
-/** Called before anything is changed, with what is then owed; all of it must be on the disk when it returns. */
-export type Intend = (intents: readonly Intent[], owed: readonly Owed[]) => void | Promise<void>;
+/** Called before anything is changed, with what the ledger has to say of it; all of it must be on the disk when it returns. */
+export type Intend = (intents: readonly Intent[], precautions: Precautions) => void | Promise<void>;
 
 export async function applyGroup(run: Run, group: readonly Target[], intend: Intend | undefined): Promise<void> {
   const since = run.now();
@@ -30,7 +30,10 @@ export async function applyGroup(run: Run, group: readonly Target[], intend: Int
       action: change.action,
       existed,
     }));
-    await intend?.(intents, run.settlement.owedBy(pendings));
+    await intend?.(intents, {
+      owed: run.settlement.owedBy(pendings),
+      forgotten: run.settlement.forgottenBy(pendings),
+    });
     run.forgetObservations();
   }
   const fates = await changeAll(run, pendings);

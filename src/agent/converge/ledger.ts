@@ -19,6 +19,12 @@ export interface Memo {
   readonly memo: string | null;
 }
 
+/** What has to be kept before a change. */
+export interface Precautions {
+  readonly owed: readonly Owed[];
+  readonly forgotten: readonly Memo[];
+}
+
 /** What becomes true together with results. */
 export interface Notes {
   readonly paid: readonly Paid[];
@@ -34,6 +40,7 @@ export interface Ledger {
 }
 
 export const NO_NOTES: Notes = { paid: [], memos: [] };
+export const NO_PRECAUTIONS: Precautions = { owed: [], forgotten: [] };
 
 /** Of a machine on which nothing was ever applied and nothing is kept. */
 export const NO_LEDGER: Ledger = { owed: [], memo: () => null, digest: (value) => JSON.stringify(value) };

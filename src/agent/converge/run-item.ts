@@ -1,5 +1,5 @@
 /** What has been found out about one resource, as the result that is journaled, reported and shown. */
-import { scrubber } from '../../kernel/scrub.js';
+import { gapScrubber, scrubber } from '../../kernel/scrub.js';
 import type { CommandResult } from '../../resources/command.js';
 import type { FieldChange } from '../../resources/kind.js';
 import { MAX_RUN_DIFF_CHARACTERS, type ResourceResult } from '../../resources/result.js';
@@ -7,7 +7,7 @@ import { secretValues } from '../../resources/secret-values.js';
 import type { RunItem } from '../../wire/messages.js';
 import { Masking, type Texts } from './masking.js';
 import { isSensitive } from './scope.js';
-import { shownOutput } from './shown-output.js';
+import { type OutputScrub, shownOutput } from './shown-output.js';
 import type { Refusal, Target } from './target.js';
 import { unifiedDiff } from './unified-diff.js';
 
@@ -37,7 +37,7 @@ const MAX_CHANGES = 32;
 export class ItemWriter {
   private readonly targets: readonly Target[];
   private room = MAX_RUN_DIFF_CHARACTERS;
-  private scrub: ((text: string) => string) | null = null;
+  private made: OutputScrub | null = null;
 
   /** @param targets all of the run: what a program writes may hold the secrets of any of them */
   constructor(targets: readonly Target[]) {
@@ -68,13 +68,20 @@ export class ItemWriter {
         error: finding.error ? { code: finding.error.code, message: sentence(finding.error.message) } : null,
         duration_ms: Math.max(0, Math.round(milliseconds)),
       },
-      ...(output ? { output: shownOutput(output, (text) => this.scrubbed(text)) } : {}),
+      ...(output ? { output: shownOutput(output, this.net()) } : {}),
     };
   }
 
   private scrubbed(text: string): string {
-    this.scrub ??= scrubber(this.targets.flatMap(({ source }) => secretValues(source)));
-    return this.scrub(text);
+    return this.net().whole(text);
+  }
+
+  private net(): OutputScrub {
+    if (this.made === null) {
+      const secrets = this.targets.flatMap(({ source }) => secretValues(source));
+      this.made = { whole: scrubber(secrets), gap: gapScrubber(secrets) };
+    }
+    return this.made;
   }
 
   private diff({ target, text, action }: Finding, masking: Masking): string | null {

@@ -38,6 +38,15 @@ export class Settlement {
     return [...new Map(owed.map((one) => [`${one.key}\0${one.field}`, one])).values()];
   }
 
+  /** What is no longer remembered from before these are changed, because it may not be true any more. */
+  forgottenBy(pendings: readonly Pending[]): readonly Memo[] {
+    const { ledger } = this.options;
+    return pendings.flatMap(({ target }) => {
+      const key = ledgerKey(target);
+      return target.kind?.memoIsState && ledger.memo(key) !== null ? [{ key, memo: null }] : [];
+    });
+  }
+
   /** What is true of resources that are as they should be by now: nothing is owed by them, and what their kinds remember. */
   notesOf(targets: readonly Target[]): Notes {
     return {

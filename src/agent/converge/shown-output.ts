@@ -7,11 +7,8 @@ const MAX_JSON = 300 * 1024;
 
 const CUT = '\n… the middle is left out …\n';
 
-export function shownOutput(
-  { stdout, stderr, truncated, end }: CommandResult,
-  scrub: (text: string) => string,
-): Output {
-  const streams = [stdout, stderr].map((text) => bounded(scrub(text)));
+export function shownOutput({ stdout, stderr, truncated, end }: CommandResult, scrub: OutputScrub): Output {
+  const streams = [stdout, stderr].map((text) => bounded(scrubbed(text, truncated, scrub)));
   return {
     stdout: streams[0]?.text ?? '',
     stderr: streams[1]?.text ?? '',
@@ -19,6 +16,23 @@ export function shownOutput(
     truncated: truncated || streams.some(({ isCut }) => isCut),
   };
 }
+
+/** How secrets are taken out of what a program wrote. */
+export interface OutputScrub {
+  whole(text: string): string;
+  /** What stands before and behind a gap. */
+  gap(before: string, behind: string): readonly [string, string];
+}
+
+function scrubbed(text: string, truncated: boolean, scrub: OutputScrub): string {
+  const [, before, note, behind] = (truncated ? GAP.exec(text) : null) ?? [];
+  if (before === undefined || note === undefined || behind === undefined) return scrub.whole(text);
+  const [first, last] = scrub.gap(before, behind);
+  return first + note + last;
+}
+
+/** What the Host writes in the place of the middle. */
+const GAP = /^(.*?)(\n… \d+ bytes are left out …\n)(.*)$/s;
 
 /** Most text is its own JSON; control characters take six characters each. */
 function bounded(text: string): { readonly text: string; readonly isCut: boolean } {

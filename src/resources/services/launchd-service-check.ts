@@ -5,7 +5,7 @@ import { problemOfUnixPath } from '../unix/unix-path.js';
 import type { LaunchdBody } from './launchd-service-body.js';
 
 /** Members that only stand in a property list. */
-const IN_PLIST = [
+export const IN_PLIST = [
   'run_at_load',
   'keep_alive',
   'user',

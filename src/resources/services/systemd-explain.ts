@@ -33,9 +33,10 @@ function sentenceOf(unit: Unit, verb: string, { message }: CommandRefusal): stri
     return `${unit.id} could not be reloaded and runs as before: ${message}`;
   if (verb === 'stop' && !isDown(unit)) return `${unit.id} could not be stopped and is ${state}: ${message}`;
   const why = unit.result === 'success' || unit.result === '' ? '' : `, ${unit.result}`;
-  return verb === 'is-active'
-    ? `${unit.id} was started and does not run: it is ${state}${why}`
-    : `${unit.id} could not be started: it is ${state}${why}`;
+  if (verb === 'is-active') return `${unit.id} was started and does not run: it is ${state}${why}`;
+  // What systemd has not even tried, such as for want of another unit, has nothing to say in its log.
+  const said = unit.active === 'inactive' ? `: ${message}` : '';
+  return `${unit.id} could not be started: it is ${state}${why}${said}`;
 }
 
 /** Empty where there is no journal. */

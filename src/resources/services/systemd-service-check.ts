@@ -6,7 +6,7 @@ import type { ServiceBody } from './systemd-service-body.js';
 import { problemOfUnitName, unitNameOf } from './systemd-unit-name.js';
 
 /** Members that only stand in a unit file. */
-const IN_UNIT_FILE = [
+export const IN_UNIT_FILE = [
   'description',
   'type',
   'user',

@@ -50,8 +50,8 @@ class Managed {
         clock,
         ledger: this.journal,
         runId: `OP${this.count}`,
-        intend: (_intents, owed) => {
-          this.journal.owe(owed);
+        intend: (_intents, precautions) => {
+          this.journal.prepare(precautions);
           this.journal.sync();
         },
         onResults: (_items, notes) => {

@@ -34,8 +34,8 @@ function applied(run: RunContent, options: Partial<ApplyOptions> = {}, machine: 
     clock,
     ledger: journal,
     runId: `OP${count}`,
-    intend: (_intents, owed) => {
-      journal.owe(owed);
+    intend: (_intents, precautions) => {
+      journal.prepare(precautions);
       journal.sync();
     },
     onResults: (_items, notes) => {
@@ -234,6 +234,15 @@ describe('what a script left', () => {
     if (!resource) throw new Error('there is one resource');
     expect(summaryOf((await applied(content([], [removal(resource)]))).results)).toEqual(['once release changed']);
     expect(summaryOf((await applied(once('a'))).results)).toEqual(['once run changed']);
+  });
+
+  it('is forgotten when another body begins, so that what a failure has changed is put right', async () => {
+    const body = (text: string, end = '') => content([script('once', { apply: `echo ${text} >${at('f')}${end}` })]);
+    await applied(body('A'));
+    expect(summaryOf((await applied(body('B', '; exit 1'))).results)).toEqual(['once run failed script_failed']);
+    restart();
+    expect(summaryOf((await applied(body('A'))).results)).toEqual(['once run changed']);
+    expect(readFileSync(at('f'), 'utf8')).toBe('A\n');
   });
 
   it('is undone by its undo', async () => {
