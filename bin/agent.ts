@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { runAgent } from '../src/agent/agent.js';
+import { type AgentOptions, runAgent } from '../src/agent/agent.js';
 import { repin as forgetPin, readAgentState } from '../src/agent/agent-status.js';
 import { createEngine } from '../src/agent/engine/create-engine.js';
 import { PIN_FILE } from '../src/agent/first-contact.js';
@@ -10,22 +10,40 @@ import { type AgentUnit, type Left, leave as leaveFleet } from '../src/agent/lea
 import { AGENT_SETTINGS } from '../src/agent/settings.js';
 import { AgentSettingsFile } from '../src/agent/settings-file.js';
 import { parseTarget } from '../src/agent/target.js';
-import type { AgentConnectFlags, AgentFlags, AgentStatus } from '../src/cli/programs.js';
+import type {
+  AgentConnectFlags,
+  AgentFlags,
+  AgentListenFlags,
+  AgentRunFlags,
+  AgentStatus,
+} from '../src/cli/programs.js';
 import { configDirectory } from '../src/client/directories.js';
 import { groupsOfFour } from '../src/identity/key-id.js';
 import { parsePublicKey } from '../src/identity/public-key.js';
 import { Fault, isFault } from '../src/kernel/fault.js';
 import type { PublicKeyHex } from '../src/kernel/ids.js';
 import { settingsSchema } from '../src/kernel/settings-schema.js';
+import { DISCOVERY } from '../src/wire/discovery-packet.js';
 import { credentialsOf } from './enrolment-token.js';
 import { createLogger } from './log.js';
 import { stopSignal } from './stop-signal.js';
 import { systemClock } from './system-clock.js';
 
 export async function connect(given: AgentConnectFlags): Promise<number> {
-  process.umask(0o077);
   const flags = withVariables(given);
-  const target = parseTarget(flags.target);
+  return runUntilStopped(flags, { target: parseTarget(flags.target), ask: flags.confirmKey });
+}
+
+export async function listen(given: AgentListenFlags): Promise<number> {
+  const flags = withVariables(given);
+  const discoveryPort = flags.port ?? portOf(process.env.ORCH_AGENT_PORT) ?? DISCOVERY.port;
+  if (discoveryPort > 65_535) throw new Fault('usage', `--port ${discoveryPort} is no port`);
+  // Nobody sits at a terminal when the packet comes, and what is asked then would be anybody's packet.
+  return runUntilStopped(flags, { target: { discoveryPort }, ask: null });
+}
+
+async function runUntilStopped(flags: AgentRunFlags, how: Pick<AgentOptions, 'target' | 'ask'>): Promise<number> {
+  process.umask(0o077);
   const logger = createLogger({
     level: 'info',
     format: process.stderr.isTTY ? 'pretty' : 'json',
@@ -36,11 +54,10 @@ export async function connect(given: AgentConnectFlags): Promise<number> {
   file.watch(signal);
   await runAgent(
     {
-      target,
+      ...how,
       dataDir: dataDirOf(flags),
       ...credentialsOf(flags.token, keyOf(flags)),
       trustOnFirstUse: flags.trustOnFirstUse,
-      ask: flags.confirmKey,
       hostname: flags.hostname,
       logger,
       clock: systemClock,
@@ -89,19 +106,19 @@ const ROOT_DATA_DIR = '/var/lib/orch-agent';
 const ROOT_CONFIG = '/etc/orch/agent.yaml';
 
 /** Only root's agent has a standard file. */
-function configOf({ config }: AgentConnectFlags): { readonly path: string; readonly isOptional: boolean } {
+function configOf({ config }: AgentRunFlags): { readonly path: string; readonly isOptional: boolean } {
   const named = config ?? process.env.ORCH_AGENT_CONFIG;
   if (named !== undefined) return { path: resolve(named), isOptional: false };
   const standard = process.geteuid?.() === 0 ? ROOT_CONFIG : join(configDirectory(process.env), 'agent.yaml');
   return { path: standard, isOptional: true };
 }
 
-const VARIABLES = ['CONFIG', 'DATA_DIR', 'HOSTNAME', 'ORCHESTRATOR_KEY', 'TOKEN', 'TRUST_ON_FIRST_USE'].map(
+const VARIABLES = ['CONFIG', 'DATA_DIR', 'HOSTNAME', 'ORCHESTRATOR_KEY', 'PORT', 'TOKEN', 'TRUST_ON_FIRST_USE'].map(
   (name) => `ORCH_AGENT_${name}`,
 );
 
 /** A flag goes before its environment variable. Throws `invalid_config` for a variable that does not exist. */
-function withVariables(flags: AgentConnectFlags): AgentConnectFlags {
+function withVariables<F extends AgentRunFlags>(flags: F): F {
   const { env } = process;
   const unknown = Object.keys(env).filter((name) => name.startsWith('ORCH_AGENT_') && !VARIABLES.includes(name));
   if (unknown.length > 0) {
@@ -119,7 +136,7 @@ function withVariables(flags: AgentConnectFlags): AgentConnectFlags {
   };
 }
 
-function keyOf({ orchestratorKey }: AgentConnectFlags): PublicKeyHex | undefined {
+function keyOf({ orchestratorKey }: AgentRunFlags): PublicKeyHex | undefined {
   if (orchestratorKey === undefined) return undefined;
   try {
     return parsePublicKey(orchestratorKey, '--orchestrator-key');
@@ -130,6 +147,13 @@ function keyOf({ orchestratorKey }: AgentConnectFlags): PublicKeyHex | undefined
       cause: error,
     });
   }
+}
+
+/** Throws `invalid_config` for what is no port. */
+function portOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (/^\d{1,5}$/.test(text)) return Number(text);
+  throw new Fault('invalid_config', `ORCH_AGENT_PORT is no port: ${JSON.stringify(text)}`);
 }
 
 /** `/var/lib/orch-agent` for root, else below the user's state directory. */

@@ -10,6 +10,7 @@ export const programs: Programs = {
   rotateSecretsKey: async (flags) => (await import('./rotate-secrets-key.js')).rotateSecretsKey(flags),
   agent: {
     connect: async (flags) => (await import('./agent.js')).connect(flags),
+    listen: async (flags) => (await import('./agent.js')).listen(flags),
     status: async (flags) => (await import('./agent.js')).status(flags),
     repin: async (flags) => (await import('./agent.js')).repin(flags),
     whatLeaves: async (flags) => (await import('./agent.js')).whatLeaves(flags),

@@ -1,5 +1,5 @@
 /** Wires the rooms of the orchestrator together, and starts and stops them in order; decides nothing. */
-import { createHash, hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { createHash, hkdfSync, type KeyObject, sign, timingSafeEqual } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import { join } from 'node:path';
 import { CONTRACT } from '../src/contract/contract.js';
@@ -21,6 +21,8 @@ import { type Auth, createAuth } from './auth/auth.js';
 import type { Settings } from './config/settings.js';
 import { CONTROL_SOCKET } from './control-protocol.js';
 import { ControlServer } from './control-server.js';
+import { Discovery } from './discovery/discovery.js';
+import { systemNetwork } from './discovery/system-network.js';
 import { DriftScheduler } from './engine/drift-scheduler.js';
 import { Engine } from './engine/engine.js';
 import { storedEpoch } from './engine/epoch.js';
@@ -46,6 +48,7 @@ import { assignmentHandlers } from './http/assignments.js';
 import { auditHandlers } from './http/audit.js';
 import { authHandlers } from './http/auth.js';
 import { channelHandlers } from './http/channels.js';
+import { discoveryHandlers } from './http/discovery.js';
 import { enrolmentTokenHandlers } from './http/enrolment-tokens.js';
 import { maintenanceWindowHandlers } from './http/maintenance-windows.js';
 import { metricsHandlers } from './http/metrics.js';
@@ -69,6 +72,7 @@ import type { Keyring } from './secrets/keyring.js';
 import { openKeyring } from './secrets/open-keyring.js';
 import { createSecrets, type Secrets } from './secrets/secrets.js';
 import { type OpenDatabase, openDatabase } from './store/database.js';
+import { countPendingDeliveries } from './store/deliveries.js';
 import {
   completeIdempotencyKey,
   deleteIdempotencyKeysBefore,
@@ -214,7 +218,7 @@ class Wired implements Orchestrator {
       db,
       version: VERSION,
       connected: () => [...registry.connected()].length,
-      queues: {},
+      queues: { notifications: () => countPendingDeliveries(db) },
     });
     this.audit = createAudit({
       db,
@@ -362,6 +366,7 @@ class Wired implements Orchestrator {
           openApi: () => ({ ...openApiDocument(CONTRACT, { version: VERSION }) }),
           moduleSchema: () => ({ ...moduleJsonSchema() }),
         }),
+        ...discoveryHandlers(this.discovery()),
         ...authHandlers(auth),
         ...operatorHandlers(auth),
         ...agentHandlers(agents),
@@ -373,7 +378,7 @@ class Wired implements Orchestrator {
         ...runHandlers(engine),
         ...operationHandlers(engine),
         ...secretHandlers({ secrets: this.secrets.service, usage: this.secrets.usage }),
-        ...channelHandlers(this.notify.channels),
+        ...channelHandlers(this.notify),
         ...notificationHandlers(this.notify.inbox),
         ...maintenanceWindowHandlers(this.maintenanceWindows()),
         ...auditHandlers({ ...this.audit, db, authenticate: (token) => auth.sessions.authenticate(token) }),
@@ -420,6 +425,22 @@ class Wired implements Orchestrator {
       raiser,
       isMaintenance: () => this.maintenance.isMaintenance(),
       random: Math.random,
+    });
+  }
+
+  private discovery(): Discovery {
+    const { clock, logger, privateKey, settings } = this.options;
+    return new Discovery({
+      uow: this.uow,
+      clock,
+      logger,
+      network: systemNetwork,
+      publicKey: this.publicKey,
+      sign: (message) => sign(null, message, privateKey).toString('hex'),
+      place: () => {
+        const { host, port } = this.listener.address();
+        return { listening: host, advertised: settings().advertised_host, port };
+      },
     });
   }
 

@@ -2,6 +2,7 @@
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
+import { abortFault } from './abort-fault.js';
 import type { AgentLink, EngineMessage } from './agent-link.js';
 import type { EngineLimits } from './engine-limits.js';
 import type { Observation, Observed } from './observation.js';
@@ -98,9 +99,3 @@ const silent = ({ mode, nodeId }: Observation, silence: number): Fault =>
   new Fault('agent_timeout', `agent ${nodeId} said nothing about the ${NOUN[mode]} for ${silence / 1000} s`, {
     hint: 'look at the log of the agent and try again',
   });
-
-function abortFault(signal: AbortSignal): Fault {
-  const { reason } = signal;
-  if (reason instanceof Fault) return reason;
-  return new Fault('cancelled', 'the caller went away', { cause: reason });
-}

@@ -1,6 +1,7 @@
 /** Runs a plan or a drift check under the lease of its agent. */
 import { Fault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
+import { abortFault } from './abort-fault.js';
 import type { Leases } from './leases.js';
 
 export interface ObserverOptions {
@@ -12,15 +13,15 @@ export interface ObserverOptions {
 }
 
 /**
- * Calls `work` when it is its turn. Its signal is aborted with a Fault `cancelled` when an apply takes the agent or the
- * caller goes away. Throws `operation_in_progress` when it is not its turn in time.
+ * Calls `work` when it is its turn. Its signal is aborted with a Fault: `cancelled` when an apply takes the agent, that of
+ * `signal` when that is aborted. Throws `operation_in_progress` when it is not its turn in time.
  */
 export async function underLease<T>(
   { kind, nodeId, leases, signal }: ObserverOptions,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const own = new AbortController();
-  const abort = () => own.abort(new Fault('cancelled', 'the caller went away'));
+  const abort = () => own.abort(abortFault(signal));
   if (signal.aborted) abort();
   signal.addEventListener('abort', abort, { once: true });
   const cancel = () =>

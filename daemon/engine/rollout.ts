@@ -12,6 +12,7 @@ import type { UnitOfWork } from '../events/unit-of-work.js';
 import type { AgentRow } from '../store/agents.js';
 import { findModuleHeads } from '../store/modules.js';
 import type { Database } from '../store/schema.js';
+import { abortFault } from './abort-fault.js';
 import type { AgentLink } from './agent-link.js';
 import type { Applies } from './applies.js';
 import { assignmentParty, requireAssignment } from './assignments.js';
@@ -91,7 +92,7 @@ export class Rollouts {
     this.options = options;
   }
 
-  /** Throws `assignment_not_found`, `module_not_found`, and `cancelled` when the signal is aborted. */
+  /** Throws `assignment_not_found`, `module_not_found`, and the signal's reason when it is aborted. */
   async plan(
     request: RolloutRequest & { readonly signal: AbortSignal },
     context: RequestContext,
@@ -105,7 +106,7 @@ export class Rollouts {
       run: (agent) => this.planOne(agent, { modules, signal, detailed: watcher !== null }, context),
       onResult: async (result) => watcher?.onAgent(result),
     });
-    if (signal.aborted) throw new Fault('cancelled', 'the caller went away');
+    if (signal.aborted) throw abortFault(signal);
     return rolloutView(head, results);
   }
 

@@ -66,6 +66,7 @@ export const EVENT_SEVERITY = {
   'audit.key_changed': 'critical',
   'orchestrator.started': 'info',
   'orchestrator.stopped': 'info',
+  'orchestrator.discovery_sent': 'info',
 } as const satisfies Record<string, Severity>;
 
 export type EventType = keyof typeof EVENT_SEVERITY;

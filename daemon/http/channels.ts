@@ -1,10 +1,13 @@
 /** Handlers of notification channels. */
 import { type channelRoutes, DELIVERY_LIST_LIMIT } from '../../src/contract/channels.js';
 import { clampLimit } from '../../src/contract/shapes.js';
-import type { ChannelService } from '../notify/channel-service.js';
+import type { Notify } from '../notify/notify.js';
 import type { HandlersFor } from './handler.js';
 
-export const channelHandlers = (channels: ChannelService): HandlersFor<typeof channelRoutes> => ({
+export const channelHandlers = ({
+  channels,
+  tester,
+}: Pick<Notify, 'channels' | 'tester'>): HandlersFor<typeof channelRoutes> => ({
   listChannels: async () => ({ status: 200, body: await channels.list() }),
   createChannel: async ({ body, context }) => ({ status: 201, body: await channels.create(body, context) }),
   getChannel: async ({ params }) => ({ status: 200, body: await channels.get(params.id) }),
@@ -18,7 +21,7 @@ export const channelHandlers = (channels: ChannelService): HandlersFor<typeof ch
   },
   testChannel: async ({ params, context, signal }) => ({
     status: 200,
-    body: await channels.test(params.id, context, signal),
+    body: await tester.test(params.id, context, signal),
   }),
   listDeliveries: async ({ params, query }) => {
     const limit = clampLimit(query.limit, DELIVERY_LIST_LIMIT.standard, DELIVERY_LIST_LIMIT.maximum);

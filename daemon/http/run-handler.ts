@@ -54,7 +54,8 @@ export interface RunOptions {
 export function runner(route: RouteSpec, handler: AnyHandler, { logger, validateAnswers }: RunOptions) {
   const render = answerRenderer(route, validateAnswers);
   const checkPiece = validateAnswers ? pieceChecker(route) : () => {};
-  const declared = new Set([...route.faults, ...generalFaults(route)]);
+  // `cancelled`: nobody gets the answer to a client that went away.
+  const declared = new Set([...route.faults, ...generalFaults(route), 'cancelled']);
   const write = (stream: LineStream) => (line: unknown) => {
     checkPiece(line);
     return stream.write(line);

@@ -72,7 +72,7 @@ const applyAgent =
 function refuseStale({ error, operation_id }: RunResult): void {
   if (error?.code !== 'plan_stale') return;
   throw new Fault('plan_stale', error.message, {
-    hint: 'the machine has changed since: plan again',
+    hint: 'plan again',
     data: { changed: 'machine', operation_id },
   });
 }

@@ -3,10 +3,14 @@ import type { Channel, Delivery } from '../../src/contract/channels.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
 import type { JsonObject } from '../../src/kernel/json.js';
-import type { Party } from '../events/domain-event.js';
+import type { DomainEvent, Party } from '../events/domain-event.js';
+import { eventOfRequest } from '../events/event-of-request.js';
+import type { EventType } from '../events/event-type.js';
+import type { RequestContext } from '../events/request-context.js';
 import type { ChannelVault } from '../secrets/channel-vault.js';
-import type { ChannelRow } from '../store/channels.js';
+import { type ChannelRow, findChannel } from '../store/channels.js';
 import type { LoggedDelivery } from '../store/deliveries.js';
+import type { Queryable } from '../store/queryable.js';
 import { CHANNEL_KINDS, typeOf } from './channels/index.js';
 
 export const channelParty = ({ channel_id: id, name }: Pick<ChannelRow, 'channel_id' | 'name'>): Party => ({
@@ -58,8 +62,25 @@ export const deliveryView = (row: LoggedDelivery): Delivery => ({
   updated_at: toSeconds(row.updated_at),
 });
 
-export const channelNotFound = (id: string): Fault =>
-  new Fault('channel_not_found', `there is no channel ${id}`, { hint: 'see what there is: orch channels list' });
+/** Throws `channel_not_found`. */
+export async function requireChannel(db: Queryable, id: string): Promise<ChannelRow> {
+  const row = await findChannel(db, id);
+  if (row !== null) return row;
+  throw new Fault('channel_not_found', `there is no channel ${id}`, { hint: 'see what there is: orch channels list' });
+}
+
+/** @param what was done to it, behind the name of who has done it */
+export const channelEvent = (
+  type: EventType,
+  what: string,
+  { row, context, metadata }: { row: ChannelRow; context: RequestContext; metadata?: JsonObject },
+): DomainEvent =>
+  eventOfRequest(context, {
+    type,
+    target: channelParty(row),
+    summary: `${context.actor.name} ${what}`,
+    metadata: { channel_type: row.channel_type, ...metadata },
+  });
 
 function maskedConfig(row: ChannelRow, vault: ChannelVault): JsonObject {
   const config = configOrNull(vault, row);

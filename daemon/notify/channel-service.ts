@@ -1,33 +1,19 @@
-/** Notification channels: create, list, change, delete, try out. What is secret in a configuration is never given out. */
+/** Notification channels: create, list, change, delete. What is secret in a configuration is never given out. */
 import type { Kysely } from 'kysely';
-import type { Channel, ChannelTest, CreateChannel, Delivery, UpdateChannel } from '../../src/contract/channels.js';
+import type { Channel, CreateChannel, Delivery, UpdateChannel } from '../../src/contract/channels.js';
 import type { Clock } from '../../src/kernel/clock.js';
-import { Fault } from '../../src/kernel/fault.js';
 import type { NewId } from '../../src/kernel/ids.js';
 import { canonicalJson } from '../../src/kernel/json.js';
-import type { DomainEvent } from '../events/domain-event.js';
 import type { Doorbell } from '../events/doorbell.js';
-import { eventOfRequest } from '../events/event-of-request.js';
-import type { EventType } from '../events/event-type.js';
 import type { RequestContext } from '../events/request-context.js';
 import type { UnitOfWork } from '../events/unit-of-work.js';
 import type { ChannelVault } from '../secrets/channel-vault.js';
-import {
-  type ChannelRow,
-  deleteChannel,
-  findChannel,
-  insertChannel,
-  listChannels,
-  updateChannel,
-} from '../store/channels.js';
+import { type ChannelRow, deleteChannel, insertChannel, listChannels, updateChannel } from '../store/channels.js';
 import { hastenDeliveries, listDeliveries } from '../store/deliveries.js';
-import type { Queryable } from '../store/queryable.js';
 import type { Database } from '../store/schema.js';
 import { readConfig } from './channel-config.js';
-import { channelNotFound, channelParty, channelView, configOrNull, deliveryView } from './channel-record.js';
+import { channelEvent, channelView, configOrNull, deliveryView, requireChannel } from './channel-record.js';
 import { typeOf } from './channels/index.js';
-import { messageOf } from './message.js';
-import type { Attempt, Sender } from './sender.js';
 
 export interface ChannelServiceOptions {
   readonly db: Kysely<Database>;
@@ -35,7 +21,6 @@ export interface ChannelServiceOptions {
   readonly clock: Clock;
   readonly newId: NewId;
   readonly vault: ChannelVault;
-  readonly sender: Sender;
   /** Rung when there may be something to send. */
   readonly bell: Pick<Doorbell, 'ring'>;
 }
@@ -77,7 +62,7 @@ export class ChannelService {
     };
     await uow.write(async (tx, emit) => {
       await insertChannel(tx, row);
-      emit(eventOf('channel.created', `created the ${channel_type} channel ${name}`, row, context));
+      emit(channelEvent('channel.created', `created the ${channel_type} channel ${name}`, { row, context }));
     });
     return this.view(row);
   }
@@ -94,7 +79,12 @@ export class ChannelService {
       // What waits for its next attempt is not to wait for what was wrong with the old configuration.
       if (row.row_version !== before.row_version) await hastenDeliveries(tx, id, clock.now());
       bell.ring();
-      emit(eventOf('channel.updated', `changed ${changed.join(' and ')} of the channel ${row.name}`, row, context));
+      emit(
+        channelEvent('channel.updated', `changed ${changed.join(' and ')} of the channel ${row.name}`, {
+          row,
+          context,
+        }),
+      );
       return this.view(row);
     });
   }
@@ -104,23 +94,7 @@ export class ChannelService {
     await this.options.uow.write(async (tx, emit) => {
       const row = await requireChannel(tx, id);
       await deleteChannel(tx, id);
-      emit(eventOf('channel.deleted', `deleted the channel ${row.name}`, row, context));
-    });
-  }
-
-  /** Sends at once, also to a channel that is disabled, which a success enables. Throws `channel_not_found`, `delivery_failed`. */
-  async test(id: string, context: RequestContext, signal: AbortSignal): Promise<ChannelTest> {
-    const { db, clock, sender } = this.options;
-    const row = await requireChannel(db, id);
-    const begun = clock.monotonic();
-    const attempt = await sender.attempt(row, this.testMessage(row, context), signal);
-    const duration = Math.round(clock.monotonic() - begun);
-    await this.noteTest(row, attempt, context);
-    if (attempt.delivered && attempt.status !== null) {
-      return { delivered: true, status_code: attempt.status, duration_ms: duration };
-    }
-    throw new Fault('delivery_failed', `the channel ${row.name} could not be reached: ${attempt.error}`, {
-      data: { reason: attempt.reason, status_code: attempt.status, duration_ms: duration },
+      emit(channelEvent('channel.deleted', `deleted the channel ${row.name}`, { row, context }));
     });
   }
 
@@ -152,51 +126,7 @@ export class ChannelService {
     return { row, changed };
   }
 
-  private testMessage(row: ChannelRow, { actor }: RequestContext) {
-    const { clock, newId } = this.options;
-    return messageOf({
-      id: newId(),
-      type: 'channel.tested',
-      summary: `This is a test of the channel ${row.name}, sent by ${actor.name}.`,
-      timestamp: clock.now(),
-      actor,
-      target: channelParty(row),
-      metadata: {},
-    });
-  }
-
-  private async noteTest(row: ChannelRow, attempt: Attempt, context: RequestContext): Promise<void> {
-    const { uow, clock, bell } = this.options;
-    const { delivered, status, reason, error } = attempt;
-    await uow.write(async (tx, emit) => {
-      await updateChannel(tx, row.channel_id, {
-        attempted_at: clock.now(),
-        attempt_status: status,
-        attempt_error: error,
-        ...(delivered ? { disabled_at: null, failing: 0 } : {}),
-      });
-      if (delivered) await hastenDeliveries(tx, row.channel_id, clock.now());
-      bell.ring();
-      const event = eventOf('channel.tested', `tested the channel ${row.name}: ${error ?? 'delivered'}`, row, context);
-      emit({ ...event, metadata: { ...event.metadata, delivered, status_code: status, reason } });
-    });
-  }
-
   private view(row: ChannelRow): Channel {
     return channelView(row, this.options.vault);
   }
-}
-
-const eventOf = (type: EventType, what: string, row: ChannelRow, context: RequestContext): DomainEvent =>
-  eventOfRequest(context, {
-    type,
-    target: channelParty(row),
-    summary: `${context.actor.name} ${what}`,
-    metadata: { channel_type: row.channel_type },
-  });
-
-async function requireChannel(db: Queryable, id: string): Promise<ChannelRow> {
-  const row = await findChannel(db, id);
-  if (row === null) throw channelNotFound(id);
-  return row;
 }

@@ -10,6 +10,7 @@ import { deleteLoginAddressesBefore } from '../store/login-watch.js';
 import type { Database } from '../store/schema.js';
 import { Absences } from './absences.js';
 import { ChannelService } from './channel-service.js';
+import { ChannelTester } from './channel-tester.js';
 import { DeliveryLog } from './delivery-log.js';
 import type { DialOptions } from './dial.js';
 import { Inbox } from './inbox.js';
@@ -40,6 +41,7 @@ export interface Raiser {
 
 export interface Notify {
   readonly channels: ChannelService;
+  readonly tester: ChannelTester;
   readonly inbox: Inbox;
   readonly outbox: Outbox;
   readonly absences: Absences;
@@ -61,7 +63,8 @@ export function createNotify(options: NotifyOptions): Notify {
   const sender = new Sender(options);
   const log = new DeliveryLog(options);
   return {
-    channels: new ChannelService({ ...options, sender, bell: raiser.bell }),
+    channels: new ChannelService({ ...options, bell: raiser.bell }),
+    tester: new ChannelTester({ ...options, sender, bell: raiser.bell }),
     inbox: new Inbox(options),
     outbox: new Outbox({ ...options, sender, log, bell: raiser.bell }),
     absences: new Absences({ ...options, raising: raiser.raising }),

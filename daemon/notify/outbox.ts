@@ -7,7 +7,7 @@ import { messageOf as messageOfError } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
 import type { Doorbell } from '../events/doorbell.js';
-import { findChannel, listChannels } from '../store/channels.js';
+import { type ChannelRow, findChannel, listChannels } from '../store/channels.js';
 import { type DeliveryRow, dueDeliveries, nextDeliveryAt } from '../store/deliveries.js';
 import { findNotificationBySeq } from '../store/notifications.js';
 import type { Queryable } from '../store/queryable.js';
@@ -41,7 +41,7 @@ export class Outbox implements Service {
   private readonly cancel = new AbortController();
   /** What is under way, by channel and notification. */
   private readonly running = new Map<string, Map<number, Promise<void>>>();
-  /** Until when a channel is left alone, by the monotonic clock. */
+  /** Until when a channel with that configuration is left alone, by the monotonic clock. */
   private readonly paused = new Map<string, number>();
   private isStopping = false;
   private loop: Promise<void> = Promise.resolve();
@@ -81,36 +81,37 @@ export class Outbox implements Service {
   private async beginDue(): Promise<number> {
     const { db } = this.options;
     const pauses: number[] = [];
-    for (const { channel_id: id, disabled_at } of await listChannels(db)) {
-      if (disabled_at === null) pauses.push(await this.beginDueOf(id));
+    for (const channel of await listChannels(db)) {
+      if (channel.disabled_at === null) pauses.push(await this.beginDueOf(channel));
     }
     return Math.min(LOOK_MS, ...pauses);
   }
 
-  private async beginDueOf(channelId: string): Promise<number> {
+  private async beginDueOf(channel: ChannelRow): Promise<number> {
     const { db, clock } = this.options;
-    const rest = (this.paused.get(channelId) ?? 0) - clock.monotonic();
+    const { channel_id: channelId } = channel;
+    const rest = (this.paused.get(placeOf(channel)) ?? 0) - clock.monotonic();
     if (rest > 0) return rest;
-    this.paused.delete(channelId);
+    this.paused.delete(placeOf(channel));
     const now = clock.now();
     const running = this.running.get(channelId) ?? new Map<number, Promise<void>>();
     this.running.set(channelId, running);
     const due = await dueDeliveries(db, { channelId, now, limit: PARALLEL + running.size });
     for (const delivery of due) {
       if (running.size >= PARALLEL) break;
-      if (!running.has(delivery.seq)) this.begin(running, delivery);
+      if (!running.has(delivery.seq)) this.begin(running, channel, delivery);
     }
     const next = await nextDeliveryAt(db, channelId, now);
     return next === null ? LOOK_MS : next - now;
   }
 
-  private begin(running: Map<number, Promise<void>>, delivery: DeliveryRow): void {
+  private begin(running: Map<number, Promise<void>>, channel: ChannelRow, delivery: DeliveryRow): void {
     const { bell, clock, logger } = this.options;
     const done = this.deliver(delivery)
       .catch((error: unknown) => {
         if (this.cancel.signal.aborted) return;
         // What came of it is not written, so it is sent again; not at once, for the store may be full.
-        this.paused.set(delivery.channel_id, clock.monotonic() + TROUBLE_MS);
+        this.paused.set(placeOf(channel), clock.monotonic() + TROUBLE_MS);
         logger.error('a delivery could not be recorded', { ...keyOf(delivery), reason: messageOfError(error) });
       })
       .finally(() => {
@@ -129,9 +130,11 @@ export class Outbox implements Service {
     const attempt = await sender.attempt(channel, messageOfRow(notification), this.cancel.signal);
     const retryAfter = attempt.retryAfterMs ?? 0;
     // Whoever asks for a pause is not bothered with other notifications meanwhile.
-    if (retryAfter > 0) this.paused.set(channel.channel_id, clock.monotonic() + retryAfter);
+    if (retryAfter > 0) this.paused.set(placeOf(channel), clock.monotonic() + retryAfter);
     await log.attempted({ channel, notification, attempt });
   }
 }
+
+const placeOf = ({ channel_id, row_version }: ChannelRow): string => `${channel_id} ${row_version}`;
 
 const keyOf = ({ channel_id, seq }: DeliveryRow) => ({ channel: channel_id, seq });

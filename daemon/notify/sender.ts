@@ -8,6 +8,7 @@ import { CHANNEL_KINDS, typeOf } from './channels/index.js';
 import { DeliveryProblem, type DeliveryReason } from './delivery-problem.js';
 import type { DialOptions } from './dial.js';
 import type { Message } from './message.js';
+import { plainText } from './plain-text.js';
 import { post, type Reply } from './post.js';
 import { readRetryAfter } from './retry.js';
 
@@ -49,11 +50,14 @@ export class Sender {
   }
 }
 
+/** Characters of an error, which may quote the other side. */
+const ERROR = 300;
+
 const failed = (reason: DeliveryReason, error: string): Attempt => ({
   delivered: false,
   status: null,
   reason,
-  error,
+  error: plainText(error, ERROR),
   retryAfterMs: null,
 });
 

@@ -40,6 +40,15 @@ export async function dueDeliveries(
     .execute();
 }
 
+export async function countPendingDeliveries(db: Queryable): Promise<number> {
+  const { count } = await db
+    .selectFrom('deliveries')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('next_at', 'is not', null)
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
 /** When the next pending one of a channel behind a time is due; null when there is none. */
 export async function nextDeliveryAt(db: Queryable, channelId: string, behind: number): Promise<number | null> {
   const row = await db

@@ -43,13 +43,19 @@ export async function listNotifications(
 }
 
 export async function countUnread(db: Queryable, operatorId: string): Promise<number> {
-  const { count } = await db
+  const from = await readTo(db, operatorId);
+  const all = await db
     .selectFrom('notifications')
     .select(({ fn }) => fn.countAll<number>().as('count'))
-    .where('notifications.seq', '>', await readTo(db, operatorId))
-    .where(readBy(operatorId), '=', 0)
+    .where('seq', '>', from)
     .executeTakeFirstOrThrow();
-  return count;
+  const read = await db
+    .selectFrom('notification_reads')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('operator_id', '=', operatorId)
+    .where('seq', '>', from)
+    .executeTakeFirstOrThrow();
+  return all.count - read.count;
 }
 
 export async function markRead(db: Queryable, operatorId: string, seq: number): Promise<void> {

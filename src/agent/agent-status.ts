@@ -4,14 +4,16 @@ import { join } from 'node:path';
 import { holderOf } from '../identity/data-directory.js';
 import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
 import { inspectJournal } from './journal/read-journal.js';
+import { parseTarget, type Target } from './target.js';
 
-export type LinkState = 'connecting' | 'pending' | 'connected' | 'disconnected' | 'rejected' | 'stopped';
+export type LinkState = 'searching' | 'connecting' | 'pending' | 'connected' | 'disconnected' | 'rejected' | 'stopped';
 
 export interface AgentState {
   readonly node_id: string;
   /** null before the first contact. */
   readonly orchestrator_key: string | null;
-  readonly orchestrator: string;
+  /** null until a discovery packet has told it. */
+  readonly orchestrator: string | null;
   readonly name: string | null;
   readonly link: LinkState;
   /** RFC 3339; since when the link is in this state. */
@@ -67,6 +69,16 @@ function readJournalCounts(dataDir: string) {
       journal_bytes: null,
       journal_error: messageOf(error),
     };
+  }
+}
+
+/** Where the orchestrator was when the agent ran before; null when that is not known. */
+export function lastOrchestrator(dataDir: string): Target | null {
+  try {
+    const { orchestrator } = readState(dataDir);
+    return typeof orchestrator === 'string' ? parseTarget(orchestrator) : null;
+  } catch {
+    return null;
   }
 }
 

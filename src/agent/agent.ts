@@ -1,30 +1,34 @@
 /** The agent: holds its directory and key, connects for ever with back-off, and serves each connection. */
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { WebSocket } from 'ws';
 import { selfSignedEd25519 } from '../identity/certificate.js';
 import { type DataDirectory, holdDataDirectory } from '../identity/data-directory.js';
 import { loadOrCreateKey } from '../identity/key-file.js';
 import { nodeIdOf } from '../identity/key-id.js';
 import { publicKeyOfKeyObject } from '../identity/key-object.js';
+import { requirePinned } from '../identity/pin.js';
 import { type Clock, toTimestamp } from '../kernel/clock.js';
 import { Fault, isFault, messageOf } from '../kernel/fault.js';
 import type { PublicKeyHex } from '../kernel/ids.js';
 import type { Logger } from '../kernel/logger.js';
 import { CLOSE } from '../wire/limits.js';
 import { type AgentState, type LinkState, writeAgentState } from './agent-status.js';
+import { createGuide, type DiscoveryPort } from './discovery/create-guide.js';
+import type { Guide, Place } from './discovery/guide.js';
 import type { RunEngine } from './engine/run-engine.js';
 import { Enrolment, type OfferedToken } from './enrolment.js';
 import { readFacts } from './facts.js';
 import { Trust, type TrustOptions } from './first-contact.js';
 import { Backoff } from './link/backoff.js';
 import { dialOrchestrator } from './link/dial.js';
+import { placeOf } from './link/unreachable.js';
 import { Metrics, type MetricsSettings } from './metrics.js';
 import { runSession, type SessionEnd } from './session.js';
 import type { Target } from './target.js';
 
 export interface AgentOptions extends TrustOptions {
-  readonly target: Target;
+  /** Where the orchestrator is, or the UDP port on which discovery packets are awaited that say it. */
+  readonly target: Target | DiscoveryPort;
   /** Its key is the `orchestratorKey` too. */
   readonly enrolmentToken?: OfferedToken | undefined;
   /** Stands in place of the host name of the system. */
@@ -55,7 +59,13 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     const engine = options.createEngine(options.dataDir);
     try {
       await requireJournal(engine, options.logger);
-      await new Agent(options, trust, engine).run(signal);
+      const guide = createGuide(options, trust);
+      await guide.start();
+      try {
+        await new Agent(options, { trust, engine, guide }).run(signal);
+      } finally {
+        guide.stop();
+      }
     } finally {
       await engine.stop();
     }
@@ -83,31 +93,39 @@ async function requireJournal(engine: RunEngine, logger: Logger): Promise<void> 
   if (runs.length > 0) logger.info('results of earlier applies wait for the orchestrator', { applies: runs.length });
 }
 
+interface AgentParts {
+  readonly trust: Trust;
+  readonly engine: RunEngine;
+  readonly guide: Guide;
+}
+
 class Agent {
   private readonly options: AgentOptions;
   private readonly trust: Trust;
   private readonly engine: RunEngine;
+  private readonly guide: Guide;
   private readonly privateKey;
-  private readonly where: string;
   private readonly metrics: Metrics;
   private readonly enrolment: Enrolment;
+  /** The place that is dialled, for people. */
+  private where = '';
   private state: AgentState;
 
-  constructor(options: AgentOptions, trust: Trust, engine: RunEngine) {
-    const { target, dataDir, clock } = options;
+  constructor(options: AgentOptions, { trust, engine, guide }: AgentParts) {
+    const { dataDir, clock } = options;
     this.options = options;
     this.trust = trust;
     this.engine = engine;
+    this.guide = guide;
     this.enrolment = new Enrolment(options.enrolmentToken, options.logger);
     this.metrics = new Metrics({ clock, settings: options.metrics });
     this.privateKey = loadOrCreateKey(join(dataDir, 'identity.key'));
-    this.where = target.host.includes(':') ? `[${target.host}]:${target.port}` : `${target.host}:${target.port}`;
     this.state = {
       node_id: nodeIdOf(publicKeyOfKeyObject(this.privateKey)),
       orchestrator_key: trust.key,
-      orchestrator: this.where,
+      orchestrator: null,
       name: null,
-      link: 'connecting',
+      link: 'searching',
       since: toTimestamp(clock.now()),
       last_error: null,
     };
@@ -115,32 +133,49 @@ class Agent {
 
   async run(signal: AbortSignal): Promise<void> {
     const { logger, random, clock } = this.options;
+    const { guide } = this;
     const backoff = new Backoff({ random });
-    logger.info('the agent starts', { node_id: this.state.node_id, orchestrator: this.where });
-    this.note('connecting', null);
+    logger.info('the agent starts', { node_id: this.state.node_id });
     this.metrics.start();
     while (!signal.aborted) {
+      if (guide.place === null) this.note('searching', this.state.last_error);
+      await guide.found(signal);
+      const { place } = guide;
+      if (place === null) break;
+      this.headFor(place);
       const since = clock.monotonic();
-      const pause = await this.connectOnce(signal);
+      const pause = await this.connectOnce(place, signal);
       if (signal.aborted) break;
       backoff.ended(clock.monotonic() - since);
       const delay = pause ?? backoff.next();
-      if (delay > 0) await sleep(delay, undefined, { signal }).catch(() => undefined);
+      if (delay > 0 && (await guide.rest(delay, signal))) backoff.reset();
     }
     this.metrics.stop();
     this.note('stopped', null);
     logger.info('the agent stops');
   }
 
+  private headFor({ target }: Place): void {
+    const where = placeOf(target);
+    if (where === this.where) return;
+    this.where = where;
+    this.state = { ...this.state, orchestrator: where };
+    this.options.logger.info('connecting to the orchestrator', { orchestrator: where });
+    this.note('connecting', null);
+  }
+
   /** One connection from dial to end. Returns how long to wait before the next one, or null to leave it to the back-off. */
-  private async connectOnce(signal: AbortSignal): Promise<number | null> {
-    const { logger, target } = this.options;
+  private async connectOnce({ target, announcedKey }: Place, signal: AbortSignal): Promise<number | null> {
+    const { logger } = this.options;
     try {
       const { socket, orchestratorKey } = await dialOrchestrator({
         ...target,
         privateKey: this.privateKey,
         certificate: selfSignedEd25519(this.privateKey),
-        verifyPeer: (key) => this.trust.verify(key, this.where),
+        verifyPeer: (key) => {
+          if (announcedKey !== null) requirePinned(announcedKey, key, this.where);
+          this.trust.verify(key, this.where);
+        },
         timeoutMs: DIAL_TIMEOUT,
         signal,
       });
@@ -151,7 +186,11 @@ class Agent {
       if (await this.trust.settle(error, this.where)) return 0;
       if (isFault(error, 'pin_mismatch', 'pin_missing')) {
         this.note('disconnected', error.message);
-        throw error;
+        if (!this.guide.forsake()) throw error;
+        // Where another key answers is not where the orchestrator is; the pinned key stays the only one that is trusted.
+        logger.error('somebody else answers where the orchestrator was', { reason: error.message });
+        this.where = '';
+        return null;
       }
       logger.warn('cannot connect to the orchestrator', { orchestrator: this.where, reason: messageOf(error) });
       this.note('disconnected', messageOf(error));
@@ -159,29 +198,34 @@ class Agent {
     }
   }
 
-  private serve(socket: WebSocket, orchestratorKey: PublicKeyHex, signal: AbortSignal): Promise<SessionEnd> {
+  private async serve(socket: WebSocket, orchestratorKey: PublicKeyHex, signal: AbortSignal): Promise<SessionEnd> {
     const { logger, clock, hostname } = this.options;
-    const { enrolment } = this;
-    return runSession(
-      {
-        socket,
-        engine: this.engine,
-        clock,
-        logger,
-        facts: () => readFacts(hostname),
-        sample: () => this.metrics.sample(),
-        enrolmentToken: enrolment.offerTo(orchestratorKey),
-        onTokenVerdict: (verdict) => enrolment.judged(verdict),
-        onStatus: (status, name) => {
-          enrolment.settled(status);
-          this.state = { ...this.state, name };
-          if (status === 'approved') logger.info('connected to the orchestrator', { orchestrator: this.where, name });
-          else logger.info('waiting for approval by an operator', { node_id: this.state.node_id });
-          this.note(status === 'approved' ? 'connected' : 'pending', enrolment.problem);
+    const { enrolment, guide } = this;
+    guide.connected(true);
+    try {
+      return await runSession(
+        {
+          socket,
+          engine: this.engine,
+          clock,
+          logger,
+          facts: () => readFacts(hostname),
+          sample: () => this.metrics.sample(),
+          enrolmentToken: enrolment.offerTo(orchestratorKey),
+          onTokenVerdict: (verdict) => enrolment.judged(verdict),
+          onStatus: (status, name) => {
+            enrolment.settled(status);
+            this.state = { ...this.state, name };
+            if (status === 'approved') logger.info('connected to the orchestrator', { orchestrator: this.where, name });
+            else logger.info('waiting for approval by an operator', { node_id: this.state.node_id });
+            this.note(status === 'approved' ? 'connected' : 'pending', enrolment.problem);
+          },
         },
-      },
-      signal,
-    );
+        signal,
+      );
+    } finally {
+      guide.connected(false);
+    }
   }
 
   private ended({ code, reason }: SessionEnd): number | null {

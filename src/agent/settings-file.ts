@@ -90,6 +90,7 @@ function stampOf(path: string): string {
 
 function textOf(path: string, isOptional: boolean): string | null {
   try {
+    if (statSync(path).size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`);
     return readFileSync(path, 'utf8');
   } catch (error) {
     if (isOptional && systemCodeOf(error) === 'ENOENT') return null;

@@ -60,7 +60,7 @@ export const exitStatusOf = (error: unknown): ExitStatus =>
 export const EXIT_MEANINGS: readonly (readonly [ExitStatus, string])[] = [
   [EXIT.done, 'done'],
   [EXIT.error, 'an error'],
-  [EXIT.changes, 'changes or drift present (only with --detailed-exitcode, on plan, apply and drift)'],
+  [EXIT.changes, 'changes or drift present (only with --detailed-exitcode, on plan, apply, drift and sync)'],
   [EXIT.partlyFailed, 'some agents or resources failed'],
   [EXIT.notAllowed, 'not logged in, or not allowed'],
   [EXIT.offline, 'only offline agents were missed'],

@@ -27,9 +27,8 @@ export interface AgentFlags {
   readonly dataDir: string | undefined;
 }
 
-export interface AgentConnectFlags extends AgentFlags {
-  /** `HOST` or `HOST:PORT` as it was typed. */
-  readonly target: string;
+/** What an agent that is to run was given. */
+export interface AgentRunFlags extends AgentFlags {
   /** The orchestrator's public key as it was typed. */
   readonly orchestratorKey: string | undefined;
   /** The enrolment token itself, wherever it was read from. */
@@ -38,8 +37,18 @@ export interface AgentConnectFlags extends AgentFlags {
   readonly hostname: string | undefined;
   /** The configuration file; undefined takes the standard one when it is there. */
   readonly config: string | undefined;
+}
+
+export interface AgentConnectFlags extends AgentRunFlags {
+  /** `HOST` or `HOST:PORT` as it was typed. */
+  readonly target: string;
   /** Asks whether to trust a key that nobody named; null when there is no terminal to ask on. */
   readonly confirmKey: ((question: string) => Promise<boolean>) | null;
+}
+
+export interface AgentListenFlags extends AgentRunFlags {
+  /** UDP port of discovery; undefined takes the standard one. */
+  readonly port: number | undefined;
 }
 
 export interface QuickstartFlags {
@@ -120,6 +129,8 @@ export interface Programs {
   rotateSecretsKey(flags: ServeFlags): Promise<RotatedSecretsKey>;
   readonly agent: {
     connect(flags: AgentConnectFlags): Promise<number>;
+    /** Waits to be found by a discovery packet. */
+    listen(flags: AgentListenFlags): Promise<number>;
     status(flags: AgentFlags): Promise<AgentStatus>;
     /** Forgets the pinned key of the orchestrator. The command line has asked before. */
     repin(flags: AgentFlags): Promise<void>;

@@ -40,6 +40,7 @@ export const agentRoutes = {
       after: optional(Type.String({ description: 'node_id of the last agent of the page before' })),
     }),
     answers: { 200: Type.Array(AgentSchema) },
+    headers: { Link: 'The next page, `<URL>; rel="next"`; absent on the last one' },
     faults: ['invalid_selector', 'invalid_cursor'],
   }),
   getAgent: route({

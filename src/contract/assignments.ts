@@ -167,7 +167,7 @@ export const assignmentRoutes = {
     bodyOptional: true,
     answers: { 200: RolloutSchema },
     stream: RolloutEventSchema,
-    faults: ['assignment_not_found', 'module_not_found', 'cancelled'],
+    faults: ['assignment_not_found', 'module_not_found'],
   }),
   applyAssignment: route({
     id: 'applyAssignment',

@@ -146,7 +146,7 @@ export const auditRoutes = {
     access: 'viewer',
     query: closed({ since: optional(Type.String({ description: 'Text of a checkpoint that was kept elsewhere' })) }),
     answers: { 200: AuditVerificationSchema },
-    faults: ['invalid_checkpoint', 'cancelled'],
+    faults: ['invalid_checkpoint'],
   }),
   streamEvents: route({
     id: 'streamEvents',

@@ -4,6 +4,7 @@ import { assignmentRoutes } from './assignments.js';
 import { auditRoutes } from './audit.js';
 import { authRoutes } from './auth.js';
 import { channelRoutes } from './channels.js';
+import { discoveryRoutes } from './discovery.js';
 import { enrolmentTokenRoutes } from './enrolment-tokens.js';
 import { maintenanceWindowRoutes } from './maintenance-windows.js';
 import { metricsRoutes } from './metrics.js';
@@ -20,6 +21,7 @@ export const API_BASE = '/api/v1';
 
 export const CONTRACT = {
   ...statusRoutes,
+  ...discoveryRoutes,
   ...authRoutes,
   ...operatorRoutes,
   ...agentRoutes,

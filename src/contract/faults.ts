@@ -52,6 +52,7 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   invalid_tag: entry(400, 'Invalid tag'),
   tag_not_found: entry(404, 'Tag not found'),
   enrolment_token_not_found: entry(404, 'Enrolment token not found'),
+  discovery_failed: entry(500, 'Discovery failed'),
   invalid_selector: entry(400, 'Invalid selector'),
   module_not_found: entry(404, 'Module not found'),
   module_in_use: entry(409, 'Module in use'),
@@ -177,8 +178,11 @@ export function generalFaults(route: {
   if (route.access !== 'public') codes.push('unauthenticated');
   if (route.access === 'operator') codes.push('role_forbidden');
   if (route.access === 'admin') codes.push('admin_required');
-  if (route.method !== 'GET') {
-    codes.push('unsupported_media_type', 'body_too_large', 'store_unavailable', 'idempotency_conflict');
-  }
+  const isRead = route.method === 'GET';
+  const isPublic = route.access === 'public';
+  if (!isRead) codes.push('unsupported_media_type', 'body_too_large');
+  if (!isRead && !isPublic) codes.push('idempotency_conflict');
+  // The documents and the health are all that is given without the store.
+  if (!isRead || !isPublic) codes.push('store_unavailable');
   return codes;
 }

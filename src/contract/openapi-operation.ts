@@ -3,6 +3,7 @@ import type { TSchema } from 'typebox';
 import type { FaultCode } from '../kernel/fault-code.js';
 import type { JsonObject } from '../kernel/json.js';
 import { FAULTS, generalFaults } from './faults.js';
+import { headersOfAnswer, headersOfProblem } from './openapi-headers.js';
 import type { WriteSchema } from './openapi-schema.js';
 import { ProblemSchema } from './problem.js';
 import type { Access, RouteSpec } from './route.js';
@@ -86,11 +87,12 @@ function answersOf(route: RouteSpec, write: WriteSchema): JsonObject {
   const lines: JsonObject = route.stream ? { 'application/x-ndjson': { schema: write(route.stream) } } : {};
   const answers = Object.entries(route.answers).map(([status, schema]) => {
     const description = STATUS_TEXT[status] ?? 'Done';
-    if (schema === null) return [status, { description }];
+    const headers = headersOfAnswer(route);
+    if (schema === null) return [status, { description, headers }];
     // OpenAPI 3.1 has no place for it; 3.2 calls it itemSchema.
     const item: JsonObject = route.events ? { 'x-event-data': write(route.events) } : {};
     const content = { [route.mediaType ?? 'application/json']: { schema: write(schema), ...item } };
-    return [status, { description, content: status === '200' ? { ...content, ...lines } : content }];
+    return [status, { description, headers, content: status === '200' ? { ...content, ...lines } : content }];
   });
   return Object.fromEntries(answers);
 }
@@ -102,13 +104,14 @@ function problemsOf(route: RouteSpec, write: WriteSchema): JsonObject {
     const { status } = FAULTS[code];
     byStatus.set(status, (byStatus.get(status) ?? new Set()).add(code));
   }
-  return Object.fromEntries([...byStatus].map(([status, codes]) => [String(status), problemOf([...codes], write)]));
+  return Object.fromEntries([...byStatus].map(([status, codes]) => [String(status), problemOf(status, [...codes], write)]));
 }
 
-function problemOf(codes: readonly FaultCode[], write: WriteSchema): JsonObject {
+function problemOf(status: number, codes: readonly FaultCode[], write: WriteSchema): JsonObject {
   const code = { enum: codes };
   return {
     description: codes.map((name) => `${FAULTS[name].title} (\`${name}\`)`).join(', '),
+    headers: headersOfProblem(status),
     content: {
       'application/problem+json': { schema: { allOf: [write(ProblemSchema), { properties: { code } }] } },
     },

@@ -2,6 +2,7 @@
 import type { JsonObject } from '../kernel/json.js';
 import { COMPONENT_SCHEMAS } from './component-schemas.js';
 import { API_BASE } from './contract.js';
+import { COMPONENT_HEADERS } from './openapi-headers.js';
 import { describeOperation } from './openapi-operation.js';
 import { schemaWriter } from './openapi-schema.js';
 import type { RouteSpec } from './route.js';
@@ -46,6 +47,6 @@ export function openApiDocument(
     servers: [{ url: '/', description: 'The orchestrator that serves this document' }],
     tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name })),
     paths,
-    components: { schemas: schemas.definitions(), securitySchemes: SECURITY },
+    components: { schemas: schemas.definitions(), headers: COMPONENT_HEADERS, securitySchemes: SECURITY },
   };
 }

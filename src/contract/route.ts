@@ -31,6 +31,8 @@ export interface RouteSpec {
   readonly answers: Readonly<Record<number, TSchema | null>>;
   /** Media type of successful answers when it is not JSON. */
   readonly mediaType?: string;
+  /** Headers of successful answers that programs go by, beside those of every answer: name and what it says. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** One line of the `application/x-ndjson` stream that the same call gives when asked for. */
   readonly stream?: TSchema;
   /** The data of one event: the answer is a `text/event-stream` that goes on until one of both ends it. */

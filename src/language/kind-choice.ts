@@ -61,7 +61,11 @@ export function readKindChoice(node: Located, context: ChoiceContext): OutlineOp
 
 function unknownKind(name: string, kinds: KindSet): string {
   const message = `unknown resource kind ${quoted(name)}`;
-  return `${message}${suggestion(name, kinds.keys()) || `; known: ${[...kinds.keys()].join(', ')}`}`;
+  const meant = suggestion(name, kinds.keys());
+  if (meant !== '') return message + meant;
+  const related = [...kinds.keys()].filter((kind) => kind.split('-').includes(name));
+  if (related.length > 0) return `${message}; there is ${related.join(', ')}`;
+  return `${message}; known: ${[...kinds.keys()].join(', ')}`;
 }
 
 function reportSecondKind(first: string, [second, { key }]: [string, LocatedMember], context: ChoiceContext): void {

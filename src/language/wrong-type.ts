@@ -82,10 +82,14 @@ function advice(branches: readonly TSchema[], wanted: readonly string[], node: L
   if (wanted.includes('object') && /^[\w-]+:\S/.test(value)) return '; behind a key stands ": ", with a space';
   if (hasExpression(value)) return '; what an expression gives is always text';
   const spoken = value.toLowerCase();
-  if (wanted.includes('boolean') && Object.hasOwn(SPOKEN, spoken)) return `; write ${SPOKEN[spoken]} without quotes`;
+  if (wanted.includes('boolean') && Object.hasOwn(SPOKEN, spoken))
+    return `; write ${SPOKEN[spoken]}${withoutQuotes(raw)}`;
   const number = wanted.includes('integer') || wanted.includes('number');
   return number && /^-?\d{1,15}$/.test(value) ? `; write ${Number(value)} without quotes` : '';
 }
+
+/** Somebody who wrote a bare `yes` has no quotes to leave out. */
+const withoutQuotes = (raw: string): string => (/^["']/.test(raw) ? ' without quotes' : '');
 
 /** True for a list that could have the value as its only item. */
 function listTakes(schema: TSchema, node: Located): boolean {

@@ -1,5 +1,5 @@
 /** The agent's YAML file: what it may hold, and what happens when it changes while the agent runs. */
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -98,6 +98,10 @@ describe('the file of the agent', () => {
     expect(file.settings).toMatchObject({ script_timeout: 30 });
     await expect(open(true)).rejects.toThrow(`cannot read the configuration file ${path}`);
     rmSync(path);
+    writeFileSync(path, '');
+    truncateSync(path, 2 ** 40);
+    await file.reload();
+    expect(logged.at(-1)).toContain('it is larger than 262144 bytes');
     writeFileSync(path, 'script_timeout: 31\n');
     await file.reload();
     expect(file.settings).toMatchObject({ script_timeout: 31 });

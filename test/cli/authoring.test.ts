@@ -1,5 +1,5 @@
 /** Writing modules, and plans that are kept in a file: what a person sees, and what is sent. */
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { LocalMachine } from '../../src/cli/programs.js';
 import type { State } from '../../src/contract/operations.js';
@@ -86,6 +86,8 @@ describe('orch module new', () => {
     ['true', 'directory-unix', '/srv/a: b'],
     ['1e3', 'file-unix', '/srv/#x'],
     ['a.b-c_d', 'file-unix', '/etc/"x"'],
+    ['win', 'file-windows', 'C:\\a b'],
+    ['windir', 'directory-windows', 'C:\\x'],
   ])('is valid for the name %s, %s at %s', async (name, kind, path) => {
     const argv = ['module', 'new', name, '--dir', home.path, '--kind', kind, '--path', path, '--schema', 'x\ny: z'];
     expect((await run(argv)).status).toBe(0);
@@ -95,12 +97,23 @@ describe('orch module new', () => {
     });
   });
 
+  it('writes what fits the platform, and refuses what does not', async () => {
+    const made = await run(['module', 'new', 'win', '--dir', home.path, '--platform', 'windows']);
+    expect(made.status).toBe(0);
+    expect(readFileSync(home.file('win.orch.yaml'), 'utf8')).toContain('file-windows:\n        path: "C:\\\\ProgramData');
+    const unfit = await run(['module', 'new', 'x', '--dir', home.path, '--platform', 'windows', '--kind', 'file-unix']);
+    expect(unfit).toMatchObject({ status: 64 });
+    expect(unfit.stderr).toContain('file-unix is not for windows');
+    expect((await run(['module', 'new', 'x', '--dir', home.path, '--path', 'relative'])).status).toBe(1);
+    expect(existsSync(home.file('x.orch.yaml'))).toBe(false);
+  });
+
   it('asks on a terminal for what is left open', async () => {
     const ran = await run(['module', 'new', 'motd', '--dir', home.path], {
       columns: 80,
       answers: [
-        { at: 'First resource', type: '\x1b[B\r' },
         { at: 'Operating system', type: '\r' },
+        { at: 'First resource', type: '\x1b[B\r' },
         { at: 'Distribution', type: 'debian\r' },
         { at: 'Its path', type: '\r' },
       ],

@@ -5,7 +5,7 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { PassThrough, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { AgentConnectFlags, ServeFlags } from '../../src/cli/programs.js';
+import type { AgentConnectFlags, AgentListenFlags, ServeFlags } from '../../src/cli/programs.js';
 import { runCli } from '../../src/cli/run.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { Home, NOW, noPrograms, type RunOptions, runOrch } from './support/cli.js';
@@ -111,11 +111,15 @@ describe('the programs', () => {
   });
 
   it('orch agent connect asks about a key only where somebody can answer', async () => {
-    const seen: AgentConnectFlags[] = [];
+    const seen: (AgentConnectFlags | AgentListenFlags)[] = [];
     const agent = {
       connect: async (flags: AgentConnectFlags) => {
         seen.push(flags);
         return (await flags.confirmKey?.('Trust it?')) ? 0 : 5;
+      },
+      listen: async (flags: AgentListenFlags) => {
+        seen.push(flags);
+        return 6;
       },
       status: async () => ({ node_id: 'ab', pinned_key: null, connected: true }),
       repin: async () => {},
@@ -144,6 +148,10 @@ describe('the programs', () => {
       config: undefined,
       confirmKey: null,
     });
+    const waiting = ['agent', '--port', '4800', '--trust-on-first-use'];
+    expect((await run(waiting, { programs: { agent } })).status).toBe(6);
+    expect(seen.at(-1)).toMatchObject({ port: 4800, trustOnFirstUse: true, orchestratorKey: undefined });
+    expect(seen.at(-1)).not.toHaveProperty('confirmKey');
     const asked = await run(['agent', 'connect', 'h'], {
       programs: { agent },
       columns: 80,
@@ -151,7 +159,7 @@ describe('the programs', () => {
     });
     expect(asked.status).toBe(0);
     expect((await run(['agent', 'status'], { programs: { agent } })).stdout).toBe(
-      'Node id     ab\nPinned key  -\nConnected   true\n',
+      'Node ID     ab\nPinned key  -\nConnected   true\n',
     );
     expect((await run(['agent', 'repin'], { programs: { agent } })).status).toBe(64);
     expect((await run(['agent', 'repin', '--yes'], { programs: { agent } })).status).toBe(0);

@@ -170,6 +170,14 @@ describe('secrets', () => {
     expect(without).toMatchObject({ status: 0 });
     expect(without.stderr).toContain('script once: apply holds a secret and is not compared');
   });
+
+  it('keep all that makes one thing with them out of such a check, too', async () => {
+    writeFileSync(sandbox.path('password'), 'correct-horse-battery');
+    const script = `  - id: once\n    resource: {script: {program: sh, check: ": \${{ secrets.DB }}", apply: "exit 1"}}\n`;
+    const given = ['-f', module('site', directory(), script), '--secret-file', `DB=${sandbox.path('password')}`];
+    expect(await orch('apply', ...given, '--yes')).toMatchObject({ status: 0 });
+    expect(await json<DriftDetail>('drift')).toMatchObject({ status: 'in_sync', summary: { total: 1, unchanged: 1 } });
+  });
 });
 
 describe('what is refused', () => {

@@ -183,6 +183,9 @@ describeHosts('services on a booted machine', () => {
     const { stdout } = await orch('apply', '--yes', '--secret-file', 'TOKEN=/root/token');
     expect(JSON.parse(stdout)).toMatchObject({ resources: [{ status: 'changed', sensitive: true }] });
     expect(stdout).not.toContain('correct-horse');
+    const drift = await host.run(['orch', 'drift', '--local', '-o', 'json']);
+    expect(JSON.parse(drift.stdout)).toMatchObject({ status: 'in_sync' });
+    expect(drift.stdout).not.toContain('correct-horse');
     expect(await sh('stat -c "%a %U" /etc/systemd/system/secretive.service')).toBe('600 root\n');
     expect(await sh('tr "\\0" "\\n" </proc/$(systemctl show --value -p MainPID secretive)/environ | grep TOKEN')).toBe(
       'TOKEN=correct-horse-battery\n',

@@ -181,7 +181,7 @@ describe('the test of a channel', () => {
   it('names the setting that keeps it from its address', async () => {
     const receiver = await startReceiver();
     const { notify, id } = await tested(receiver, {});
-    const failed = await rejection(notify.channels.test(id, ADA, never));
+    const failed = await rejection(notify.tester.test(id, ADA, never));
     expect(failed).toMatchObject({
       code: 'delivery_failed',
       data: { reason: 'address_not_allowed', status_code: null },
@@ -195,7 +195,7 @@ describe('the test of a channel', () => {
   it('does not reach the listeners of the orchestrator', async () => {
     const receiver = await startReceiver();
     const { notify, id } = await tested(receiver, { allowNetworks: ['127.0.0.0/8'] }, [receiver.port]);
-    const failed = await rejection(notify.channels.test(id, ADA, never));
+    const failed = await rejection(notify.tester.test(id, ADA, never));
     expect(failed).toMatchObject({ code: 'delivery_failed', data: { reason: 'address_not_allowed' } });
     expect(receiver.requests).toEqual([]);
   });

@@ -118,8 +118,8 @@ describe('a body', () => {
     });
   });
 
-  it('of ntfy takes the priority, the server and the path of the configuration', () => {
-    const config = { topic: 'fleet', url: 'https://push.example.com/ntfy/', priority: 1 };
+  it('of ntfy takes the priority and the server of the configuration', () => {
+    const config = { topic: 'fleet', url: 'https://push.example.com', priority: 1 };
     const { url, headers, body } = CHANNEL_KINDS.ntfy.read(config).request(message('x'), 0);
     expect({ url, authorization: headers.authorization }).toEqual({ url: config.url, authorization: undefined });
     expect(JSON.parse(body).priority).toBe(1);

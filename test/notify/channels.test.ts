@@ -27,7 +27,7 @@ async function serve() {
   onTestFinished(() => notify.close());
   const api = createApiServer({
     contract: { ...channelRoutes, ...notificationRoutes },
-    handlers: { ...channelHandlers(notify.channels), ...notificationHandlers(notify.inbox) },
+    handlers: { ...channelHandlers(notify), ...notificationHandlers(notify.inbox) },
     authenticate,
     authorize,
     idempotency: await storedKeys(),
@@ -143,6 +143,11 @@ describe('channels', () => {
       '/config/secret',
     ],
     ['a bad topic', { channel_type: 'ntfy', name: 'x', config: { topic: 'a/b' } }, '/config/topic'],
+    [
+      'a topic in the address',
+      { channel_type: 'ntfy', name: 'x', config: { topic: 'a', url: 'https://ntfy.sh/a' } },
+      '/config/url',
+    ],
     ['a bad priority', { channel_type: 'ntfy', name: 'x', config: { topic: 'a', priority: 9 } }, '/config/priority'],
   ])('are refused with %s', async (_what, body, path) => {
     const { call, notify } = await serve();
@@ -286,9 +291,9 @@ describe('the key of the secrets', () => {
       .set({ sealed: Buffer.alloc(80).toString('base64') })
       .execute();
     expect((await notify.channels.get(id)).config).toEqual({});
-    const failed = await rejection(notify.channels.test(id, ADA, new AbortController().signal));
+    const failed = await rejection(notify.tester.test(id, ADA, new AbortController().signal));
     expect(failed).toMatchObject({ code: 'delivery_failed', data: { reason: 'secrets_locked' } });
     await notify.channels.update(id, { config: { url: receiver.url } }, ADA);
-    expect(await notify.channels.test(id, ADA, new AbortController().signal)).toMatchObject({ delivered: true });
+    expect(await notify.tester.test(id, ADA, new AbortController().signal)).toMatchObject({ delivered: true });
   });
 });

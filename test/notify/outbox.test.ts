@@ -133,6 +133,18 @@ describe('a delivery', () => {
     expect(receiver.requests).toHaveLength(3);
   });
 
+  it('does not wait for what another address has asked for', async () => {
+    const [slow, quick] = [await startReceiver(), await startReceiver()];
+    slow.answer(status(429, { 'retry-after': '9000' }));
+    const notify = await bench();
+    const { id } = await notify.channel('webhook', { url: slow.url });
+    await notify.emit(apply());
+    await notify.deliveriesOnce(id, attempts(1));
+    await notify.channels.update(id, { config: { url: quick.url } }, ADA);
+    await notify.deliveriesOnce(id, every('delivered'));
+    expect(quick.requests).toHaveLength(1);
+  });
+
   it('waits ten hours at the longest, and takes a date too', async () => {
     const receiver = await startReceiver();
     const notify = await bench();

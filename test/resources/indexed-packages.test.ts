@@ -107,6 +107,14 @@ describe('an error of apt', () => {
       message: "another process holds dpkg's lock, and apt has waited for it in vain",
     },
     {
+      about: 'a user who may not',
+      stderr:
+        'E: Could not open lock file /var/lib/dpkg/lock-frontend - open (13: Permission denied)\n' +
+        'E: Unable to acquire the dpkg frontend lock (/var/lib/dpkg/lock-frontend), are you root?',
+      code: 'permission_denied',
+      message: 'this user may not change the package tool; run the agent as root',
+    },
+    {
       about: 'a dpkg that was cut off',
       stderr: "E: dpkg was interrupted, you must manually run 'dpkg --configure -a' to correct the problem. ",
       code: 'package_manager_broken',

@@ -145,6 +145,14 @@ describe('what is said when it fails', () => {
     expect(said?.message).toBe('web.service could not be started: it is failed, timeout');
   });
 
+  it('gives the words of systemctl where systemd has not tried', async () => {
+    const down = shown('ActiveState=inactive\nSubState=dead\nResult=success\n');
+    const refused = resultOf({ code: 5, stderr: 'Failed to start web.service: Unit db.service not found.\n' });
+    expect((await told('start', refused, { shown: down, log: '' }))?.message).toBe(
+      'web.service could not be started: it is inactive (dead): systemctl ended with status 5: Failed to start web.service: Unit db.service not found.',
+    );
+  });
+
   it('says that a unit runs on after a reload that failed, or does not stop', async () => {
     const up = shown('ActiveState=active\nSubState=running\nResult=success\n');
     expect((await told('try-reload-or-restart', failure, { shown: up, log: '' }))?.message).toMatch(

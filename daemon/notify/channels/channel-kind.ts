@@ -36,6 +36,8 @@ export interface ChannelKindSpec<S extends TObject> {
   readonly secrets: readonly (string & keyof Static<S>)[];
   /** Members that are URLs. */
   readonly urls: readonly (string & keyof Static<S>)[];
+  /** Members that are the URL of a server, without a path. */
+  readonly servers?: readonly (string & keyof Static<S>)[];
   /** Members that are URLs with a secret path. */
   readonly secretUrls: readonly (string & keyof Static<S>)[];
   readonly request: (config: Static<S>, message: Message, now: number) => Outgoing;
@@ -45,14 +47,16 @@ export interface ChannelKindSpec<S extends TObject> {
 const MOST_BYTES = 20_000;
 
 export function defineChannel<S extends TObject>(spec: ChannelKindSpec<S>): ChannelKind {
-  const { schema, secrets, urls, secretUrls } = spec;
+  const { schema, secrets, urls, secretUrls, servers = [] } = spec;
   const { check, problems } = validator(schema);
   return {
     secretMembers: [...secrets, ...secretUrls],
     read: (given) => {
       const config = withoutNulls(given);
       const errors: FaultDetail[] = problems(config).map((one) => ({ ...one, path: `/config${one.path}` }));
-      for (const name of [...urls, ...secretUrls]) errors.push(...urlProblems(config[name], `/config/${name}`));
+      for (const name of servers) errors.push(...serverProblems(config[name], `/config/${name}`));
+      for (const name of [...urls, ...servers, ...secretUrls])
+        errors.push(...urlProblems(config[name], `/config/${name}`));
       if (errors.length > 0 || !check(config)) throw invalidConfig(errors);
       return {
         config,
@@ -88,6 +92,12 @@ function urlProblems(value: JsonValue | undefined, path: string): readonly Fault
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return [{ path, message: 'must be an https URL' }];
   if (url.username !== '' || url.password !== '') return [{ path, message: 'must not hold a user name or password' }];
   return [];
+}
+
+function serverProblems(value: JsonValue | undefined, path: string): readonly FaultDetail[] {
+  const url = typeof value === 'string' ? parse(value) : null;
+  if (url === null || (url.pathname === '/' && url.search === '')) return [];
+  return [{ path, message: 'must be the server alone, without a path' }];
 }
 
 function parse(text: string): URL | null {

@@ -19,7 +19,8 @@ const TAGS: Readonly<Record<Message['severity'], string>> = {
 export const ntfy = defineChannel({
   schema: NtfyConfigSchema,
   secrets: ['token'],
-  urls: ['url'],
+  urls: [],
+  servers: ['url'],
   secretUrls: [],
   request: ({ topic, url, token, priority }, message) => ({
     url: url ?? PUBLIC_SERVICE,

@@ -46,8 +46,8 @@ export class ApplyRun {
         expect,
         ledger: journal,
         runId: run.id,
-        intend: (intents, owed) => {
-          journal.intend(run.id, intents, owed);
+        intend: (intents, precautions) => {
+          journal.intend(run.id, intents, precautions);
           this.flush();
         },
         onResults: (items, notes) => this.take(items, notes),

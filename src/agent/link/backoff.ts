@@ -33,8 +33,13 @@ export class Backoff {
     return delay;
   }
 
+  /** There is another place to try. */
+  reset(): void {
+    this.ceiling = this.first;
+  }
+
   /** A connection ended that was up for that many milliseconds; after a steady one the waiting starts anew. */
   ended(upMs: number): void {
-    if (upMs >= this.steady) this.ceiling = this.first;
+    if (upMs >= this.steady) this.reset();
   }
 }

@@ -24,6 +24,7 @@ const entry = (path: string, summary: string, load: Loader): CommandEntry => ({ 
 export const COMMANDS: readonly CommandEntry[] = [
   entry('quickstart', 'a whole system on this machine in one command', () => import('./quickstart.js')),
   entry('status', 'whether the orchestrator is up and healthy', () => import('./status.js')),
+  entry('discover', 'let waiting agents know where the orchestrator is', () => import('./discover.js')),
 
   entry('operator init', 'make your key, or import one', () => import('./operator/init.js')),
   entry(
@@ -120,6 +121,7 @@ export const COMMANDS: readonly CommandEntry[] = [
     'change the key that the secrets are encrypted with',
     () => import('./serve/rotate-secrets-key.js'),
   ),
+  entry('agent', 'run the agent of this machine, to be found by discovery', () => import('./agent/listen.js')),
   entry('agent connect', 'run the agent of this machine', () => import('./agent/connect.js')),
   entry('agent status', 'show how the agent of this machine is doing', () => import('./agent/status.js')),
   entry('agent repin', 'make the agent of this machine forget its orchestrator', () => import('./agent/repin.js')),
@@ -159,7 +161,7 @@ export const GROUPS: readonly Group[] = [
 /** The top level of the help, in sections. */
 export const SECTIONS: readonly (readonly [title: string, words: readonly string[]])[] = [
   ['Begin', ['quickstart', 'status', 'operator', 'login', 'logout', 'profile']],
-  ['Fleet', ['agents', 'enroll', 'tags', 'metrics']],
+  ['Fleet', ['agents', 'enroll', 'discover', 'tags', 'metrics']],
   [
     'Modules and what they do',
     ['module', 'assignments', 'sync', 'plan', 'apply', 'drift', 'state', 'impact', 'explain', 'ops', 'secrets'],

@@ -81,7 +81,7 @@ async function applyTo(context: Context, session: LocalSession, { desired, expec
       ),
   });
   if (outcome.error?.code === 'plan_stale') {
-    throw new Fault('plan_stale', outcome.error.message, { hint: 'the machine has changed since: plan again' });
+    throw new Fault('plan_stale', outcome.error.message, { hint: 'plan again' });
   }
   const next = stateAfter(session, { desired, outcome, operationId });
   if (next !== null) saveState(machine.dataDir, next);

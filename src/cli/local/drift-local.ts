@@ -54,13 +54,20 @@ function toCompare(context: Context, session: LocalSession, { file }: LocalChoic
       return { ...resource, body: again.body, ...(again.taint ? { taint: again.taint } : {}) };
     }
     const fields = [...new Set(Object.keys(taint).map((path) => path.split('/')[1] ?? ''))];
-    context.warn(
-      `${kind} ${identity}: ${fields.join(', ')} holds a secret and is not compared; give -f and --secret-file`,
-    );
+    const left = new Set(fields.flatMap((field) => [field, ...boundTo(kind, field)]));
+    const why =
+      again === undefined ? 'give -f and --secret-file' : 'a value or the module is another one than at the last apply';
+    context.warn(`${kind} ${identity}: ${fields.join(', ')} holds a secret and is not compared; ${why}`);
     // What cannot be without them is not compared at all.
-    if (requiredBy(kind).some((field) => fields.includes(field))) return [];
-    return { ...resource, body: Object.fromEntries(Object.entries(body).filter(([field]) => !fields.includes(field))) };
+    if (requiredBy(kind).some((field) => left.has(field))) return [];
+    return { ...resource, body: Object.fromEntries(Object.entries(body).filter(([field]) => !left.has(field))) };
   });
+}
+
+/** What cannot be compared without that field. */
+function boundTo(kind: string, field: string): readonly string[] {
+  const { inseparable = [] }: { readonly inseparable?: readonly string[] } = CATALOGUE.get(kind) ?? {};
+  return inseparable.includes(field) ? inseparable : [];
 }
 
 function requiredBy(kind: string): readonly string[] {

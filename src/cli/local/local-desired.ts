@@ -1,6 +1,7 @@
 /** What module files make of this machine, and what it therefore is not to be any more. */
 import type { RunResult } from '../../contract/runs.js';
-import { Fault } from '../../kernel/fault.js';
+import { Fault, isFault } from '../../kernel/fault.js';
+import type { FaultCode } from '../../kernel/fault-code.js';
 import { resolveCompiled } from '../../language/resolve.js';
 import { reviveRemovals } from '../../language/revive-removals.js';
 import type { ResourceResult } from '../../resources/result.js';
@@ -25,7 +26,7 @@ export function localDesired({ facts, secret, state }: LocalSession, files: read
   }
   const read = readModules(files);
   const modules = read.map(({ compiled }) => compiled);
-  const { resources, warnings } = resolveCompiled({ modules, agent: facts, secret });
+  const { resources, warnings } = resolved(() => resolveCompiled({ modules, agent: facts, secret }));
   const wanted = new Set(resources.map(resourceKey));
   const removed = state.applied.filter((one) => !wanted.has(resourceKey(one)));
   return {
@@ -41,4 +42,21 @@ export function localDesired({ facts, secret, state }: LocalSession, files: read
       return { module, path, message, ...place };
     }),
   };
+}
+
+/** What to do about a missing tag or secret where there is no orchestrator to set it on. */
+const HINTS: Readonly<Partial<Record<FaultCode, string>>> = {
+  expression_error: 'give the tag with --tag KEY=VALUE, or change the expression',
+  secret_unavailable: 'give the secret with --secret-file NAME=FILE',
+};
+
+function resolved<T>(resolve: () => T): T {
+  try {
+    return resolve();
+  } catch (error) {
+    const hint = isFault(error) ? HINTS[error.code] : undefined;
+    if (!isFault(error) || hint === undefined) throw error;
+    const { code, message, errors, data } = error;
+    throw new Fault(code, message, { hint, ...(errors ? { errors } : {}), ...(data ? { data } : {}), cause: error });
+  }
 }

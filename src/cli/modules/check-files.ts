@@ -62,13 +62,11 @@ export function requireValid(files: readonly ModuleFile[]): readonly ValidFile[]
 export function refuseInvalid(checked: readonly CheckedText[]): void {
   const told = sumUp(checked);
   if (told !== null) {
-    const list = checked
-      .filter(({ valid }) => !valid)
-      .flatMap(diagnosticLines)
-      .map(plainText);
+    const bad = checked.filter(({ valid }) => !valid);
+    const list = bad.flatMap(diagnosticLines).map(plainText);
     throw new Fault('invalid_module', `${told}:\n${list.join('\n')}`, {
       hint: 'nothing was done',
-      errors: checked.flatMap(({ diagnostics }) =>
+      errors: bad.flatMap(({ diagnostics }) =>
         diagnostics.map(({ path, message, line, column }) => ({ path, message, line, column })),
       ),
     });

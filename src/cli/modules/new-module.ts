@@ -1,8 +1,12 @@
 /** The text of a new module, to be filled in by a person. */
 
 /** Kinds that a new module may begin with. */
-export const STARTERS = ['file-unix', 'directory-unix'] as const;
+export const STARTERS = ['file-unix', 'directory-unix', 'file-windows', 'directory-windows'] as const;
 export type Starter = (typeof STARTERS)[number];
+
+/** Those that a machine of a platform can have, the usual one first. */
+export const startersFor = (platform: string): readonly Starter[] =>
+  STARTERS.filter((kind) => kind.endsWith('-windows') === (platform === 'windows'));
 
 export interface NewModule {
   readonly name: string;
@@ -35,6 +39,8 @@ export function newModuleText({ name, platform, distro, kind, path, schema }: Ne
 const FIELDS: Readonly<Record<Starter, readonly string[]>> = {
   'file-unix': ['mode: "0644"', 'content: |', `  Managed by orch on \${{ agent.name }}.`],
   'directory-unix': ['mode: "0755"'],
+  'file-windows': [`content: "Managed by orch on \${{ agent.name }}.\\r\\n"`],
+  'directory-windows': [],
 };
 
 /** A text that YAML reads as itself; JSON strings are YAML. */

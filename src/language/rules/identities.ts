@@ -66,7 +66,7 @@ function isIdentified({ identity, option, place, path }: Candidate, { mistakes }
   if (identity === '') {
     mistakes.error(
       'identity_missing',
-      'this resource needs an "id", because nothing else tells it apart',
+      'this resource needs an "id" or "manages", because nothing else tells it apart',
       option.path,
       option.node,
     );

@@ -25,6 +25,8 @@ type Say = (name: string, found: RegExpExecArray, result: CommandResult) => Comm
 
 /** Words of apt and dpkg in standard error, and what they mean. */
 const SIGNS: readonly (readonly [RegExp, Say])[] = [
+  // Before the locks: what may not open a lock file says next that it cannot get the lock.
+  [/\(13: Permission denied\)|are you root\?/, (name) => notAllowed(name)],
   [
     /Could not get lock|Unable to (?:acquire|lock)|lock (?:was|is) locked by another process/,
     (_name, _, result) => locked(result),
@@ -60,6 +62,11 @@ export function explainApt(name: string, step: RunStep, result: CommandResult): 
   if (needs !== undefined) return { code: 'command_failed', message: `apt cannot install ${name}: ${tidy(needs)}` };
   return scriptFailure(name, result) ?? failure;
 }
+
+const notAllowed = (name: string): CommandRefusal => ({
+  code: 'permission_denied',
+  message: `this user may not change the package ${name}; run the agent as root`,
+});
 
 /** While it waits, apt names the holder in its standard output. */
 function locked({ stdout, stderr }: CommandResult): CommandRefusal {

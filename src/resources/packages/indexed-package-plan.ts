@@ -79,7 +79,9 @@ function versionFor(want: PackageBody, have: SeenPackage, context: PlanContext, 
   return unknown(want, offer, have);
 }
 
-const notRefreshed = (why: string): string => `the index of this machine could not be refreshed: ${why}`;
+/** One line, because it also stands in reasons. */
+const notRefreshed = (why: string): string =>
+  `the index of this machine could not be refreshed: ${why.split('\n', 1)[0] ?? ''}`;
 
 const MAX_OFFERED = 12;
 

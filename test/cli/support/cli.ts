@@ -72,6 +72,7 @@ export const noPrograms: Programs = {
   serve: async () => 0,
   agent: {
     connect: async () => 0,
+    listen: async () => 0,
     status: async () => ({}),
     repin: async () => {},
     whatLeaves: async () => ({ dataDir: '/d', service: null }),

@@ -1,8 +1,7 @@
 /** `orch agent connect`. */
 import { argument } from '../../argument.js';
 import { defineCommand } from '../../define-command.js';
-import { flag, text } from '../../option.js';
-import { agentOptions } from './agent-options.js';
+import { agentRunOptions } from './agent-options.js';
 import { readToken } from './read-token.js';
 
 export const command = defineCommand({
@@ -21,14 +20,7 @@ export const command = defineCommand({
   access: 'local',
   ownsSignals: true,
   args: { target: argument('HOST[:PORT]', 'the orchestrator; port 4747 when left out') },
-  options: {
-    orchestratorKey: text('HEX', "the orchestrator's public key"),
-    token: text('TOKEN', 'enrolment token; - reads it from standard input, @FILE from a file'),
-    trustOnFirstUse: flag('trust whatever key it shows the first time'),
-    hostname: text('NAME', "what to call this machine instead of its system's name"),
-    config: text('FILE', 'configuration file; /etc/orch/agent.yaml when it is there', { completes: 'file' }),
-    ...agentOptions,
-  },
+  options: agentRunOptions,
   run: async (context, input) => {
     const { programs, prompt } = context;
     const token = await readToken(context, input.token);

@@ -5,7 +5,7 @@ import { agentOptions } from './agent-options.js';
 
 export const command = defineCommand({
   examples: ['orch agent status'],
-  detail: ['Compare its node ID and key with what "orch agents approve" shows.'],
+  detail: ['Compare its node ID, which is the hash of its key, with what "orch agents approve" shows.'],
   access: 'local',
   options: agentOptions,
   run: async ({ programs }, input) => {
@@ -17,8 +17,8 @@ export const command = defineCommand({
   },
 });
 
-/** `node_id` is `Node id`. */
+/** `node_id` is `Node ID`. */
 const labelOf = (key: string): string => {
-  const words = key.replaceAll('_', ' ');
+  const words = key.replaceAll('_', ' ').replace(/\bp?id\b/, (word) => word.toUpperCase());
   return words.charAt(0).toUpperCase() + words.slice(1);
 };

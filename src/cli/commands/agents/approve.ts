@@ -18,8 +18,8 @@ const LEAST_PREFIX = 8;
 export const command = defineCommand({
   examples: ['orch agents approve 3f2a91c4 --name web-01', 'orch agents approve --all-pending'],
   detail: [
-    'Shows the key of the agent before it asks. Compare it with what "orch agent status" says on the machine: whoever',
-    'holds the key is the machine from then on, and gets the secrets that are meant for it.',
+    'Shows the key of the agent and its hash, the node ID, before it asks. Compare the node ID with what "orch agent status"',
+    'says on the machine: whoever holds the key is the machine from then on, and gets the secrets that are meant for it.',
   ],
   access: 'operator',
   consent: true,

@@ -103,7 +103,9 @@ function namesOf(agents: readonly CheckedAgent[]): string {
 const unusedLines = (checked: readonly CheckedAgent[], modules: readonly ReadModule[]): readonly Line[] =>
   modules
     .filter(({ name }) => !checked.some((one) => one.modules.includes(name)))
-    .map(({ name, path }) => styled('warn', `${path}: ${name} supports none of them.`));
+    .map(({ name, path }) => styled('warn', `${path}: not checked, because ${name} supports ${none(checked)}.`));
+
+const none = ({ length }: readonly CheckedAgent[]): string => (length === 1 ? 'no such agent' : 'none of these agents');
 
 function summary(checked: readonly CheckedAgent[], errors: readonly Conflict[]): Line {
   const agents = checked.length === 1 ? (checked[0]?.name ?? '') : count(checked.length, 'agent');

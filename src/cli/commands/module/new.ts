@@ -6,8 +6,9 @@ import { isModuleName } from '../../../kernel/identifiers.js';
 import { argument } from '../../argument.js';
 import type { Context } from '../../context.js';
 import { defineCommand } from '../../define-command.js';
+import { requireValid } from '../../modules/check-files.js';
 import { createFile } from '../../modules/create-file.js';
-import { newModuleText, STARTERS, type Starter } from '../../modules/new-module.js';
+import { newModuleText, STARTERS, type Starter, startersFor } from '../../modules/new-module.js';
 import { choice, text } from '../../option.js';
 import { lines, styled } from '../../view.js';
 
@@ -26,7 +27,7 @@ export const command = defineCommand({
   options: {
     platform: choice('PLATFORM', PLATFORMS, 'the operating system it is for; linux when left out'),
     distro: text('NAME', 'the distribution it is for; any when left out'),
-    kind: choice('KIND', STARTERS, 'the kind of the first resource; file-unix when left out'),
+    kind: choice('KIND', STARTERS, 'the kind of the first resource; a file when left out'),
     path: text('PATH', 'the path of the first resource'),
     dir: text('DIR', 'where to write it; the current directory when left out', { completes: 'file' }),
     schema: text('URL', 'the JSON Schema for editors, instead of one written beside the module'),
@@ -36,15 +37,19 @@ export const command = defineCommand({
     const file = join(dir, `${name}.orch.yaml`);
     if (existsSync(file)) throw alreadyThere(file);
     const answers = await ask(context, name, given);
+    const source = newModuleText({ name, ...answers, schema: schema ?? `./${SCHEMA_FILE}` });
+    requireValid([{ path: file, source }]);
     const beside = schema === undefined ? await writeSchema(context, dir) : null;
-    createFile(file, newModuleText({ name, ...answers, schema: schema ?? `./${SCHEMA_FILE}` }));
+    createFile(file, source);
     return {
       body: { name, path: file, schema: schema ?? beside },
       names: [file],
       view: lines(
         `Wrote ${file}.`,
         styled('dim', `Check it with: orch module validate ${file}`),
-        styled('dim', `Try it on this machine with: orch plan --local -f ${file}`),
+        answers.platform === 'windows'
+          ? styled('dim', `Try it with: orch plan NODE -f ${file}`)
+          : styled('dim', `Try it on this machine with: orch plan --local -f ${file}`),
       ),
     };
   },
@@ -69,11 +74,19 @@ interface Given {
 
 async function ask({ prompt }: Context, name: string, { platform, distro, kind, path }: Given) {
   const asks = prompt.possible;
-  const chosen = kind ?? (asks ? await prompt.choose('First resource', STARTERS) : STARTERS[0]);
-  const standardPath = `/etc/${name}`;
+  const system =
+    platform ??
+    (kind?.endsWith('-windows') ? 'windows' : asks ? await prompt.choose('Operating system', PLATFORMS) : 'linux');
+  const kinds = startersFor(system);
+  const [usual = STARTERS[0]] = kinds;
+  if (kind !== undefined && !kinds.includes(kind)) {
+    throw new Fault('usage', `${kind} is not for ${system}`, { hint: `for ${system} there is ${kinds.join(' and ')}` });
+  }
+  const chosen = kind ?? (asks ? await prompt.choose('First resource', kinds) : usual);
+  const standardPath = system === 'windows' ? `C:\\ProgramData\\${name}` : `/etc/${name}`;
   return {
-    platform: platform ?? (asks ? await prompt.choose('Operating system', PLATFORMS) : PLATFORMS[0]),
-    distro: distro ?? (asks ? await prompt.text('Distribution, empty for any') : ''),
+    platform: system,
+    distro: distro ?? (asks && system === 'linux' ? await prompt.text('Distribution, empty for any') : ''),
     kind: chosen,
     path: path ?? (asks ? await prompt.text('Its path', standardPath) : standardPath),
   };

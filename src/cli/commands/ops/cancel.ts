@@ -5,7 +5,9 @@ import { operationArgument } from './operation-argument.js';
 
 export const command = defineCommand({
   examples: ['orch ops cancel 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
-  detail: ['The resource that is being worked on is finished; none after it is begun.'],
+  detail: [
+    'A script that runs is stopped. Any other resource that is being worked on is finished, and none after it is begun.',
+  ],
   access: 'operator',
   args: { id: operationArgument },
   run: async (context, { id }) => {

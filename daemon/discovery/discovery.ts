@@ -1,0 +1,158 @@
+/** Sends discovery packets at the request of an operator: to every network of this machine, or to one agent. */
+import type { Clock } from '../../src/kernel/clock.js';
+import { Fault, messageOf } from '../../src/kernel/fault.js';
+import type { PublicKeyHex } from '../../src/kernel/ids.js';
+import type { Logger } from '../../src/kernel/logger.js';
+import { DISCOVERY, encodePacket, isDiscoveryHost, signedBytes } from '../../src/wire/discovery-packet.js';
+import { SYSTEM } from '../events/domain-event.js';
+import { eventOfRequest } from '../events/event-of-request.js';
+import type { RequestContext } from '../events/request-context.js';
+import type { UnitOfWork } from '../events/unit-of-work.js';
+import { type DiscoveryTarget, parseDiscoveryTarget, placeText } from './discovery-target.js';
+import { type AgentPlace, broadcastRoutes, hostOf, type InterfaceAddress } from './route-of-packet.js';
+
+/** A way out that is open; `close` it. */
+export interface PacketChannel {
+  /** Own address that packets leave from. */
+  readonly from: string;
+  send(packet: Uint8Array): Promise<void>;
+  close(): void;
+}
+
+/** The network of this machine. */
+export interface DiscoveryNetwork {
+  interfaces(): readonly InterfaceAddress[];
+  broadcast(route: { readonly from: string; readonly host: string; readonly port: number }): Promise<PacketChannel>;
+  /** Rejects for a host that is not known, not reached from here, or no single machine. */
+  unicast(target: DiscoveryTarget): Promise<PacketChannel>;
+}
+
+export interface DiscoveryOptions {
+  readonly uow: UnitOfWork;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly network: DiscoveryNetwork;
+  readonly publicKey: PublicKeyHex;
+  /** Ed25519, in hex. */
+  readonly sign: (message: Uint8Array) => string;
+  /** Where the agent port is, as of now. */
+  readonly place: () => AgentPlace & { readonly port: number };
+}
+
+interface OpenRoute {
+  readonly channel: PacketChannel;
+  /** As the answer shows it. */
+  readonly target: string;
+  readonly names: string;
+}
+
+/** Milliseconds between two requests. */
+const PAUSE = 1_000;
+
+export class Discovery {
+  private readonly options: DiscoveryOptions;
+  /** By the monotonic clock. */
+  private last = Number.NEGATIVE_INFINITY;
+
+  constructor(options: DiscoveryOptions) {
+    this.options = options;
+  }
+
+  /**
+   * Where packets were sent.
+   * @param target `HOST:PORT` of one agent; null for every network
+   * @throws Fault `invalid_body`, `rate_limited`, `discovery_failed` when no packet left this machine
+   */
+  async send(target: string | null, context: RequestContext): Promise<readonly string[]> {
+    const only = target === null ? null : parseDiscoveryTarget(target);
+    this.take();
+    const routes = only === null ? await this.openAll() : [await this.openOne(only)];
+    try {
+      const packets = routes.map((route) => ({ route, packet: this.packetFor(route.names) }));
+      await this.record(routes, context);
+      const failed: unknown[] = [];
+      const sent: string[] = [];
+      for (const { route, packet } of packets) {
+        await route.channel.send(packet).then(
+          () => sent.push(route.target),
+          (error: unknown) => failed.push(error),
+        );
+      }
+      if (sent.length === 0) throw discoveryFailed(failed);
+      return sent;
+    } finally {
+      for (const { channel } of routes) channel.close();
+    }
+  }
+
+  private take(): void {
+    const now = this.options.clock.monotonic();
+    if (now - this.last < PAUSE) {
+      throw new Fault('rate_limited', 'a discovery packet was sent within the last second', {
+        hint: 'try again in a second',
+        data: { retry_after: 1 },
+      });
+    }
+    this.last = now;
+  }
+
+  private async openAll(): Promise<readonly OpenRoute[]> {
+    const { network, place, logger } = this.options;
+    const open: OpenRoute[] = [];
+    const failed: unknown[] = [];
+    for (const route of broadcastRoutes(network.interfaces(), place())) {
+      try {
+        const channel = await network.broadcast(route);
+        open.push({ channel, target: placeText(route), names: route.names });
+      } catch (error) {
+        logger.debug('no discovery packet on an interface', { from: route.from, reason: messageOf(error) });
+        failed.push(error);
+      }
+    }
+    if (open.length === 0) throw discoveryFailed(failed);
+    return open;
+  }
+
+  private async openOne(target: DiscoveryTarget): Promise<OpenRoute> {
+    const { network, place } = this.options;
+    const channel = await network.unicast(target).catch((error: unknown) => Promise.reject(discoveryFailed([error])));
+    const names = hostOf(place(), channel.from);
+    if (names !== null) return { channel, target: placeText(target), names };
+    channel.close();
+    const { listening } = place();
+    throw new Fault(
+      'discovery_failed',
+      `${placeText(target)} could not connect: the agent port listens on ${listening} only`,
+      { hint: 'set agent_host to an address that agents reach, or to ::, or set advertised_host' },
+    );
+  }
+
+  private packetFor(host: string): Buffer {
+    const { publicKey, clock, sign, place } = this.options;
+    const announcement = { publicKey, host, port: place().port, timestamp: clock.now() };
+    const packet = encodePacket({ ...announcement, signature: sign(signedBytes(announcement)) });
+    if (isDiscoveryHost(host) && packet.length <= DISCOVERY.maxBytes) return packet;
+    throw new Fault('discovery_failed', `${JSON.stringify(host)} cannot be named in a discovery packet`, {
+      hint: 'set advertised_host to an address, or to a name of ASCII letters, digits, "-" and "." that is not as long',
+    });
+  }
+
+  private async record(routes: readonly OpenRoute[], context: RequestContext): Promise<void> {
+    const targets = routes.map(({ target }) => target);
+    await this.options.uow.write(async (_, emit) => {
+      emit(
+        eventOfRequest(context, {
+          type: 'orchestrator.discovery_sent',
+          target: SYSTEM,
+          summary: `${context.actor.name} sent a discovery packet to ${targets.join(', ').slice(0, 400)}`,
+          metadata: { targets, names: [...new Set(routes.map(({ names }) => names))] },
+        }),
+      );
+    });
+  }
+}
+
+function discoveryFailed(causes: readonly unknown[]): Fault {
+  const why = [...new Set(causes.map(messageOf))].join('; ') || 'this machine has no network that agents could be on';
+  return new Fault('discovery_failed', `no discovery packet was sent: ${why}`, { cause: causes[0] });
+}

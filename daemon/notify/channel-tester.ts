@@ -1,0 +1,85 @@
+/** Tries a channel out: sends at once, waits for the answer, and says what it was. */
+import type { ChannelTest } from '../../src/contract/channels.js';
+import type { Clock } from '../../src/kernel/clock.js';
+import { Fault } from '../../src/kernel/fault.js';
+import type { NewId } from '../../src/kernel/ids.js';
+import type { Doorbell } from '../events/doorbell.js';
+import type { RequestContext } from '../events/request-context.js';
+import type { UnitOfWork } from '../events/unit-of-work.js';
+import { type ChannelRow, updateChannel } from '../store/channels.js';
+import { hastenDeliveries } from '../store/deliveries.js';
+import type { Queryable } from '../store/queryable.js';
+import { channelEvent, channelParty, requireChannel } from './channel-record.js';
+import { type Message, messageOf } from './message.js';
+import type { Attempt, Sender } from './sender.js';
+
+export interface ChannelTesterOptions {
+  readonly db: Queryable;
+  readonly uow: UnitOfWork;
+  readonly clock: Clock;
+  readonly newId: NewId;
+  readonly sender: Sender;
+  /** Rung when there may be something to send. */
+  readonly bell: Pick<Doorbell, 'ring'>;
+}
+
+export class ChannelTester {
+  private readonly options: ChannelTesterOptions;
+
+  constructor(options: ChannelTesterOptions) {
+    this.options = options;
+  }
+
+  /**
+   * Sends also to a channel that is disabled, which a success enables.
+   * Throws `channel_not_found`, `delivery_failed`, and the signal's reason when it is aborted.
+   */
+  async test(id: string, context: RequestContext, signal: AbortSignal): Promise<ChannelTest> {
+    const { db, clock, sender } = this.options;
+    const row = await requireChannel(db, id);
+    const begun = clock.monotonic();
+    const attempt = await sender.attempt(row, this.message(row, context), signal).catch((error: unknown) => {
+      throw signal.aborted && signal.reason instanceof Fault ? signal.reason : error;
+    });
+    const duration = Math.round(clock.monotonic() - begun);
+    await this.note(row, attempt, context);
+    if (attempt.delivered && attempt.status !== null) {
+      return { delivered: true, status_code: attempt.status, duration_ms: duration };
+    }
+    throw new Fault('delivery_failed', `the channel ${row.name} could not be reached: ${attempt.error}`, {
+      data: { reason: attempt.reason, status_code: attempt.status, duration_ms: duration },
+    });
+  }
+
+  private message(row: ChannelRow, { actor }: RequestContext): Message {
+    const { clock, newId } = this.options;
+    return messageOf({
+      id: newId(),
+      type: 'channel.tested',
+      summary: `This is a test of the channel ${row.name}, sent by ${actor.name}.`,
+      timestamp: clock.now(),
+      actor,
+      target: channelParty(row),
+      metadata: {},
+    });
+  }
+
+  private async note(row: ChannelRow, attempt: Attempt, context: RequestContext): Promise<void> {
+    const { uow, clock, bell } = this.options;
+    const { delivered, status, reason, error } = attempt;
+    await uow.write(async (tx, emit) => {
+      await updateChannel(tx, row.channel_id, {
+        attempted_at: clock.now(),
+        attempt_status: status,
+        attempt_error: error,
+        ...(delivered ? { disabled_at: null, failing: 0 } : {}),
+      });
+      if (delivered) await hastenDeliveries(tx, row.channel_id, clock.now());
+      bell.ring();
+      const what = `tested the channel ${row.name}: ${error ?? 'delivered'}`;
+      emit(
+        channelEvent('channel.tested', what, { row, context, metadata: { delivered, status_code: status, reason } }),
+      );
+    });
+  }
+}

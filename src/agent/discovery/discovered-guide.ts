@@ -1,0 +1,124 @@
+/** Waits for discovery packets, and leads to where the last one that was followed says. */
+import type { Clock } from '../../kernel/clock.js';
+import type { Logger } from '../../kernel/logger.js';
+import { type Announcement, DISCOVERY } from '../../wire/discovery-packet.js';
+import type { Target } from '../target.js';
+import type { Guide, Place } from './guide.js';
+import type { PacketJudge, Verdict } from './packet-judge.js';
+import { openPacketSocket, type PacketSocket } from './packet-socket.js';
+
+export interface DiscoveredGuideOptions {
+  /** UDP; 0 picks a free one. */
+  readonly port: number;
+  readonly judge: PacketJudge;
+  /** Where the orchestrator was before; null when that is not known. */
+  readonly last: Target | null;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Refused packets are told that seldom, in milliseconds: anybody can send them. */
+const TOLD_EVERY = 60_000;
+
+export class DiscoveredGuide implements Guide {
+  private readonly options: DiscoveredGuideOptions;
+  private socket: PacketSocket | null = null;
+  private current: Place | null;
+  /** There is a place that was not tried yet. */
+  private isFresh = false;
+  private isConnected = false;
+  private wake: () => void = () => undefined;
+  private refusals = 0;
+  private lastTold = Number.NEGATIVE_INFINITY;
+
+  constructor(options: DiscoveredGuideOptions) {
+    this.options = options;
+    this.current = options.last === null ? null : { target: options.last, announcedKey: null };
+  }
+
+  async start(): Promise<void> {
+    this.socket = await openPacketSocket(this.options.port, (bytes, from) => this.heard(bytes, from));
+    this.options.logger.info('waiting for discovery packets', { udp_port: this.socket.port });
+  }
+
+  stop(): void {
+    this.socket?.close();
+    this.socket = null;
+  }
+
+  get place(): Place | null {
+    return this.current;
+  }
+
+  async found(signal: AbortSignal): Promise<void> {
+    while (this.current === null && !signal.aborted) await this.wait(null, signal);
+    this.isFresh = false;
+  }
+
+  async rest(ms: number, signal: AbortSignal): Promise<boolean> {
+    if (!this.isFresh) await this.wait(ms, signal);
+    return this.isFresh;
+  }
+
+  connected(is: boolean): void {
+    this.isConnected = is;
+    if (is) this.isFresh = false;
+  }
+
+  forsake(): boolean {
+    if (!this.isFresh) this.current = null;
+    return true;
+  }
+
+  private heard(bytes: Uint8Array, from: string): void {
+    if (this.isConnected || bytes.length > DISCOVERY.maxBytes) return;
+    const verdict = this.options.judge.judge(bytes);
+    if ('follow' in verdict) this.follow(verdict.follow, from);
+    else this.tell(verdict, from);
+  }
+
+  private follow(announcement: Announcement, from: string): void {
+    const { publicKey: key } = announcement;
+    const target = targetOf(announcement, from);
+    this.options.logger.info('an orchestrator was found by its discovery packet', { ...target, from, key });
+    this.current = { target, announcedKey: key };
+    this.isFresh = true;
+    this.wake();
+  }
+
+  private tell({ refused, key }: Extract<Verdict, { refused: string }>, from: string): void {
+    this.refusals += 1;
+    const now = this.options.clock.monotonic();
+    if (now - this.lastTold < TOLD_EVERY) return;
+    this.lastTold = now;
+    this.options.logger.warn('a discovery packet was not followed', {
+      reason: refused,
+      from,
+      key,
+      packets: this.refusals,
+    });
+    this.refusals = 0;
+  }
+
+  /** Null waits without end. */
+  private wait(ms: number | null, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', done);
+        this.wake = () => undefined;
+        resolve();
+      };
+      const timer = ms === null ? undefined : setTimeout(done, ms);
+      this.wake = done;
+      signal.addEventListener('abort', done, { once: true });
+      if (signal.aborted) done();
+    });
+  }
+}
+
+/** A link-local address is reached through the interface that the packet came in by. */
+function targetOf({ host, port }: Announcement, from: string): Target {
+  const [, zone] = /%(.+)$/.exec(from) ?? [];
+  return { host: zone !== undefined && /^fe[89ab][0-9a-f]:/i.test(host) ? `${host}%${zone}` : host, port };
+}

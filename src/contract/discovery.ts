@@ -1,0 +1,35 @@
+/** Discovery: a signed packet that tells waiting agents where the orchestrator is. */
+import * as Type from 'typebox';
+import { closed, optional } from '../kernel/schema.js';
+import { route } from './route.js';
+
+export const DiscoverSchema = closed({
+  target: optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 300,
+      description: 'One agent as host:port; absent, every agent on the networks of the orchestrator',
+    }),
+  ),
+});
+
+export const DiscoveredSchema = closed({
+  sent: Type.Literal(true),
+  targets: Type.Array(Type.String(), { description: 'Where packets went, each as host:port' }),
+});
+export type Discovered = Type.Static<typeof DiscoveredSchema>;
+
+export const discoveryRoutes = {
+  discover: route({
+    id: 'discover',
+    summary: 'Send a discovery packet, at most one a second; nobody answers it, agents connect',
+    tag: 'discovery',
+    method: 'POST',
+    path: '/discover',
+    access: 'operator',
+    body: DiscoverSchema,
+    bodyOptional: true,
+    answers: { 200: DiscoveredSchema },
+    faults: ['rate_limited', 'discovery_failed'],
+  }),
+} as const;

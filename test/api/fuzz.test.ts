@@ -1,0 +1,78 @@
+/**
+ * Bad input to every operation of a real orchestrator: whatever comes, it answers with something that its description
+ * names, is never at a loss, goes on, and does not grow. What is slow, large or cut off on the wire: `test/http/limits.test.ts`.
+ * ORCH_FUZZ_RUNS sets how many requests each operation gets.
+ */
+import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CONTRACT } from '../../src/contract/contract.js';
+import { type Answer, send } from './api-request.js';
+import { arbitraryRequest, type Spoiled } from './arbitrary-request.js';
+import type { Described } from './described-api.js';
+import { MODULE, samplesFor } from './samples.js';
+import { World } from './world.js';
+
+const RUNS = Number(process.env.ORCH_FUZZ_RUNS ?? 40);
+const MEBIBYTE = 1024;
+
+/** Where a path may lead that is none of the operation's. */
+const ASTRAY = ['not_found', 'method_not_allowed', 'bad_request'];
+
+const world = new World();
+
+beforeAll(async () => {
+  await world.start(['--limits-login-per-minute', '100000', '--limits-failed-login-per-minute', '100000']);
+  await world.startAgents();
+  await world.gives('uploadModule', { body: { name: 'sample', content: MODULE } }, 201);
+  const samples = samplesFor(world);
+  await world.gives('createAssignment', samples.createAssignment, 201);
+  await world.gives('createSecret', samples.createSecret, 201);
+});
+afterAll(() => world.sandbox.dispose());
+
+/** Why an answer is not one that the request may get; empty when it is. */
+function mistakes({ id }: Described, request: Spoiled, answer: Answer): readonly string[] {
+  if (answer.json?.code === 'internal') return ['it was at a loss'];
+  if (request.strays && ASTRAY.includes(answer.json?.code)) return [];
+  // It may have led to another operation.
+  if (request.strays && answer.status < 400) return [];
+  return world.api.problemsOf(id, answer);
+}
+
+const memory = (): number => {
+  const status = readFileSync(`/proc/${world.server.process.pid}/status`, 'utf8');
+  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? 0);
+};
+
+describe('bad input', () => {
+  it.each(Object.keys(CONTRACT))(
+    'to %s is answered as described',
+    async (id) => {
+      const operation = world.api.operation(id);
+      const token = id === 'endSession' ? await world.login(world.people.operator) : world.tokenOf('admin');
+      const property = fc.asyncProperty(arbitraryRequest(world, operation, token), async (request) => {
+        const answer = await send(world.base, request);
+        expect(mistakes(operation, request, answer), `${answer.status} ${answer.text}`).toEqual([]);
+      });
+      await fc.assert(property, { numRuns: RUNS });
+      const answer = await send(world.base, { method: 'GET', path: '/api/v1/status', headers: {}, body: null });
+      expect(answer.json).toMatchObject({ status: 'ok' });
+      await world.gives('getSession', {}, 200);
+    },
+    // A hundred times what it takes.
+    30_000 + RUNS * 1000,
+  );
+
+  it.skipIf(process.platform !== 'linux')('does not make it grow', async () => {
+    const before = memory();
+    const big = { body: { name: 'big', content: `name: big\n# ${'x'.repeat(1024 * 1024)}` } };
+    for (let times = 0; times < 100; times += 1) {
+      await world.call('uploadModule', { body: [big] });
+      await world.call('getModule', { params: { name: `${times}${'x'.repeat(100)}` }, query: { revision: `${times}` } });
+    }
+    expect(memory() - before).toBeLessThan(150 * MEBIBYTE);
+    expect(world.server.process.exitCode).toBeNull();
+    expect(world.server.output()).not.toContain('a request failed');
+  });
+});

@@ -1,0 +1,168 @@
+/**
+ * The API as a whole, on a real orchestrator with a real agent: every operation with every answer that its description
+ * names, and no other.
+ */
+import Database from 'better-sqlite3';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CONTRACT } from '../../src/contract/contract.js';
+import type { Described } from './described-api.js';
+import {
+  accessMistakes,
+  conflictMistake,
+  malformedMistakes,
+  shutdownMistakes,
+  timeoutMistake,
+  useUpKey,
+} from './general-steps.js';
+import { LISTED_OPERATIONS, NOT_BUILT_YET } from './listed-operations.js';
+import { openApiMistakes } from './open-api-schema.js';
+import * as desired from './steps/desired.js';
+import * as fleet from './steps/fleet.js';
+import * as people from './steps/people.js';
+import * as runs from './steps/runs.js';
+import * as telling from './steps/telling.js';
+import { type Call, World } from './world.js';
+
+/** Documented, and not to be had by requests alone. */
+const UNPROVOKED: Readonly<Record<string, string>> = {
+  internal: 'is never answered: every one of them would be a mistake of ours',
+  store_unavailable: 'needs a disk that is full or broken: see test/store',
+  'planAgent agent_timeout': 'needs an agent that lives and says nothing for a minute: see test/engine/plan-drift.test.ts',
+  'applyAgent agent_timeout': 'needs an agent that lives and says nothing for a minute: see test/engine/apply.test.ts',
+  'planAgent variant_ambiguous': 'needs an agent that tells of a system that does not exist: see test/language/cases/resolve',
+  'applyAgent variant_ambiguous': 'needs an agent that tells of a system that does not exist: see test/language/cases/resolve',
+  'checkDrift agent_timeout': 'needs an agent that lives and says nothing for a minute: see test/engine/plan-drift.test.ts',
+};
+
+const SETTINGS = ['--metrics-poll-interval', '1', '--limits-headers-timeout-secs', '3'];
+const RECEIVERS = ['--notifications-allow-networks', '127.0.0.0/8', '--notifications-allow-http'];
+
+describe('the operations of the specification', () => {
+  const known = new Set(Object.values(CONTRACT).map(({ method, path }) => `${method} ${path}`));
+
+  it('are 67', () => expect(new Set(LISTED_OPERATIONS).size).toBe(67));
+
+  it.each(LISTED_OPERATIONS.filter((operation) => !NOT_BUILT_YET.includes(operation)))('have %s', (operation) =>
+    expect(known).toContain(operation),
+  );
+
+  it('that are not built yet are those of the list', () => {
+    expect(LISTED_OPERATIONS.filter((operation) => !known.has(operation))).toEqual(NOT_BUILT_YET);
+  });
+});
+
+describe('a running orchestrator', () => {
+  const world = new World();
+  /** Behind a proxy that tells of plain HTTP. */
+  const proxied = new World();
+  let timeouts: Promise<readonly string[]>;
+
+  const all = (): readonly Described[] => [...world.api.operations.values()];
+  const writes = () => all().filter(({ method, access }) => method !== 'GET' && access !== null);
+  const each = async (operations: readonly Described[], ask: (one: Described) => Promise<readonly string[]>) => {
+    const mistakes = [];
+    for (const operation of operations) mistakes.push(...(await ask(operation)));
+    return mistakes;
+  };
+
+  beforeAll(async () => {
+    await world.start([...SETTINGS, ...RECEIVERS]);
+    timeouts = Promise.all(all().map((operation) => timeoutMistake(world, operation))).then((found) => found.flat());
+    await world.startAgents();
+  });
+  afterAll(() => Promise.all([world.sandbox.dispose(), proxied.sandbox.dispose()]));
+
+  it('serves a document that is OpenAPI 3.1', () => expect(openApiMistakes(world.api.document)).toEqual([]));
+
+  it('lets nobody call what is not for them', async () => {
+    expect(await each(all(), (operation) => accessMistakes(world, operation))).toEqual([]);
+  });
+
+  it('refuses malformed requests alike everywhere', async () => {
+    expect(await each(all(), (operation) => malformedMistakes(world, operation))).toEqual([]);
+  });
+
+  it('gives its documents', () => telling.documents(world));
+  it('logs people in and out', () => people.logins(world));
+  it('has operators', () => people.operators(world));
+  it('has agents', () => fleet.agents(world));
+  it('lists agents page by page', async () => {
+    const found = await fleet.agentPages(world);
+    expect([...found].sort()).toEqual([world.agents.connected, world.agents.away, world.agents.pending].sort());
+  });
+  it('tags agents', () => fleet.tags(world));
+  it('gives enrolment tokens', () => fleet.enrolmentTokens(world));
+  it('sends discovery packets', () => fleet.discovery(world));
+  it('keeps measurements', () => fleet.metrics(world));
+  it('keeps modules', () => desired.modules(world));
+  it('says why it cannot run something', () => runs.refusedRuns(world));
+  it('assigns modules', () => desired.assignments(world));
+  it('keeps secrets', () => desired.secrets(world));
+  it('sends to channels', () => telling.channels(world));
+  it('tells people', () => telling.notifications(world));
+  it('has maintenance windows', () => telling.maintenanceWindows(world));
+  it('writes an audit log', () => telling.audit(world));
+  it('has a bound on the readers of the audit log', () => telling.manyReaders(world));
+
+  it('plans, applies, checks and tells of it', async () => {
+    const operationId = await runs.runs(world);
+    await runs.records(world, operationId);
+    await runs.busyAgent(world);
+  });
+
+  it('refuses a key that was used for another request', async () => {
+    await useUpKey(world);
+    expect(await each(writes(), (operation) => conflictMistake(world, operation))).toEqual([]);
+  });
+
+  it('ends requests that do not come', async () => expect(await timeouts).toEqual([]));
+
+  it('takes secrets over TLS alone', async () => {
+    const env = { ORCH_SERVE_TLS_ENABLED: 'false', ORCH_SERVE_TRUST_PROXY_TLS: 'true' };
+    await proxied.start([], env);
+    const config = { channel_type: 'ntfy', name: 'a', config: { topic: 'a' } };
+    const requests: Readonly<Record<string, Call>> = {
+      createSecret: { body: { name: 'A', value: 'a' } },
+      updateSecret: { params: { name: 'A' }, body: {} },
+      removeSecret: { params: { name: 'A' } },
+      createChannel: { body: config },
+      updateChannel: { body: {} },
+      createEnrolmentToken: {},
+    };
+    for (const [id, call] of Object.entries(requests)) await proxied.refuses(id, call, 'tls_required');
+  });
+
+  it('tells of a secret that it cannot read', async () => {
+    const headers = { 'x-forwarded-proto': 'https' };
+    await proxied.gives('createSecret', { body: { name: 'A', value: 'a' }, headers }, 201);
+    await proxied.server.stop();
+    const store = new Database(proxied.sandbox.path('serve', 'orch.db'));
+    store.exec('update secrets set sealed = hex(randomblob(32))');
+    store.close();
+    await proxied.start([], { ORCH_SERVE_TLS_ENABLED: 'false', ORCH_SERVE_TRUST_PROXY_TLS: 'true' });
+    const call = { params: { name: 'A' }, body: { description: 'new' }, headers };
+    await proxied.refuses('updateSecret', call, 'secrets_locked');
+  });
+
+  it('takes no request while it stops', async () => {
+    await people.tooManyLogins(world);
+    expect(await shutdownMistakes(world)).toEqual([]);
+  });
+
+  it('has given every answer that it describes', () => {
+    const missing = all().flatMap(({ id, outcomes }) =>
+      [...outcomes]
+        .filter((outcome) => ![world, proxied].some(({ seen }) => seen.get(id)?.has(outcome)))
+        .filter((outcome) => UNPROVOKED[outcome] === undefined && UNPROVOKED[`${id} ${outcome}`] === undefined)
+        .map((outcome) => `${id} ${outcome}`),
+    );
+    expect(missing).toEqual([]);
+  });
+
+  it('has given no answer that is said not to be had', () => {
+    const had = all().flatMap(({ id }) => [...(world.seen.get(id) ?? [])].flatMap((outcome) => [outcome, `${id} ${outcome}`]));
+    expect(Object.keys(UNPROVOKED).filter((outcome) => had.includes(outcome))).toEqual([]);
+    const described = all().flatMap(({ id, outcomes }) => [...outcomes].flatMap((outcome) => [outcome, `${id} ${outcome}`]));
+    expect(Object.keys(UNPROVOKED).filter((outcome) => !described.includes(outcome))).toEqual([]);
+  });
+});

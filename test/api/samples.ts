@@ -1,0 +1,131 @@
+/** A valid request for each operation; those of writes are about what is not there, so that sending one changes little. */
+import { ulid } from 'ulid';
+import type { RouteId } from '../../src/contract/contract.js';
+import { type Call, newPerson, type World } from './world.js';
+
+type Sample = Omit<Call, 'as' | 'token' | 'hangsUp'>;
+
+export const MODULE = 'name: sample\nsupports: [{platform: linux}]\nresources: []\n';
+
+export function samplesFor({ agents, people }: World): Readonly<Record<RouteId, Sample>> {
+  const node = { params: { node_id: agents.connected } };
+  const away = { params: { node_id: agents.away } };
+  const name = { params: { name: 'sample' } };
+  const id = { params: { id: ulid() } };
+  const operation = { params: { operation_id: ulid() } };
+  const stranger = newPerson().publicKey;
+  const login = { public_key: people.viewer.publicKey };
+  const hour = 3600 + Math.floor(Date.now() / 1000);
+  return {
+    discover: { body: { target: '127.0.0.1:9' } },
+    getStatus: {},
+    getOpenApi: {},
+    getModuleSchema: {},
+    createChallenge: { body: login },
+    verifyChallenge: { body: { ...login, signature: 'ab'.repeat(64) } },
+    getSession: {},
+    endSession: {},
+    listOperators: { query: { include_removed: 'true' } },
+    addOperator: { body: { public_key: stranger, username: 'sample', role: 'viewer' } },
+    getOperator: { params: { operator_id: 'sample' } },
+    removeOperator: { params: { operator_id: 'f'.repeat(32) } },
+    listAgents: { query: { status: 'approved', filter: 'platform=linux', limit: '2', after: agents.away } },
+    getAgent: node,
+    setAgentStatus: { ...away, body: { status: 'approved', name: 'away' } },
+    removeAgent: away,
+    getAgentAttributes: node,
+    listEnrolmentTokens: {},
+    createEnrolmentToken: { body: { ttl_secs: 60, uses: 1, tags: { site: 'lab' }, auto_approve: false } },
+    revokeEnrolmentToken: id,
+    listTags: {},
+    replaceTags: { ...away, body: { tags: { site: 'lab' } } },
+    setTag: { params: { ...away.params, key: 'site' }, body: { value: 'lab' } },
+    removeTag: { params: { ...away.params, key: 'site' } },
+    getMetrics: { ...node, query: { since: '1', limit: '5' } },
+    getLatestMetrics: node,
+    listLatestMetrics: {},
+    getOwnMetrics: {},
+    listModules: {},
+    uploadModule: { body: { name: 'sample', content: MODULE } },
+    getModule: { ...name, query: { revision: '1' } },
+    listModuleRevisions: name,
+    removeModule: name,
+    listAssignments: {},
+    createAssignment: {
+      body: { name: 'sample', modules: ['sample'], selector: 'tag.site=nowhere', description: 'a sample' },
+    },
+    getAssignment: name,
+    updateAssignment: { ...name, body: { modules: ['sample'], selector: 'tag.site=nowhere', description: '' } },
+    removeAssignment: name,
+    planAssignment: { ...name, body: { concurrency: 2, canary: 1, max_failures: 1, modules: [] } },
+    applyAssignment: {
+      ...name,
+      body: { concurrency: 2, canary: 1, max_failures: 1, modules: [], allow_removals: 0, expect: {}, wait: true },
+    },
+    cancelRollout: { params: { rollout_id: ulid() } },
+    planAgent: { ...node, body: { modules: ['sample'] } },
+    applyAgent: { ...node, body: { modules: ['sample'], allow_removals: 0, wait: true } },
+    checkDrift: node,
+    listAgentDrift: { ...node, query: { limit: '5', status: 'in_sync' } },
+    getLatestDrift: node,
+    listDrift: { query: { limit: '5', status: 'in_sync' } },
+    getDrift: { params: { drift_id: ulid() } },
+    getState: node,
+    listAgentOperations: { ...node, query: { limit: '5', offset: '0', status: 'succeeded', rollout: ulid() } },
+    getOperationOutput: { params: { ...node.params, ...operation.params } },
+    listOperations: { query: { limit: '5', offset: '0', status: 'succeeded', rollout: ulid() } },
+    getOperation: operation,
+    cancelOperation: operation,
+    listSecrets: {},
+    createSecret: {
+      body: {
+        name: 'SAMPLE',
+        value: 'a value',
+        description: 'a sample',
+        expires_at: '2040-01-01T00:00:00Z',
+        restriction: { node_ids: [agents.away], tags: 'tag.site=lab' },
+      },
+    },
+    getSecret: { params: { name: 'SAMPLE' } },
+    updateSecret: {
+      params: { name: 'SAMPLE' },
+      body: { value: 'another', description: null, expires_at: null, restriction: null },
+    },
+    removeSecret: { params: { name: 'SAMPLE' } },
+    getSecretUsage: { params: { name: 'SAMPLE' } },
+    listChannels: {},
+    createChannel: {
+      body: { channel_type: 'ntfy', name: 'sample', config: { topic: 'sample', url: 'https://127.0.0.1:9', priority: 3 } },
+    },
+    getChannel: id,
+    updateChannel: { ...id, body: { name: 'sample', config: { topic: 'sample', url: 'https://127.0.0.1:9' } } },
+    removeChannel: id,
+    testChannel: id,
+    listDeliveries: { ...id, query: { limit: '5' } },
+    listNotifications: { query: { unread: 'true', limit: '5' } },
+    readAllNotifications: {},
+    readNotification: id,
+    listMaintenanceWindows: {},
+    createMaintenanceWindow: { body: { reason: 'a sample', starts_at: hour, ends_at: hour + 60 } },
+    getMaintenanceWindow: id,
+    updateMaintenanceWindow: { ...id, body: { reason: 'a sample', ends_at: hour } },
+    removeMaintenanceWindow: id,
+    listAuditEvents: {
+      query: {
+        agent: 'web-01',
+        operator: 'root',
+        event_type: 'agent.connected',
+        category: 'agent',
+        after: '2020-01-01T00:00:00Z',
+        before: '2040-01-01T00:00:00Z',
+        cursor: ulid(),
+        limit: '5',
+      },
+    },
+    pruneAuditEvents: { query: { before: '2020-01-01T00:00:00Z' } },
+    getAuditRetention: {},
+    setAuditRetention: { body: { retention_days: 90 } },
+    verifyAudit: {},
+    streamEvents: { query: { category: 'agent', after: '2020-01-01T00:00:00Z' } },
+  };
+}

@@ -1,0 +1,96 @@
+/** Modules, assignments, secrets: what agents are to have. */
+import { until } from '../../support/orch.js';
+import type { World } from '../world.js';
+
+export interface ModuleText {
+  readonly name: string;
+  readonly supports?: string;
+  /** Below `resources:`, a line each. */
+  readonly resources?: readonly string[];
+}
+
+export async function upload(world: World, { name, supports = 'platform: linux', resources = [] }: ModuleText) {
+  const list = resources.length === 0 ? ' []' : ['', ...resources.map((line) => `  ${line}`)].join('\n');
+  const content = `name: ${name}\nsupports: [{${supports}}]\nresources:${list}\n`;
+  await world.gives('uploadModule', { body: { name, content } }, 201);
+}
+
+export async function modules(world: World): Promise<void> {
+  await upload(world, { name: 'spare', resources: ['- resource: {directory-unix: {path: /srv}}'] });
+  await upload(world, { name: 'spare' });
+  const spare = { params: { name: 'spare' } };
+  await world.refuses('uploadModule', { body: { name: 'bad', content: 'name: [' } }, 'invalid_module');
+  await world.gives('listModules', {}, 200);
+  await world.gives('getModule', { ...spare, query: { revision: '1' } }, 200);
+  await world.gives('listModuleRevisions', spare, 200);
+  const selector = 'tag.site=nowhere';
+  await world.gives('createAssignment', { body: { name: 'spares', modules: ['spare'], selector } }, 201);
+  await world.refuses('removeModule', spare, 'module_in_use');
+  await world.gives('removeAssignment', { params: { name: 'spares' } }, 204);
+  await world.gives('removeModule', spare, 204);
+  for (const id of ['getModule', 'listModuleRevisions', 'removeModule']) {
+    await world.refuses(id, spare, 'module_not_found');
+  }
+}
+
+export async function assignments(world: World): Promise<void> {
+  await upload(world, { name: 'base' });
+  const params = { name: 'all' };
+  const body = { name: 'all', modules: ['base'], selector: 'platform=linux' };
+  const create = (change: object, code: string) =>
+    world.refuses('createAssignment', { body: { ...body, ...change } }, code);
+  await create({ name: 'a b' }, 'invalid_name');
+  await create({ selector: '=' }, 'invalid_selector');
+  await create({ modules: ['none'] }, 'unknown_module');
+  await world.gives('createAssignment', { body }, 201);
+  await create({}, 'assignment_exists');
+  await world.gives('listAssignments', {}, 200);
+  await world.gives('getAssignment', { params }, 200);
+  await world.gives('updateAssignment', { params, body: { description: 'every machine' } }, 200);
+  await world.refuses('updateAssignment', { params, body: { selector: '=' } }, 'invalid_selector');
+  await world.refuses('updateAssignment', { params, body: { modules: ['none'] } }, 'unknown_module');
+  await rollouts(world);
+  await world.gives('removeAssignment', { params }, 204);
+  for (const id of ['getAssignment', 'updateAssignment', 'removeAssignment', 'planAssignment', 'applyAssignment']) {
+    await world.refuses(id, { params, ...(id.startsWith('update') ? { body: {} } : {}) }, 'assignment_not_found');
+  }
+}
+
+/** Over one agent that is connected and one that is away. */
+async function rollouts(world: World): Promise<void> {
+  const params = { name: 'all' };
+  for (const id of ['planAssignment', 'applyAssignment']) {
+    await world.gives(id, { params }, 200);
+    await world.gives(id, { params, headers: { accept: 'application/x-ndjson' } }, 200);
+    await world.refuses(id, { params, body: { modules: ['none'] } }, 'module_not_found');
+  }
+  await upload(world, { name: 'slow', resources: ['- id: nap', '  resource: {script: {program: sh, apply: sleep 2}}'] });
+  const started = await world.gives('applyAssignment', { params, body: { modules: ['slow'], wait: false } }, 202);
+  const rollout = { params: { rollout_id: started.rollout_id } };
+  await world.gives('cancelRollout', rollout, 202);
+  await world.refuses('cancelRollout', { params: { rollout_id: 'none' } }, 'rollout_not_found');
+  await until(async () => (await world.call('cancelRollout', rollout)).status === 404, 'the rollout is over');
+}
+
+export async function secrets(world: World): Promise<void> {
+  const create = (change: object, code: string) =>
+    world.refuses('createSecret', { body: { name: 'TOKEN', value: 'a', ...change } }, code);
+  const params = { name: 'TOKEN' };
+  await create({ name: 'a b' }, 'invalid_name');
+  await create({ restriction: { tags: '=' } }, 'invalid_selector');
+  await create({ restriction: { node_ids: ['none'] } }, 'invalid_restriction');
+  await world.gives('createSecret', { body: { name: 'TOKEN', value: 'a', restriction: { tags: 'tag.a=b' } } }, 201);
+  await create({}, 'secret_exists');
+  await world.gives('listSecrets', {}, 200);
+  await world.gives('getSecret', { params }, 200);
+  await world.gives('getSecretUsage', { params }, 200);
+  await world.gives('updateSecret', { params, body: { value: 'b', restriction: null } }, 200);
+  const update = (restriction: object, code: string) =>
+    world.refuses('updateSecret', { params, body: { restriction } }, code);
+  await update({ tags: '=' }, 'invalid_selector');
+  await update({ node_ids: ['none'] }, 'invalid_restriction');
+  await world.gives('removeSecret', { params }, 204);
+  for (const id of ['getSecret', 'getSecretUsage', 'updateSecret', 'removeSecret']) {
+    await world.refuses(id, { params, ...(id.startsWith('update') ? { body: {} } : {}) }, 'secret_not_found');
+  }
+}

@@ -1,0 +1,86 @@
+/** Agents, tags, enrolment tokens and measurements. */
+import { until } from '../../support/orch.js';
+import type { World } from '../world.js';
+
+const ABSENT = { params: { node_id: 'f'.repeat(32) } };
+
+export async function agents(world: World): Promise<void> {
+  const { connected, away, pending, rejected } = world.agents;
+  const set = (node_id: string, body: object, code: string) =>
+    world.refuses('setAgentStatus', { params: { node_id }, body }, code);
+  await set(pending, { status: 'approved' }, 'name_required');
+  await set(pending, { status: 'approved', name: 'a b' }, 'invalid_name');
+  await set(pending, { status: 'approved', name: 'web-01' }, 'name_taken');
+  await set(connected, { status: 'approved', name: 'web-02' }, 'name_immutable');
+  await set(ABSENT.params.node_id, { status: 'rejected' }, 'agent_not_found');
+  await world.gives('getAgent', { params: { node_id: connected } }, 200);
+  await world.refuses('getAgent', ABSENT, 'agent_not_found');
+  await world.gives('getAgentAttributes', { params: { node_id: connected } }, 200);
+  await world.refuses('getAgentAttributes', ABSENT, 'agent_not_found');
+  await world.refuses('removeAgent', ABSENT, 'agent_not_found');
+  await world.refuses('removeAgent', { params: { node_id: away } }, 'agent_not_rejected');
+  await world.gives('removeAgent', { params: { node_id: rejected } }, 204);
+}
+
+/** Follows the Link headers from page to page; gives the node IDs in the order of the pages. */
+export async function agentPages(world: World): Promise<readonly string[]> {
+  await world.refuses('listAgents', { query: { filter: 'tag.=' } }, 'invalid_selector');
+  await world.refuses('listAgents', { query: { after: 'nonsense' } }, 'invalid_cursor');
+  const found: string[] = [];
+  let query: Readonly<Record<string, string>> = { limit: '2' };
+  for (let page = 0; page < 10; page += 1) {
+    const { json, headers } = await world.call('listAgents', { query });
+    found.push(...json.map((agent: { node_id: string }) => agent.node_id));
+    const next = /<([^>]+)>; rel="next"/.exec(String(headers.link))?.[1];
+    if (next === undefined) break;
+    query = Object.fromEntries(new URL(next, world.base).searchParams);
+  }
+  return found;
+}
+
+export async function tags(world: World): Promise<void> {
+  const node = { node_id: world.agents.connected };
+  const key = { ...node, key: 'site' };
+  await world.gives('replaceTags', { params: node, body: { tags: { site: 'lab' } } }, 204);
+  await world.gives('setTag', { params: key, body: { value: 'office' } }, 204);
+  await world.gives('listTags', {}, 200);
+  await world.gives('removeTag', { params: key }, 204);
+  await world.refuses('removeTag', { params: key }, 'tag_not_found');
+  await world.refuses('removeTag', { params: { ...ABSENT.params, key: 'site' } }, 'agent_not_found');
+  await world.refuses('setTag', { params: { ...node, key: 'a b' }, body: { value: '' } }, 'invalid_tag');
+  await world.refuses('setTag', { params: { ...ABSENT.params, key: 'a' }, body: { value: 'b' } }, 'agent_not_found');
+  await world.refuses('replaceTags', { params: node, body: { tags: { 'a b': '' } } }, 'invalid_tag');
+  await world.refuses('replaceTags', { ...ABSENT, body: { tags: {} } }, 'agent_not_found');
+}
+
+export async function enrolmentTokens(world: World): Promise<void> {
+  await world.refuses('createEnrolmentToken', { body: { tags: { 'a b': '' } } }, 'invalid_tag');
+  const { id } = await world.gives('createEnrolmentToken', { body: { tags: { site: 'lab' } } }, 201);
+  await world.gives('createEnrolmentToken', {}, 201);
+  await world.gives('listEnrolmentTokens', {}, 200);
+  await world.gives('revokeEnrolmentToken', { params: { id } }, 204);
+  await world.refuses('revokeEnrolmentToken', { params: { id } }, 'enrolment_token_not_found');
+}
+
+export async function metrics(world: World): Promise<void> {
+  const node = { params: { node_id: world.agents.connected } };
+  await until(async () => (await world.call('getLatestMetrics', node)).status === 200, 'the agent was measured');
+  const away = { params: { node_id: world.agents.away } };
+  for (const id of ['getMetrics', 'getLatestMetrics']) {
+    await world.gives(id, node, 200);
+    await world.gives(id, away, 204);
+    await world.refuses(id, ABSENT, 'agent_not_found');
+  }
+  await world.gives('listLatestMetrics', {}, 200);
+  await world.gives('getOwnMetrics', {}, 200);
+}
+
+export async function discovery(world: World): Promise<void> {
+  const ask = (target: string) => ({ body: { target } });
+  await world.gives('discover', ask('127.0.0.1:9'), 200);
+  await world.refuses('discover', ask('127.0.0.1:9'), 'rate_limited');
+  // A broadcast address is no single agent; asked until a packet may be sent again.
+  const isFailed = async () => (await world.call('discover', ask('255.255.255.255:9'))).json?.code === 'discovery_failed';
+  await until(isFailed, 'a packet cannot be sent');
+  await world.refuses('discover', ask('nonsense'), 'invalid_body');
+}

@@ -1,0 +1,54 @@
+/** Login, sessions and operators. */
+import { signNonce } from '../../../src/identity/login-binding.js';
+import { newPerson, type World } from '../world.js';
+
+const WEAK_KEY = `01${'00'.repeat(31)}`;
+
+export async function logins(world: World): Promise<void> {
+  const person = newPerson();
+  const { key, publicKey } = person;
+  await world.refuses('createChallenge', { as: null, body: { public_key: 'nonsense' } }, 'invalid_public_key');
+  await world.refuses('createChallenge', { as: null, body: { public_key: publicKey } }, 'unknown_operator');
+  const added = await world.gives('addOperator', { body: { public_key: publicKey, username: 'ada' } }, 201);
+  const login = { public_key: publicKey, signature: 'ab'.repeat(64) };
+  const verify = (body: object, code: string) => world.refuses('verifyChallenge', { as: null, body }, code);
+  await verify({ ...login, public_key: WEAK_KEY }, 'invalid_public_key');
+  await verify({ ...login, signature: 'ab' }, 'invalid_signature');
+  await verify(login, 'signature_verification_failed');
+  const replayed = signNonce(key, Buffer.alloc(32));
+  await verify({ ...login, signature: replayed }, 'signature_verification_failed');
+  const token = await world.login(person);
+  await world.gives('getSession', { token }, 200);
+  await world.gives('endSession', { token }, 204);
+  await world.refuses('getSession', { token }, 'unauthenticated');
+  await world.gives('removeOperator', { params: { operator_id: added.operator_id } }, 204);
+}
+
+export async function operators(world: World): Promise<void> {
+  const { publicKey } = newPerson();
+  const add = (body: object, code: string) =>
+    world.refuses('addOperator', { body: { public_key: publicKey, username: 'bob', ...body } }, code);
+  await add({ public_key: WEAK_KEY }, 'invalid_public_key');
+  await add({ username: 'a b' }, 'invalid_username');
+  await add({ role: 'king' }, 'invalid_role');
+  await add({ username: 'root' }, 'operator_exists');
+  await add({ public_key: world.people.viewer.publicKey }, 'operator_exists');
+  const listed: readonly { operator_id: string; username: string }[] = await world.gives('listOperators', {}, 200);
+  const root = { params: { operator_id: listed.find(({ username }) => username === 'root')?.operator_id ?? '' } };
+  await world.gives('getOperator', root, 200);
+  await world.refuses('getOperator', {}, 'operator_not_found');
+  await world.refuses('removeOperator', {}, 'operator_not_found');
+  await world.refuses('removeOperator', root, 'last_admin');
+}
+
+/** The last step: nobody can log in for a minute after it. */
+export async function tooManyLogins(world: World): Promise<void> {
+  const challenge = { as: null, body: { public_key: world.people.viewer.publicKey } };
+  let answer = await world.call('createChallenge', challenge);
+  for (let tries = 0; tries < 200 && answer.status === 200; tries += 1) {
+    answer = await world.call('createChallenge', challenge);
+  }
+  await world.refuses('createChallenge', challenge, 'rate_limited');
+  const body = { ...challenge.body, signature: 'ab'.repeat(64) };
+  await world.refuses('verifyChallenge', { as: null, body }, 'rate_limited');
+}

@@ -1,0 +1,103 @@
+/** Plans, applies, drift checks and operations of the agent that is connected. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../../support/orch.js';
+import type { Call, World } from '../world.js';
+import { upload } from './desired.js';
+
+const LINES = { accept: 'application/x-ndjson' };
+const ABSENT = { params: { node_id: 'f'.repeat(32) } };
+
+const script = (id: string, apply: string) => [`- id: ${id}`, `  resource: {script: {program: sh, apply: '${apply}'}}`];
+
+/** Modules that cannot be resolved for the agent, by the code that tells why. */
+async function uploadWrong(world: World): Promise<Readonly<Record<string, readonly string[]>>> {
+  const variant = (when: string, path: string) => `    - {when: {${when}}, resource: {directory-unix: {path: ${path}}}}`;
+  const directory = (path: string, mode: string) => [`- resource: {directory-unix: {path: ${path}, mode: "${mode}"}}`];
+  await upload(world, { name: 'foreign', supports: 'platform: windows' });
+  await upload(world, { name: 'one', resources: directory('/srv/x', '0755') });
+  await upload(world, { name: 'other', resources: directory('/srv/x', '0700') });
+  await upload(world, { name: 'lacking', resources: ['- variants:', variant('platform: macos', '/srv/a')] });
+  await upload(world, { name: 'secretive', resources: script('say', 'echo ${{ secrets.NONE }}') });
+  await upload(world, { name: 'expressive', resources: script('say', 'echo ${{ tags.none }}') });
+  return {
+    module_not_found: ['none'],
+    module_not_supported: ['foreign'],
+    module_conflict: ['one', 'other'],
+    variant_missing: ['lacking'],
+    secret_unavailable: ['secretive'],
+    expression_error: ['expressive'],
+  };
+}
+
+export async function refusedRuns(world: World): Promise<void> {
+  const { connected, away, pending } = world.agents;
+  const wrong = await uploadWrong(world);
+  for (const id of ['planAgent', 'applyAgent']) {
+    for (const [code, modules] of Object.entries(wrong)) {
+      await world.refuses(id, { params: { node_id: connected }, body: { modules } }, code);
+    }
+  }
+  await world.refuses('checkDrift', { params: { node_id: connected } }, 'no_snapshot');
+  for (const id of ['planAgent', 'applyAgent', 'checkDrift']) {
+    const body = id === 'checkDrift' ? {} : { body: { modules: [] } };
+    await world.refuses(id, { ...ABSENT, ...body }, 'agent_not_found');
+    await world.refuses(id, { params: { node_id: pending }, ...body }, 'agent_not_approved');
+    await world.refuses(id, { params: { node_id: away }, ...body }, 'agent_not_connected');
+  }
+}
+
+export async function runs(world: World): Promise<string> {
+  const params = { node_id: world.agents.connected };
+  const path = world.sandbox.path('site');
+  await upload(world, { name: 'site', resources: [`- resource: {directory-unix: {path: ${path}}}`, ...script('hello', 'echo hello')] });
+  const body = { modules: ['site'] };
+  const plan = await world.gives('planAgent', { params, body }, 200);
+  await world.gives('planAgent', { params, body, headers: LINES }, 200);
+  const applied = await world.gives('applyAgent', { params, body: { ...body, expect: plan.plan_hash } }, 200);
+  await world.refuses('applyAgent', { params, body: { modules: [], expect: plan.plan_hash, allow_removals: 9 } }, 'plan_stale');
+  await world.gives('applyAgent', { params, body, headers: LINES }, 200);
+  await world.refuses('applyAgent', { params, body: { modules: [] } }, 'removal_guard');
+  await world.gives('applyAgent', { params, body: { ...body, wait: false } }, 202);
+  await until(async () => (await world.call('checkDrift', { params })).status === 200, 'the agent was checked');
+  return applied.operation_id;
+}
+
+/** An apply keeps everything else away, and ends a plan that is under way. */
+export async function busyAgent(world: World): Promise<void> {
+  const params = { node_id: world.agents.connected };
+  const slow = ['- id: look', '  resource: {script: {program: sh, check: sleep 3; exit 1, apply: sleep 2}}'];
+  await upload(world, { name: 'busy', resources: slow });
+  const body = { modules: ['site', 'busy'] };
+  const cancelled = world.refuses('planAgent', { params, body }, 'cancelled');
+  await sleep(1000);
+  const { operation_id } = await world.gives('applyAgent', { params, body: { ...body, wait: false } }, 202);
+  await cancelled;
+  await world.refuses('planAgent', { params, body }, 'operation_in_progress');
+  await world.refuses('applyAgent', { params, body }, 'operation_in_progress');
+  await world.refuses('checkDrift', { params }, 'operation_in_progress');
+  const operation = { params: { operation_id } };
+  await world.gives('cancelOperation', operation, 202);
+  await world.gives('getOperation', { ...operation, headers: LINES }, 200);
+  await world.refuses('cancelOperation', operation, 'operation_finished');
+  await world.refuses('cancelOperation', { params: { operation_id: 'none' } }, 'operation_not_found');
+}
+
+export async function records(world: World, operationId: string): Promise<void> {
+  const node = { params: { node_id: world.agents.connected } };
+  const operation = { params: { operation_id: operationId } };
+  const output: Call = { params: { ...node.params, ...operation.params } };
+  for (const id of ['listAgentDrift', 'getLatestDrift', 'getState', 'listAgentOperations']) {
+    await world.gives(id, node, 200);
+    await world.refuses(id, ABSENT, 'agent_not_found');
+  }
+  const { records } = await world.gives('listDrift', {}, 200);
+  await world.gives('getDrift', { params: { drift_id: records[0].drift_id } }, 200);
+  await world.refuses('getDrift', {}, 'drift_not_found');
+  await world.gives('listOperations', {}, 200);
+  await world.gives('getOperation', operation, 200);
+  await world.refuses('getOperation', {}, 'operation_not_found');
+  const captured = await world.gives('getOperationOutput', output, 200);
+  if (captured.output['site/hello']?.stdout !== 'hello\n') throw new Error(`not the output: ${JSON.stringify(captured)}`);
+  await world.refuses('getOperationOutput', { params: { ...node.params, operation_id: 'none' } }, 'operation_not_found');
+  await world.refuses('getOperationOutput', { params: { ...ABSENT.params, ...operation.params } }, 'agent_not_found');
+}

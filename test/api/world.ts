@@ -1,0 +1,177 @@
+/** A running orchestrator with operators of each role and agents of each standing, one of them real and connected. */
+import type { KeyObject } from 'node:crypto';
+import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
+import { signNonce } from '../../src/identity/login-binding.js';
+import { generateKey } from '../../src/identity/private-key.js';
+import { type Ready, type Running, Sandbox, until } from '../support/orch.js';
+import { type Answer, send } from './api-request.js';
+import { DescribedApi, type Role } from './described-api.js';
+
+export interface Call {
+  readonly params?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string>>;
+  /** Sent as JSON. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** `admin` unless told otherwise; null sends no token. */
+  readonly as?: Role | null;
+  readonly token?: string;
+  readonly hangsUp?: boolean;
+}
+
+export interface Person {
+  readonly key: KeyObject;
+  readonly publicKey: string;
+}
+
+export const newPerson = (): Person => {
+  const key = generateKey();
+  return { key, publicKey: publicKeyOfKeyObject(key) };
+};
+
+export const ROLES: readonly Role[] = ['viewer', 'operator', 'admin'];
+
+/** The orchestrator of a test, and what the test has seen of it. */
+export class World {
+  readonly sandbox = new Sandbox();
+  readonly people: Readonly<Record<Role, Person>> = { viewer: newPerson(), operator: newPerson(), admin: newPerson() };
+  readonly tokens: Partial<Record<Role, string>> = {};
+  readonly seen = new Map<string, Set<string>>();
+  /** Node IDs of the agents by their standing; `connected` and `away` are approved. */
+  readonly agents = { connected: '', away: '', pending: '', rejected: '' };
+  private running: { readonly server: Running; readonly ready: Ready; readonly api: DescribedApi } | null = null;
+
+  get server(): Running {
+    return this.get().server;
+  }
+
+  get base(): string {
+    return this.get().ready.api_url;
+  }
+
+  get api(): DescribedApi {
+    return this.get().api;
+  }
+
+  /** Starts `orch serve` and logs everybody in. */
+  async start(args: readonly string[] = [], env: NodeJS.ProcessEnv = {}): Promise<void> {
+    const isFirst = this.running === null;
+    const first = { ORCH_SERVE_BOOTSTRAP_KEY: this.people.admin.publicKey, ORCH_SERVE_BOOTSTRAP_USERNAME: 'root' };
+    const { server, ready } = await this.sandbox.serve(args, { ...first, ...env });
+    const document = await send(ready.api_url, get('/api/v1/openapi.json'));
+    this.running = { server, ready, api: new DescribedApi(document.json) };
+    this.tokens.admin = await this.login(this.people.admin);
+    for (const role of ['viewer', 'operator'] as const) {
+      const body = { public_key: this.people[role].publicKey, username: role, role };
+      if (isFirst) await this.gives('addOperator', { body }, 201);
+      this.tokens[role] = await this.login(this.people[role]);
+    }
+  }
+
+  async login({ key, publicKey }: Person): Promise<string> {
+    const challenge = await this.gives('createChallenge', { as: null, body: { public_key: publicKey } }, 200);
+    const signature = signNonce(key, Buffer.from(challenge.nonce, 'hex'));
+    const body = { public_key: publicKey, signature };
+    return (await this.gives('verifyChallenge', { as: null, body }, 200)).token;
+  }
+
+  /** Starts an agent and waits until it is known; gives its node ID. */
+  async startAgent(name: string): Promise<{ readonly nodeId: string; readonly agent: Running }> {
+    const { agent_address, public_key } = this.get().ready;
+    const known = new Set((await this.listAgents()).map(({ node_id }) => node_id));
+    const key = ['--orchestrator-key', public_key, '--data-dir', this.sandbox.path(name)];
+    const agent = this.sandbox.start(['agent', 'connect', agent_address, ...key]);
+    let nodeId: string | undefined;
+    await until(async () => {
+      nodeId = (await this.listAgents()).find(({ node_id }) => !known.has(node_id))?.node_id;
+      return nodeId !== undefined;
+    }, `the agent ${name} is known`);
+    return { nodeId: nodeId ?? '', agent };
+  }
+
+  /** One agent of each standing; only the first stays connected. */
+  async startAgents(): Promise<void> {
+    const connected = await this.startAgent('connected');
+    const others = [];
+    for (const name of ['away', 'pending', 'rejected']) others.push(await this.startAgent(name));
+    const [away = '', pending = '', rejected = ''] = others.map(({ nodeId }) => nodeId);
+    Object.assign(this.agents, { connected: connected.nodeId, away, pending, rejected });
+    for (const { agent } of others) await agent.stop();
+    await this.setStatus(connected.nodeId, { status: 'approved', name: 'web-01' });
+    await this.setStatus(away, { status: 'approved', name: 'away' });
+    await this.setStatus(rejected, { status: 'rejected' });
+    await until(async () => {
+      const connections = (await this.listAgents()).filter((agent) => agent.connected);
+      return connections.length === 1 && connections[0]?.status === 'approved';
+    }, 'one agent is connected');
+  }
+
+  /** Sends a request and notes what came of it; fails when the document has no such answer. */
+  async call(id: string, call: Call = {}): Promise<Answer> {
+    const { method, path } = this.api.operation(id);
+    const filled = path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(call.params?.[name] ?? 'none'));
+    const query = new URLSearchParams(call.query ?? {}).toString();
+    const answer = await send(this.base, {
+      method,
+      path: query === '' ? filled : `${filled}?${query}`,
+      headers: { ...this.headersOf(call), ...call.headers },
+      body: call.body === undefined ? null : JSON.stringify(call.body),
+      ...(call.hangsUp ? { hangsUp: true } : {}),
+    });
+    return this.note(id, answer);
+  }
+
+  /** The body of an answer with that status, or with another media type than JSON the answer's text. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  async gives(id: string, call: Call, status: number): Promise<any> {
+    const answer = await this.call(id, call);
+    if (answer.status === status) return answer.json ?? answer.text;
+    throw new Error(`${id} answered ${answer.status}, not ${status}: ${answer.text}`);
+  }
+
+  async refuses(id: string, call: Call, code: string): Promise<Answer> {
+    const answer = await this.call(id, call);
+    if (answer.json?.code === code) return answer;
+    throw new Error(`${id} answered ${answer.status} ${answer.text}, not ${code}`);
+  }
+
+  /** Notes an answer of an operation; fails when the document has no such answer. */
+  note(id: string, answer: Answer): Answer {
+    const problems = this.api.problemsOf(id, answer);
+    if (problems.length > 0) {
+      throw new Error(`${id} broke the document with ${answer.status} ${answer.text}:\n${problems.join('\n')}`);
+    }
+    const seen = this.seen.get(id) ?? new Set();
+    this.seen.set(id, seen.add(this.api.outcomeOf(answer)));
+    return answer;
+  }
+
+  tokenOf(role: Role): string {
+    const token = this.tokens[role];
+    if (token === undefined) throw new Error(`nobody is logged in as ${role}`);
+    return token;
+  }
+
+  private headersOf({ as = 'admin', token, body }: Call): Readonly<Record<string, string>> {
+    const bearer = token ?? (as === null ? null : this.tokenOf(as));
+    return {
+      ...(bearer === null ? {} : { authorization: `Bearer ${bearer}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    };
+  }
+
+  private setStatus(node_id: string, body: object): Promise<unknown> {
+    return this.gives('setAgentStatus', { params: { node_id }, body }, 200);
+  }
+
+  private listAgents(): Promise<readonly { node_id: string; connected: boolean; status: string }[]> {
+    return this.gives('listAgents', {}, 200);
+  }
+
+  private get() {
+    if (this.running === null) throw new Error('the orchestrator does not run');
+    return this.running;
+  }
+}
+
+const get = (path: string) => ({ method: 'GET', path, headers: {}, body: null });
