@@ -111,9 +111,9 @@ export class Journal implements Ledger {
   }
 
   /** Notes what has to be kept before a change, to be synced. */
-  prepare({ owed, forgotten }: Precautions): void {
+  prepare({ owed, memos }: Precautions): void {
     if (owed.length > 0) this.waiting.push({ t: 'owe', owed });
-    this.settleNotes({ paid: [], memos: forgotten });
+    this.settleNotes({ paid: [], memos });
   }
 
   /** Notes results and what is true with them; they count when the next sync has succeeded. */

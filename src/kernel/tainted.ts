@@ -31,6 +31,12 @@ const MASKED_LINE = '‹masked line›';
 /** A text of which nobody knows where its secrets are: every line of it masked. */
 export const maskLines = (text: string): string => eachLine(text, () => MASKED_LINE);
 
+/** A text that may hold secrets of which nothing is known: lines that a text without secrets has too are shown, no other. */
+export function maskForeignLines(text: string, known: string): string {
+  const lines = new Set(known.split('\n'));
+  return eachLine(text, (line) => (lines.has(line) ? line : MASKED_LINE));
+}
+
 /**
  * A text known only in the clear (what is on the machine now), masked with what is known of its counterpart. Lines that
  * the counterpart has without a secret are shown; of a line that fits around a secret only the literal text is shown;

@@ -94,6 +94,15 @@ describe('a packet is followed', () => {
     expect(follows(packetOf(home, { timestamp: 2000 }))).toBe(true);
   });
 
+  it('not in a flood of forgeries, but after it', () => {
+    const { follows, time } = judgeOf(home.publicKey);
+    const forged = packetOf(home, { privateKey: stranger.privateKey });
+    for (let number = 0; number < 10; number += 1) expect(follows(forged)).toBe(false);
+    expect(follows(packetOf(home))).toBe(false);
+    time.advance(1_000);
+    expect(follows(packetOf(home))).toBe(true);
+  });
+
   it('whatever the clock here says, and again some time after the clock there was set back', () => {
     const { follows, time } = judgeOf(home.publicKey);
     time.setWall(0);

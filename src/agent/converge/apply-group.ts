@@ -32,7 +32,7 @@ export async function applyGroup(run: Run, group: readonly Target[], intend: Int
     }));
     await intend?.(intents, {
       owed: run.settlement.owedBy(pendings),
-      forgotten: run.settlement.forgottenBy(pendings),
+      memos: run.settlement.memosBefore(pendings),
     });
     run.forgetObservations();
   }

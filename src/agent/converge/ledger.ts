@@ -22,7 +22,7 @@ export interface Memo {
 /** What has to be kept before a change. */
 export interface Precautions {
   readonly owed: readonly Owed[];
-  readonly forgotten: readonly Memo[];
+  readonly memos: readonly Memo[];
 }
 
 /** What becomes true together with results. */
@@ -40,7 +40,7 @@ export interface Ledger {
 }
 
 export const NO_NOTES: Notes = { paid: [], memos: [] };
-export const NO_PRECAUTIONS: Precautions = { owed: [], forgotten: [] };
+export const NO_PRECAUTIONS: Precautions = { owed: [], memos: [] };
 
 /** Of a machine on which nothing was ever applied and nothing is kept. */
 export const NO_LEDGER: Ledger = { owed: [], memo: () => null, digest: (value) => JSON.stringify(value) };

@@ -1,7 +1,7 @@
 /** Shows what is known of a resource without its secrets. */
 
 import { MIN_SCRUBBED_LENGTH } from '../../kernel/scrub.js';
-import { mask, maskCounterpart, maskLines, maskOf, type Span } from '../../kernel/tainted.js';
+import { mask, maskCounterpart, maskForeignLines, maskLines, maskOf, type Span } from '../../kernel/tainted.js';
 import { escapePointer } from '../../kernel/validator.js';
 import type { FieldChange } from '../../resources/kind.js';
 import type { Target } from './target.js';
@@ -22,7 +22,10 @@ export class Masking {
   private readonly taint: Readonly<Record<string, readonly Span[]>>;
   private readonly replacements: readonly Replacement[];
 
-  constructor({ source }: Pick<Target, 'source'>) {
+  private readonly hadSecrets: boolean;
+
+  constructor({ source, hadSecrets = false }: Pick<Target, 'source'> & Partial<Pick<Target, 'hadSecrets'>>) {
+    this.hadSecrets = hadSecrets;
     this.body = source.body;
     this.taint = source.taint ?? {};
     this.replacements = Object.entries(this.taint)
@@ -41,7 +44,7 @@ export class Masking {
   }
 
   change({ field, before, after }: FieldChange): FieldChange {
-    if (this.isEmpty) return { field, before, after };
+    if (this.isEmpty) return { field, before: this.old(before, after), after };
     const spans = this.taint[`/${escapePointer(field)}`];
     const own = this.body[field];
     const counterpart = typeof own === 'string' ? own : undefined;
@@ -52,9 +55,14 @@ export class Masking {
     };
   }
 
+  /** What is there now of a body without secrets: where an earlier one had some, only the lines that the new one has too are shown. */
+  private old(before: string | null, after: string | null): string | null {
+    return before === null || !this.hadSecrets ? before : maskForeignLines(before, after ?? '');
+  }
+
   /** The text content before and after; when nobody knows where its secrets are, no line of it is shown. */
   texts({ before, after }: Texts): Texts {
-    if (this.isEmpty) return { before, after };
+    if (this.isEmpty) return { before: this.old(before, after), after };
     const pointer = after === null ? undefined : pointerTo(this.body, after);
     if (pointer === undefined || after === null) {
       return { before: before === null ? null : maskLines(before), after: after === null ? null : maskLines(after) };

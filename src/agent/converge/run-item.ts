@@ -63,7 +63,7 @@ export class ItemWriter {
         status: finding.status,
         changes,
         diff: this.diff(finding, masking),
-        sensitive: isSensitive(target.source),
+        sensitive: isSensitive(target.source) || target.hadSecrets,
         reason: finding.reason === undefined ? null : sentence(finding.reason),
         error: finding.error ? { code: finding.error.code, message: sentence(finding.error.message) } : null,
         duration_ms: Math.max(0, Math.round(milliseconds)),

@@ -55,7 +55,7 @@ export class Run {
   private isCut = false;
 
   constructor(content: RunContent, host: Host, options: RunOptions & RunAim) {
-    const targets = targetsOf(content, host.platform);
+    const targets = targetsOf(content, host.platform, options.ledger);
     this.count = targets.length;
     this.host = host;
     this.options = options;

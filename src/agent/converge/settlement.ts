@@ -2,7 +2,8 @@
 import type { TriggerField } from '../../resources/kind.js';
 import type { Pending } from './examined.js';
 import type { Ledger, Memo, Notes, Owed, Paid } from './ledger.js';
-import { isRemoval, ledgerKey, type Target } from './target.js';
+import { isSensitive } from './scope.js';
+import { isRemoval, ledgerKey, secretsKey, type Target } from './target.js';
 import type { Triggers } from './triggers.js';
 
 export interface SettlementOptions {
@@ -13,6 +14,9 @@ export interface SettlementOptions {
   /** What the kind of a resource remembers of what was last seen. */
   memoOf(target: Target): string | null;
 }
+
+/** The memo of a resource whose secrets may be on the machine. */
+const SECRETS = 'yes';
 
 export class Settlement {
   private readonly options: SettlementOptions;
@@ -38,13 +42,21 @@ export class Settlement {
     return [...new Map(owed.map((one) => [`${one.key}\0${one.field}`, one])).values()];
   }
 
-  /** What is no longer remembered from before these are changed, because it may not be true any more. */
-  forgottenBy(pendings: readonly Pending[]): readonly Memo[] {
+  /** What is remembered of these from before they are changed: that secrets come to the machine, and not what may become untrue. */
+  memosBefore(pendings: readonly Pending[]): readonly Memo[] {
     const { ledger } = this.options;
     return pendings.flatMap(({ target }) => {
       const key = ledgerKey(target);
-      return target.kind?.memoIsState && ledger.memo(key) !== null ? [{ key, memo: null }] : [];
+      return [
+        ...(target.kind?.memoIsState && ledger.memo(key) !== null ? [{ key, memo: null }] : []),
+        ...(isSensitive(target.source) ? this.secretsMemo(target, SECRETS) : []),
+      ];
     });
+  }
+
+  private secretsMemo(target: Target, memo: string | null): readonly Memo[] {
+    const key = secretsKey(target);
+    return this.options.ledger.memo(key) === memo ? [] : [{ key, memo }];
   }
 
   /** What is true of resources that are as they should be by now: nothing is owed by them, and what their kinds remember. */
@@ -71,8 +83,10 @@ export class Settlement {
     const { ledger, memoOf } = this.options;
     const key = ledgerKey(target);
     const before = ledger.memo(key);
-    if (isRemoval(target.source)) return before === null ? [] : [{ key, memo: null }];
+    const hasSecrets = !isRemoval(target.source) && isSensitive(target.source);
+    const secrets = this.secretsMemo(target, hasSecrets ? SECRETS : null);
+    if (isRemoval(target.source)) return before === null ? secrets : [...secrets, { key, memo: null }];
     const memo = memoOf(target);
-    return memo === null || memo === before ? [] : [{ key, memo }];
+    return memo === null || memo === before ? secrets : [...secrets, { key, memo }];
   }
 }

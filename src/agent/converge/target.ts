@@ -6,6 +6,7 @@ import type { DesiredResource, Removal } from '../../resources/desired.js';
 import type { Host } from '../../resources/host.js';
 import { type Family, MODULE_FAMILIES, type ResourceKind } from '../../resources/kind.js';
 import type { RunContent } from '../../wire/parts.js';
+import { type Ledger, NO_LEDGER } from './ledger.js';
 
 export interface Refusal {
   readonly code: FaultCode;
@@ -15,6 +16,8 @@ export interface Refusal {
 interface Common {
   /** Position in the run: desired resources first, then removals. */
   readonly index: number;
+  /** True when an earlier body held secrets, so that what is on the machine may hold them still. */
+  readonly hadSecrets: boolean;
 }
 
 /** A resource that this machine can handle. */
@@ -45,24 +48,32 @@ export function ledgerKey({ source }: Pick<Target, 'source'>): string {
   return MODULE_FAMILIES.has(family) ? `${family}\0${identity}\0${module}` : keyOf(family, identity);
 }
 
+/** What the ledger remembers while secrets of a resource may be on the machine. */
+export const secretsKey = (target: Pick<Target, 'source'>): string => `secrets\0${ledgerKey(target)}`;
+
 /** Validators compile themselves at their first use. */
 const BODIES: ReadonlyMap<string, Validator<unknown>> = new Map(
   [...CATALOGUE].map(([name, kind]) => [name, validator(kind.schema)]),
 );
 
 /** In the order of the run. */
-export function targetsOf(content: RunContent, platform: Host['platform']): readonly Target[] {
+export function targetsOf(
+  content: RunContent,
+  platform: Host['platform'],
+  ledger: Ledger = NO_LEDGER,
+): readonly Target[] {
   return [...content.resources, ...content.removals].map((source, index) => {
+    const hadSecrets = ledger.memo(secretsKey({ source })) !== null;
     const kind = CATALOGUE.get(source.kind);
     if (kind === undefined || !kind.platforms.includes(platform)) {
       const why = kind === undefined ? 'does not know' : `cannot apply on ${platform}`;
       const message = `this version of the agent ${why} the kind ${source.kind}`;
-      return { index, source, kind: null, refusal: { code: 'unsupported_on_platform', message } };
+      return { index, hadSecrets, source, kind: null, refusal: { code: 'unsupported_on_platform', message } };
     }
     const problem = problemOf(source, kind);
-    if (problem === null) return { index, source, kind, refusal: null };
+    if (problem === null) return { index, hadSecrets, source, kind, refusal: null };
     const message = `this version of the agent cannot read the resource: ${problem}`;
-    return { index, source, kind: null, refusal: { code: 'invalid_module', message } };
+    return { index, hadSecrets, source, kind: null, refusal: { code: 'invalid_module', message } };
   });
 }
 

@@ -26,6 +26,9 @@ const PAUSE = 10_000;
 /** So long an earlier packet's time counts, in milliseconds: a clock that was set back must not silence an orchestrator. */
 const MEMORY = 600_000;
 
+/** Signatures that are checked in a second: a flood of forgeries must not keep a machine busy. */
+const CHECKS = 10;
+
 interface Followed {
   readonly key: PublicKeyHex;
   readonly timestamp: number;
@@ -37,6 +40,7 @@ export class PacketJudge {
   private readonly options: PacketJudgeOptions;
   private readonly decode: PacketDecoder = packetDecoder();
   private last: Followed | null = null;
+  private checks = { since: Number.NEGATIVE_INFINITY, count: 0 };
 
   constructor(options: PacketJudgeOptions) {
     this.options = options;
@@ -49,9 +53,16 @@ export class PacketJudge {
     const now = this.options.clock.monotonic();
     const refused = this.refusalOf(key) ?? this.untimely(key, timestamp, now);
     if (refused !== null) return { refused, key };
+    if (!this.mayCheck(now)) return { refused: 'too many were checked within the last second', key };
     if (!verifySignature(key, signedBytes(packet), signature)) return { refused: 'its signature is wrong', key };
     this.last = { key, timestamp, at: now };
     return { follow: packet };
+  }
+
+  private mayCheck(now: number): boolean {
+    if (now - this.checks.since >= 1_000) this.checks = { since: now, count: 0 };
+    this.checks.count += 1;
+    return this.checks.count <= CHECKS;
   }
 
   private refusalOf(key: PublicKeyHex): string | null {

@@ -35,6 +35,8 @@ const REFRESH: Command = {
 const PAUSE: Command = { argv: ['sleep', '5'] };
 const TRIES = 25;
 const LOCKED = /Could not get lock|Unable to lock/;
+/** Who may not open the lock is told that he cannot have it, too; no waiting helps. */
+const DENIED = /\(13: Permission denied\)/;
 
 /** @param native the architecture of the machine */
 export const aptIndex = (native: string): PackageIndex => ({
@@ -54,7 +56,8 @@ async function refresh(host: Host): Promise<string | null> {
   for (let tries = 1; ; tries += 1) {
     const result = await host.run(REFRESH);
     if (exitedWith(result, 0)) return null;
-    if (tries === TRIES || !LOCKED.test(result.stderr)) return commandFailure(REFRESH, result).message;
+    const isLocked = LOCKED.test(result.stderr) && !DENIED.test(result.stderr);
+    if (tries === TRIES || !isLocked) return commandFailure(REFRESH, result).message;
     await host.run(PAUSE);
   }
 }
