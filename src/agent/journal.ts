@@ -63,6 +63,7 @@ export class Journal implements Ledger {
     } catch (error) {
       throw notWritten(this.file, error);
     }
+    this.shrink();
   }
 
   /** Applies that have not been acknowledged, oldest first. */
@@ -194,6 +195,17 @@ export class Journal implements Ledger {
     if (resources.some(isTainted) || removals.some(isTainted)) return true;
     if (this.state.runs.length === 0) return this.size > SMALL + 2 * this.whole;
     return this.dead > LARGE && this.dead > this.size / 2;
+  }
+
+  /** Where nobody acknowledges, as without an orchestrator, records that mean nothing any more go when the file is opened. */
+  private shrink(): void {
+    if (this.state.runs.length > 0 || this.size <= SMALL) return;
+    if (this.size <= SMALL + 2 * frameOf(this.state.records()).length) return;
+    try {
+      this.rewrite();
+    } catch {
+      // The old file still holds everything.
+    }
   }
 
   private settle(): void {

@@ -1,5 +1,6 @@
 /** The agent's YAML file: read at the start, and again whenever it changes. */
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
+import { readRegularFile } from '../identity/regular-file.js';
 import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
 import type { Logger } from '../kernel/logger.js';
 import { AGENT_SETTINGS, type AgentSettings, standardSettings } from './settings.js';
@@ -90,8 +91,7 @@ function stampOf(path: string): string {
 
 function textOf(path: string, isOptional: boolean): string | null {
   try {
-    if (statSync(path).size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`);
-    return readFileSync(path, 'utf8');
+    return readRegularFile(path, MAX_BYTES).toString('utf8');
   } catch (error) {
     if (isOptional && systemCodeOf(error) === 'ENOENT') return null;
     throw new Fault('invalid_config', `cannot read the configuration file ${path}: ${messageOf(error)}`, {

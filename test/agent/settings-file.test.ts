@@ -1,8 +1,9 @@
 /** The agent's YAML file: what it may hold, and what happens when it changes while the agent runs. */
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { AGENT_SETTINGS, type AgentSettings, standardSettings } from '../../src/agent/settings.js';
 import { AgentSettingsFile } from '../../src/agent/settings-file.js';
 import { Fault } from '../../src/kernel/fault.js';
@@ -105,6 +106,23 @@ describe('the file of the agent', () => {
     writeFileSync(path, 'script_timeout: 31\n');
     await file.reload();
     expect(file.settings).toMatchObject({ script_timeout: 31 });
+  });
+
+  it('is a regular file or a link to one', async () => {
+    writeFileSync(join(directory, 'real.yaml'), 'script_timeout: 30\n');
+    symlinkSync('real.yaml', path);
+    expect((await open()).settings).toMatchObject({ script_timeout: 30 });
+    rmSync(path);
+    symlinkSync('/dev/null', path);
+    await expect(open(true)).rejects.toThrow('it is a pipe or a device, not a file');
+    rmSync(path);
+    mkdirSync(path);
+    await expect(open(true)).rejects.toThrow('it is a directory, not a file');
+    rmSync(path, { recursive: true });
+    execFileSync('mkfifo', [path]);
+    const writer = spawn('sh', ['-c', 'echo "script_timeout: 31" >"$0"', path]);
+    onTestFinished(() => void writer.kill());
+    await expect(open()).rejects.toThrow('it is a pipe or a device, not a file');
   });
 
   it('has a schema with a description of every key', () => {

@@ -44,12 +44,19 @@ export async function applyGroup(run: Run, group: readonly Target[], intend: Int
 }
 
 /** What became of a resource that was to be changed. */
-interface Fate {
+interface Fate extends Remains {
   readonly refusal: Refusal | null;
   readonly output: CommandResult | null;
-  /** True when it is found as it was before. */
-  readonly isUntouched: boolean;
 }
+
+interface Remains {
+  /** True when it is found as it was before, so that nothing has to follow. */
+  readonly isUntouched: boolean;
+  /** True when nothing of it is there. */
+  readonly isAbsent: boolean;
+}
+
+const UNKNOWN: Remains = { isUntouched: false, isAbsent: false };
 
 async function changeAll(run: Run, pendings: readonly Pending[]): Promise<ReadonlyMap<number, Fate>> {
   const performed = await performAll(run.host, pendings);
@@ -57,22 +64,28 @@ async function changeAll(run: Run, pendings: readonly Pending[]): Promise<Readon
   const failed = pendings.filter((pending) => !done.includes(pending));
   const seen = done.filter(({ change }) => change.isUnseen !== true);
   const differences = await run.differences(seen.map(({ target }) => target));
-  const untouched = await untouchedOf(run, failed);
+  const remains = await remainsOf(run, failed);
   return new Map(
     pendings.map(({ target: { index } }) => {
       const { refusal, output } = performed.get(index) ?? NOTHING;
       const why = refusal ?? differences.get(index) ?? null;
-      return [index, { refusal: why, output, isUntouched: untouched.has(index) }];
+      return [index, { refusal: why, output, ...(remains.get(index) ?? UNKNOWN) }];
     }),
   );
 }
 
-/** Those that failed and were not changed a bit, so that nothing has to follow. */
-async function untouchedOf(run: Run, failed: readonly Pending[]): Promise<ReadonlySet<number>> {
-  const heard = failed.filter(({ target }) => run.triggers.isHeard(target));
-  if (heard.length === 0) return new Set();
-  const now = await run.examineAgain(heard.map(({ target }) => target));
-  return new Set(heard.filter((before, at) => isSame(before, now[at])).map(({ target }) => target.index));
+/** What is found of those that failed, as far as it matters. */
+async function remainsOf(run: Run, failed: readonly Pending[]): Promise<ReadonlyMap<number, Remains>> {
+  const asked = failed.filter(({ target, change }) => run.triggers.isHeard(target) || change.action === 'create');
+  if (asked.length === 0) return new Map();
+  const now = await run.examineAgain(asked.map(({ target }) => target));
+  return new Map(
+    asked.map((before, at) => {
+      const after = now[at];
+      const isAbsent = after !== undefined && 'pending' in after && !after.pending.existed;
+      return [before.target.index, { isUntouched: isSame(before, after), isAbsent }];
+    }),
+  );
 }
 
 function isSame({ change: before }: Pending, now: Examined | undefined): boolean {
@@ -105,8 +118,12 @@ const NOTHING: Performed = { refusal: null, output: null };
 function notesAfter(run: Run, findings: readonly Finding[], fates: ReadonlyMap<number, Fate>): Notes {
   const well = findings.filter(({ status }) => status === 'unchanged' || status === 'changed');
   const untouched = findings.filter(({ target }) => fates.get(target.index)?.isUntouched === true);
+  const absent = findings.filter(({ target }) => fates.get(target.index)?.isAbsent === true);
   const { paid, memos } = run.settlement.notesOf(well.map(({ target }) => target));
-  return { paid: [...paid, ...untouched.flatMap(({ target }) => run.triggers.unowedBy(target))], memos };
+  return {
+    paid: [...paid, ...untouched.flatMap(({ target }) => run.triggers.unowedBy(target))],
+    memos: [...memos, ...run.settlement.notBegun(absent.map(({ target }) => target))],
+  };
 }
 
 function fateOf({ target, change, existed }: Pending, fate: Fate | undefined): Finding {

@@ -209,7 +209,7 @@ export class Run {
     if (!observation || !kind) throw new Error(`${source.kind} ${source.identity} was not read`);
     try {
       const { have } = observation;
-      const existed = kind.exists(have);
+      const existed = kind.exists(have) && !target.wasBegun;
       const context = this.scope.contextOf(target, moment, memo);
       const decide = isRemoval(source) ? kind.planRemoval : kind.plan;
       return examined(target, decide.call(kind, source.body, have, context), { existed, due });

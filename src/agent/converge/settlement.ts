@@ -3,7 +3,7 @@ import type { TriggerField } from '../../resources/kind.js';
 import type { Pending } from './examined.js';
 import type { Ledger, Memo, Notes, Owed, Paid } from './ledger.js';
 import { isSensitive } from './scope.js';
-import { isRemoval, ledgerKey, secretsKey, type Target } from './target.js';
+import { begunKey, isRemoval, ledgerKey, secretsKey, type Target } from './target.js';
 import type { Triggers } from './triggers.js';
 
 export interface SettlementOptions {
@@ -15,8 +15,8 @@ export interface SettlementOptions {
   memoOf(target: Target): string | null;
 }
 
-/** The memo of a resource whose secrets may be on the machine. */
-const SECRETS = 'yes';
+/** The memo of what only is or is not so. */
+const YES = 'yes';
 
 export class Settlement {
   private readonly options: SettlementOptions;
@@ -45,17 +45,22 @@ export class Settlement {
   /** What is remembered of these from before they are changed: that secrets come to the machine, and not what may become untrue. */
   memosBefore(pendings: readonly Pending[]): readonly Memo[] {
     const { ledger } = this.options;
-    return pendings.flatMap(({ target }) => {
+    return pendings.flatMap(({ target, change, existed }) => {
       const key = ledgerKey(target);
       return [
         ...(target.kind?.memoIsState && ledger.memo(key) !== null ? [{ key, memo: null }] : []),
-        ...(isSensitive(target.source) ? this.secretsMemo(target, SECRETS) : []),
+        ...(isSensitive(target.source) ? this.mark(secretsKey(target), YES) : []),
+        ...(change.action === 'create' && !existed ? this.mark(begunKey(target), YES) : []),
       ];
     });
   }
 
-  private secretsMemo(target: Target, memo: string | null): readonly Memo[] {
-    const key = secretsKey(target);
+  /** Nothing came of their creation. */
+  notBegun(targets: readonly Target[]): readonly Memo[] {
+    return targets.flatMap((target) => this.mark(begunKey(target), null));
+  }
+
+  private mark(key: string, memo: string | null): readonly Memo[] {
     return this.options.ledger.memo(key) === memo ? [] : [{ key, memo }];
   }
 
@@ -84,9 +89,9 @@ export class Settlement {
     const key = ledgerKey(target);
     const before = ledger.memo(key);
     const hasSecrets = !isRemoval(target.source) && isSensitive(target.source);
-    const secrets = this.secretsMemo(target, hasSecrets ? SECRETS : null);
-    if (isRemoval(target.source)) return before === null ? secrets : [...secrets, { key, memo: null }];
+    const marks = [...this.mark(secretsKey(target), hasSecrets ? YES : null), ...this.mark(begunKey(target), null)];
+    if (isRemoval(target.source)) return before === null ? marks : [...marks, { key, memo: null }];
     const memo = memoOf(target);
-    return memo === null || memo === before ? secrets : [...secrets, { key, memo }];
+    return memo === null || memo === before ? marks : [...marks, { key, memo }];
   }
 }

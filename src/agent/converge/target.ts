@@ -18,6 +18,8 @@ interface Common {
   readonly index: number;
   /** True when an earlier body held secrets, so that what is on the machine may hold them still. */
   readonly hadSecrets: boolean;
+  /** True when an earlier run began to make it and failed: what is there of it is orch's own. */
+  readonly wasBegun: boolean;
 }
 
 /** A resource that this machine can handle. */
@@ -51,6 +53,9 @@ export function ledgerKey({ source }: Pick<Target, 'source'>): string {
 /** What the ledger remembers while secrets of a resource may be on the machine. */
 export const secretsKey = (target: Pick<Target, 'source'>): string => `secrets\0${ledgerKey(target)}`;
 
+/** What the ledger remembers from the beginning of a creation to its success. */
+export const begunKey = (target: Pick<Target, 'source'>): string => `begun\0${ledgerKey(target)}`;
+
 /** Validators compile themselves at their first use. */
 const BODIES: ReadonlyMap<string, Validator<unknown>> = new Map(
   [...CATALOGUE].map(([name, kind]) => [name, validator(kind.schema)]),
@@ -64,16 +69,17 @@ export function targetsOf(
 ): readonly Target[] {
   return [...content.resources, ...content.removals].map((source, index) => {
     const hadSecrets = ledger.memo(secretsKey({ source })) !== null;
+    const wasBegun = ledger.memo(begunKey({ source })) !== null;
     const kind = CATALOGUE.get(source.kind);
     if (kind === undefined || !kind.platforms.includes(platform)) {
       const why = kind === undefined ? 'does not know' : `cannot apply on ${platform}`;
       const message = `this version of the agent ${why} the kind ${source.kind}`;
-      return { index, hadSecrets, source, kind: null, refusal: { code: 'unsupported_on_platform', message } };
+      return { index, hadSecrets, wasBegun, source, kind: null, refusal: { code: 'unsupported_on_platform', message } };
     }
     const problem = problemOf(source, kind);
-    if (problem === null) return { index, hadSecrets, source, kind, refusal: null };
+    if (problem === null) return { index, hadSecrets, wasBegun, source, kind, refusal: null };
     const message = `this version of the agent cannot read the resource: ${problem}`;
-    return { index, hadSecrets, source, kind: null, refusal: { code: 'invalid_module', message } };
+    return { index, hadSecrets, wasBegun, source, kind: null, refusal: { code: 'invalid_module', message } };
   });
 }
 

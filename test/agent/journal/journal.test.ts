@@ -151,6 +151,34 @@ describe('the journal', () => {
     expect(readdirSync(directory)).toEqual(['journal']);
   });
 
+  it('is written anew at its opening when nearly all of it means nothing and nothing is open', () => {
+    const directory = place();
+    const bytes = () => inspectJournal(directory).bytes;
+    let journal = new Journal(directory);
+    const digest = journal.digest('x');
+    const remember = (times: number) => {
+      for (let time = 0; time < times; time += 1) {
+        journal.settleNotes({ paid: [], memos: [{ key: 'site\0script\0a', memo: `${time}`.padStart(500, '0') }] });
+        journal.sync();
+      }
+    };
+    remember(50);
+    const small = bytes();
+    journal = reopened(journal, directory);
+    expect(bytes()).toBe(small);
+    remember(500);
+    expect(bytes()).toBeGreaterThan(200_000);
+    journal = reopened(journal, directory);
+    expect(bytes()).toBeLessThan(2_000);
+    expect(journal.memo('site\0script\0a')).toMatch(/^0+499$/);
+    expect(journal.digest('x')).toBe(digest);
+    accept(journal, 1);
+    remember(500);
+    const open = bytes();
+    journal = reopened(journal, directory);
+    expect(bytes()).toBe(open);
+  });
+
   it('has no secret on the disk any more once an apply is acknowledged', () => {
     const directory = place();
     const journal = new Journal(directory);
