@@ -3,7 +3,7 @@ import { type CommandResult, exitedWith } from './command.js';
 import { commandFailure } from './command-failure.js';
 import type { Host } from './host.js';
 import { type CommandRefusal, type Decision, defineResource, type ReadPurpose } from './kind.js';
-import { explainUnit } from './services/systemd-explain.js';
+import { explainUnit, judgeUnit } from './services/systemd-explain.js';
 import { planUnit } from './services/systemd-plan.js';
 import type { SeenUnit } from './services/systemd-refusal.js';
 import { planUnitRemoval } from './services/systemd-removal.js';
@@ -37,6 +37,7 @@ export const serviceSystemd = defineResource<ServiceBody, UnitHave>({
   plan: (want, have, context): Decision => ('refusal' in have ? failed(have.refusal) : planUnit(want, have, context)),
   planRemoval: (last, have): Decision => ('refusal' in have ? failed(have.refusal) : planUnitRemoval(last, have)),
   inseparable: ['exec_start', ...IN_UNIT_FILE],
+  judge: (host, body, step, result) => judgeUnit(host, unitNameOf(body.name), step, result),
   explain: (host, body, step, result) => explainUnit(host, unitNameOf(body.name), step, result),
 });
 

@@ -139,6 +139,23 @@ describe('what is said when it fails', () => {
     });
   });
 
+  it('is known of each unit of one command, so that those that were restarted are not restarted again', async () => {
+    const facts = {
+      commands: {
+        [showCommand(['web.service']).join(' ')]: shown('ActiveState=failed\nSubState=failed\nResult=exit-code\n'),
+        'journalctl --sync': { missing: true } as const,
+        'journalctl --unit=web.service --lines=10 --output=cat --no-pager --quiet': log,
+      },
+    };
+    const judged = (name: string, result: CommandResult, verb = 'restart') =>
+      serviceSystemd.judge?.(new FakeHost(facts), { name }, step(verb), result);
+    expect(await judged('api', failure)).toBe('done');
+    expect(await judged('web', failure)).toMatchObject({ code: 'service_failed' });
+    const silent = resultOf({ code: 1, stderr: 'Failed to connect to bus: No such file or directory\n' });
+    expect(await judged('api', silent)).toBe('undone');
+    expect(await judged('api', failure, 'enable')).toBe('undone');
+  });
+
   it('does without a journal', async () => {
     const failed = shown('ActiveState=failed\nSubState=failed\nResult=timeout\n');
     const said = await told('start', failure, { shown: failed, log: { missing: true } });

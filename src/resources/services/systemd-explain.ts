@@ -2,7 +2,7 @@
 import { type CommandResult, exitedWith } from '../command.js';
 import { commandFailure, lastLines } from '../command-failure.js';
 import type { Host, RunStep } from '../host.js';
-import type { CommandRefusal } from '../kind.js';
+import type { CommandRefusal, StepVerdict } from '../kind.js';
 import { isDown, isUp, parseUnits, showCommand, type Unit } from './systemd-unit.js';
 
 const LOG_LINES = 10;
@@ -24,6 +24,18 @@ export async function explainUnit(
   if (!unit) return failure;
   const lines = await logOf(host, unit.id);
   return { code: 'service_failed', message: [sentenceOf(unit, verb, failure), lines].filter(Boolean).join('\n') };
+}
+
+/** Units as systemctl names them in its messages. */
+const NAMED = /[\w@:\\.-]+\.(?:service|socket|timer|path|mount|automount|swap|target|slice|scope|device)\b/g;
+
+/** Of a command for several units that has failed: systemctl names those that it failed for, and has done the others. */
+export async function judgeUnit(host: Host, name: string, step: RunStep, result: CommandResult): Promise<StepVerdict> {
+  const verb = step.command.argv[1] ?? '';
+  if (!ABOUT_UNIT.has(verb) || step.items === undefined || result.end.how !== 'exited') return 'undone';
+  const named = new Set(result.stderr.match(NAMED));
+  if (named.size === 0) return 'undone';
+  return named.has(name) ? explainUnit(host, name, step, result) : 'done';
 }
 
 function sentenceOf(unit: Unit, verb: string, { message }: CommandRefusal): string {
