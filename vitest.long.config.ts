@@ -2,5 +2,10 @@ import { defineConfig } from 'vitest/config';
 
 /** Suites that take minutes: `npm run test:long`. */
 export default defineConfig({
-  test: { include: ['test/long/**/*.test.ts'], testTimeout: 30 * 60_000, hookTimeout: 120_000 },
+  test: {
+    include: ['test/long/**/*.test.ts', 'test/api/fuzz.test.ts'],
+    testTimeout: 30 * 60_000,
+    hookTimeout: 120_000,
+    env: { ORCH_FUZZ_RUNS: process.env.ORCH_FUZZ_RUNS ?? '2000' },
+  },
 });

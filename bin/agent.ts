@@ -1,12 +1,17 @@
 /** `orch agent`: wires the agent to this process. */
-import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type AgentOptions, runAgent } from '../src/agent/agent.js';
 import { repin as forgetPin, readAgentState } from '../src/agent/agent-status.js';
+import type { AgentUnit } from '../src/agent/agent-unit.js';
 import { createEngine } from '../src/agent/engine/create-engine.js';
 import { PIN_FILE } from '../src/agent/first-contact.js';
-import { type AgentUnit, type Left, leave as leaveFleet } from '../src/agent/leave.js';
+import {
+  type LeaveOptions,
+  type Leaving,
+  leave as leaveFleet,
+  whatLeaves as whatLeavesFleet,
+} from '../src/agent/leave.js';
 import { AGENT_SETTINGS } from '../src/agent/settings.js';
 import { AgentSettingsFile } from '../src/agent/settings-file.js';
 import { parseTarget } from '../src/agent/target.js';
@@ -28,6 +33,7 @@ import { credentialsOf } from './enrolment-token.js';
 import { createLogger } from './log.js';
 import { stopSignal } from './stop-signal.js';
 import { systemClock } from './system-clock.js';
+import { systemctl } from './systemctl.js';
 
 export async function connect(given: AgentConnectFlags): Promise<number> {
   const flags = withVariables(given);
@@ -82,27 +88,25 @@ export async function repin(flags: AgentFlags): Promise<void> {
   forgetPin(dataDirOf(flags), PIN_FILE);
 }
 
-export async function whatLeaves(flags: AgentFlags): Promise<{ dataDir: string; service: string | null }> {
-  const dataDir = dataDirOf(flags);
-  const unit = unitOf(dataDir);
-  return { dataDir, service: unit !== null && existsSync(unit.path) ? unit.name : null };
-}
+export const whatLeaves = async (flags: AgentFlags): Promise<Leaving> => whatLeavesFleet(leaveOptions(flags));
 
-export function leave(flags: AgentFlags): Promise<Left> {
-  const dataDir = dataDirOf(flags);
-  return leaveFleet({ dataDir, unit: unitOf(dataDir) });
-}
+export const leave = async (flags: AgentFlags): Promise<Leaving> => leaveFleet(leaveOptions(flags));
+
+const leaveOptions = (flags: AgentFlags): LeaveOptions => ({
+  dataDir: dataDirOf(flags),
+  unit: process.platform === 'linux' ? UNIT : null,
+  systemctl,
+});
 
 export const configSchema = async (): Promise<object> =>
   settingsSchema(AGENT_SETTINGS, { id: 'urn:orch:schema:agent-config:v1', title: 'Configuration of orch agent' });
 
-/** The service runs the agent of the standard directory; another directory's agent is somebody's own business. */
-const unitOf = (dataDir: string): AgentUnit | null =>
-  process.platform === 'linux' && dataDir === ROOT_DATA_DIR
-    ? { name: 'orch-agent.service', path: '/etc/systemd/system/orch-agent.service' }
-    : null;
-
 const ROOT_DATA_DIR = '/var/lib/orch-agent';
+const UNIT: AgentUnit = {
+  name: 'orch-agent.service',
+  path: '/etc/systemd/system/orch-agent.service',
+  standardDataDir: ROOT_DATA_DIR,
+};
 const ROOT_CONFIG = '/etc/orch/agent.yaml';
 
 /** Only root's agent has a standard file. */

@@ -8,6 +8,8 @@ import { thisHost } from '../src/agent/host/this-host.js';
 import { Journal } from '../src/agent/journal.js';
 import type { LocalFlags, LocalMachine } from '../src/cli/programs.js';
 import { stateDirectory } from '../src/client/directories.js';
+import { isFault, messageOf } from '../src/kernel/fault.js';
+import type { FaultCode } from '../src/kernel/fault-code.js';
 import { systemClock as clock } from './system-clock.js';
 
 export async function local({ dataDir }: LocalFlags): Promise<LocalMachine> {
@@ -27,8 +29,8 @@ export async function local({ dataDir }: LocalFlags): Promise<LocalMachine> {
     attributes,
     newId: () => ulid(),
     plan: (content, options) => plan(content, host(options.signal), { clock, ledger: journal(), ...options }),
-    apply: (content, { intend, onResults, operationId, ...options }) =>
-      apply(content, host(options.signal), {
+    apply: async (content, { intend, onResults, operationId, ...options }) => {
+      const outcome = await apply(content, host(options.signal), {
         clock,
         ledger: journal(),
         runId: operationId,
@@ -38,14 +40,28 @@ export async function local({ dataDir }: LocalFlags): Promise<LocalMachine> {
           journal().sync();
           intend(intents);
         },
+        // What cannot be written waits; the next change is not announced then, and so not begun.
         onResults: (items, notes) => {
           journal().settleNotes(notes);
-          journal().sync();
+          problemOf(journal());
           onResults(items);
         },
-      }),
+      });
+      const error = problemOf(journal());
+      return error === null || outcome.error !== null ? outcome : { ...outcome, end: 'failed', error };
+    },
     drift: (content, options) => drift(content, host(options.signal), { clock, ledger: journal(), ...options }),
   };
+}
+
+/** Brings what is waiting to the disk; why it is not there. */
+function problemOf(journal: Journal): { readonly code: FaultCode; readonly message: string } | null {
+  try {
+    journal.sync();
+    return null;
+  } catch (error) {
+    return { code: isFault(error) ? error.code : 'internal', message: messageOf(error) };
+  }
 }
 
 /** `/var/lib/orch-local` for root, else below the user's state directory. */

@@ -8,7 +8,7 @@ const REFUSED: Readonly<Record<string, readonly [FaultCode, string]>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: ['body_too_large', 'the request body is larger than this server takes'],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['bad_request', 'the request body is not as long as Content-Length says'],
   FST_ERR_BAD_URL: ['bad_request', 'the path is not valid percent-encoding'],
-  FST_ERR_MAX_PARAM_LENGTH: ['not_found', 'there is nothing at this path'],
+  FST_ERR_MAX_PARAM_LENGTH: ['url_too_long', 'the URL is longer than this server takes'],
 };
 
 /** True when the client went away while it was sending. */

@@ -1,87 +1,113 @@
 /** `orch agent leave`: this machine stops being one of a fleet. */
-import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { holdDataDirectory } from '../identity/data-directory.js';
+import { holdDataDirectory, holderOf } from '../identity/data-directory.js';
+import { shellWord } from '../identity/shell-word.js';
 import { Fault, isFault, messageOf } from '../kernel/fault.js';
+import { type AgentUnit, runsIn, type Systemctl, whyForeign } from './agent-unit.js';
 
 export interface LeaveOptions {
   readonly dataDir: string;
-  /** The unit that runs the agent of this directory, when there is one to stop and delete; null leaves services alone. */
+  /** The unit that may run the agent of this directory; null where there are no units. */
   readonly unit: AgentUnit | null;
+  readonly systemctl: Systemctl;
 }
 
-export interface AgentUnit {
-  /** Such as `orch-agent.service`. */
-  readonly name: string;
-  /** Of its file. */
-  readonly path: string;
-}
-
-/** What was removed. */
-export interface Left {
+/** What is removed. */
+export interface Leaving {
   readonly data_dir: string;
-  /** Null when there was none. */
+  /** The unit that is stopped and deleted; null when there is none. */
   readonly service: string | null;
+  /** A unit of that name that is left alone, and why; null when there is none. */
+  readonly service_kept: string | null;
 }
 
-const run = promisify(execFile);
+/** Looks, and changes nothing. Throws `data_dir_invalid` when systemd does not tell what its unit is. */
+export async function whatLeaves({ dataDir, unit, systemctl }: LeaveOptions): Promise<Leaving> {
+  const none = { data_dir: dataDir, service: null, service_kept: null };
+  if (unit === null || !existsSync(unit.path)) return none;
+  const hint = `nothing was changed; to leave without a look at the service, move ${unit.path} away`;
+  const why = await attempt(hint, () => whyForeign(unit, dataDir, systemctl));
+  return why === null ? { ...none, service: unit.name } : { ...none, service_kept: `${unit.name}: ${why}` };
+}
 
 /**
  * Stops and deletes the service, then deletes identity, pin, journal and everything else in the directory. What modules have
  * put on the machine stays as it is.
- * @throws Fault `agent_running` when another process is the agent, `data_dir_invalid` when there is none or it cannot be deleted
+ * @throws Fault `agent_running` when another process is the agent, `data_dir_invalid` when there is none or something of it cannot be deleted
  */
-export async function leave({ dataDir, unit }: LeaveOptions): Promise<Left> {
+export async function leave(options: LeaveOptions): Promise<Leaving> {
+  const { dataDir, unit, systemctl } = options;
   if (!existsSync(join(dataDir, 'identity.key'))) {
     throw new Fault('data_dir_invalid', `there is no agent in ${dataDir}`, {
       hint: 'name its directory with --data-dir',
     });
   }
-  const service = unit !== null && existsSync(unit.path) ? unit : null;
-  if (service) await systemctl('disable', '--now', service.name);
-  clear(dataDir);
+  const leaving = await whatLeaves(options);
+  const service = leaving.service === null ? null : unit;
+  refuseForeignHolder(dataDir, service);
   if (service) {
-    rmSync(service.path, { force: true });
-    await systemctl('daemon-reload');
+    const hint = `nothing was deleted; stop and disable the service by hand, then leave again`;
+    await attempt(hint, () => systemctl('disable', '--now', service.name));
   }
-  return { data_dir: dataDir, service: service?.name ?? null };
+  clear(dataDir, service);
+  if (service) await deleteUnit(service, systemctl);
+  return leaving;
+}
+
+/** An agent that the service does not run would go on when the service is stopped. */
+function refuseForeignHolder(dataDir: string, service: AgentUnit | null): void {
+  const holder = holderOf(dataDir);
+  if (holder === null || (service !== null && runsIn(holder, service))) return;
+  throw new Fault('agent_running', `the agent of ${dataDir} runs as process ${holder}`, {
+    hint: 'nothing was changed; stop it first, then leave again',
+  });
 }
 
 /** The identity goes first: half a deletion leaves nothing that could connect. */
-function clear(dataDir: string): void {
-  const directory = hold(dataDir);
+function clear(dataDir: string, service: AgentUnit | null): void {
+  const so = service === null ? '' : `the service ${service.name} is stopped and disabled; `;
+  const directory = hold(dataDir, so);
   try {
     const rest = readdirSync(dataDir).filter((name) => name !== 'lock' && name !== 'identity.key');
     for (const name of ['identity.key', ...rest]) rmSync(join(dataDir, name), { recursive: true, force: true });
-  } catch (error) {
-    throw new Fault('data_dir_invalid', `${dataDir} cannot be cleared: ${messageOf(error)}`, { cause: error });
+    rmSync(dataDir, { recursive: true, force: true });
+  } catch (cause) {
+    const left = [dataDir, ...(service === null ? [] : [service.path])].map(shellWord).join(' ');
+    throw new Fault('data_dir_invalid', `${dataDir} cannot be deleted: ${messageOf(cause)}`, {
+      hint: `${so}delete by hand what is left: rm -r ${left}`,
+      cause,
+    });
   } finally {
     directory.release();
   }
-  rmSync(dataDir, { recursive: true, force: true });
 }
 
-function hold(dataDir: string) {
+function hold(dataDir: string, so: string) {
   try {
     return holdDataDirectory(dataDir, 'orch agent');
-  } catch (error) {
-    if (!isFault(error, 'data_dir_locked')) throw error;
-    throw new Fault('agent_running', `the agent of ${dataDir} runs: ${error.message}`, {
-      hint: 'stop it first, then leave',
-      cause: error,
+  } catch (cause) {
+    if (!isFault(cause, 'data_dir_locked')) throw cause;
+    throw new Fault('agent_running', `the agent of ${dataDir} runs: ${cause.message}`, {
+      hint: `${so}nothing was deleted; stop that process, then leave again`,
+      cause,
     });
   }
 }
 
-async function systemctl(...args: readonly string[]): Promise<void> {
+async function deleteUnit({ name, path }: AgentUnit, systemctl: Systemctl): Promise<void> {
+  const so = 'the agent is deleted and its service stopped and disabled';
+  await attempt(`${so}; delete ${path} by hand, then: systemctl daemon-reload`, () => rmSync(path, { force: true }));
+  await attempt(`${so}, and ${name} deleted; all that is left to do: systemctl daemon-reload`, () =>
+    systemctl('daemon-reload'),
+  );
+}
+
+/** @param hint what is true when it fails */
+async function attempt<T>(hint: string, work: () => T | Promise<T>): Promise<T> {
   try {
-    await run('systemctl', [...args], { timeout: 120_000 });
-  } catch (error) {
-    throw new Fault('data_dir_invalid', `systemctl ${args.join(' ')} failed: ${messageOf(error)}`, {
-      hint: 'nothing of the agent was deleted; stop and disable its service by hand, then leave again',
-      cause: error,
-    });
+    return await work();
+  } catch (cause) {
+    throw new Fault('data_dir_invalid', messageOf(cause), { hint, cause });
   }
 }

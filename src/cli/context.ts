@@ -3,6 +3,7 @@
 import type { ApiClient } from '../client/api-client.js';
 import type { Clock } from '../kernel/clock.js';
 import type { Globals } from './global-options.js';
+import type { Interrupt } from './interrupts.js';
 import type { Programs } from './programs.js';
 import type { Progress } from './render/progress.js';
 import type { Line, View } from './view.js';
@@ -14,7 +15,7 @@ export interface Context {
   readonly clock: Clock;
   readonly globals: Globals;
   readonly programs: Programs;
-  /** Aborted by Ctrl-C, unless the command has asked to be told instead. */
+  /** Aborted by Ctrl-C, SIGTERM and SIGHUP, unless the command has asked to be told instead. */
   readonly signal: AbortSignal;
   readonly prompt: Prompt;
   /** Live progress on standard error. */
@@ -30,10 +31,10 @@ export interface Context {
   present(view: View): Promise<void>;
   /** All of standard input as text. */
   readInput(): Promise<string>;
-  /** Ends the command as Ctrl-C does: the exit status is 130. */
-  interrupt(): void;
-  /** Replaces what Ctrl-C does until the returned function is called. */
-  onInterrupt(listener: () => void): () => void;
+  /** Ends the command as that signal does, with its exit status: 130 for Ctrl-C. */
+  interrupt(by: Interrupt): void;
+  /** Replaces what Ctrl-C, SIGTERM and SIGHUP do until the returned function is called. */
+  onInterrupt(listener: (interrupt: Interrupt) => void): () => void;
 }
 
 /** Questions to the person at the terminal. */

@@ -25,7 +25,7 @@ export interface Session {
 export function createContext(options: SessionOptions): Session {
   const { env, clock, stdin, stderr, programs, globals, printer, interrupts } = options;
   const signal = interrupts?.signal ?? new AbortController().signal;
-  const interrupt = () => interrupts?.abort();
+  const interrupt: Context['interrupt'] = (by) => interrupts?.abort(by);
   let client: Promise<ApiClient> | undefined;
   const context: Context = {
     env,
@@ -34,7 +34,7 @@ export function createContext(options: SessionOptions): Session {
     programs,
     signal,
     color: printer.color,
-    prompt: createPrompt({ stdin, stderr, yes: globals.yes, signal, interrupt }),
+    prompt: createPrompt({ stdin, stderr, yes: globals.yes, signal, interrupt: () => interrupt('SIGINT') }),
     progress: createProgress({ stderr, paint: printer.errorPaint, shown: printer.forPeople, clock }),
     api: () => {
       client ??= import('./connect/connect-api.js').then(({ connectApi }) => connectApi(context));

@@ -23,10 +23,10 @@ export async function execute(
   const { signal, progress } = session.context;
   try {
     const status = await print(await command.execute(session.context, raw), session, printer);
-    return signal.aborted ? EXIT.interrupted : status;
+    return signal.aborted ? (interrupts?.status ?? EXIT.interrupted) : status;
   } catch (error) {
     progress.end();
-    if (signal.aborted) return EXIT.interrupted;
+    if (signal.aborted) return interrupts?.status ?? EXIT.interrupted;
     await printer.fail(error);
     return exitStatusOf(error);
   } finally {

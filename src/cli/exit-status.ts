@@ -14,7 +14,9 @@ export const EXIT = {
   unreachable: 69,
   wrongOrchestrator: 78,
   timedOut: 124,
+  hungUp: 129,
   interrupted: 130,
+  terminated: 143,
 } as const;
 
 export type ExitStatus = (typeof EXIT)[keyof typeof EXIT];
@@ -69,5 +71,7 @@ export const EXIT_MEANINGS: readonly (readonly [ExitStatus, string])[] = [
   [EXIT.unreachable, 'the orchestrator is not reachable'],
   [EXIT.wrongOrchestrator, 'the agent of this machine does not trust that orchestrator'],
   [EXIT.timedOut, 'timed out'],
+  [EXIT.hungUp, 'the terminal or the connection was gone (SIGHUP)'],
   [EXIT.interrupted, 'interrupted (Ctrl-C)'],
+  [EXIT.terminated, 'told to end (SIGTERM)'],
 ];

@@ -63,6 +63,14 @@ export interface QuickstartFlags {
 /** What `orch agent status` tells about this machine's agent: printed as it is, one field a line. */
 export type AgentStatus = Readonly<Record<string, string | number | boolean | null>>;
 
+export interface AgentLeaving {
+  readonly data_dir: string;
+  /** The unit that is stopped and deleted; null when there is none. */
+  readonly service: string | null;
+  /** A unit of that name that is left alone, and why; null when there is none. */
+  readonly service_kept: string | null;
+}
+
 export interface LocalFlags {
   /** Where it is kept what was applied; undefined picks the standard directory. */
   readonly dataDir: string | undefined;
@@ -135,9 +143,9 @@ export interface Programs {
     /** Forgets the pinned key of the orchestrator. The command line has asked before. */
     repin(flags: AgentFlags): Promise<void>;
     /** What `leave` would delete. */
-    whatLeaves(flags: AgentFlags): Promise<{ readonly dataDir: string; readonly service: string | null }>;
+    whatLeaves(flags: AgentFlags): Promise<AgentLeaving>;
     /** Deletes the service, the identity, the pin and the journal. The command line has asked before. */
-    leave(flags: AgentFlags): Promise<{ readonly data_dir: string; readonly service: string | null }>;
+    leave(flags: AgentFlags): Promise<AgentLeaving>;
     /** Of the agent's YAML file. */
     configSchema(): Promise<object>;
   };

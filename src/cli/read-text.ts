@@ -1,6 +1,7 @@
 /** Reads text that people hand over: a file, standard input, `@FILE`. */
 import { readFileSync } from 'node:fs';
 import { addAbortSignal, type Readable } from 'node:stream';
+import { readRegularFile } from '../identity/regular-file.js';
 import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
 
 /** Far more than anything the API takes. */
@@ -12,10 +13,17 @@ const REASONS: Readonly<Record<string, string>> = {
   EISDIR: 'is a directory',
 };
 
-/** @throws Fault `usage` naming the file */
-export function readTextFile(path: string, maxBytes = MAX_BYTES): string {
+/** What a person names; that may be a pipe. @throws Fault `usage` naming the file */
+export const readTextFile = (path: string, maxBytes = MAX_BYTES): string =>
+  explained(path, () => decode(readFileSync(path), path, maxBytes));
+
+/** What was found in a directory, which has to be a regular file or a link to one. @throws Fault `usage` naming it */
+export const readFoundFile = (path: string): string =>
+  explained(path, () => decode(readRegularFile(path, MAX_BYTES), path));
+
+function explained(path: string, read: () => string): string {
   try {
-    return decode(readFileSync(path), path, maxBytes);
+    return read();
   } catch (cause) {
     if (cause instanceof Fault) throw cause;
     const reason = REASONS[systemCodeOf(cause) ?? ''] ?? `cannot be read: ${messageOf(cause)}`;

@@ -15,7 +15,7 @@ export interface CliOptions {
   readonly stderr: OutputStream;
   readonly programs: Programs;
   readonly clock: Clock;
-  /** Calls its listener at each Ctrl-C until the returned function is called; absent, SIGINT of this process. */
+  /** Calls its listener at each Ctrl-C and the like until the returned function is called; absent, the signals of this process. */
   readonly interrupts?: Interrupts;
 }
 

@@ -17,7 +17,8 @@ export const COMPONENT_HEADERS: JsonObject = {
     schema: { type: 'integer', minimum: 0 },
   },
   Replayed: {
-    description: 'There when the request was not done, because this is the answer of the first one with its Idempotency-Key',
+    description:
+      'There when the request was not done, because this is the answer of the first one with its Idempotency-Key',
     schema: { enum: ['true'] },
   },
 };
@@ -26,15 +27,20 @@ const reference = (name: string): JsonObject => ({ $ref: `#/components/headers/$
 
 const ALWAYS: JsonObject = { 'X-Request-Id': reference('RequestId') };
 
+const replayed = ({ access, method }: Pick<RouteSpec, 'access' | 'method'>): JsonObject =>
+  method !== 'GET' && access !== 'public' ? { 'Idempotent-Replayed': reference('Replayed') } : {};
+
 /** Of successful answers. */
 export const headersOfAnswer = ({ access, method, headers = {} }: RouteSpec): JsonObject => ({
   ...ALWAYS,
-  ...(method !== 'GET' && access !== 'public' ? { 'Idempotent-Replayed': reference('Replayed') } : {}),
+  ...replayed({ access, method }),
   ...Object.fromEntries(Object.entries(headers).map(([name, description]) => [name, { description, schema: text }])),
 });
 
-export const headersOfProblem = (status: number): JsonObject => ({
+export const headersOfProblem = (route: RouteSpec, status: number): JsonObject => ({
   ...ALWAYS,
+  // What failed here is not kept.
+  ...(status < 500 ? replayed(route) : {}),
   ...(status === 401 ? { 'WWW-Authenticate': reference('Challenge') } : {}),
   ...(status === 429 || status === 503 ? { 'Retry-After': reference('RetryAfter') } : {}),
 });

@@ -104,14 +104,20 @@ function problemsOf(route: RouteSpec, write: WriteSchema): JsonObject {
     const { status } = FAULTS[code];
     byStatus.set(status, (byStatus.get(status) ?? new Set()).add(code));
   }
-  return Object.fromEntries([...byStatus].map(([status, codes]) => [String(status), problemOf(status, [...codes], write)]));
+  return Object.fromEntries(
+    [...byStatus].map(([status, codes]) => [String(status), problemOf({ route, status }, [...codes], write)]),
+  );
 }
 
-function problemOf(status: number, codes: readonly FaultCode[], write: WriteSchema): JsonObject {
+function problemOf(
+  { route, status }: { readonly route: RouteSpec; readonly status: number },
+  codes: readonly FaultCode[],
+  write: WriteSchema,
+): JsonObject {
   const code = { enum: codes };
   return {
     description: codes.map((name) => `${FAULTS[name].title} (\`${name}\`)`).join(', '),
-    headers: headersOfProblem(status),
+    headers: headersOfProblem(route, status),
     content: {
       'application/problem+json': { schema: { allOf: [write(ProblemSchema), { properties: { code } }] } },
     },

@@ -21,8 +21,8 @@ export interface DiagnosticSource {
   readonly source: string;
 }
 
-/** Most characters of a source line that are shown around the mistake: so many that a narrow terminal does not wrap them. */
-const EXCERPT = 70;
+/** Most characters of a source line that are shown around the mistake. */
+const EXCERPT = 120;
 
 const WIDE =
   /^[\p{Script=Han}\p{Script=Hangul}\p{Script=Hiragana}\p{Script=Katakana}\p{Emoji_Presentation}\uff01-\uff60]$/u;

@@ -64,7 +64,7 @@ function unknownKind(name: string, kinds: KindSet): string {
   const meant = suggestion(name, kinds.keys());
   if (meant !== '') return message + meant;
   const related = [...kinds.keys()].filter((kind) => kind.split('-').includes(name));
-  if (related.length > 0) return `${message}; there is ${related.join(', ')}`;
+  if (related.length > 0) return `${message}; did you mean ${related.join(' or ')}?`;
   return `${message}; known: ${[...kinds.keys()].join(', ')}`;
 }
 

@@ -1,5 +1,5 @@
 /** Requests to a running orchestrator, well-formed and not. */
-import { type IncomingHttpHeaders, request as httpRequest } from 'node:http';
+import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
 import { connect as connectPlain } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -64,6 +64,8 @@ export interface Wire {
   write(bytes: string | Buffer): void;
   /** Everything that has come when the server closes the connection, parsed as one answer; null for none. */
   readonly answer: Promise<Answer | null>;
+  /** Sends no more, and still listens. */
+  end(): void;
   close(): void;
 }
 
@@ -84,7 +86,12 @@ export async function openWire(base: string): Promise<Wire> {
     socket.once(isTls ? 'secureConnect' : 'connect', resolve);
     socket.once('close', reject);
   });
-  return { write: (bytes) => void socket.write(bytes), answer, close: () => socket.destroy() };
+  return {
+    write: (bytes) => void socket.write(bytes),
+    answer,
+    end: () => void socket.end(),
+    close: () => socket.destroy(),
+  };
 }
 
 /** The head of a request on the wire, without the empty line that ends it. */

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { RouteId } from '../../src/contract/contract.js';
 import type { ApiRequest } from './api-request.js';
 import type { Described } from './described-api.js';
-import { samplesFor } from './samples.js';
+import { type KnownIds, samplesFor } from './samples.js';
 import type { World } from './world.js';
 
 export interface Spoiled extends ApiRequest {
@@ -23,7 +23,7 @@ const NASTY_TEXT = [
   '🦊'.repeat(20),
   'é'.normalize('NFD'),
   '\u202e',
-  '${{ secrets.X }}',
+  `\${{ secrets.X }}`,
   "' or 1=1 --",
   'x'.repeat(10_000),
   '__proto__',
@@ -55,19 +55,23 @@ const changedBody = (body: Members): fc.Arbitrary<string> => {
     fc.constant(JSON.stringify(body)),
     key.map((name) => JSON.stringify(without(name))),
     fc.tuple(key, nastyValue).map(([name, value]) => JSON.stringify({ ...body, [name]: value })),
-    fc.tuple(key, nastyValue, nastyValue).map(([name, inner, value]) =>
-      JSON.stringify({ ...body, [name]: { [String(inner).slice(0, 50)]: value } }),
-    ),
-    fc.tuple(key, nastyValue).map(([name, value]) => JSON.stringify({ ...body, [name]: Array(2000).fill(value) }).slice(0, 2 ** 20)),
-    fc.tuple(fc.constantFrom(...NASTY_TEXT, 'toString'), nastyValue).map(([name, value]) => JSON.stringify({ ...body, [name]: value })),
+    fc
+      .tuple(key, nastyValue, nastyValue)
+      .map(([name, inner, value]) => JSON.stringify({ ...body, [name]: { [String(inner).slice(0, 50)]: value } })),
+    fc
+      .tuple(key, nastyValue)
+      .map(([name, value]) => JSON.stringify({ ...body, [name]: Array(2000).fill(value) }).slice(0, 2 ** 20)),
+    fc
+      .tuple(fc.constantFrom(...NASTY_TEXT, 'toString'), nastyValue)
+      .map(([name, value]) => JSON.stringify({ ...body, [name]: value })),
     // The same key twice.
     fc.tuple(key, nastyValue).map(([name, value]) => {
       const twice = `${JSON.stringify(name)}:${JSON.stringify(value)}`;
       return JSON.stringify(body).replace('{', keys.length > 0 ? `{${twice},` : `{${twice},${twice}`);
     }),
-    fc.tuple(key, fc.constantFrom(30, 70, 5_000, 200_000)).map(([name, levels]) =>
-      JSON.stringify({ ...body, [name]: 0 }).replace(/:0([,}])/, `:${deep(levels)}$1`),
-    ),
+    fc
+      .tuple(key, fc.constantFrom(30, 70, 5_000, 200_000))
+      .map(([name, levels]) => JSON.stringify({ ...body, [name]: 0 }).replace(/:0([,}])/, `:${deep(levels)}$1`)),
     fc.nat(40).map((length) => JSON.stringify(body).slice(0, -1 - length)),
     fc.constant(`\ufeff${JSON.stringify(body)}`),
     fc.constant(`{"__proto__":{"admin":true},"constructor":{"prototype":{}}}`),
@@ -124,14 +128,37 @@ const pathParameter = (good: string): fc.Arbitrary<{ readonly text: string; read
       .oneof(fc.constantFrom(...NASTY_IN_URL.filter((text) => text !== '')), fc.string({ minLength: 1 }))
       .map((text) => ({ text: encodeURIComponent(text), strays: false })),
     fc
-      .constantFrom('..', '.', '', '/', '%2e%2e', '%2e', '%00', '%2f', '%5c', '%', '%zz', '%ff', '%c0%ae', '%u0041', ';', '{id}', 'a/b', '*', ':id')
+      .constantFrom(
+        '..',
+        '.',
+        '',
+        '/',
+        '%2e%2e',
+        '%2e',
+        '%00',
+        '%2f',
+        '%5c',
+        '%',
+        '%zz',
+        '%ff',
+        '%c0%ae',
+        '%u0041',
+        ';',
+        '{id}',
+        'a/b',
+        '*',
+        ':id',
+      )
       .map((text) => ({ text, strays: true })),
   );
 
 const queryOf = (good: Members): fc.Arbitrary<string> => {
   const names = Object.keys(good);
   const name = fc.constantFrom(...names, 'limit', 'nonsense', '__proto__', '');
-  const pair = fc.tuple(name, fc.oneof(fc.constantFrom(...NASTY_IN_URL.map((text) => text.slice(0, 2000))), fc.string()));
+  const pair = fc.tuple(
+    name,
+    fc.oneof(fc.constantFrom(...NASTY_IN_URL.map((text) => text.slice(0, 2000))), fc.string()),
+  );
   const encode = (pairs: readonly (readonly [string, unknown])[]) =>
     pairs.map(([key, value]) => `${encodeURIComponent(key)}=${encodeURIComponent(String(value))}`).join('&');
   const entries = Object.entries(good);
@@ -143,16 +170,27 @@ const queryOf = (good: Members): fc.Arbitrary<string> => {
   );
 };
 
+export interface Sender {
+  readonly token: string;
+  readonly known: KnownIds;
+}
+
 /** Of one operation; who sends it may call it. */
-export function arbitraryRequest(world: World, operation: Described, token: string): fc.Arbitrary<Spoiled> {
-  const sample = samplesFor(world)[operation.id as RouteId];
+export function arbitraryRequest(world: World, operation: Described, { token, known }: Sender): fc.Arbitrary<Spoiled> {
+  const sample = samplesFor(world, known)[operation.id as RouteId];
   const params = operation.params.map((name) => pathParameter(sample.params?.[name] ?? 'none'));
   const isRead = operation.method === 'GET';
   const body = isRead
     ? fc.oneof({ weight: 10, arbitrary: fc.constant(null) }, fc.constant('{}'))
     : fc.oneof({ weight: 12, arbitrary: changedBody((sample.body ?? {}) as Members) }, bytes, fc.constant(null));
   return fc
-    .record({ params: fc.tuple(...params), query: queryOf(sample.query ?? {}), body, type: contentType, odd: oddHeaders })
+    .record({
+      params: fc.tuple(...params),
+      query: queryOf(sample.query ?? {}),
+      body,
+      type: contentType,
+      odd: oddHeaders,
+    })
     .map(({ params: given, query, body: sent, type, odd }) => {
       let at = 0;
       const path = operation.path.replace(/\{\w+\}/g, () => given[at++]?.text ?? '');

@@ -81,6 +81,14 @@ export class DescribedApi {
     return [...this.bodyProblems(response, answer), ...this.headerProblems(response, answer)];
   }
 
+  /** What in a body is not as described for requests; empty for a good one, and for none. */
+  requestProblemsOf(id: string, body: string | Buffer | null): readonly string[] {
+    const { content } = this.operation(id).object.requestBody ?? {};
+    const schema = content?.['application/json']?.schema;
+    if (body === null || body.length === 0 || schema === undefined) return [];
+    return this.mismatches(schema, JSON.parse(body.toString().replace(/^\ufeff/, '')));
+  }
+
   /** Which of the outcomes of the operation an answer is. */
   outcomeOf({ status, headers, json }: Answer): string {
     if (!SUCCESSES.test(String(status))) return String(json?.code);
@@ -110,7 +118,8 @@ export class DescribedApi {
 
   private bodyProblems({ content }: ResponseObject, { headers, text, json }: Answer): readonly string[] {
     const type = headers['content-type'];
-    if (content === undefined) return type === undefined && text === '' ? [] : ['there is a body, and none is described'];
+    if (content === undefined)
+      return type === undefined && text === '' ? [] : ['there is a body, and none is described'];
     const found = Object.entries(content).find(([name]) => mediaTypeOf(name) === mediaTypeOf(type ?? ''));
     if (found === undefined) return [`the type ${type} is not described`];
     const [name, { schema, 'x-event-data': event }] = found;

@@ -7,19 +7,20 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CONTRACT } from '../../src/contract/contract.js';
-import { type Answer, send } from './api-request.js';
+import { type Answer, headOf, openWire, send } from './api-request.js';
 import { arbitraryRequest, type Spoiled } from './arbitrary-request.js';
 import type { Described } from './described-api.js';
-import { MODULE, samplesFor } from './samples.js';
+import { type KnownIds, MODULE, samplesFor } from './samples.js';
 import { World } from './world.js';
 
-const RUNS = Number(process.env.ORCH_FUZZ_RUNS ?? 40);
+const RUNS = Number(process.env.ORCH_FUZZ_RUNS ?? 25);
 const MEBIBYTE = 1024;
 
 /** Where a path may lead that is none of the operation's. */
 const ASTRAY = ['not_found', 'method_not_allowed', 'bad_request'];
 
 const world = new World();
+let known: KnownIds;
 
 beforeAll(async () => {
   await world.start(['--limits-login-per-minute', '100000', '--limits-failed-login-per-minute', '100000']);
@@ -28,6 +29,12 @@ beforeAll(async () => {
   const samples = samplesFor(world);
   await world.gives('createAssignment', samples.createAssignment, 201);
   await world.gives('createSecret', samples.createSecret, 201);
+  const [channel, window, token] = [
+    await world.gives('createChannel', samples.createChannel, 201),
+    await world.gives('createMaintenanceWindow', samples.createMaintenanceWindow, 201),
+    await world.gives('createEnrolmentToken', samples.createEnrolmentToken, 201),
+  ];
+  known = { channel: channel.id, window: window.id, token: token.id };
 });
 afterAll(() => world.sandbox.dispose());
 
@@ -37,7 +44,11 @@ function mistakes({ id }: Described, request: Spoiled, answer: Answer): readonly
   if (request.strays && ASTRAY.includes(answer.json?.code)) return [];
   // It may have led to another operation.
   if (request.strays && answer.status < 400) return [];
-  return world.api.problemsOf(id, answer);
+  const taken = answer.status < 400 ? world.api.requestProblemsOf(id, request.body) : [];
+  return [
+    ...world.api.problemsOf(id, answer),
+    ...taken.map((problem) => `took a body that is not described: ${problem}`),
+  ];
 }
 
 const memory = (): number => {
@@ -51,7 +62,7 @@ describe('bad input', () => {
     async (id) => {
       const operation = world.api.operation(id);
       const token = id === 'endSession' ? await world.login(world.people.operator) : world.tokenOf('admin');
-      const property = fc.asyncProperty(arbitraryRequest(world, operation, token), async (request) => {
+      const property = fc.asyncProperty(arbitraryRequest(world, operation, { token, known }), async (request) => {
         const answer = await send(world.base, request);
         expect(mistakes(operation, request, answer), `${answer.status} ${answer.text}`).toEqual([]);
       });
@@ -64,12 +75,27 @@ describe('bad input', () => {
     30_000 + RUNS * 1000,
   );
 
+  it('of those who stop sending, or only connect, keeps nobody from an answer', async () => {
+    const wires = await Promise.all(Array.from({ length: 300 }, () => openWire(world.base)));
+    const head = headOf('GET', '/api/v1/status', { host: 'orch' });
+    // Some are silent, some stop in the middle, some are done and have closed their side.
+    for (const [at, wire] of wires.entries()) if (at % 3 > 0) wire.write(at % 3 === 1 ? head : `${head}\r\n`);
+    for (const [at, wire] of wires.entries()) if (at % 3 === 2) wire.end();
+    // Who closes their side is gone: the server closes its own, answered or not.
+    await Promise.all(wires.filter((_, at) => at % 3 === 2).map(({ answer }) => answer));
+    await world.gives('getStatus', { as: null }, 200);
+    for (const wire of wires) wire.close();
+  });
+
   it.skipIf(process.platform !== 'linux')('does not make it grow', async () => {
     const before = memory();
     const big = { body: { name: 'big', content: `name: big\n# ${'x'.repeat(1024 * 1024)}` } };
-    for (let times = 0; times < 100; times += 1) {
+    for (let times = 0; times < 250; times += 1) {
       await world.call('uploadModule', { body: [big] });
-      await world.call('getModule', { params: { name: `${times}${'x'.repeat(100)}` }, query: { revision: `${times}` } });
+      await world.call('getModule', {
+        params: { name: `${times}${'x'.repeat(100)}` },
+        query: { revision: `${times}` },
+      });
     }
     expect(memory() - before).toBeLessThan(150 * MEBIBYTE);
     expect(world.server.process.exitCode).toBeNull();

@@ -111,7 +111,10 @@ const USED_KEY = 'used-before';
 /** Uses up a key, so that every other write with it is a conflict. */
 export async function useUpKey(world: World): Promise<void> {
   const headers = { 'idempotency-key': USED_KEY };
-  await world.gives('uploadModule', { body: { name: 'first', content: 'name: [' }, headers }, 400);
+  const call = { body: { name: 'first', content: 'name: [' }, headers };
+  await world.gives('uploadModule', call, 400);
+  const again = await world.call('uploadModule', call);
+  if (again.headers['idempotent-replayed'] !== 'true') throw new Error(`not replayed: ${again.status} ${again.text}`);
 }
 
 export async function conflictMistake(world: World, { id }: Described): Promise<readonly string[]> {
@@ -126,7 +129,9 @@ export async function timeoutMistake(world: World, operation: Described): Promis
   wire.write(headOf(operation.method, pathOf(operation), { host: 'orch' }));
   const answer = await wire.answer;
   if (answer === null) return [`${operation.id}: cut off without an answer`];
-  return world.note(operation.id, answer).json?.code === 'request_timeout' ? [] : [`${operation.id}: ${codeOf(answer)}`];
+  return world.note(operation.id, answer).json?.code === 'request_timeout'
+    ? []
+    : [`${operation.id}: ${codeOf(answer)}`];
 }
 
 /** Begins a request of every operation, stops the orchestrator, and ends them all. */

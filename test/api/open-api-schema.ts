@@ -135,7 +135,10 @@ const OPEN_API = {
       securitySchemes: mapOf(COMPONENT, orReference('securityScheme')),
     }),
     securityScheme: {
-      ...fixed({ type: { const: 'http' }, description: markdown, scheme: text, bearerFormat: text }, ['type', 'scheme']),
+      ...fixed({ type: { const: 'http' }, description: markdown, scheme: text, bearerFormat: text }, [
+        'type',
+        'scheme',
+      ]),
     },
   },
 };

@@ -27,11 +27,15 @@ import { type Call, World } from './world.js';
 const UNPROVOKED: Readonly<Record<string, string>> = {
   internal: 'is never answered: every one of them would be a mistake of ours',
   store_unavailable: 'needs a disk that is full or broken: see test/store',
-  'planAgent agent_timeout': 'needs an agent that lives and says nothing for a minute: see test/engine/plan-drift.test.ts',
+  'planAgent agent_timeout':
+    'needs an agent that lives and says nothing for a minute: see test/engine/plan-drift.test.ts',
   'applyAgent agent_timeout': 'needs an agent that lives and says nothing for a minute: see test/engine/apply.test.ts',
-  'planAgent variant_ambiguous': 'needs an agent that tells of a system that does not exist: see test/language/cases/resolve',
-  'applyAgent variant_ambiguous': 'needs an agent that tells of a system that does not exist: see test/language/cases/resolve',
-  'checkDrift agent_timeout': 'needs an agent that lives and says nothing for a minute: see test/engine/plan-drift.test.ts',
+  'planAgent variant_ambiguous':
+    'needs an agent that tells of a system that does not exist: see test/language/cases/resolve',
+  'applyAgent variant_ambiguous':
+    'needs an agent that tells of a system that does not exist: see test/language/cases/resolve',
+  'checkDrift agent_timeout':
+    'needs an agent that lives and says nothing for a minute: see test/engine/plan-drift.test.ts',
 };
 
 const SETTINGS = ['--metrics-poll-interval', '1', '--limits-headers-timeout-secs', '3'];
@@ -160,9 +164,13 @@ describe('a running orchestrator', () => {
   });
 
   it('has given no answer that is said not to be had', () => {
-    const had = all().flatMap(({ id }) => [...(world.seen.get(id) ?? [])].flatMap((outcome) => [outcome, `${id} ${outcome}`]));
+    const had = all().flatMap(({ id }) =>
+      [...(world.seen.get(id) ?? [])].flatMap((outcome) => [outcome, `${id} ${outcome}`]),
+    );
     expect(Object.keys(UNPROVOKED).filter((outcome) => had.includes(outcome))).toEqual([]);
-    const described = all().flatMap(({ id, outcomes }) => [...outcomes].flatMap((outcome) => [outcome, `${id} ${outcome}`]));
+    const described = all().flatMap(({ id, outcomes }) =>
+      [...outcomes].flatMap((outcome) => [outcome, `${id} ${outcome}`]),
+    );
     expect(Object.keys(UNPROVOKED).filter((outcome) => !described.includes(outcome))).toEqual([]);
   });
 });

@@ -5,13 +5,23 @@ import { type Call, newPerson, type World } from './world.js';
 
 type Sample = Omit<Call, 'as' | 'token' | 'hangsUp'>;
 
+/** IDs of what is there, where a request is not to be about nothing. */
+export interface KnownIds {
+  readonly channel?: string;
+  readonly window?: string;
+  readonly token?: string;
+}
+
 export const MODULE = 'name: sample\nsupports: [{platform: linux}]\nresources: []\n';
 
-export function samplesFor({ agents, people }: World): Readonly<Record<RouteId, Sample>> {
+export function samplesFor({ agents, people }: World, known: KnownIds = {}): Readonly<Record<RouteId, Sample>> {
   const node = { params: { node_id: agents.connected } };
   const away = { params: { node_id: agents.away } };
   const name = { params: { name: 'sample' } };
   const id = { params: { id: ulid() } };
+  const channel = { params: { id: known.channel ?? ulid() } };
+  const window = { params: { id: known.window ?? ulid() } };
+  const token = { params: { id: known.token ?? ulid() } };
   const operation = { params: { operation_id: ulid() } };
   const stranger = newPerson().publicKey;
   const login = { public_key: people.viewer.publicKey };
@@ -36,7 +46,7 @@ export function samplesFor({ agents, people }: World): Readonly<Record<RouteId, 
     getAgentAttributes: node,
     listEnrolmentTokens: {},
     createEnrolmentToken: { body: { ttl_secs: 60, uses: 1, tags: { site: 'lab' }, auto_approve: false } },
-    revokeEnrolmentToken: id,
+    revokeEnrolmentToken: token,
     listTags: {},
     replaceTags: { ...away, body: { tags: { site: 'lab' } } },
     setTag: { params: { ...away.params, key: 'site' }, body: { value: 'lab' } },
@@ -95,20 +105,24 @@ export function samplesFor({ agents, people }: World): Readonly<Record<RouteId, 
     getSecretUsage: { params: { name: 'SAMPLE' } },
     listChannels: {},
     createChannel: {
-      body: { channel_type: 'ntfy', name: 'sample', config: { topic: 'sample', url: 'https://127.0.0.1:9', priority: 3 } },
+      body: {
+        channel_type: 'ntfy',
+        name: 'sample',
+        config: { topic: 'sample', url: 'https://127.0.0.1:9', priority: 3 },
+      },
     },
-    getChannel: id,
-    updateChannel: { ...id, body: { name: 'sample', config: { topic: 'sample', url: 'https://127.0.0.1:9' } } },
+    getChannel: channel,
+    updateChannel: { ...channel, body: { name: 'sample', config: { topic: 'sample', url: 'https://127.0.0.1:9' } } },
     removeChannel: id,
-    testChannel: id,
-    listDeliveries: { ...id, query: { limit: '5' } },
+    testChannel: channel,
+    listDeliveries: { ...channel, query: { limit: '5' } },
     listNotifications: { query: { unread: 'true', limit: '5' } },
     readAllNotifications: {},
     readNotification: id,
     listMaintenanceWindows: {},
     createMaintenanceWindow: { body: { reason: 'a sample', starts_at: hour, ends_at: hour + 60 } },
-    getMaintenanceWindow: id,
-    updateMaintenanceWindow: { ...id, body: { reason: 'a sample', ends_at: hour } },
+    getMaintenanceWindow: window,
+    updateMaintenanceWindow: { ...window, body: { reason: 'a sample', ends_at: hour } },
     removeMaintenanceWindow: id,
     listAuditEvents: {
       query: {

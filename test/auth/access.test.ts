@@ -44,7 +44,7 @@ describe('access', () => {
       ({ method, access }) => method === 'GET' && outcome(access, 'viewer') !== 'allowed',
     );
     // Captured output is refused to viewers.
-    expect(refusedReads.map(({ id }) => id)).toEqual(['getOperationOutput']);
+    expect(refusedReads.map(({ id }) => id)).toEqual(['listEnrolmentTokens', 'getOperationOutput']);
   });
 
   it('names who is refused and what to do', () => {

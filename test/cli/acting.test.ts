@@ -345,6 +345,33 @@ describe('orch apply', () => {
     expect(api.requests).not.toContain(`POST /state/operations/${ulid(1)}/cancel`);
   });
 
+  it.each([
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+  ] as const)('ends at once at %s and leaves the operation running', async (name, status) => {
+    let release = () => {};
+    api.answer(
+      endless(
+        new Promise((resolve) => {
+          release = resolve;
+        }),
+      ),
+    );
+    const interrupts = new EventEmitter();
+    let sent = false;
+    const onError = (shown: string) => {
+      if (sent || !shown.includes('1 resource')) return;
+      sent = true;
+      interrupts.emit(name);
+    };
+    const ran = await run(['apply', 'web-01', '--yes'], { columns: 100, interrupts, onError });
+    release();
+    expect(ran).toMatchObject({ status, stdout: '' });
+    expect(ran.stderr).toContain(`watch it:  orch ops watch ${ulid(1)}`);
+    expect(ran.stderr).not.toContain('Press Ctrl-C again');
+    expect(api.requests).not.toContain(`POST /state/operations/${ulid(1)}/cancel`);
+  });
+
   it('cancels it at the second', async () => {
     let release = () => {};
     api.answer(
@@ -522,7 +549,7 @@ describe('orch operator', () => {
   });
 
   it.each([
-    ['bad-key', ['operator', 'add', 'abc', '--username', 'ada'], 1],
+    ['bad-key', ['operator', 'add', 'abc', '--username', 'ada'], 64],
     ['missing-file', ['operator', 'add', '@/nonexistent/ada.pub', '--username', 'ada'], 64],
     ['bad-role', ['operator', 'add', key, '--username', 'ada', '--role', 'root'], 64],
   ])('add, %s', async (name, argv, status) => {

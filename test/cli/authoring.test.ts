@@ -1,5 +1,5 @@
 /** Writing modules, and plans that are kept in a file: what a person sees, and what is sent. */
-import { chmodSync, existsSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { LocalMachine } from '../../src/cli/programs.js';
 import type { State } from '../../src/contract/operations.js';
@@ -100,7 +100,9 @@ describe('orch module new', () => {
   it('writes what fits the platform, and refuses what does not', async () => {
     const made = await run(['module', 'new', 'win', '--dir', home.path, '--platform', 'windows']);
     expect(made.status).toBe(0);
-    expect(readFileSync(home.file('win.orch.yaml'), 'utf8')).toContain('file-windows:\n        path: "C:\\\\ProgramData');
+    expect(readFileSync(home.file('win.orch.yaml'), 'utf8')).toContain(
+      'file-windows:\n        path: "C:\\\\ProgramData',
+    );
     const unfit = await run(['module', 'new', 'x', '--dir', home.path, '--platform', 'windows', '--kind', 'file-unix']);
     expect(unfit).toMatchObject({ status: 64 });
     expect(unfit.stderr).toContain('file-unix is not for windows');

@@ -123,8 +123,8 @@ describe('the programs', () => {
       },
       status: async () => ({ node_id: 'ab', pinned_key: null, connected: true }),
       repin: async () => {},
-      whatLeaves: async () => ({ dataDir: '/d', service: 'orch-agent.service' }),
-      leave: async () => ({ data_dir: '/d', service: 'orch-agent.service' }),
+      whatLeaves: async () => ({ data_dir: '/d', service: 'orch-agent.service', service_kept: null }),
+      leave: async () => ({ data_dir: '/d', service: 'orch-agent.service', service_kept: null }),
       configSchema: async () => ({ title: 'Configuration' }),
     };
     const argv = [
@@ -332,7 +332,7 @@ describe('the streams', () => {
       clock: { now: () => NOW, monotonic: () => 0 },
       interrupts: (listener) => {
         interrupts.on('SIGINT', listener);
-        setImmediate(listener);
+        setImmediate(() => listener('SIGINT'));
         return () => {};
       },
     });

@@ -32,7 +32,9 @@ describe.each(COMMANDS.map((entry) => [entry.path, entry] as const))('orch %s', 
     for (const [key, option] of Object.entries(all)) {
       expect(option.summary.length).toBeGreaterThan(8);
       const flag = option.placeholder === null ? flagOf(key, option) : `${flagOf(key, option)} ${option.placeholder}`;
-      expect(stdout.split('\n').filter((line) => new RegExp(`^ {2}.{4}${flag} `).test(line))).toHaveLength(1);
+      expect(
+        stdout.split('\n').filter((line) => new RegExp(`^ {2}.{4}${flag.replace(/[[\]]/g, '\\$&')} `).test(line)),
+      ).toHaveLength(1);
     }
     for (const argument of Object.values(command.args)) expect(stdout).toContain(`  ${argument.placeholder}  `);
     const shorts = Object.values({ ...GLOBAL_OPTIONS, ...command.options }).flatMap(({ short }) => short ?? []);
@@ -41,10 +43,11 @@ describe.each(COMMANDS.map((entry) => [entry.path, entry] as const))('orch %s', 
   });
 });
 
-/** The words of an example, as a shell would see them, without what follows it in a pipe or a redirection. */
+/** The words of an example, as a shell would see them, without what stands beside it in a pipe or a redirection. */
 function wordsOf(example: string): readonly string[] {
   const inside = /^source <\((.*)\)$/.exec(example)?.[1] ?? example;
-  const command = inside.split(/ [>|] /)[0] ?? '';
+  const parts = inside.split(/ [>|] /);
+  const command = parts.find((part) => part.startsWith('orch ')) ?? parts[0] ?? '';
   const words = command.match(/'[^']*'|"[^"]*"|\S+/g) ?? [];
   expect(words[0]).toBe('orch');
   return words.slice(1).map((word) => word.replace(/^(['"])(.*)\1$/, '$2'));

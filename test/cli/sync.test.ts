@@ -1,8 +1,9 @@
 /** `orch sync`: what a person sees, and what is sent in which order. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { readSync } from '../../src/cli/sync/sync-files.js';
 import type { Assignment } from '../../src/contract/assignments.js';
 import { Home, type RunOptions, runOrch } from './support/cli.js';
@@ -231,6 +232,41 @@ describe('what orch sync refuses before it does anything', () => {
       expect(ran.stderr).toContain(`${name} would be left out because of its name`);
     },
   );
+
+  it('a link to a directory, whose modules --prune would delete', async () => {
+    having({ behind: module('behind', 'x') }, []);
+    mkdirSync(home.file('elsewhere'));
+    writeFileSync(home.file('elsewhere', 'behind.orch.yaml'), module('behind', 'x'));
+    write({ 'a.orch.yaml': module('a', 'x') });
+    symlinkSync(home.file('elsewhere'), join(site, 'linked'));
+    for (const argv of [
+      ['sync', site, '--prune', '--yes'],
+      ['module', 'validate', site],
+    ]) {
+      const ran = await run(argv);
+      expect(ran.status).toBe(64);
+      expect(ran.stderr).toContain('linked is a link to a directory, and what lies behind it would be left out');
+    }
+    rmSync(home.file('elsewhere'), { recursive: true });
+    expect((await run(['sync', site, '--prune', '--yes'])).stderr).toContain('linked is a link to nothing');
+  });
+
+  it('what is no regular file, while a link to one is taken', async () => {
+    writeFileSync(home.file('real'), module('linked', 'x'));
+    symlinkSync(home.file('real'), join(site, 'linked.orch.yaml'));
+    expect((await run(['module', 'validate', site])).status).toBe(0);
+    execFileSync('mkfifo', [join(site, 'pipe.orch.yaml')]);
+    const writer = spawn('sh', ['-c', 'cat "$0" >"$1"', home.file('real'), join(site, 'pipe.orch.yaml')]);
+    onTestFinished(() => void writer.kill());
+    for (const argv of [
+      ['sync', site],
+      ['module', 'validate', site],
+    ]) {
+      const ran = await run(argv);
+      expect(ran.status).toBe(64);
+      expect(ran.stderr).toContain('pipe.orch.yaml cannot be read: it is a pipe or a device, not a file');
+    }
+  });
 
   it('a directory without anything, a file, and what is not there', async () => {
     write({ 'README.md': '' });

@@ -9,9 +9,10 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { DriftDetail, RunResult } from '../../src/contract/runs.js';
-import { Sandbox } from '../support/orch.js';
+import { isRoot, needs, place, run, succeeds } from '../agent/support/place.js';
+import { Sandbox, until } from '../support/orch.js';
 
 let sandbox: Sandbox;
 let site: string;
@@ -129,6 +130,106 @@ describe('what is no longer declared', () => {
     const state = JSON.parse(readFileSync(`${data}/state.json`, 'utf8')) as { applied: { origin: string }[] };
     expect(state.applied.filter(({ origin }) => origin !== 'created')).toEqual([]);
     expect(state.applied).toHaveLength(1501);
+  });
+});
+
+describe('an apply that is ended in the middle of a script', () => {
+  const pidFile = () => sandbox.path('pid');
+  const script = () => `  - id: long
+    resource: {script: {program: sh, apply: "echo $$ >${pidFile()}; exec sleep 300"}}
+`;
+  const isRunning = (pid: number) => {
+    try {
+      process.kill(pid, 0);
+      return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
+    } catch {
+      return false;
+    }
+  };
+
+  /** The status, and the process of the script. */
+  async function ended(signal: NodeJS.Signals): Promise<{ status: number | null; script: number }> {
+    mkdirSync(site, { mode: 0o750 });
+    const path = module('site', file('made', 'x\n'), script());
+    const child = sandbox.start(['apply', '--local', '--data-dir', data, '-f', path, '--yes']);
+    await until(() => existsSync(pidFile()) && readFileSync(pidFile(), 'utf8').endsWith('\n'), 'the script runs');
+    const status = await child.stop(signal);
+    return { status, script: Number(readFileSync(pidFile(), 'utf8')) };
+  }
+
+  /** What it made is known to be orch's own. */
+  async function expectRemovable() {
+    expect(existsSync(`${site}/made`)).toBe(true);
+    const path = module('site', directory());
+    expect((await orch('plan', '-f', path)).stdout).toMatch(/- file-unix .*\/made/);
+    expect(await orch('apply', '-f', path, '--yes', '--allow-removals', '1')).toMatchObject({ status: 0 });
+    expect(existsSync(`${site}/made`)).toBe(false);
+    expect(readdirSync(data).filter((name) => name.endsWith('.jsonl'))).toEqual([]);
+  }
+
+  it.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+  ] as const)('%s ends the script, and keeps what was done', async (signal, status) => {
+    const { status: seen, script: pid } = await ended(signal);
+    expect(seen).toBe(status);
+    expect(isRunning(pid)).toBe(false);
+    expect(readFileSync(`${data}/state.json`, 'utf8')).toContain(`${site}/made`);
+    await expectRemovable();
+  });
+
+  it('SIGKILL loses nothing that was reported', async () => {
+    const { script: pid } = await ended('SIGKILL');
+    if (isRunning(pid)) process.kill(pid, 'SIGKILL');
+    expect((await json<DriftDetail>('drift')).summary).toMatchObject({ total: 1, unchanged: 1 });
+    await expectRemovable();
+  });
+
+  it('marks secrets as before, and takes no notice of half a line', async () => {
+    writeFileSync(sandbox.path('password'), 'correct-horse-battery');
+    mkdirSync(site, { mode: 0o750 });
+    const secret = `  - resource:\n      file-unix: {path: ${site}/conf, content: "\${{ secrets.DB }}"}\n`;
+    const long = `  - id: long\n    resource: {script: {program: sh, apply: "echo $$ >${pidFile()}; exec sleep 300"}}\n`;
+    const given = ['-f', module('site', secret, long), '--secret-file', `DB=${sandbox.path('password')}`];
+    const child = sandbox.start(['apply', '--local', '--data-dir', data, ...given, '--yes']);
+    await until(() => existsSync(pidFile()) && readFileSync(pidFile(), 'utf8').endsWith('\n'), 'the script runs');
+    await child.stop('SIGKILL');
+    process.kill(Number(readFileSync(pidFile(), 'utf8')), 'SIGKILL');
+    expect(readFileSync(`${data}/results.jsonl`, 'utf8')).not.toContain('correct-horse');
+    expect(statSync(`${data}/results.jsonl`).mode & 0o777).toBe(0o600);
+    appendFileSync(`${data}/results.jsonl`, '\n{"operation_id":"0');
+    const drift = await orch('drift', ...given);
+    expect(drift).toMatchObject({ status: 0 });
+    expect(drift.stderr).not.toContain('is not compared');
+    appendFileSync(`${data}/results.jsonl`, '\n{"operation_id":"0"}');
+    expect((await orch('drift', ...given)).stderr).toContain('results.jsonl does not hold what was applied');
+  });
+});
+
+describe('a full disk', () => {
+  it('ends an apply clearly, and what it made is known when there is room again', async (context) => {
+    const mounted = () => succeeds('mount', '-t', 'tmpfs', '-o', 'size=256k', 'orch-test', data);
+    data = `${place()}/mount`;
+    mkdirSync(data);
+    needs(context, isRoot && process.platform === 'linux' && mounted(), 'root on Linux who may mount');
+    onTestFinished(() => {
+      run('umount', '-l', data);
+    });
+    const fill = `head -c 400k /dev/zero >${data}/ballast || true`;
+    const filler = `  - id: fill\n    resource: {script: {program: sh, apply: "${fill}"}}\n`;
+    mkdirSync(site);
+    const rest = Array.from({ length: 200 }, (_, index) => file(`last${index}`, 'y\n'));
+    const path = module('site', file('first', 'x\n'), filler, ...rest);
+    const full = await orch('apply', '-f', path, '--yes');
+    expect(full.status).toBe(1);
+    expect(full.stderr).toMatch(/what was applied cannot be written to .*state\.json: ENOSPC/);
+    expect(full.stderr).toContain('make room');
+    expect(readdirSync(site)).toEqual(['first']);
+    rmSync(`${data}/ballast`);
+    expect((await json<DriftDetail>('drift')).summary).toMatchObject({ total: 2, unchanged: 2 });
+    const without = module('site', directory());
+    expect((await orch('plan', '-f', without)).stdout).toMatch(/- file-unix .*\/first/);
   });
 });
 

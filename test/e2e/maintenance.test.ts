@@ -3,8 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
 import type { AuditEvent } from '../../src/contract/audit.js';
+import type { Channel, Delivery } from '../../src/contract/channels.js';
 import type { MaintenanceWindow } from '../../src/contract/maintenance-windows.js';
 import type { DriftRecord } from '../../src/contract/runs.js';
+import { newIdentity } from '../identity/keys.js';
 import { type Ready, type Running, Sandbox, until } from '../support/orch.js';
 
 const sandbox = new Sandbox();
@@ -57,6 +59,16 @@ describe('a maintenance window', () => {
     expect(await checks('scheduled')).toBe(before);
     await sandbox.json(['drift', 'web-01']);
     expect(await checks('manual')).toBe(1);
+  });
+
+  it('keeps channels silent', async () => {
+    const channel = { channel_type: 'webhook', name: 'ops', config: { url: 'https://hooks.example.org/x' } };
+    const create = ['api', 'POST', '/channels', '--data', JSON.stringify(channel)];
+    const { id: channelId } = await sandbox.json<Channel>(create);
+    const deliveries = () => sandbox.json<Delivery[]>(['api', 'GET', `/channels/${channelId}/deliveries`]);
+    await sandbox.json(['operator', 'add', newIdentity().publicKey, '--username', 'grace']);
+    await until(async () => (await deliveries()).length > 0, 'the notification was raised');
+    expect(await deliveries()).toMatchObject([{ event_type: 'operator.added', state: 'suppressed', attempts: 0 }]);
   });
 
   it('stays active across a restart, and one that comes and goes meanwhile is told once', async () => {

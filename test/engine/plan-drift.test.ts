@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { Fault } from '../../src/kernel/fault.js';
 import { rejection } from '../store/support.js';
 import { nodeId, openBench } from './support.js';
 
@@ -147,6 +148,18 @@ describe('a plan', () => {
     const plan = rejection(bench.plan(agent, ['site']));
     await bench.settle();
     await bench.engine.stop();
+    expect((await plan).code).toBe('shutting_down');
+  });
+
+  it('tells whoever waits for it why the request was ended', async () => {
+    const bench = await openBench();
+    const agent = await bench.agent('1');
+    agent.mute = true;
+    await bench.upload('site', FILES);
+    const request = new AbortController();
+    const plan = rejection(bench.plan(agent, ['site'], request.signal));
+    await bench.settle();
+    request.abort(new Fault('shutting_down', 'the orchestrator is stopping'));
     expect((await plan).code).toBe('shutting_down');
   });
 

@@ -8,7 +8,11 @@ const DAY = 86_400_000;
 function retention(bench: Bench, change: Partial<RetentionDays> = {}): Retention {
   const { db, clock, newId } = bench;
   const uow = new TransactionalWriter({ db, clock, newId, publish: (event) => bench.events.push(event) });
-  return new Retention({ uow, clock, days: () => ({ operations: 365, outputs: 90, drift: 30, notifications: 90, ...change }) });
+  return new Retention({
+    uow,
+    clock,
+    days: () => ({ operations: 365, outputs: 90, drift: 30, notifications: 90, ...change }),
+  });
 }
 
 /** An agent that applied something with an output, and the same again, on each of so many days. */

@@ -180,6 +180,27 @@ describeHosts('the agent of a booted machine', () => {
     expect((await orch('metrics', 'web-01')).stdout).toMatch(/Memory\s+[█·]+ \d+\.\d% of \d+\.\d [GM]iB/);
   });
 
+  it('leaves with no service that runs another agent, and not while it runs without the service', async () => {
+    await until(isConnected, 'it is connected');
+    await sh('systemctl stop orch-agent; cp -a /var/lib/orch-agent /root/saved');
+    const dropIn = '/etc/systemd/system/orch-agent.service.d';
+    await sh(`mkdir -p ${dropIn} && printf '[Service]\nEnvironment=ORCH_AGENT_DATA_DIR=/srv/a\n' >${dropIn}/a.conf`);
+    await sh('systemctl daemon-reload');
+    const other = await web.run(['orch', 'agent', 'leave', '--yes']);
+    expect(other).toMatchObject({ status: 0 });
+    expect(other.stderr).toContain('orch-agent.service: it runs the agent of /srv/a');
+    expect(await sh('ls /etc/systemd/system/orch-agent.service; systemctl is-enabled orch-agent')).toContain('enabled');
+    await sh(`mv /root/saved /var/lib/orch-agent; rm -r ${dropIn}; systemctl daemon-reload`);
+
+    await sh('. /etc/orch/agent.env; systemd-run --unit=by-hand orch agent connect $ORCHESTRATOR');
+    await until(isConnected, 'it is connected again');
+    const busy = await web.run(['orch', 'agent', 'leave', '--yes']);
+    expect(busy).toMatchObject({ status: 1 });
+    expect(busy.stderr).toContain('nothing was changed');
+    expect((await sh('systemctl is-enabled orch-agent')).trim()).toBe('enabled');
+    await sh('systemctl stop by-hand; systemctl start orch-agent');
+  });
+
   it('leaves its fleet with identity, pin and service, and not what modules have made', async () => {
     await until(isConnected, 'it is connected');
     expect((await web.run(['orch', 'agent', 'leave'])).status).toBe(64);

@@ -100,7 +100,12 @@ describe('a rotation', () => {
     await fill(bench, 1203);
     const [old] = keysIn(bench);
     const hash = bench.keyring.hash('S7', 'v7');
-    expect(await bench.rotation.rotate()).toEqual({ key_id: bench.keyring.currentId, secrets: 1203, outputs: 0, channels: 0 });
+    expect(await bench.rotation.rotate()).toEqual({
+      key_id: bench.keyring.currentId,
+      secrets: 1203,
+      outputs: 0,
+      channels: 0,
+    });
     expect(keysIn(bench)).toEqual([bench.keyring.currentId]);
     expect(bench.keyring.currentId).not.toBe(old);
     expect(await keyIdsOf(bench)).toEqual([bench.keyring.currentId]);

@@ -1,7 +1,7 @@
 /** What an apply was about to change, kept until its end is kept: after a crash it tells what orch itself has made. */
-import { closeSync, fsyncSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { systemCodeOf } from '../../kernel/fault.js';
+import { appendLines, readLines } from './synced-lines.js';
 
 const FILE = 'announced.jsonl';
 
@@ -20,18 +20,11 @@ export class Announcements {
     return this.known.get(key);
   }
 
-  /** On the disk when it returns; the first announcement of a thing counts. */
+  /** On the disk when it returns; the first announcement of a thing counts. Throws `disk_full` and the like. */
   add(entries: readonly (readonly [key: string, existed: boolean])[]): void {
     const fresh = entries.filter(([key]) => !this.known.has(key));
     if (fresh.length === 0) return;
-    const descriptor = openSync(this.path, 'a', 0o600);
-    try {
-      // A crash may have left half a line, which a line end sets apart.
-      writeSync(descriptor, fresh.map((entry) => `\n${JSON.stringify(entry)}`).join(''));
-      fsyncSync(descriptor);
-    } finally {
-      closeSync(descriptor);
-    }
+    appendLines(this.path, fresh);
     for (const [key, existed] of fresh) this.known.set(key, existed);
   }
 
@@ -44,30 +37,15 @@ export class Announcements {
 
 function readAll(path: string): Map<string, boolean> {
   const known = new Map<string, boolean>();
-  for (const line of textOf(path).split('\n')) {
-    const entry = parse(line);
+  for (const line of readLines(path)) {
+    const entry = asEntry(line);
     if (entry && !known.has(entry[0])) known.set(...entry);
   }
   return known;
 }
 
-function textOf(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    if (systemCodeOf(error) === 'ENOENT') return '';
-    throw error;
-  }
-}
-
-/** The last line may be half of one: what it was about was not begun. */
-function parse(line: string): readonly [string, boolean] | null {
-  try {
-    const value: unknown = JSON.parse(line);
-    if (!Array.isArray(value)) return null;
-    const [key, existed]: readonly unknown[] = value;
-    return typeof key === 'string' && typeof existed === 'boolean' ? [key, existed] : null;
-  } catch {
-    return null;
-  }
+function asEntry(value: unknown): readonly [string, boolean] | null {
+  if (!Array.isArray(value)) return null;
+  const [key, existed]: readonly unknown[] = value;
+  return typeof key === 'string' && typeof existed === 'boolean' ? [key, existed] : null;
 }

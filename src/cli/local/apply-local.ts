@@ -16,7 +16,7 @@ import { guardRemovals } from './local-guard.js';
 import type { LocalChoice } from './local-options.js';
 import { runResultOf } from './local-result.js';
 import { type LocalSession, withLocal } from './local-session.js';
-import { stateAfter } from './next-state.js';
+import { type Application, changesOf, newsOf, stateAfter } from './next-state.js';
 import { localPlan } from './plan-local.js';
 
 export interface LocalApply extends LocalChoice {
@@ -49,45 +49,77 @@ async function confirm(context: Context, session: LocalSession, desired: LocalDe
   return { missed, expect: observed };
 }
 
-interface Application {
+interface Order {
   readonly desired: LocalDesired;
   readonly expect: string | null;
   tell(result: Extract<AgentRun, { readonly result: unknown }>['result']['resources'][number]): void;
 }
 
 /** What was done is kept, however it ended. Throws `plan_stale` when nothing was, because the machine has changed. */
-async function applyTo(context: Context, session: LocalSession, { desired, expect, tell }: Application) {
+async function applyTo(context: Context, session: LocalSession, { desired, expect, tell }: Order) {
   const { clock, signal } = context;
-  const { machine, announcements } = session;
-  const content = [...desired.resources, ...desired.removals];
-  const operationId = machine.newId();
+  const { machine, state, announcements } = session;
+  const application = begin(session, desired);
+  const { operationId } = application;
+  const keep = keeper(session, application);
   const startedAt = clock.now();
   const outcome = await machine.apply(desired, {
     signal,
     expect,
     operationId,
     onResults: (items) => {
+      keep.note(items);
       for (const item of items) {
         tell(item.result);
         if (context.globals.verbose) noteOutput(context, item);
       }
     },
-    intend: (intents) =>
+    intend: keep.announce,
+  });
+  if (outcome.error?.code === 'plan_stale') {
+    throw new Fault('plan_stale', outcome.error.message, { hint: 'the machine has changed since: plan again' });
+  }
+  const changes = changesOf(application, outcome.results);
+  if (outcome.end === 'succeeded' || changes.put.length + changes.gone.length > 0) {
+    saveState(machine.dataDir, stateAfter(state, [{ ...changes, order: orderOf(desired) }]));
+  }
+  session.results.clear();
+  announcements.clear();
+  return runResultOf(session, { desired, outcome, operationId, startedAt, finishedAt: clock.now() });
+}
+
+/** What is believed so far is in one place when it returns, and with it the key of the marks of secrets. */
+function begin({ machine, state, results, announcements }: LocalSession, desired: LocalDesired): Application {
+  if (results.earlier.length > 0 || state.operation_id === null) saveState(machine.dataDir, state);
+  results.clear();
+  const before = new Map(state.applied.map((one) => [resourceKey(one), one]));
+  return { desired, operationId: machine.newId(), before, announcements };
+}
+
+/** Brings results to the disk before they are told, and announcements before what they announce is done. */
+function keeper({ results, announcements }: LocalSession, application: Application) {
+  const content = [...application.desired.resources, ...application.desired.removals];
+  let order: { readonly order?: string[] } = { order: orderOf(application.desired) };
+  return {
+    note: (items: readonly LocalItem[]) => {
+      const news = newsOf(application, changesOf(application, items));
+      if (news.put.length + news.gone.length === 0) return;
+      results.note({ ...news, ...order });
+      order = {};
+    },
+    announce: (intents: readonly Pick<LocalItem, 'index' | 'existed'>[]) => {
+      results.flush();
       announcements.add(
         intents.flatMap(({ index, existed }) => {
           const item = content[index];
           return item === undefined || existed === null ? [] : [[resourceKey(item), existed] as const];
         }),
-      ),
-  });
-  if (outcome.error?.code === 'plan_stale') {
-    throw new Fault('plan_stale', outcome.error.message, { hint: 'plan again' });
-  }
-  const next = stateAfter(session, { desired, outcome, operationId });
-  if (next !== null) saveState(machine.dataDir, next);
-  announcements.clear();
-  return runResultOf(session, { desired, outcome, operationId, startedAt, finishedAt: clock.now() });
+      );
+    },
+  };
 }
+
+const orderOf = ({ resources }: LocalDesired): string[] => resources.map(resourceKey);
 
 /** Nobody stores what scripts write without an orchestrator. */
 function noteOutput(context: Context, { result, output }: LocalItem): void {

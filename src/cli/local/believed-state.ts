@@ -30,6 +30,17 @@ const BelievedStateSchema = closed({
 });
 export type BelievedState = Type.Static<typeof BelievedStateSchema>;
 
+/** What an apply has changed in it. */
+export const ChangesSchema = closed({
+  operation_id: Type.String(),
+  put: Type.Array(AppliedSchema),
+  /** Keys of what was removed or released. */
+  gone: Type.Array(Type.String()),
+  /** Keys of everything that the apply wants, in the order of application. */
+  order: Type.Optional(Type.Array(Type.String())),
+});
+export type Changes = Type.Static<typeof ChangesSchema>;
+
 const states = validator(BelievedStateSchema);
 const FILE = 'state.json';
 
@@ -73,7 +84,7 @@ function readJson(path: string): unknown {
   }
 }
 
-const damaged = (path: string, why: string, cause?: unknown): Fault =>
+export const damaged = (path: string, why: string, cause?: unknown): Fault =>
   new Fault('data_dir_invalid', `${path} does not hold what was applied: ${why}`, {
     hint: `bring it back from a backup, or move it away: what is on the machine then counts as there before`,
     cause,

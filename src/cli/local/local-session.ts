@@ -9,14 +9,18 @@ import { readTags } from '../modules/facts.js';
 import type { LocalMachine } from '../programs.js';
 import { Announcements } from './announcements.js';
 import { type BelievedState, loadState } from './believed-state.js';
+import { KeptResults } from './kept-results.js';
 import type { LocalChoice } from './local-options.js';
 import { secretsFrom } from './local-secrets.js';
+import { stateAfter } from './next-state.js';
 
 export interface LocalSession {
   readonly machine: LocalMachine;
   readonly facts: AgentFacts;
   readonly secret: SecretSource;
+  /** With what applies have done that did not come to their end. */
   readonly state: BelievedState;
+  readonly results: KeptResults;
   readonly announcements: Announcements;
   /** This machine as if an orchestrator knew it. */
   readonly agent: Agent;
@@ -32,13 +36,15 @@ export async function withLocal<T>(
   const machine = await context.programs.local({ dataDir: choice.dataDir });
   const directory = holdDataDirectory(machine.dataDir, 'orch --local');
   try {
-    const state = loadState(machine.dataDir);
+    const results = new KeptResults(machine.dataDir);
+    const state = stateAfter(loadState(machine.dataDir), results.earlier);
     const facts = factsOf(machine, tags);
     return await work({
       machine,
       facts,
       secret: secretsFrom(choice.secretFile, state.mask_key),
       state,
+      results,
       announcements: new Announcements(machine.dataDir),
       agent: agentOf(facts),
     });

@@ -1,8 +1,9 @@
-/** What Ctrl-C does while operations run: once leaves them running, twice cancels them. */
+/** What Ctrl-C does while operations run: once leaves them running, twice cancels them. SIGTERM and SIGHUP leave them at once. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiClient } from '../../client/api-client.js';
 import { Fault, messageOf } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
+import type { Interrupt } from '../interrupts.js';
 
 export interface Leaving {
   /** Ends the streams. */
@@ -17,15 +18,15 @@ const SECOND_CHANCE = 2000;
 
 /** What goes on when the person leaves. */
 export interface Leavable {
-  /** Says how to watch it and how to cancel it. */
-  tell(): void;
+  /** Says how to watch it and how to cancel it. `last`: nobody is there to press Ctrl-C again. */
+  tell(last: boolean): void;
   cancel(): Promise<void>;
 }
 
 /** @param running the operations that are known to run; read at each Ctrl-C */
 export const leaveOrCancel = (context: Context, api: ApiClient, running: ReadonlySet<string>): Leaving =>
   leaving(context, {
-    tell: () => tellHowToGoOn(context, running),
+    tell: (last) => tellHowToGoOn(context, running, last),
     cancel: () => cancelAll(context, api, running),
   });
 
@@ -38,36 +39,43 @@ export function leaving(context: Context, work: Leavable): Leaving {
   });
   // It may be rejected when nobody races against it any more.
   promise.catch(() => {});
-  const end = () => {
+  const end = (by: Interrupt) => {
     reject(new Fault('cancelled', 'interrupted'));
     streams.abort();
-    context.interrupt();
+    context.interrupt(by);
+  };
+  const tell = (last: boolean) => {
+    context.progress.end();
+    work.tell(last);
   };
   const leave = async () => {
-    context.progress.end();
-    work.tell();
+    tell(false);
     await sleep(SECOND_CHANCE, undefined, { signal: second.signal }).catch(() => {});
     if (second.signal.aborted) await work.cancel();
-    end();
+    end('SIGINT');
   };
   let presses = 0;
-  const stop = context.onInterrupt(() => {
+  const stop = context.onInterrupt((by) => {
+    if (by !== 'SIGINT') {
+      if (presses === 0) tell(true);
+      return end(by);
+    }
     presses += 1;
     if (presses === 1) void leave();
     else if (presses === 2) second.abort();
-    else end();
+    else end(by);
   });
   return { signal: streams.signal, promise, stop };
 }
 
-function tellHowToGoOn({ note }: Context, running: ReadonlySet<string>): void {
+function tellHowToGoOn({ note }: Context, running: ReadonlySet<string>, last: boolean): void {
   if (running.size === 0) note('Interrupted. What has begun goes on; see: orch ops');
   for (const id of running) {
     note(`Operation ${id} goes on without you.`);
     note(`  watch it:  orch ops watch ${id}`);
     note(`  cancel it: orch ops cancel ${id}`);
   }
-  if (running.size > 0) note('Press Ctrl-C again now to cancel.');
+  if (running.size > 0 && !last) note('Press Ctrl-C again now to cancel.');
 }
 
 async function cancelAll({ note, warn }: Context, api: ApiClient, running: ReadonlySet<string>): Promise<void> {

@@ -38,10 +38,10 @@ export function planRollout(context: Context, api: ApiClient, order: RolloutOrde
 export async function applyRollout(context: Context, api: ApiClient, order: ApplyRolloutOrder): Promise<RolloutRuns> {
   let id: string | null = null;
   const left = leaving(context, {
-    tell: () => {
+    tell: (last) => {
       context.note(`Rollout ${id ?? ''} goes on without you.`);
       context.note(`  watch it: orch ops list --rollout ${id ?? 'ID'}`);
-      context.note('Press Ctrl-C again now to cancel it.');
+      if (!last) context.note('Press Ctrl-C again now to cancel it.');
     },
     cancel: async () => {
       if (id === null) return;

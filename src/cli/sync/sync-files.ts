@@ -8,7 +8,7 @@ import type { Position } from '../../language/text-lines.js';
 import { type CheckedFile, type CheckedText, checkFiles, refuseInvalid, validFiles } from '../modules/check-files.js';
 import { ENDING, filesBelow, isDirectory, type ModuleFile } from '../modules/module-files.js';
 import { prepareFile, type ReadModule } from '../modules/read-modules.js';
-import { readTextFile } from '../read-text.js';
+import { readFoundFile } from '../read-text.js';
 
 export interface SourceModule extends ReadModule {
   readonly source: string;
@@ -50,7 +50,7 @@ export function readSync(directory: string): SyncSource {
   };
 }
 
-const fileAt = (path: string): ModuleFile => ({ path, source: readTextFile(path) });
+const fileAt = (path: string): ModuleFile => ({ path, source: readFoundFile(path) });
 
 function refuseAlmost([first]: readonly string[]): void {
   if (first === undefined) return;

@@ -64,7 +64,10 @@ async function rollouts(world: World): Promise<void> {
     await world.gives(id, { params, headers: { accept: 'application/x-ndjson' } }, 200);
     await world.refuses(id, { params, body: { modules: ['none'] } }, 'module_not_found');
   }
-  await upload(world, { name: 'slow', resources: ['- id: nap', '  resource: {script: {program: sh, apply: sleep 2}}'] });
+  await upload(world, {
+    name: 'slow',
+    resources: ['- id: nap', '  resource: {script: {program: sh, apply: sleep 2}}'],
+  });
   const started = await world.gives('applyAssignment', { params, body: { modules: ['slow'], wait: false } }, 202);
   const rollout = { params: { rollout_id: started.rollout_id } };
   await world.gives('cancelRollout', rollout, 202);

@@ -80,7 +80,8 @@ export async function discovery(world: World): Promise<void> {
   await world.gives('discover', ask('127.0.0.1:9'), 200);
   await world.refuses('discover', ask('127.0.0.1:9'), 'rate_limited');
   // A broadcast address is no single agent; asked until a packet may be sent again.
-  const isFailed = async () => (await world.call('discover', ask('255.255.255.255:9'))).json?.code === 'discovery_failed';
+  const isFailed = async () =>
+    (await world.call('discover', ask('255.255.255.255:9'))).json?.code === 'discovery_failed';
   await until(isFailed, 'a packet cannot be sent');
   await world.refuses('discover', ask('nonsense'), 'invalid_body');
 }

@@ -11,14 +11,15 @@ const script = (id: string, apply: string) => [`- id: ${id}`, `  resource: {scri
 
 /** Modules that cannot be resolved for the agent, by the code that tells why. */
 async function uploadWrong(world: World): Promise<Readonly<Record<string, readonly string[]>>> {
-  const variant = (when: string, path: string) => `    - {when: {${when}}, resource: {directory-unix: {path: ${path}}}}`;
+  const variant = (when: string, path: string) =>
+    `    - {when: {${when}}, resource: {directory-unix: {path: ${path}}}}`;
   const directory = (path: string, mode: string) => [`- resource: {directory-unix: {path: ${path}, mode: "${mode}"}}`];
   await upload(world, { name: 'foreign', supports: 'platform: windows' });
   await upload(world, { name: 'one', resources: directory('/srv/x', '0755') });
   await upload(world, { name: 'other', resources: directory('/srv/x', '0700') });
   await upload(world, { name: 'lacking', resources: ['- variants:', variant('platform: macos', '/srv/a')] });
-  await upload(world, { name: 'secretive', resources: script('say', 'echo ${{ secrets.NONE }}') });
-  await upload(world, { name: 'expressive', resources: script('say', 'echo ${{ tags.none }}') });
+  await upload(world, { name: 'secretive', resources: script('say', `echo \${{ secrets.NONE }}`) });
+  await upload(world, { name: 'expressive', resources: script('say', `echo \${{ tags.none }}`) });
   return {
     module_not_found: ['none'],
     module_not_supported: ['foreign'],
@@ -49,12 +50,19 @@ export async function refusedRuns(world: World): Promise<void> {
 export async function runs(world: World): Promise<string> {
   const params = { node_id: world.agents.connected };
   const path = world.sandbox.path('site');
-  await upload(world, { name: 'site', resources: [`- resource: {directory-unix: {path: ${path}}}`, ...script('hello', 'echo hello')] });
+  await upload(world, {
+    name: 'site',
+    resources: [`- resource: {directory-unix: {path: ${path}}}`, ...script('hello', 'echo hello')],
+  });
   const body = { modules: ['site'] };
   const plan = await world.gives('planAgent', { params, body }, 200);
   await world.gives('planAgent', { params, body, headers: LINES }, 200);
   const applied = await world.gives('applyAgent', { params, body: { ...body, expect: plan.plan_hash } }, 200);
-  await world.refuses('applyAgent', { params, body: { modules: [], expect: plan.plan_hash, allow_removals: 9 } }, 'plan_stale');
+  await world.refuses(
+    'applyAgent',
+    { params, body: { modules: [], expect: plan.plan_hash, allow_removals: 9 } },
+    'plan_stale',
+  );
   await world.gives('applyAgent', { params, body, headers: LINES }, 200);
   await world.refuses('applyAgent', { params, body: { modules: [] } }, 'removal_guard');
   await world.gives('applyAgent', { params, body: { ...body, wait: false } }, 202);
@@ -97,7 +105,12 @@ export async function records(world: World, operationId: string): Promise<void> 
   await world.gives('getOperation', operation, 200);
   await world.refuses('getOperation', {}, 'operation_not_found');
   const captured = await world.gives('getOperationOutput', output, 200);
-  if (captured.output['site/hello']?.stdout !== 'hello\n') throw new Error(`not the output: ${JSON.stringify(captured)}`);
-  await world.refuses('getOperationOutput', { params: { ...node.params, operation_id: 'none' } }, 'operation_not_found');
+  if (captured.output['site/hello']?.stdout !== 'hello\n')
+    throw new Error(`not the output: ${JSON.stringify(captured)}`);
+  await world.refuses(
+    'getOperationOutput',
+    { params: { ...node.params, operation_id: 'none' } },
+    'operation_not_found',
+  );
   await world.refuses('getOperationOutput', { params: { ...ABSENT.params, ...operation.params } }, 'agent_not_found');
 }

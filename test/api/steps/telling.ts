@@ -1,7 +1,7 @@
 /** Channels, notifications, maintenance windows, the audit log, and the documents about the API itself. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { openWire, headOf } from '../api-request.js';
+import { headOf, openWire } from '../api-request.js';
 import type { World } from '../world.js';
 
 /** A webhook's receiver; `status` is what it answers with. */

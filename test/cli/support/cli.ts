@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
+import { INTERRUPTS } from '../../../src/cli/interrupts.js';
 import type { Programs } from '../../../src/cli/programs.js';
 import { runCli } from '../../../src/cli/run.js';
 
@@ -75,8 +76,8 @@ export const noPrograms: Programs = {
     listen: async () => 0,
     status: async () => ({}),
     repin: async () => {},
-    whatLeaves: async () => ({ dataDir: '/d', service: null }),
-    leave: async () => ({ data_dir: '/d', service: null }),
+    whatLeaves: async () => ({ data_dir: '/d', service: null, service_kept: null }),
+    leave: async () => ({ data_dir: '/d', service: null, service_kept: null }),
     configSchema: async () => ({}),
   },
   local: async () => {
@@ -129,8 +130,11 @@ export async function runOrch(argv: readonly string[], options: RunOptions = {})
     programs: { ...noPrograms, ...options.programs },
     clock: { now: () => NOW, monotonic: () => performance.now() },
     interrupts: (listener) => {
-      interrupts.on('SIGINT', listener);
-      return () => interrupts.off('SIGINT', listener);
+      const heard = INTERRUPTS.map((name) => ({ name, tell: () => listener(name) }));
+      for (const { name, tell } of heard) interrupts.on(name, tell);
+      return () => {
+        for (const { name, tell } of heard) interrupts.off(name, tell);
+      };
     },
   });
   return { status, stdout: stdout.text, stderr: stderr.text };
