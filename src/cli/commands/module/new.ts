@@ -27,7 +27,7 @@ export const command = defineCommand({
   options: {
     platform: choice('PLATFORM', PLATFORMS, 'the operating system it is for; linux when left out'),
     distro: text('NAME', 'the distribution it is for; any when left out'),
-    kind: choice('KIND', STARTERS, 'of the first resource, else a file'),
+    kind: choice('KIND', STARTERS, 'its first resource'),
     path: text('PATH', 'the path of the first resource'),
     dir: text('DIR', 'where to write it; the current directory when left out', { completes: 'file' }),
     schema: text('URL', 'the JSON Schema for editors, instead of one written beside the module'),
