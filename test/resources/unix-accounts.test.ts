@@ -314,7 +314,12 @@ describe('why a change has failed', () => {
   const facts: Facts = {
     users: { eve: 1500 },
     groups: { crew: 1600 },
-    paths: { '/proc/4711/comm': text('sshd-session\n') },
+    paths: {
+      '/proc/4711/comm': text('sshd-session\n'),
+      '/proc/4711/cgroup': text('0::/user.slice/user-1000.slice/session-3.scope\n'),
+      '/proc/469/comm': text('worker\n'),
+      '/proc/469/cgroup': text('0::/system.slice/app.service\n'),
+    },
   };
   const explain = (command: RunStep, recorded: Recorded, kind = userUnix as unknown as typeof groupUnix) =>
     kind.explain?.(new FakeHost(facts), { name: 'web' }, command, resultOf(recorded));
@@ -325,6 +330,12 @@ describe('why a change has failed', () => {
       { code: 8, stderr: 'userdel: user web is currently used by process 4711\n' },
       'account_busy',
       'the user web is in use: process 4711 (sshd-session) runs as it',
+    ],
+    [
+      step('usermod', '-u', '7', '--', 'web'),
+      { code: 8, stderr: 'usermod: user web is currently used by process 469\n' },
+      'account_busy',
+      'process 469 (worker) runs as it; stop the service that it belongs to (systemctl stop app.service)',
     ],
     [
       step('usermod', '-u', '7', '--', 'web'),

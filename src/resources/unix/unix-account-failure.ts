@@ -37,14 +37,24 @@ function busy(host: Host, what: string, { stderr, stdout }: CommandResult): Comm
   const pid = IN_USE.exec(stderr)?.[1] ?? IN_USE.exec(stdout)?.[1];
   const name = pid === undefined ? null : programOf(host, pid);
   const by = pid === undefined ? 'it is logged in' : `process ${pid}${name === null ? '' : ` (${name})`} runs as it`;
-  const hint = 'end its processes, for example with "loginctl terminate-user", and apply again';
+  const unit = pid === undefined ? null : serviceOf(host, pid);
+  const hint =
+    unit === null
+      ? 'end its processes, for example with "loginctl terminate-user", and apply again'
+      : `stop the service that it belongs to (systemctl stop ${unit}), and apply again`;
   return { code: 'account_busy', message: `${what} is in use: ${by}; ${hint}` };
 }
 
 /** The name of a process; null when it has ended since. */
-function programOf(host: Host, pid: string): string | null {
-  const [fact] = host.observe([{ path: `/proc/${pid}/comm`, content: true, entries: false }]);
-  return fact?.type === 'file' && fact.content.kind === 'text' ? fact.content.text.trim() : null;
+const programOf = (host: Host, pid: string): string | null => processFile(host, pid, 'comm')?.trim() ?? null;
+
+/** The service of the system that a process belongs to; null for what somebody has started in a session. */
+const serviceOf = (host: Host, pid: string): string | null =>
+  /\/system\.slice\/(?:[^/\n]+\/)*([^/\n]+\.service)$/m.exec(processFile(host, pid, 'cgroup') ?? '')?.[1] ?? null;
+
+function processFile(host: Host, pid: string, name: string): string | null {
+  const [fact] = host.observe([{ path: `/proc/${pid}/${name}`, content: true, entries: false }]);
+  return fact?.type === 'file' && fact.content.kind === 'text' ? fact.content.text : null;
 }
 
 function taken(host: Host, what: string, { command }: RunStep, said: string): CommandRefusal {
