@@ -220,7 +220,7 @@ describe('a full disk', () => {
     const filler = `  - id: fill\n    resource: {script: {program: sh, apply: "${fill}"}}\n`;
     mkdirSync(site);
     const rest = Array.from({ length: 200 }, (_, index) => file(`last${index}`, 'y\n'));
-    const path = module('site', file('first', 'x\n'), filler, ...rest);
+    const path = module('site', file('first', 'x\n'.repeat(10_000)), filler, ...rest);
     const full = await orch('apply', '-f', path, '--yes');
     expect(full.status).toBe(1);
     expect(full.stderr).toMatch(/what was applied cannot be written to .*state\.json: ENOSPC/);

@@ -182,7 +182,7 @@ describeHosts('the agent of a booted machine', () => {
 
   it('leaves with no service that runs another agent, and not while it runs without the service', async () => {
     await until(isConnected, 'it is connected');
-    await sh('systemctl stop orch-agent; cp -a /var/lib/orch-agent /root/saved');
+    await sh('rm -f /etc/orch/agent.yaml; systemctl stop orch-agent; cp -a /var/lib/orch-agent /root/saved');
     const dropIn = '/etc/systemd/system/orch-agent.service.d';
     await sh(`mkdir -p ${dropIn} && printf '[Service]\nEnvironment=ORCH_AGENT_DATA_DIR=/srv/a\n' >${dropIn}/a.conf`);
     await sh('systemctl daemon-reload');

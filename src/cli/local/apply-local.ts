@@ -58,7 +58,7 @@ interface Order {
 /** What was done is kept, however it ended. Throws `plan_stale` when nothing was, because the machine has changed. */
 async function applyTo(context: Context, session: LocalSession, { desired, expect, tell }: Order) {
   const { clock, signal } = context;
-  const { machine, state, announcements } = session;
+  const { machine, state, results, announcements } = session;
   const application = begin(session, desired);
   const { operationId } = application;
   const keep = keeper(session, application);
@@ -80,34 +80,38 @@ async function applyTo(context: Context, session: LocalSession, { desired, expec
     throw new Fault('plan_stale', outcome.error.message, { hint: 'the machine has changed since: plan again' });
   }
   const changes = changesOf(application, outcome.results);
-  if (outcome.end === 'succeeded' || changes.put.length + changes.gone.length > 0) {
-    saveState(machine.dataDir, stateAfter(state, [{ ...changes, order: orderOf(desired) }]));
-  }
-  session.results.clear();
+  const hasNews = outcome.end === 'succeeded' || changes.put.length + changes.gone.length > 0;
+  const next = hasNews ? stateAfter(state, [{ ...changes, order: orderOf(desired) }]) : state;
+  if (hasNews || results.earlier.length > 0) saveState(machine.dataDir, next);
+  results.clear();
   announcements.clear();
   return runResultOf(session, { desired, outcome, operationId, startedAt, finishedAt: clock.now() });
 }
 
-/** What is believed so far is in one place when it returns, and with it the key of the marks of secrets. */
-function begin({ machine, state, results, announcements }: LocalSession, desired: LocalDesired): Application {
-  if (results.earlier.length > 0 || state.operation_id === null) saveState(machine.dataDir, state);
-  results.clear();
+function begin({ machine, state, announcements }: LocalSession, desired: LocalDesired): Application {
   const before = new Map(state.applied.map((one) => [resourceKey(one), one]));
   return { desired, operationId: machine.newId(), before, announcements };
 }
 
 /** Brings results to the disk before they are told, and announcements before what they announce is done. */
-function keeper({ results, announcements }: LocalSession, application: Application) {
+function keeper({ machine, state, results, announcements }: LocalSession, application: Application) {
   const content = [...application.desired.resources, ...application.desired.removals];
   let order: { readonly order?: string[] } = { order: orderOf(application.desired) };
+  // Results mask secrets with the key that stands in the state, so that one has to be there before them.
+  let hasState = state.operation_id !== null;
+  const requireState = () => {
+    if (!hasState) saveState(machine.dataDir, state);
+    hasState = true;
+  };
   return {
     note: (items: readonly LocalItem[]) => {
       const news = newsOf(application, changesOf(application, items));
       if (news.put.length + news.gone.length === 0) return;
-      results.note({ ...news, ...order });
+      results.note({ ...news, ...order }, requireState);
       order = {};
     },
     announce: (intents: readonly Pick<LocalItem, 'index' | 'existed'>[]) => {
+      requireState();
       results.flush();
       announcements.add(
         intents.flatMap(({ index, existed }) => {

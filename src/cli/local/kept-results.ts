@@ -23,10 +23,11 @@ export class KeptResults {
     });
   }
 
-  /** On the disk when it returns. What the disk does not take waits, and `flush` tells. */
-  note(changes: Changes): void {
+  /** On the disk when it returns, behind what is done first. What the disk does not take waits, and `flush` tells. */
+  note(changes: Changes, first: () => void): void {
     this.waiting.push(changes);
     try {
+      first();
       this.flush();
     } catch {
       // The next change asks for it, and is not begun without it.
