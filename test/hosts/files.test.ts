@@ -165,8 +165,9 @@ describeHosts('files and directories on a booted machine', () => {
   it('says that a file is immutable, and leaves it', async (context) => {
     const { status } = await host.run(['sh', '-c', 'echo old >/srv/site/f && chattr +i /srv/site/f']);
     if (status !== 0) {
-      console.log('skipped: the file system of this machine knows no immutable files');
-      context.skip();
+      const reason = 'the file system of this machine knows no immutable files';
+      process.stderr.write(`skipped: ${reason}\n`);
+      context.skip(reason);
     }
     const found = await applied(file('/srv/site/f', { content: 'new\n' }), file('/srv/site/g', { content: 'g\n' }));
     expect(found['/srv/site/f']).toMatch(/^immutable: .*lsattr/);
