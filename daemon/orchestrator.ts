@@ -1,6 +1,5 @@
 /** Wires the rooms of the orchestrator together, and starts and stops them in order; decides nothing. */
-import { createHash, hkdfSync, type KeyObject, sign, timingSafeEqual } from 'node:crypto';
-import { isIPv6 } from 'node:net';
+import { sign } from 'node:crypto';
 import { join } from 'node:path';
 import { CONTRACT } from '../src/contract/contract.js';
 import { openApiDocument } from '../src/contract/openapi.js';
@@ -68,9 +67,19 @@ import { OwnMetrics } from './metrics/own-metrics.js';
 import { AddressPolicy } from './notify/address-policy.js';
 import { createNotify, createRaiser, type Notify, type Raiser } from './notify/notify.js';
 import { ownAddresses, resolveHost } from './notify/system-network.js';
+import { agentAddress, authority, reachable } from './own-address.js';
+import {
+  addressRules,
+  driftSchedule,
+  engineLimits,
+  metricsSchedule,
+  pendingLimits,
+  retentionDays,
+} from './room-settings.js';
 import type { Keyring } from './secrets/keyring.js';
 import { openKeyring } from './secrets/open-keyring.js';
 import { createSecrets, type Secrets } from './secrets/secrets.js';
+import { idempotencyHashKey, isToken } from './service-keys.js';
 import { type OpenDatabase, openDatabase } from './store/database.js';
 import { countPendingDeliveries } from './store/deliveries.js';
 import {
@@ -505,60 +514,3 @@ function authOf(
     serverSpki: () => bound,
   });
 }
-
-const engineLimits = (settings: Settings) => ({
-  operations: settings['limits.operations'],
-  dispatch: settings['limits.dispatch_secs'] * 1000,
-});
-
-const retentionDays = (settings: Settings) => ({
-  operations: settings['retention.operations_days'],
-  outputs: settings['retention.outputs_days'],
-  drift: settings['drift.retention_days'],
-  notifications: settings['retention.notifications_days'],
-});
-
-const addressRules = (settings: Settings) => ({
-  allowNetworks: settings['notifications.allow_networks'],
-  allowHttp: settings['notifications.allow_http'],
-});
-
-const driftSchedule = (settings: Settings) => ({
-  enabled: settings['drift.enabled'],
-  interval: settings['drift.interval'] * 1000,
-  maxConcurrent: settings['drift.max_concurrent'],
-  skipRecentlyApplied: settings['drift.skip_recently_applied'] * 1000,
-});
-
-/** Compared in the same time whatever was sent; no token is none. */
-const isToken = (token: string, given: string): boolean =>
-  token !== '' && timingSafeEqual(digestOf(token), digestOf(given));
-
-const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest();
-
-const metricsSchedule = (settings: Settings) => ({
-  interval: settings['metrics.poll_interval'] * 1000,
-  retention: settings['metrics.retention'] * 1000,
-});
-
-const pendingLimits = (settings: Settings) => ({
-  pendingCapacity: settings.pending_capacity,
-  pendingPerAddress: settings['limits.pending_per_address'],
-});
-
-/** Where agents reach it, as far as it can be known here. */
-const agentAddress = ({ agent_host: host, advertised_host: advertised }: Settings, port: number) => ({
-  agent_host: isEverywhere(host) ? advertised || null : host,
-  agent_port: port,
-});
-
-const isEverywhere = (host: string): boolean => host === '0.0.0.0' || host === '::';
-
-/** A host that listens everywhere is reached under the name it advertises, or here on loopback. */
-const reachable = (host: string, advertised: string): string => (isEverywhere(host) ? advertised || '127.0.0.1' : host);
-
-const authority = (host: string, port: number): string => (isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`);
-
-/** Of the identity key, which is in no store: see `IdempotencyKeys`. */
-const idempotencyHashKey = (privateKey: KeyObject): Buffer =>
-  Buffer.from(hkdfSync('sha256', privateKey.export({ type: 'pkcs8', format: 'der' }), '', 'orch-idempotency-v1', 32));
