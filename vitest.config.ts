@@ -6,5 +6,6 @@ export default defineConfig({
     exclude: ['test/long/**', 'test/bench/**', 'node_modules/**'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    maxWorkers: 2,
   },
 });

@@ -75,6 +75,17 @@ export const FAULT_CODES = [
   // maintenance windows
   'maintenance_window_not_found',
   'maintenance_window_over',
+  // terminals
+  'terminal_not_found',
+  'terminal_over',
+  'terminal_disabled',
+  'terminal_unsupported',
+  'terminal_limit',
+  'terminal_pen_taken',
+  'shell_not_allowed',
+  'recording_failed',
+  'transcript_not_found',
+  'transcript_invalid',
   // operations and drift
   'operation_not_found',
   'operation_in_progress',

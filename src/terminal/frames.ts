@@ -1,0 +1,196 @@
+/**
+ * The frames of a terminal's sockets (`terminal.md` 2.1): one type byte and a payload, numbers in big-endian order. Output is
+ * forwarded as it came; what is JSON is checked by whoever reads it.
+ */
+import { Fault } from '../kernel/fault.js';
+import { TERMINAL_LIMITS } from './limits.js';
+
+export const FRAME = {
+  hello: 0x00,
+  output: 0x01,
+  input: 0x02,
+  ack: 0x03,
+  resize: 0x04,
+  signal: 0x05,
+  exit: 0x06,
+  snapshot: 0x07,
+  note: 0x08,
+  ping: 0x09,
+  pong: 0x0a,
+  eof: 0x0b,
+  /** Output of a command's standard error; shares the offsets of the output, in the order in which both were read. */
+  errors: 0x0c,
+} as const;
+
+/** Which of a program's streams wrote it; a terminal has but one. */
+export type OutputStream = 'out' | 'err';
+
+export type Frame =
+  | { readonly type: 'hello' | 'exit' | 'note'; readonly value: unknown }
+  /** `offset` is that of the first byte. */
+  | { readonly type: 'output'; readonly stream: OutputStream; readonly offset: number; readonly bytes: Buffer }
+  | { readonly type: 'input'; readonly offset: number; readonly bytes: Buffer }
+  /** Absolute offsets: all before `consumed` is dealt with, and the producer may send up to `limit`. */
+  | { readonly type: 'ack'; readonly consumed: number; readonly limit: number }
+  /** The newest `generation` counts. */
+  | { readonly type: 'resize'; readonly cols: number; readonly rows: number; readonly generation: number }
+  | { readonly type: 'signal'; readonly signal: string }
+  | { readonly type: 'snapshot'; readonly head: unknown; readonly bytes: Buffer }
+  /** `t` is whatever the sender wants back. */
+  | { readonly type: 'ping' | 'pong'; readonly t: number }
+  /** No more input follows. */
+  | { readonly type: 'eof' }
+  /** Of a later version; to be ignored. */
+  | { readonly type: 'unknown' };
+
+/** Bytes before the payload of an output frame: type and offset. */
+export const OUTPUT_HEAD = 9;
+
+const withOffset = (type: number, offset: number, bytes: Uint8Array): Buffer => {
+  const frame = Buffer.allocUnsafe(OUTPUT_HEAD + bytes.length);
+  frame[0] = type;
+  writeOffset(frame, offset, 1);
+  frame.set(bytes, OUTPUT_HEAD);
+  return frame;
+};
+
+export const outputFrame = (stream: OutputStream, offset: number, bytes: Uint8Array): Buffer =>
+  withOffset(stream === 'out' ? FRAME.output : FRAME.errors, offset, bytes);
+
+export const inputFrame = (offset: number, bytes: Uint8Array): Buffer => withOffset(FRAME.input, offset, bytes);
+
+export function ackFrame(consumed: number, limit: number): Buffer {
+  const frame = Buffer.allocUnsafe(17);
+  frame[0] = FRAME.ack;
+  writeOffset(frame, consumed, 1);
+  writeOffset(frame, limit, 9);
+  return frame;
+}
+
+export function resizeFrame(cols: number, rows: number, generation: number): Buffer {
+  const frame = Buffer.allocUnsafe(9);
+  frame[0] = FRAME.resize;
+  frame.writeUInt16BE(cols, 1);
+  frame.writeUInt16BE(rows, 3);
+  frame.writeUInt32BE(generation, 5);
+  return frame;
+}
+
+export const signalFrame = (signal: string): Buffer => Buffer.from(`\x05${signal}`, 'latin1');
+
+export const eofFrame = (): Buffer => Buffer.of(FRAME.eof);
+
+/** @param t whole number that the pong gives back, such as milliseconds of a monotonic clock */
+export function pingFrame(t: number): Buffer {
+  const frame = Buffer.allocUnsafe(9);
+  frame[0] = FRAME.ping;
+  writeOffset(frame, t, 1);
+  return frame;
+}
+
+/** The answer to a ping frame, which is given as it came. */
+export function pongFrame(t: number): Buffer {
+  const frame = pingFrame(t);
+  frame[0] = FRAME.pong;
+  return frame;
+}
+
+export function jsonFrame(type: 'hello' | 'exit' | 'note', value: unknown): Buffer {
+  return Buffer.concat([Buffer.of(FRAME[type]), Buffer.from(JSON.stringify(value))]);
+}
+
+/** The bytes draw the screen; a terminal that is given them shows it, whatever it showed before. */
+export function snapshotFrame(head: object, bytes: Uint8Array): Buffer {
+  const json = Buffer.from(JSON.stringify(head));
+  const start = Buffer.allocUnsafe(5);
+  start[0] = FRAME.snapshot;
+  start.writeUInt32BE(json.length, 1);
+  return Buffer.concat([start, json, bytes]);
+}
+
+/**
+ * Reads a frame; its bytes are views of `data`.
+ * @throws Fault `protocol_violation` for what no version of the protocol sends
+ */
+export function readFrame(data: Buffer): Frame {
+  const type = data[0];
+  switch (type) {
+    case undefined:
+      throw violation('an empty frame');
+    case FRAME.hello:
+      return { type: 'hello', value: readJson(data.subarray(1)) };
+    case FRAME.exit:
+      return { type: 'exit', value: readJson(data.subarray(1)) };
+    case FRAME.note:
+      return { type: 'note', value: readJson(data.subarray(1)) };
+    case FRAME.output:
+    case FRAME.errors: {
+      const { offset, bytes } = readOffsetAndBytes(data, TERMINAL_LIMITS.output);
+      return { type: 'output', stream: type === FRAME.output ? 'out' : 'err', offset, bytes };
+    }
+    case FRAME.input:
+      return { type: 'input', ...readOffsetAndBytes(data, TERMINAL_LIMITS.input) };
+    case FRAME.ack:
+      requireLength(data, 17);
+      return { type: 'ack', consumed: readOffset(data, 1), limit: readOffset(data, 9) };
+    case FRAME.resize:
+      requireLength(data, 9);
+      return {
+        type: 'resize',
+        cols: data.readUInt16BE(1),
+        rows: data.readUInt16BE(3),
+        generation: data.readUInt32BE(5),
+      };
+    case FRAME.signal:
+      return { type: 'signal', signal: data.toString('latin1', 1, 17) };
+    case FRAME.snapshot:
+      return readSnapshot(data);
+    case FRAME.ping:
+    case FRAME.pong:
+      requireLength(data, 9);
+      return { type: type === FRAME.ping ? 'ping' : 'pong', t: readOffset(data, 1) };
+    case FRAME.eof:
+      return { type: 'eof' };
+    default:
+      return { type: 'unknown' };
+  }
+}
+
+function readOffsetAndBytes(data: Buffer, most: number): { offset: number; bytes: Buffer } {
+  if (data.length < OUTPUT_HEAD) throw violation('a frame that is cut short');
+  if (data.length > OUTPUT_HEAD + most) throw violation(`more than ${most} bytes in a frame`);
+  const offset = readOffset(data, 1);
+  const bytes = data.subarray(OUTPUT_HEAD);
+  return { offset, bytes };
+}
+
+function readSnapshot(data: Buffer): Frame {
+  const length = data.length < 5 ? Number.POSITIVE_INFINITY : data.readUInt32BE(1);
+  if (5 + length > data.length) throw violation('a snapshot that is cut short');
+  return { type: 'snapshot', head: readJson(data.subarray(5, 5 + length)), bytes: data.subarray(5 + length) };
+}
+
+function readJson(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString('utf8'));
+  } catch {
+    throw violation('text that is no JSON');
+  }
+}
+
+function requireLength(data: Buffer, length: number): void {
+  if (data.length !== length) throw violation('a frame of the wrong length');
+}
+
+function writeOffset(frame: Buffer, value: number, at: number): void {
+  frame.writeUInt32BE(Math.floor(value / 2 ** 32), at);
+  frame.writeUInt32BE(value % 2 ** 32, at + 4);
+}
+
+function readOffset(frame: Buffer, at: number): number {
+  const value = frame.readUInt32BE(at) * 2 ** 32 + frame.readUInt32BE(at + 4);
+  if (value > TERMINAL_LIMITS.offset) throw violation('an offset that is too large');
+  return value;
+}
+
+const violation = (what: string): Fault => new Fault('protocol_violation', `the peer sent ${what}`);

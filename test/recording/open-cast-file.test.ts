@@ -1,0 +1,20 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { openCastFile } from '../../src/recording/open-cast-file.js';
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'orch-cast-'));
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+it('refuses what is no regular file, a FIFO that nobody writes to as well', async () => {
+  const fifo = join(directory, 'fifo.cast');
+  execFileSync('mkfifo', [fifo]);
+  await expect(openCastFile(fifo)).rejects.toMatchObject({ code: 'transcript_invalid' });
+  await expect(openCastFile(directory)).rejects.toMatchObject({ code: 'transcript_invalid' });
+  await expect(openCastFile(join(directory, 'gone.cast'))).rejects.toMatchObject({ code: 'ENOENT' });
+});
