@@ -15,6 +15,7 @@ import {
 import { AGENT_SETTINGS } from '../src/agent/settings.js';
 import { AgentSettingsFile } from '../src/agent/settings-file.js';
 import { parseTarget } from '../src/agent/target.js';
+import { createTerminals } from '../src/agent/terminal/create-terminals.js';
 import type {
   AgentConnectFlags,
   AgentFlags,
@@ -69,6 +70,7 @@ async function runUntilStopped(flags: AgentRunFlags, how: Pick<AgentOptions, 'ta
       clock: systemClock,
       random: Math.random,
       createEngine: (dataDir) => createEngine({ dataDir, logger, file }),
+      createTerminals: (dataDir) => createTerminals({ dataDir, logger, file }),
       metrics: () => ({
         enabled: file.settings['metrics.enabled'],
         interval: file.settings['metrics.collection_interval'],

@@ -8,6 +8,11 @@ export const programs: Programs = {
     return (await import('./serve.js')).serve(flags);
   },
   rotateSecretsKey: async (flags) => (await import('./rotate-secrets-key.js')).rotateSecretsKey(flags),
+  store: {
+    backup: async (request) => (await import('./store.js')).backup(request),
+    restore: async (request) => (await import('./store.js')).restore(request),
+    recoverAdmin: async (request) => (await import('./store.js')).recoverAdmin(request),
+  },
   agent: {
     connect: async (flags) => (await import('./agent.js')).connect(flags),
     listen: async (flags) => (await import('./agent.js')).listen(flags),

@@ -7,6 +7,6 @@ export async function rotateSecretsKey({ config, ...flags }: ServeFlags): Promis
   const { env } = process;
   const configFile = typeof config === 'string' ? config : (env.ORCH_SERVE_CONFIG ?? null);
   const { data_dir: dataDir } = loadSettings({ flags, env, configFile, isRoot: process.geteuid?.() === 0 });
-  const { key_id, secrets, outputs, channels } = await askOrchestrator(dataDir, 'rotate-secrets-key');
+  const { key_id, secrets, outputs, channels } = await askOrchestrator(dataDir, { verb: 'rotate-secrets-key' });
   return { key_id: String(key_id), secrets: Number(secrets), outputs: Number(outputs), channels: Number(channels) };
 }

@@ -4,13 +4,16 @@ import { join } from 'node:path';
 import { Fault, messageOf, systemCodeOf } from '../src/kernel/fault.js';
 import { isFaultCode } from '../src/kernel/fault-code.js';
 import { validator } from '../src/kernel/validator.js';
-import { CONTROL_SOCKET, ControlAnswerSchema, type ControlVerb, MAX_LINE } from './control-protocol.js';
+import { CONTROL_SOCKET, ControlAnswerSchema, type ControlRequest, MAX_LINE } from './control-protocol.js';
 
 const answers = validator(ControlAnswerSchema);
 
 /** The result. Throws `unreachable` when none runs there, and whatever fault the orchestrator answers with. */
-export async function askOrchestrator(dataDir: string, verb: ControlVerb): Promise<Readonly<Record<string, unknown>>> {
-  const answer = parse(await exchange(join(dataDir, CONTROL_SOCKET), `${JSON.stringify({ verb })}\n`, dataDir));
+export async function askOrchestrator(
+  dataDir: string,
+  request: ControlRequest,
+): Promise<Readonly<Record<string, unknown>>> {
+  const answer = parse(await exchange(join(dataDir, CONTROL_SOCKET), `${JSON.stringify(request)}\n`, dataDir));
   if (!answers.check(answer))
     throw new Fault('protocol_violation', `the orchestrator on ${dataDir} answered nothing useful`);
   if (answer.ok) return answer.result;

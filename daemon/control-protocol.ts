@@ -2,10 +2,21 @@
 import * as Type from 'typebox';
 import { closed } from '../src/kernel/schema.js';
 
-export const CONTROL_VERBS = ['rotate-secrets-key'] as const;
+export const CONTROL_VERBS = ['rotate-secrets-key', 'backup'] as const;
 export type ControlVerb = (typeof CONTROL_VERBS)[number];
 
-export const ControlRequestSchema = closed({ verb: Type.Enum(CONTROL_VERBS) });
+export const ControlRequestSchema = Type.Union([
+  closed({ verb: Type.Literal('rotate-secrets-key') }),
+  closed({
+    verb: Type.Literal('backup'),
+    /** An absolute path, as the orchestrator sees it. */
+    file: Type.String({ minLength: 1, maxLength: 4096 }),
+    /** Take the place of a file of that name. */
+    force: Type.Boolean(),
+  }),
+]);
+export type ControlRequest = Type.Static<typeof ControlRequestSchema>;
+export type ControlRequestOf<V extends ControlVerb> = Extract<ControlRequest, { verb: V }>;
 
 export const ControlAnswerSchema = Type.Union([
   closed({ ok: Type.Literal(true), result: Type.Record(Type.String(), Type.Unknown()) }),

@@ -8,15 +8,22 @@ import { validator } from '../src/kernel/validator.js';
 import {
   CONTROL_VERBS,
   type ControlAnswer,
+  type ControlRequest,
+  type ControlRequestOf,
   ControlRequestSchema,
   type ControlVerb,
   MAX_LINE,
 } from './control-protocol.js';
 
+/** What each verb does; the result goes back as JSON. */
+export type ControlVerbs = {
+  readonly [V in ControlVerb]: (request: ControlRequestOf<V>) => Promise<Readonly<Record<string, unknown>>>;
+};
+
 export interface ControlServerOptions {
   readonly path: string;
   readonly logger: Logger;
-  readonly verbs: { readonly [V in ControlVerb]: () => Promise<Readonly<Record<string, unknown>>> };
+  readonly verbs: ControlVerbs;
 }
 
 /** How long a connection may take to say what it wants, in milliseconds. */
@@ -82,7 +89,7 @@ export class ControlServer implements Service {
       return { ok: false, error: { code: 'bad_request', message, hint: 'use the orch of the same version' } };
     }
     try {
-      return { ok: true, result: { ...(await this.options.verbs[asked.verb]()) } };
+      return { ok: true, result: { ...(await this.perform(asked)) } };
     } catch (error) {
       this.options.logger.error('a control request failed', { verb: asked.verb, reason: messageOf(error) });
       const { code, message, hint } = isFault(error)
@@ -90,6 +97,10 @@ export class ControlServer implements Service {
         : { code: 'internal', message: 'the orchestrator failed; see its log', hint: undefined };
       return { ok: false, error: { code, message, hint: hint ?? null } };
     }
+  }
+  private perform(asked: ControlRequest): Promise<Readonly<Record<string, unknown>>> {
+    const { verbs } = this.options;
+    return asked.verb === 'backup' ? verbs.backup(asked) : verbs['rotate-secrets-key'](asked);
   }
 }
 

@@ -13,6 +13,15 @@ export const retentionDays = (settings: Settings) => ({
   notifications: settings['retention.notifications_days'],
 });
 
+export const terminalRules = (settings: Settings) => ({
+  record: settings['terminal.record'],
+  idle: settings['terminal.idle_secs'] * 1000,
+  detached: settings['terminal.detached_secs'] * 1000,
+  max: settings['terminal.max_secs'] * 1000,
+  agentGrace: settings['terminal.agent_grace_secs'] * 1000,
+  perOperator: settings['terminal.per_operator'],
+});
+
 export const addressRules = (settings: Settings) => ({
   allowNetworks: settings['notifications.allow_networks'],
   allowHttp: settings['notifications.allow_http'],

@@ -8,7 +8,8 @@ import type { Logger } from '../src/kernel/logger.js';
 import { configSchema } from './config/config-schema.js';
 import { loadSettings, type RawFlags } from './config/load-settings.js';
 import { SETTING_KEYS, SETTINGS, type Settings } from './config/settings.js';
-import { type BootstrapOperator, createOrchestrator, type Orchestrator } from './orchestrator.js';
+import type { BootstrapOperator } from './first-operator.js';
+import { createOrchestrator, type Orchestrator } from './orchestrator.js';
 
 /** A logger whose level follows the settings. */
 export interface ServeLogger extends Logger {
@@ -16,7 +17,7 @@ export interface ServeLogger extends Logger {
 }
 
 export interface ServeOptions {
-  /** By flat name; beside the settings `config`, `ready_file` and `config_schema`. */
+  /** By flat name; beside the settings `config`, `ready_file`, `new_epoch` and `config_schema`. */
   readonly flags: RawFlags;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly isRoot: boolean;
@@ -44,7 +45,7 @@ const STOP_WITHIN = 10_000;
  * @throws Fault for whatever keeps it from starting
  */
 export async function serve(options: ServeOptions): Promise<number> {
-  const { config_schema: wantsSchema, ready_file: readyFile, config, ...flags } = options.flags;
+  const { config_schema: wantsSchema, ready_file: readyFile, new_epoch: wantsEpoch, config, ...flags } = options.flags;
   if (wantsSchema === true) {
     options.print(`${JSON.stringify(configSchema(), null, 2)}\n`);
     return 0;
@@ -58,6 +59,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     const orchestrator = await createOrchestrator({
       ...options,
       settings: () => live.settings,
+      newEpoch: wantsEpoch === true,
       logger,
       onFatal: (error) => {
         logger.error('the store failed, the orchestrator ends at once', { reason: messageOf(error) });

@@ -12,8 +12,18 @@ const { optionalDependencies } = JSON.parse(readFileSync(`${root}package.json`, 
 rmSync(`${root}dist/orch`, { recursive: true, force: true });
 await build({
   absWorkingDir: root,
-  // The agent starts its engine from a file beside the one that it runs from.
-  entryPoints: { orch: 'dist/bin/orch.js', worker: 'dist/src/agent/engine/worker.js' },
+  // The agent starts its engine and the process of its terminals, and the orchestrator the emulator of their screens, from
+  // files beside the one that each runs from.
+  entryPoints: {
+    orch: 'dist/bin/orch.js',
+    worker: 'dist/src/agent/engine/worker.js',
+    'terminal-host': 'dist/src/agent/terminal/terminal-host.js',
+    emulator: 'dist/daemon/terminal/emulator/emulator.js',
+    // The search of recordings.
+    'search-worker': 'dist/daemon/terminal/search-worker.js',
+    // The check of a backup, beside the orchestrator's own work.
+    'seal-copy-worker': 'dist/daemon/backup/seal-copy-worker.js',
+  },
   outdir: 'dist/orch',
   bundle: true,
   splitting: true,

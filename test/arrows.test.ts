@@ -28,7 +28,7 @@ function parseAllowed(room: string, allowed: string, names: readonly string[]): 
   const words = allowed.split(',').map((word) => word.trim());
   return words.flatMap((word) => {
     if (word === 'every room of daemon') return names.filter((name) => name.startsWith('daemon/'));
-    const found = names.find((name) => name === `src/${word}` || name === `daemon/${word}`);
+    const found = names.find((name) => name === word || name === `src/${word}` || name === `daemon/${word}`);
     if (found === undefined) throw new Error(`ARCHITECTURE.md: ${room} may import "${word}", which is no room`);
     return [found];
   });

@@ -61,7 +61,7 @@ export class Operators {
 
   /** Throws `invalid_public_key`, `invalid_username`, `invalid_role`, or `operator_exists` for a key or name in use. */
   async add(operator: NewOperator, context: RequestContext): Promise<Operator> {
-    const checked = check(operator);
+    const checked = checkOperator(operator);
     return this.options.unitOfWork.write(async (tx, emit) => {
       await refuseDuplicate(tx, checked);
       const row = this.rowOf(checked, { bootstrap: 0, added_by: context.actor.id });
@@ -92,7 +92,7 @@ export class Operators {
 
   /** Adds the first admin; null when there is or ever was an operator. Throws as `add` does. */
   async bootstrap(operator: Omit<NewOperator, 'role'>, requestId: string): Promise<Operator | null> {
-    const checked = check({ ...operator, role: 'admin' });
+    const checked = checkOperator({ ...operator, role: 'admin' });
     return this.options.unitOfWork.write(async (tx, emit) => {
       if (!(await hasNoOperators(tx))) return null;
       const row = this.rowOf(checked, { bootstrap: 1, added_by: SYSTEM.id });
@@ -117,7 +117,8 @@ interface Checked {
   readonly role: Role;
 }
 
-function check({ publicKey, username, role }: NewOperator): Checked {
+/** Throws `invalid_public_key`, `invalid_username`, `invalid_role`. */
+export function checkOperator({ publicKey, username, role }: NewOperator): Checked {
   const name = username.normalize('NFC');
   if (!isName(name)) {
     throw new Fault('invalid_username', `"${name}" is no username`, {

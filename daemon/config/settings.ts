@@ -74,6 +74,53 @@ export const SETTINGS = {
   ),
   'retention.outputs_days': number('Days that outputs of scripts are kept', 90, { minimum: 1, maximum: 36_500 }, true),
   'retention.notifications_days': number('Days that notifications are kept', 90, { minimum: 1, maximum: 36_500 }, true),
+  'retention.transcripts_days': number(
+    'Days that recordings of terminals are kept',
+    90,
+    { minimum: 1, maximum: 36_500 },
+    true,
+  ),
+  'terminal.record': {
+    schema: Type.Enum(['required', 'best_effort', 'off'], {
+      default: 'best_effort',
+      description:
+        'Recording of terminals; required: no session without one; best_effort: the session goes on without it',
+    }),
+    live: true,
+  },
+  'terminal.idle_secs': number(
+    'Seconds without a key typed after which a terminal is closed; 0 never closes one for that',
+    0,
+    { minimum: 0, maximum: 2_592_000 },
+    true,
+  ),
+  'terminal.detached_secs': number(
+    'Seconds without anybody attached after which a terminal is closed; 0 never closes one for that',
+    1800,
+    { minimum: 0, maximum: 2_592_000 },
+    true,
+  ),
+  'terminal.max_secs': number(
+    'Seconds after which a terminal is closed whatever happens; 0 never closes one for that',
+    43_200,
+    { minimum: 0, maximum: 31_536_000 },
+    true,
+  ),
+  'terminal.agent_grace_secs': number(
+    'Seconds that a terminal waits for its agent to come back',
+    120,
+    { minimum: 5, maximum: 86_400 },
+    true,
+  ),
+  'terminal.transcript_max_bytes': number('Largest recording of one terminal', 256 * MEBIBYTE, {
+    minimum: 65_536,
+    maximum: 1024 * 1024 * MEBIBYTE,
+  }),
+  'terminal.disk_floor_bytes': number('Nothing is recorded while less than that is free on the disk', 1024 * MEBIBYTE, {
+    minimum: 0,
+    maximum: 1024 * 1024 * MEBIBYTE,
+  }),
+  'terminal.per_operator': number('Most terminals of one operator', 50, { minimum: 1, maximum: 10_000 }, true),
   'notifications.allow_networks': words(
     'Networks (CIDR) that channels may be in although they are not public; any port and plain HTTP too',
   ),

@@ -11,7 +11,10 @@ export interface AgentLink {
 }
 
 /** Messages of approved agents that are the engine's business. */
-export type EngineMessage = Exclude<AgentMessage, { type: 'hello' | 'attributes' | 'metrics' }>;
+export type EngineMessage = Exclude<
+  AgentMessage,
+  { type: 'hello' | 'attributes' | 'metrics' | 'terminal_answer' | 'terminals' }
+>;
 
 /** What the connections tell the engine. */
 export interface AgentTraffic {

@@ -1,5 +1,5 @@
 /** The rising pair of numbers that every apply carries: an agent refuses one that is not above the highest it has seen. */
-import { getMeta } from '../store/meta.js';
+import { getMeta, setMeta } from '../store/meta.js';
 import type { Queryable } from '../store/queryable.js';
 
 export interface EpochNumber {
@@ -9,10 +9,31 @@ export interface EpochNumber {
 }
 
 const FIRST: EpochNumber = { epoch: 1, generation: 0 };
-const KEY = 'engine.generation';
+/** Where a store keeps the number. */
+export const EPOCH_KEY = 'engine.generation';
 
 /** The epoch that the store is in. */
-export const storedEpoch = async (db: Queryable): Promise<number> => numberOf(await getMeta(db, KEY)).epoch;
+export const storedEpoch = async (db: Queryable): Promise<number> => numberOf(await getMeta(db, EPOCH_KEY)).epoch;
+
+export interface BeginEpochOptions {
+  /** Unix milliseconds. */
+  readonly now: number;
+  /** Epochs of other stores that had the same agents. */
+  readonly others: readonly number[];
+}
+
+/**
+ * Puts the store into an epoch above its own and the others; returns that. Its generations go on from the time: when one
+ * backup is put back twice, on hosts that know nothing of each other, the second one still is above the first.
+ */
+export async function beginEpoch(db: Queryable, { now, others }: BeginEpochOptions): Promise<number> {
+  const epoch = Math.max(await storedEpoch(db), ...others) + 1;
+  await setMeta(db, EPOCH_KEY, `${epoch}.${now}`);
+  return epoch;
+}
+
+/** The epoch in what the store keeps under `EPOCH_KEY`. */
+export const epochOf = (text: string | null): number => numberOf(text).epoch;
 
 function numberOf(text: string | null): EpochNumber {
   const [epoch, generation] = (text ?? '').split('.').map(Number);
@@ -21,11 +42,16 @@ function numberOf(text: string | null): EpochNumber {
 
 export class Epoch {
   /** Where the store keeps the highest number, as `epoch.generation`. */
-  readonly key = KEY;
+  readonly key = EPOCH_KEY;
   private last = FIRST;
 
   async load(db: Queryable): Promise<void> {
     this.last = numberOf(await getMeta(db, this.key));
+  }
+
+  /** The epoch that the store is in. */
+  get current(): number {
+    return this.last.epoch;
   }
 
   /** The next number. One that is not used is lost, which does no harm. */

@@ -43,7 +43,9 @@ export type OperationEvent =
   /** The agent was rejected or removed. */
   | { readonly type: 'revoked' }
   /** The orchestrator starts and finds it in the store. */
-  | { readonly type: 'restarted' };
+  | { readonly type: 'restarted' }
+  /** The same, in a store that was put back to an earlier state: it may have been sent since, and may have ended. */
+  | { readonly type: 'put_back' };
 
 /** States in which an apply occupies its agent. */
 export const ACTIVE_STATES = ['queued', 'dispatched', 'running', 'recovering'] as const satisfies OperationStateName[];
@@ -74,6 +76,8 @@ export function transition(from: OperationState, event: OperationEvent): Operati
       return revoked(from);
     case 'restarted':
       return restarted(from);
+    case 'put_back':
+      return isActive(from) ? { state: 'recovering', accepted: true } : from;
     default:
       return unreachable(event);
   }

@@ -31,7 +31,8 @@ export class Recovery {
     await epoch.load(db);
     for (const row of await listOperationsInStates(db, ACTIVE_STATES)) {
       const operation = await restore(db, row, clock);
-      const next = transition(operation.state, { type: 'restarted' });
+      const type = row.epoch < epoch.current ? 'put_back' : 'restarted';
+      const next = transition(operation.state, { type });
       if (next !== operation.state) await records.saveState(operation, next);
       driver.adopt(operation, leases.restore(operation.nodeId, operation.id));
     }

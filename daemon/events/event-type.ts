@@ -56,6 +56,14 @@ export const EVENT_SEVERITY = {
   'channel.tested': 'info',
   'channel.delivery_failed': 'warning',
   'notification.pruned': 'info',
+  'terminal.opened': 'notice',
+  'terminal.closed': 'info',
+  'terminal.interrupted': 'warning',
+  'terminal.attached': 'notice',
+  'terminal.taken_over': 'warning',
+  'terminal.refused': 'warning',
+  'terminal.transcript_read': 'notice',
+  'terminal.transcripts_pruned': 'info',
   'maintenance.created': 'notice',
   'maintenance.updated': 'notice',
   'maintenance.deleted': 'notice',
@@ -67,6 +75,8 @@ export const EVENT_SEVERITY = {
   'orchestrator.started': 'info',
   'orchestrator.stopped': 'info',
   'orchestrator.discovery_sent': 'info',
+  'orchestrator.backed_up': 'info',
+  'orchestrator.restored': 'critical',
 } as const satisfies Record<string, Severity>;
 
 export type EventType = keyof typeof EVENT_SEVERITY;

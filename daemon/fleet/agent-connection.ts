@@ -94,10 +94,13 @@ export class AgentConnection {
     return true;
   }
 
+  /** False when there is nobody to send to, or the peer reads so little that it is cut. */
   send(message: OrchestratorMessage): boolean {
     if (this.current === 'closed' || this.socket.readyState !== this.socket.OPEN) return false;
     this.socket.send(encode(message));
-    return true;
+    if (this.socket.bufferedAmount <= LINK_LIMITS.unsent) return true;
+    this.terminate();
+    return false;
   }
 
   ping(): void {

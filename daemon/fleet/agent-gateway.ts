@@ -27,6 +27,16 @@ export interface GatewayTimeouts {
   readonly answer: number;
 }
 
+/** What the connections tell the room of terminals. */
+export interface TerminalTraffic {
+  /** A message of an approved agent. A Fault `protocol_violation` closes that connection. */
+  receive(nodeId: NodeId, message: AgentMessageOf<'terminal_answer' | 'terminals'>): void;
+  /** The connection is gone; the terminals have sockets of their own. */
+  disconnected(nodeId: NodeId): void;
+  /** The agent was rejected or removed: its terminals end. */
+  revoked(nodeId: NodeId): Promise<void>;
+}
+
 export interface GatewayOptions {
   readonly registry: ConnectionRegistry;
   readonly enrolment: Enrolment;
@@ -34,6 +44,7 @@ export interface GatewayOptions {
   readonly traffic: AgentTraffic;
   /** Throws `protocol_violation` for what nobody has asked for. */
   readonly onMetrics: (nodeId: NodeId, message: AgentMessageOf<'metrics'>) => void;
+  readonly terminals: TerminalTraffic;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly timeouts?: Partial<GatewayTimeouts>;
@@ -110,7 +121,7 @@ export class AgentGateway implements Service {
   /** The agent was rejected or removed: its connection closes in this tick, its runs end. */
   async revoked(nodeId: NodeId): Promise<void> {
     this.options.registry.get(nodeId)?.close(CLOSE.rejected, 'this agent was rejected by an operator');
-    await this.options.traffic.revoked(nodeId);
+    await Promise.all([this.options.traffic.revoked(nodeId), this.options.terminals.revoked(nodeId)]);
   }
 
   private async handle(connection: AgentConnection, message: AgentMessage): Promise<void> {
@@ -122,6 +133,9 @@ export class AgentGateway implements Service {
         return this.options.presence.attributesChanged(connection, message.attributes);
       case 'metrics':
         return this.options.onMetrics(connection.nodeId, message);
+      case 'terminal_answer':
+      case 'terminals':
+        return this.options.terminals.receive(connection.nodeId, message);
       default:
         return this.options.traffic.receive(connection.nodeId, message);
     }
@@ -216,7 +230,10 @@ export class AgentGateway implements Service {
   private closed(connection: AgentConnection, last: OpenState): void {
     this.open.delete(connection);
     if (!this.options.registry.remove(connection)) return;
-    if (last === 'approved') this.options.traffic.disconnected(connection.nodeId);
+    if (last === 'approved') {
+      this.options.traffic.disconnected(connection.nodeId);
+      this.options.terminals.disconnected(connection.nodeId);
+    }
     this.work.start(this.options.presence.left(connection));
   }
 }

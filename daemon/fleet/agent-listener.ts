@@ -27,6 +27,19 @@ export interface AgentPeer {
   readonly limit: FrameLimit;
 }
 
+/** Another kind of WebSocket that proved agents may open, besides the link. */
+export interface SideDoor {
+  readonly path: string;
+  /** The subprotocol that the agent has to ask for. */
+  readonly protocol: string;
+  /** Largest frame in bytes. */
+  readonly maxPayload: number;
+  /** Whether that agent has any business here; else the path is not there for it. */
+  expects(nodeId: NodeId): boolean;
+  /** Called in the tick of the upgrade. */
+  accept(peer: Omit<AgentPeer, 'limit'>): void;
+}
+
 /** Milliseconds. */
 export interface ListenerTimeouts {
   readonly handshake: number;
@@ -45,6 +58,7 @@ export interface AgentListenerOptions {
   readonly privateKey: KeyObject;
   /** Called in the tick of the upgrade: listeners attached here miss nothing. */
   readonly onConnection: (peer: AgentPeer) => void;
+  readonly sideDoor?: SideDoor;
   readonly logger: Logger;
   readonly timeouts?: Partial<ListenerTimeouts>;
   /** Connections of all kinds; one more is cut at once. */
@@ -66,12 +80,19 @@ export class AgentListener implements Service {
     perMessageDeflate: false,
     maxPayload: LINK_LIMITS.agentFrame,
   });
+  private readonly side: WebSocketServer | null;
   private server: Server | undefined;
   private listening: ListenAddress | undefined;
 
   constructor(options: AgentListenerOptions) {
     this.options = options;
     this.timeouts = { ...TIMEOUTS, ...options.timeouts };
+    const { sideDoor: door } = options;
+    const handleProtocols = (offered: ReadonlySet<string>) =>
+      door !== undefined && offered.has(door.protocol) && door.protocol;
+    this.side = door
+      ? new WebSocketServer({ noServer: true, perMessageDeflate: false, maxPayload: door.maxPayload, handleProtocols })
+      : null;
   }
 
   /** Throws `port_in_use`, or `invalid_config` for an address that cannot be listened on. */
@@ -98,7 +119,9 @@ export class AgentListener implements Service {
     this.server = undefined;
     if (!server) return;
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-    for (const socket of this.websockets.clients) socket.close(CLOSE.goingAway, 'the orchestrator stops');
+    for (const { clients } of [this.websockets, ...(this.side ? [this.side] : [])]) {
+      for (const socket of clients) socket.close(CLOSE.goingAway, 'the orchestrator stops');
+    }
     server.closeAllConnections();
     const deadline = setTimeout(() => {
       for (const socket of this.sockets) socket.destroy();
@@ -152,6 +175,16 @@ export class AgentListener implements Service {
       socket.destroy();
       return;
     }
+    const { sideDoor: door } = this.options;
+    const nodeId = nodeIdOf(publicKey);
+    if (door !== undefined && this.side !== null && request.url === door.path && door.expects(nodeId)) {
+      this.side.handleUpgrade(request, socket, head, (opened) => {
+        opened.on('error', () => undefined);
+        if (opened.protocol !== door.protocol) return opened.terminate();
+        door.accept({ socket: opened, publicKey, nodeId, remoteAddress });
+      });
+      return;
+    }
     if (request.url !== LINK_PATH) {
       socket.end(NOT_FOUND, () => socket.destroy());
       return;
@@ -160,7 +193,7 @@ export class AgentListener implements Service {
       // Without a listener the error of one peer would end the process; the close event follows.
       link.on('error', () => undefined);
       const limit = limitFrames(socket, link);
-      this.options.onConnection({ socket: link, publicKey, nodeId: nodeIdOf(publicKey), remoteAddress, limit });
+      this.options.onConnection({ socket: link, publicKey, nodeId, remoteAddress, limit });
     });
   }
 }

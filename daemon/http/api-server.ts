@@ -15,6 +15,7 @@ import { HTTP_LIMITS, type HttpLimits } from './http-limits.js';
 import type { IdempotencyKeys } from './idempotency.js';
 import { InFlight } from './in-flight.js';
 import type { AnyHandler } from './run-handler.js';
+import { acceptUpgrades, type StreamDoor } from './upgrades.js';
 
 type AnyContract = Readonly<Record<string, RouteSpec>>;
 
@@ -40,6 +41,8 @@ export interface ApiServerOptions<C extends AnyContract> {
   readonly trustProxyTls: boolean;
   /** Check what handlers answer against the contract: for tests and development. */
   readonly validateAnswers: boolean;
+  /** Who serves the streams of terminals; without one there are none. */
+  readonly streams?: StreamDoor;
 }
 
 export interface ApiServer extends Service {
@@ -80,6 +83,15 @@ export function createApiServer<const C extends AnyContract>(options: ApiServerO
         sockets.add(socket);
         socket.once('close', () => sockets.delete(socket));
       });
+      if (options.streams) {
+        acceptUpgrades(app.server, {
+          ...options,
+          door: options.streams,
+          limits,
+          isTls: options.tls !== null,
+          isClosing: () => isClosing,
+        });
+      }
       await app.ready();
       address = await listenOn(app.server, options.listen);
       options.logger.debug('the API listens', {
@@ -91,7 +103,7 @@ export function createApiServer<const C extends AnyContract>(options: ApiServerO
     stop: async () => {
       if (isClosing || app === null) return;
       isClosing = true;
-      await drain(app, { inFlight, sockets, drainMs: limits.drainMs });
+      await drain(app, { inFlight, sockets, drainMs: limits.drainMs, streams: options.streams });
       await app.close();
     },
   };
@@ -101,24 +113,36 @@ interface DrainOptions {
   readonly inFlight: InFlight;
   readonly sockets: ReadonlySet<Socket>;
   readonly drainMs: number;
+  readonly streams: StreamDoor | undefined;
 }
 
 /** No new connection, no new request; running ones get their time, then everything is cut. */
-async function drain({ server }: ApiApp, { inFlight, sockets, drainMs }: DrainOptions): Promise<void> {
+async function drain({ server }: ApiApp, { inFlight, sockets, drainMs, streams }: DrainOptions): Promise<void> {
   const closed = new Promise<void>((resolve) => {
     server.close(() => resolve());
   });
   server.closeIdleConnections();
+  streams?.leave();
   await inFlight.drained(drainMs);
   inFlight.cancel(new Fault('shutting_down', 'the orchestrator is stopping', { hint: 'try again soon' }));
   // Handlers that end at once may still answer.
   await inFlight.drained(LAST_WORDS_MS);
+  await closedStreams(streams);
   // Not server.closeAllConnections: it does not know those that are still in their TLS handshake.
   for (const socket of sockets) socket.destroy();
   await closed;
 }
 
+/** Those who are told to come back answer that in a moment. */
+async function closedStreams(streams: StreamDoor | undefined): Promise<void> {
+  for (let waited = 0; waited < FAREWELL_MS && (streams?.size ?? 0) > 0; waited += FAREWELL_STEP_MS) {
+    await new Promise((resolve) => setTimeout(resolve, FAREWELL_STEP_MS));
+  }
+}
+
 const LAST_WORDS_MS = 250;
+const FAREWELL_MS = 1_000;
+const FAREWELL_STEP_MS = 20;
 const ACCESS: readonly unknown[] = ['public', 'viewer', 'operator', 'admin'];
 
 function endpointsOf<C extends AnyContract>(contract: C, handlers: HandlersFor<C>) {

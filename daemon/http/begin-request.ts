@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { Cancellation } from './cancellation.js';
-import { clientAddress, isPrivate } from './exchange.js';
+import { baseUrlOf, clientAddress, isPrivate } from './exchange.js';
 import type { InFlight } from './in-flight.js';
 import { STANDARD_HEADERS } from './standard-headers.js';
 
@@ -22,6 +22,7 @@ export function beginRequest(request: FastifyRequest, reply: FastifyReply, optio
     address: clientAddress(raw, trustProxyTls),
     contentType: raw.headers['content-type'],
     isPrivate: isPrivate(raw, trustProxyTls),
+    baseUrl: baseUrlOf(raw, trustProxyTls),
     startedAt: clock.monotonic(),
     cancellation,
     keepsRunning: false,

@@ -21,7 +21,11 @@ export function refuseClient(
     socket.destroy();
     return;
   }
-  const fault = faultOf(systemCodeOf(error));
+  sendFault(faultOf(systemCodeOf(error)), socket, requestId);
+}
+
+/** Sends a problem document on a bare socket on which nothing was answered yet, and closes it. */
+export function sendFault(fault: Fault, socket: Duplex, requestId: string): void {
   const { status, headers, payload } = renderFault(fault, requestId);
   const body = payload ?? '';
   const lines = Object.entries({

@@ -53,7 +53,9 @@ export function addEndpoint(
       const input = readInput(request);
       const outlets = outletsOf(request, reply);
       const run = () => runHandler(request.exchange, input, outlets);
-      send(reply, outlets, await once(request, input, run));
+      const outcome = await once(request, input, run);
+      if (request.method === 'HEAD') outcome.rendered.pieces?.destroy();
+      send(reply, outlets, outcome);
       return reply;
     },
   });
@@ -105,7 +107,7 @@ const tlsRequired = (): Fault =>
   });
 
 function send(reply: FastifyReply, { lines, events }: Outlets, { rendered, replayed }: Outcome): void {
-  const { status, headers, payload } = rendered;
+  const { status, headers, payload, pieces } = rendered;
   if (replayed) reply.header('idempotent-replayed', 'true');
   const failed = status >= 400 && payload !== null;
   if (lines?.started) {
@@ -121,6 +123,6 @@ function send(reply: FastifyReply, { lines, events }: Outlets, { rendered, repla
     reply
       .code(status)
       .headers(headers)
-      .send(payload ?? undefined);
+      .send(reply.request.method === 'HEAD' ? (payload ?? undefined) : (pieces ?? payload ?? undefined));
   }
 }

@@ -14,6 +14,8 @@ export interface Exchange {
   readonly contentType: string | undefined;
   /** Nobody on the way could read it: it came over TLS, or from this machine. */
   readonly isPrivate: boolean;
+  /** `https://host:port` as the client has named this server. */
+  readonly baseUrl: string;
   /** Milliseconds of the monotonic clock. */
   readonly startedAt: number;
   /** Cancelled when the client goes away or the server stops; not by the former once `keepsRunning`. */
@@ -39,6 +41,20 @@ export function isPrivate({ headers, socket }: IncomingMessage, trustProxy: bool
   if (header === undefined) return isTls;
   const hops = (Array.isArray(header) ? header.join(',') : header).split(',');
   return hops.at(-1)?.trim().toLowerCase() === 'https';
+}
+
+const AUTHORITY = /^[\w.:[\]-]+$/;
+
+/** Scheme and authority under which the client has reached this server, without a slash at the end. */
+export function baseUrlOf(request: IncomingMessage, trustProxy: boolean): string {
+  const { headers, socket } = request;
+  const isTls = socket instanceof TLSSocket || (trustProxy && isPrivate(request, true));
+  const scheme = isTls ? 'https' : 'http';
+  const own = `${scheme}://${headers.host ?? ''}`;
+  // What is no plain authority has no place in an address that we give out.
+  if (AUTHORITY.test(headers.host ?? '') && URL.canParse(own)) return own;
+  const { localAddress = '127.0.0.1', localPort = 0 } = socket;
+  return `${scheme}://${localAddress.includes(':') ? `[${localAddress}]` : localAddress}:${localPort}`;
 }
 
 const isLoopback = (address: string | null): boolean => address === '::1' || address?.startsWith('127.') === true;

@@ -1,4 +1,5 @@
 /** What a handler of a route gets and gives; one handler file per contract file, complete by type. */
+import type { Readable } from 'node:stream';
 import type { Operator } from '../../src/contract/operators.js';
 import type { AnswerOf, BodyOf, EventOf, ParamsOf, QueryOf, RouteSpec, StreamOf } from '../../src/contract/route.js';
 import type { RequestContext } from '../events/request-context.js';
@@ -11,6 +12,8 @@ export interface Call<R extends RouteSpec> {
   readonly context: RequestContext;
   /** Who calls; null only on public routes. */
   readonly operator: R['access'] extends 'public' ? null : Operator;
+  /** `https://host:port` as the client has named this server, for addresses in answers. */
+  readonly baseUrl: string;
   /** The raw session token; null on public routes. */
   readonly token: R['access'] extends 'public' ? null : string;
   /**
@@ -46,7 +49,16 @@ export interface Events<T> {
   beat(place: string | null): Promise<void>;
 }
 
-export type Answer<R extends RouteSpec> = AnswerOf<R> & { readonly headers?: Readonly<Record<string, string>> };
+/** A body that is no JSON may come in pieces. */
+type OrStream<R extends RouteSpec, A> = R extends { readonly mediaType: string }
+  ? A extends { readonly status: infer S }
+    ? { readonly status: S; readonly body: string | Readable }
+    : never
+  : A;
+
+export type Answer<R extends RouteSpec> = OrStream<R, AnswerOf<R>> & {
+  readonly headers?: Readonly<Record<string, string>>;
+};
 
 export type Handler<R extends RouteSpec> = (call: Call<R>) => Promise<Answer<R>>;
 

@@ -1,13 +1,14 @@
 /** Faults as RFC 9457 problem documents. */
 import { FAULTS } from '../../src/contract/faults.js';
 import type { Problem } from '../../src/contract/problem.js';
+import type { RouteSpec } from '../../src/contract/route.js';
 import type { Fault } from '../../src/kernel/fault.js';
 
 export const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 
 /** The document; members of the fault's data stand beside the standard ones and never replace them. */
-export function problemOf(fault: Fault, requestId: string): Problem {
-  const { status, title } = FAULTS[fault.code];
+export function problemOf(fault: Fault, requestId: string, status: number): Problem {
+  const { title } = FAULTS[fault.code];
   const standard: Problem = {
     type: `urn:orch:problem:${fault.code}`,
     title,
@@ -22,6 +23,10 @@ export function problemOf(fault: Fault, requestId: string): Problem {
     ...Object.entries(standard),
   ]) as Problem;
 }
+
+/** The status of a fault on a route with these statuses of its own. */
+export const statusOf = (fault: Fault, statuses: RouteSpec['statuses'] = {}): number =>
+  statuses[fault.code] ?? FAULTS[fault.code].status;
 
 /** The headers that go with a fault. */
 export function problemHeaders(fault: Fault): Readonly<Record<string, string>> {

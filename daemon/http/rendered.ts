@@ -1,16 +1,17 @@
 /** An answer as it goes on the wire, and how handlers' answers and faults become one. */
-
-import { FAULTS } from '../../src/contract/faults.js';
+import { Readable } from 'node:stream';
 import type { RouteSpec } from '../../src/contract/route.js';
 import type { Fault } from '../../src/kernel/fault.js';
 import { validator } from '../../src/kernel/validator.js';
-import { PROBLEM_TYPE, problemHeaders, problemOf } from './problem-document.js';
+import { PROBLEM_TYPE, problemHeaders, problemOf, statusOf } from './problem-document.js';
 
 export interface Rendered {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   /** null is an answer without a body. */
   readonly payload: string | null;
+  /** The body when it is sent piece by piece; there is no payload then. */
+  readonly pieces?: Readable;
 }
 
 interface AnyAnswer {
@@ -35,13 +36,17 @@ export function answerRenderer(route: RouteSpec, validate: boolean): (answer: An
     const check = checks.get(status);
     if (check === undefined) throw new Error(`${route.id} answered ${status}, which is not in its contract`);
     if (check === null) return { status, headers, payload: null };
+    const typed = { ...headers, 'content-type': type };
+    if (route.mediaType !== undefined && body instanceof Readable) {
+      return { status, headers: typed, payload: null, pieces: body };
+    }
     const payload = route.mediaType === undefined ? JSON.stringify(body) : String(body);
     if (validate) {
       const [problem] = check.problems(route.mediaType === undefined ? JSON.parse(payload ?? 'null') : body);
       if (problem)
         throw new Error(`${route.id} answered a body that breaks its contract: ${problem.path} ${problem.message}`);
     }
-    return { status, headers: { ...headers, 'content-type': type }, payload };
+    return { status, headers: typed, payload };
   };
 }
 
@@ -56,7 +61,8 @@ export function pieceChecker(route: RouteSpec): (piece: unknown) => void {
 }
 
 /** The problem document of a fault that may be shown. */
-export function renderFault(fault: Fault, requestId: string): Rendered {
+export function renderFault(fault: Fault, requestId: string, statuses?: RouteSpec['statuses']): Rendered {
   const headers = { ...problemHeaders(fault), 'content-type': PROBLEM_TYPE };
-  return { status: FAULTS[fault.code].status, headers, payload: JSON.stringify(problemOf(fault, requestId)) };
+  const status = statusOf(fault, statuses);
+  return { status, headers, payload: JSON.stringify(problemOf(fault, requestId, status)) };
 }

@@ -20,6 +20,7 @@ export type AnyHandler = (call: AnyCall) => Promise<AnyAnswer>;
 interface AnyCall extends Input {
   readonly context: RequestContext;
   readonly operator: Operator | null;
+  readonly baseUrl: string;
   readonly token: string | null;
   readonly signal: AbortSignal;
   readonly stream: ((line: unknown) => Promise<void>) | null;
@@ -70,7 +71,7 @@ export function runner(route: RouteSpec, handler: AnyHandler, { logger, validate
     beat: (place) => stream.beat(place),
   });
   return async (exchange: Exchange, input: Input, { lines, events }: Outlets): Promise<Rendered> => {
-    const { requestId, cancellation, session, token } = exchange;
+    const { requestId, baseUrl, cancellation, session, token } = exchange;
     try {
       const context = { actor: actorOf(session?.operator), requestId, address: exchange.address };
       const operator = session?.operator ?? null;
@@ -78,6 +79,7 @@ export function runner(route: RouteSpec, handler: AnyHandler, { logger, validate
         ...input,
         context,
         operator,
+        baseUrl,
         token,
         get signal() {
           return cancellation.signal;
@@ -92,7 +94,7 @@ export function runner(route: RouteSpec, handler: AnyHandler, { logger, validate
         const { stack } = rootOf(fault);
         logger.error('a request failed', { request_id: requestId, route: route.id, reason: messageOf(error), stack });
       }
-      return renderFault(fault, requestId);
+      return renderFault(fault, requestId, route.statuses);
     }
   };
 

@@ -10,6 +10,8 @@ export interface OwnMetricsOptions {
   readonly version: string;
   /** Approved agents that are connected now. */
   readonly connected: () => number;
+  /** Terminal sessions that are open. */
+  readonly terminals: () => number;
   /** What waits in queues of this process or of the store, by name. */
   readonly queues: Readonly<Record<string, () => number | Promise<number>>>;
 }
@@ -29,7 +31,7 @@ export class OwnMetrics {
   private readonly requests: Histogram;
   private readonly events: Counter;
 
-  constructor({ db, version, connected, queues }: OwnMetricsOptions) {
+  constructor({ db, version, connected, terminals, queues }: OwnMetricsOptions) {
     const registers = [this.registry];
     collectDefaultMetrics({ register: this.registry });
     new Gauge({ name: 'orch_info', help: 'The version of the orchestrator', labelNames: ['version'], registers }).set(
@@ -52,6 +54,14 @@ export class OwnMetrics {
       registers,
       collect() {
         this.set(connected());
+      },
+    });
+    new Gauge({
+      name: 'orch_terminal_sessions',
+      help: 'Terminal sessions and commands that are open',
+      registers,
+      collect() {
+        this.set(terminals());
       },
     });
     new Gauge({

@@ -22,7 +22,7 @@ const CANARY_PLACE = { recordId: 'canary', name: 'canary', version: 1 };
 /** Makes the key file of a new store. Throws `secrets_locked` for a store with secrets whose keys are gone or others. */
 export async function openKeyring(options: OpenKeyringOptions): Promise<Keyring> {
   const { file, db, randomBytes, logger } = options;
-  const isEmpty = (await countSecrets(db)) === 0 && (await countChannels(db)) === 0;
+  const isEmpty = await isWithoutSecrets(db);
   const keyring = new Keyring({ file, keys: readKeyFile(file) ?? newKeys(options, isEmpty), randomBytes });
   const canary = await readCanary(db);
   if (canary !== null && opens(keyring, canary)) return keyring;
@@ -31,6 +31,18 @@ export async function openKeyring(options: OpenKeyringOptions): Promise<Keyring>
   await writeCanary(db, keyring);
   return keyring;
 }
+
+/** Throws `secrets_locked` where `openKeyring` would, and makes nothing. */
+export async function checkKeyring({ file, db, randomBytes }: Omit<OpenKeyringOptions, 'logger'>): Promise<void> {
+  if (await isWithoutSecrets(db)) return;
+  const keys = readKeyFile(file);
+  if (keys === null) throw missingKeys(file);
+  const canary = await readCanary(db);
+  if (canary === null || !opens(new Keyring({ file, keys, randomBytes }), canary)) throw wrongKeys(file);
+}
+
+const isWithoutSecrets = async (db: Queryable): Promise<boolean> =>
+  (await countSecrets(db)) === 0 && (await countChannels(db)) === 0;
 
 /** Seals the canary with the current key. */
 export async function writeCanary(db: Queryable, keyring: Keyring): Promise<void> {
@@ -43,11 +55,7 @@ export async function readCanary(db: Queryable): Promise<Sealed | null> {
 }
 
 function newKeys({ file, randomBytes, logger }: OpenKeyringOptions, isEmpty: boolean): SecretKeys {
-  if (!isEmpty) {
-    throw new Fault('secrets_locked', `the store holds secrets, and ${file} with their keys is missing`, {
-      hint: 'put secrets.key back from where you keep it; without it the secrets cannot be read by anybody',
-    });
-  }
+  if (!isEmpty) throw missingKeys(file);
   const keys = newSecretKeys(randomBytes);
   createKeyFile(file, keys);
   logger.info('the key of the secrets was made; a backup of the store is of no use without it', { file });
@@ -62,6 +70,11 @@ function opens(keyring: Keyring, canary: Sealed): boolean {
     throw error;
   }
 }
+
+const missingKeys = (file: string): Fault =>
+  new Fault('secrets_locked', `the store holds secrets, and ${file} with their keys is missing`, {
+    hint: 'put secrets.key back from where you keep it; without it the secrets cannot be read by anybody',
+  });
 
 const wrongKeys = (file: string): Fault =>
   new Fault('secrets_locked', `the keys in ${file} are not those that the secrets in the store were sealed with`, {

@@ -151,6 +151,6 @@ function openFault(file: string, thrown: unknown): unknown {
 
 const damaged = (file: string, why: string, cause?: unknown): Fault =>
   new Fault('data_dir_invalid', `${file} is damaged or no database: ${why}`, {
-    hint: 'move it away together with the files beside it, and put a backup in its place',
+    hint: 'put a backup in its place: orch serve restore FILE',
     cause,
   });

@@ -41,6 +41,18 @@ export async function revokeEnrolmentToken(db: Queryable, tokenId: string, now: 
   return result.numUpdatedRows > 0n;
 }
 
+/** Revokes all that could still let somebody in; returns how many there were. */
+export async function revokeOpenTokens(db: Queryable, now: number): Promise<number> {
+  const result = await db
+    .updateTable('enrolment_tokens')
+    .set({ revoked_at: now })
+    .where('revoked_at', 'is', null)
+    .where('uses_left', '>', 0)
+    .where('expires_at', '>', now)
+    .executeTakeFirst();
+  return Number(result.numUpdatedRows);
+}
+
 /** Drops tokens that had expired before that time in ms; returns how many there were. */
 export async function deleteTokensExpiredBefore(db: Queryable, time: number): Promise<number> {
   const result = await db.deleteFrom('enrolment_tokens').where('expires_at', '<', time).executeTakeFirst();

@@ -64,5 +64,5 @@ async function refuseDanglingKeys(tx: Kysely<unknown>, version: number): Promise
 
 const tooNew = (file: string, found: number, known: number): Fault =>
   new Fault('schema_too_new', `${file} has schema ${found}, this program knows schemas up to ${known}`, {
-    hint: `install the orch that made it, or put a copy from before back: ${file}.before-${found}`,
+    hint: `install the orch that made it, or go back to before: orch serve restore ${file}.before-${found}`,
   });

@@ -52,6 +52,12 @@ export async function hasNoOperators(db: Queryable): Promise<boolean> {
   return (await db.selectFrom('operators').select('row_id').limit(1).executeTakeFirst()) === undefined;
 }
 
+/** Of the active operator of that ID. */
+export async function setOperatorRole(db: Queryable, operatorId: string, role: string): Promise<void> {
+  const query = db.updateTable('operators').set({ role }).where('operator_id', '=', operatorId);
+  await query.where('removed_at', 'is', null).execute();
+}
+
 export interface Removal {
   readonly removed_at: number;
   readonly removed_by: string;

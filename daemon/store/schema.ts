@@ -373,6 +373,38 @@ export interface MaintenanceWindowTable {
   told: 'nothing' | 'started' | 'ended';
 }
 
+export interface TerminalSessionTable {
+  session_id: string;
+  node_id: string;
+  node_name: string | null;
+  /** Who opened it. */
+  operator_id: string;
+  operator: string;
+  kind: 'shell' | 'exec';
+  /** The user of the machine. */
+  user: string | null;
+  shell: string | null;
+  command_json: string | null;
+  cols: number;
+  rows: number;
+  term: string;
+  status: 'active' | 'closed' | 'interrupted';
+  reason: string | null;
+  exit_code: number | null;
+  exit_signal: string | null;
+  opened_at: number;
+  closed_at: number | null;
+  recording: 'off' | 'on' | 'complete' | 'truncated' | 'failed' | 'pruned';
+  /** Relative to the data directory. */
+  transcript: string | null;
+  transcript_sha256: string | null;
+  /** As of its end; 0 while it is active. */
+  output_bytes: number;
+  /** Of the secret with which the one who writes comes back, and whose it is. */
+  resume_hash: string | null;
+  resume_operator_id: string | null;
+}
+
 export interface Database {
   meta: MetaTable;
   operators: OperatorTable;
@@ -402,6 +434,7 @@ export interface Database {
   login_streaks: LoginStreakTable;
   operator_addresses: OperatorAddressTable;
   maintenance_windows: MaintenanceWindowTable;
+  terminal_sessions: TerminalSessionTable;
 }
 
 export type Row<T extends keyof Database> = Selectable<Database[T]>;

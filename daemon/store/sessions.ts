@@ -43,6 +43,12 @@ export async function deleteSessionsOf(db: Queryable, operatorId: string): Promi
   return Number(result.numDeletedRows);
 }
 
+/** Returns how many there were. */
+export async function deleteAllSessions(db: Queryable): Promise<number> {
+  const result = await db.deleteFrom('sessions').executeTakeFirst();
+  return Number(result.numDeletedRows);
+}
+
 /** Drops what expired at that time in ms or before; returns how many there were. */
 export async function deleteExpiredSessions(db: Queryable, now: number): Promise<number> {
   const result = await db.deleteFrom('sessions').where('expires_at', '<=', now).executeTakeFirst();

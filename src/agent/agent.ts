@@ -25,6 +25,7 @@ import { placeOf } from './link/unreachable.js';
 import { Metrics, type MetricsSettings } from './metrics.js';
 import { runSession, type SessionEnd } from './session.js';
 import type { Target } from './target.js';
+import type { Terminals } from './terminal/terminals.js';
 
 export interface AgentOptions extends TrustOptions {
   /** Where the orchestrator is, or the UDP port on which discovery packets are awaited that say it. */
@@ -39,10 +40,14 @@ export interface AgentOptions extends TrustOptions {
   readonly random: () => number;
   /** Made once the directory is held. */
   readonly createEngine: (dataDir: string) => RunEngine;
+  /** The same; left out: there are no remote terminals. */
+  readonly createTerminals?: (dataDir: string) => Terminals;
   /** As they are now. */
   readonly metrics: () => MetricsSettings;
 }
 
+/** The longest pause while an operator may be waiting in a terminal, in milliseconds. */
+const SOON = 5_000;
 const DIAL_TIMEOUT = 15_000;
 /** A rejected agent asks that seldom whether it has been approved after all, in milliseconds. */
 const REJECTED_PAUSE = 60_000;
@@ -59,12 +64,16 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     const engine = options.createEngine(options.dataDir);
     try {
       await requireJournal(engine, options.logger);
+      const terminals = options.createTerminals?.(options.dataDir);
       const guide = createGuide(options, trust);
       await guide.start();
+      // At once, while the link is there to tell the orchestrator over.
+      signal.addEventListener('abort', () => void terminals?.stop(), { once: true });
       try {
-        await new Agent(options, { trust, engine, guide }).run(signal);
+        await new Agent(options, { trust, engine, guide, terminals }).run(signal);
       } finally {
         guide.stop();
+        await terminals?.stop();
       }
     } finally {
       await engine.stop();
@@ -97,6 +106,7 @@ interface AgentParts {
   readonly trust: Trust;
   readonly engine: RunEngine;
   readonly guide: Guide;
+  readonly terminals: Terminals | undefined;
 }
 
 class Agent {
@@ -104,6 +114,7 @@ class Agent {
   private readonly trust: Trust;
   private readonly engine: RunEngine;
   private readonly guide: Guide;
+  private readonly terminals: Terminals | undefined;
   private readonly privateKey;
   private readonly metrics: Metrics;
   private readonly enrolment: Enrolment;
@@ -111,12 +122,13 @@ class Agent {
   private where = '';
   private state: AgentState;
 
-  constructor(options: AgentOptions, { trust, engine, guide }: AgentParts) {
+  constructor(options: AgentOptions, { trust, engine, guide, terminals }: AgentParts) {
     const { dataDir, clock } = options;
     this.options = options;
     this.trust = trust;
     this.engine = engine;
     this.guide = guide;
+    this.terminals = terminals;
     this.enrolment = new Enrolment(options.enrolmentToken, options.logger);
     this.metrics = new Metrics({ clock, settings: options.metrics });
     this.privateKey = loadOrCreateKey(join(dataDir, 'identity.key'));
@@ -147,7 +159,7 @@ class Agent {
       const pause = await this.connectOnce(place, signal);
       if (signal.aborted) break;
       backoff.ended(clock.monotonic() - since);
-      const delay = pause ?? backoff.next();
+      const delay = pause ?? backoff.next(this.terminals?.isInUse ? SOON : undefined);
       if (delay > 0 && (await guide.rest(delay, signal))) backoff.reset();
     }
     this.metrics.stop();
@@ -180,6 +192,7 @@ class Agent {
         signal,
       });
       this.state = { ...this.state, orchestrator_key: orchestratorKey };
+      this.terminals?.reach({ ...target, key: orchestratorKey });
       return this.ended(await this.serve(socket, orchestratorKey, signal));
     } catch (error) {
       if (signal.aborted) return null;
@@ -211,6 +224,7 @@ class Agent {
           logger,
           facts: () => readFacts(hostname),
           sample: () => this.metrics.sample(),
+          terminals: this.terminals,
           enrolmentToken: enrolment.offerTo(orchestratorKey),
           onTokenVerdict: (verdict) => enrolment.judged(verdict),
           onStatus: (status, name) => {
@@ -240,6 +254,7 @@ class Agent {
       logger.error('an operator rejected this agent', { node_id: this.state.node_id, reason });
       this.note('rejected', reason);
       void this.cancelApplies();
+      this.terminals?.closeAll();
       return REJECTED_PAUSE;
     }
     logger.warn('the connection to the orchestrator ended', { code, reason });

@@ -8,11 +8,12 @@ import { PROTOCOL_VERSION, VERSION } from '../kernel/version.js';
 import { encode, orchestratorDecoder } from '../wire/codec.js';
 import type { TokenVerdict } from '../wire/enrolment-token.js';
 import { CLOSE, LINK_LIMITS } from '../wire/limits.js';
-import type { AgentMessage, OrchestratorMessage, OrchestratorMessageOf } from '../wire/messages.js';
+import type { AgentMessage, AgentMessageOf, OrchestratorMessage, OrchestratorMessageOf } from '../wire/messages.js';
 import { RunAssembly } from '../wire/parts.js';
 import { commonVersion } from '../wire/version.js';
 import type { RunEngine } from './engine/run-engine.js';
 import type { Attributes } from './facts.js';
+import type { TerminalRequest, Terminals } from './terminal/terminals.js';
 
 export interface SessionOptions {
   /** Open and paused. */
@@ -24,6 +25,8 @@ export interface SessionOptions {
   readonly facts: () => Attributes;
   /** The newest measurement; null when there is none. */
   readonly sample: () => Promise<MetricsSample | null>;
+  /** Left out: every terminal is refused. */
+  readonly terminals?: Pick<Terminals, 'handle' | 'list' | 'subscribe'> | undefined;
   readonly pace?: Pace;
   /** For hello; null when there is none to show. */
   readonly enrolmentToken?: string | null;
@@ -75,7 +78,7 @@ class Session {
   }
 
   async run(signal: AbortSignal): Promise<SessionEnd> {
-    const { socket, engine } = this.options;
+    const { socket, engine, terminals } = this.options;
     const closed = new Promise<SessionEnd>((resolve) => {
       socket.on('close', (code, reason) => resolve(this.ended ?? { code, reason: reason.toString() }));
     });
@@ -86,6 +89,9 @@ class Session {
     const heartbeat = setInterval(() => this.beat(), this.pace.pingInterval);
     const watch = setInterval(() => this.lookAround(), this.pace.factsInterval);
     const unsubscribe = engine.subscribe((report) => {
+      if (this.approved) this.send(report);
+    });
+    const unsubscribeTerminals = terminals?.subscribe((report) => {
       if (this.approved) this.send(report);
     });
     const abort = () => this.end(CLOSE.normal, 'the agent stops');
@@ -99,6 +105,7 @@ class Session {
       clearInterval(heartbeat);
       clearInterval(watch);
       unsubscribe();
+      unsubscribeTerminals?.();
       signal.removeEventListener('abort', abort);
       engine.disconnected();
     }
@@ -187,7 +194,18 @@ class Session {
       case 'metrics_request':
         void this.reportMetrics(message.request_id);
         return;
+      case 'terminal_open':
+      case 'terminal_attach':
+      case 'terminal_close':
+        this.passOn(message);
+        return;
     }
+  }
+
+  private passOn(request: TerminalRequest): void {
+    const { terminals } = this.options;
+    if (terminals !== undefined) terminals.handle(request);
+    else if (request.type === 'terminal_open') this.send(refusalOf(request.session_id));
   }
 
   private add(part: OrchestratorMessageOf<'run_part'>): void {
@@ -207,7 +225,9 @@ class Session {
     const isNewlyApproved = status === 'approved' && !this.approved;
     this.approved = status === 'approved';
     this.options.onStatus(status, name);
-    if (isNewlyApproved) void this.reportInventory();
+    if (!isNewlyApproved) return;
+    void this.reportInventory();
+    if (this.options.terminals !== undefined) this.send(this.options.terminals.list());
   }
 
   /** Reports that come in between are in the journal too, so the orchestrator asks for what it lacks. */
@@ -232,6 +252,14 @@ class Session {
     setTimeout(() => socket.terminate(), CLOSE_WITHIN).unref();
   }
 }
+
+const refusalOf = (sessionId: string): AgentMessageOf<'terminal_answer'> => ({
+  type: 'terminal_answer',
+  session_id: sessionId,
+  user: null,
+  shell: null,
+  error: { code: 'terminal_unsupported', message: 'this agent has no remote terminals' },
+});
 
 /** The reason in a close frame takes at most 123 bytes (RFC 6455). */
 function shorten(reason: string): string {

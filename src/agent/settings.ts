@@ -10,6 +10,43 @@ export const AGENT_SETTINGS = {
   'metrics.collection_interval': {
     schema: Type.Integer({ minimum: 1, maximum: 3600, default: 30, description: 'Seconds between two measurements' }),
   },
+  'remote_terminal.enabled': {
+    schema: Type.Boolean({
+      default: false,
+      description:
+        'Let operators open shells and run commands on this machine; turning it off ends those that are open',
+    }),
+  },
+  'remote_terminal.shell': {
+    schema: Type.String({
+      default: '',
+      pattern: '^(/.*)?$',
+      maxLength: 4096,
+      description: "Path of the shell, one of `/etc/shells`; empty for the user's login shell",
+    }),
+  },
+  'remote_terminal.allow_operator_shell_override': {
+    schema: Type.Boolean({
+      default: false,
+      description: 'Let operators ask for another shell of `/etc/shells`',
+    }),
+  },
+  'remote_terminal.max_sessions': {
+    schema: Type.Integer({
+      minimum: 1,
+      maximum: 1000,
+      default: 100,
+      description: 'Shells that may be open at the same time',
+    }),
+  },
+  'remote_terminal.user': {
+    schema: Type.String({
+      default: '',
+      maxLength: 256,
+      description:
+        'User that shells and commands run as; empty for the user of the agent, another one only where that is root',
+    }),
+  },
   script_timeout: {
     schema: Type.Integer({
       minimum: 1,

@@ -6,6 +6,8 @@ export interface Argument<T> {
   readonly summary: string;
   readonly required: boolean;
   readonly many: boolean;
+  /** It is all that stands behind `--`, whatever it looks like. */
+  readonly dashed?: true;
   readonly completes: LiveValue | null;
   /** `given` is empty when the argument is absent; commander has refused a required one that is. */
   parse(given: readonly string[]): T;
@@ -55,7 +57,14 @@ export const argumentList = (
   parse: (given) => given,
 });
 
-/** Any number, none too. Comes last. */
+/** Everything behind `--`, such as the words of another program's command line. Comes last. */
+export const dashedList = (placeholder: string, summary: string): Argument<readonly string[]> => ({
+  ...argumentList(placeholder, summary),
+  required: false,
+  dashed: true,
+});
+
+/** Any number, none too. Comes last, but for what stands behind `--`. */
 export const optionalList = (
   placeholder: string,
   summary: string,

@@ -5,6 +5,7 @@ import type { Clock } from '../kernel/clock.js';
 import type { Globals } from './global-options.js';
 import type { Interrupt } from './interrupts.js';
 import type { Programs } from './programs.js';
+import type { InputStream, OutputStream } from './render/printer.js';
 import type { Progress } from './render/progress.js';
 import type { Line, View } from './view.js';
 
@@ -15,6 +16,8 @@ export interface Context {
   readonly clock: Clock;
   readonly globals: Globals;
   readonly programs: Programs;
+  /** For commands that hand through what remote programs read and write; every other answer is an Outcome. */
+  readonly streams: Streams;
   /** Aborted by Ctrl-C, SIGTERM and SIGHUP, unless the command has asked to be told instead. */
   readonly signal: AbortSignal;
   readonly prompt: Prompt;
@@ -35,6 +38,13 @@ export interface Context {
   interrupt(by: Interrupt): void;
   /** Replaces what Ctrl-C, SIGTERM and SIGHUP do until the returned function is called. */
   onInterrupt(listener: (interrupt: Interrupt) => void): () => void;
+}
+
+/** The process's own. */
+export interface Streams {
+  readonly stdin: InputStream;
+  readonly stdout: OutputStream;
+  readonly stderr: OutputStream;
 }
 
 /** Questions to the person at the terminal. */

@@ -23,7 +23,7 @@ export interface Session {
 }
 
 export function createContext(options: SessionOptions): Session {
-  const { env, clock, stdin, stderr, programs, globals, printer, interrupts } = options;
+  const { env, clock, stdin, stdout, stderr, programs, globals, printer, interrupts } = options;
   const signal = interrupts?.signal ?? new AbortController().signal;
   const interrupt: Context['interrupt'] = (by) => interrupts?.abort(by);
   let client: Promise<ApiClient> | undefined;
@@ -32,6 +32,7 @@ export function createContext(options: SessionOptions): Session {
     clock,
     globals,
     programs,
+    streams: { stdin, stdout, stderr },
     signal,
     color: printer.color,
     prompt: createPrompt({ stdin, stderr, yes: globals.yes, signal, interrupt: () => interrupt('SIGINT') }),

@@ -33,6 +33,8 @@ export interface CommandSpec<A extends Arguments, O extends Options> {
   readonly ownsSignals?: boolean;
   /** Output formats beside those of every command. */
   readonly formats?: readonly ExtraFormat[];
+  /** How it ends when it fails itself, so that this is told from how the program ends that it runs; wrong usage keeps its own. */
+  readonly failureStatus?: number;
   run(context: Context, input: Values<A, O>): Promise<Outcomes>;
 }
 
@@ -46,6 +48,7 @@ export interface Command {
   readonly consent: boolean;
   readonly ownsSignals: boolean;
   readonly formats: readonly ExtraFormat[];
+  readonly failureStatus: number | null;
   /** Checks the input against the data, then runs. Throws `usage` for a value that does not fit. */
   execute(context: Context, raw: RawInput): Promise<Outcomes>;
 }
@@ -54,7 +57,15 @@ export function defineCommand<
   const A extends Arguments = Record<never, never>,
   const O extends Options = Record<never, never>,
 >(spec: CommandSpec<A, O>): Command {
-  const { examples, detail = [], access, consent = false, ownsSignals = false, formats = [] } = spec;
+  const {
+    examples,
+    detail = [],
+    access,
+    consent = false,
+    ownsSignals = false,
+    formats = [],
+    failureStatus = null,
+  } = spec;
   const connection = spec.connection ?? access !== 'local';
   const args: Arguments = spec.args ?? {};
   const options: Options = spec.options ?? {};
@@ -68,6 +79,7 @@ export function defineCommand<
     consent,
     ownsSignals,
     formats,
+    failureStatus,
     execute: async (context, raw) => spec.run(context, readInput<A, O>(args, options, raw)),
   };
 }

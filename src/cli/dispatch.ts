@@ -48,7 +48,8 @@ const isBare = (found: Found): boolean => found.kind === 'group' && found.path =
 
 async function helpFor(found: Found): Promise<View> {
   const help = await import('./help/help.js');
-  return found.kind === 'command' ? help.commandHelp(found.entry) : help.groupHelp(found.path);
+  if (found.kind === 'group') return help.groupHelp(found.path);
+  return found.group === null ? help.commandHelp(found.entry) : help.groupHelp(found.group);
 }
 
 function noSuchCommand(path: string, stray: string | null): Fault {

@@ -28,7 +28,8 @@ export async function execute(
     progress.end();
     if (signal.aborted) return interrupts?.status ?? EXIT.interrupted;
     await printer.fail(error);
-    return exitStatusOf(error);
+    const status = exitStatusOf(error);
+    return status === EXIT.usage ? status : (command.failureStatus ?? status);
   } finally {
     interrupts?.stop();
     session.close();

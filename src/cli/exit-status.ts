@@ -16,7 +16,10 @@ export const EXIT = {
   timedOut: 124,
   hungUp: 129,
   interrupted: 130,
+  brokenPipe: 141,
   terminated: 143,
+  closed: 254,
+  lost: 255,
 } as const;
 
 export type ExitStatus = (typeof EXIT)[keyof typeof EXIT];
@@ -73,5 +76,8 @@ export const EXIT_MEANINGS: readonly (readonly [ExitStatus, string])[] = [
   [EXIT.timedOut, 'timed out'],
   [EXIT.hungUp, 'the terminal or the connection was gone (SIGHUP)'],
   [EXIT.interrupted, 'interrupted (Ctrl-C)'],
+  [EXIT.brokenPipe, 'whoever read the output of exec has left, so that the command was ended'],
   [EXIT.terminated, 'told to end (SIGTERM)'],
+  [EXIT.closed, 'the terminal session, or the command of exec, was closed by an operator'],
+  [EXIT.lost, 'exec or a terminal failed itself: nothing is known of how the remote program ended'],
 ];

@@ -3,7 +3,13 @@ import { COMMANDS, type CommandEntry, GROUPS, type Group } from './commands/inde
 import { globalOptionLength } from './global-options.js';
 
 export type Found =
-  | { readonly kind: 'command'; readonly entry: CommandEntry; readonly rest: readonly string[] }
+  | {
+      readonly kind: 'command';
+      readonly entry: CommandEntry;
+      readonly rest: readonly string[];
+      /** The group whose name alone stands for the command; null when the command was named, or something follows. */
+      readonly group: string | null;
+    }
   /** `stray` is the word that is no command of the group. */
   | { readonly kind: 'group'; readonly path: string; readonly stray: string | null; readonly rest: readonly string[] };
 
@@ -26,8 +32,10 @@ export function findCommand(argv: readonly string[]): Found {
   const next = argv[index];
   rest.push(...argv.slice(index));
   const stray = next === undefined || next.startsWith('-') ? null : next;
-  const entry = entryOf(path) ?? (stray === null ? standardOf(path) : undefined);
-  return entry ? { kind: 'command', entry, rest } : { kind: 'group', path, stray, rest };
+  const named = entryOf(path);
+  const entry = named ?? impliedBy(path, stray);
+  if (entry === undefined) return { kind: 'group', path, stray, rest };
+  return { kind: 'command', entry, rest, group: named === undefined && stray === null ? path : null };
 }
 
 const join = (path: string, word: string): string => (path === '' ? word : `${path} ${word}`);
@@ -36,10 +44,11 @@ export const entryOf = (path: string): CommandEntry | undefined => COMMANDS.find
 
 export const groupOf = (path: string): Group | undefined => GROUPS.find((group) => group.path === path);
 
-/** The command that a group's name alone stands for. */
-function standardOf(path: string): CommandEntry | undefined {
-  const standard = groupOf(path)?.standard;
-  return standard ? entryOf(join(path, standard)) : undefined;
+/** The command that a group's name stands for, alone or before a word that is none of its commands. */
+function impliedBy(path: string, stray: string | null): CommandEntry | undefined {
+  const group = groupOf(path);
+  const word = stray === null ? group?.standard : group?.otherwise;
+  return word === undefined ? undefined : entryOf(join(path, word));
 }
 
 const isPath = (path: string): boolean => entryOf(path) !== undefined || groupOf(path) !== undefined;

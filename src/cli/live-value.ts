@@ -10,5 +10,6 @@ export type LiveValue =
   | 'window'
   | 'channel'
   | 'notification'
+  | 'terminal'
   | 'profile'
   | 'file';

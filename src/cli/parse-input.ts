@@ -17,7 +17,10 @@ export async function parseInput(path: string, command: Command, words: readonly
     .exitOverride()
     .helpOption(false)
     .configureOutput({ writeErr: () => {} });
-  for (const argument of Object.values(command.args)) parser.argument(argumentSyntax(argument));
+  const dashedKey = Object.keys(command.args).find((key) => command.args[key]?.dashed);
+  const dashes = dashedKey === undefined ? -1 : words.indexOf('--');
+  const own = Object.values(command.args).filter(({ dashed }) => !dashed);
+  for (const argument of own) parser.argument(argumentSyntax(argument));
   const keys = new Map<string, string>();
   for (const [key, option] of Object.entries(options)) {
     const flags = [option.short === null ? [] : [`-${option.short}`], flagOf(key, option)].flat().join(', ');
@@ -27,14 +30,18 @@ export async function parseInput(path: string, command: Command, words: readonly
     parser.addOption(built);
   }
   try {
-    parser.parse([...words], { from: 'user' });
+    parser.parse(dashes < 0 ? [...words] : words.slice(0, dashes), { from: 'user' });
   } catch (error) {
-    throw error instanceof commander.CommanderError ? wrongUsage(path, error.message) : error;
+    if (!(error instanceof commander.CommanderError)) throw error;
+    const isUnmarked = dashedKey !== undefined && dashes < 0 && error.code === 'commander.unknownOption';
+    throw isUnmarked ? unmarked(path, error.message, words) : wrongUsage(path, error.message);
   }
-  return { ...argumentValues(command, parser.processedArgs), ...optionValues(options, keys, parser.opts()) };
+  const behind = dashedKey === undefined || dashes < 0 ? {} : { [dashedKey]: words.slice(dashes + 1) };
+  return { ...argumentValues(command, parser.processedArgs), ...behind, ...optionValues(options, keys, parser.opts()) };
 }
 
-export function argumentSyntax({ placeholder, required, many }: Argument<unknown>): string {
+export function argumentSyntax({ placeholder, required, many, dashed }: Argument<unknown>): string {
+  if (dashed) return `-- ${placeholder}...`;
   const name = many ? `${placeholder}...` : placeholder;
   return required ? `<${name}>` : `[${name}]`;
 }
@@ -68,6 +75,18 @@ const texts = (value: unknown): readonly string[] => {
   if (Array.isArray(value)) return value.filter((item) => typeof item === 'string');
   return typeof value === 'string' ? [value] : [];
 };
+
+/** An unknown option is the other program's, most probably, when nothing says where its words begin. */
+function unmarked(path: string, message: string, words: readonly string[]): Fault {
+  const option = /'([^']+)'/.exec(message)?.[1] ?? '';
+  const at = words.indexOf(option);
+  const [first, ...others] = words.slice(0, Math.max(at, 0));
+  const isPlain = first !== undefined && others.length > 0 && !first.startsWith('-');
+  const guess = isPlain ? `${first} -- ${[...others, ...words.slice(at)].join(' ')}` : 'NODE -- COMMAND';
+  return new Fault('usage', `"orch ${path}" has no option ${option}, and its command stands behind "--"`, {
+    hint: `orch ${path} ${guess}`,
+  });
+}
 
 function wrongUsage(path: string, message: string): Fault {
   const [what = '', suggestion] = message.replace(/^error: /, '').split('\n');

@@ -3,11 +3,12 @@
 import type { FaultCode } from '../kernel/fault-code.js';
 import type { DesiredResource, Removal } from '../resources/desired.js';
 import type { Output, ResourceResult } from '../resources/result.js';
+import type { StorePrograms } from './store-programs.js';
 
 /**
  * Settings of `orch serve` as the command line gave them, by flat snake_case name (`agent_port`, `log_level`, …), and
- * beside them `config` (a path), `ready_file` (a path) and `config_schema` (true: print the schema and end). Text is
- * neither checked nor converted; what was not given is absent.
+ * beside them `config` (a path), `ready_file` (a path), `new_epoch` (true: begin one) and `config_schema` (true: print the
+ * schema and end). Text is neither checked nor converted; what was not given is absent.
  */
 export type ServeFlags = Readonly<Record<string, string | boolean>>;
 
@@ -135,6 +136,8 @@ export interface Programs {
   serve(flags: ServeFlags): Promise<number>;
   /** Has the running orchestrator change the key of its secrets; `config` and `data_dir` say which one. */
   rotateSecretsKey(flags: ServeFlags): Promise<RotatedSecretsKey>;
+  /** What is done to the store of an orchestrator on its host. */
+  readonly store: StorePrograms;
   readonly agent: {
     connect(flags: AgentConnectFlags): Promise<number>;
     /** Waits to be found by a discovery packet. */

@@ -1,9 +1,10 @@
 /** The typed client of the API: every method follows from the contract. */
-
+import type { Agent } from 'node:http';
 import type { RouteId } from '../contract/contract.js';
 import type { Method } from '../contract/route.js';
 import type {
   CallArguments,
+  DownloadRouteId,
   EventArguments,
   EventRouteId,
   FullAnswer,
@@ -35,6 +36,8 @@ export interface RawAnswer {
  */
 export interface ApiClient {
   readonly url: URL;
+  /** The pool of its connections, each of them checked when it was made: for upgrades to a WebSocket. */
+  readonly connections: Agent;
   /** The body of the successful answer. */
   call<I extends RouteId>(id: I, ...input: CallArguments<I>): Promise<SuccessBody<I>>;
   /** The successful answer with status and headers. */
@@ -46,6 +49,11 @@ export interface ApiClient {
    * it with is thrown as its Fault, a connection that breaks or falls silent as `unreachable`. See `followEvents`.
    */
   events<I extends EventRouteId>(id: I, ...input: EventArguments<I>): Promise<AsyncIterable<ReceivedEvent<I>>>;
+  /**
+   * The bytes of a route that answers with something else than JSON, as they come. Leaving the loop ends the request; a
+   * connection that breaks or falls silent is thrown as `unreachable`.
+   */
+  download<I extends DownloadRouteId>(id: I, ...input: CallArguments<I>): Promise<AsyncIterable<Uint8Array>>;
   /**
    * Any request below the server's address, with the login. Never throws for a status.
    * @param path such as `/api/v1/status?…`; `/status` stands for the same

@@ -1,4 +1,5 @@
 /** The client over HTTP: turns calls of routes into requests, and answers into bodies and faults. */
+import type { Agent } from 'node:http';
 import { API_BASE, CONTRACT, type RouteId } from '../contract/contract.js';
 import type { RouteSpec } from '../contract/route.js';
 import { Fault } from '../kernel/fault.js';
@@ -7,11 +8,13 @@ import type { ApiClient, RawAnswer, RawRequest } from './api-client.js';
 import { AuthorizedTransport } from './authorized-transport.js';
 import { type AnyInput, buildRequest } from './build-request.js';
 import { readLines } from './lines.js';
+import { openDownload } from './open-download.js';
 import { openEvents } from './open-events.js';
 import { faultOfProblem } from './problem-fault.js';
 import { isSuccess, mediaTypeOf, readSuccess } from './read-answer.js';
 import type {
   CallArguments,
+  DownloadRouteId,
   EventArguments,
   EventRouteId,
   FullAnswer,
@@ -35,17 +38,20 @@ export interface HttpApiClientOptions {
 const KEYED: ReadonlySet<string> = new Set<RouteId>(['applyAgent', 'applyAssignment']);
 const JSON_TYPE = 'application/json';
 const NDJSON = 'application/x-ndjson';
+const ANY_TYPE = '*/*';
 const EVENT_STREAM = 'text/event-stream';
 
 /** What the server answers is taken for what the contract says: the server checks it, not its clients. */
 export class HttpApiClient implements ApiClient {
   readonly url: URL;
+  readonly connections: Agent;
   private readonly options: HttpApiClientOptions;
   private readonly transport: AuthorizedTransport;
 
   constructor(options: HttpApiClientOptions) {
     this.options = options;
     this.url = options.url;
+    this.connections = options.transport.connections;
     this.transport = new AuthorizedTransport(options);
   }
 
@@ -85,6 +91,11 @@ export class HttpApiClient implements ApiClient {
       return answer;
     };
     return (await openEvents(connect, { url: this.url, signal })) as AsyncIterable<ReceivedEvent<I>>;
+  }
+
+  async download<I extends DownloadRouteId>(id: I, ...[input]: CallArguments<I>): Promise<AsyncIterable<Uint8Array>> {
+    const given: AnyInput = input ?? {};
+    return await openDownload((signal) => this.send(id, { ...given, signal }, ANY_TYPE), this.url, given.signal);
   }
 
   async raw(method: string, path: string, request: RawRequest = {}): Promise<RawAnswer> {

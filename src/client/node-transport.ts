@@ -16,6 +16,8 @@ import { unreachable } from './unreachable.js';
 const CONNECT_TIMEOUT_MS = 10_000;
 /** How often a silent connection is probed, in milliseconds, so that a dead server does not hold a command for ever. */
 const KEEP_ALIVE_MS = 15_000;
+/** An unused connection is closed before the server does it: a request that crosses that on its way would fail. */
+const IDLE_MS = 10_000;
 
 /** Opens nothing yet. Throws `tls_required` for plain HTTP to another machine, `invalid_config` for an unreadable CA. */
 export function createTransport(connection: Connection): Transport {
@@ -24,6 +26,7 @@ export function createTransport(connection: Connection): Transport {
   const agent = url.protocol === 'https:' ? secureAgent(connection, closing.signal) : plainAgent(connection);
   const spkiOf = ({ socket }: IncomingMessage) => (agent instanceof TrustedAgent ? agent.spkiOf(socket) : null);
   return {
+    connections: agent,
     request: async (request) => {
       request.signal?.throwIfAborted();
       try {
@@ -74,6 +77,7 @@ function secureAgent({ url, pin, ca, profile, env }: Connection, closing: AbortS
     closing,
     connectTimeout: CONNECT_TIMEOUT_MS,
     keepAliveMsecs: KEEP_ALIVE_MS,
+    idleMsecs: IDLE_MS,
   });
 }
 

@@ -44,6 +44,15 @@ export type StreamingRouteId = {
 /** One line of a route's stream; the `error` line is not among them: it ends the iteration with its Fault. */
 export type StreamLine<I extends StreamingRouteId> = Exclude<StreamOf<Contract[I]>, { readonly event: 'error' }>;
 
+/** Routes whose answer is no JSON, and ends. */
+export type DownloadRouteId = {
+  [I in RouteId]: Contract[I] extends { readonly events: unknown }
+    ? never
+    : Contract[I] extends { readonly mediaType: string }
+      ? I
+      : never;
+}[RouteId];
+
 /** Routes that send events without end. */
 export type EventRouteId = {
   [I in RouteId]: Contract[I] extends { readonly events: unknown } ? I : never;

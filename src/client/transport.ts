@@ -1,4 +1,5 @@
 /** What the client needs of the network: one request, one answer, and whose certificate it came under. */
+import type { Agent } from 'node:http';
 
 export interface TransportRequest {
   readonly method: string;
@@ -20,6 +21,8 @@ export interface TransportAnswer {
 }
 
 export interface Transport {
+  /** The pool of connections to the server, each of them checked when it was made: for upgrades to a WebSocket. */
+  readonly connections: Agent;
   /**
    * Throws Fault `unreachable` when there is no answer (`data.broke` is true when the connection was lost), `tls_unknown`
    * or `tls_mismatch` before anything was sent, and the signal's reason.

@@ -1,5 +1,7 @@
 /** A pool of connections each of which was checked when it was made. There is no session cache, so each is a full handshake. */
+import type { ClientRequest } from 'node:http';
 import { Agent } from 'node:https';
+import { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { openTrustedSocket, type TrustedSocketOptions } from './trusted-socket.js';
 
@@ -7,6 +9,8 @@ export interface TrustedAgentOptions extends Omit<TrustedSocketOptions, 'signal'
   /** Until TCP, proxy and TLS are through, in milliseconds. */
   readonly connectTimeout: number;
   readonly keepAliveMsecs: number;
+  /** A connection that is unused for so long is closed. */
+  readonly idleMsecs: number;
   /** Ends attempts to connect. */
   readonly closing: AbortSignal;
 }
@@ -31,6 +35,18 @@ export class TrustedAgent extends Agent {
       // The stream is not looked at beside an error, but the type wants one.
       (error) => callback(error, new Duplex()),
     );
+  }
+
+  /** A free connection that times out is closed by the pool. */
+  override keepSocketAlive(socket: Duplex): boolean {
+    super.keepSocketAlive(socket);
+    if (socket instanceof Socket) socket.setTimeout(this.trusted.idleMsecs);
+    return true;
+  }
+
+  override reuseSocket(socket: Duplex, request: ClientRequest): void {
+    super.reuseSocket(socket, request);
+    if (socket instanceof Socket) socket.setTimeout(0);
   }
 
   private async open(): Promise<Duplex> {

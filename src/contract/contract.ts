@@ -16,6 +16,7 @@ import { runRoutes } from './runs.js';
 import { secretRoutes } from './secrets.js';
 import { statusRoutes } from './status.js';
 import { tagRoutes } from './tags.js';
+import { terminalRoutes } from './terminal.js';
 
 export const API_BASE = '/api/v1';
 
@@ -35,6 +36,7 @@ export const CONTRACT = {
   ...secretRoutes,
   ...channelRoutes,
   ...notificationRoutes,
+  ...terminalRoutes,
   ...maintenanceWindowRoutes,
   ...auditRoutes,
 } as const;

@@ -101,7 +101,7 @@ function answersOf(route: RouteSpec, write: WriteSchema): JsonObject {
 function problemsOf(route: RouteSpec, write: WriteSchema): JsonObject {
   const byStatus = new Map<number, Set<FaultCode>>();
   for (const code of [...route.faults, ...generalFaults(route)]) {
-    const { status } = FAULTS[code];
+    const status = route.statuses?.[code] ?? FAULTS[code].status;
     byStatus.set(status, (byStatus.get(status) ?? new Set()).add(code));
   }
   return Object.fromEntries(

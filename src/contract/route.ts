@@ -37,6 +37,8 @@ export interface RouteSpec {
   readonly stream?: TSchema;
   /** The data of one event: the answer is a `text/event-stream` that goes on until one of both ends it. */
   readonly events?: TSchema;
+  /** Faults that have another status here than elsewhere. */
+  readonly statuses?: Readonly<Partial<Record<FaultCode, number>>>;
   /** Faults beyond those that every route of its access and shape can give. */
   readonly faults: readonly FaultCode[];
 }

@@ -8,6 +8,8 @@ export const LINK_LIMITS = {
   pendingFrame: 16 * 1024,
   /** A connection that has not said hello by then is closed. */
   helloDeadline: 5_000,
+  /** A connection with more unsent bytes is cut: its peer reads too little of what it asks for. */
+  unsent: 256 * 1024 * 1024,
   pingInterval: 15_000,
   deadAfter: 45_000,
   /** A run is cut into parts of about this size, so that one frame never holds the link for long. */

@@ -90,6 +90,25 @@ const metrics = closed({
   sample: nullable(MetricsSampleSchema),
 });
 
+/** The answer to `terminal_open`. */
+const terminalAnswer = closed({
+  type: Type.Literal('terminal_answer'),
+  session_id: id,
+  /** The user of the machine that it runs as, and its shell; null when it was refused, the shell for a command too. */
+  user: nullable(Type.String({ maxLength: 256 })),
+  shell: nullable(Type.String({ maxLength: 4_096 })),
+  error: nullable(ErrorSchema),
+});
+
+/**
+ * Every session that the agent holds, sent after each approval of the connection and whenever one of them has lost its
+ * socket. Those whose program has ended stay until the orchestrator has all of their output.
+ */
+const terminals = closed({
+  type: Type.Literal('terminals'),
+  sessions: Type.Array(closed({ session_id: id, attached: Type.Boolean() }), { maxItems: 10_000 }),
+});
+
 /** What an agent may send, by type. */
 export const AgentMessageSchemas = {
   hello,
@@ -99,6 +118,8 @@ export const AgentMessageSchemas = {
   run_results: runResults,
   run_finished: runFinished,
   metrics,
+  terminal_answer: terminalAnswer,
+  terminals,
 } as const;
 
 /** What an agent that is not approved may send. */
@@ -155,6 +176,36 @@ const runAck = closed({ type: Type.Literal('run_ack'), run_id: id });
 /** Send the newest measurement of the machine. */
 const metricsRequest = closed({ type: Type.Literal('metrics_request'), request_id: count });
 
+const ticket = Type.String({ minLength: 16, maxLength: 128 });
+const cells = Type.Integer({ minimum: 1, maximum: 1_000 });
+
+/** Start a program and dial back with the ticket: a shell on a terminal, or a command on pipes. */
+const terminalOpen = closed({
+  type: Type.Literal('terminal_open'),
+  session_id: id,
+  ticket,
+  /** Who asked for it, for the environment and the log of the machine. */
+  operator: Type.String({ maxLength: 128 }),
+  kind: Type.Enum(['shell', 'exec']),
+  cols: cells,
+  rows: cells,
+  /** The client's TERM; empty when it has none. */
+  term: Type.String({ maxLength: 64 }),
+  /** The shell that the operator wants; null for the one that the agent chooses. Shells only. */
+  shell: nullable(Type.String({ maxLength: 4_096 })),
+  /** Commands only. */
+  command: nullable(Type.Array(Type.String({ maxLength: 131_072 }), { minItems: 1, maxItems: 1_024 })),
+  timeout_secs: nullable(Type.Integer({ minimum: 1, maximum: 86_400 })),
+  /** Its standard input is the client's; else it is empty. Commands only. */
+  stdin: Type.Boolean(),
+});
+
+/** Dial back for a session that has no socket. */
+const terminalAttach = closed({ type: Type.Literal('terminal_attach'), session_id: id, ticket });
+
+/** The session is over for the orchestrator, or unknown to it: end its program and forget it. */
+const terminalClose = closed({ type: Type.Literal('terminal_close'), session_id: id });
+
 /** What an orchestrator may send, by type. */
 export const OrchestratorMessageSchemas = {
   status,
@@ -165,6 +216,9 @@ export const OrchestratorMessageSchemas = {
   run_resume: runResume,
   run_ack: runAck,
   metrics_request: metricsRequest,
+  terminal_open: terminalOpen,
+  terminal_attach: terminalAttach,
+  terminal_close: terminalClose,
 } as const;
 
 type Messages<Table extends Record<string, Type.TSchema>> = { [K in keyof Table]: Type.Static<Table[K]> }[keyof Table];

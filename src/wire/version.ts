@@ -3,7 +3,7 @@
  * that a fleet is upgraded host by host.
  *
  * History:
- *   1  hello, status, attributes, runs (plan, apply, drift) in parts, results, inventory, acknowledgement, cancel.
+ *   1  hello, status, attributes, runs (plan, apply, drift) in parts, results, inventory, acknowledgement, cancel; metrics; terminals.
  */
 import { PROTOCOL_VERSION } from '../kernel/version.js';
 

@@ -7,6 +7,7 @@ import { WebSocket, WebSocketServer } from 'ws';
 import { Engine } from '../../src/agent/engine/engine.js';
 import { Journal } from '../../src/agent/journal.js';
 import { runSession, type SessionEnd, type SessionOptions } from '../../src/agent/session.js';
+import type { TerminalReport } from '../../src/agent/terminal/terminals.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { summarize } from '../../src/resources/result.js';
 import type { RunItem } from '../../src/wire/messages.js';
@@ -105,6 +106,53 @@ describe('a session', () => {
       ['approved', 'web-01'],
       ['approved', 'web-02'],
     ]);
+  });
+
+  it('tells of its terminals at the approval and whenever it says so, and passes on what is asked of them', async () => {
+    const asked: string[] = [];
+    let tell: (report: TerminalReport) => void = () => undefined;
+    const list: TerminalReport = { type: 'terminals', sessions: [{ session_id: runId(5), attached: false }] };
+    const { orchestrator } = await connect(startEngine(), {
+      terminals: {
+        list: () => list,
+        handle: ({ type }) => void asked.push(type),
+        subscribe: (listener) => {
+          tell = listener;
+          return () => undefined;
+        },
+      },
+    });
+    await orchestrator.next('hello');
+    tell(list);
+    await orchestrator.approve();
+    expect(await orchestrator.next('terminals')).toEqual(list);
+    tell({ ...list, sessions: [] });
+    expect((await orchestrator.next('terminals', 2)).sessions).toEqual([]);
+    orchestrator.say({ type: 'terminal_attach', session_id: runId(5), ticket: 'x'.repeat(20) });
+    orchestrator.say({ type: 'terminal_close', session_id: runId(5) });
+    orchestrator.say({ type: 'metrics_request', request_id: 1 });
+    await orchestrator.next('metrics');
+    expect(asked).toEqual(['terminal_attach', 'terminal_close']);
+  });
+
+  it('refuses terminals where it has none', async () => {
+    const { orchestrator } = await connect(startEngine());
+    await orchestrator.approve();
+    orchestrator.say({
+      type: 'terminal_open',
+      session_id: runId(5),
+      ticket: 'x'.repeat(20),
+      operator: 'ada',
+      kind: 'shell',
+      cols: 80,
+      rows: 24,
+      term: '',
+      shell: null,
+      command: null,
+      timeout_secs: null,
+      stdin: false,
+    });
+    expect((await orchestrator.next('terminal_answer')).error).toMatchObject({ code: 'terminal_unsupported' });
   });
 
   it('answers with the newest measurement when it is asked, and only when it is approved', async () => {

@@ -129,7 +129,7 @@ describe('the file of the agent', () => {
     const schema = settingsSchema(AGENT_SETTINGS, { id: 'urn:x', title: 'x' }) as {
       properties: Record<string, { description?: string }>;
     };
-    expect(Object.keys(schema.properties)).toEqual(['metrics', 'script_timeout']);
+    expect(Object.keys(schema.properties)).toEqual(['metrics', 'remote_terminal', 'script_timeout']);
     for (const { schema: one } of Object.values(AGENT_SETTINGS)) expect(one).toHaveProperty('description');
   });
 });

@@ -1,4 +1,4 @@
-/** The operations that the management API has to have, and those of them that are not built yet. */
+/** The operations that the management API has to have. */
 export const LISTED_OPERATIONS: readonly string[] = `
 POST /discover
 GET /status
@@ -70,12 +70,3 @@ PUT /audit/retention
 `
   .trim()
   .split('\n');
-
-/** Take an operation away from here when it is built. */
-export const NOT_BUILT_YET: readonly string[] = [
-  'GET /terminal',
-  'GET /terminal/session/{session_id}',
-  'DELETE /terminal/session/{session_id}',
-  'GET /terminal/session/{session_id}/transcript',
-  'POST /terminal/{node_id}',
-];

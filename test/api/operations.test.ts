@@ -2,8 +2,10 @@
  * The API as a whole, on a real orchestrator with a real agent: every operation with every answer that its description
  * names, and no other.
  */
+import { readFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { EVENT_SEVERITY } from '../../daemon/events/event-type.js';
 import { CONTRACT } from '../../src/contract/contract.js';
 import type { Described } from './described-api.js';
 import {
@@ -14,13 +16,14 @@ import {
   timeoutMistake,
   useUpKey,
 } from './general-steps.js';
-import { LISTED_OPERATIONS, NOT_BUILT_YET } from './listed-operations.js';
+import { LISTED_OPERATIONS } from './listed-operations.js';
 import { openApiMistakes } from './open-api-schema.js';
 import * as desired from './steps/desired.js';
 import * as fleet from './steps/fleet.js';
 import * as people from './steps/people.js';
 import * as runs from './steps/runs.js';
 import * as telling from './steps/telling.js';
+import * as terminals from './steps/terminals.js';
 import { type Call, World } from './world.js';
 
 /** Documented, and not to be had by requests alone. */
@@ -30,12 +33,47 @@ const UNPROVOKED: Readonly<Record<string, string>> = {
   'planAgent agent_timeout':
     'needs an agent that lives and says nothing for a minute: see test/engine/plan-drift.test.ts',
   'applyAgent agent_timeout': 'needs an agent that lives and says nothing for a minute: see test/engine/apply.test.ts',
+  'openTerminal agent_timeout': 'needs an agent that lives and says nothing: see test/terminal/relay/session.test.ts',
+  'execOnAgent agent_timeout': 'needs an agent that lives and says nothing: see test/terminal/relay/session.test.ts',
+  'execOnAgent terminal_limit': 'needs a thousand commands that run on one agent',
+  'getTranscript transcript_not_found': 'needs a session that was not recorded: see test/terminal/relay/flow.test.ts',
+  terminal_unsupported: 'needs an agent without its optional library: see test/terminal/relay/session.test.ts',
+  recording_failed: 'needs a disk that is full: see test/terminal/relay/flow.test.ts',
   'planAgent variant_ambiguous':
     'needs an agent that tells of a system that does not exist: see test/language/cases/resolve',
   'applyAgent variant_ambiguous':
     'needs an agent that tells of a system that does not exist: see test/language/cases/resolve',
   'checkDrift agent_timeout':
     'needs an agent that lives and says nothing for a minute: see test/engine/plan-drift.test.ts',
+};
+
+/** Types of audit events that requests alone do not raise, and the tests in which they are. */
+const RAISED_ELSEWHERE: Readonly<Record<string, string>> = {
+  'agent.attributes_changed': 'fleet/presence.test.ts',
+  'agent.refused': 'fleet/rejection.test.ts',
+  'agent.protocol_violation': 'fleet/conduct.test.ts',
+  'agent.duplicate_identity': 'fleet/presence.test.ts',
+  'enrolment.used': 'fleet/enrolment-tokens.test.ts',
+  'state.apply_failed': 'engine/apply.test.ts',
+  'state.apply_interrupted': 'engine/recovery.test.ts',
+  'state.operations_pruned': 'engine/retention.test.ts',
+  'state.outputs_pruned': 'engine/retention.test.ts',
+  'drift.detected': 'engine/plan-drift.test.ts',
+  'drift.resolved': 'engine/plan-drift.test.ts',
+  'drift.failed': 'engine/plan-drift.test.ts',
+  'drift.pruned': 'engine/retention.test.ts',
+  'secret.used': 'secrets/lending.test.ts',
+  'secret.expired': 'secrets/service.test.ts',
+  'secret.key_rotated': 'secrets/rotation.test.ts',
+  'channel.delivery_failed': 'notify/outbox.test.ts',
+  'notification.pruned': 'engine/retention.test.ts',
+  'terminal.interrupted': 'terminal/relay/restart.test.ts',
+  'terminal.attached': 'terminal/relay/people.test.ts',
+  'terminal.taken_over': 'terminal/relay/people.test.ts',
+  'terminal.transcripts_pruned': 'terminal/recordings/transcripts.test.ts',
+  'audit.key_changed': 'events/verification.test.ts',
+  'orchestrator.backed_up': 'e2e/backup.test.ts',
+  'orchestrator.restored': 'e2e/backup.test.ts',
 };
 
 const SETTINGS = ['--metrics-poll-interval', '1', '--limits-headers-timeout-secs', '3'];
@@ -46,13 +84,7 @@ describe('the operations of the specification', () => {
 
   it('are 67', () => expect(new Set(LISTED_OPERATIONS).size).toBe(67));
 
-  it.each(LISTED_OPERATIONS.filter((operation) => !NOT_BUILT_YET.includes(operation)))('have %s', (operation) =>
-    expect(known).toContain(operation),
-  );
-
-  it('that are not built yet are those of the list', () => {
-    expect(LISTED_OPERATIONS.filter((operation) => !known.has(operation))).toEqual(NOT_BUILT_YET);
-  });
+  it.each(LISTED_OPERATIONS)('have %s', (operation) => expect(known).toContain(operation));
 });
 
 describe('a running orchestrator', () => {
@@ -60,6 +92,21 @@ describe('a running orchestrator', () => {
   /** Behind a proxy that tells of plain HTTP. */
   const proxied = new World();
   let timeouts: Promise<readonly string[]>;
+
+  /** Types of audit events that were seen in the log. */
+  const raised = new Set<string>();
+  const lookAtLog = async () => {
+    let cursor: string | null = null;
+    do {
+      const page: Awaited<ReturnType<World['gives']>> = await world.gives(
+        'listAuditEvents',
+        { query: { limit: '500', ...(cursor === null ? {} : { cursor }) } },
+        200,
+      );
+      for (const { event_type: type } of page.events) raised.add(type);
+      cursor = page.next_cursor;
+    } while (cursor !== null);
+  };
 
   const all = (): readonly Described[] => [...world.api.operations.values()];
   const writes = () => all().filter(({ method, access }) => method !== 'GET' && access !== null);
@@ -105,7 +152,11 @@ describe('a running orchestrator', () => {
   it('sends to channels', () => telling.channels(world));
   it('tells people', () => telling.notifications(world));
   it('has maintenance windows', () => telling.maintenanceWindows(world));
-  it('writes an audit log', () => telling.audit(world));
+  it('opens terminals and runs commands', () => terminals.terminals(world));
+  it('writes an audit log', async () => {
+    await lookAtLog();
+    await telling.audit(world);
+  });
   it('has a bound on the readers of the audit log', () => telling.manyReaders(world));
 
   it('plans, applies, checks and tells of it', async () => {
@@ -117,6 +168,19 @@ describe('a running orchestrator', () => {
   it('refuses a key that was used for another request', async () => {
     await useUpKey(world);
     expect(await each(writes(), (operation) => conflictMistake(world, operation))).toEqual([]);
+  });
+
+  it('has told of whatever could be told of', async () => {
+    await lookAtLog();
+    const elsewhere = Object.keys(RAISED_ELSEWHERE);
+    const known = [...elsewhere, 'orchestrator.stopped'];
+    const types = Object.keys(EVENT_SEVERITY).filter((type) => !known.includes(type));
+    expect(types.filter((type) => !raised.has(type))).toEqual([]);
+    expect(elsewhere.filter((type) => raised.has(type))).toEqual([]);
+  });
+
+  it.each(Object.entries(RAISED_ELSEWHERE))('tells of %s in %s', (type, file) => {
+    expect(readFileSync(new URL(`../${file}`, import.meta.url), 'utf8')).toContain(`'${type}'`);
   });
 
   it('ends requests that do not come', async () => expect(await timeouts).toEqual([]));
@@ -132,6 +196,9 @@ describe('a running orchestrator', () => {
       createChannel: { body: config },
       updateChannel: { body: {} },
       createEnrolmentToken: {},
+      openTerminal: {},
+      attachTerminal: { body: { mode: 'read' } },
+      execOnAgent: { body: { command: ['true'] } },
     };
     for (const [id, call] of Object.entries(requests)) await proxied.refuses(id, call, 'tls_required');
   });
@@ -151,6 +218,10 @@ describe('a running orchestrator', () => {
   it('takes no request while it stops', async () => {
     await people.tooManyLogins(world);
     expect(await shutdownMistakes(world)).toEqual([]);
+    const store = new Database(world.sandbox.path('serve', 'orch.db'), { readonly: true });
+    const last = store.prepare('select event_type from audit_events order by seq desc limit 1').pluck().get();
+    store.close();
+    expect(last).toBe('orchestrator.stopped');
   });
 
   it('has given every answer that it describes', () => {

@@ -22,6 +22,7 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
   const channel = { params: { id: known.channel ?? ulid() } };
   const window = { params: { id: known.window ?? ulid() } };
   const token = { params: { id: known.token ?? ulid() } };
+  const session = { params: { session_id: ulid() } };
   const operation = { params: { operation_id: ulid() } };
   const stranger = newPerson().publicKey;
   const login = { public_key: people.viewer.publicKey };
@@ -119,6 +120,18 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
     listNotifications: { query: { unread: 'true', limit: '5' } },
     readAllNotifications: {},
     readNotification: id,
+    listTerminals: {
+      query: { status: 'closed', node: agents.away, operator: 'root', kind: 'shell', limit: '5', offset: '0' },
+    },
+    getTerminal: session,
+    closeTerminal: session,
+    attachTerminal: { ...session, body: { mode: 'read', take: false } },
+    getTranscript: session,
+    searchTerminals: {
+      query: { pattern: 'sample', ignore_case: 'true', since: '1', node: agents.away, operator: 'root', limit: '5' },
+    },
+    openTerminal: { ...away, query: { cols: '80', rows: '24', shell: '/bin/sh', term: 'xterm' } },
+    execOnAgent: { ...away, body: { command: ['true'], timeout_secs: 5, stdin: false } },
     listMaintenanceWindows: {},
     createMaintenanceWindow: { body: { reason: 'a sample', starts_at: hour, ends_at: hour + 60 } },
     getMaintenanceWindow: window,

@@ -76,11 +76,14 @@ export class World {
   }
 
   /** Starts an agent and waits until it is known; gives its node ID. */
-  async startAgent(name: string): Promise<{ readonly nodeId: string; readonly agent: Running }> {
+  async startAgent(
+    name: string,
+    env: NodeJS.ProcessEnv = {},
+  ): Promise<{ readonly nodeId: string; readonly agent: Running }> {
     const { agent_address, public_key } = this.get().ready;
     const known = new Set((await this.listAgents()).map(({ node_id }) => node_id));
     const key = ['--orchestrator-key', public_key, '--data-dir', this.sandbox.path(name)];
-    const agent = this.sandbox.start(['agent', 'connect', agent_address, ...key]);
+    const agent = this.sandbox.start(['agent', 'connect', agent_address, ...key], env);
     let nodeId: string | undefined;
     await until(async () => {
       nodeId = (await this.listAgents()).find(({ node_id }) => !known.has(node_id))?.node_id;

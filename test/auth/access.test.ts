@@ -43,8 +43,9 @@ describe('access', () => {
     const refusedReads = closed.filter(
       ({ method, access }) => method === 'GET' && outcome(access, 'viewer') !== 'allowed',
     );
-    // Captured output is refused to viewers.
-    expect(refusedReads.map(({ id }) => id)).toEqual(['listEnrolmentTokens', 'getOperationOutput']);
+    // Captured output, terminals and what was shown on them are refused to viewers.
+    const terminals = ['listTerminals', 'getTerminal', 'getTranscript', 'searchTerminals'];
+    expect(refusedReads.map(({ id }) => id)).toEqual(['listEnrolmentTokens', 'getOperationOutput', ...terminals]);
   });
 
   it('names who is refused and what to do', () => {

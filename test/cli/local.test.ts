@@ -304,6 +304,7 @@ describe('the streams', () => {
         },
         quickstart: async () => 0,
         rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', secrets: 2, outputs: 0, channels: 0 }),
+        store: noPrograms.store,
       },
       clock: { now: () => NOW, monotonic: () => 0 },
       interrupts: () => () => {},
@@ -328,6 +329,7 @@ describe('the streams', () => {
         },
         quickstart: async () => 0,
         rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', secrets: 2, outputs: 0, channels: 0 }),
+        store: noPrograms.store,
       },
       clock: { now: () => NOW, monotonic: () => 0 },
       interrupts: (listener) => {

@@ -74,6 +74,8 @@ describe('help and version', () => {
     ['group', ['operator', '--help']],
     ['group', ['help', 'operator']],
     ['group-with-standard', ['help', 'agents']],
+    ['group-with-standard', ['agents', '--help']],
+    ['group-with-otherwise', ['term', '--help']],
     ['command', ['apply', '--help']],
     ['command', ['help', 'apply']],
     ['command', ['apply', 'web-01', '-h']],

@@ -5,6 +5,7 @@ import { FAULTS, generalFaults } from '../../src/contract/faults.js';
 import { openApiDocument } from '../../src/contract/openapi.js';
 import { ProblemSchema } from '../../src/contract/problem.js';
 import type { RouteSpec } from '../../src/contract/route.js';
+import type { FaultCode } from '../../src/kernel/fault-code.js';
 
 interface Operation {
   readonly operationId: string;
@@ -119,10 +120,12 @@ describe('the OpenAPI document', () => {
     for (const route of routes) {
       const responses = document.paths[API_BASE + route.path]?.[route.method.toLowerCase()]?.responses ?? {};
       const codes = [...route.faults, ...generalFaults(route)];
-      const statuses = [...Object.keys(route.answers), ...codes.map((code) => String(FAULTS[code].status))];
+      const own: RouteSpec['statuses'] = 'statuses' in route ? route.statuses : {};
+      const statusOf = (code: FaultCode) => own?.[code] ?? FAULTS[code].status;
+      const statuses = [...Object.keys(route.answers), ...codes.map((code) => String(statusOf(code)))];
       expect(Object.keys(responses).sort(), route.id).toEqual([...new Set(statuses)].sort());
       for (const code of codes) {
-        const response = responses[String(FAULTS[code].status)];
+        const response = responses[String(statusOf(code))];
         expect(response?.description, route.id).toContain(`\`${code}\``);
         const schema = response?.content?.['application/problem+json']?.schema;
         expect(JSON.stringify(schema), route.id).toContain('#/components/schemas/Problem');

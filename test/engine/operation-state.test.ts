@@ -19,6 +19,7 @@ const events: fc.Arbitrary<OperationEvent> = fc.oneof(
     { type: 'expired' },
     { type: 'revoked' },
     { type: 'restarted' },
+    { type: 'put_back' },
     { type: 'undeliverable', reason: 'secrets' },
     { type: 'absent', overdue: true },
     { type: 'absent', overdue: false },

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Retention, type RetentionDays } from '../../daemon/engine/retention.js';
 import { TransactionalWriter } from '../../daemon/events/transactional-writer.js';
+import { findNotification, insertNotification } from '../../daemon/store/notifications.js';
 import { type Bench, openBench } from './support.js';
 
 const DAY = 86_400_000;
@@ -81,5 +82,29 @@ describe('retention', () => {
     await bench.drift(agent);
     await retention(bench).run();
     expect(bench.events.at(-1)).toMatchObject({ type: 'drift.pruned', metadata: { count: 1 } });
+  });
+
+  it('deletes old notifications with an event, and leaves the newer ones', async () => {
+    const bench = await openBench();
+    const raise = (id: string) =>
+      insertNotification(bench.db, {
+        id,
+        event_id: id,
+        event_type: 'drift.detected',
+        severity: 'warning',
+        summary: 'web-01 has drifted',
+        timestamp: bench.clock.now(),
+        actor_json: '{}',
+        target_json: '{}',
+        metadata_json: '{}',
+      });
+    await raise('old');
+    bench.clock.advance(60 * DAY);
+    await raise('new');
+    bench.clock.advance(40 * DAY);
+    await retention(bench).run();
+    expect(bench.events.at(-1)).toMatchObject({ type: 'notification.pruned', metadata: { count: 1 } });
+    expect(await findNotification(bench.db, 'old')).toBeNull();
+    expect(await findNotification(bench.db, 'new')).not.toBeNull();
   });
 });

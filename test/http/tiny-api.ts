@@ -57,6 +57,7 @@ export function tlsFiles() {
 
 /** Answers with what came in; a test replaces the handlers that it is about. */
 export const echo: HandlersFor<Tiny> = {
+  dumpItems: async () => ({ status: 200, body: 'everything' }),
   ping: async ({ context }) => ({ status: 200, body: { pong: true, address: context.address } }),
   listItems: async ({ query }) => ({ status: 200, body: { query } }),
   getItem: async ({ params }) => ({ status: 200, body: { name: params.name, size: 1 } }),

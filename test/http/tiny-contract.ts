@@ -65,6 +65,17 @@ export const TINY = {
     answers: { 200: Type.Record(Type.String(), Type.Unknown()) },
     faults: [],
   }),
+  dumpItems: route({
+    id: 'dumpItems',
+    summary: 'no JSON, in pieces',
+    tag: 'tiny',
+    method: 'GET',
+    path: '/dump',
+    access: 'viewer',
+    mediaType: 'text/x-dump',
+    answers: { 200: Type.String() },
+    faults: ['module_not_found'],
+  }),
   removeItem: route({
     id: 'removeItem',
     summary: 'no body at all',

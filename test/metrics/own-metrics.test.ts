@@ -15,6 +15,7 @@ describe('the counters', () => {
       db,
       version: '1.2.3',
       connected: () => 1,
+      terminals: () => 2,
       queues: { deliveries: async () => waiting },
     });
     own.happened('agent.approved');
@@ -27,6 +28,7 @@ describe('the counters', () => {
       'orch_agents{status="pending"} 1',
       'orch_agents{status="rejected"} 0',
       'orch_agents_connected 1',
+      'orch_terminal_sessions 2',
       'orch_queue_length{queue="deliveries"} 3',
       'orch_events_total{type="agent.approved"} 2',
       'orch_http_request_duration_seconds_bucket{le="0.005",route="getStatus",method="GET",status="200"} 1',

@@ -61,6 +61,7 @@ const AT_ONCE: readonly EventType[] = [
   'operator.removed',
   'secret.expired',
   'channel.delivery_failed',
+  'orchestrator.restored',
 ];
 const IN_THEIR_TIME: readonly EventType[] = ['agent.disconnected', 'operator.login', 'operator.login_failed'];
 

@@ -11,7 +11,11 @@ import { recordingLogger, rejection, temporaryDirectory } from '../store/support
 async function serve(verb: () => Promise<Record<string, unknown>>, directory = temporaryDirectory()) {
   const logger = recordingLogger();
   const path = join(directory, 'control.sock');
-  const server = new ControlServer({ path, logger, verbs: { 'rotate-secrets-key': verb } });
+  const server = new ControlServer({
+    path,
+    logger,
+    verbs: { 'rotate-secrets-key': verb, backup: async ({ file }) => ({ file }) },
+  });
   await server.start();
   onTestFinished(() => server.stop());
   return { directory, path, logger };
@@ -34,20 +38,27 @@ describe('the control socket', () => {
   it('is private and answers what it is asked', async () => {
     const { directory, path } = await serve(async () => ({ key_id: 'abc', secrets: 3 }));
     expect(statSync(path).mode & 0o7777).toBe(0o600);
-    expect(await askOrchestrator(directory, 'rotate-secrets-key')).toEqual({ key_id: 'abc', secrets: 3 });
+    expect(await askOrchestrator(directory, { verb: 'rotate-secrets-key' })).toEqual({ key_id: 'abc', secrets: 3 });
+  });
+
+  it('hands the verb what it needs', async () => {
+    const { directory } = await serve(async () => ({}));
+    const request = { verb: 'backup', file: '/mnt/a b.db', force: false } as const;
+    expect(await askOrchestrator(directory, request)).toEqual({ file: '/mnt/a b.db' });
   });
 
   it('hands a fault on', async () => {
     const { directory } = await serve(async () => {
       throw new Fault('secrets_locked', '"T" cannot be decrypted', { hint: 'set it anew' });
     });
-    const fault = await rejection(askOrchestrator(directory, 'rotate-secrets-key'));
+    const fault = await rejection(askOrchestrator(directory, { verb: 'rotate-secrets-key' }));
     expect(fault).toMatchObject({ code: 'secrets_locked', message: '"T" cannot be decrypted', hint: 'set it anew' });
   });
 
   it.each([
     ['an unknown verb', '{"verb":"open-the-door"}\n'],
     ['more than a verb', '{"verb":"rotate-secrets-key","x":1}\n'],
+    ['a verb without what it needs', '{"verb":"backup"}\n'],
     ['no JSON', 'hello\n'],
     ['a line without an end', 'x'.repeat(70_000)],
   ])('refuses %s', async (_what, text) => {
@@ -64,7 +75,7 @@ describe('the control socket', () => {
     const directory = temporaryDirectory();
     writeFileSync(join(directory, 'control.sock'), '');
     await serve(async () => ({}), directory);
-    expect(await askOrchestrator(directory, 'rotate-secrets-key')).toEqual({});
+    expect(await askOrchestrator(directory, { verb: 'rotate-secrets-key' })).toEqual({});
   });
 
   it('that cannot be made is told in the log', async () => {
@@ -74,7 +85,7 @@ describe('the control socket', () => {
 
   it('that is not there says what to do', async () => {
     const directory = temporaryDirectory();
-    expect(await rejection(askOrchestrator(directory, 'rotate-secrets-key'))).toMatchObject({
+    expect(await rejection(askOrchestrator(directory, { verb: 'rotate-secrets-key' }))).toMatchObject({
       code: 'unreachable',
       message: `no orchestrator runs on ${directory}`,
       hint: 'start it with orch serve, or name its data directory with --data-dir',

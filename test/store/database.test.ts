@@ -157,7 +157,7 @@ describe('a damaged store', () => {
     expect(fault).toMatchObject({
       code: 'data_dir_invalid',
       message: `${file} is damaged or no database: file is not a database`,
-      hint: 'move it away together with the files beside it, and put a backup in its place',
+      hint: 'put a backup in its place: orch serve restore FILE',
     });
   });
 

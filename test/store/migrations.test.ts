@@ -91,7 +91,7 @@ describe('the schema', () => {
     expect(await rejection(openStore({ file }))).toMatchObject({
       code: 'schema_too_new',
       message: `${file} has schema 99, this program knows schemas up to ${current}`,
-      hint: `install the orch that made it, or put a copy from before back: ${file}.before-99`,
+      hint: `install the orch that made it, or go back to before: orch serve restore ${file}.before-99`,
     });
   });
 });

@@ -8,6 +8,7 @@ import { metrics } from './0006-metrics.js';
 import { notifications } from './0007-notifications.js';
 import { maintenance } from './0008-maintenance.js';
 import { enrolmentTokens } from './0009-enrolment-tokens.js';
+import { terminalSessions } from './0010-terminal-sessions.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -20,4 +21,5 @@ export const MIGRATIONS: readonly Migration[] = [
   notifications,
   maintenance,
   enrolmentTokens,
+  terminalSessions,
 ];

@@ -26,9 +26,12 @@ export class Backoff {
     this.ceiling = first;
   }
 
-  /** Milliseconds to wait now: anything from 0 up to the ceiling, which then doubles. */
-  next(): number {
-    const delay = Math.floor(this.random() * this.ceiling);
+  /**
+   * Milliseconds to wait now: anything from 0 up to the ceiling, which then doubles.
+   * @param most milliseconds for this once, where somebody waits
+   */
+  next(most = this.last): number {
+    const delay = Math.floor(this.random() * Math.min(this.ceiling, most));
     this.ceiling = Math.min(this.ceiling * 2, this.last);
     return delay;
   }

@@ -10,6 +10,16 @@ import type { PublicKeyHex } from '../../kernel/ids.js';
 import { LINK_ALPN, LINK_LIMITS, LINK_PATH } from '../../wire/limits.js';
 import { placeOf, unreachable } from './unreachable.js';
 
+/** What the agent port serves under a path. */
+export interface DialPurpose {
+  readonly path: string;
+  readonly subprotocol?: string;
+  /** Largest frame that is taken, in bytes. */
+  readonly maxPayload: number;
+}
+
+const LINK: DialPurpose = { path: LINK_PATH, maxPayload: LINK_LIMITS.orchestratorFrame };
+
 export interface DialOptions {
   readonly host: string;
   readonly port: number;
@@ -21,6 +31,8 @@ export interface DialOptions {
    * waits a few seconds only: who has to ask a person throws, asks, and dials again.
    */
   readonly verifyPeer: (key: PublicKeyHex) => void | Promise<void>;
+  /** What the WebSocket is for; the agent link unless said otherwise. */
+  readonly purpose?: DialPurpose;
   /** Milliseconds for the connection with its handshake, and again for the upgrade to a WebSocket. */
   readonly timeoutMs: number;
   /** Ends the attempt; it then throws `cancelled`. */
@@ -93,11 +105,14 @@ function tlsOptions({ host, port, privateKey, certificate }: DialOptions) {
 }
 
 function upgrade(socket: TLSSocket, options: DialOptions): Promise<WebSocket> {
+  const { path, subprotocol, maxPayload } = options.purpose ?? LINK;
   return new Promise((resolve, reject) => {
-    const link = new WebSocket(`ws://orchestrator${LINK_PATH}`, {
+    const link = new WebSocket(`ws://orchestrator${path}`, subprotocol === undefined ? [] : [subprotocol], {
       createConnection: () => socket,
       perMessageDeflate: false,
-      maxPayload: LINK_LIMITS.orchestratorFrame,
+      maxPayload,
+      // Masks guard proxies against what a browser's page sends; inside TLS they only cost time, at both ends.
+      generateMask: (mask) => void mask.fill(0),
     });
     // The WebSocket's own time-out does not run on a socket that is already connected.
     const deadline = setTimeout(() => socket.destroy(unreachable(options, 'timeout')), options.timeoutMs);

@@ -32,8 +32,7 @@ async function helpOf(words: readonly string[]): Promise<View> {
   const path = found.kind === 'command' ? found.entry.path : found.path;
   // "help agents" explains the group, not the command that its name alone stands for.
   if (words.join(' ') !== path) {
-    const group = groupHelp(words.join(' '));
-    if (found.kind === 'command' && found.rest.length === 0) return group;
+    if (found.kind === 'command' && found.rest.length === 0) return groupHelp(words.join(' '));
     throw unknown(words);
   }
   return found.kind === 'command' ? commandHelp(found.entry) : groupHelp(path);

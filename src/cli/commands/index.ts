@@ -15,6 +15,8 @@ export interface Group {
   readonly summary: string;
   /** The command that the group's name alone stands for. */
   readonly standard?: string;
+  /** The command that is meant when a word follows that is none of the group's: its first argument. */
+  readonly otherwise?: string;
 }
 
 type Loader = CommandEntry['load'];
@@ -82,12 +84,22 @@ export const COMMANDS: readonly CommandEntry[] = [
   entry('state', 'what orch believes to have put on an agent', () => import('./state.js')),
   entry('impact', 'tell what changed module files would do to the fleet', () => import('./impact.js')),
   entry('metrics', 'show what an agent has measured of its machine', () => import('./metrics.js')),
+  entry('top', 'watch the whole fleet live', () => import('./top.js')),
   entry('explain', 'tell what put a resource on an agent', () => import('./explain.js')),
   entry('ops list', 'list operations', () => import('./ops/list.js')),
   entry('ops show', 'show one operation with its resources', () => import('./ops/show.js')),
   entry('ops watch', 'follow an operation to its end', () => import('./ops/watch.js')),
   entry('ops cancel', 'cancel an operation at the next resource', () => import('./ops/cancel.js')),
   entry('ops output', 'show what the scripts of an operation printed', () => import('./ops/output.js')),
+  entry('exec', 'run a command on agents', () => import('./exec.js')),
+  entry('term open', 'open a shell on an agent', () => import('./term/open.js')),
+  entry('term attach', 'come back to a terminal session, or watch it', () => import('./term/attach.js')),
+  entry('term list', 'list terminal sessions', () => import('./term/list.js')),
+  entry('term show', 'show one terminal session', () => import('./term/show.js')),
+  entry('term close', 'end a terminal session and its program', () => import('./term/close.js')),
+  entry('term transcript', 'get the recording of a session', () => import('./term/transcript.js')),
+  entry('term replay', 'play the recording of a session', () => import('./term/replay.js')),
+  entry('term grep', 'search what was shown in terminals', () => import('./term/grep.js')),
   entry('secrets set', 'make a secret, or change it', () => import('./secrets/set.js')),
   entry('secrets list', 'list secrets without their values', () => import('./secrets/list.js')),
   entry('secrets show', 'what is known about a secret, and who uses it', () => import('./secrets/show.js')),
@@ -121,6 +133,13 @@ export const COMMANDS: readonly CommandEntry[] = [
     'change the key that the secrets are encrypted with',
     () => import('./serve/rotate-secrets-key.js'),
   ),
+  entry('serve backup', 'copy the store into a file, while everything runs', () => import('./serve/backup.js')),
+  entry('serve restore', 'put a backup in the place of the store', () => import('./serve/restore.js')),
+  entry(
+    'serve recover-admin',
+    'make a key an admin when no admin can log in',
+    () => import('./serve/recover-admin.js'),
+  ),
   entry('agent', 'run the agent of this machine, to be found by discovery', () => import('./agent/listen.js')),
   entry('agent connect', 'run the agent of this machine', () => import('./agent/connect.js')),
   entry('agent status', 'show how the agent of this machine is doing', () => import('./agent/status.js')),
@@ -149,6 +168,7 @@ export const GROUPS: readonly Group[] = [
   { path: 'module', summary: 'declarative lists of resources' },
   { path: 'assignments', summary: 'which modules which agents have', standard: 'list' },
   { path: 'ops', summary: 'applies, running and past', standard: 'list' },
+  { path: 'term', summary: 'terminals on agents, and what ran in them', standard: 'list', otherwise: 'open' },
   { path: 'secrets', summary: 'values that modules name and nobody reads back', standard: 'list' },
   { path: 'maintenance', summary: 'times in which nothing is checked or sent by itself', standard: 'list' },
   { path: 'channels', summary: 'where notifications are sent', standard: 'list' },
@@ -161,11 +181,12 @@ export const GROUPS: readonly Group[] = [
 /** The top level of the help, in sections. */
 export const SECTIONS: readonly (readonly [title: string, words: readonly string[]])[] = [
   ['Begin', ['quickstart', 'status', 'operator', 'login', 'logout', 'profile']],
-  ['Fleet', ['agents', 'enroll', 'discover', 'tags', 'metrics']],
+  ['Fleet', ['agents', 'enroll', 'discover', 'tags', 'metrics', 'top']],
   [
     'Modules and what they do',
     ['module', 'assignments', 'sync', 'plan', 'apply', 'drift', 'state', 'impact', 'explain', 'ops', 'secrets'],
   ],
+  ['Terminals', ['term', 'exec']],
   ['Records', ['maintenance', 'notifications', 'channels', 'audit']],
   ['Programs', ['serve', 'agent']],
   ['Else', ['api', 'completion', 'help']],

@@ -1,6 +1,6 @@
 /** How measurements are shown. */
 import type { MetricsSample } from '../../kernel/metrics-sample.js';
-import { formatAge, formatDuration, formatTime } from '../format.js';
+import { formatAge, formatBytes, formatDuration, formatTime } from '../format.js';
 import { bar, sparkline } from '../render/chart.js';
 import { fields, headed, type Line, styled, type View } from '../view.js';
 
@@ -49,25 +49,13 @@ export function sampleLine(sample: MetricsSample): Line {
   return `${formatTime(sample.collected_at)}  ${cells.join('  ')}`.trimEnd();
 }
 
-const percent = (value: number): string => `${value.toFixed(1)}%`;
+export const percent = (value: number): string => `${value.toFixed(1)}%`;
 
-const percentOf = (used: number | null, total: number | null): number | null =>
+export const percentOf = (used: number | null, total: number | null): number | null =>
   used === null || total === null || total === 0 ? null : (used / total) * 100;
 
 function shareOf(used: number | null, total: number | null): Line {
   const share = percentOf(used, total);
   if (share === null || used === null || total === null) return '-';
-  return [bar(share / 100), ` ${percent(share)} of ${sizeOf(total)}`];
-}
-
-/** `7.8 GiB`. */
-function sizeOf(bytes: number): string {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
-  let value = bytes;
-  let unit = 0;
-  while (value >= 1024 && unit < units.length - 1) {
-    value /= 1024;
-    unit += 1;
-  }
-  return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`;
+  return [bar(share / 100), ` ${percent(share)} of ${formatBytes(total)}`];
 }

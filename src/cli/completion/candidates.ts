@@ -72,7 +72,8 @@ function nextArgument({ args }: Command, rest: readonly string[], options: Optio
   for (const [index, word] of rest.entries()) {
     if (!word.startsWith('-') && optionBefore(rest[index - 1], options) === null) given += 1;
   }
-  const all = Object.values(args);
+  const all = Object.values(args).filter(({ dashed }) => !dashed);
+  if (all.length < Object.keys(args).length && rest.includes('--')) return undefined;
   const last = all.at(-1);
   return all[given] ?? (last?.many ? last : undefined);
 }

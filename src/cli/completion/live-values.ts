@@ -42,6 +42,11 @@ const SOURCES: Readonly<Record<Live, (api: ApiClient, signal: AbortSignal) => Pr
       word: operation_id,
       summary: `${status} ${node_name ?? ''}`,
     })),
+  terminal: async (api, signal) =>
+    (await api.call('listTerminals', { signal })).map(({ session_id, status, operator, node_name }) => ({
+      word: session_id,
+      summary: `${status} ${operator} on ${node_name ?? ''}`,
+    })),
   window: async (api, signal) =>
     (await api.call('listMaintenanceWindows', { signal })).map(({ id, status, reason }) => ({
       word: id,

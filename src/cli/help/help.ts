@@ -29,12 +29,22 @@ export function overview(): View {
 }
 
 /** `orch agents --help`, and `orch --help` for no path. */
-export function groupHelp(path: string): View {
+export async function groupHelp(path: string): Promise<View> {
   if (path === '') return overview();
   const group = groupOf(path);
+  const words = [group?.otherwise, group?.standard].flatMap((word) => word ?? []);
+  const shown = words.length > 0 ? words : wordsBelow(path).slice(0, 1);
+  const loaded = await Promise.all(shown.map((word) => entryOf(`${path} ${word}`)?.load()));
+  const examples = loaded.flatMap((module) => module?.command.examples[0] ?? []);
   const rows = wordsBelow(path).map((word) => [`${path} ${word}`, summaryOf(`${path} ${word}`)] as const);
-  const standard = group?.standard ? lines(`"orch ${path}" alone is "orch ${path} ${group.standard}".`) : lines();
-  return stack(lines(`orch ${path}: ${group?.summary ?? ''}`), indented(rows), standard);
+  const standard = group?.standard ? [`"orch ${path}" alone is "orch ${path} ${group.standard}".`] : [];
+  const otherwise = group?.otherwise ? [`Before any other word it is "orch ${path} ${group.otherwise}".`] : [];
+  return stack(
+    lines(...examples.map((example): Line => [styled('dim', '$ '), example])),
+    lines(`orch ${path}: ${group?.summary ?? ''}.`),
+    indented(rows),
+    lines(...standard, ...otherwise, `What each takes: orch ${path} ${wordsBelow(path)[0] ?? 'COMMAND'} --help`),
+  );
 }
 
 export async function commandHelp(entry: CommandEntry): Promise<View> {
@@ -60,12 +70,15 @@ export async function commandHelp(entry: CommandEntry): Promise<View> {
 }
 
 function usageOf(path: string, { args, options }: Command): string {
-  const words = Object.values(args).map((argument: Argument<unknown>) => argumentSyntax(argument));
+  const syntaxOf = (dashed: boolean) =>
+    Object.values(args).flatMap((argument: Argument<unknown>) =>
+      (argument.dashed ?? false) === dashed ? argumentSyntax(argument) : [],
+    );
   const required = Object.entries(options)
     .filter(([, option]) => option.required)
     .map(([key, option]) => `${flagOf(key, option)} ${option.placeholder}`);
   const rest = Object.values(options).some((option) => !option.required) ? ['[OPTIONS]'] : [];
-  return ['orch', path, ...words, ...required, ...rest].join(' ');
+  return ['orch', path, ...syntaxOf(false), ...required, ...rest, ...syntaxOf(true)].join(' ');
 }
 
 const optionRows = (options: Options): readonly (readonly [string, string])[] =>

@@ -84,6 +84,7 @@ const outputText: readonly Line[] = [
   'plan, apply and drift of one NODE print the answer of the API; of several, one object',
   '{has_changes, results: [{node_id, name, status, result, error}], summary}; so does --selector, whatever it matches.',
   'plan and apply with --assignment print the answer of the API, which has no result in it; -v shows people everything.',
+  'The output of exec is that of the remote command; with -o json it is one object of each agent, one a line of several.',
   'Long lists with --all print one answer after the other, a page each.',
   'Control characters in what agents and servers say are shown as \\x1b, \\u202e, never obeyed; JSON and YAML escape them.',
 ];

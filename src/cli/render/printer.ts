@@ -11,8 +11,17 @@ import { loadPaint, type Paint, spansOf } from './paint.js';
 import { escapeJson, sanitize } from './sanitize.js';
 import { renderView } from './view.js';
 
-export type InputStream = Readable & { readonly isTTY?: boolean };
-export type OutputStream = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
+export type InputStream = Readable & {
+  readonly isTTY?: boolean;
+  readonly fd?: number;
+  setRawMode?(isRaw: boolean): unknown;
+};
+export type OutputStream = NodeJS.WritableStream & {
+  readonly isTTY?: boolean;
+  readonly fd?: number;
+  readonly columns?: number;
+  readonly rows?: number;
+};
 
 export interface PrinterOptions {
   readonly stdout: OutputStream;

@@ -27,6 +27,14 @@ describe('Backoff', () => {
     expect(delays(backoff, 2)).toEqual([999, 1_999]);
   });
 
+  it('waits shorter for once where somebody waits', () => {
+    const backoff = new Backoff({ random: almostOne });
+    delays(backoff, 5);
+    expect(backoff.next(5_000)).toBe(4_999);
+    expect(backoff.next()).toBe(59_999);
+    expect(new Backoff({ random: almostOne }).next(5_000)).toBe(999);
+  });
+
   it('never waits longer than a minute (property)', () => {
     const unit = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
     fc.assert(

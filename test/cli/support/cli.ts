@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PassThrough, Writable } from 'node:stream';
+import { PassThrough, type Readable, Writable } from 'node:stream';
 import { INTERRUPTS } from '../../../src/cli/interrupts.js';
 import type { Programs } from '../../../src/cli/programs.js';
 import { runCli } from '../../../src/cli/run.js';
@@ -22,6 +22,9 @@ export interface RunOptions {
   readonly programs?: Partial<Programs>;
   /** `interrupts.emit('SIGINT')` is Ctrl-C. */
   readonly interrupts?: EventEmitter;
+  /** In place of the streams that are kept. */
+  readonly stdin?: Readable;
+  readonly stdout?: Writable;
   /** Told whenever standard error has grown. */
   readonly onError?: (shown: string) => void;
 }
@@ -85,6 +88,17 @@ export const noPrograms: Programs = {
   },
   quickstart: async () => 0,
   rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', secrets: 2, outputs: 0, channels: 0 }),
+  store: {
+    backup: async () => {
+      throw new Error('no store is prepared');
+    },
+    restore: async () => {
+      throw new Error('no store is prepared');
+    },
+    recoverAdmin: async () => {
+      throw new Error('no store is prepared');
+    },
+  },
 };
 
 /** A home directory of its own, which `dispose` removes. */
@@ -119,13 +133,13 @@ export async function runOrch(argv: readonly string[], options: RunOptions = {})
     seen = text.length;
     setImmediate(() => stdin.write(next.type));
   };
-  if (options.columns === undefined) stdin.end(options.input ?? '');
+  if (options.columns === undefined || options.input !== undefined) stdin.end(options.input ?? '');
   const interrupts = options.interrupts ?? new EventEmitter();
   const status = await runCli({
     argv,
     env: { HOME: '/nonexistent', ...options.env },
-    stdin,
-    stdout,
+    stdin: options.stdin ?? stdin,
+    stdout: options.stdout ?? stdout,
     stderr,
     programs: { ...noPrograms, ...options.programs },
     clock: { now: () => NOW, monotonic: () => performance.now() },

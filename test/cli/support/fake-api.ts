@@ -1,5 +1,5 @@
 /** An HTTP server that speaks the contract: it refuses requests and answers that do not fit the schemas. */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { API_BASE, CONTRACT, type RouteId } from '../../../src/contract/contract.js';
 import { FAULTS } from '../../../src/contract/faults.js';
@@ -25,6 +25,8 @@ export type Answers = Partial<Record<RouteId, Reply | ((request: Request) => Rep
 
 export interface FakeApi {
   readonly url: string;
+  /** For what is no request: upgrades. */
+  readonly server: Server;
   /** Every request so far, as `METHOD path`. */
   readonly requests: readonly string[];
   /** What was wrong with requests or answers; a test expects it to be empty. */
@@ -66,7 +68,8 @@ export async function startFakeApi(initial: Answers = {}): Promise<FakeApi> {
     if ('problem' in reply) return send(response, problem(reply.problem, reply.detail, reply.more));
     const status = reply.status ?? Number(Object.keys(spec.answers)[0]);
     check(spec.answers[status] ?? undefined, reply.body, `answer ${status} of ${id}`);
-    send(response, { status, body: reply.body, headers: reply.headers });
+    const type = spec.mediaType ?? 'application/json';
+    send(response, { status, body: reply.body, headers: { 'content-type': type, ...reply.headers } });
   }
   function check(schema: RouteSpec['body'] | null, value: unknown, what: string): void {
     for (const { path, message } of schema ? validator(schema).problems(value) : []) {
@@ -101,6 +104,7 @@ export async function startFakeApi(initial: Answers = {}): Promise<FakeApi> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    server,
     requests,
     violations,
     answer: (more) => {
@@ -135,8 +139,10 @@ interface Sent {
 }
 
 function send(response: ServerResponse, { status, body, headers }: Sent): void {
-  response.writeHead(status, { 'content-type': 'application/json', 'x-request-id': REQUEST_ID, ...headers });
-  response.end(body === undefined || status === 204 ? undefined : JSON.stringify(body));
+  const type = headers?.['content-type'] ?? 'application/json';
+  response.writeHead(status, { 'x-request-id': REQUEST_ID, ...headers, 'content-type': type });
+  if (typeof body === 'string' && !type.includes('json')) response.end(body);
+  else response.end(body === undefined || status === 204 ? undefined : JSON.stringify(body));
 }
 
 async function readBody(request: IncomingMessage): Promise<unknown> {

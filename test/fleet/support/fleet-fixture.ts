@@ -110,6 +110,7 @@ export class Fleet {
       onMetrics: () => {
         throw new Fault('protocol_violation', 'nobody has asked');
       },
+      terminals: { receive: () => undefined, disconnected: () => undefined, revoked: async () => undefined },
       clock,
       logger,
       ...timeoutsOf(options),

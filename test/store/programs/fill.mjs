@@ -26,6 +26,7 @@ import { insertNotification, markAllRead, markRead } from '../../../dist/daemon/
 import { insertOperationOutputs } from '../../../dist/daemon/store/operation-outputs.js';
 import { insertOperation, insertOperationResults } from '../../../dist/daemon/store/operations.js';
 import { insertSecret } from '../../../dist/daemon/store/secrets.js';
+import { insertTerminal } from '../../../dist/daemon/store/terminal-sessions.js';
 import { publicKeyOfKeyObject } from '../../../dist/src/identity/key-object.js';
 import { signNonce } from '../../../dist/src/identity/login-binding.js';
 import { silentLogger } from '../../../dist/src/kernel/logger.js';
@@ -251,6 +252,29 @@ await putLoginStreak(db, { subject: operator_id, failures: 2, told_at: null });
 await noteLoginAddress(db, { operator_id, address: '192.0.2.7', last_login_at: start });
 const times = { starts_at: start, ends_at: start + 3_600_000, created_at: start };
 await insertWindow(db, { window_id: newId(), reason: 'new disk', ...times, created_by: operator_id, told: 'started' });
+const session = { session_id: newId(), node_id: 'f'.repeat(32), node_name: 'web-1', operator_id, operator: 'ada' };
+await insertTerminal(db, {
+  ...session,
+  kind: 'shell',
+  user: 'root',
+  shell: '/bin/sh',
+  command_json: null,
+  cols: 80,
+  rows: 24,
+  term: 'xterm',
+  status: 'active',
+  reason: null,
+  exit_code: null,
+  exit_signal: null,
+  opened_at: start,
+  closed_at: null,
+  recording: 'off',
+  transcript: null,
+  transcript_sha256: null,
+  output_bytes: 0,
+  resume_hash: '0'.repeat(64),
+  resume_operator_id: operator_id,
+});
 const { seq, hash } = await readChainHead(db);
 const mark = signMark(new AuditKey(privateKey), { kind: 'checkpoint', epoch: 1, seq, hash, time: start });
 await insertAuditMark(db, rowOfMark(mark));

@@ -1,11 +1,10 @@
 /** `orch operator add`. */
 import { ROLES } from '../../../contract/operators.js';
-import { parsePublicKey } from '../../../identity/public-key.js';
-import { Fault, isFault } from '../../../kernel/fault.js';
 import { argument } from '../../argument.js';
 import { defineCommand } from '../../define-command.js';
 import { operatorNames } from '../../operator-names.js';
 import { choice, requiredText } from '../../option.js';
+import { readPublicKey } from '../../read-public-key.js';
 import { readInlineOrFile } from '../../read-text.js';
 import { lines, stack } from '../../view.js';
 import { operatorFields } from './operator-view.js';
@@ -27,7 +26,7 @@ export const command = defineCommand({
   },
   run: async (context, { key, username, role }) => {
     const text = await readInlineOrFile(key, context.readInput);
-    const publicKey = readKey(text, key.startsWith('@') ? key.slice(1) : 'KEY');
+    const publicKey = readPublicKey(text, key.startsWith('@') ? key.slice(1) : 'KEY');
     const api = await context.api();
     const operator = await api.call('addOperator', {
       body: { public_key: publicKey, username, role: role ?? null },
@@ -41,16 +40,3 @@ export const command = defineCommand({
     };
   },
 });
-
-/** What is no key is a mistake in the command, of which nothing was sent. */
-function readKey(text: string, label: string): ReturnType<typeof parsePublicKey> {
-  try {
-    return parsePublicKey(text, label);
-  } catch (error) {
-    if (!isFault(error)) throw error;
-    throw new Fault('usage', error.message, {
-      ...(error.hint === undefined ? {} : { hint: error.hint }),
-      cause: error,
-    });
-  }
-}

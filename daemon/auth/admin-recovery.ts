@@ -1,0 +1,111 @@
+/** Makes a key an admin again at the word of whoever owns the data directory. */
+import type { Kysely } from 'kysely';
+import { operatorIdOf } from '../../src/identity/key-id.js';
+import { parsePublicKey } from '../../src/identity/public-key.js';
+import type { Clock } from '../../src/kernel/clock.js';
+import { Fault } from '../../src/kernel/fault.js';
+import { SYSTEM } from '../events/domain-event.js';
+import { eventOfRequest } from '../events/event-of-request.js';
+import type { UnitOfWork } from '../events/unit-of-work.js';
+import {
+  findActiveOperatorByName,
+  findOperator,
+  insertOperator,
+  type OperatorRow,
+  setOperatorRole,
+} from '../store/operators.js';
+import type { Queryable } from '../store/queryable.js';
+import type { Database } from '../store/schema.js';
+import { partyOfOperator } from './operator-record.js';
+import { checkOperator } from './operators.js';
+
+export interface AdminRecoveryOptions {
+  readonly db: Kysely<Database>;
+  readonly unitOfWork: UnitOfWork;
+  readonly clock: Clock;
+}
+
+export interface WantedAdmin {
+  /** Hex, or the line of an OpenSSH `.pub` file. */
+  readonly publicKey: string;
+  /** Null takes the name that the key had, else `admin`. */
+  readonly username: string | null;
+}
+
+export interface RecoveredAdmin {
+  readonly operator_id: string;
+  readonly username: string;
+  readonly public_key: string;
+  /** `none`: the key is an active admin's already. */
+  readonly change: 'added' | 'role_changed' | 'none';
+  /** What the active operator of that key was before; null when there was none. */
+  readonly former_role: string | null;
+}
+
+const STANDARD_NAME = 'admin';
+
+export class AdminRecovery {
+  private readonly options: AdminRecoveryOptions;
+
+  constructor(options: AdminRecoveryOptions) {
+    this.options = options;
+  }
+
+  /**
+   * What `recover` would do. Throws `invalid_public_key`, `invalid_username`, and `operator_exists` for a name that is
+   * another operator's, or another one than the key has.
+   */
+  preview(wanted: WantedAdmin): Promise<RecoveredAdmin> {
+    return find(this.options.db, wanted);
+  }
+
+  /** Throws as `preview` does. */
+  recover(wanted: WantedAdmin, requestId: string): Promise<RecoveredAdmin> {
+    const { unitOfWork, clock } = this.options;
+    return unitOfWork.write(async (tx, emit) => {
+      const found = await find(tx, wanted);
+      const { operator_id, username, public_key, change, former_role } = found;
+      if (change === 'none') return found;
+      const row = { operator_id, username, public_key, role: 'admin', bootstrap: 0 };
+      if (change === 'added') await insertOperator(tx, { ...row, added_at: clock.now(), added_by: SYSTEM.id });
+      else await setOperatorRole(tx, operator_id, 'admin');
+      const metadata = { role: 'admin', former_role, public_key, bootstrap: false, recovery: true };
+      emit(
+        eventOfRequest(
+          { actor: SYSTEM, requestId, address: null },
+          {
+            type: 'operator.added',
+            target: partyOfOperator(row),
+            summary: `${username} was made an admin on the host of the orchestrator (recover-admin)`,
+            metadata,
+          },
+        ),
+      );
+      return found;
+    });
+  }
+}
+
+async function find(db: Queryable, { publicKey, username }: WantedAdmin): Promise<RecoveredAdmin> {
+  const key = parsePublicKey(publicKey, 'PUBLIC_KEY');
+  const former = await findOperator(db, operatorIdOf(key));
+  const active = former !== null && former.removed_at === null ? former : null;
+  const found = { operator_id: operatorIdOf(key), public_key: key };
+  if (active !== null) {
+    if (username !== null && username !== active.username) throw otherName(active);
+    const change = active.role === 'admin' ? 'none' : 'role_changed';
+    return { ...found, username: active.username, change, former_role: active.role };
+  }
+  const name = checkOperator({ publicKey, username: username ?? former?.username ?? STANDARD_NAME }).username;
+  if ((await findActiveOperatorByName(db, name)) !== null) {
+    throw new Fault('operator_exists', `there is an operator ${name} already, with another key`, {
+      hint: 'name this one with --username',
+    });
+  }
+  return { ...found, username: name, change: 'added', former_role: null };
+}
+
+const otherName = ({ username }: OperatorRow): Fault =>
+  new Fault('operator_exists', `the public key belongs to ${username} already, and names never change`, {
+    hint: 'leave --username out',
+  });

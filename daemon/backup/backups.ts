@@ -1,0 +1,86 @@
+/** Backs the store up into a file, while work goes on or while nobody has the store open. */
+import { rmSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import type { Clock } from '../../src/kernel/clock.js';
+import { Fault, isFault } from '../../src/kernel/fault.js';
+import { VERSION } from '../../src/kernel/version.js';
+import { SYSTEM } from '../events/domain-event.js';
+import type { UnitOfWork } from '../events/unit-of-work.js';
+import type { OpenDatabase } from '../store/database.js';
+import type { BackupReport } from './backup-report.js';
+import { type BackupTarget, checkTarget, makeWorkplace, notWritable, putInPlace } from './backup-target.js';
+import { keysIn } from './key-files.js';
+import type { SealedCopy, SealOptions } from './seal-copy.js';
+
+export interface BackupsOptions {
+  readonly dataDir: string;
+  readonly store: Pick<OpenDatabase, 'backup'>;
+  readonly uow: UnitOfWork;
+  readonly clock: Clock;
+  /** Of the orchestrator, hex. */
+  readonly publicKey: string;
+  readonly seal: (options: SealOptions) => Promise<SealedCopy>;
+}
+
+export class Backups {
+  private readonly options: BackupsOptions;
+  private lane: Promise<unknown> = Promise.resolve();
+
+  constructor(options: BackupsOptions) {
+    this.options = options;
+  }
+
+  /**
+   * One after the other. The file has its name only when it is checked, on the disk, and in the audit log.
+   * Throws `usage` or `store_unavailable`, and leaves what is at the place as it was.
+   */
+  make(target: BackupTarget): Promise<BackupReport> {
+    const made = this.lane.then(() => this.run(target));
+    this.lane = made.catch(() => undefined);
+    return made;
+  }
+
+  private async run(target: BackupTarget): Promise<BackupReport> {
+    const { dataDir, clock, publicKey, seal } = this.options;
+    const { file } = target;
+    checkTarget(target, dataDir);
+    const workplace = makeWorkplace(file);
+    try {
+      const copy = join(workplace, 'orch.db');
+      await this.copyTo(copy, file);
+      const note = { made_at: clock.now(), version: VERSION, public_key: publicKey };
+      const sealed = await seal({ file: copy, note }).catch((error) => {
+        throw isFault(error) ? error : notWritable(file, error);
+      });
+      checkTarget(target, dataDir);
+      await this.tell(file, sealed);
+      putInPlace(copy, file);
+      const { bytes, sha256, schema, last } = sealed;
+      const end = { last_seq: last?.seq ?? 0, last_hash: last?.hash ?? '' };
+      return { file, bytes, sha256, schema, ...end, keys: [...keysIn(dataDir)] };
+    } finally {
+      rmSync(workplace, { recursive: true, force: true });
+    }
+  }
+
+  private async copyTo(copy: string, file: string): Promise<void> {
+    try {
+      await this.options.store.backup(copy);
+    } catch (error) {
+      throw error instanceof Fault && error.cause !== undefined ? notWritable(file, error.cause) : error;
+    }
+  }
+
+  /** Before the file has its name: what cannot be put into the audit log does not leave the house. */
+  private async tell(file: string, { bytes, sha256, last }: SealedCopy): Promise<void> {
+    await this.options.uow.write(async (_, emit) => {
+      emit({
+        type: 'orchestrator.backed_up',
+        actor: SYSTEM,
+        target: SYSTEM,
+        summary: `The store was backed up to ${basename(file)}`,
+        metadata: { file, bytes, sha256, last_seq: last?.seq ?? 0 },
+      });
+    });
+  }
+}

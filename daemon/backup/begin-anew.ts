@@ -1,0 +1,34 @@
+/** What a store that was put back to an earlier state must not bring back to life. */
+import { beginEpoch } from '../engine/epoch.js';
+import { ACTIVE_STATES } from '../engine/operation-state.js';
+import { countPendingDeliveries } from '../store/deliveries.js';
+import { revokeOpenTokens } from '../store/enrolment-tokens.js';
+import { countOperations } from '../store/operations.js';
+import type { Queryable } from '../store/queryable.js';
+import { deleteAllSessions } from '../store/sessions.js';
+
+export interface Anew {
+  readonly epoch: number;
+  /** Logins that are over: their operators may have logged out, or been removed, since. */
+  readonly sessions: number;
+  /** Enrolment tokens that are revoked: they may have been used up or revoked since. */
+  readonly tokens: number;
+  /** Applies that were under way. They are not sent again; the agents are asked what became of them. */
+  readonly operations: number;
+  /** Deliveries of notifications that were waiting: they are sent, perhaps for the second time. */
+  readonly deliveries: number;
+}
+
+/** @param others epochs of stores that had the same agents */
+export async function beginAnew(
+  tx: Queryable,
+  { now, others }: { readonly now: number; readonly others: readonly number[] },
+): Promise<Anew> {
+  return {
+    epoch: await beginEpoch(tx, { now, others }),
+    sessions: await deleteAllSessions(tx),
+    tokens: await revokeOpenTokens(tx, now),
+    operations: await countOperations(tx, { states: ACTIVE_STATES }),
+    deliveries: await countPendingDeliveries(tx),
+  };
+}

@@ -1,0 +1,121 @@
+/** Whether a file is a store that can be put back, before anything is changed for it. */
+import { createHash } from 'node:crypto';
+import { createReadStream, createWriteStream, existsSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { loadKey } from '../../src/identity/key-file.js';
+import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
+import { Fault, isFault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
+import { MIGRATIONS } from '../store/migrations/index.js';
+import type { BackupNote } from './backup-note.js';
+import { damageOf, isNoDatabase, readFacts, type StoreFacts, withRawStore } from './raw-store.js';
+import { syncPath } from './sync-path.js';
+
+/**
+ * Copies the file to `to`, where nothing may be yet; returns its SHA-256. Throws `usage` for what is no file of its own,
+ * `disk_full` when there is no room.
+ */
+export async function copyIn(file: string, to: string): Promise<string> {
+  requireWholeFile(file);
+  const hash = createHash('sha256');
+  const hashing = new Transform({
+    transform: (part: Buffer, _encoding, done) => {
+      hash.update(part);
+      done(null, part);
+    },
+  });
+  try {
+    await pipeline(createReadStream(file), hashing, createWriteStream(to, { flags: 'wx', mode: 0o600 }));
+    syncPath(to);
+  } catch (cause) {
+    if (systemCodeOf(cause) === 'ENOSPC') {
+      throw new Fault('disk_full', `there is no room for a copy of ${file} at ${to}`, {
+        hint: 'free some space there; nothing was changed',
+        cause,
+      });
+    }
+    throw new Fault('usage', `${file} cannot be copied to ${to}: ${messageOf(cause)}`, { cause });
+  }
+  return hash.digest('hex');
+}
+
+function requireWholeFile(file: string): void {
+  const stats = statOf(file);
+  if (!stats.isFile()) throw noBackup(file, 'is no regular file');
+  const log = `${file}-wal`;
+  if (!existsSync(log) || statSync(log).size === 0) return;
+  throw new Fault('usage', `${file} is not whole without ${log}: it is a store in use, or was copied from one`, {
+    hint: 'make a backup of it: orch serve backup FILE --data-dir DIR',
+  });
+}
+
+function statOf(file: string): ReturnType<typeof statSync> & object {
+  try {
+    return statSync(file);
+  } catch (cause) {
+    const reasons: Readonly<Record<string, string>> = {
+      ENOENT: 'does not exist',
+      EACCES: 'may not be read by this user',
+    };
+    throw noBackup(file, reasons[systemCodeOf(cause) ?? ''] ?? messageOf(cause), cause);
+  }
+}
+
+/**
+ * What the copy of a backup holds. Throws `data_dir_invalid` when it is no store of an orchestrator or is damaged,
+ * `schema_too_new`.
+ * @param file what it was copied from, for messages
+ */
+export async function checkStore(copy: string, file: string): Promise<StoreFacts> {
+  try {
+    return await withRawStore(copy, (connection) => {
+      const facts = readFacts(connection);
+      if (facts === null) throw unusable(file, 'is no store of an orchestrator');
+      const newest = MIGRATIONS.at(-1)?.version ?? 0;
+      if (facts.schema > newest) throw tooNew(file, facts, newest);
+      const damage = damageOf(connection, 'integrity_check');
+      if (damage !== null) throw unusable(file, `is damaged: ${damage}`);
+      return facts;
+    });
+  } catch (error) {
+    if (isFault(error)) throw error;
+    throw unusable(
+      file,
+      isNoDatabase(error) ? 'is damaged or no backup' : `cannot be read: ${messageOf(error)}`,
+      error,
+    );
+  }
+}
+
+/**
+ * Throws `key_unreadable` when the orchestrator's own key is not in the data directory, `wrong_orchestrator` when it is not
+ * that of the backup. A file without a note, as one that was copied by hand, may be anybody's.
+ */
+export function checkIdentity(dataDir: string, note: BackupNote | null): void {
+  const path = join(dataDir, 'identity.key');
+  const keys =
+    'put identity.key, audit.key, secrets.key and api.key there from where you keep them; if it is lost: --new-identity';
+  if (!existsSync(path)) {
+    const who = note === null ? '' : ` (${note.public_key})`;
+    throw new Fault('key_unreadable', `${path} is missing, the key${who} that the agents trust`, { hint: keys });
+  }
+  const here = publicKeyOfKeyObject(loadKey(path));
+  if (note === null || note.public_key === here) return;
+  throw new Fault('wrong_orchestrator', `the backup is of the orchestrator ${note.public_key}, ${path} is of ${here}`, {
+    hint: keys,
+  });
+}
+
+const noBackup = (file: string, why: string, cause?: unknown): Fault =>
+  new Fault('usage', `${file} ${why}`, { hint: 'name a file that orch serve backup has made', cause });
+
+const unusable = (file: string, why: string, cause?: unknown): Fault =>
+  new Fault('data_dir_invalid', `${file} ${why}`, { hint: 'nothing was changed; take another backup', cause });
+
+const tooNew = (file: string, { schema, note }: StoreFacts, newest: number): Fault => {
+  const by = note === null ? '' : ` of orch ${note.version}`;
+  return new Fault('schema_too_new', `${file} has schema ${schema}${by}, this program knows schemas up to ${newest}`, {
+    hint: 'install the orch that made it, or a newer one; nothing was changed',
+  });
+};

@@ -1,0 +1,84 @@
+/** A store's file as SQLite sees it, without the checks, changes and migrations of the orchestrator's own opening. */
+import type { Database as Connection } from 'better-sqlite3';
+import { Fault, systemCodeOf } from '../../src/kernel/fault.js';
+import { EPOCH_KEY, epochOf } from '../engine/epoch.js';
+import { loadSqlite } from '../store/load-sqlite.js';
+import { schemaVersionOf } from '../store/migrate.js';
+import { isBusyError } from '../store/sqlite-error.js';
+import { type BackupNote, NOTE_KEY, parseNote } from './backup-note.js';
+
+/** How long another process may keep its lock before the file counts as taken, in milliseconds. */
+const BUSY_MS = 500;
+
+/**
+ * Runs `work` on an existing file that nobody else has open. What a dead process has left beside it is part of it, and is
+ * brought into it. Throws `data_dir_locked` while it is in use, and SQLite's own errors.
+ */
+export async function withRawStore<T>(file: string, work: (connection: Connection) => T): Promise<T> {
+  const sqlite = await loadSqlite();
+  const connection = new sqlite(file, { fileMustExist: true, timeout: BUSY_MS });
+  try {
+    connection.pragma('locking_mode = EXCLUSIVE');
+    connection.pragma('trusted_schema = OFF');
+    return work(connection);
+  } catch (error) {
+    throw isBusyError(error) ? inUse(file, error) : error;
+  } finally {
+    connection.close();
+  }
+}
+
+export interface StoreFacts {
+  readonly schema: number;
+  readonly epoch: number;
+  /** The last event of the audit log; null when there is none. */
+  readonly last: { readonly seq: number; readonly hash: string; readonly timestamp: number } | null;
+  /** Names of the active ones by ID. */
+  readonly operators: ReadonlyMap<string, string>;
+  /** Names of the approved ones by ID. */
+  readonly agents: ReadonlyMap<string, string>;
+  /** Null in a store that is no backup. */
+  readonly note: BackupNote | null;
+}
+
+/** Null for a database that is no store of an orchestrator. Works with every schema that there ever was. */
+export function readFacts(connection: Connection): StoreFacts | null {
+  const schema = schemaVersionOf(connection);
+  const known =
+    "select count(*) from sqlite_master where type = 'table' and name in ('meta','operators','audit_events')";
+  if (schema === 0 || connection.prepare(known).pluck().get() !== 3) return null;
+  const meta = (key: string): string | null => {
+    const value = connection.prepare('select value from meta where key = ?').pluck().get(key);
+    return typeof value === 'string' ? value : null;
+  };
+  const last = connection.prepare('select seq, hash, timestamp from audit_events order by seq desc limit 1').get();
+  return {
+    schema,
+    epoch: epochOf(meta(EPOCH_KEY)),
+    last: (last as StoreFacts['last'] | undefined) ?? null,
+    operators: names(connection, 'select operator_id, username from operators where removed_at is null'),
+    agents: names(connection, "select node_id, coalesce(name, node_id) from agents where status = 'approved'"),
+    note: parseNote(meta(NOTE_KEY)),
+  };
+}
+
+function names(connection: Connection, sql: string): ReadonlyMap<string, string> {
+  const rows = connection.prepare(sql).raw().all() as readonly (readonly [string, string])[];
+  return new Map(rows);
+}
+
+/** Null when the file is whole. */
+export function damageOf(connection: Connection, check: 'quick_check' | 'integrity_check'): string | null {
+  const found = String(connection.pragma(`${check}(1)`, { simple: true }));
+  return found === 'ok' ? null : found;
+}
+
+/** True for a file that is damaged, or that SQLite never wrote. */
+export const isNoDatabase = (error: unknown): boolean =>
+  /^SQLITE_(NOTADB|CORRUPT|IOERR)/.test(systemCodeOf(error) ?? '');
+
+const inUse = (file: string, cause: unknown): Fault =>
+  new Fault('data_dir_locked', `${file} is open in another process`, {
+    hint: 'stop whatever reads the file, then try again',
+    cause,
+  });

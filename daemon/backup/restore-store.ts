@@ -1,0 +1,161 @@
+/** `orch serve restore`: a backup takes the place of the store of an orchestrator that does not run. */
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { holdDataDirectory } from '../../src/identity/data-directory.js';
+import { toTimestamp } from '../../src/kernel/clock.js';
+import { Fault, isFault } from '../../src/kernel/fault.js';
+import { SYSTEM } from '../events/domain-event.js';
+import { checkKeyring } from '../secrets/open-keyring.js';
+import { deleteMeta } from '../store/meta.js';
+import { NOTE_KEY } from './backup-note.js';
+import { type Anew, beginAnew } from './begin-anew.js';
+import { checkIdentity, checkStore, copyIn } from './check-backup.js';
+import { requireOwnDirectory, STORE_FILE } from './own-directory.js';
+import { readFacts, type StoreFacts, withRawStore } from './raw-store.js';
+import { type StoppedOptions, type StoppedStore, withStore } from './stopped-store.js';
+import { forgetUnfinishedSwap, swapStore } from './swap-store.js';
+import { syncPath } from './sync-path.js';
+
+export interface RestoreOptions extends StoppedOptions {
+  /** Absolute. */
+  readonly file: string;
+  /** Goes on without the backup's own identity.key: the agents have to be told of another one. */
+  readonly newIdentity: boolean;
+  /** Asks before anything is changed; what it throws ends the restore. */
+  readonly confirm: (plan: RestorePlan) => Promise<void>;
+}
+
+/** What is about to be put back, and what is lost by that. */
+export interface RestorePlan {
+  readonly file: string;
+  readonly sha256: string;
+  readonly data_dir: string;
+  /** RFC 3339; null for a file that was copied by hand. */
+  readonly made_at: string | null;
+  readonly schema: number;
+  /** The last audit event of the backup, and of the store that it replaces. */
+  readonly last_seq: number;
+  readonly last_hash: string;
+  readonly last_at: string | null;
+  /** The store that is there now: `none`, or `unreadable` when it is damaged. */
+  readonly present: 'store' | 'unreadable' | 'none';
+  readonly present_seq: number | null;
+  readonly present_at: string | null;
+  /** Usernames and names of agents that may do again what they may not do now. */
+  readonly operators_back: readonly string[];
+  readonly agents_back: readonly string[];
+}
+
+export interface Restored extends RestorePlan, Anew {
+  /** Where the store is that was there; null when there was none. */
+  readonly kept: string | null;
+}
+
+/** The directory in the data directory in which the new store is made. */
+const STAGING = 'restoring';
+
+/** Throws what its checks throw, and `data_dir_locked` while an orchestrator runs; nothing is changed then. */
+export async function restoreStore(options: RestoreOptions): Promise<Restored> {
+  const { dataDir, file } = options;
+  requireOwnDirectory(dataDir);
+  const directory = holdDataDirectory(dataDir, 'orch serve');
+  const staging = join(dataDir, STAGING);
+  try {
+    forgetUnfinishedSwap(dataDir);
+    rmSync(staging, { recursive: true, force: true });
+    mkdirSync(staging, { mode: 0o700 });
+    const staged = join(staging, STORE_FILE);
+    const sha256 = await copyIn(file, staged);
+    const backup = await checkStore(staged, file);
+    if (!options.newIdentity) checkIdentity(dataDir, backup.note);
+    const present = await readPresent(dataDir);
+    const plan = { ...planOf(options, backup, present), sha256 };
+    const anew = await withStore({ ...options, file: staged }, (store) => prepare(store, options, plan, present));
+    requireClosed(staged);
+    const kept = swapStore({ dataDir, staged, stamp: stampOf(options.clock.now()) });
+    return { ...plan, ...anew, kept };
+  } finally {
+    rmSync(staging, { recursive: true, force: true });
+    directory.release();
+  }
+}
+
+/** Everything that belongs into the store, while it is not in its place yet. */
+async function prepare(
+  { db, uow }: StoppedStore,
+  { dataDir, clock, confirm }: RestoreOptions,
+  plan: RestorePlan,
+  present: Present,
+): Promise<Anew> {
+  await checkKeyring({ db, file: join(dataDir, 'secrets.key'), randomBytes });
+  await confirm(plan);
+  const others = typeof present === 'string' ? [] : [present.epoch];
+  return uow.write(async (tx, emit) => {
+    const anew = await beginAnew(tx, { now: clock.now(), others });
+    await deleteMeta(tx, NOTE_KEY);
+    const { file, sha256, made_at, last_seq, last_hash, present_seq } = plan;
+    emit({
+      type: 'orchestrator.restored',
+      actor: SYSTEM,
+      target: SYSTEM,
+      summary: `The store was put back from ${basename(file)}, to its state of event ${last_seq}`,
+      metadata: { by: 'restore', file, sha256, made_at, last_seq, last_hash, replaced_last_seq: present_seq, ...anew },
+    });
+    return anew;
+  });
+}
+
+/** The log of a store that could not be brought into it on a full disk stays beside it. */
+function requireClosed(staged: string): void {
+  if (existsSync(`${staged}-wal`)) {
+    throw new Fault('disk_full', `there is no room in ${staged} for what belongs to the restore`, {
+      hint: 'free some space there; nothing was changed',
+    });
+  }
+  syncPath(staged);
+}
+
+type Present = StoreFacts | 'unreadable' | 'none';
+
+/** Brings what the present store has beside it into it, so that it can be moved as one file. */
+async function readPresent(dataDir: string): Promise<Present> {
+  const path = join(dataDir, STORE_FILE);
+  if (!existsSync(path)) return 'none';
+  try {
+    return (await withRawStore(path, readFacts)) ?? 'unreadable';
+  } catch (error) {
+    if (isFault(error)) throw error;
+    return 'unreadable';
+  }
+}
+
+function planOf(
+  { file, dataDir }: RestoreOptions,
+  { schema, last, note, operators, agents }: StoreFacts,
+  present: Present,
+): Omit<RestorePlan, 'sha256'> {
+  const there = typeof present === 'string' ? null : present;
+  return {
+    file,
+    data_dir: dataDir,
+    made_at: note === null ? null : toTimestamp(note.made_at),
+    schema,
+    last_seq: last?.seq ?? 0,
+    last_hash: last?.hash ?? '',
+    last_at: timeOf(last),
+    present: typeof present === 'string' ? present : 'store',
+    present_seq: there === null ? null : (there.last?.seq ?? 0),
+    present_at: timeOf(there?.last ?? null),
+    operators_back: there === null ? [] : missing(operators, there.operators),
+    agents_back: there === null ? [] : missing(agents, there.agents),
+  };
+}
+
+const timeOf = (last: StoreFacts['last']): string | null => (last === null ? null : toTimestamp(last.timestamp));
+
+const missing = (before: ReadonlyMap<string, string>, now: ReadonlyMap<string, string>): readonly string[] =>
+  [...before].filter(([id]) => !now.has(id)).map(([, name]) => name);
+
+/** Part of a file name: `2026-03-01T12-00-00.000Z`. */
+const stampOf = (now: number): string => new Date(now).toISOString().replaceAll(':', '-');

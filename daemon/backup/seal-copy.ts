@@ -1,0 +1,42 @@
+/** Makes a backup of a copy of the store: says what it is, in one file, checked to its end and on the disk. */
+import { createHash } from 'node:crypto';
+import { createReadStream, readdirSync, statSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { type BackupNote, NOTE_KEY } from './backup-note.js';
+import { damageOf, readFacts, type StoreFacts, withRawStore } from './raw-store.js';
+import { syncPath } from './sync-path.js';
+
+export interface SealOptions {
+  readonly file: string;
+  readonly note: BackupNote;
+}
+
+export interface SealedCopy {
+  readonly bytes: number;
+  readonly sha256: string;
+  readonly schema: number;
+  readonly last: StoreFacts['last'];
+}
+
+/** Throws when the copy is damaged or cannot be written. */
+export async function sealCopy({ file, note }: SealOptions): Promise<SealedCopy> {
+  const facts = await withRawStore(file, (connection) => {
+    // Without a log beside it the file is all there is, and can be read where nothing can be written.
+    connection.pragma('journal_mode = DELETE');
+    connection.prepare('insert or replace into meta (key, value) values (?, ?)').run(NOTE_KEY, JSON.stringify(note));
+    const damage = damageOf(connection, 'quick_check');
+    if (damage !== null) throw new Error(`the copy is damaged: ${damage}`);
+    return readFacts(connection);
+  });
+  if (facts === null) throw new Error('the copy is no store');
+  const beside = readdirSync(dirname(file)).filter((name) => name.startsWith(`${basename(file)}-`));
+  if (beside.length > 0) throw new Error(`the copy is not whole without ${beside.join(', ')}`);
+  syncPath(file);
+  return { bytes: statSync(file).size, sha256: await sha256Of(file), schema: facts.schema, last: facts.last };
+}
+
+async function sha256Of(file: string): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const part of createReadStream(file, { highWaterMark: 1024 * 1024 })) hash.update(part);
+  return hash.digest('hex');
+}

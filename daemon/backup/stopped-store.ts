@@ -1,0 +1,69 @@
+/** The store of an orchestrator that does not run, for a single piece of work on its host. */
+import { join } from 'node:path';
+import type { Kysely } from 'kysely';
+import { holdDataDirectory } from '../../src/identity/data-directory.js';
+import type { Clock } from '../../src/kernel/clock.js';
+import type { NewId } from '../../src/kernel/ids.js';
+import type { Logger } from '../../src/kernel/logger.js';
+import { TransactionalWriter } from '../events/transactional-writer.js';
+import type { UnitOfWork } from '../events/unit-of-work.js';
+import { isActive } from '../maintenance/window-record.js';
+import { createRaiser } from '../notify/notify.js';
+import { type OpenDatabase, openDatabase } from '../store/database.js';
+import { listWindows } from '../store/maintenance-windows.js';
+import type { Database } from '../store/schema.js';
+import { requireStore, STORE_FILE } from './own-directory.js';
+
+export interface StoppedOptions {
+  readonly dataDir: string;
+  readonly clock: Clock;
+  readonly newId: NewId;
+  readonly logger: Logger;
+}
+
+export interface StoppedStore {
+  readonly db: Kysely<Database>;
+  /** What is written is in the audit log, and raises notifications, as from the running orchestrator. */
+  readonly uow: UnitOfWork;
+  readonly store: OpenDatabase;
+}
+
+/**
+ * Holds the data directory, opens its store, and lets go of both afterwards.
+ * @throws Fault `data_dir_locked` while an orchestrator runs on it, `permission_denied`, `data_dir_invalid`, and what
+ * `openDatabase` throws
+ */
+export async function withStoppedStore<T>(
+  options: StoppedOptions,
+  work: (stopped: StoppedStore) => Promise<T>,
+): Promise<T> {
+  const { dataDir } = options;
+  requireStore(dataDir);
+  const directory = holdDataDirectory(dataDir, 'orch serve');
+  try {
+    return await withStore({ ...options, file: join(dataDir, STORE_FILE) }, work);
+  } finally {
+    directory.release();
+  }
+}
+
+/** The same for a store's file in a directory that is held already. */
+export async function withStore<T>(
+  { file, clock, newId, logger }: Omit<StoppedOptions, 'dataDir'> & { readonly file: string },
+  work: (stopped: StoppedStore) => Promise<T>,
+): Promise<T> {
+  const onFatal = (error: unknown): never => {
+    throw error;
+  };
+  const store = await openDatabase({ file, logger, onFatal });
+  try {
+    const { db } = store;
+    const windows = await listWindows(db);
+    const isMaintenance = () => windows.some((row) => isActive(row, clock.now()));
+    const { raising } = createRaiser({ newId, isMaintenance });
+    const onRecorded = (...recorded: Parameters<typeof raising.record>) => raising.record(...recorded);
+    return await work({ db, store, uow: new TransactionalWriter({ db, clock, newId, publish: () => {}, onRecorded }) });
+  } finally {
+    await store.close();
+  }
+}

@@ -1,0 +1,39 @@
+/** Adds the first operator, without whom nobody could log in. */
+
+import { parsePublicKey } from '../src/identity/public-key.js';
+import { Fault } from '../src/kernel/fault.js';
+import type { NewId } from '../src/kernel/ids.js';
+import type { Auth } from './auth/auth.js';
+import type { Settings } from './config/settings.js';
+
+export interface BootstrapOperator {
+  readonly publicKey: string;
+  readonly username: string;
+}
+
+export interface FirstOperatorOptions {
+  readonly operators: Auth['operators'];
+  readonly settings: () => Settings;
+  readonly newId: NewId;
+  /** The first operator when the settings name none. */
+  readonly ownOperator: () => BootstrapOperator | null;
+}
+
+/**
+ * Returns the operator that it had to add.
+ * @throws Fault `bootstrap_required` when nobody is named
+ */
+export async function addFirstOperator(options: FirstOperatorOptions): Promise<BootstrapOperator | null> {
+  const { operators, settings, newId, ownOperator } = options;
+  if (!(await operators.isEmpty())) return null;
+  const { bootstrap_key: key, bootstrap_username: username } = settings();
+  const first = key === '' ? ownOperator() : { publicKey: key, username: username || 'admin' };
+  if (first === null) {
+    throw new Fault('bootstrap_required', 'there is no operator yet, so nobody could log in', {
+      hint: 'make your key with "orch operator init" and start again, or name somebody with --bootstrap-key and --bootstrap-username',
+    });
+  }
+  const publicKey = parsePublicKey(first.publicKey, 'bootstrap_key');
+  await operators.bootstrap({ publicKey, username: first.username }, newId());
+  return { publicKey, username: first.username };
+}

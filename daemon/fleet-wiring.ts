@@ -1,0 +1,73 @@
+/** Joins the room of agents with what their messages are for; decides nothing. */
+import type { KeyObject } from 'node:crypto';
+import type { Clock } from '../src/kernel/clock.js';
+import type { NewId, PublicKeyHex } from '../src/kernel/ids.js';
+import type { Logger } from '../src/kernel/logger.js';
+import type { Settings } from './config/settings.js';
+import type { Engine } from './engine/engine.js';
+import type { UnitOfWork } from './events/unit-of-work.js';
+import { AgentGateway } from './fleet/agent-gateway.js';
+import { AgentListener } from './fleet/agent-listener.js';
+import { AgentService } from './fleet/agent-service.js';
+import type { ConnectionRegistry } from './fleet/connection-registry.js';
+import { Enrolment } from './fleet/enrolment.js';
+import { EnrolmentTokens } from './fleet/enrolment-tokens.js';
+import { Presence } from './fleet/presence.js';
+import { TagService } from './fleet/tag-service.js';
+import type { MetricsPoller } from './metrics/metrics-poller.js';
+import { agentAddress } from './own-address.js';
+import { pendingLimits } from './room-settings.js';
+import type { Queryable } from './store/queryable.js';
+import type { WiredTerminals } from './terminal-wiring.js';
+
+export interface FleetWiringOptions {
+  readonly db: Queryable;
+  readonly uow: UnitOfWork;
+  readonly settings: () => Settings;
+  readonly clock: Clock;
+  readonly newId: NewId;
+  readonly randomBytes: (count: number) => Buffer;
+  readonly logger: Logger;
+  readonly privateKey: KeyObject;
+  readonly publicKey: PublicKeyHex;
+  readonly registry: ConnectionRegistry;
+  readonly engine: Engine;
+  readonly metrics: MetricsPoller;
+  readonly terminals: WiredTerminals;
+}
+
+export function wireFleet(options: FleetWiringOptions) {
+  const { db, uow, settings, clock, newId, logger, privateKey, publicKey, registry, metrics, terminals } = options;
+  const gateway = new AgentGateway({
+    registry,
+    enrolment: new Enrolment({ uow, registry, clock, limits: () => pendingLimits(settings()) }),
+    presence: new Presence({ uow, clock }),
+    traffic: options.engine.traffic,
+    onMetrics: (nodeId, answer) => metrics.receive(nodeId, answer),
+    terminals: terminals.terminals,
+    clock,
+    logger,
+  });
+  const listener = new AgentListener({
+    host: settings().agent_host,
+    port: settings().agent_port,
+    privateKey,
+    onConnection: (peer) => gateway.accept(peer),
+    sideDoor: terminals.agentDoor,
+    logger,
+  });
+  const enrolmentTokens = new EnrolmentTokens({
+    db,
+    uow,
+    clock,
+    newId,
+    random: options.randomBytes,
+    publicKey,
+    address: () => agentAddress(settings(), listener.address().port),
+  });
+  const agents = new AgentService({ db, uow, registry, connections: gateway, clock });
+  const tags = new TagService({ db, uow, clock });
+  return { gateway, listener, enrolmentTokens, agents, tags };
+}
+
+export type WiredFleet = ReturnType<typeof wireFleet>;

@@ -1,0 +1,88 @@
+/** Requests that ask for another protocol: streams of terminals, and nothing else. */
+import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { API_BASE } from '../../src/contract/contract.js';
+import { Fault, messageOf } from '../../src/kernel/fault.js';
+import type { NewId } from '../../src/kernel/ids.js';
+import type { Logger } from '../../src/kernel/logger.js';
+import { sendFault } from './client-error.js';
+import { clientAddress, isPrivate } from './exchange.js';
+import { faultOfError } from './fault-of-error.js';
+import type { HttpLimits } from './http-limits.js';
+import { gateRefusal } from './request-gate.js';
+
+/** Who serves the streams of terminals. */
+export interface StreamDoor {
+  /** Answers the upgrade; throws a Fault while nothing was answered. */
+  open(given: {
+    readonly request: IncomingMessage;
+    readonly socket: Duplex;
+    readonly head: Buffer;
+    readonly sessionId: string;
+    readonly ticket: string;
+    readonly address: string | null;
+  }): void;
+  /** Tells everybody that the orchestrator stops. */
+  leave(): void;
+  /** Streams that are open. */
+  readonly size: number;
+}
+
+export interface UpgradeOptions {
+  readonly door: StreamDoor;
+  readonly limits: HttpLimits;
+  readonly isTls: boolean;
+  readonly trustProxyTls: boolean;
+  readonly logger: Logger;
+  readonly newRequestId: NewId;
+  isClosing(): boolean;
+}
+
+const STREAM = new RegExp(`^${API_BASE}/terminal/session/([0-9A-Z]{1,64})/stream$`);
+
+/** Every request with an `Upgrade` header comes here once the server listens for them. */
+export function acceptUpgrades(server: Server, options: UpgradeOptions): void {
+  server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+    socket.on('error', () => socket.destroy());
+    const [path = '', query = ''] = (request.url ?? '').split('?');
+    const sessionId = STREAM.exec(path)?.[1];
+    if (sessionId === undefined) return serveWithout(server, request, socket);
+    try {
+      const refusal = refusalOf(request, options);
+      if (refusal !== undefined) throw refusal;
+      const ticket = new URLSearchParams(query).get('ticket') ?? '';
+      const address = clientAddress(request, options.trustProxyTls);
+      options.door.open({ request, socket, head, sessionId, ticket, address });
+    } catch (error) {
+      refuse(socket, error, options);
+    }
+  });
+}
+
+/** A protocol that is not spoken here may be ignored (RFC 9110): the request is served as if it had not asked. */
+function serveWithout(server: Server, request: IncomingMessage, socket: Socket): void {
+  const response = new ServerResponse(request);
+  response.shouldKeepAlive = false;
+  response.assignSocket(socket);
+  // The response ends with its socket, as its owners expect.
+  response.on('finish', () => socket.destroySoon());
+  server.emit('request', request, response);
+}
+
+function refusalOf(request: IncomingMessage, options: UpgradeOptions): Fault | undefined {
+  const { isTls, limits, trustProxyTls } = options;
+  if (options.isClosing()) {
+    return new Fault('shutting_down', 'the orchestrator is stopping', { hint: 'try again soon' });
+  }
+  if (!isPrivate(request, trustProxyTls)) {
+    return new Fault('tls_required', 'terminals are only served over TLS', { hint: 'use wss' });
+  }
+  return gateRefusal(request, { urlBytes: limits.urlBytes, isTls: isTls || trustProxyTls });
+}
+
+function refuse(socket: Duplex, error: unknown, { logger, newRequestId }: UpgradeOptions): void {
+  const fault = faultOfError(error);
+  if (fault.code === 'internal') logger.error('an upgrade failed', { reason: messageOf(error) });
+  sendFault(fault, socket, newRequestId());
+}

@@ -1,0 +1,71 @@
+/** Joins the room of terminals with its recordings, its screens and the rest of the orchestrator; decides nothing. */
+import type { Clock } from '../src/kernel/clock.js';
+import type { NewId } from '../src/kernel/ids.js';
+import type { Logger } from '../src/kernel/logger.js';
+import type { Service } from '../src/kernel/service.js';
+import type { Settings } from './config/settings.js';
+import type { EventBus } from './events/event-bus.js';
+import type { UnitOfWork } from './events/unit-of-work.js';
+import { terminalRules } from './room-settings.js';
+import type { Queryable } from './store/queryable.js';
+import { createTerminals } from './terminal/create-terminals.js';
+import { createScreens } from './terminal/emulator/create-screens.js';
+import { createRecordings } from './terminal/recordings.js';
+import type { TerminalLink } from './terminal/terminal-link.js';
+import { Transcripts } from './terminal/transcripts.js';
+
+export interface TerminalWiringOptions {
+  readonly db: Queryable;
+  readonly uow: UnitOfWork;
+  readonly bus: EventBus;
+  readonly link: TerminalLink;
+  readonly settings: () => Settings;
+  readonly clock: Clock;
+  readonly newId: NewId;
+  readonly randomBytes: (count: number) => Buffer;
+  readonly logger: Logger;
+}
+
+export function wireTerminals(options: TerminalWiringOptions) {
+  const { bus, db, uow, clock, logger, settings } = options;
+  const dataDir = settings().data_dir;
+  const recordings = createRecordings({
+    dataDir,
+    clock,
+    logger,
+    maxBytes: settings()['terminal.transcript_max_bytes'],
+    minFreeBytes: settings()['terminal.disk_floor_bytes'],
+  });
+  const screens = createScreens({ logger });
+  const room = createTerminals({ ...options, recordings, screens, rules: () => terminalRules(settings()) });
+  const transcripts = new Transcripts({
+    db,
+    uow,
+    dataDir,
+    clock,
+    logger,
+    durableSize: (sessionId) => recordings.durableSize(sessionId),
+    days: () => settings()['retention.transcripts_days'],
+  });
+  const { terminals } = room;
+  bus.subscribe(['operator.removed'], ({ target }) => terminals.operatorRemoved(target.id));
+  let tidying: Promise<void> = Promise.resolve();
+  const service: Service = {
+    name: terminals.name,
+    start: async () => {
+      await screens.start();
+      await terminals.start();
+      tidying = terminals.restored().then(() => recordings.tidy((sessionId) => terminals.isActive(sessionId)));
+    },
+    stop: async () => {
+      await terminals.stop();
+      await transcripts.stop();
+      await recordings.stop();
+      await tidying;
+      await screens.stop();
+    },
+  };
+  return { ...room, transcripts, service };
+}
+
+export type WiredTerminals = ReturnType<typeof wireTerminals>;

@@ -1,0 +1,79 @@
+/** Takes the sockets that agents open for single sessions: a ticket, the session it was given for, the agent it was given to. */
+import type { WebSocket } from 'ws';
+import type { Clock } from '../../src/kernel/clock.js';
+import { Fault } from '../../src/kernel/fault.js';
+import type { NodeId } from '../../src/kernel/ids.js';
+import type { Logger } from '../../src/kernel/logger.js';
+import { validator } from '../../src/kernel/validator.js';
+import {
+  AGENT_TERMINAL_PATH,
+  TERMINAL_CLOSE,
+  TERMINAL_LIMITS,
+  TERMINAL_SUBPROTOCOL,
+  TERMINAL_VERSION,
+} from '../../src/terminal/limits.js';
+import { AgentHelloSchema } from '../../src/terminal/notes.js';
+import type { LiveSession } from './live-session.js';
+import type { Refusals } from './refusals.js';
+import { type SocketTimes, TerminalSocket } from './terminal-socket.js';
+import type { Terminals } from './terminals.js';
+import type { Tickets } from './tickets.js';
+
+export interface AgentDoorOptions {
+  readonly terminals: Terminals;
+  readonly tickets: Tickets;
+  readonly refusals: Refusals;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly times?: SocketTimes;
+}
+
+/** An agent that has proved its key, with an open WebSocket. */
+export interface DoorPeer {
+  readonly socket: WebSocket;
+  readonly nodeId: NodeId;
+  readonly remoteAddress: string;
+}
+
+const isHello = validator(AgentHelloSchema);
+
+/** What the listener of agents needs to know of it. */
+export const createAgentDoor = (options: AgentDoorOptions) => ({
+  path: AGENT_TERMINAL_PATH,
+  protocol: TERMINAL_SUBPROTOCOL,
+  maxPayload: TERMINAL_LIMITS.frame,
+  expects: (nodeId: NodeId) => options.terminals.expects(nodeId),
+  accept: (peer: DoorPeer) => accept(peer, options),
+});
+
+function accept({ socket: raw, nodeId, remoteAddress }: DoorPeer, options: AgentDoorOptions): void {
+  const { clock, logger, terminals, times } = options;
+  let session: LiveSession | null = null;
+  const socket: TerminalSocket = new TerminalSocket({
+    socket: raw,
+    clock,
+    logger,
+    ...(times ? { times } : {}),
+    onHello: (value) => {
+      session = hello(value);
+    },
+    onClosed: () => session?.agentLeft(socket),
+  });
+
+  function hello(value: unknown): LiveSession | null {
+    if (!isHello.check(value)) throw new Fault('protocol_violation', 'the peer sent a hello that is none');
+    if (value.version !== TERMINAL_VERSION) throw new Fault('protocol_violation', 'the versions differ');
+    const redeemed = options.tickets.redeem(value.ticket);
+    const { grant } = redeemed;
+    const isRight = grant?.for === 'agent' && grant.nodeId === nodeId && grant.sessionId === value.session_id;
+    if (!redeemed.ok || !isRight) {
+      const reason = redeemed.ok ? 'a ticket for something else' : `a ticket that is ${redeemed.why}`;
+      options.refusals.tell({ reason, address: remoteAddress, sessionId: value.session_id, grant, nodeId });
+      socket.close(TERMINAL_CLOSE.ticket, 'the ticket is not good');
+      return null;
+    }
+    const found = terminals.agentCame(grant, socket, value);
+    if (found === null) socket.close(TERMINAL_CLOSE.unknown, 'there is no such session');
+    return found;
+  }
+}

@@ -1,0 +1,25 @@
+/** The agent on which somebody wants to run something. */
+import { Fault } from '../../src/kernel/fault.js';
+import { isNodeId, type NodeId } from '../../src/kernel/ids.js';
+import { findAgent } from '../store/agents.js';
+import type { Queryable } from '../store/queryable.js';
+
+export interface ApprovedAgent {
+  readonly nodeId: NodeId;
+  readonly name: string | null;
+}
+
+/** Throws `agent_not_found`, `agent_not_approved`. */
+export async function approvedAgent(db: Queryable, nodeId: string): Promise<ApprovedAgent> {
+  const row = isNodeId(nodeId) ? await findAgent(db, nodeId) : null;
+  if (row === null || !isNodeId(row.node_id)) {
+    throw new Fault('agent_not_found', `there is no agent "${nodeId}"`, {
+      hint: 'see what there is: orch agents list',
+    });
+  }
+  if (row.status === 'approved') return { nodeId: row.node_id, name: row.name };
+  throw new Fault('agent_not_approved', `agent ${nodeId} is ${row.status}, not approved`, {
+    hint: `approve it first: orch agents approve ${nodeId} --name NAME`,
+    data: { status: row.status },
+  });
+}

@@ -1,0 +1,23 @@
+/** What goes between the thread of the relay and the thread of the emulator. */
+
+export type ToEmulator =
+  | { readonly do: 'open'; readonly id: number; readonly cols: number; readonly rows: number; readonly offset: number }
+  | { readonly do: 'write'; readonly id: number; readonly bytes: Uint8Array }
+  | { readonly do: 'resize'; readonly id: number; readonly cols: number; readonly rows: number }
+  | { readonly do: 'picture'; readonly id: number }
+  | { readonly do: 'close'; readonly id: number };
+
+export type FromEmulator =
+  /** How far the output of screens has been parsed: pairs of id and offset. */
+  | { readonly is: 'parsed'; readonly offsets: readonly (readonly [id: number, offset: number])[] }
+  /** Answers of one screen come in the order of the questions. */
+  | {
+      readonly is: 'picture';
+      readonly id: number;
+      readonly cols: number;
+      readonly rows: number;
+      readonly offset: number;
+      readonly bytes: Uint8Array;
+    }
+  /** This screen has failed; nothing more is heard of it. */
+  | { readonly is: 'failed'; readonly id: number; readonly reason: string };

@@ -1,0 +1,141 @@
+/**
+ * What an emulated terminal knows and its public interface does not tell: saved cursors, margins, character sets, modes. The
+ * library is bundled, so this fits the very version that is installed; the tests of pictures hold it.
+ */
+import type { Terminal } from '@xterm/headless';
+
+/** How a cell, or what is written next, looks. Flags are zero when they are off. */
+export interface Attributes {
+  readonly fg: number;
+  readonly bg: number;
+  isBold(): number;
+  isDim(): number;
+  isItalic(): number;
+  isUnderline(): number;
+  isBlink(): number;
+  isInverse(): number;
+  isInvisible(): number;
+  isStrikethrough(): number;
+  isOverline(): number;
+  getFgColorMode(): number;
+  getFgColor(): number;
+  getBgColorMode(): number;
+  getBgColor(): number;
+  /** None, single, double, curly, dotted, dashed. */
+  getUnderlineStyle(): number;
+  /** The colour with its mode, as the library packs it; zero for that of the text. */
+  readonly extended: { readonly underlineStyle: number; readonly underlineColor: number };
+}
+
+export interface Cell extends Attributes {
+  /** 2 for a wide one, 0 for what follows it. */
+  getWidth(): number;
+  /** Empty for a cell that was never written or was erased. */
+  getChars(): string;
+}
+
+interface Line {
+  readonly isWrapped: boolean;
+  readonly length: number;
+  loadCell(x: number, into: Cell): Cell;
+  getWidth(x: number): number;
+  resize(cols: number, fill: Cell): void;
+}
+
+interface Lines {
+  readonly length: number;
+  maxLength: number;
+  get(row: number): Line | undefined;
+}
+
+/** One of the two screens. Rows and columns count from zero. */
+export interface ScreenBuffer {
+  readonly lines: Lines;
+  /** Lines before the visible ones. */
+  readonly ybase: number;
+  /** Equals the number of columns while the next character wraps. */
+  readonly x: number;
+  readonly y: number;
+  readonly scrollTop: number;
+  readonly scrollBottom: number;
+  readonly savedX: number;
+  readonly savedY: number;
+  readonly savedCurAttrData: Attributes;
+  readonly savedCharset: object | undefined;
+  readonly tabs: Readonly<Record<number, boolean | undefined>>;
+}
+
+export interface FunctionId {
+  readonly prefix?: string;
+  readonly intermediates?: string;
+  readonly final: string;
+}
+
+/** A function handler that answers false leaves the sequence to the one that was there before. */
+export interface Parser {
+  /** Zero when there is nothing that a combining character could join. */
+  readonly precedingJoinState: number;
+  registerCsiHandler(id: FunctionId, handler: (params: { readonly params: Int32Array }) => boolean): void;
+  registerEscHandler(id: FunctionId, handler: () => boolean): void;
+  registerOscHandler(
+    ident: number,
+    handler: {
+      start(): void;
+      put(data: Uint32Array, start: number, end: number): void;
+      end(isComplete: boolean): boolean;
+    },
+  ): void;
+  clearOscHandler(ident: number): void;
+  clearDcsHandler(id: FunctionId): void;
+  setPrintHandler(handler: (data: Uint32Array, start: number, end: number) => void): void;
+}
+
+export interface WidthProvider {
+  readonly version: string;
+  wcwidth(codepoint: number): 0 | 1 | 2;
+  charProperties(codepoint: number, preceding: number): number;
+}
+
+export interface Core {
+  readonly buffers: { readonly normal: ScreenBuffer; readonly alt: ScreenBuffer; readonly active: ScreenBuffer };
+  readonly coreService: {
+    isCursorHidden: boolean;
+    readonly modes: { readonly insertMode: boolean };
+    readonly decPrivateModes: {
+      readonly applicationCursorKeys: boolean;
+      readonly applicationKeypad: boolean;
+      readonly bracketedPasteMode: boolean;
+      readonly cursorBlink: boolean | undefined;
+      readonly cursorStyle: 'block' | 'underline' | 'bar' | undefined;
+      readonly origin: boolean;
+      readonly reverseWraparound: boolean;
+      readonly sendFocus: boolean;
+      readonly wraparound: boolean;
+    };
+  };
+  readonly coreMouseService: { readonly activeProtocol: string; readonly activeEncoding: string };
+  readonly options: { cursorBlink: boolean; convertEol: boolean };
+  readonly unicodeService: { readonly _activeProvider: WidthProvider };
+  readonly _charsetService: {
+    readonly glevel: number;
+    readonly charset: object | undefined;
+    readonly _charsets: readonly (object | undefined)[];
+  };
+  readonly _inputHandler: {
+    readonly _curAttrData: Attributes;
+    readonly _parser: Parser;
+    parse(bytes: Uint8Array): unknown;
+    print(data: Uint32Array, start: number, end: number): void;
+  };
+}
+
+/** @throws Error when the library is another one than this was written for */
+export function coreOf(terminal: Terminal): Core {
+  const core = Reflect.get(terminal, '_core') as Partial<Core> | undefined;
+  const parts = [core?.buffers, core?.coreService, core?.coreMouseService, core?._charsetService];
+  const input = core?._inputHandler;
+  if (parts.some((part) => part === undefined) || input?._curAttrData === undefined || input._parser === undefined) {
+    throw new Error('the terminal emulator is not the one that was expected');
+  }
+  return core as Core;
+}

@@ -1,0 +1,205 @@
+/** How operators come to a session and leave it: anew, or as the same client with its place in the output and its pen. */
+import { TERMINAL_CLOSE } from '../../src/terminal/limits.js';
+import type { ClientHello, TerminalMode } from '../../src/terminal/notes.js';
+import { AskBudget } from './ask-budget.js';
+import type { ClientEnd } from './client-end.js';
+import type { ClientFrames } from './client-frames.js';
+import { noteFrame } from './people.js';
+import { resumeHash } from './resume-keys.js';
+import { operatorParty, type ResumeKey } from './session-book.js';
+import type { SessionCore } from './session-core.js';
+import type { SessionEnding } from './session-ending.js';
+import { nodeLabel } from './session-facts.js';
+import type { TerminalSocket } from './terminal-socket.js';
+import type { ClientGrant } from './tickets.js';
+
+/** Somebody who has come with a ticket. */
+export interface Arrival {
+  readonly socket: TerminalSocket;
+  readonly grant: ClientGrant;
+  readonly hello: ClientHello;
+  readonly address: string | null;
+}
+
+export interface JoiningOptions {
+  readonly core: SessionCore;
+  readonly frames: ClientFrames;
+  readonly ending: SessionEnding;
+}
+
+export class Joining {
+  private readonly core: SessionCore;
+  private readonly options: JoiningOptions;
+
+  constructor(options: JoiningOptions) {
+    this.core = options.core;
+    this.options = options;
+  }
+
+  /** Serves somebody who attaches, or comes back. */
+  async join(arrival: Arrival): Promise<void> {
+    const { socket, grant, hello, address } = arrival;
+    const { book, facts, keys } = this.core;
+    const { operator } = grant;
+    if (!socket.isOpen) return;
+    if (!this.options.ending.isServing(operator.operator_id)) return leave(socket);
+    const hash = hello.resume === null ? null : resumeHash(hello.resume.secret);
+    const owner = hash === null ? null : keys.ownerOf(hash);
+    if (hash === null || owner === null || hello.resume === null) return this.joinAnew(arrival);
+    if (owner === operator.operator_id) return this.joinAgain(arrival, { hash, ...hello.resume });
+    socket.close(TERMINAL_CLOSE.revoked, 'this session was resumed with the secret of somebody else');
+    const reason = 'the resume secret of another operator';
+    await book.refused(facts, { reason, by: operatorParty(operator), address });
+  }
+
+  /** The pen goes with it. */
+  left(socket: TerminalSocket): void {
+    const client = this.core.people.find(socket);
+    if (client === undefined) return;
+    this.remove(client);
+    this.announce(`${client.operator.username} left`, null);
+    this.update();
+  }
+
+  private async joinAnew(arrival: Arrival): Promise<void> {
+    const { input, keys, people, randomBytes, relay } = this.core;
+    const { socket, grant, address } = arrival;
+    const { operator } = grant;
+    const { username } = operator;
+    const mode = this.modeFor(grant);
+    const secret = randomBytes(32).toString('base64url');
+    const key = { hash: resumeHash(secret), operatorId: operator.operator_id };
+    const isFirst = relay.isFresh && keys.pen === null && operator.operator_id === this.core.facts.operatorId;
+    const takenFrom = mode === 'write' ? (people.writer?.operator.username ?? null) : null;
+    keys.add(key);
+    if (mode === 'write') keys.givePen(key);
+    await this.store(arrival, { key, mode, takenFrom, isFirst });
+    if (!socket.isOpen || !this.options.ending.isServing(operator.operator_id)) return leave(socket);
+    // Somebody else may have taken it meanwhile.
+    const granted = mode === 'write' && keys.pen?.hash === key.hash ? 'write' : 'read';
+    const client = this.add({ socket, operator, address, secretHash: key.hash, mode: granted });
+    this.welcome(client, secret, granted === 'write' ? input.end : input.taken);
+    this.begin(client, isFirst ? 0 : null);
+    const joined = `${username} joined to ${granted === 'write' ? 'write' : 'watch'}`;
+    const text = takenFrom === null ? joined : `${username} took the pen`;
+    this.announce(text, client);
+    if (!isFirst) relay.mark(text);
+    this.update();
+  }
+
+  private modeFor({ mode, take }: ClientGrant): TerminalMode {
+    const { course, people } = this.core;
+    const isPenFree = people.writer === null || take;
+    return mode === 'write' && isPenFree && !course.isOver ? 'write' : 'read';
+  }
+
+  /** Before the secret is given out, so that it is good after a crash too. */
+  private async store(
+    { grant, address }: Arrival,
+    given: {
+      readonly key: ResumeKey;
+      readonly mode: TerminalMode;
+      readonly takenFrom: string | null;
+      readonly isFirst: boolean;
+    },
+  ): Promise<void> {
+    const { book, facts } = this.core;
+    const { key, mode, takenFrom, isFirst } = given;
+    const details = { mode, takenFrom, by: operatorParty(grant.operator), address };
+    const isOpening = isFirst && grant.mode === 'write';
+    await book.attached(facts, mode === 'write' ? key : null, isOpening ? null : details);
+  }
+
+  /** The same client as before, with its place in the output and the pen if nobody else has it. */
+  private joinAgain(
+    { socket, grant, address }: Arrival,
+    { hash, secret, received }: { readonly hash: string; readonly secret: string; readonly received: number },
+  ): void {
+    const { agent, input, keys, people, relay } = this.core;
+    const { operator } = grant;
+    for (const other of people.all) {
+      if (other.secretHash !== hash) continue;
+      this.remove(other);
+      other.socket.close(TERMINAL_CLOSE.replaced, 'the same client has come back');
+    }
+    const hasPen = keys.pen?.hash === hash && people.writer === null;
+    const client = this.add({ socket, operator, address, secretHash: hash, mode: hasPen ? 'write' : 'read' });
+    this.welcome(client, secret, input.taken);
+    const produced = Math.max(relay.received, agent.hello?.produced ?? 0);
+    this.begin(client, received <= produced ? received : null);
+    this.announce(`${operator.username} is back`, client);
+    this.update();
+  }
+
+  private add(given: Omit<ClientEnd, 'output' | 'asks'>): ClientEnd {
+    const { clock, people, relay, watch } = this.core;
+    const output = relay.add({
+      send: (data) => given.socket.send(data),
+      isSkippable: () => client !== people.writer,
+      onFinished: () => this.options.ending.served(client),
+    });
+    const client: ClientEnd = { ...given, output, asks: new AskBudget(clock.monotonic()) };
+    people.add(client);
+    if (client.mode === 'write') {
+      watch.tookPen();
+      relay.setWriter(output);
+    }
+    return client;
+  }
+
+  private remove(client: ClientEnd): void {
+    const { people, relay, watch } = this.core;
+    people.remove(client);
+    relay.remove(client.output);
+    watch.left();
+  }
+
+  private welcome({ mode, socket }: ClientEnd, secret: string, taken: number): void {
+    const { agent, course, facts, people, recording } = this.core;
+    socket.send(
+      noteFrame({
+        kind: 'welcome',
+        session_id: facts.id,
+        node_name: nodeLabel(facts),
+        mode,
+        taken,
+        secret,
+        recorded: recording.state === 'on',
+        ...people.names,
+      }),
+    );
+    if (!agent.isHere && !course.isOver) socket.send(noteFrame({ kind: 'agent_link', connected: false }));
+  }
+
+  /** @param offset from where it wants the output; null for how things are now */
+  private begin(client: ClientEnd, offset: number | null): void {
+    const { ending, frames } = this.options;
+    const { output, socket } = client;
+    const { backlog, hasScreen } = this.core.relay;
+    if (offset !== null && offset >= backlog.start) output.beginAt(offset);
+    else if (hasScreen) output.beginWithPicture();
+    else output.beginAt(backlog.start);
+    // While its end is being stored, that goes before telling of it.
+    if (ending.isStored) output.finish();
+    socket.listen((frame) => frames.take(client, frame));
+  }
+
+  private announce(text: string, except: ClientEnd | null): void {
+    const { input, people } = this.core;
+    people.announce(text, input.taken, except);
+  }
+
+  /** Who is here has changed: the state and what the agent may send follow. */
+  private update(): void {
+    const { course, pace, people } = this.core;
+    const { state } = course;
+    const attached = people.count > 0;
+    if (state.phase === 'active' && state.attached !== attached) {
+      course.take({ type: attached ? 'attached' : 'detached' });
+    }
+    if (course.isOver) this.options.ending.leaveWhenServed();
+    else pace();
+  }
+}
+
+const leave = (socket: TerminalSocket): void => socket.close(TERMINAL_CLOSE.unknown, 'the session is over');

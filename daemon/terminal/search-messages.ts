@@ -1,0 +1,22 @@
+/** What the thread that searches recordings is told, and tells. */
+
+export interface SearchWorkerData {
+  /** A regular expression, which is one. */
+  readonly pattern: string;
+  readonly ignoreCase: boolean;
+}
+
+/** Look through a recording. */
+export interface ToSearchWorker {
+  readonly path: string;
+  /** Bytes of the file that count; null for all. */
+  readonly length: number | null;
+  /** Matches at most. */
+  readonly most: number;
+}
+
+export type FromSearchWorker =
+  /** `at` is in seconds from the start. */
+  | { readonly is: 'match'; readonly at: number; readonly line: string }
+  /** It was looked through, or could not be. */
+  | { readonly is: 'done'; readonly problem: string | null };

@@ -1,0 +1,98 @@
+/** The audit events of terminal sessions: each is about the agent, and names the session in its metadata. */
+import type { JsonObject } from '../../src/kernel/json.js';
+import { type Exit, endedStatus } from '../../src/terminal/exit.js';
+import { type DomainEvent, type Party, SYSTEM } from '../events/domain-event.js';
+import type { RequestContext } from '../events/request-context.js';
+import { nodeLabel, type SessionFacts } from './session-facts.js';
+
+const agentParty = ({ nodeId, nodeName }: SessionFacts): Party => ({ id: nodeId, name: nodeName ?? '', type: 'agent' });
+
+const metadataOf = (facts: SessionFacts, more: JsonObject): JsonObject => ({
+  session_id: facts.id,
+  node_id: facts.nodeId,
+  kind: facts.kind,
+  ...(facts.command === null ? {} : { command: [...facts.command] }),
+  ...more,
+});
+
+const requested = ({ requestId }: RequestContext): JsonObject => ({ request_id: requestId });
+
+/** Of a terminal or a command, in words. */
+const noun = ({ kind }: SessionFacts): string => (kind === 'shell' ? 'a terminal' : 'a command');
+
+export function openedEvent(facts: SessionFacts, more: JsonObject, context: RequestContext): DomainEvent {
+  const summary = `${facts.operator} ${facts.kind === 'shell' ? 'opened' : 'started'} ${noun(facts)} on ${nodeLabel(facts)}`;
+  const metadata = metadataOf(facts, { ...more, ...requested(context) });
+  return { type: 'terminal.opened', actor: context.actor, target: agentParty(facts), summary, metadata };
+}
+
+export interface EndDetails {
+  readonly exit: Exit;
+  readonly bytes: number;
+  readonly recording: string;
+  readonly transcriptSha256: string | null;
+  /** Who ended it; null for its program, its agent or the orchestrator. */
+  readonly by: RequestContext | null;
+}
+
+export function endedEvent(facts: SessionFacts, details: EndDetails): DomainEvent {
+  const { exit, bytes, recording, transcriptSha256, by } = details;
+  const type = endedStatus(exit.reason) === 'closed' ? 'terminal.closed' : 'terminal.interrupted';
+  const verb = type === 'terminal.closed' ? 'ended' : 'was interrupted';
+  const summary = `${facts.kind === 'shell' ? 'the terminal' : 'the command'} of ${facts.operator} on ${nodeLabel(facts)} ${verb}: ${exit.reason}`;
+  const metadata = metadataOf(facts, {
+    reason: exit.reason,
+    exit_code: exit.code,
+    exit_signal: exit.signal,
+    output_bytes: bytes,
+    recording,
+    transcript_sha256: transcriptSha256,
+    ...(by === null ? {} : requested(by)),
+  });
+  return { type, actor: by?.actor ?? SYSTEM, target: agentParty(facts), summary, metadata };
+}
+
+export interface AttachDetails {
+  readonly mode: string;
+  /** From whom the pen was taken. */
+  readonly takenFrom: string | null;
+  readonly by: Party;
+  readonly address: string | null;
+}
+
+export function attachedEvent(facts: SessionFacts, { mode, takenFrom, by, address }: AttachDetails): DomainEvent {
+  const place = `${noun(facts)} of ${facts.operator} on ${nodeLabel(facts)}`;
+  const metadata = metadataOf(facts, { mode, address });
+  const common = { actor: by, target: agentParty(facts) };
+  if (takenFrom === null) {
+    const summary = `${by.name} attached to ${place} to ${mode === 'write' ? 'write' : 'watch'}`;
+    return { ...common, type: 'terminal.attached', summary, metadata };
+  }
+  const summary = `${by.name} took ${place} from ${takenFrom}`;
+  return { ...common, type: 'terminal.taken_over', summary, metadata: { ...metadata, taken_from: takenFrom } };
+}
+
+export interface Refusal {
+  /** Why, as a word for programs. */
+  readonly reason: string;
+  readonly by: Party;
+  readonly address: string | null;
+  readonly requestId?: string;
+}
+
+/** @param facts what it was about; null when that is not known */
+export function refusedEvent(
+  facts: Pick<SessionFacts, 'nodeId' | 'nodeName'> & { readonly id: string | null },
+  { reason, by, address, requestId }: Refusal,
+): DomainEvent {
+  const summary = `${by.name === '' ? by.id : by.name} was refused a terminal on ${nodeLabel(facts)}: ${reason}`;
+  const target: Party = { id: facts.nodeId, name: facts.nodeName ?? '', type: 'agent' };
+  const metadata: JsonObject = { session_id: facts.id, node_id: facts.nodeId, reason, address };
+  return {
+    type: 'terminal.refused',
+    actor: by,
+    target,
+    summary,
+    metadata: requestId === undefined ? metadata : { ...metadata, request_id: requestId },
+  };
+}

@@ -1,0 +1,31 @@
+/** A session as the store has it from its start. */
+import type { TerminalRow } from '../store/terminal-sessions.js';
+import type { SessionFacts } from './session-facts.js';
+import type { SessionParts } from './session-parts.js';
+
+export const sessionRow = (facts: SessionFacts, { program, size, recording }: SessionParts): TerminalRow => ({
+  session_id: facts.id,
+  node_id: facts.nodeId,
+  node_name: facts.nodeName,
+  operator_id: facts.operatorId,
+  operator: facts.operator,
+  kind: facts.kind,
+  user: program.user,
+  shell: program.shell,
+  command_json: facts.command === null ? null : JSON.stringify(facts.command),
+  cols: size.cols,
+  rows: size.rows,
+  term: facts.term,
+  status: 'active',
+  reason: null,
+  exit_code: null,
+  exit_signal: null,
+  opened_at: facts.openedAt,
+  closed_at: null,
+  recording: recording.state,
+  transcript: recording.path,
+  transcript_sha256: null,
+  output_bytes: 0,
+  resume_hash: null,
+  resume_operator_id: null,
+});

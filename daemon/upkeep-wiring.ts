@@ -1,0 +1,81 @@
+/** Joins what is done now and then, and what is asked over the control socket, with the rooms that do it; decides nothing. */
+import { join } from 'node:path';
+import type { Clock } from '../src/kernel/clock.js';
+import type { PublicKeyHex } from '../src/kernel/ids.js';
+import type { Logger } from '../src/kernel/logger.js';
+import type { Auth } from './auth/auth.js';
+import { Backups } from './backup/backups.js';
+import { sealInThread } from './backup/seal-in-thread.js';
+import type { Settings } from './config/settings.js';
+import { CONTROL_SOCKET } from './control-protocol.js';
+import { ControlServer } from './control-server.js';
+import { Retention } from './engine/retention.js';
+import type { Audit } from './events/audit.js';
+import type { TransactionalWriter } from './events/transactional-writer.js';
+import type { EnrolmentTokens } from './fleet/enrolment-tokens.js';
+import { Housekeeping } from './housekeeping.js';
+import type { MetricsPoller } from './metrics/metrics-poller.js';
+import type { Notify } from './notify/notify.js';
+import { retentionDays } from './room-settings.js';
+import type { Secrets } from './secrets/secrets.js';
+import type { OpenDatabase } from './store/database.js';
+import { deleteIdempotencyKeysBefore } from './store/idempotency.js';
+import type { WiredTerminals } from './terminal-wiring.js';
+
+export interface UpkeepWiringOptions {
+  readonly store: OpenDatabase;
+  readonly uow: TransactionalWriter;
+  readonly settings: () => Settings;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly publicKey: PublicKeyHex;
+  readonly audit: Audit;
+  readonly auth: Auth;
+  readonly enrolmentTokens: EnrolmentTokens;
+  readonly metrics: MetricsPoller;
+  readonly notify: Notify;
+  readonly secrets: Secrets;
+  readonly terminals: WiredTerminals;
+}
+
+const MINUTE = 60_000;
+const DAY = 24 * 60 * MINUTE;
+
+export const wireUpkeep = (options: UpkeepWiringOptions) => ({
+  control: controlOf(options),
+  housekeeping: housekeepingOf(options),
+});
+
+function controlOf({ store, uow, settings, clock, logger, publicKey, secrets }: UpkeepWiringOptions): ControlServer {
+  const dataDir = settings().data_dir;
+  const backups = new Backups({ dataDir, store, uow, clock, publicKey, seal: sealInThread });
+  return new ControlServer({
+    path: join(dataDir, CONTROL_SOCKET),
+    logger,
+    verbs: {
+      'rotate-secrets-key': async () => ({ ...(await secrets.rotation.rotate()) }),
+      backup: async (target) => ({ ...(await backups.make(target)) }),
+    },
+  });
+}
+
+function housekeepingOf(options: UpkeepWiringOptions): Housekeeping {
+  const { store, uow, settings, clock, logger, audit, auth, metrics, notify, secrets, terminals } = options;
+  const retention = new Retention({ uow, clock, days: () => retentionDays(settings()) });
+  return new Housekeeping({
+    everyMs: MINUTE,
+    logger,
+    jobs: [
+      { name: 'failed logins', run: () => auth.failures.flush() },
+      { name: 'expired sessions', run: () => auth.sessions.prune() },
+      { name: 'expired enrolment tokens', run: () => options.enrolmentTokens.prune() },
+      { name: 'expired secrets', run: () => secrets.service.tellExpired() },
+      { name: 'old addresses of logins', run: () => notify.pruneAddresses() },
+      { name: 'old metrics', run: () => metrics.prune() },
+      { name: 'old records', run: () => retention.run() },
+      { name: 'old recordings', run: () => terminals.transcripts.prune() },
+      { name: 'old audit events', run: () => audit.pruning.run() },
+      { name: 'idempotency keys', run: () => deleteIdempotencyKeysBefore(store.db, clock.now() - DAY) },
+    ],
+  });
+}

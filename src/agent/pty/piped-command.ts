@@ -1,0 +1,182 @@
+/** A command on pipes: its output and its errors apart, its end when both are read. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync } from 'node:fs';
+import { Socket } from 'node:net';
+import type { OutputStream } from '../../terminal/frames.js';
+import type { TerminalSignal } from '../../terminal/notes.js';
+import { DescriptorWriter } from './descriptor-writer.js';
+import { type Fifos, openFifos } from './fifos.js';
+import { argumentsOf, type Launch } from './launch.js';
+import { processEntry, type SessionMark, sendSignal, signalSession } from './process-table.js';
+import type { Program, ProgramEnd, ProgramListener } from './program.js';
+
+export interface PipedCommandOptions {
+  readonly launch: Launch;
+  /** Its standard input is written to; else it is empty. */
+  readonly stdin: boolean;
+  /** Null for as long as it likes. */
+  readonly timeoutSecs: number | null;
+  readonly listener: ProgramListener;
+}
+
+const CHUNK = 64 * 1024;
+/** Between SIGTERM and SIGKILL when its time is over, in milliseconds. */
+const TERMINATE = 5_000;
+/**
+ * After the end of the command, processes that it has left in the background may hold its pipes for ever, and ssh waits for
+ * them. Here the output is over when for so long none came, or when so much time was spent on it in all. Milliseconds.
+ */
+const QUIET = 1_000;
+const AFTERMATH = 5_000;
+
+/** Throws when the system does not let it start. */
+export async function startCommand(options: PipedCommandOptions): Promise<Program> {
+  const fifos = await openFifos({ input: options.stdin, owner: options.launch.user });
+  try {
+    const child = start(options.launch, fifos);
+    await new Promise((resolve, reject) => {
+      child.once('spawn', resolve);
+      child.once('error', reject);
+    });
+    return new PipedCommand(child, fifos, options);
+  } catch (error) {
+    for (const fifo of [fifos.input, fifos.output, fifos.errors]) if (fifo !== null) closeSync(fifo.ours);
+    throw error;
+  } finally {
+    for (const fifo of [fifos.input, fifos.output, fifos.errors]) if (fifo !== null) closeSync(fifo.theirs);
+  }
+}
+
+function start(launch: Launch, { input, output, errors }: Fifos): ChildProcess {
+  const [file, ...args] = argumentsOf(launch);
+  const stdio = [input?.theirs ?? 'ignore', output.theirs, errors.theirs] as const;
+  // Detached: the leader of a session and a group of its own.
+  return spawn(file, args, { cwd: '/', detached: true, env: { ...launch.env }, stdio: [...stdio] });
+}
+
+class PipedCommand implements Program {
+  readonly mark: SessionMark;
+  private readonly listener: ProgramListener;
+  private readonly readers: readonly Socket[];
+  private readonly writer: DescriptorWriter | null;
+  /** Input that nobody reads. */
+  private ignored = 0;
+  private open: number;
+  private isReading = false;
+  private isOver = false;
+  private timedOut = false;
+  private end: ProgramEnd | null = null;
+  private endedAt = 0;
+  private readonly deadline: NodeJS.Timeout | undefined;
+  private killing: NodeJS.Timeout | undefined;
+  private quiet: NodeJS.Timeout | undefined;
+
+  constructor(child: ChildProcess, { input, output, errors }: Fifos, { timeoutSecs, listener }: PipedCommandOptions) {
+    const pid = child.pid as number;
+    this.listener = listener;
+    this.mark = { pid, startTime: processEntry(pid)?.startTime ?? null, tty: 0 };
+    this.writer = input && this.writeTo(input.ours);
+    this.readers = [this.readFrom(output.ours, 'out'), this.readFrom(errors.ours, 'err')];
+    this.open = this.readers.length;
+    if (timeoutSecs !== null) this.deadline = setTimeout(() => this.timeOut(), timeoutSecs * 1000);
+    child.once('exit', (code, signal) => this.exited(code, signal));
+  }
+
+  pause(): void {
+    if (!this.isReading || this.isOver) return;
+    this.isReading = false;
+    clearTimeout(this.quiet);
+    for (const reader of this.readers) reader.pause();
+  }
+
+  resume(): void {
+    if (this.isReading || this.isOver) return;
+    this.isReading = true;
+    for (const reader of this.readers) reader.resume();
+    if (this.end !== null) this.awaitQuiet();
+  }
+
+  write(bytes: Buffer): void {
+    if (this.writer !== null) {
+      this.writer.write(bytes);
+      return;
+    }
+    this.ignored += bytes.length;
+    this.listener.tookInput(this.ignored);
+  }
+
+  endInput(): void {
+    this.writer?.end();
+  }
+
+  /** It has no terminal. */
+  resize(): void {}
+
+  signal(signal: TerminalSignal): void {
+    if (this.end === null) sendSignal(-this.mark.pid, `SIG${signal}`);
+  }
+
+  private writeTo(descriptor: number): DescriptorWriter {
+    return new DescriptorWriter({
+      descriptor,
+      chunk: CHUNK,
+      onTaken: (total) => this.listener.tookInput(total),
+      onEnd: () => closeSync(descriptor),
+    });
+  }
+
+  private readFrom(descriptor: number, stream: OutputStream): Socket {
+    const reader = new Socket({ fd: descriptor, readable: true, writable: false });
+    reader.on('data', (chunk: Buffer) => {
+      this.listener.output(chunk, stream);
+      if (this.end !== null) this.awaitQuiet();
+    });
+    let isOpen = true;
+    const ended = () => {
+      if (!isOpen) return;
+      isOpen = false;
+      this.open -= 1;
+      if (this.open === 0 && this.end !== null) this.finish();
+    };
+    reader.on('end', ended);
+    reader.on('error', ended);
+    reader.pause();
+    return reader;
+  }
+
+  private timeOut(): void {
+    if (this.end !== null) return;
+    this.timedOut = true;
+    sendSignal(-this.mark.pid, 'SIGTERM');
+    sendSignal(-this.mark.pid, 'SIGCONT');
+    this.killing = setTimeout(() => signalSession(this.mark, 'SIGKILL'), TERMINATE);
+  }
+
+  private exited(code: number | null, signal: NodeJS.Signals | null): void {
+    clearTimeout(this.deadline);
+    this.end = { code, signal: signal?.slice('SIG'.length) ?? null, timedOut: this.timedOut };
+    this.endedAt = performance.now();
+    if (this.open === 0) this.finish();
+    else this.awaitQuiet();
+  }
+
+  /** While nobody reads, silence means nothing. */
+  private awaitQuiet(): void {
+    clearTimeout(this.quiet);
+    if (!this.isReading) return;
+    const left = this.endedAt + AFTERMATH - performance.now();
+    this.quiet = setTimeout(() => this.finish(), Math.max(0, Math.min(QUIET, left)));
+  }
+
+  private finish(): void {
+    if (this.isOver || this.end === null) return;
+    this.isOver = true;
+    clearTimeout(this.quiet);
+    clearTimeout(this.killing);
+    // What is left of a command whose time is over has had its chance.
+    if (this.timedOut) signalSession(this.mark, 'SIGKILL');
+    this.writer?.finish();
+    for (const reader of this.readers) reader.destroy();
+    this.listener.ended(this.end);
+  }
+}

@@ -1,0 +1,177 @@
+/** A program on a terminal of its own: every byte that it wrote arrives, and nothing reaches a terminal that is not its. */
+import { closeSync, constants, fchownSync, fstatSync, openSync, writeSync } from 'node:fs';
+import { constants as system } from 'node:os';
+import { ReadStream } from 'node:tty';
+import { clampSize } from '../../terminal/limits.js';
+import type { TerminalSignal } from '../../terminal/notes.js';
+import { DescriptorWriter } from './descriptor-writer.js';
+import { EndMarker } from './end-marker.js';
+import { argumentsOf, type Launch } from './launch.js';
+import type { NativePty } from './native-pty.js';
+import { processEntry, type SessionMark, sendSignal } from './process-table.js';
+import type { Program, ProgramEnd, ProgramListener } from './program.js';
+
+export interface PtyOptions {
+  readonly native: NativePty;
+  readonly launch: Launch;
+  readonly cols: number;
+  readonly rows: number;
+  readonly listener: ProgramListener;
+}
+
+/** A terminal takes less than this in one go while its line is full. */
+const CHUNK = 1024;
+/** When the end of the output cannot be marked, as on a terminal stopped by ^S, it is where so long nothing came. Milliseconds. */
+const QUIET = 300;
+const RETRY = 20;
+
+/** Owns the descriptors from the start of the program to its last byte of output. */
+export class Pty implements Program {
+  readonly mark: SessionMark;
+  private readonly native: NativePty;
+  private readonly listener: ProgramListener;
+  private readonly master: number;
+  /** The program's side, held open: with it the end of the program is no end of the stream, which would cut it. */
+  private readonly keeper: number;
+  private readonly reader: ReadStream;
+  private readonly writer: DescriptorWriter;
+  private readonly marker = new EndMarker();
+  /** What of the marker is still to be written; null before the end of the program. */
+  private unwritten: Buffer | null = null;
+  private end: ProgramEnd | null = null;
+  private isReading = false;
+  private isOver = false;
+  /** It could not be started after all. */
+  private isBroken = false;
+  private quiet: NodeJS.Timeout | undefined;
+  private retry: NodeJS.Timeout | undefined;
+
+  /** Throws when the system has no terminal or no process left. */
+  constructor({ native, launch, cols, rows, listener }: PtyOptions) {
+    const [file, ...args] = argumentsOf(launch);
+    const env = Object.entries(launch.env).map(([name, value]) => `${name}=${value}`);
+    const onExit = (code: number, signal: number) => this.exited(code, signal);
+    const forked = native.fork(file, args, env, '/', clampSize(cols), clampSize(rows), -1, -1, true, '', onExit);
+    this.native = native;
+    this.listener = listener;
+    this.master = forked.fd;
+    try {
+      this.keeper = openSync(forked.pty, constants.O_RDWR | constants.O_NOCTTY | constants.O_NONBLOCK);
+      // As a login does, so that its user can open it by name.
+      if (launch.user !== null) fchownSync(this.keeper, launch.user.uid, -1);
+    } catch (error) {
+      this.isBroken = true;
+      closeSync(forked.fd);
+      sendSignal(-forked.pid, 'SIGKILL');
+      throw error;
+    }
+    const startTime = processEntry(forked.pid)?.startTime ?? null;
+    this.mark = { pid: forked.pid, startTime, tty: fstatSync(this.keeper).rdev };
+    this.writer = new DescriptorWriter({
+      descriptor: forked.fd,
+      chunk: CHUNK,
+      onTaken: (total) => listener.tookInput(total),
+    });
+    this.reader = new ReadStream(forked.fd);
+    this.reader.on('error', () => this.finish());
+    this.reader.on('end', () => this.finish());
+    this.reader.on('data', (chunk: Buffer) => this.read(chunk));
+    this.reader.pause();
+  }
+
+  pause(): void {
+    if (!this.isReading || this.isOver) return;
+    this.isReading = false;
+    clearTimeout(this.quiet);
+    this.reader.pause();
+  }
+
+  resume(): void {
+    if (this.isReading || this.isOver) return;
+    this.isReading = true;
+    this.reader.resume();
+    if (this.end !== null) this.awaitQuiet();
+  }
+
+  write(bytes: Buffer): void {
+    if (this.end === null) this.writer.write(bytes);
+  }
+
+  /** A terminal has no end of input: whoever types ^D means a key. */
+  endInput(): void {}
+
+  resize(cols: number, rows: number): void {
+    if (this.end === null) this.native.resize(this.master, clampSize(cols), clampSize(rows));
+  }
+
+  signal(signal: TerminalSignal): void {
+    if (this.end !== null) return;
+    const foreground = processEntry(this.mark.pid)?.foreground ?? -1;
+    sendSignal(-(foreground > 0 ? foreground : this.mark.pid), `SIG${signal}`);
+  }
+
+  private read(chunk: Buffer): void {
+    if (this.isOver) return;
+    if (this.end === null) {
+      this.listener.output(chunk, 'out');
+      return;
+    }
+    const { output, found } = this.marker.feed(chunk);
+    if (output.length > 0) this.listener.output(output, 'out');
+    if (found) {
+      this.finish();
+      return;
+    }
+    this.writeMarker();
+    this.awaitQuiet();
+  }
+
+  private exited(code: number, signal: number): void {
+    if (this.isBroken) return;
+    this.writer.stop();
+    this.end = { code: signal === 0 ? code : null, signal: signal === 0 ? null : signalName(signal), timedOut: false };
+    if (this.isOver) {
+      this.listener.ended(this.end);
+      return;
+    }
+    this.unwritten = this.marker.bytes;
+    this.writeMarker();
+    this.awaitQuiet();
+  }
+
+  private writeMarker(): void {
+    clearTimeout(this.retry);
+    if (this.unwritten === null || this.unwritten.length === 0) return;
+    try {
+      this.unwritten = this.unwritten.subarray(writeSync(this.keeper, this.unwritten));
+    } catch {
+      // Full, or stopped: what is read makes room, and else the silence ends it.
+    }
+    if (this.unwritten.length > 0) this.retry = setTimeout(() => this.writeMarker(), RETRY);
+  }
+
+  /** While nobody reads, silence means nothing. */
+  private awaitQuiet(): void {
+    clearTimeout(this.quiet);
+    if (this.isReading) this.quiet = setTimeout(() => this.finish(), QUIET);
+  }
+
+  private finish(): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    clearTimeout(this.quiet);
+    clearTimeout(this.retry);
+    this.writer.stop();
+    const rest = this.marker.release();
+    if (rest.length > 0) this.listener.output(rest, 'out');
+    this.reader.destroy();
+    closeSync(this.keeper);
+    if (this.end !== null) this.listener.ended(this.end);
+  }
+}
+
+/** Without `SIG`. */
+function signalName(number: number): string {
+  const found = Object.entries(system.signals).find(([, value]) => value === number);
+  return found === undefined ? String(number) : found[0].slice('SIG'.length);
+}

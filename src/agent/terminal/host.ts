@@ -1,0 +1,108 @@
+/** All sessions of an agent, by what the agent tells and asks. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { Fault, isFault, messageOf } from '../../kernel/fault.js';
+import type { Logger } from '../../kernel/logger.js';
+import { loadNativePty, type NativePty } from '../pty/native-pty.js';
+import { startCommand } from '../pty/piped-command.js';
+import type { Program, ProgramListener } from '../pty/program.js';
+import { Pty } from '../pty/pty.js';
+import type { FromHost, ProgramOrder, ToHost } from './host-messages.js';
+import { HostedSession, type HostedSessionOptions } from './hosted-session.js';
+
+export type TerminalHostOptions = HostedSessionOptions['socket'] & {
+  readonly logger: Logger;
+  readonly say: (message: FromHost) => void;
+};
+
+/** What programs have to end after SIGHUP when the agent stops, and what its orchestrator has to hear of it. Milliseconds. */
+const STOP_GRACE = 1_000;
+const STOP_WITHIN = 2_000;
+const LAST_WORD = 200;
+const LOOK = 20;
+
+export class TerminalHost {
+  private readonly options: TerminalHostOptions;
+  private readonly sessions = new Map<string, HostedSession>();
+  private native: NativePty | null = null;
+  private isStopping = false;
+
+  constructor(options: TerminalHostOptions) {
+    this.options = options;
+  }
+
+  take(message: Exclude<ToHost, { do: 'stop' }>): void {
+    switch (message.do) {
+      case 'open':
+        void this.open(message);
+        return;
+      case 'attach':
+        this.sessions.get(message.sessionId)?.attach(message.dial.place, message.dial.ticket);
+        return;
+      case 'close':
+        this.sessions.get(message.sessionId)?.close();
+        return;
+      case 'end-all':
+        for (const session of this.sessions.values()) session.endFor(message.reason);
+    }
+  }
+
+  /** Ends all sessions, and tells the orchestrator as far as it can within about two seconds. */
+  async stop(): Promise<void> {
+    this.isStopping = true;
+    for (const session of this.sessions.values()) session.endFor('agent_stopped', STOP_GRACE);
+    await this.emptyWithin(STOP_WITHIN);
+    if (this.sessions.size === 0) return;
+    for (const session of this.sessions.values()) session.conclude();
+    await delay(LAST_WORD);
+  }
+
+  /** The agent is gone: so is everything that it started here. */
+  async abandon(): Promise<void> {
+    this.isStopping = true;
+    for (const session of this.sessions.values()) session.close();
+    await this.emptyWithin(STOP_GRACE);
+    for (const session of this.sessions.values()) session.killNow();
+  }
+
+  private async emptyWithin(milliseconds: number): Promise<void> {
+    for (let spent = 0; this.sessions.size > 0 && spent < milliseconds; spent += LOOK) await delay(LOOK);
+  }
+
+  private async open({ sessionId, order, dial }: Extract<ToHost, { do: 'open' }>): Promise<void> {
+    const { say, logger, privateKey, clock, pace } = this.options;
+    const session = new HostedSession({
+      id: sessionId,
+      socket: { privateKey, clock, pace },
+      onLost: (reason) => {
+        logger.debug('a terminal has lost its connection', { session: sessionId, reason });
+        say({ is: 'lost', sessionId });
+      },
+      onEnded: () => say({ is: 'ended', sessionId }),
+      onGone: () => {
+        this.sessions.delete(sessionId);
+        say({ is: 'gone', sessionId });
+      },
+    });
+    this.sessions.set(sessionId, session);
+    let program: Program;
+    try {
+      if (this.isStopping) throw new Fault('shutting_down', 'the agent stops');
+      program = await this.start(order, session);
+    } catch (error) {
+      this.sessions.delete(sessionId);
+      const isMissing = isFault(error, 'native_module_missing');
+      const code = isMissing ? 'terminal_unsupported' : isFault(error) ? error.code : 'internal';
+      say({ is: 'refused', sessionId, code, message: messageOf(error) });
+      return;
+    }
+    say({ is: 'opened', sessionId, mark: program.mark });
+    session.run(program);
+    session.attach(dial.place, dial.ticket);
+  }
+
+  private async start({ launch, size, stdin, timeoutSecs }: ProgramOrder, listener: ProgramListener): Promise<Program> {
+    if (size === null) return startCommand({ launch, stdin, timeoutSecs, listener });
+    this.native ??= loadNativePty();
+    return new Pty({ native: this.native, launch, ...size, listener });
+  }
+}

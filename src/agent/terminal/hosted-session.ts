@@ -1,0 +1,317 @@
+/** One session in the process of the terminals: its program, the output that is not acknowledged, and the socket if there is one. */
+
+import type { Exit, ExitReason } from '../../terminal/exit.js';
+import { ackFrame, type Frame, jsonFrame, type OutputStream } from '../../terminal/frames.js';
+import { TERMINAL_CLOSE, TERMINAL_VERSION } from '../../terminal/limits.js';
+import { TERMINAL_SIGNALS, type TerminalSignal } from '../../terminal/notes.js';
+import { sessionMembers, signalSession } from '../pty/process-table.js';
+import type { Program, ProgramEnd, ProgramListener } from '../pty/program.js';
+import { InputIntake } from './input-intake.js';
+import { FRAME_OUTPUT, OutputSender } from './output-sender.js';
+import { SessionSocket, type SessionSocketOptions } from './session-socket.js';
+
+export interface HostedSessionOptions {
+  readonly id: string;
+  readonly socket: Pick<SessionSocketOptions, 'privateKey' | 'clock' | 'pace'>;
+  readonly onLost: (reason: string) => void;
+  readonly onEnded: () => void;
+  readonly onGone: () => void;
+}
+
+/** Between SIGHUP and SIGKILL, in milliseconds. */
+const HANG_UP = 5_000;
+const LOOK = 50;
+/** A session that the orchestrator has not come back for in so long is ended, in milliseconds. */
+const ABANDONED = 12 * 60 * 60 * 1000;
+/** Between the loss of a socket that never worked and the word of it, in milliseconds. */
+const FIRST_PAUSE = 250;
+const MAX_PAUSE = 30_000;
+/** Input that was taken is told so after that, in milliseconds. */
+const ACK_PAUSE = 20;
+/** Output of one turn that is part of a burst rather than the echo of a key, in bytes. */
+const BURST = 2_048;
+
+export class HostedSession implements ProgramListener {
+  private readonly options: HostedSessionOptions;
+  private program: Program | null = null;
+  private socket: SessionSocket | null = null;
+  private readonly sender = new OutputSender();
+  private readonly intake = new InputIntake();
+  /** The orchestrator has said on this socket where to go on. */
+  private isLive = false;
+  private flushing: NodeJS.Immediate | undefined;
+  /** Output that waited at the last turn, in bytes. */
+  private gathered = 0;
+  private generation: number | null = null;
+  private end: Exit | null = null;
+  private isExitSent = false;
+  /** The end was decided on this machine, and why. */
+  private ending: ExitReason | null = null;
+  /** Nobody wants its output any more. */
+  private isClosing = false;
+  private isGone = false;
+  private isKilled = false;
+  private failures = 0;
+  private killing: NodeJS.Timeout | undefined;
+  private waiting: NodeJS.Timeout | undefined;
+  private acknowledging: NodeJS.Timeout | undefined;
+
+  constructor(options: HostedSessionOptions) {
+    this.options = options;
+  }
+
+  /** Gives the session its program, to which it has to be the listener. */
+  run(program: Program): void {
+    this.program = program;
+    this.pace();
+    // The end may have been decided while it was being started.
+    if (this.isClosing || this.ending !== null) this.hangUp(HANG_UP);
+  }
+
+  /** Dials the orchestrator, in place of any socket before. */
+  attach(place: SessionSocketOptions['place'], ticket: string): void {
+    if (this.isGone || this.isClosing) return;
+    this.dropSocket(TERMINAL_CLOSE.replaced);
+    clearTimeout(this.waiting);
+    const socket = new SessionSocket({
+      ...this.options.socket,
+      place,
+      hello: () => ({
+        version: TERMINAL_VERSION,
+        session_id: this.options.id,
+        ticket,
+        produced: this.sender.produced,
+        kept_from: this.sender.keptFrom,
+        taken: this.intake.taken,
+      }),
+      onFrame: (frame) => this.hear(frame),
+      onRoom: () => this.flushSoon(),
+      onClosed: (code, reason) => this.lost(code, reason),
+    });
+    this.socket = socket;
+  }
+
+  /** Ends the program, and forgets the session when it has ended; the orchestrator wants nothing more of it. */
+  close(): void {
+    if (this.isClosing) return;
+    this.isClosing = true;
+    this.dropSocket(TERMINAL_CLOSE.done);
+    clearTimeout(this.waiting);
+    if (this.end !== null) {
+      this.forget();
+      return;
+    }
+    this.sender.discard();
+    this.pace();
+    this.hangUp(HANG_UP);
+  }
+
+  /** Ends the program; the orchestrator is told `reason` after the output that it still takes. */
+  endFor(reason: ExitReason, killAfter = HANG_UP): void {
+    if (this.isClosing || this.end !== null || this.ending !== null) return;
+    this.ending = reason;
+    this.pace();
+    this.hangUp(killAfter);
+  }
+
+  /** Says how it ended now, with the output that was sent: nothing more can be. */
+  conclude(): void {
+    this.killNow();
+    if (this.isExitSent || this.socket === null || !this.isLive) return;
+    this.isExitSent = true;
+    const { code = null, signal = null, reason: known = 'agent_stopped' } = this.end ?? {};
+    const reason = this.sender.isAllSent ? known : 'agent_stopped';
+    this.socket.send(jsonFrame('exit', { code, signal, reason, final_offset: this.sender.sent } satisfies Exit));
+  }
+
+  /** Ends what is left of its processes. */
+  killNow(): void {
+    clearTimeout(this.killing);
+    this.isKilled = true;
+    // What a program that ended by itself has left in the background is there to stay.
+    const isOver = this.end !== null && this.ending === null;
+    if (this.program !== null && !isOver) signalSession(this.program.mark, 'SIGKILL');
+  }
+
+  output(bytes: Buffer, stream: OutputStream): void {
+    if (this.isClosing) return;
+    // A program that is being ended may write more than the orchestrator takes.
+    if (this.ending !== null && !this.sender.isWanted) return;
+    this.sender.append(bytes, stream);
+    this.pace();
+    this.flushSoon();
+  }
+
+  tookInput(total: number): void {
+    if (this.intake.took(total)) this.acknowledge();
+    else this.acknowledging ??= setTimeout(() => this.acknowledge(), ACK_PAUSE);
+  }
+
+  ended(end: ProgramEnd): void {
+    if (this.isClosing || this.ending !== null) this.awaitRest(end);
+    else this.settle(end);
+  }
+
+  /** An end that was decided here or there is one of all the session's processes, which have their time to hang up. */
+  private awaitRest(end: ProgramEnd): void {
+    const isLeft = !this.isKilled && this.program !== null && sessionMembers(this.program.mark).length > 0;
+    if (isLeft) setTimeout(() => this.awaitRest(end), LOOK);
+    else this.settle(end);
+  }
+
+  private settle({ code, signal, timedOut }: ProgramEnd): void {
+    clearTimeout(this.killing);
+    const reason = this.ending ?? (timedOut ? 'timed_out' : 'exited');
+    this.end = { code, signal, reason, final_offset: this.sender.produced };
+    if (this.isClosing) {
+      this.forget();
+      return;
+    }
+    this.options.onEnded();
+    this.flushSoon();
+  }
+
+  private hangUp(killAfter: number): void {
+    if (this.program === null) return;
+    const { mark } = this.program;
+    signalSession(mark, 'SIGHUP');
+    signalSession(mark, 'SIGCONT');
+    this.killing = setTimeout(() => this.killNow(), killAfter);
+  }
+
+  /** Reads the program as long as its output is wanted. */
+  private pace(): void {
+    const isWanted = this.isClosing || this.ending !== null || this.sender.isWanted;
+    if (isWanted) this.program?.resume();
+    else this.program?.pause();
+  }
+
+  private hear(frame: Frame): void {
+    switch (frame.type) {
+      case 'ack':
+        this.credited(frame.consumed, frame.limit);
+        return;
+      case 'input':
+        this.input(frame.offset, frame.bytes);
+        return;
+      case 'eof':
+        this.program?.endInput();
+        return;
+      case 'resize':
+        this.resize(frame);
+        return;
+      case 'signal':
+        if (isSignal(frame.signal)) this.program?.signal(frame.signal);
+        return;
+      default:
+        return;
+    }
+  }
+
+  private credited(consumed: number, limit: number): void {
+    this.sender.credited(consumed, limit);
+    if (!this.isLive) {
+      this.isLive = true;
+      this.failures = 0;
+      this.sender.rewind();
+      // Whoever types has to know how far they may go.
+      this.acknowledge();
+    }
+    this.pace();
+    this.flush();
+  }
+
+  private input(offset: number, bytes: Buffer): void {
+    if (this.end !== null) return;
+    const fresh = this.intake.accept(offset, bytes);
+    if (fresh.length > 0) this.program?.write(fresh);
+  }
+
+  /** The newest counts; the number begins anew after its highest. */
+  private resize({ cols, rows, generation }: Extract<Frame, { type: 'resize' }>): void {
+    if (this.generation !== null && !isNewer(generation, this.generation)) return;
+    this.generation = generation;
+    this.program?.resize(cols, rows);
+  }
+
+  private acknowledge(): void {
+    clearTimeout(this.acknowledging);
+    this.acknowledging = undefined;
+    if (!this.isLive) return;
+    const { consumed, limit } = this.intake.tell();
+    this.socket?.send(ackFrame(consumed, limit));
+  }
+
+  private flushSoon(): void {
+    this.flushing ??= setImmediate(() => this.gather());
+  }
+
+  /** A burst waits for as many turns as more of it comes in each, up to a frame; no timer is involved, and no key waits. */
+  private gather(): void {
+    const { unsent } = this.sender;
+    const isGrowing = unsent - this.gathered >= BURST && unsent < FRAME_OUTPUT;
+    this.gathered = isGrowing ? unsent : 0;
+    if (isGrowing && this.end === null) this.flushing = setImmediate(() => this.gather());
+    else this.flush();
+  }
+
+  private flush(): void {
+    clearImmediate(this.flushing);
+    this.flushing = undefined;
+    if (this.socket === null || !this.isLive) return;
+    while (this.socket.hasRoom) {
+      const frame = this.sender.frame();
+      if (frame === null) break;
+      this.socket.send(frame);
+    }
+    if (this.end === null || this.isExitSent || !this.sender.isAllSent) return;
+    this.isExitSent = true;
+    this.socket.send(jsonFrame('exit', this.end));
+  }
+
+  private dropSocket(code: number): void {
+    this.socket?.close(code);
+    this.unplugged();
+  }
+
+  private unplugged(): void {
+    this.socket = null;
+    this.isLive = false;
+    clearImmediate(this.flushing);
+    this.flushing = undefined;
+  }
+
+  private lost(code: number | null, reason: string): void {
+    const isTold = this.isExitSent;
+    const wasLive = this.isLive;
+    this.unplugged();
+    if (isTold && code === TERMINAL_CLOSE.done) {
+      this.forget();
+      return;
+    }
+    this.isExitSent = false;
+    // A ticket that did not help is not asked for again at once.
+    const pause = wasLive ? 0 : Math.min(MAX_PAUSE, FIRST_PAUSE * 2 ** this.failures);
+    if (!wasLive) this.failures += 1;
+    this.waiting = setTimeout(() => {
+      this.options.onLost(reason);
+      this.waiting = setTimeout(() => this.close(), ABANDONED);
+    }, pause);
+  }
+
+  private forget(): void {
+    if (this.isGone) return;
+    this.isGone = true;
+    clearTimeout(this.waiting);
+    clearTimeout(this.acknowledging);
+    clearTimeout(this.killing);
+    this.options.onGone();
+  }
+}
+
+const isNewer = (generation: number, before: number): boolean => {
+  const ahead = (generation - before) >>> 0;
+  return ahead > 0 && ahead < 2 ** 31;
+};
+
+const isSignal = (name: string): name is TerminalSignal => (TERMINAL_SIGNALS as readonly string[]).includes(name);

@@ -1,0 +1,177 @@
+/** Decides whether a session may be opened on this machine, and as what: by the machine's own settings, whatever the orchestrator says. */
+import { realpathSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { basename } from 'node:path';
+import { Fault } from '../../kernel/fault.js';
+import type { OrchestratorMessageOf } from '../../wire/messages.js';
+import { findProgram } from '../host/launch.js';
+import { canLaunch, type Launch, type LaunchUser } from '../pty/launch.js';
+import type { AgentSettings } from '../settings.js';
+import type { ProgramOrder } from './host-messages.js';
+import { LOGIN_PATH, loginEnvironment } from './login-environment.js';
+import { type LoginUser, readUser } from './login-user.js';
+import { isProgram, readShells } from './shells.js';
+
+export type TerminalSettings = Pick<AgentSettings, Extract<keyof AgentSettings, `remote_terminal.${string}`>>;
+
+export interface PolicyOptions {
+  readonly settings: TerminalSettings;
+  /** Open now, the asked one not counted. */
+  readonly shells: number;
+  readonly commands: number;
+}
+
+export interface Permission {
+  readonly order: ProgramOrder;
+  readonly user: string;
+  /** Null for a command. */
+  readonly shell: string | null;
+}
+
+type Request = OrchestratorMessageOf<'terminal_open'>;
+
+/** Commands that may run at the same time: they have no setting, but the machine has an end. */
+const MOST_COMMANDS = 200;
+
+/** Throws `terminal_disabled`, `terminal_unsupported`, `terminal_limit`, `shell_not_allowed` or `command_missing`. */
+export async function permit(request: Request, { settings, shells, commands }: PolicyOptions): Promise<Permission> {
+  requireEnabled(settings);
+  requirePlatform(request.kind);
+  requireRoom(request.kind === 'shell' ? shells : commands, {
+    most: request.kind === 'shell' ? settings['remote_terminal.max_sessions'] : MOST_COMMANDS,
+    what: request.kind === 'shell' ? 'open shells' : 'running commands',
+  });
+  const user = await userOf(settings);
+  const shell = user.shell || '/bin/sh';
+  return request.kind === 'shell'
+    ? shellPermission(request, user, chooseShell(request.shell, shell, settings))
+    : commandPermission(request, user, shell);
+}
+
+function requireEnabled(settings: TerminalSettings): void {
+  if (settings['remote_terminal.enabled']) return;
+  throw new Fault('terminal_disabled', 'this agent allows no remote terminals', {
+    hint: 'set remote_terminal.enabled: true in its configuration file',
+  });
+}
+
+function requirePlatform(kind: Request['kind']): void {
+  if (process.platform !== 'linux') {
+    throw new Fault('terminal_unsupported', `there are no remote terminals on ${process.platform} yet, only on Linux`);
+  }
+  if (!canLaunch()) {
+    throw new Fault(
+      'terminal_unsupported',
+      'the shell of this machine cannot keep programs from inheriting descriptors',
+      {
+        hint: 'install bash there',
+      },
+    );
+  }
+  if (kind === 'exec') return;
+  try {
+    createRequire(import.meta.url).resolve('node-pty/package.json');
+  } catch (cause) {
+    throw new Fault('terminal_unsupported', 'the package node-pty is not installed on this machine', {
+      hint: 'install orch again there with its optional packages; commands run without it',
+      cause,
+    });
+  }
+}
+
+function requireRoom(open: number, { most, what }: { readonly most: number; readonly what: string }): void {
+  if (open < most) return;
+  throw new Fault('terminal_limit', `this agent allows at most ${most} ${what} at a time`, {
+    hint: 'close one of them: orch term list',
+  });
+}
+
+async function userOf(settings: TerminalSettings): Promise<LoginUser> {
+  const name = settings['remote_terminal.user'];
+  const own = process.geteuid?.() ?? -1;
+  const user = await readUser(name === '' ? own : name);
+  const hint = 'change remote_terminal.user in the configuration file of the agent';
+  if (user === null) {
+    const who = name === '' ? `the agent's own user ${own} has no entry` : `there is no user ${JSON.stringify(name)}`;
+    throw new Fault('terminal_unsupported', `${who} on this machine`, { hint });
+  }
+  if (user.uid !== own && own !== 0) {
+    const message = `this agent does not run as root, so it cannot open terminals as ${user.name}`;
+    throw new Fault('terminal_unsupported', message, { hint });
+  }
+  return user;
+}
+
+function chooseShell(asked: string | null, login: string, settings: TerminalSettings): string {
+  const standard = settings['remote_terminal.shell'] || login;
+  if (asked !== null && asked !== standard && !settings['remote_terminal.allow_operator_shell_override']) {
+    throw new Fault('shell_not_allowed', `this agent lets operators have no other shell than ${standard}`, {
+      hint: 'set remote_terminal.allow_operator_shell_override: true in the configuration file of the agent',
+    });
+  }
+  const shell = asked ?? standard;
+  if (!readShells().includes(shell)) {
+    throw new Fault('shell_not_allowed', `${JSON.stringify(shell)} is not one of the shells in /etc/shells`);
+  }
+  if (!isProgram(shell)) throw new Fault('shell_not_allowed', `there is no shell ${shell} on this machine`);
+  return shell;
+}
+
+function shellPermission(
+  { session_id, operator, term, cols, rows }: Request,
+  user: LoginUser,
+  shell: string,
+): Permission {
+  const launch: Launch = {
+    file: shell,
+    argv0: `-${basename(shell)}`,
+    args: [],
+    env: loginEnvironment({ user, shell, operator, sessionId: session_id, term }),
+    directory: user.home,
+    user: switchTo(user),
+  };
+  return { order: { launch, size: { cols, rows }, stdin: true, timeoutSecs: null }, user: user.name, shell };
+}
+
+function commandPermission(request: Request, user: LoginUser, shell: string): Permission {
+  const { session_id, operator, command, stdin, timeout_secs } = request;
+  const [name = '', ...args] = command ?? [];
+  const file = findProgram(name, { PATH: LOGIN_PATH });
+  if (typeof file !== 'string') {
+    throw new Fault(
+      'command_missing',
+      file.missing ? `this agent has no program ${JSON.stringify(name)}` : file.message,
+    );
+  }
+  if ([name, ...args].some((word) => word.includes('\0'))) {
+    throw new Fault('command_missing', 'no argument of a command can hold a NUL character');
+  }
+  const launch: Launch = {
+    file,
+    argv0: name,
+    args,
+    env: loginEnvironment({ user, shell, operator, sessionId: session_id, term: null }),
+    directory: user.home,
+    user: switchTo(user),
+  };
+  return { order: { launch, size: null, stdin, timeoutSecs: timeout_secs }, user: user.name, shell: null };
+}
+
+/** Null for the agent's own user. Throws `terminal_unsupported` when the machine has no program for it. */
+function switchTo({ name, uid, gid }: LoginUser): LaunchUser | null {
+  if (uid === process.geteuid?.()) return null;
+  const setpriv = findProgram('setpriv', { PATH: LOGIN_PATH });
+  // That of BusyBox knows nothing of users.
+  if (typeof setpriv === 'string' && basename(realpathSync(setpriv)) === 'setpriv') {
+    return {
+      uid,
+      gid,
+      become: [setpriv, `--reuid=${uid}`, `--regid=${gid}`, '--init-groups', '--inh-caps=-all', '--'],
+    };
+  }
+  const runuser = findProgram('runuser', { PATH: LOGIN_PATH });
+  if (typeof runuser === 'string') return { uid, gid, become: [runuser, '-u', name, '--'] };
+  throw new Fault('terminal_unsupported', `no program of this machine can start a shell as ${name}`, {
+    hint: 'install setpriv (util-linux)',
+  });
+}

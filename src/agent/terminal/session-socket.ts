@@ -1,0 +1,165 @@
+/** The socket of one session: dialled with a ticket, opened by a hello, and known to be dead when it is silent. */
+import type { KeyObject } from 'node:crypto';
+import type { RawData, WebSocket } from 'ws';
+import { selfSignedEd25519 } from '../../identity/certificate.js';
+import { requirePinned } from '../../identity/pin.js';
+import type { Clock } from '../../kernel/clock.js';
+import { messageOf } from '../../kernel/fault.js';
+import { type Frame, jsonFrame, pingFrame, pongFrame, readFrame } from '../../terminal/frames.js';
+import { AGENT_TERMINAL_PATH, TERMINAL_CLOSE, TERMINAL_LIMITS, TERMINAL_SUBPROTOCOL } from '../../terminal/limits.js';
+import type { AgentHello } from '../../terminal/notes.js';
+import { dialOrchestrator } from '../link/dial.js';
+import type { OrchestratorPlace } from './host-messages.js';
+
+/** Milliseconds. */
+export interface SocketPace {
+  readonly pingInterval: number;
+  readonly deadAfter: number;
+}
+
+export interface SessionSocketOptions {
+  readonly place: OrchestratorPlace;
+  readonly privateKey: KeyObject;
+  readonly clock: Clock;
+  readonly pace: SocketPace;
+  /** Asked for once the connection is there. */
+  readonly hello: () => AgentHello;
+  /** Any frame but pings and pongs. What it throws closes the socket as a violation. */
+  readonly onFrame: (frame: Frame) => void;
+  /** What was sent has left; there is room again. */
+  readonly onRoom: () => void;
+  /** Called once: the dialling failed (`code` is null), or the socket is closed. */
+  readonly onClosed: (code: number | null, reason: string) => void;
+}
+
+const DIAL_TIMEOUT = 15_000;
+/** Bytes that may wait in this process to be sent. */
+const MOST_UNSENT = 1024 * 1024;
+/** How often the silence of the peer is looked at, in milliseconds. */
+const LOOK = 1_000;
+/** A peer that does not answer a close is cut after that, in milliseconds. */
+const CLOSE_WITHIN = 2_000;
+
+export class SessionSocket {
+  private readonly options: SessionSocketOptions;
+  private readonly dialling = new AbortController();
+  private socket: WebSocket | null = null;
+  private heartbeat: NodeJS.Timeout | undefined;
+  private lastHeard: number;
+  private lastAsked: number;
+  private isClosed = false;
+
+  /** Dials at once. */
+  constructor(options: SessionSocketOptions) {
+    this.options = options;
+    this.lastHeard = options.clock.monotonic();
+    this.lastAsked = this.lastHeard;
+    void this.dial();
+  }
+
+  /** False while so much waits to be sent that more would only fill the memory. */
+  get hasRoom(): boolean {
+    return (
+      this.socket !== null && this.socket.readyState === this.socket.OPEN && this.socket.bufferedAmount < MOST_UNSENT
+    );
+  }
+
+  send(frame: Buffer): void {
+    const { socket } = this;
+    if (socket === null || socket.readyState !== socket.OPEN) return;
+    const isFull = socket.bufferedAmount + frame.length >= MOST_UNSENT;
+    socket.send(frame, isFull ? () => this.options.onRoom() : undefined);
+  }
+
+  /** Lets go of it; `onClosed` is not called any more. */
+  close(code: number): void {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    this.dialling.abort();
+    clearInterval(this.heartbeat);
+    this.shut(code);
+  }
+
+  private async dial(): Promise<void> {
+    const { place, privateKey } = this.options;
+    try {
+      const { socket } = await dialOrchestrator({
+        host: place.host,
+        port: place.port,
+        privateKey,
+        certificate: selfSignedEd25519(privateKey),
+        verifyPeer: (key) => requirePinned(place.key, key, `${place.host}:${place.port}`),
+        purpose: {
+          path: AGENT_TERMINAL_PATH,
+          subprotocol: TERMINAL_SUBPROTOCOL,
+          maxPayload: TERMINAL_LIMITS.frame,
+        },
+        timeoutMs: DIAL_TIMEOUT,
+        signal: this.dialling.signal,
+      });
+      if (this.isClosed) socket.terminate();
+      else this.opened(socket);
+    } catch (error) {
+      this.closed(null, messageOf(error));
+    }
+  }
+
+  private opened(socket: WebSocket): void {
+    const { clock, pace, hello } = this.options;
+    this.socket = socket;
+    this.lastHeard = clock.monotonic();
+    this.lastAsked = this.lastHeard;
+    socket.on('message', (data, binary) => this.take(data, binary));
+    socket.on('ping', () => this.heard());
+    socket.on('pong', () => this.heard());
+    socket.on('error', () => undefined);
+    socket.on('close', (code, reason) => this.closed(code, reason.toString()));
+    this.heartbeat = setInterval(() => this.beat(socket), Math.min(LOOK, pace.pingInterval));
+    socket.send(jsonFrame('hello', hello()));
+    socket.resume();
+  }
+
+  private take(data: RawData, binary: boolean): void {
+    if (this.isClosed) return;
+    this.heard();
+    try {
+      if (!binary || !Buffer.isBuffer(data)) throw new Error('the peer sent text');
+      const frame = readFrame(data);
+      if (frame.type === 'ping') this.send(pongFrame(frame.t));
+      else if (frame.type !== 'pong') this.options.onFrame(frame);
+    } catch (error) {
+      this.shut(TERMINAL_CLOSE.violation);
+      this.closed(TERMINAL_CLOSE.violation, messageOf(error));
+    }
+  }
+
+  private heard(): void {
+    this.lastHeard = this.options.clock.monotonic();
+  }
+
+  private beat(socket: WebSocket): void {
+    const { clock, pace } = this.options;
+    const now = clock.monotonic();
+    if (now - this.lastHeard > pace.deadAfter) {
+      socket.terminate();
+      return;
+    }
+    if (now - this.lastAsked < pace.pingInterval) return;
+    this.lastAsked = now;
+    this.send(pingFrame(Math.trunc(now)));
+  }
+
+  private shut(code: number): void {
+    const { socket } = this;
+    if (socket === null) return;
+    socket.close(code);
+    setTimeout(() => socket.terminate(), CLOSE_WITHIN).unref();
+  }
+
+  private closed(code: number | null, reason: string): void {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    clearInterval(this.heartbeat);
+    this.options.onClosed(code, reason);
+  }
+}

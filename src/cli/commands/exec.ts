@@ -1,0 +1,101 @@
+/** `orch exec`. */
+import { EXEC_TIMEOUT_MAX } from '../../contract/terminal.js';
+import { Fault } from '../../kernel/fault.js';
+import { dashedList } from '../argument.js';
+import { defineCommand } from '../define-command.js';
+import { parseDuration } from '../duration.js';
+import { confirmExec, requireExecConsent } from '../exec/confirm-exec.js';
+import { execOutcome } from '../exec/exec-outcome.js';
+import { EXIT } from '../exit-status.js';
+import { chooseAgents, fleetOptions } from '../nodes/choose-agents.js';
+import { optionalNodesArgument } from '../nodes/node-argument.js';
+import { flag, integer, text } from '../option.js';
+import { lines } from '../view.js';
+
+/** Agents at a time. */
+const BATCH = 32;
+
+export const command = defineCommand({
+  examples: [
+    'orch exec web-01 -- systemctl status nginx',
+    'orch exec web-01 web-02 -- df -h /',
+    'orch exec -l role=web --group -- uname -r',
+    'orch exec db-01 -- sh -c "pg_dump app | gzip" > app.sql.gz',
+    'orch exec web-01 -- tar -xf - -C /srv < site.tar',
+  ],
+  detail: [
+    'No shell reads the command: for pipes and variables run one, such as sh -c "…". It gets no terminal; for that there is',
+    'orch term open. Its standard output and standard error stay apart.',
+    'With one NODE every byte goes through, and standard input too when it is not a terminal. It ends as the command does:',
+    'with its status, 128 and the number of the signal that ended it, 124 when its time was over, 254 when it was closed,',
+    'and 255 when orch exec itself failed, so that nothing is known of the command.',
+    'With several agents each line stands behind the name of its agent, or with --group the agents of equal output together',
+    'at the end. It ends with 0 when all succeeded, with 5 when the only failures are agents that are offline, else with 3.',
+    'With --selector it shows the agents and asks when they are several; where nobody can answer, it needs --yes.',
+    'Ctrl-C interrupts the commands, Ctrl-C again kills them, and once more leaves them. SIGTERM and SIGHUP end them, and so',
+    'does a reader of the output that leaves (then the exit status is 141).',
+    'On a terminal the output keeps its colours, but what else would steer the terminal is taken out; pipes and files get',
+    'it as it is.',
+    'With -o json one NODE gives one object, several give one line each as they end, with the first MiB of each stream.',
+  ],
+  access: 'operator',
+  consent: true,
+  failureStatus: EXIT.lost,
+  args: {
+    nodes: optionalNodesArgument,
+    command: dashedList('COMMAND', 'the program and its arguments'),
+  },
+  options: {
+    selector: fleetOptions.selector,
+    allowEmpty: fleetOptions.allowEmpty,
+    batch: integer('N', `agents at a time; ${BATCH} when left out`, 1),
+    timeout: text('TIME', 'end the command when it takes longer, such as 30s or 5m'),
+    stdin: flag('send standard input even when it is a terminal'),
+    group: flag('show agents with equal output together, at the end'),
+  },
+  run: async (context, { nodes, command: words, selector, allowEmpty, batch, timeout, stdin, group }) => {
+    if (words.length === 0) throw noCommand(nodes);
+    if (nodes.length > 0 === (selector !== undefined)) throw whichAgents(nodes);
+    const timeoutSecs = timeout === undefined ? null : secondsOf(timeout);
+    if (stdin && nodes.length > 1) throw oneReader();
+    const fleet = selector !== undefined;
+    if (fleet) requireExecConsent(context);
+    const api = await context.api();
+    const agents = await chooseAgents(api, { nodes, assignment: undefined, selector, allowEmpty }, context);
+    if (agents.length === 0) return { body: [], view: lines('No agent matches, so nothing is run.') };
+    if (stdin && agents.length > 1) throw oneReader();
+    if (fleet && agents.length > 1) await confirmExec(context, { agents, command: words });
+    const { stdin: input } = context.streams;
+    return execOutcome(context, api, {
+      agents,
+      fleet: fleet || agents.length > 1,
+      order: { command: words, timeoutSecs },
+      batch: batch ?? BATCH,
+      group,
+      input: agents.length === 1 && (stdin || (!fleet && input.isTTY !== true)) ? input : null,
+    });
+  },
+});
+
+function secondsOf(timeout: string): number {
+  const seconds = parseDuration(timeout, '--timeout');
+  if (seconds <= EXEC_TIMEOUT_MAX) return seconds;
+  throw new Fault('usage', `--timeout ${timeout} is too long`, { hint: `at most ${EXEC_TIMEOUT_MAX / 3600}h` });
+}
+
+function noCommand([node = 'NODE', ...others]: readonly string[]): Fault {
+  const guess = others.length > 0 ? others.join(' ') : 'COMMAND';
+  return new Fault('usage', 'there is no command: it stands behind "--"', { hint: `orch exec ${node} -- ${guess}` });
+}
+
+const whichAgents = (nodes: readonly string[]): Fault =>
+  nodes.length > 0
+    ? new Fault('usage', 'name agents, or --selector: one of them')
+    : new Fault('usage', '"orch exec" needs an agent', {
+        hint: 'name it, or choose several: orch exec --selector role=web -- COMMAND',
+      });
+
+const oneReader = (): Fault =>
+  new Fault('usage', '--stdin goes to one agent only, for it can be read but once', {
+    hint: 'name a single agent, or give each its own run',
+  });

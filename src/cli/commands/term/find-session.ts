@@ -1,0 +1,41 @@
+/** A terminal session as people name it: its ID, or a beginning of it that no other session has. */
+import type { ApiClient } from '../../../client/api-client.js';
+import { TERMINAL_LIST_LIMIT } from '../../../contract/terminal.js';
+import { Fault } from '../../../kernel/fault.js';
+import { isUlid } from '../../../kernel/ids.js';
+import { argument } from '../../argument.js';
+import { sessionLabel } from './session-view.js';
+
+/** Fewest characters that stand for an ID. */
+const LEAST_PREFIX = 4;
+
+export const sessionArgument = argument(
+  'ID',
+  'session ID, as "orch term list --all" shows it, or a unique beginning of one (4 characters or more)',
+  'terminal',
+);
+
+/**
+ * The whole ID. One that is given whole is not looked up.
+ * @throws Fault `terminal_not_found`, or `usage` for a beginning that is too short or that several have
+ */
+export async function findSession(api: ApiClient, given: string, signal: AbortSignal): Promise<string> {
+  const text = given.trim().toUpperCase();
+  if (isUlid(text)) return text;
+  if (text.length < LEAST_PREFIX) {
+    throw new Fault('usage', `"${given}" is too short: give at least ${LEAST_PREFIX} characters of the session ID`);
+  }
+  const newest = await api.call('listTerminals', { query: { limit: TERMINAL_LIST_LIMIT.maximum }, signal });
+  const found = newest.filter(({ session_id }) => session_id.startsWith(text));
+  const [first, ...others] = found;
+  if (first === undefined) {
+    throw new Fault('terminal_not_found', `there is no session "${given}"`, {
+      hint: 'see what there is: orch term list --all',
+    });
+  }
+  if (others.length === 0) return first.session_id;
+  const list = found.map((session) => `  ${session.session_id}  ${sessionLabel(session)}  ${session.status}`);
+  throw new Fault('usage', `"${given}" begins the IDs of ${found.length} sessions:\n${list.join('\n')}`, {
+    hint: 'give more characters',
+  });
+}

@@ -1,0 +1,58 @@
+/** `orch term NODE`, and `orch term open NODE`. */
+
+import { defineCommand } from '../../define-command.js';
+import { EXIT } from '../../exit-status.js';
+import { nodeArgument } from '../../nodes/node-argument.js';
+import { resolveNode } from '../../nodes/resolve-node.js';
+import { flag, text } from '../../option.js';
+import { escapeCharacter, escapeOption } from '../../terminal/escape-character.js';
+import { openableTerm } from '../../terminal/openable-term.js';
+import { terminalApi } from '../../terminal/terminal-api.js';
+import { sizeOf } from '../../terminal/terminal-size.js';
+
+export const command = defineCommand({
+  examples: ['orch term web-01', 'orch term web-01 --shell /bin/zsh', 'orch term open list'],
+  detail: [
+    '"orch term NODE" is "orch term open NODE"; a node that is named like a subcommand needs the latter.',
+    'The shell runs as the user that the agent is set to. What it shows is recorded, unless the orchestrator says otherwise.',
+    'At the beginning of a line, ~. detaches (the session goes on), ~K ends the session, ~r draws the screen anew, ~s tells',
+    'the latency, ~w asks whoever types for the pen, ~^Z suspends orch, ~? lists these, and ~~ is a tilde.',
+    'After a lost connection it goes on by itself where it was. What is typed meanwhile is dropped after 10 s, unless',
+    '--queue-input is given.',
+    'It ends as the shell does: with its status, or 128 and the number of the signal that ended it; with 254 when an operator',
+    'closed the session, and with 255 after everything else, detaching included.',
+    'Without a terminal on standard input, all of the input is typed and then Ctrl-D until the shell ends. For commands,',
+    'rather use orch exec.',
+  ],
+  access: 'operator',
+  failureStatus: EXIT.lost,
+  args: { node: nodeArgument },
+  options: {
+    shell: text('PATH', 'the shell, as in /etc/shells of the machine'),
+    escapeChar: escapeOption,
+    queueInput: flag('keep what is typed without a connection for as long as it takes'),
+  },
+  run: async (context, { node, shell, escapeChar, queueInput }) => {
+    const { env, signal, streams } = context;
+    const character = escapeCharacter(escapeChar);
+    const connection = await terminalApi(context);
+    const { api } = connection;
+    const { node_id } = await resolveNode(api, node, { signal });
+    const { cols, rows } = sizeOf([streams.stdout, streams.stderr]);
+    const query = { cols, rows, shell: shell ?? null, term: openableTerm(env.TERM) };
+    // Loaded while the agent starts the shell.
+    const [opened, { runTerminal }] = await Promise.all([
+      api.call('openTerminal', { params: { node_id }, query, signal }),
+      import('../../terminal/run-terminal.js'),
+    ]);
+    return runTerminal(context, {
+      connection,
+      sessionId: opened.session_id,
+      wsUrl: opened.ws_url,
+      mode: 'write',
+      isNew: true,
+      escapeCharacter: character,
+      queueInput,
+    });
+  },
+});

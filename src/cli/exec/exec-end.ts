@@ -1,0 +1,75 @@
+/** How a command ended on an agent, and what that makes of the exit status. */
+import { constants } from 'node:os';
+import type { Agent } from '../../contract/agents.js';
+import type { Fault } from '../../kernel/fault.js';
+import type { Exit, ExitReason } from '../../terminal/exit.js';
+import { EXIT, exitStatusOfCode } from '../exit-status.js';
+
+export type ExecEnd =
+  /** `complete`: all of its output has come. */
+  | { readonly kind: 'exit'; readonly exit: Exit; readonly complete: boolean }
+  /** It was not started, or it was lost. */
+  | { readonly kind: 'fault'; readonly fault: Fault }
+  | { readonly kind: 'skipped'; readonly why: string };
+
+export interface ExecResult {
+  readonly agent: Agent;
+  readonly end: ExecEnd;
+}
+
+export type ExecStanding = 'succeeded' | 'failed' | 'unreachable' | 'skipped';
+
+/** The command's own where it has one; never 0 in doubt. */
+export function exitStatusOfEnd(end: ExecEnd): number {
+  if (end.kind !== 'exit') return EXIT.lost;
+  const { reason, code, signal } = end.exit;
+  if (reason === 'timed_out') return EXIT.timedOut;
+  if (reason === 'closed' || reason === 'operator_removed') return EXIT.closed;
+  if (reason !== 'exited') return EXIT.lost;
+  if (signal !== null) return signalStatus(signal);
+  return code === null || (code === 0 && !end.complete) ? EXIT.lost : code;
+}
+
+export function standingOfEnd(end: ExecEnd): ExecStanding {
+  if (end.kind === 'skipped') return 'skipped';
+  if (end.kind === 'fault' && exitStatusOfCode(end.fault.code) === EXIT.offline) return 'unreachable';
+  return exitStatusOfEnd(end) === EXIT.done ? 'succeeded' : 'failed';
+}
+
+/** Of several agents together. */
+export function exitStatusOfEnds(ends: readonly ExecEnd[]): number {
+  const failures = ends.map(standingOfEnd).filter((standing) => standing !== 'succeeded');
+  if (failures.length === 0) return EXIT.done;
+  return failures.every((standing) => standing === 'unreachable') ? EXIT.offline : EXIT.partlyFailed;
+}
+
+/** `exit status 3`, `ended by signal TERM`, `timed out`, or the sentence of a fault. Empty for what succeeded. */
+export function wordsOfEnd(end: ExecEnd): string {
+  if (end.kind === 'skipped') return `not started: ${end.why}`;
+  if (end.kind === 'fault') return end.fault.message;
+  const { reason, code, signal } = end.exit;
+  const incomplete = end.complete ? '' : ', and the end of its output is missing';
+  if (reason !== 'exited') return REASONS[reason] + incomplete;
+  if (signal !== null) return `ended by signal ${signal}${incomplete}`;
+  return code === 0 && end.complete ? '' : `exit status ${code ?? 'unknown'}${incomplete}`;
+}
+
+const REASONS: Readonly<Record<Exclude<ExitReason, 'exited'>, string>> = {
+  timed_out: 'timed out, and was ended',
+  closed: 'ended by an operator',
+  idle: 'ended, because nobody typed for too long',
+  detached: 'ended, because nobody was attached for too long',
+  expired: 'ended, because it ran for too long',
+  operator_removed: 'ended, because the operator was removed',
+  recording_failed: 'ended, because it could not be recorded any more',
+  disabled: 'ended, because the agent allows no terminals any more',
+  agent_lost: 'interrupted, because the agent was lost',
+  agent_stopped: 'interrupted, because the agent was stopped',
+  agent_rejected: 'interrupted, because the agent was rejected',
+  failed: 'could not be started',
+};
+
+function signalStatus(signal: string): number {
+  const number = Object.entries(constants.signals).find(([name]) => name === `SIG${signal}`)?.[1];
+  return number === undefined ? EXIT.lost : 128 + number;
+}

@@ -1,0 +1,168 @@
+/** Runs the command, has its output shown in the way that is wanted, and tells how it ended. */
+import type { ApiClient } from '../../client/api-client.js';
+import type { Context } from '../context.js';
+import { EXIT } from '../exit-status.js';
+import { agentHandle } from '../format.js';
+import type { Outcome, Outcomes } from '../outcome.js';
+import { wantsColor } from '../render/color.js';
+import { loadPaint } from '../render/paint.js';
+import type { InputStream } from '../render/printer.js';
+import { styled } from '../view.js';
+import { execAgents, type FleetExec } from './exec-agents.js';
+import { execBody } from './exec-body.js';
+import { type ExecResult, exitStatusOfEnd, exitStatusOfEnds, standingOfEnd, wordsOfEnd } from './exec-end.js';
+import { execInput } from './exec-input.js';
+import { summaryLines } from './exec-summary.js';
+import { OutputGroups } from './group-sink.js';
+import { handOver } from './hand-over.js';
+import { KeptOutput } from './kept-output.js';
+import { openOutlet } from './outlet.js';
+import { prefixedSink } from './prefixed-sink.js';
+import { prefixesFor } from './prefixes.js';
+import { RunningCommands } from './running-commands.js';
+import { type Outlets, throughSink } from './through-sink.js';
+
+export interface ExecPlan extends Pick<FleetExec, 'agents' | 'order' | 'batch'> {
+  /** Several were named, or a selector chose them: even of a single one the faults stay with it. */
+  readonly fleet: boolean;
+  readonly group: boolean;
+  /** What the command reads; null for nothing. */
+  readonly input: InputStream | null;
+}
+
+/** How output gets out while the command runs. */
+type Show = Pick<FleetExec, 'sinkFor' | 'onEnd'>;
+
+export async function execOutcome(context: Context, api: ApiClient, plan: ExecPlan): Promise<Outcomes> {
+  const { output } = context.globals;
+  if (output !== 'table' && output !== 'wide') return forPrograms(context, api, plan);
+  return forPeople(context, api, plan);
+}
+
+/** The output itself is the answer. */
+async function forPeople(context: Context, api: ApiClient, plan: ExecPlan): Promise<Outcome> {
+  const running = new RunningCommands(context, plan.fleet);
+  const outlets = outletsOf(context, () => void running.end('nobody reads the output'));
+  try {
+    const groups = new OutputGroups();
+    const show = plan.group ? showGroups(groups) : await showLive(outlets, plan);
+    const results = await run(context, api, { ...plan, ...show, running });
+    if (plan.group) await groups.print(outlets, await paintsOf(context));
+    context.progress.end();
+    if (outlets.out.closed) return { exitStatus: EXIT.brokenPipe };
+    tellEnd(context, plan, results);
+    return { exitStatus: statusOf(plan, results, running) };
+  } catch (error) {
+    if (outlets.out.closed && !context.signal.aborted) return { exitStatus: EXIT.brokenPipe };
+    throw error;
+  } finally {
+    running.stop();
+    outlets.out.stop();
+    outlets.err.stop();
+  }
+}
+
+/** One agent gives one object, several give a line each. */
+async function forPrograms(context: Context, api: ApiClient, plan: ExecPlan): Promise<Outcomes> {
+  const running = new RunningCommands(context, plan.fleet);
+  const outputs = new Map<unknown, KeptOutput>();
+  const outcomeOf = (result: ExecResult): Outcome => {
+    const output = outputs.get(result.agent) ?? new KeptOutput();
+    outputs.delete(result.agent);
+    const isGood = standingOfEnd(result.end) === 'succeeded';
+    return { body: execBody(result, output), names: isGood ? [agentHandle(result.agent)] : [] };
+  };
+  const sinkFor: Show['sinkFor'] = (agent) => {
+    const output = new KeptOutput();
+    outputs.set(agent, output);
+    return output;
+  };
+  if (!plan.fleet) {
+    try {
+      const [only] = await run(context, api, { ...plan, sinkFor, onEnd: async () => {}, running });
+      if (only === undefined) return {};
+      return { ...outcomeOf(only), exitStatus: exitStatusOfEnd(only.end) };
+    } finally {
+      running.stop();
+    }
+  }
+  return handOver(
+    async (hand) => {
+      const onEnd: Show['onEnd'] = (result) => hand({ ...outcomeOf(result), oneLine: true });
+      const results = await run(context, api, { ...plan, sinkFor, onEnd, running });
+      return { exitStatus: statusOf(plan, results, running) };
+    },
+    () => running.stop(),
+    () => running.end('nobody reads the output'),
+  );
+}
+
+interface Running extends ExecPlan, Show {
+  readonly running: RunningCommands;
+}
+
+async function run(context: Context, api: ApiClient, plan: Running): Promise<readonly ExecResult[]> {
+  const input = plan.input === null ? null : execInput(plan.input);
+  const results = await Promise.race([execAgents(context, api, { ...plan, input }), plan.running.left]);
+  const [only] = results;
+  // The one agent that was named: why there is nothing of it is the answer.
+  if (!plan.fleet && only?.end.kind === 'fault') throw only.end.fault;
+  return results;
+}
+
+function outletsOf(context: Context, onClosed: () => void): Outlets {
+  const { streams, progress, globals, env, color } = context;
+  const onWrite = () => progress.end();
+  return {
+    out: openOutlet({ stream: streams.stdout, onWrite, onClosed }),
+    err: openOutlet({ stream: streams.stderr, onWrite, onClosed: () => {} }),
+    color: { out: color, err: wantsColor(env, globals.noColor, streams.stderr.isTTY === true) },
+  };
+}
+
+async function showLive(outlets: Outlets, { agents, fleet }: ExecPlan): Promise<Show> {
+  const onEnd = async () => {};
+  if (!fleet) return { sinkFor: () => throughSink(outlets), onEnd };
+  const prefixOf = await prefixesFor(agents, outlets.color);
+  return {
+    sinkFor: (agent) => prefixedSink(outlets, { out: prefixOf(agent, 'out'), err: prefixOf(agent, 'err') }),
+    onEnd,
+  };
+}
+
+function showGroups(groups: OutputGroups): Show {
+  const outputs = new Map<unknown, KeptOutput>();
+  return {
+    sinkFor: (agent) => {
+      const output = new KeptOutput();
+      outputs.set(agent, output);
+      return output;
+    },
+    onEnd: async (result) => {
+      groups.add(result, outputs.get(result.agent) ?? new KeptOutput());
+      outputs.delete(result.agent);
+    },
+  };
+}
+
+async function paintsOf({ color, env, globals, streams }: Context) {
+  return {
+    out: await loadPaint(color),
+    err: await loadPaint(wantsColor(env, globals.noColor, streams.stderr.isTTY === true)),
+  };
+}
+
+function tellEnd({ note }: Context, { fleet }: ExecPlan, results: readonly ExecResult[]): void {
+  const [only] = results;
+  if (fleet) for (const line of summaryLines(results)) note(line);
+  // That it failed is told by the exit status; only what the command cannot have said itself is told in words.
+  else if (only?.end.kind === 'exit' && (only.end.exit.reason !== 'exited' || !only.end.complete)) {
+    note([styled('bad', 'orch: '), `the command ${wordsOfEnd(only.end)}`]);
+  }
+}
+
+function statusOf({ fleet }: ExecPlan, results: readonly ExecResult[], { interrupted }: RunningCommands): number {
+  const [only] = results;
+  if (!fleet && only !== undefined) return exitStatusOfEnd(only.end);
+  return interrupted ? EXIT.interrupted : exitStatusOfEnds(results.map(({ end }) => end));
+}

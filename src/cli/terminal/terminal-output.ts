@@ -1,0 +1,192 @@
+/**
+ * Writes what the remote program shows, and what we have to say, to the terminal: in order, never blocking, and telling when
+ * the terminal has taken it.
+ */
+import { writeSync } from 'node:fs';
+import type { OutputStream } from '../render/printer.js';
+import { ScreenModes } from './screen-modes.js';
+
+interface Item {
+  readonly stream: OutputStream;
+  /** Words are put together when it is their turn. */
+  readonly bytes: Buffer | (() => string);
+  readonly done: () => void;
+}
+
+export interface TerminalOutputOptions {
+  readonly stdout: OutputStream;
+  readonly stderr: OutputStream;
+  /** Nobody reads any more. */
+  onClosed(): void;
+}
+
+/** Written at once at most: the rest can still be dropped. */
+const PORTION = 32 * 1024;
+/** So much of the output tells whether a line has ended with it, in bytes. */
+const TAIL = 256;
+
+export class TerminalOutput {
+  readonly modes = new ScreenModes();
+  private readonly options: TerminalOutputOptions;
+  private readonly queue: Item[] = [];
+  /** The terminal has not taken what it was given last. */
+  stopped = false;
+  private writing = false;
+  private held = false;
+  private broken = false;
+  private idle: (() => void)[] = [];
+  /** The last of what the program has shown. */
+  private tail = Buffer.alloc(0);
+
+  constructor(options: TerminalOutputOptions) {
+    this.options = options;
+    for (const stream of [options.stdout, options.stderr]) setBlocking(stream, false);
+    options.stdout.on('error', this.onError);
+    options.stderr.on('error', this.onError);
+  }
+
+  /** Output of the program. */
+  show(bytes: Buffer, done: () => void): void {
+    for (let at = 0; at < bytes.length; at += PORTION) {
+      const portion = bytes.subarray(at, at + PORTION);
+      const isLast = at + PORTION >= bytes.length;
+      this.queue.push({ stream: this.options.stdout, bytes: portion, done: isLast ? done : () => {} });
+    }
+    if (bytes.length === 0) done();
+    this.pump();
+  }
+
+  /** Forgets what is not written yet: a picture of the whole screen follows. */
+  supersede(): void {
+    for (const { done } of this.queue.splice(0)) done();
+    if (!this.modes.isAtRest) this.show(Buffer.from('\x18\x1b\\'), () => {});
+  }
+
+  /** What we have to say, behind what is shown so far. */
+  say(text: string | (() => string)): void {
+    const bytes = typeof text === 'string' ? Buffer.from(text) : text;
+    this.queue.push({ stream: this.options.stderr, bytes, done: () => {} });
+    this.pump();
+  }
+
+  /** Keeps what comes until `go`. */
+  hold(): void {
+    this.held = true;
+  }
+
+  go(): void {
+    this.held = false;
+    this.pump();
+  }
+
+  /** The same as `restore`, before this returns, as far as the terminal takes it; what waits stays. */
+  restoreNow(): void {
+    const { stdout } = this.options;
+    if (stdout.isTTY !== true || stdout.fd === undefined) return;
+    try {
+      writeSync(stdout.fd, this.modes.restore());
+    } catch {
+      // A terminal that is gone, or takes nothing, cannot be helped.
+    }
+  }
+
+  /** Drops what is not written, and brings the terminal back to what a shell expects, at the beginning of a line. */
+  restore(): void {
+    this.queue.length = 0;
+    if (this.options.stdout.isTTY !== true) return;
+    const isMidLine = !this.modes.isAlternate && !endsLine(this.tail);
+    const bytes = Buffer.from(this.modes.restore() + (isMidLine ? '\r\n' : ''));
+    this.tail = Buffer.alloc(0);
+    this.queue.push({ stream: this.options.stdout, bytes, done: () => {} });
+    this.pump();
+  }
+
+  /** Waits until all is written, at most so many milliseconds. False when the terminal did not take it. */
+  async flush(patience: number): Promise<boolean> {
+    if (!this.writing || this.broken) return true;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<boolean>((resolve) => {
+      timer = setTimeout(() => resolve(false), patience);
+    });
+    const flushed = new Promise<boolean>((resolve) => this.idle.push(() => resolve(true)));
+    try {
+      return await Promise.race([flushed, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Gives the streams back as they were. */
+  release(): void {
+    const { stdout, stderr } = this.options;
+    for (const stream of [stdout, stderr]) {
+      setBlocking(stream, true);
+      // An error that comes late must find a listener, or it ends the process.
+      stream.on('error', () => {});
+      stream.off('error', this.onError);
+    }
+  }
+
+  private readonly onError = (): void => {
+    if (this.broken) return;
+    this.broken = true;
+    this.writing = false;
+    for (const { done } of this.queue.splice(0)) done();
+    this.tellIdle();
+    this.options.onClosed();
+  };
+
+  private pump(): void {
+    if (this.writing || this.held) return;
+    const next = this.queue.shift();
+    if (next === undefined) {
+      this.tellIdle();
+      return;
+    }
+    if (this.broken) {
+      next.done();
+      this.pump();
+      return;
+    }
+    this.writing = true;
+    const bytes = typeof next.bytes === 'function' ? Buffer.from(next.bytes()) : next.bytes;
+    if (typeof next.bytes !== 'function' && next.stream === this.options.stdout) this.watch(bytes);
+    next.stream.write(bytes, (error) => {
+      if (this.broken) return;
+      if (error) {
+        next.done();
+        this.onError();
+        return;
+      }
+      this.writing = false;
+      next.done();
+      this.pump();
+    });
+  }
+
+  private watch(bytes: Buffer): void {
+    this.modes.watch(bytes);
+    this.tail = Buffer.concat([this.tail, bytes.subarray(-TAIL)]).subarray(-TAIL);
+  }
+
+  private tellIdle(): void {
+    for (const tell of this.idle.splice(0)) tell();
+  }
+}
+
+/** Nothing is in the line that the cursor is in, as far as the last output tells. */
+function endsLine(tail: Buffer): boolean {
+  const shown = tail
+    .toString('latin1')
+    .replace(/\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-Z\\^-~])/g, '');
+  return shown === '' || /[\r\n]$/.test(shown);
+}
+
+interface Handle {
+  setBlocking?(isBlocking: boolean): unknown;
+}
+
+/** Node writes to a terminal in a way that stops the whole program when the terminal does; its handle can do otherwise. */
+export function setBlocking(stream: OutputStream & { readonly _handle?: Handle | null }, isBlocking: boolean): void {
+  stream._handle?.setBlocking?.(isBlocking);
+}

@@ -1,0 +1,304 @@
+/** A session at this terminal: joins what one types, what is shown and what happens to the connection, until it is over. */
+import { setTimeout as pause } from 'node:timers/promises';
+import { connectTerminal } from '../../client/terminal/connect-terminal.js';
+import type { LinkState, TerminalEnd } from '../../client/terminal/terminal-events.js';
+import type { TerminalSession } from '../../client/terminal/terminal-session.js';
+import type { ServerNote, SnapshotHead, TerminalMode } from '../../terminal/notes.js';
+import type { Context } from '../context.js';
+import type { Interrupt } from '../interrupts.js';
+import { shownCharacter } from './escape-character.js';
+import { escapeHelp } from './escape-help.js';
+import { type Escape, EscapeReader } from './escape-reader.js';
+import { LinkNotices } from './link-notices.js';
+import { Notices } from './notices.js';
+import { PipedInput } from './piped-input.js';
+import { RawMode } from './raw-mode.js';
+import type { GiveWay, TerminalApi } from './terminal-api.js';
+import { TerminalOutput } from './terminal-output.js';
+import { sizeOf, watchSize } from './terminal-size.js';
+
+export interface TerminalRunOptions {
+  readonly connection: TerminalApi;
+  readonly sessionId: string;
+  readonly wsUrl: string;
+  readonly mode: TerminalMode;
+  /** It has just been opened: its output begins at the beginning, without a picture of the screen. */
+  readonly isNew: boolean;
+  /** One byte, or null for no escapes. Without a terminal to type at there are none anyway. */
+  readonly escapeCharacter: string | null;
+  readonly queueInput: boolean;
+}
+
+/** How long the terminal has for the last words, in milliseconds, before it is left as it is. */
+const LAST_WORDS = 1_000;
+
+export class TerminalRun {
+  private readonly context: Context;
+  private readonly options: TerminalRunOptions;
+  private readonly output: TerminalOutput;
+  private readonly notices: Notices;
+  private readonly link: LinkNotices;
+  private readonly escapes: EscapeReader;
+  private readonly raw: RawMode | null;
+  private readonly piped: PipedInput | null;
+  private readonly session: TerminalSession;
+  private readonly ended: Promise<TerminalEnd>;
+  private end: (end: TerminalEnd) => void = () => {};
+  private suspended = false;
+  /** Something else was written over the screen. */
+  private isDisturbed = false;
+  private greeted = false;
+  /** Waits for the picture of the screen that is joined. */
+  private greeting: readonly string[] = [];
+  /** Both sizes, when what is shown is cut off and that was said. */
+  private croppedTo: string | null = null;
+  private hinted = false;
+  private interrupted = false;
+
+  constructor(context: Context, options: TerminalRunOptions) {
+    const { stdin, stdout, stderr } = context.streams;
+    const typing = stdin.isTTY === true;
+    const character = typing ? options.escapeCharacter : null;
+    this.context = context;
+    this.options = options;
+    this.output = new TerminalOutput({ stdout, stderr, onClosed: () => this.leave() });
+    this.notices = new Notices({
+      output: this.output,
+      shared: stdout.isTTY === true && stderr.isTTY === true,
+      redraw: () => this.session.redraw(),
+      size: () => sizeOf([stdout, stderr]),
+    });
+    const leave = character === null ? null : `${shownCharacter(character)}.`;
+    const queueInput = options.queueInput || !typing;
+    this.link = new LinkNotices({ notices: this.notices, leave, queueInput });
+    this.escapes = new EscapeReader(character);
+    this.ended = new Promise((resolve) => {
+      this.end = resolve;
+    });
+    this.session = connectTerminal({
+      ...options,
+      api: options.connection.api,
+      queueInput,
+      clock: context.clock,
+      random: Math.random,
+      events: {
+        output: (_stream, bytes, done) => this.output.show(bytes, done),
+        snapshot: (head, bytes, done) => this.picture(head, bytes, done),
+        note: (note) => this.noted(note),
+        state: (state) => this.linked(state),
+        drain: () => this.piped?.drain(),
+        inputDropped: (bytes) =>
+          this.notices.say(
+            `${bytes} bytes that you typed without a connection are dropped; type again when it is back`,
+          ),
+        ended: (end) => this.end(end),
+      },
+    });
+    this.raw = typing ? new RawMode(stdin) : null;
+    this.piped = typing ? null : new PipedInput(stdin, this.session);
+  }
+
+  /** Runs to the end; the terminal is as before then. */
+  async run(): Promise<TerminalEnd> {
+    const { stdin, stdout, stderr } = this.context.streams;
+    const terminals = [stdout, stderr];
+    const stops = [
+      watchSize(terminals, ({ cols, rows }) => this.session.resize(cols, rows)),
+      this.context.onInterrupt((interrupt) => this.interrupt(interrupt)),
+      onProcess('SIGCONT', () => void this.resume()),
+      // Whatever ends this program in an unforeseen way, the terminal is usable afterwards.
+      onProcess('exit', () => this.emergency()),
+    ];
+    this.tellSize();
+    this.output.hold();
+    if (this.raw !== null) this.options.connection.askThrough(this.giveWay);
+    try {
+      await this.raw?.enter();
+      this.output.go();
+      if (this.piped === null) {
+        stdin.on('data', this.typed);
+        stdin.once('end', this.hungUp);
+      } else this.piped.begin();
+      return await this.ended;
+    } finally {
+      stdin.off('data', this.typed);
+      stdin.off('end', this.hungUp);
+      this.piped?.stop();
+      stdin.pause();
+      this.link.stop();
+      this.notices.stop();
+      this.raw?.leave();
+      this.output.go();
+      this.output.restore();
+      this.output.stopped = !(await this.output.flush(LAST_WORDS));
+      this.output.release();
+      for (const stop of stops) stop();
+    }
+  }
+
+  /** The terminal did not take the last words: it would hold this program for ever. */
+  get isStuck(): boolean {
+    return this.output.stopped;
+  }
+
+  private readonly typed = (bytes: Buffer): void => {
+    this.notices.clear();
+    for (const typed of this.escapes.read(bytes, this.session.mode === 'read')) {
+      if (typed.kind === 'escape') this.obey(typed.wish);
+      else if (this.session.mode !== 'read') this.session.sendInput(typed.bytes);
+      else this.hintAtPen();
+    }
+  };
+
+  private readonly hungUp = (): void => this.leave();
+
+  private obey(wish: Escape): void {
+    if (wish === 'detach') this.leave();
+    else if (wish === 'close') this.session.close();
+    else if (wish === 'redraw') this.session.redraw();
+    else if (wish === 'speed') this.session.askLatency();
+    else if (wish === 'askPen') this.askPen();
+    else if (wish === 'suspend') void this.suspend();
+    else this.notices.say(...escapeHelp(this.options.escapeCharacter ?? '~'));
+  }
+
+  private askPen(): void {
+    if (this.session.mode === 'write') this.notices.say('it is you who types here');
+    else {
+      this.session.askPen();
+      this.notices.say('asked for the pen; to take it: orch term attach --take');
+    }
+  }
+
+  private hintAtPen(): void {
+    if (this.hinted) return;
+    this.hinted = true;
+    const { escapeCharacter } = this.options;
+    const shown = escapeCharacter === null ? null : shownCharacter(escapeCharacter);
+    const keys = shown === null ? '' : `; ${shown}. leaves, ${shown}w asks for the pen`;
+    this.notices.say(`you only watch, so keys are not sent${keys}`);
+  }
+
+  private picture(head: SnapshotHead, bytes: Buffer, done: () => void): void {
+    this.output.supersede();
+    const { cols, rows } = sizeOf([this.context.streams.stdout, this.context.streams.stderr]);
+    const isCropped = this.session.mode === 'read' && (head.cols > cols || head.rows > rows);
+    this.output.show(bytes, done);
+    // What is too wide is cut off at the edge instead of spilling over the line below.
+    if (isCropped) this.output.show(Buffer.from('\x1b[?7l'), () => {});
+    const sizes = `${head.cols}x${head.rows} and yours ${cols}x${rows}`;
+    const isNews = isCropped && sizes !== this.croppedTo;
+    this.croppedTo = isCropped ? sizes : null;
+    const cropped = `the terminal of whoever types is ${sizes}: what does not fit is cut off`;
+    // Words from before would be drawn over.
+    const words = [...this.greeting, ...(isNews ? [cropped] : [])];
+    this.greeting = [];
+    if (words.length > 0) this.notices.say(...words);
+  }
+
+  private noted(note: ServerNote): void {
+    const { notices } = this;
+    if (note.kind === 'agent_link') this.link.agentLink(note.connected);
+    else if (note.kind === 'people') this.people(note.text);
+    else if (note.kind === 'pen_wanted') notices.say(`${note.by} asks to type here; detach and they can take it`);
+    else if (note.kind === 'latency') this.tellLatency(note.agent_ms);
+    else if (note.kind === 'recording' || note.kind === 'ending') notices.say(note.text);
+    else this.welcomed(note);
+  }
+
+  private people(text: string): void {
+    this.hinted = false;
+    this.notices.say(text);
+  }
+
+  private welcomed({ mode, writer, recorded }: Extract<ServerNote, { readonly kind: 'welcome' }>): void {
+    if (this.raw === null || this.greeted) return;
+    this.greeted = true;
+    const { escapeCharacter } = this.options;
+    const help = escapeCharacter === null ? '' : `; ${shownCharacter(escapeCharacter)}? for help`;
+    if (mode === 'read') this.greet(`${writer ?? 'nobody'} types, you watch${help}`);
+    else if (recorded) this.greet(`this session is recorded${help}`);
+  }
+
+  private greet(text: string): void {
+    if (this.options.isNew) this.notices.say(text);
+    else this.greeting = [text];
+  }
+
+  private tellLatency(agent: number | null): void {
+    const own = this.session.roundTrip;
+    const shown = (ms: number | null) => (ms === null ? 'unknown' : `${ms.toFixed(1)} ms`);
+    this.notices.say(`to the orchestrator ${shown(own)}, from there to the agent ${shown(agent)}`);
+  }
+
+  private tellSize(): void {
+    const { cols, rows } = sizeOf([this.context.streams.stdout, this.context.streams.stderr]);
+    this.session.resize(cols, rows);
+  }
+
+  private interrupt(interrupt: Interrupt): void {
+    // Nobody would come back for what a pipe has begun.
+    if (interrupt !== 'SIGINT' || this.piped === null || this.interrupted) this.leave();
+    else this.session.close();
+    this.interrupted = true;
+  }
+
+  private linked(state: LinkState): void {
+    this.link.state(state);
+    if (state.kind !== 'connected' || !this.isDisturbed) return;
+    this.isDisturbed = false;
+    this.session.redraw();
+  }
+
+  /** The terminal is somebody else's for a while, as for a question. */
+  private readonly giveWay: GiveWay = async (ask) => {
+    const { stdin } = this.context.streams;
+    stdin.off('data', this.typed);
+    this.raw?.leave();
+    this.output.hold();
+    this.output.restoreNow();
+    try {
+      return await ask();
+    } finally {
+      this.isDisturbed = true;
+      await this.raw?.enter();
+      this.output.go();
+      stdin.on('data', this.typed);
+      stdin.resume();
+    }
+  };
+
+  private leave(): void {
+    this.session.detach();
+  }
+
+  private async suspend(): Promise<void> {
+    this.suspended = true;
+    this.raw?.leave();
+    this.output.hold();
+    this.output.restoreNow();
+    await pause(0);
+    // The whole job, as the terminal does for Ctrl-Z; this returns when it is continued.
+    process.kill(0, 'SIGTSTP');
+    await this.resume();
+  }
+
+  private async resume(): Promise<void> {
+    if (!this.suspended && this.raw === null) return;
+    this.suspended = false;
+    await this.raw?.enter();
+    this.output.go();
+    this.tellSize();
+    this.session.redraw();
+  }
+
+  private emergency(): void {
+    this.raw?.leave();
+    this.output.restoreNow();
+  }
+}
+
+function onProcess(event: 'SIGCONT' | 'exit', listener: () => void): () => void {
+  process.on(event, listener);
+  return () => process.off(event, listener);
+}

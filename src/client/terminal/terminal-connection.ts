@@ -1,0 +1,347 @@
+/** Brings the frames of a session's connections together to one stream of output and one of input. */
+import { Fault, isFault, messageOf } from '../../kernel/fault.js';
+import { type Validator, validator } from '../../kernel/validator.js';
+import { type Exit, ExitSchema } from '../../terminal/exit.js';
+import {
+  ackFrame,
+  eofFrame,
+  type Frame,
+  inputFrame,
+  jsonFrame,
+  resizeFrame,
+  signalFrame,
+} from '../../terminal/frames.js';
+import { clampSize, TERMINAL_VERSION } from '../../terminal/limits.js';
+import {
+  type ClientNote,
+  type ServerNote,
+  ServerNoteSchema,
+  SnapshotHeadSchema,
+  type TerminalMode,
+  type TerminalSignal,
+} from '../../terminal/notes.js';
+import type { Credit } from '../../terminal/window.js';
+import { InputOutbox } from './input-outbox.js';
+import { lateExit } from './late-exit.js';
+import { OfflineInput } from './offline-input.js';
+import { OutputIntake } from './output-intake.js';
+import type { TerminalEnd } from './terminal-events.js';
+import { type Gone, TerminalLink } from './terminal-link.js';
+import type { ConnectTerminalOptions, TerminalSession } from './terminal-session.js';
+
+const PATIENCE = 30 * 60_000;
+/** Output that was taken is told so after that much quiet, in milliseconds. */
+const REST_PAUSE = 200;
+const LATE_EXIT_DEADLINE = 30_000;
+/** For input without a connection, in milliseconds. */
+const INPUT_PATIENCE = 10_000;
+
+const notes = validator(ServerNoteSchema);
+const exits = validator(ExitSchema);
+const snapshotHeads = validator(SnapshotHeadSchema);
+
+type OutputFrame = Extract<Frame, { readonly type: 'output' }>;
+type SnapshotFrame = Extract<Frame, { readonly type: 'snapshot' }>;
+
+export class TerminalConnection implements TerminalSession {
+  readonly sessionId: string;
+  mode: TerminalMode | null = null;
+  roundTrip: number | null = null;
+  private readonly options: ConnectTerminalOptions;
+  private readonly link: TerminalLink;
+  private readonly intake: OutputIntake;
+  private readonly outbox: InputOutbox;
+  private readonly offline: OfflineInput;
+  /** The welcome of the present connection has come. */
+  private connected = false;
+  /** There was a welcome before. */
+  private wasConnected = false;
+  private secret: string | null = null;
+  private size: { readonly cols: number; readonly rows: number } | null = null;
+  private generation = 0;
+  private eofWaits = false;
+  private isFull = false;
+  private exit: Exit | null = null;
+  private over = false;
+  private restTimer: NodeJS.Timeout | null = null;
+
+  constructor(options: ConnectTerminalOptions) {
+    const { api, sessionId, clock, random, events, patience = PATIENCE } = options;
+    this.options = options;
+    this.sessionId = sessionId;
+    this.intake = new OutputIntake(clock);
+    this.outbox = new InputOutbox({
+      send: (offset, bytes) => this.link.send(inputFrame(offset, bytes)),
+      sendEof: () => this.link.send(eofFrame()),
+    });
+    this.offline = new OfflineInput({
+      patience: options.queueInput ? null : INPUT_PATIENCE,
+      onDropped: (bytes) => events.inputDropped(bytes),
+    });
+    this.link = new TerminalLink({
+      api,
+      sessionId,
+      clock,
+      random: () => random(),
+      patience,
+      hello: () => ({ version: TERMINAL_VERSION, resume: this.resumption() }),
+      attachAs: () => this.attachAs(),
+      onFrame: (frame) => this.receive(frame),
+      onRoundTrip: (ms) => this.measured(ms),
+      onSilence: (silent) => events.state(silent ? { kind: 'silent' } : { kind: 'connected', resumed: true }),
+      onLost: (cause) => {
+        this.disconnect();
+        events.state({ kind: 'lost', cause });
+      },
+      onGone: (gone) => void this.gone(gone),
+    });
+  }
+
+  begin(wsUrl: string): void {
+    this.link.begin(wsUrl);
+  }
+
+  sendInput(bytes: Uint8Array): boolean {
+    if (this.over || this.mode === 'read') return true;
+    const own = Buffer.from(bytes);
+    if (this.connected) this.outbox.add(own);
+    else this.offline.add(own);
+    this.isFull = !this.outbox.hasRoom || this.offline.length > 0;
+    return !this.isFull;
+  }
+
+  sendEof(): void {
+    if (this.connected) this.outbox.end();
+    else this.eofWaits = true;
+  }
+
+  resize(cols: number, rows: number): void {
+    this.size = { cols: clampSize(cols), rows: clampSize(rows) };
+    this.tellSize();
+  }
+
+  signal(name: TerminalSignal): void {
+    if (this.connected) this.link.send(signalFrame(name));
+  }
+
+  redraw(): void {
+    this.tell({ kind: 'redraw' });
+  }
+
+  askPen(): void {
+    this.tell({ kind: 'ask_pen' });
+  }
+
+  askLatency(): void {
+    this.link.ping();
+    this.tell({ kind: 'ask_latency' });
+  }
+
+  close(): void {
+    if (this.connected) this.tell({ kind: 'close' });
+    else if (!this.over) void this.closeFromOutside();
+  }
+
+  detach(): void {
+    this.finish({ kind: 'detached' });
+  }
+
+  private receive(frame: Frame): void {
+    const note = frame.type === 'note' && notes.check(frame.value) ? frame.value : null;
+    if (!this.connected && note?.kind !== 'welcome') {
+      throw new Fault('protocol_violation', 'the peer sent something before the welcome');
+    }
+    // A note of another kind is of a later version.
+    if (note !== null) this.noted(note);
+    else if (frame.type === 'output') this.output(frame);
+    else if (frame.type === 'snapshot') this.snapshot(frame);
+    else if (frame.type === 'ack') this.acknowledged(frame);
+    else if (frame.type === 'exit') this.exited(checked(exits, frame.value));
+  }
+
+  private noted(note: ServerNote): void {
+    if (note.kind === 'welcome') this.welcomed(note);
+    if (note.kind === 'people') this.changeMode(note.mode, note.taken);
+    this.options.events.note(note);
+    if (note.kind !== 'welcome') return;
+    this.options.events.state({ kind: 'connected', resumed: this.wasConnected });
+    this.wasConnected = true;
+    this.refill();
+  }
+
+  private welcomed({ mode, taken, secret }: Extract<ServerNote, { readonly kind: 'welcome' }>): void {
+    this.connected = true;
+    this.secret = secret;
+    this.link.settled();
+    const { credit } = this.intake;
+    if (credit !== null) this.grant(credit);
+    if (mode === 'write' && this.mode === 'write') {
+      this.outbox.resume(taken);
+      this.tellSize();
+    } else this.changeMode(mode, taken);
+    for (const bytes of this.offline.release()) if (mode === 'write') this.outbox.add(bytes);
+    if (this.eofWaits) this.outbox.end();
+    this.eofWaits = false;
+  }
+
+  private changeMode(mode: TerminalMode, taken: number): void {
+    if (mode === this.mode) return;
+    this.mode = mode;
+    if (mode === 'write') {
+      this.outbox.restart(taken);
+      this.tellSize();
+    } else {
+      this.outbox.pause();
+      this.outbox.clear();
+    }
+  }
+
+  private output({ stream, offset, bytes }: OutputFrame): void {
+    const isFirst = this.intake.received === null;
+    const fresh = this.intake.take(offset, bytes);
+    if (isFirst && this.intake.credit !== null) this.grant(this.intake.credit);
+    this.link.progressed();
+    if (fresh.length === 0) return;
+    this.options.events.output(stream, fresh, this.handOut());
+  }
+
+  private snapshot({ head, bytes }: SnapshotFrame): void {
+    const known = checked(snapshotHeads, head);
+    this.grant(this.intake.jump(known.offset));
+    this.link.progressed();
+    this.options.events.snapshot(known, bytes, this.handOut());
+  }
+
+  private handOut(): () => void {
+    return this.intake.handOut((credit) => {
+      if (credit !== null) this.grant(credit);
+      else if (this.intake.settled) this.tellRest();
+      this.leaveWhenSettled();
+    });
+  }
+
+  /** Without more output no window would ever be told that its last bytes were taken. */
+  private tellRest(): void {
+    this.restTimer ??= setTimeout(() => {
+      this.restTimer = null;
+      const { credit } = this.intake;
+      if (credit !== null && this.connected) this.grant(credit);
+    }, REST_PAUSE);
+  }
+
+  private grant({ consumed, limit }: Credit): void {
+    this.link.send(ackFrame(consumed, limit));
+  }
+
+  private acknowledged({ consumed, limit }: Extract<Frame, { readonly type: 'ack' }>): void {
+    this.outbox.acknowledge(consumed, limit);
+    this.refill();
+  }
+
+  private refill(): void {
+    if (!this.isFull || !this.outbox.hasRoom) return;
+    this.isFull = false;
+    this.options.events.drain();
+  }
+
+  private exited(exit: Exit): void {
+    this.exit = exit;
+    const received = this.intake.received ?? 0;
+    if (exit.final_offset !== null && received < exit.final_offset) {
+      throw new Fault('protocol_violation', `output from ${received} to ${exit.final_offset} is missing`);
+    }
+    this.leave();
+  }
+
+  /** The session is over, and all is received that there is. */
+  private leave(): void {
+    this.disconnect();
+    this.link.drop();
+    this.leaveWhenSettled();
+  }
+
+  private leaveWhenSettled(): void {
+    const { exit } = this;
+    if (exit === null || this.connected || !this.intake.settled) return;
+    const complete = exit.final_offset === (this.intake.received ?? 0);
+    this.finish({ kind: 'exit', exit, complete });
+  }
+
+  private async gone(gone: Gone): Promise<void> {
+    this.disconnect();
+    if (gone.kind === 'replaced') this.finish({ kind: 'replaced' });
+    else if (gone.kind === 'refused') this.finish({ kind: 'failed', fault: gone.fault });
+    else await this.learnExit();
+  }
+
+  private async learnExit(): Promise<void> {
+    const { api, sessionId } = this.options;
+    try {
+      this.exit ??= await lateExit(api, sessionId, AbortSignal.timeout(LATE_EXIT_DEADLINE));
+      this.leave();
+    } catch (error) {
+      this.finish({ kind: 'failed', fault: faultOf(error) });
+    }
+  }
+
+  private async closeFromOutside(): Promise<void> {
+    const { api, sessionId } = this.options;
+    try {
+      await api.call('closeTerminal', { params: { session_id: sessionId } });
+    } catch (error) {
+      if (!isFault(error, 'terminal_over')) this.finish({ kind: 'failed', fault: faultOf(error) });
+    }
+  }
+
+  private finish(end: TerminalEnd): void {
+    if (this.over) return;
+    this.over = true;
+    this.disconnect();
+    this.offline.stop();
+    if (this.restTimer !== null) clearTimeout(this.restTimer);
+    this.link.drop();
+    queueMicrotask(() => this.options.events.ended(end));
+  }
+
+  private disconnect(): void {
+    this.connected = false;
+    this.outbox.pause();
+  }
+
+  private measured(ms: number): void {
+    this.roundTrip = ms;
+    this.intake.measured(ms);
+  }
+
+  private tell(note: ClientNote): void {
+    if (this.connected) this.link.send(jsonFrame('note', note));
+  }
+
+  private tellSize(): void {
+    if (!this.connected || this.mode !== 'write' || this.size === null) return;
+    this.generation += 1;
+    this.link.send(resizeFrame(this.size.cols, this.size.rows, this.generation));
+  }
+
+  /** Without any output there is nothing to go on behind. */
+  private resumption(): { readonly secret: string; readonly received: number } | null {
+    const { received } = this.intake;
+    return this.secret === null || received === null ? null : { secret: this.secret, received };
+  }
+
+  private attachAs(): { readonly mode: TerminalMode; readonly take?: boolean } {
+    if (this.resumption() !== null) return { mode: 'read' };
+    const mode = this.mode ?? this.options.mode;
+    // The pen may still lie with the connection that was lost.
+    return mode === 'write' ? { mode, take: true } : { mode };
+  }
+}
+
+/** Throws `protocol_violation` for what is not of that schema. */
+function checked<T>(schema: Validator<T>, value: unknown): T {
+  if (schema.check(value)) return value;
+  throw new Fault('protocol_violation', 'the peer sent what this version does not know');
+}
+
+const faultOf = (error: unknown): Fault =>
+  isFault(error) ? error : new Fault('internal', messageOf(error), { cause: error });

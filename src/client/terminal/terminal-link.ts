@@ -1,0 +1,190 @@
+/** Keeps a session connected: dials, and after a loss asks for a new ticket and dials again, until there is no hope. */
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Contract } from '../../contract/contract.js';
+import type { BodyOf } from '../../contract/route.js';
+import type { Clock } from '../../kernel/clock.js';
+import { Fault, isFault } from '../../kernel/fault.js';
+import type { FaultCode } from '../../kernel/fault-code.js';
+import type { Frame } from '../../terminal/frames.js';
+import { TERMINAL_CLOSE } from '../../terminal/limits.js';
+import type { ClientHello } from '../../terminal/notes.js';
+import type { ApiClient } from '../api-client.js';
+import { streamAddress } from './stream-address.js';
+import { TerminalSocket } from './terminal-socket.js';
+
+export interface TerminalLinkOptions {
+  readonly api: ApiClient;
+  readonly sessionId: string;
+  readonly clock: Pick<Clock, 'monotonic'>;
+  /** From 0 to 1. */
+  random(): number;
+  /** Milliseconds after which a lost connection is given up. */
+  readonly patience: number;
+  /** For each connection. */
+  hello(): ClientHello;
+  /** As what to come back. */
+  attachAs(): BodyOf<Contract['attachTerminal']>;
+  onFrame(frame: Frame): void;
+  onRoundTrip(ms: number): void;
+  onSilence(silent: boolean): void;
+  /** Once for each loss, with its reason. */
+  onLost(cause: Fault): void;
+  /** The server closed for good, or refuses to take this client back; nothing follows. */
+  onGone(gone: Gone): void;
+}
+
+export type Gone =
+  | { readonly kind: 'replaced' }
+  /** The session is over. */
+  | { readonly kind: 'over' }
+  | { readonly kind: 'refused'; readonly fault: Fault };
+
+/** What may be over soon. */
+const PASSING: readonly FaultCode[] = [
+  'unreachable',
+  'shutting_down',
+  'rate_limited',
+  'store_unavailable',
+  'request_timeout',
+  'internal',
+];
+const FIRST_PAUSE = 250;
+const LONGEST_PAUSE = 5_000;
+/** A request for a ticket is given up after that, in milliseconds: its connection may be dead. */
+const TICKET_DEADLINE = 15_000;
+/** So many connections in a row that broke for what came over them are no accident. */
+const MOST_VIOLATIONS = 5;
+
+export class TerminalLink {
+  private readonly options: TerminalLinkOptions;
+  private readonly ending = new AbortController();
+  private socket: TerminalSocket | null = null;
+  private lostSince: number | null = null;
+  private failures = 0;
+  private violations = 0;
+
+  constructor(options: TerminalLinkOptions) {
+    this.options = options;
+  }
+
+  /** Opens the first connection. */
+  begin(wsUrl: string): void {
+    this.dial(wsUrl);
+  }
+
+  send(frame: Buffer): void {
+    this.socket?.send(frame);
+  }
+
+  ping(): void {
+    this.socket?.ping();
+  }
+
+  /** The connection is as it should be. */
+  settled(): void {
+    this.lostSince = null;
+    this.failures = 0;
+  }
+
+  /** Output has come: whatever was wrong with earlier connections is not wrong with this one. */
+  progressed(): void {
+    this.violations = 0;
+  }
+
+  /** Lets go of the session. */
+  drop(): void {
+    this.ending.abort(new Fault('cancelled', 'the terminal was let go'));
+    this.socket?.drop(TERMINAL_CLOSE.done);
+    this.socket = null;
+  }
+
+  private dial(wsUrl: string): void {
+    const { api, clock, hello, onFrame, onRoundTrip, onSilence } = this.options;
+    this.socket = new TerminalSocket({
+      address: streamAddress(api.url, wsUrl),
+      connections: api.connections,
+      clock,
+      hello: hello(),
+      onFrame,
+      onRoundTrip,
+      onSilence,
+      onClosed: (code, cause) => this.closed(code, cause),
+    });
+  }
+
+  private closed(code: number | null, cause: Fault): void {
+    this.socket = null;
+    if (code === TERMINAL_CLOSE.violation || isFault(cause, 'protocol_violation')) this.violations += 1;
+    if (code === TERMINAL_CLOSE.replaced) this.gone({ kind: 'replaced' });
+    else if (code === TERMINAL_CLOSE.revoked) this.gone({ kind: 'refused', fault: revoked() });
+    else if (this.violations >= MOST_VIOLATIONS) this.gone({ kind: 'refused', fault: cause });
+    else {
+      this.lost(cause);
+      void this.comeBack();
+    }
+  }
+
+  private lost(cause: Fault): void {
+    if (this.lostSince !== null) return;
+    this.lostSince = this.options.clock.monotonic();
+    this.options.onLost(cause);
+  }
+
+  private async comeBack(): Promise<void> {
+    const { signal } = this.ending;
+    while (!signal.aborted) {
+      try {
+        await pause(this.nextPause(), undefined, { signal });
+        const wsUrl = await this.ticket();
+        if (!signal.aborted) this.dial(wsUrl);
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        const gone = this.verdict(error);
+        if (gone === null) continue;
+        this.gone(gone);
+        return;
+      }
+    }
+  }
+
+  private nextPause(): number {
+    const most = Math.min(FIRST_PAUSE * 2 ** this.failures, LONGEST_PAUSE);
+    this.failures += 1;
+    return most * (0.5 + this.options.random() / 2);
+  }
+
+  private async ticket(): Promise<string> {
+    const { api, sessionId, attachAs } = this.options;
+    const attempt = new AbortController();
+    const giveUp = (reason: unknown) => attempt.abort(reason);
+    const late = () => giveUp(new Fault('unreachable', 'the orchestrator does not answer'));
+    const timer = setTimeout(late, TICKET_DEADLINE);
+    const end = () => giveUp(this.ending.signal.reason);
+    this.ending.signal.addEventListener('abort', end, { once: true });
+    try {
+      const params = { session_id: sessionId };
+      return (await api.call('attachTerminal', { params, body: attachAs(), signal: attempt.signal })).ws_url;
+    } finally {
+      clearTimeout(timer);
+      this.ending.signal.removeEventListener('abort', end);
+    }
+  }
+
+  /** Why there is no coming back; null while there is hope. */
+  private verdict(error: unknown): Gone | null {
+    if (isFault(error, 'terminal_over')) return { kind: 'over' };
+    const fault = isFault(error) ? error : new Fault('internal', String(error), { cause: error });
+    if (!PASSING.includes(fault.code)) return { kind: 'refused', fault };
+    const waited = this.options.clock.monotonic() - (this.lostSince ?? 0);
+    return waited > this.options.patience ? { kind: 'refused', fault } : null;
+  }
+
+  private gone(gone: Gone): void {
+    this.ending.abort(new Fault('cancelled', 'the terminal is gone'));
+    this.options.onGone(gone);
+  }
+}
+
+const revoked = (): Fault =>
+  new Fault('role_forbidden', 'the orchestrator has ended this connection: you may not use this terminal any more');

@@ -1,0 +1,163 @@
+/** One WebSocket of a terminal: opens it, keeps it alive, gives its frames, and tells once how it ended. */
+import type { Agent } from 'node:http';
+import { type RawData, WebSocket } from 'ws';
+import type { Clock } from '../../kernel/clock.js';
+import { Fault, isFault } from '../../kernel/fault.js';
+import { type Frame, jsonFrame, pingFrame, pongFrame, readFrame } from '../../terminal/frames.js';
+import { TERMINAL_CLOSE, TERMINAL_LIMITS, TERMINAL_SUBPROTOCOL } from '../../terminal/limits.js';
+import type { ClientHello } from '../../terminal/notes.js';
+import { unreachable } from '../unreachable.js';
+
+export interface TerminalSocketOptions {
+  readonly address: URL;
+  /** Makes the connection, and checks it. */
+  readonly connections: Agent;
+  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly hello: ClientHello;
+  /** A fault that it throws closes the connection. */
+  onFrame(frame: Frame): void;
+  /** Milliseconds there and back. */
+  onRoundTrip(ms: number): void;
+  /** A ping was not answered for a while, or something has come after all. */
+  onSilence(silent: boolean): void;
+  /** Once, unless it was dropped. `code` is that of the WebSocket, or null when the connection broke. */
+  onClosed(code: number | null, cause: Fault): void;
+}
+
+/** Until the first frame has come, in milliseconds. */
+const OPENING_DEADLINE = 15_000;
+/** How long a ping may be unanswered before people are told, in milliseconds. */
+const PONG_PATIENCE = 2_000;
+const TICK = 500;
+/** The peer answers a close by then, in milliseconds. */
+const CLOSE_DEADLINE = 1_000;
+
+export class TerminalSocket {
+  private readonly options: TerminalSocketOptions;
+  private readonly socket: WebSocket;
+  private readonly ticking: NodeJS.Timeout;
+  private over = false;
+  private cause: Fault | null = null;
+  private answered = false;
+  private lastTick: number;
+  private lastHeard: number;
+  private lastPing: number;
+  private silent = false;
+
+  constructor(options: TerminalSocketOptions) {
+    const { address, connections, clock } = options;
+    this.options = options;
+    const now = clock.monotonic();
+    this.lastTick = now;
+    this.lastHeard = now;
+    this.lastPing = now;
+    this.socket = new WebSocket(address, TERMINAL_SUBPROTOCOL, {
+      agent: connections,
+      perMessageDeflate: false,
+      maxPayload: TERMINAL_LIMITS.pictureFrame,
+    });
+    this.socket.on('open', () => this.opened());
+    this.socket.on('message', (data, isBinary) => this.heard(data, isBinary));
+    this.socket.on('error', (error) => {
+      this.cause ??= unreachable(error, new URL(address.origin.replace(/^ws/, 'http')));
+    });
+    this.socket.on('close', (code) => this.ended(code));
+    this.ticking = setInterval(() => this.tick(), TICK);
+  }
+
+  /** Nothing happens when it is not open. */
+  send(frame: Buffer): void {
+    if (this.socket.readyState === WebSocket.OPEN) this.socket.send(frame);
+  }
+
+  ping(): void {
+    this.lastPing = this.options.clock.monotonic();
+    // Microseconds, as a frame holds whole numbers.
+    this.send(pingFrame(Math.round(this.lastPing * 1_000)));
+  }
+
+  /** Lets go with that code, and tells nothing any more. */
+  drop(code: number): void {
+    this.stop();
+    this.closeWith(code);
+  }
+
+  /** Gives the connection up, as if the network had lost it. */
+  private fail(cause: Fault): void {
+    this.cause ??= cause;
+    if (isFault(cause, 'protocol_violation')) this.closeWith(TERMINAL_CLOSE.violation);
+    else this.socket.terminate();
+    this.ended(null);
+  }
+
+  private closeWith(code: number): void {
+    if (this.socket.readyState !== WebSocket.OPEN) {
+      this.socket.terminate();
+      return;
+    }
+    this.socket.close(code);
+    const deadline = setTimeout(() => this.socket.terminate(), CLOSE_DEADLINE);
+    this.socket.once('close', () => clearTimeout(deadline));
+  }
+
+  private opened(): void {
+    if (this.over) return;
+    this.send(jsonFrame('hello', this.options.hello));
+    this.ping();
+  }
+
+  private heard(data: RawData, isBinary: boolean): void {
+    if (this.over) return;
+    this.lastHeard = this.options.clock.monotonic();
+    this.answered = true;
+    if (this.silent) this.setSilent(false);
+    try {
+      if (!isBinary || !Buffer.isBuffer(data)) throw new Fault('protocol_violation', 'the peer sent text');
+      this.dispatch(readFrame(data));
+    } catch (error) {
+      if (!isFault(error)) throw error;
+      this.fail(error);
+    }
+  }
+
+  private dispatch(frame: Frame): void {
+    if (frame.type === 'ping') this.send(pongFrame(frame.t));
+    else if (frame.type === 'pong') this.options.onRoundTrip(Math.max(0, this.lastHeard - frame.t / 1_000));
+    else this.options.onFrame(frame);
+  }
+
+  private tick(): void {
+    const now = this.options.clock.monotonic();
+    // This program itself was stopped; what came meanwhile is only read after this.
+    if (now - this.lastTick > 10 * TICK) this.lastHeard = now;
+    this.lastTick = now;
+    const patience = this.answered ? TERMINAL_LIMITS.deadAfter : OPENING_DEADLINE;
+    if (now - this.lastHeard > patience) {
+      this.fail(
+        new Fault('unreachable', 'the orchestrator has fallen silent', { hint: 'check the network in between' }),
+      );
+      return;
+    }
+    if (!this.answered) return;
+    if (now - this.lastPing >= TERMINAL_LIMITS.pingInterval) this.ping();
+    const unanswered = this.lastHeard < this.lastPing && now - this.lastPing > PONG_PATIENCE;
+    if (unanswered && !this.silent) this.setSilent(true);
+  }
+
+  private setSilent(silent: boolean): void {
+    this.silent = silent;
+    this.options.onSilence(silent);
+  }
+
+  private ended(code: number | null): void {
+    if (this.over) return;
+    this.stop();
+    const cause = this.cause ?? new Fault('unreachable', 'the connection to the orchestrator was lost');
+    this.options.onClosed(code, cause);
+  }
+
+  private stop(): void {
+    this.over = true;
+    clearInterval(this.ticking);
+  }
+}

@@ -1,0 +1,237 @@
+/** Remote terminals, commands on agents, and their recordings. */
+import * as Type from 'typebox';
+import { closed, nullable, optional } from '../kernel/schema.js';
+import { route } from './route.js';
+import { KeyId, limitOf, NodeParams, Seconds, Ulid } from './shapes.js';
+
+export const TERMINAL_STATUSES = ['active', 'closed', 'interrupted'] as const;
+export const TERMINAL_KINDS = ['shell', 'exec'] as const;
+/** Whether what is shown is written down: `on` while it is, `complete` when it was to the end. */
+export const RECORDING_STATES = ['off', 'on', 'complete', 'truncated', 'failed', 'pruned'] as const;
+export const TERMINAL_LIST_LIMIT = { standard: 200, maximum: 2_000 } as const;
+export const TERMINAL_SEARCH_LIMIT = { standard: 200, maximum: 2_000 } as const;
+/** Longest that a command may take, in seconds. */
+export const EXEC_TIMEOUT_MAX = 86_400;
+
+/** A terminal's width or height. */
+const Cells = Type.Integer({ minimum: 1, maximum: 1_000 });
+
+export const TerminalSessionSchema = closed({
+  session_id: Ulid,
+  node_id: KeyId,
+  status: Type.Enum(TERMINAL_STATUSES),
+  opened_at: Seconds,
+  closed_at: nullable(Seconds),
+  node_name: nullable(Type.String()),
+  kind: Type.Enum(TERMINAL_KINDS),
+  /** Who opened it. */
+  operator_id: KeyId,
+  operator: Type.String(),
+  /** The user of the machine that it runs as; null until the agent has said so. */
+  user: nullable(Type.String()),
+  /** Null for a command. */
+  shell: nullable(Type.String()),
+  /** Null for a shell. */
+  command: nullable(Type.Array(Type.String())),
+  /** Why it ended; null while it is active. */
+  reason: nullable(Type.String()),
+  exit_code: nullable(Type.Integer()),
+  exit_signal: nullable(Type.String()),
+  recording: Type.Enum(RECORDING_STATES),
+  /** Output so far, in bytes. */
+  output_bytes: Type.Integer(),
+  /** Who holds the pen now; null when nobody is attached to write. */
+  writer: nullable(Type.String()),
+  /** Who watches now. */
+  viewers: Type.Array(Type.String()),
+});
+export type TerminalSession = Type.Static<typeof TerminalSessionSchema>;
+
+export const TerminalDetailSchema = closed({
+  ...TerminalSessionSchema.properties,
+  /** Relative to the data directory; null when there is no recording. */
+  transcript_path: nullable(Type.String()),
+  /** Of the recording, as the audit log has it; null while the session is active, and without one. */
+  transcript_sha256: nullable(Type.String()),
+  cols: Cells,
+  rows: Cells,
+});
+export type TerminalDetail = Type.Static<typeof TerminalDetailSchema>;
+
+export const OpenedTerminalSchema = closed({
+  session_id: Ulid,
+  /** Holds a ticket that is good once, for 30 s. */
+  ws_url: Type.String(),
+});
+export type OpenedTerminal = Type.Static<typeof OpenedTerminalSchema>;
+
+/** A place in a recording. */
+export const TerminalMatchSchema = closed({
+  session_id: Ulid,
+  node_id: KeyId,
+  node_name: nullable(Type.String()),
+  operator: Type.String(),
+  opened_at: Seconds,
+  /** Seconds from the start of the session. */
+  at: Type.Number(),
+  /** The line of output, without its control sequences. */
+  line: Type.String(),
+});
+export type TerminalMatch = Type.Static<typeof TerminalMatchSchema>;
+
+const sessionParams = closed({ session_id: Type.String({ minLength: 1, maxLength: 64 }) });
+
+/** Nobody is there to be asked, which `POST /terminal/{node_id}` answers like a node that is not known. */
+const OPEN_STATUSES = { agent_not_connected: 404 } as const;
+
+const OPEN_FAULTS = [
+  'tls_required',
+  'agent_not_found',
+  'agent_not_approved',
+  'agent_not_connected',
+  'terminal_disabled',
+  'terminal_unsupported',
+  'terminal_limit',
+  'recording_failed',
+  'agent_timeout',
+] as const;
+
+export const terminalRoutes = {
+  listTerminals: route({
+    id: 'listTerminals',
+    summary: 'Terminal sessions and commands, the newest first',
+    tag: 'terminal',
+    method: 'GET',
+    path: '/terminal',
+    access: 'operator',
+    query: closed({
+      status: optional(Type.Enum(TERMINAL_STATUSES)),
+      node: optional(Type.String({ description: 'node_id' })),
+      operator: optional(Type.String({ description: 'username or operator_id' })),
+      kind: optional(Type.Enum(TERMINAL_KINDS)),
+      limit: optional(limitOf(TERMINAL_LIST_LIMIT.standard, TERMINAL_LIST_LIMIT.maximum)),
+      offset: optional(Type.Integer({ minimum: 0 })),
+    }),
+    answers: { 200: Type.Array(TerminalSessionSchema) },
+    faults: [],
+  }),
+  getTerminal: route({
+    id: 'getTerminal',
+    summary: 'One session',
+    tag: 'terminal',
+    method: 'GET',
+    path: '/terminal/session/{session_id}',
+    access: 'operator',
+    params: sessionParams,
+    answers: { 200: TerminalDetailSchema },
+    faults: ['terminal_not_found'],
+  }),
+  closeTerminal: route({
+    id: 'closeTerminal',
+    summary: 'End a session: its program is told to hang up, and killed when it does not',
+    tag: 'terminal',
+    method: 'DELETE',
+    path: '/terminal/session/{session_id}',
+    access: 'operator',
+    params: sessionParams,
+    answers: { 204: null },
+    faults: ['terminal_not_found', 'terminal_over'],
+  }),
+  attachTerminal: route({
+    id: 'attachTerminal',
+    summary: 'A ticket for a session that is open',
+    tag: 'terminal',
+    method: 'POST',
+    path: '/terminal/session/{session_id}/attach',
+    access: 'operator',
+    tls: true,
+    secretAnswer: true,
+    params: sessionParams,
+    body: closed({
+      mode: Type.Enum(['read', 'write']),
+      /** Take the pen from whoever holds it. */
+      take: optional(Type.Boolean()),
+    }),
+    answers: { 200: closed({ ws_url: Type.String() }) },
+    faults: ['tls_required', 'terminal_not_found', 'terminal_over', 'terminal_pen_taken'],
+  }),
+  getTranscript: route({
+    id: 'getTranscript',
+    summary: 'The recording of a session, as far as it goes (asciicast v2)',
+    tag: 'terminal',
+    method: 'GET',
+    path: '/terminal/session/{session_id}/transcript',
+    access: 'operator',
+    params: sessionParams,
+    mediaType: 'application/x-asciicast',
+    answers: { 200: Type.String() },
+    faults: ['terminal_not_found', 'transcript_not_found'],
+  }),
+  searchTerminals: route({
+    id: 'searchTerminals',
+    summary: 'Lines of recordings that a regular expression matches, the newest sessions first',
+    tag: 'terminal',
+    method: 'GET',
+    path: '/terminal/search',
+    access: 'operator',
+    query: closed({
+      pattern: Type.String({ minLength: 1, maxLength: 256 }),
+      ignore_case: optional(Type.Boolean()),
+      since: optional(Seconds),
+      node: optional(Type.String({ description: 'node_id' })),
+      operator: optional(Type.String({ description: 'username or operator_id' })),
+      limit: optional(limitOf(TERMINAL_SEARCH_LIMIT.standard, TERMINAL_SEARCH_LIMIT.maximum)),
+    }),
+    answers: {
+      200: closed({
+        matches: Type.Array(TerminalMatchSchema),
+        /** Recordings that were looked through. */
+        searched: Type.Integer(),
+        /** There are more matches, or the time for the search was over. */
+        truncated: Type.Boolean(),
+      }),
+    },
+    faults: ['invalid_query'],
+  }),
+  openTerminal: route({
+    id: 'openTerminal',
+    summary: 'Open a shell on an agent',
+    tag: 'terminal',
+    method: 'POST',
+    path: '/terminal/{node_id}',
+    access: 'operator',
+    tls: true,
+    secretAnswer: true,
+    params: NodeParams,
+    query: closed({
+      cols: optional(Cells),
+      rows: optional(Cells),
+      shell: optional(Type.String({ minLength: 1, maxLength: 4_096 })),
+      term: optional(Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9+._-]{0,63}$', description: "the client's TERM" })),
+    }),
+    answers: { 200: OpenedTerminalSchema },
+    statuses: OPEN_STATUSES,
+    faults: [...OPEN_FAULTS, 'shell_not_allowed'],
+  }),
+  execOnAgent: route({
+    id: 'execOnAgent',
+    summary: 'Run a command on an agent without a terminal',
+    tag: 'terminal',
+    method: 'POST',
+    path: '/agents/{node_id}/exec',
+    access: 'operator',
+    tls: true,
+    secretAnswer: true,
+    params: NodeParams,
+    body: closed({
+      /** The program and its arguments; no shell reads them. */
+      command: Type.Array(Type.String({ maxLength: 131_072 }), { minItems: 1, maxItems: 1_024 }),
+      timeout_secs: optional(Type.Integer({ minimum: 1, maximum: EXEC_TIMEOUT_MAX })),
+      /** The client sends its standard input; without it the command reads nothing. */
+      stdin: optional(Type.Boolean()),
+    }),
+    answers: { 200: OpenedTerminalSchema },
+    statuses: OPEN_STATUSES,
+    faults: [...OPEN_FAULTS, 'command_missing'],
+  }),
+} as const;

@@ -1,0 +1,59 @@
+/** Commands on pipes, read at the pace of who wants their output. */
+import { readdirSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { until } from '../../support/orch.js';
+import { launchOf, startPiped } from './support/running.js';
+
+const descriptors = (): number => readdirSync('/proc/self/fd').length;
+
+describe('a command on pipes', () => {
+  it('is not read while nobody wants it, and loses nothing then', async () => {
+    const running = await startPiped('head -c 3000000 /dev/zero | tr "\\0" x; echo end >&2', { paused: true });
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(running.bytes().length).toBeLessThan(300_000);
+    running.program.resume();
+    expect(await running.whenEnded).toEqual({ code: 0, signal: null, timedOut: false });
+    expect(running.bytes('out').length).toBe(3_000_000);
+    expect(running.text('err')).toBe('end\n');
+  });
+
+  it('gives what it wrote although it ended before anybody read', async () => {
+    const running = await startPiped('echo one; echo two >&2; exit 5', { paused: true });
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    expect(running.end).toBeNull();
+    running.program.resume();
+    expect(await running.whenEnded).toMatchObject({ code: 5 });
+    expect([running.text('out'), running.text('err')]).toEqual(['one\n', 'two\n']);
+  });
+
+  it('is over although something in the background writes for ever', async () => {
+    const running = await startPiped('(while :; do echo again; sleep 0.05; done) & echo $!');
+    expect(await running.whenEnded).toMatchObject({ code: 0 });
+    const child = Number(
+      running
+        .text()
+        .split('\n')
+        .find((line) => /^\d+$/.test(line)),
+    );
+    process.kill(child, 'SIGKILL');
+  });
+
+  it('says so when it cannot be run after all', async () => {
+    const running = await startPiped('', { launch: launchOf('', { file: '/etc/passwd', args: [] }) });
+    expect(await running.whenEnded).toMatchObject({ code: 126 });
+    expect(running.text('err')).toContain('/etc/passwd');
+  });
+
+  it('leaves no descriptor open', async () => {
+    await (await startPiped('true')).whenEnded;
+    const before = descriptors();
+    for (let round = 0; round < 10; round += 1) {
+      const running = await startPiped('cat; echo err >&2', { stdin: true });
+      running.program.write(Buffer.from('hello'));
+      running.program.endInput();
+      await running.whenEnded;
+      expect(running.text('out')).toBe('hello');
+    }
+    await until(() => descriptors() <= before, 'all are closed');
+  });
+});

@@ -1,0 +1,30 @@
+/** The agent as `orch agent connect` wires it: `agent.mjs HOST:PORT KEY DATA_DIR`. It is there to be killed. */
+import { runAgent } from '../../../../dist/src/agent/agent.js';
+import { createEngine } from '../../../../dist/src/agent/engine/create-engine.js';
+import { AgentSettingsFile } from '../../../../dist/src/agent/settings-file.js';
+import { parseTarget } from '../../../../dist/src/agent/target.js';
+import { createTerminals } from '../../../../dist/src/agent/terminal/create-terminals.js';
+
+const [target, orchestratorKey, dataDir] = process.argv.slice(2);
+const logger = { debug() {}, info() {}, warn: console.error, error: console.error, child: () => logger };
+const file = await AgentSettingsFile.open({ path: `${dataDir}/agent.yaml`, isOptional: true, logger });
+const stopper = new AbortController();
+process.once('SIGTERM', () => stopper.abort());
+file.watch(stopper.signal);
+
+await runAgent(
+  {
+    target: parseTarget(target),
+    dataDir,
+    orchestratorKey,
+    trustOnFirstUse: false,
+    ask: null,
+    logger,
+    clock: { now: () => Date.now(), monotonic: () => performance.now() },
+    random: () => 0,
+    createEngine: (directory) => createEngine({ dataDir: directory, logger, file }),
+    createTerminals: (directory) => createTerminals({ dataDir: directory, logger, file }),
+    metrics: () => ({ enabled: false, interval: 30 }),
+  },
+  stopper.signal,
+);

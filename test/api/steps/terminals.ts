@@ -1,0 +1,87 @@
+/** Terminals and commands on an agent that allows them, their recordings, and who is refused. */
+import { writeFileSync } from 'node:fs';
+import { WebSocket } from 'ws';
+import { jsonFrame } from '../../../src/terminal/frames.js';
+import { TERMINAL_SUBPROTOCOL } from '../../../src/terminal/limits.js';
+import { until } from '../../support/orch.js';
+import type { World } from '../world.js';
+
+const ENABLED = 'remote_terminal: {enabled: true, max_sessions: 1}\n';
+
+/** Takes the pen, and holds it until it is closed. */
+async function write(url: string): Promise<WebSocket> {
+  const socket = new WebSocket(url, TERMINAL_SUBPROTOCOL, { rejectUnauthorized: false, perMessageDeflate: false });
+  await new Promise<void>((resolve, reject) => {
+    socket.on('error', reject);
+    socket.on('open', () => socket.send(jsonFrame('hello', { version: 1, resume: null })));
+    socket.once('message', () => resolve());
+  });
+  return socket;
+}
+
+export async function terminals(world: World): Promise<void> {
+  await refusedOnes(world);
+  const config = world.sandbox.path('terminal.yaml');
+  writeFileSync(config, ENABLED, { mode: 0o600 });
+  const { nodeId: node_id, agent } = await world.startAgent('terminal', { ORCH_AGENT_CONFIG: config });
+  try {
+    await world.gives('setAgentStatus', { params: { node_id }, body: { status: 'approved', name: 'shells' } }, 200);
+    const isThere = async () => (await world.call('getAgent', { params: { node_id } })).json.connected === true;
+    await until(isThere, 'the agent with terminals is there');
+    const params = await opened(world, node_id);
+    await recorded(world, params);
+    await world.gives('setAgentStatus', { params: { node_id }, body: { status: 'rejected' } }, 200);
+    await world.gives('removeAgent', { params: { node_id } }, 204);
+  } finally {
+    await agent.stop();
+  }
+}
+
+async function refusedOnes(world: World): Promise<void> {
+  const { connected, away, pending } = world.agents;
+  const exec = { body: { command: ['true'] } };
+  for (const [id, call] of [['openTerminal', {}] as const, ['execOnAgent', exec] as const]) {
+    const on = (node_id: string) => ({ ...call, params: { node_id } });
+    await world.refuses(id, on('f'.repeat(32)), 'agent_not_found');
+    await world.refuses(id, on(pending), 'agent_not_approved');
+    await world.refuses(id, on(away), 'agent_not_connected');
+    await world.refuses(id, on(connected), 'terminal_disabled');
+  }
+  for (const id of ['getTerminal', 'closeTerminal', 'attachTerminal', 'getTranscript']) {
+    await world.refuses(id, id === 'attachTerminal' ? { body: { mode: 'read' } } : {}, 'terminal_not_found');
+  }
+}
+
+/** Gives the ID of a session that is over. */
+async function opened(world: World, node_id: string): Promise<{ readonly session_id: string }> {
+  const on = { params: { node_id } };
+  const refused = { ...on, query: { shell: '/no/shell' } };
+  await world.refuses('openTerminal', refused, 'shell_not_allowed');
+  const { session_id, ws_url } = await world.gives('openTerminal', on, 200);
+  const params = { session_id };
+  const socket = await write(ws_url);
+  await world.refuses('openTerminal', on, 'terminal_limit');
+  await world.gives('listTerminals', {}, 200);
+  await world.gives('getTerminal', { params }, 200);
+  await world.gives('attachTerminal', { params, body: { mode: 'read' } }, 200);
+  await world.refuses('attachTerminal', { params, body: { mode: 'write' } }, 'terminal_pen_taken');
+  await world.gives('closeTerminal', { params }, 204);
+  for (const id of ['closeTerminal', 'attachTerminal']) {
+    await world.refuses(
+      id,
+      { params, ...(id === 'attachTerminal' ? { body: { mode: 'read' } } : {}) },
+      'terminal_over',
+    );
+  }
+  socket.terminate();
+  const command = (...words: string[]) => ({ ...on, body: { command: words } });
+  await world.gives('execOnAgent', command('true'), 200);
+  await world.refuses('execOnAgent', command('/no/such/program'), 'command_missing');
+  return params;
+}
+
+async function recorded(world: World, params: { readonly session_id: string }): Promise<void> {
+  await world.gives('getTranscript', { params }, 200);
+  await world.gives('searchTerminals', { query: { pattern: '.' } }, 200);
+  await world.refuses('searchTerminals', { query: { pattern: '(' } }, 'invalid_query');
+}

@@ -1,0 +1,84 @@
+/** A store that is put back to an earlier state, and the agents that are ahead of it. */
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { beginEpoch, storedEpoch } from '../../daemon/engine/epoch.js';
+import { openDatabase } from '../../daemon/store/database.js';
+import { findOperation } from '../../daemon/store/operations.js';
+import { silentLogger } from '../../src/kernel/logger.js';
+import { openStore } from '../store/support.js';
+import { type Bench, openBench } from './support.js';
+
+/** Puts the store back to what `copy` holds, in a new epoch or not. */
+async function putBack(bench: Bench, copy: Buffer, isNewEpoch: boolean): Promise<void> {
+  for (const agent of bench.fleet.agents.values()) agent.disconnect();
+  await bench.close();
+  writeFileSync(bench.file, copy);
+  if (isNewEpoch) {
+    const onFatal = (error: unknown): never => {
+      throw error;
+    };
+    const { db, close } = await openDatabase({ file: bench.file, logger: silentLogger, onFatal });
+    await beginEpoch(db, { now: bench.clock.now(), others: [] });
+    await close();
+  }
+  await bench.open();
+}
+
+async function copyOf(bench: Bench): Promise<Buffer> {
+  await bench.restart();
+  await bench.close();
+  const copy = `${bench.file}.copy`;
+  copyFileSync(bench.file, copy);
+  await bench.open();
+  return readFileSync(copy);
+}
+
+it('is above its own epoch and all others, and above what another restore of the same backup has sent', async () => {
+  const { db } = await openStore();
+  expect(await storedEpoch(db)).toBe(1);
+  expect(await beginEpoch(db, { now: 1_000, others: [] })).toBe(2);
+  expect(await beginEpoch(db, { now: 2_000, others: [7, 3] })).toBe(8);
+  expect(await storedEpoch(db)).toBe(8);
+  const row = await db.selectFrom('meta').select('value').where('key', '=', 'engine.generation').executeTakeFirst();
+  expect(row?.value).toBe('8.2000');
+});
+
+it('sends nothing again that was under way, and asks the agent what became of it', async () => {
+  const bench = await openBench();
+  const agent = await bench.agent('1');
+  agent.diligent = false;
+  await bench.upload('site', { '/a': 'x' });
+  const id = await bench.start(agent, ['site']);
+  const copy = await copyOf(bench);
+  agent.diligent = true;
+  agent.connect();
+  await bench.settle();
+  expect((await bench.engine.operations.get(id)).status).toBe('succeeded');
+  const sent = () => agent.received.filter(({ type }) => type === 'run').length;
+  const before = sent();
+
+  await putBack(bench, copy, true);
+  expect(await findOperation(bench.db, id)).toMatchObject({ state: 'recovering', accepted: 1 });
+  agent.connect();
+  await bench.settle();
+  expect(await bench.engine.operations.get(id)).toMatchObject({ status: 'interrupted' });
+  expect(sent()).toBe(before);
+  expect(agent.executions.get('/a') ?? [...agent.executions.values()][0]).toBe(1);
+  expect((await bench.apply(agent, ['site'])).status).toBe('succeeded');
+});
+
+it('does not send what waited for its agent when the backup was made', async () => {
+  const bench = await openBench();
+  const agent = await bench.agent('1');
+  await bench.upload('site', { '/a': 'x' });
+  await bench.disconnect(agent);
+  agent.connect();
+  const id = await bench.start(agent, ['site']);
+  expect(await findOperation(bench.db, id)).toMatchObject({ state: 'queued' });
+  const copy = await copyOf(bench);
+  await putBack(bench, copy, true);
+  agent.connect();
+  await bench.settle();
+  expect(await bench.engine.operations.get(id)).toMatchObject({ status: 'interrupted' });
+  expect(agent.machine.size).toBe(0);
+});

@@ -1,0 +1,48 @@
+/** The picture of a screen, drawn on another terminal, makes both the same. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { arbitraryDirt, arbitraryOutput } from './arbitrary-output.js';
+import type { Looks } from './looks.js';
+import { LONGEST, looksOfScreen, newScreen, SecondTerminal, write } from './second-terminal.js';
+
+const COLS = 20;
+const ROWS = 10;
+
+const size = fc.record({ cols: fc.integer({ min: 2, max: 30 }), rows: fc.integer({ min: 1, max: 14 }) });
+
+describe('a picture', () => {
+  it('makes a fresh or dirty terminal the same, and it stays the same as output follows', () => {
+    const given = {
+      before: fc.array(fc.oneof({ weight: 5, arbitrary: arbitraryOutput }, size), { minLength: 1, maxLength: 4 }),
+      dirt: fc.oneof(fc.constant(''), arbitraryDirt),
+      // Not even a combining character is to belong to what was before.
+      after: arbitraryOutput.map((output) => `\x07${output}`),
+    };
+    fc.assert(
+      fc.property(given.before, given.dirt, given.after, (before, dirt, after) => {
+        const screen = newScreen(COLS, ROWS);
+        let cols = COLS;
+        let rows = ROWS;
+        for (const step of before) {
+          if (typeof step === 'string') write(screen, step);
+          else {
+            ({ cols, rows } = step);
+            screen.resize(cols, rows);
+          }
+        }
+        // No sequence puts the cursor beyond the margins while it counts from them.
+        const { cursor, margins, modes } = looksOfScreen(screen);
+        const [top = 0, bottom = 0] = margins.at(-1) ?? [];
+        fc.pre(!('origin' in modes && modes.origin) || (cursor.y >= top && cursor.y <= bottom));
+        const second = new SecondTerminal(cols, rows).write(dirt).write(screen.picture(LONGEST));
+        const pictured = second.looks();
+        expect(pictured).toEqual(looksOfScreen(screen));
+        write(screen, after);
+        // What a screen that was not shown had saved is not in the picture.
+        const known = ({ saved, ...looks }: Looks) => ({ ...looks, saved: saved.slice(0, pictured.saved.length) });
+        expect(known(second.write(after).looks())).toEqual(known(looksOfScreen(screen)));
+      }),
+      { numRuns: Number(process.env.ORCH_PICTURE_RUNS ?? 300) },
+    );
+  });
+});

@@ -1,0 +1,39 @@
+/** Other programs read our recordings. */
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { toHarmlessCast } from '../../../src/recording/convert-cast.js';
+import { all, bytesOfChunks, read } from '../../recording/support.js';
+import { temporaryDirectory } from '../../store/support.js';
+import { newEvents, newHead, openRecordings, readPlain } from './support.js';
+
+describe('asciinema', () => {
+  it('shows what was shown', async (context) => {
+    const version = spawnSync('asciinema', ['--version'], { encoding: 'utf8' });
+    if (version.status !== 0) {
+      console.warn('skipped: asciinema is not on this machine');
+      return context.skip('asciinema is not on this machine');
+    }
+    const { dataDir, recordings } = openRecordings();
+    const recorder = await recordings.create(newHead(), newEvents());
+    const output = Buffer.from('\x1b[32mnaïve\x1b[0m 日本語 😀\r\n');
+    recorder.write('out', output.subarray(0, 8));
+    recorder.resize(100, 30);
+    recorder.write('out', output.subarray(8));
+    recorder.mark('bob joined to watch');
+    recorder.write('err', Buffer.from([0xff, 0x0a]));
+    await recorder.close(0);
+    const file = join(temporaryDirectory(), 'session.cast');
+    const plain = readPlain(dataDir, recorder.path);
+    for (const cast of [plain, bytesOfChunks(await all(toHarmlessCast(await read(plain))))]) {
+      writeFileSync(file, cast);
+      // It wants a terminal, and what it shows goes past that into a file.
+      const env = { ...process.env, LC_ALL: 'C.UTF-8', FILE: file };
+      const shown = spawnSync('script', ['-qec', 'asciinema cat "$FILE" >"$FILE.out"', '/dev/null'], { env });
+      expect(shown.stdout.toString()).toBe('');
+      expect(readFileSync(`${file}.out`, 'utf8')).toBe(`${output}\ufffd\n`);
+      expect(shown.status).toBe(0);
+    }
+  });
+});

@@ -1,0 +1,1 @@
+export function outputFrom(offset: number, length: number): Buffer;

@@ -1,0 +1,80 @@
+/** Recordings in a temporary data directory. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gunzipSync } from 'node:zlib';
+import { expect, onTestFinished } from 'vitest';
+import { isThere } from '../../../daemon/terminal/is-there.js';
+import type { RecorderEvents, RecordingHead } from '../../../daemon/terminal/recorder.js';
+import { createRecordings, type RecordingsOptions } from '../../../daemon/terminal/recordings.js';
+import type { Clock } from '../../../src/kernel/clock.js';
+import { silentLogger } from '../../../src/kernel/logger.js';
+import { newIds, temporaryDirectory } from '../../store/support.js';
+
+export const realClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() };
+
+const newId = newIds();
+
+export const newHead = (more: Partial<RecordingHead> = {}): RecordingHead => ({
+  sessionId: newId(),
+  openedAt: Date.now(),
+  cols: 80,
+  rows: 24,
+  term: 'xterm-256color',
+  shell: '/bin/bash',
+  command: null,
+  nodeId: 'ab'.padEnd(32, '0'),
+  nodeName: 'web-01',
+  operator: 'ada',
+  ...more,
+});
+
+export interface Told extends RecorderEvents {
+  durable: number;
+  stopped: { readonly state: string; readonly reason: string } | null;
+}
+
+export function newEvents(): Told {
+  const told: Told = {
+    durable: 0,
+    stopped: null,
+    onDurable: (offset) => {
+      told.durable = offset;
+    },
+    onStopped: (state, reason) => {
+      told.stopped = { state, reason };
+    },
+  };
+  return told;
+}
+
+export function openRecordings(more: Partial<RecordingsOptions> = {}) {
+  const dataDir = more.dataDir ?? temporaryDirectory();
+  const options = { dataDir, clock: realClock, logger: silentLogger, maxBytes: 2 ** 28, minFreeBytes: 0, ...more };
+  const recordings = createRecordings(options);
+  onTestFinished(() => recordings.stop());
+  return { dataDir, recordings };
+}
+
+/** The plain bytes of a recording, whatever its name is now. */
+export function readPlain(dataDir: string, path: string): Buffer {
+  try {
+    return readFileSync(join(dataDir, path));
+  } catch {
+    return gunzipSync(readFileSync(join(dataDir, `${path}.gz`)));
+  }
+}
+
+export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
+  for (let left = 2_000; left > 0; left -= 1) {
+    if (await isSo()) return;
+    await sleep(10);
+  }
+  expect.fail(`it did not come to this: ${what}`);
+}
+
+export const compressed = (dataDir: string, path: string): Promise<void> =>
+  until(
+    'the recording is compressed',
+    async () => !(await isThere(join(dataDir, path))) && (await isThere(join(dataDir, `${path}.gz`))),
+  );

@@ -1,0 +1,209 @@
+/** Several operators in one session: viewers, the pen, coming back, and who is kept out. */
+import { describe, expect, it } from 'vitest';
+import { inputFrame, resizeFrame } from '../../../src/terminal/frames.js';
+import { FakeClient } from './support/fake-client.js';
+import { Room } from './support/room.js';
+import { until } from './support/until.js';
+
+async function withWriter(room: Room) {
+  const { id, url } = await room.openShell();
+  const writer = await FakeClient.open(url);
+  const { secret } = await writer.welcomed();
+  const session = await room.agent.attached(id);
+  return { id, writer, secret: secret as string, session };
+}
+
+describe('a viewer', () => {
+  it('sees the screen as it is and what follows, and what it types goes nowhere', async () => {
+    const room = await Room.start();
+    const { id, writer, session } = await withWriter(room);
+    room.agent.write(id, '\x1b[2J\x1b[Hhello from the screen');
+    await writer.shows('screen');
+    const viewer = await room.attach(id, { mode: 'read' }, { as: 'admin' });
+    expect(await viewer.welcomed()).toMatchObject({ mode: 'read', writer: 'operator', viewers: ['admin'] });
+    expect(await writer.noted('people')).toMatchObject({
+      mode: 'write',
+      viewers: ['admin'],
+      text: 'admin joined to watch',
+    });
+    await until(() => viewer.pictures.length > 0, 'the picture came');
+    expect(viewer.pictures[0]?.bytes.toString()).toContain('hello from the screen');
+    expect(viewer.pictures[0]?.head).toEqual({ cols: 80, rows: 24, offset: session.output.length });
+    room.agent.write(id, ' and more');
+    await viewer.shows(' and more');
+    viewer.socket.send(inputFrame(0, Buffer.from('x')));
+    viewer.socket.send(resizeFrame(10, 10, 1));
+    viewer.say({ kind: 'close' });
+    viewer.say({ kind: 'ask_latency' });
+    expect((await viewer.noted('latency')).agent_ms).toBeGreaterThanOrEqual(0);
+    writer.socket.send(inputFrame(0, Buffer.from('y')));
+    await until(() => session.input.length > 0, 'the agent has input');
+    expect(session.input.toString()).toBe('y');
+    expect(session.frames.some(({ type }) => type === 'resize')).toBe(false);
+    viewer.say({ kind: 'ask_pen' });
+    expect(await writer.noted('pen_wanted')).toEqual({ kind: 'pen_wanted', by: 'admin' });
+    expect(room.typesOf()).toEqual(['terminal.opened', 'terminal.attached']);
+  });
+
+  it('that is slow is shown the screen instead of what it missed, and holds nobody up', async () => {
+    const room = await Room.start();
+    const { id, writer } = await withWriter(room);
+    const viewer = await room.attach(id, { mode: 'read' }, { acks: false });
+    await until(() => viewer.pictures.length > 0, 'the first picture came');
+    const flood = Buffer.alloc(6 * 1024 * 1024, 'flood of output\r\n');
+    room.agent.write(id, flood);
+    await until(() => writer.received === flood.length, 'the writer has all of it');
+    expect(viewer.output.length).toBeLessThanOrEqual(1024 * 1024);
+    viewer.acks = true;
+    viewer.ack();
+    await until(() => viewer.pictures.length > 1 && viewer.received === flood.length, 'the viewer is there again');
+    room.agent.write(id, 'the end');
+    await viewer.shows('the end');
+  });
+});
+
+describe('the pen', () => {
+  it('is refused while somebody writes, and taken when asked for', async () => {
+    const room = await Room.start();
+    const { id, writer, session } = await withWriter(room);
+    writer.socket.send(inputFrame(0, Buffer.from('abc')));
+    await until(() => session.input.length === 3, 'the input came');
+    const refused = await room.call('POST', `/terminal/session/${id}/attach`, { mode: 'write' }, 'admin');
+    expect(refused.json).toMatchObject({ status: 409, code: 'terminal_pen_taken' });
+    const other = await room.attach(id, { mode: 'write', take: true }, { as: 'admin' });
+    expect(await other.welcomed()).toMatchObject({ mode: 'write', taken: 3, writer: 'admin', viewers: ['operator'] });
+    expect(await writer.noted('people')).toMatchObject({ mode: 'read', writer: 'admin', text: 'admin took the pen' });
+    writer.socket.send(inputFrame(3, Buffer.from('NO')));
+    other.socket.send(inputFrame(3, Buffer.from('def')));
+    other.socket.send(resizeFrame(120, 40, 1));
+    await until(() => session.input.length === 6, 'the input of the other came');
+    expect(session.input.toString()).toBe('abcdef');
+    await until(() => session.frames.some(({ type }) => type === 'resize'), 'its size came');
+    expect(room.events.at(-1)).toMatchObject({ type: 'terminal.taken_over', metadata: { taken_from: 'operator' } });
+    room.agent.end(id);
+    await other.ended();
+    await writer.ended();
+    expect(writer.exit).toMatchObject({ code: 0 });
+    expect((await room.call('GET', `/terminal/session/${id}/transcript`)).text).toContain('admin took the pen');
+  });
+
+  it('does not come back with a client from whom it was taken', async () => {
+    const room = await Room.start();
+    const { id, writer, secret } = await withWriter(room);
+    writer.socket.terminate();
+    await until(async () => (await room.get(id)).writer === null, 'the writer is gone');
+    const other = await room.attach(id, { mode: 'write' }, { as: 'admin' });
+    await other.welcomed();
+    const back = await room.attach(id, { mode: 'read' }, { resume: { secret, received: 0 } });
+    expect(await back.welcomed()).toMatchObject({ mode: 'read', writer: 'admin' });
+  });
+});
+
+describe('a client that comes back', () => {
+  it('gets exactly what it missed, at whatever offset it was cut off, and its pen', async () => {
+    const room = await Room.start();
+    const { id, writer, secret, session } = await withWriter(room);
+    const text = 'The quick brown fox jumps over the lazy dog';
+    for (const word of text.split(/(?<= )/)) room.agent.write(id, word);
+    await writer.shows('dog');
+    for (let received = 0; received <= text.length; received += 1) {
+      const back = await room.attach(id, { mode: 'read' }, { resume: { secret, received } });
+      expect(await back.welcomed()).toMatchObject({ mode: 'write', secret });
+      if (received < text.length) await until(() => back.received === text.length, 'it has the rest');
+      expect(back.pictures).toEqual([]);
+      expect(back.output.toString()).toBe(text.slice(received));
+    }
+    expect(await writer.ended()).toMatchObject({ code: 4409 });
+    const last = await room.attach(id, { mode: 'read' }, { resume: { secret, received: text.length } });
+    await last.welcomed();
+    last.socket.send(inputFrame(0, Buffer.from('a')));
+    await until(() => session.input.length === 1, 'its input is taken');
+    expect(room.typesOf()).toEqual(['terminal.opened']);
+  });
+
+  it('after too much output gets the screen', async () => {
+    const room = await Room.start();
+    const { id, writer, secret } = await withWriter(room);
+    writer.socket.terminate();
+    await until(async () => (await room.get(id)).writer === null, 'the writer is gone');
+    const flood = Buffer.alloc(8 * 1024 * 1024, 'line\r\n');
+    room.agent.write(id, flood);
+    await until(async () => (await room.get(id)).output_bytes === flood.length, 'the flood is over');
+    const back = await room.attach(id, { mode: 'read' }, { resume: { secret, received: 10 } });
+    await until(() => back.pictures.length === 1, 'the picture came');
+    expect(back.pictures[0]?.head.offset).toBe(flood.length);
+    expect((await back.welcomed()).mode).toBe('write');
+  });
+
+  it('that was cut off before the last byte still gets all of it, and how it ended', async () => {
+    const room = await Room.start();
+    const { id, writer, secret } = await withWriter(room);
+    writer.socket.terminate();
+    await until(async () => (await room.get(id)).writer === null, 'the writer is gone');
+    room.agent.write(id, 'goodbye');
+    room.agent.end(id, { code: 9, signal: null, reason: 'exited' });
+    await until(async () => (await room.get(id)).status === 'closed', 'it is over');
+    const others = await room.call('POST', `/terminal/session/${id}/attach`, { mode: 'read' }, 'admin');
+    expect(others.json.code).toBe('terminal_over');
+    const back = await room.attach(id, { mode: 'read' }, { resume: { secret, received: 4 } });
+    await back.ended();
+    expect(back.output.toString()).toBe('bye');
+    expect(back.exit).toMatchObject({ code: 9 });
+    expect((await room.call('POST', `/terminal/session/${id}/attach`, { mode: 'read' })).json.code).toBe(
+      'terminal_over',
+    );
+  });
+});
+
+describe('whoever may not', () => {
+  it('use a ticket twice, late, or for another session is refused and told of', async () => {
+    const room = await Room.start();
+    const { id, url } = await room.openShell();
+    const other = await room.openShell();
+    await expect(FakeClient.open(url.replace(id, other.id))).rejects.toThrow('refused with 401');
+    await expect(FakeClient.open(url)).rejects.toThrow('refused with 401');
+    await expect(FakeClient.open(url.replace(/ticket=.*/, 'ticket=nothing'))).rejects.toThrow('refused with 401');
+    await expect(FakeClient.open(url.replace('/stream', '/other'))).rejects.toThrow('refused with 404');
+    await expect(FakeClient.open(other.url, { headers: { origin: 'https://evil.example' } })).rejects.toThrow('403');
+    await expect(FakeClient.open(other.url, { protocol: 'orch-term.v0' })).rejects.toThrow('refused with 400');
+    room.clock.advance(31_000);
+    await expect(FakeClient.open(other.url)).rejects.toThrow('refused with 401');
+    await until(() => room.typesOf().filter((type) => type === 'terminal.refused').length >= 2, 'it is in the log');
+    const reasons = room.events
+      .filter(({ type }) => type === 'terminal.refused')
+      .map(({ metadata }) => metadata.reason);
+    expect(reasons).toContain('a ticket for something else');
+    expect(reasons).toContain('a ticket that is expired');
+  });
+
+  it('resume with the secret of somebody else is cut off and told of', async () => {
+    const room = await Room.start();
+    const { id, secret } = await withWriter(room);
+    const thief = await room.attach(id, { mode: 'read' }, { as: 'admin', resume: { secret, received: 0 } });
+    expect(await thief.ended()).toMatchObject({ code: 4403 });
+    expect(room.events.at(-1)).toMatchObject({ type: 'terminal.refused', actor: { name: 'admin' } });
+  });
+
+  it('be here any more is cut off, and what they had opened ends', async () => {
+    const room = await Room.start();
+    const { id, writer } = await withWriter(room);
+    const theirs = await room.openShell('cols=80', 'admin');
+    const guest = await room.attach(theirs.id, { mode: 'read' });
+    await guest.welcomed();
+    await room.agent.attached(theirs.id);
+    await room.terminals.operatorRemoved('0'.repeat(32));
+    expect(await writer.ended()).toMatchObject({ code: 4403 });
+    expect(await guest.ended()).toMatchObject({ code: 4403 });
+    expect(await room.get(id)).toMatchObject({ status: 'closed', reason: 'operator_removed' });
+    expect(await room.get(theirs.id)).toMatchObject({ status: 'active' });
+  });
+
+  it('be an agent any more loses its terminals', async () => {
+    const room = await Room.start();
+    const { id, writer } = await withWriter(room);
+    await room.terminals.revoked(room.agent.nodeId);
+    await writer.ended();
+    expect(writer.exit).toMatchObject({ reason: 'agent_rejected' });
+    expect(await room.get(id)).toMatchObject({ status: 'interrupted', reason: 'agent_rejected' });
+  });
+});

@@ -1,0 +1,150 @@
+/** What sockets, agents and orchestrators that go away cost a session: nothing, while they come back in time. */
+import { describe, expect, it } from 'vitest';
+import { inputFrame } from '../../../src/terminal/frames.js';
+import { FakeClient } from './support/fake-client.js';
+import { Room } from './support/room.js';
+import { until } from './support/until.js';
+
+describe('a restart of the orchestrator', () => {
+  it('costs no byte, neither of the output nor of the input, and the screen is the same', async () => {
+    const room = await Room.start();
+    const { id, url } = await room.openShell();
+    const writer = await FakeClient.open(url);
+    const { secret } = await writer.welcomed();
+    const session = await room.agent.attached(id);
+    writer.socket.send(inputFrame(0, Buffer.from('make\r')));
+    await until(() => session.input.length === 5, 'the input came');
+    const flood = Buffer.from(Array.from({ length: 60_000 }, (_, at) => `line ${at}\r\n`).join(''));
+    room.agent.write(id, flood);
+    await until(() => writer.received > 200_000, 'the output is under way');
+    await room.stop();
+    expect(await writer.ended()).toMatchObject({ code: 1001 });
+    await until(() => session.closed !== null, 'the agent lost its socket');
+    expect(session.closed?.code).toBe(1001);
+    room.agent.write(id, 'said in between');
+    await room.begin();
+    expect(await room.get(id)).toMatchObject({ status: 'active', recording: 'on' });
+    const back = room.attach(id, { mode: 'read' }, { resume: { secret, received: writer.received } });
+    const client = await back;
+    expect(client.welcome).toBeUndefined();
+    room.agent.list();
+    await client.shows('said in between');
+    expect(await client.welcomed()).toMatchObject({ mode: 'write', taken: 5, secret });
+    expect(Buffer.concat([writer.output, client.output]).equals(session.output)).toBe(true);
+    client.socket.send(inputFrame(5, Buffer.from('exit\r')));
+    await until(() => session.input.toString() === 'make\rexit\r', 'the input goes on');
+    const viewer = await room.attach(id, { mode: 'read' }, { as: 'admin' });
+    await until(() => viewer.pictures.length === 1, 'the picture came');
+    expect(viewer.pictures[0]?.bytes.toString()).toContain('line 59999');
+    room.agent.end(id);
+    await client.ended();
+    expect(client.exit).toMatchObject({ code: 0, final_offset: session.output.length });
+    const { text } = await room.call('GET', `/terminal/session/${id}/transcript`);
+    expect(text).toContain('relay restarted');
+    const recorded = text
+      .trim()
+      .split('\n')
+      .slice(1)
+      .map((line) => JSON.parse(line));
+    const shown = recorded.filter(([, code]) => code === 'o').map(([, , data]) => data);
+    expect(shown.join('')).toBe(session.output.toString());
+  });
+
+  it('ends what its agent does not know any more, and what the agent knows alone', async () => {
+    const room = await Room.start();
+    const lost = await room.openShell();
+    const kept = await room.openShell();
+    await room.agent.attached(lost.id);
+    await room.agent.attached(kept.id);
+    await room.stop();
+    room.agent.sessions.delete(lost.id);
+    await room.begin();
+    const stranger = { ...room.agent.get(kept.id), id: '01JZZZZZZZZZZZZZZZZZZZZZZZ', socket: null };
+    room.agent.sessions.set(stranger.id, stranger);
+    room.agent.list();
+    await until(async () => (await room.get(lost.id)).status === 'interrupted', 'the lost one is interrupted');
+    expect(await room.get(lost.id)).toMatchObject({ reason: 'agent_lost', exit_code: null });
+    expect(stranger.isClosed).toBe(true);
+    await room.agent.attached(kept.id);
+    expect(await room.get(kept.id)).toMatchObject({ status: 'active' });
+  });
+});
+
+describe("an agent's socket that is lost", () => {
+  it('comes back without a byte lost or doubled, in either direction', async () => {
+    const room = await Room.start({ rules: { record: 'off' } });
+    const { id, url } = await room.openShell();
+    const client = await FakeClient.open(url);
+    const session = await room.agent.attached(id);
+    for (let round = 0; round < 5; round += 1) {
+      room.agent.write(id, Buffer.alloc(300_000, `round ${round} `));
+      session.socket?.terminate();
+      expect(await client.noted('agent_link')).toBeDefined();
+      client.socket.send(inputFrame(round, Buffer.from(String(round))));
+      await until(() => session.socket === null, 'the socket is gone');
+      room.agent.list();
+      await until(() => client.received === session.output.length, 'all output came');
+      await until(() => session.input.length === round + 1, 'all input came');
+    }
+    expect(client.output.equals(session.output)).toBe(true);
+    expect(session.input.toString()).toBe('01234');
+    expect(client.notes.filter(({ kind }) => kind === 'agent_link').at(-1)).toMatchObject({ connected: true });
+  });
+
+  it('for too long ends the session, and its people are warned before', async () => {
+    const room = await Room.start({ rules: { agentGrace: 120_000 } });
+    const { id, url } = await room.openShell();
+    const client = await FakeClient.open(url);
+    const session = await room.agent.attached(id);
+    session.socket?.terminate();
+    await until(() => client.notes.some((note) => note.kind === 'agent_link' && !note.connected), 'it is told');
+    room.clock.advance(70_000);
+    expect((await client.noted('ending')).seconds).toBeLessThanOrEqual(50);
+    room.clock.advance(60_000);
+    await client.ended();
+    expect(client.exit).toMatchObject({ reason: 'agent_lost' });
+    expect(await room.get(id)).toMatchObject({ status: 'interrupted', reason: 'agent_lost' });
+    expect(room.typesOf().at(-1)).toBe('terminal.interrupted');
+  });
+
+  it('with a ticket that is not its own is turned away', async () => {
+    const room = await Room.start();
+    room.agent.dials = false;
+    const { id } = await room.openShell();
+    await room.agent.dial(id, 'a'.repeat(43));
+    await until(() => room.agent.get(id).closed?.code === 4401, 'it is turned away');
+    expect(room.typesOf()).toContain('terminal.refused');
+    room.agent.list();
+    await room.agent.attached(id);
+  });
+});
+
+describe('the clocks of a session', () => {
+  it('end it when nobody is attached, when nobody types, and when it is too old', async () => {
+    const room = await Room.start({ rules: { detached: 60_000, idle: 600_000, max: 0 } });
+    const alone = await room.openShell();
+    await room.agent.attached(alone.id);
+    room.clock.advance(61_000);
+    await until(async () => (await room.get(alone.id)).reason === 'detached', 'it is closed');
+    const idle = await room.openShell();
+    const client = await FakeClient.open(idle.url);
+    await client.welcomed();
+    room.clock.advance(570_000);
+    expect(await client.noted('ending')).toMatchObject({ text: 'nothing was typed for long' });
+    const session = await room.agent.attached(idle.id);
+    client.socket.send(inputFrame(0, Buffer.from('x')));
+    await until(() => session.input.length === 1, 'the key came');
+    room.clock.advance(570_000);
+    await until(() => client.notes.filter(({ kind }) => kind === 'ending').length === 2, 'it is warned again');
+    room.clock.advance(60_000);
+    await client.ended();
+    expect(client.exit).toMatchObject({ reason: 'idle' });
+    room.rules = { ...room.rules, idle: 0, max: 100_000 };
+    const old = await room.openShell();
+    const last = await FakeClient.open(old.url);
+    await last.welcomed();
+    room.clock.advance(101_000);
+    await last.ended();
+    expect(last.exit).toMatchObject({ reason: 'expired' });
+  });
+});

@@ -1,0 +1,153 @@
+/** A session from its opening to its end, over real sockets. */
+import { describe, expect, it } from 'vitest';
+import { inputFrame, resizeFrame, signalFrame } from '../../../src/terminal/frames.js';
+import { FakeClient } from './support/fake-client.js';
+import { Room } from './support/room.js';
+import { until } from './support/until.js';
+
+describe('a shell', () => {
+  it('is opened, typed in, resized and ends with the status of its program', async () => {
+    const room = await Room.start();
+    const { id, url } = await room.openShell();
+    const client = await FakeClient.open(url);
+    expect(await client.welcomed()).toMatchObject({
+      session_id: id,
+      node_name: 'web-1',
+      mode: 'write',
+      taken: 0,
+      recorded: true,
+      writer: 'operator',
+      viewers: [],
+    });
+    const session = await room.agent.attached(id);
+    room.agent.write(id, 'prompt$ ');
+    await client.shows('prompt$ ');
+    client.socket.send(inputFrame(0, Buffer.from('ls\r')));
+    await until(() => session.input.toString() === 'ls\r', 'the agent has the input');
+    await until(() => client.frames.some((frame) => frame.type === 'ack' && frame.consumed === 3), 'the ack came');
+    client.socket.send(resizeFrame(100, 30, 1));
+    client.socket.send(signalFrame('INT'));
+    client.socket.send(signalFrame('USR1'));
+    await until(() => session.frames.some(({ type }) => type === 'signal'), 'the signal came');
+    expect(session.frames.find(({ type }) => type === 'resize')).toMatchObject({ cols: 100, rows: 30 });
+    expect(await room.get(id)).toMatchObject({
+      status: 'active',
+      writer: 'operator',
+      cols: 100,
+      rows: 30,
+      user: 'root',
+    });
+    room.agent.write(id, 'last words');
+    room.agent.end(id, { code: 3, signal: null, reason: 'exited' });
+    expect(await client.ended()).toMatchObject({ code: 1000 });
+    expect(client.output.toString()).toBe('prompt$ last words');
+    expect(client.exit).toEqual({ code: 3, signal: null, reason: 'exited', final_offset: 18 });
+    await until(() => session.closed !== null, "the agent's socket was closed");
+    expect(session.closed?.code).toBe(1000);
+    const ended = await room.get(id);
+    expect(ended).toMatchObject({
+      status: 'closed',
+      reason: 'exited',
+      exit_code: 3,
+      output_bytes: 18,
+      recording: 'complete',
+    });
+    expect(ended.transcript_sha256).toMatch(/^[0-9a-f]{64}$/);
+    expect(room.typesOf()).toEqual(['terminal.opened', 'terminal.closed']);
+    const transcript = await room.call('GET', `/terminal/session/${id}/transcript`);
+    expect(transcript.text).toContain('last words');
+    expect(room.terminals.active).toBe(0);
+    await until(() => !room.terminals.isActive(id), 'nothing is left of it');
+  });
+
+  it('tells each way in which a program can end', async () => {
+    const room = await Room.start();
+    for (const exit of [
+      { code: 0, signal: null, reason: 'exited' },
+      { code: 255, signal: null, reason: 'exited' },
+      { code: null, signal: 'KILL', reason: 'exited' },
+      { code: null, signal: null, reason: 'failed' },
+      { code: null, signal: null, reason: 'disabled' },
+      { code: null, signal: null, reason: 'agent_stopped' },
+    ]) {
+      const { id, url } = await room.openShell();
+      const client = await FakeClient.open(url);
+      await room.agent.attached(id);
+      room.agent.end(id, exit);
+      await client.ended();
+      expect(client.exit).toEqual({ ...exit, final_offset: 0 });
+      const status = exit.reason === 'agent_stopped' ? 'interrupted' : 'closed';
+      expect(await room.get(id)).toMatchObject({ status, exit_code: exit.code, exit_signal: exit.signal });
+    }
+  });
+
+  it('is closed over the API, and its agent is told', async () => {
+    const room = await Room.start();
+    const { id, url } = await room.openShell();
+    const client = await FakeClient.open(url);
+    const session = await room.agent.attached(id);
+    room.agent.write(id, 'shown');
+    await client.shows('shown');
+    expect((await room.call('DELETE', `/terminal/session/${id}`)).status).toBe(204);
+    expect(session.isClosed).toBe(true);
+    await client.ended();
+    // Nothing is missing of what the session was until then.
+    expect(client.exit).toMatchObject({ code: null, reason: 'closed', final_offset: 5 });
+    expect((await room.call('DELETE', `/terminal/session/${id}`)).json.code).toBe('terminal_over');
+    expect((await room.call('POST', `/terminal/session/${id}/attach`, { mode: 'read' })).json.code).toBe(
+      'terminal_over',
+    );
+  });
+
+  it('is refused with what the agent says', async () => {
+    const room = await Room.start();
+    for (const code of ['terminal_disabled', 'shell_not_allowed', 'terminal_limit', 'terminal_unsupported']) {
+      room.agent.refusal = { code, message: 'not here' };
+      expect((await room.call('POST', `/terminal/${room.node}`)).json).toMatchObject({ code, status: 409 });
+    }
+    room.agent.refusal = { code: 'something_new', message: 'who knows' };
+    expect((await room.call('POST', `/terminal/${room.node}`)).json.code).toBe('terminal_unsupported');
+    expect(room.typesOf()).toEqual(Array.from({ length: 5 }, () => 'terminal.refused'));
+    expect((await room.call('GET', '/terminal')).json).toEqual([]);
+  });
+
+  it('is refused without an agent, for strangers and viewers, and beyond the limit of an operator', async () => {
+    const room = await Room.start({ rules: { perOperator: 1 }, patience: 200 });
+    expect((await room.call('POST', `/terminal/${'0'.repeat(32)}`)).json).toMatchObject({
+      status: 404,
+      code: 'agent_not_found',
+    });
+    expect((await room.call('POST', `/terminal/${room.node}`, undefined, 'viewer')).json.code).toBe('role_forbidden');
+    room.isLinked = false;
+    const away = (await room.call('POST', `/terminal/${room.node}`)).json;
+    expect(away).toMatchObject({ status: 404, code: 'agent_not_connected' });
+    room.isLinked = true;
+    room.agent.answers = false;
+    expect((await room.call('POST', `/terminal/${room.node}`)).json).toMatchObject({
+      status: 504,
+      code: 'agent_timeout',
+    });
+    room.agent.answers = true;
+    await room.openShell();
+    expect((await room.call('POST', `/terminal/${room.node}`)).json.code).toBe('terminal_limit');
+    await room.openShell('cols=80', 'admin');
+    await room.exec();
+  });
+});
+
+describe('a command', () => {
+  it('gives all of its output in order although nobody takes it at first', async () => {
+    const room = await Room.start({ rules: { record: 'off' } });
+    const { id, url } = await room.exec();
+    const output = Buffer.alloc(3 * 1024 * 1024, 'command output, ');
+    const session = await room.agent.attached(id);
+    room.agent.write(id, output);
+    room.agent.end(id, { code: 7, signal: null, reason: 'exited' });
+    expect(session.sent).toBeLessThanOrEqual(256 * 1024);
+    const client = await FakeClient.open(url);
+    await client.ended();
+    expect(client.output.equals(output)).toBe(true);
+    expect(client.exit).toMatchObject({ code: 7, final_offset: output.length });
+    expect(await room.get(id)).toMatchObject({ kind: 'exec', command: ['make'], recording: 'off', exit_code: 7 });
+  });
+});

@@ -1,0 +1,249 @@
+/** The room of terminals with its real store, recordings, screens, agent port and API; a token is the name of a role. */
+
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ulid } from 'ulid';
+import { onTestFinished } from 'vitest';
+import type { DomainEvent } from '../../../../daemon/events/domain-event.js';
+import { TransactionalWriter } from '../../../../daemon/events/transactional-writer.js';
+import { AgentListener } from '../../../../daemon/fleet/agent-listener.js';
+import { createApiServer } from '../../../../daemon/http/api-server.js';
+import { terminalHandlers } from '../../../../daemon/http/terminal.js';
+import { insertAgent } from '../../../../daemon/store/agents.js';
+import { openDatabase } from '../../../../daemon/store/database.js';
+import { insertOperator } from '../../../../daemon/store/operators.js';
+import { createTerminals } from '../../../../daemon/terminal/create-terminals.js';
+import type { Recordings } from '../../../../daemon/terminal/recorder.js';
+import { createRecordings, type RecordingFiles } from '../../../../daemon/terminal/recordings.js';
+import type { TerminalRules } from '../../../../daemon/terminal/terminal-rules.js';
+import type { SocketTimes } from '../../../../daemon/terminal/terminal-socket.js';
+import { Transcripts } from '../../../../daemon/terminal/transcripts.js';
+import { terminalRoutes } from '../../../../src/contract/terminal.js';
+import { silentLogger } from '../../../../src/kernel/logger.js';
+import { type Sent, send } from '../../../http/send.js';
+import { authenticate, authorize, noKeys, operator } from '../../../http/tiny-api.js';
+import { newIdentity } from '../../../identity/keys.js';
+import { agentRow, newIds } from '../../../store/support.js';
+import { FakeAgent } from './fake-agent.js';
+import { type ClientOptions, FakeClient } from './fake-client.js';
+
+export interface RoomOptions {
+  readonly rules?: Partial<TerminalRules>;
+  readonly times?: Partial<SocketTimes>;
+  readonly patience?: number;
+  readonly maxBytes?: number;
+  readonly minFreeBytes?: number;
+  /** What the room has in the place of its recordings. */
+  readonly recordings?: (real: RecordingFiles) => Recordings;
+}
+
+/** As built: its thread is a file of its own. */
+async function createScreens() {
+  const built = new URL('../../../../dist/daemon/terminal/emulator/create-screens.js', import.meta.url).href;
+  const module: typeof import('../../../../daemon/terminal/emulator/create-screens.js') = await import(built);
+  return module.createScreens({ logger: silentLogger });
+}
+
+const RULES: TerminalRules = {
+  record: 'best_effort',
+  idle: 0,
+  detached: 1_800_000,
+  max: 43_200_000,
+  agentGrace: 120_000,
+  perOperator: 50,
+};
+
+/** Real time, which a test can move ahead. */
+export class SkewedClock {
+  private skew = 0;
+  now = () => Date.now() + this.skew;
+  monotonic = () => performance.now() + this.skew;
+  advance(ms: number): void {
+    this.skew += ms;
+  }
+}
+
+/** One orchestrator after the other over the same directory, with one agent. */
+export class Room {
+  readonly directory = mkdtempSync(join(tmpdir(), 'orch-terminal-'));
+  readonly clock = new SkewedClock();
+  readonly identity = newIdentity();
+  readonly events: DomainEvent[] = [];
+  rules: TerminalRules;
+  isLinked = true;
+  readonly agent: FakeAgent;
+  private readonly options: RoomOptions;
+  private readonly newId = newIds();
+  private parts: Awaited<ReturnType<Room['make']>> | null = null;
+  private port = 0;
+
+  private constructor(options: RoomOptions) {
+    this.options = options;
+    this.rules = { ...RULES, ...options.rules };
+    this.agent = new FakeAgent(newIdentity(), () => this.port);
+  }
+
+  static async start(options: RoomOptions = {}): Promise<Room> {
+    const room = new Room(options);
+    onTestFinished(async () => {
+      for (const { socket } of room.agent.sessions.values()) socket?.terminate();
+      await room.stop();
+      rmSync(room.directory, { recursive: true, force: true });
+    });
+    await room.begin();
+    const { nodeId } = room.agent;
+    const { publicKey } = room.agent.identity;
+    for (const role of ['admin', 'operator', 'viewer'] as const) {
+      const { operator_id, username, public_key, added_at, added_by } = operator(role);
+      await insertOperator(room.running.db, {
+        ...{ operator_id, username, role, public_key, added_at, added_by },
+        bootstrap: 0,
+      });
+    }
+    await insertAgent(
+      room.running.db,
+      agentRow({ node_id: nodeId, name: 'web-1', status: 'approved', public_key: publicKey }),
+    );
+    return room;
+  }
+
+  get running() {
+    if (this.parts === null) throw new Error('the orchestrator is stopped');
+    return this.parts;
+  }
+
+  get terminals() {
+    return this.running.room.terminals;
+  }
+
+  get node(): string {
+    return this.agent.nodeId;
+  }
+
+  async begin(): Promise<void> {
+    this.parts = await this.make();
+    this.port = this.running.listener.address().port;
+  }
+
+  async stop(): Promise<void> {
+    const { parts } = this;
+    this.parts = null;
+    if (parts === null) return;
+    await parts.api.stop();
+    await parts.listener.stop();
+    await parts.room.terminals.stop();
+    await parts.transcripts.stop();
+    await parts.recordings.stop();
+    await parts.screens.stop();
+    await parts.close();
+  }
+
+  async call(method: string, path: string, body?: unknown, token = 'operator'): Promise<Sent> {
+    return send(this.running.api, method, `/api/v1${path}`, { token, ...(body === undefined ? {} : { body }) });
+  }
+
+  /** Opens a shell and gives its ID and where its stream is. */
+  async openShell(query = 'cols=80&rows=24&term=xterm', token = 'operator'): Promise<{ id: string; url: string }> {
+    const { status, json, text } = await this.call('POST', `/terminal/${this.node}?${query}`, undefined, token);
+    if (status !== 200) throw new Error(`${status} ${text}`);
+    return { id: json.session_id, url: json.ws_url };
+  }
+
+  async exec(body: object = { command: ['make'] }): Promise<{ id: string; url: string }> {
+    const { status, json, text } = await this.call('POST', `/agents/${this.node}/exec`, body);
+    if (status !== 200) throw new Error(`${status} ${text}`);
+    return { id: json.session_id, url: json.ws_url };
+  }
+
+  /** Attaches; what the operator has to say is for the test. */
+  async attach(id: string, body: object, options: ClientOptions & { as?: string } = {}): Promise<FakeClient> {
+    const { status, json, text } = await this.call(
+      'POST',
+      `/terminal/session/${id}/attach`,
+      body,
+      options.as ?? 'operator',
+    );
+    if (status !== 200) throw new Error(`${status} ${text}`);
+    return FakeClient.open(json.ws_url, options);
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  async get(id: string): Promise<any> {
+    return (await this.call('GET', `/terminal/session/${id}`)).json;
+  }
+
+  typesOf(): string[] {
+    return this.events.map(({ type }) => type);
+  }
+
+  private async make() {
+    const { clock, identity, options } = this;
+    const store = await openDatabase({
+      file: join(this.directory, 'orch.db'),
+      logger: silentLogger,
+      onFatal: (error) => {
+        throw error;
+      },
+    });
+    const { db } = store;
+    const uow = new TransactionalWriter({
+      db,
+      clock,
+      newId: this.newId,
+      publish: (event) => this.events.push(event),
+    });
+    const common = { db, uow, clock, logger: silentLogger, dataDir: this.directory };
+    const { maxBytes = 256 * 1024 * 1024, minFreeBytes = 0 } = options;
+    const recordings = createRecordings({ ...common, maxBytes, minFreeBytes });
+    const screens = await createScreens();
+    const room = createTerminals({
+      ...common,
+      newId: this.newId,
+      randomBytes,
+      link: {
+        isConnected: () => this.isLinked,
+        send: (_, messages) => {
+          if (this.isLinked) for (const message of messages) this.agent.receive(message);
+          return this.isLinked;
+        },
+      },
+      recordings: options.recordings?.(recordings) ?? recordings,
+      screens,
+      rules: () => this.rules,
+      patience: options.patience ?? 10_000,
+      times: { hello: 5_000, ping: 10_000, dead: 3_600_000, goodbye: 2_000, ...options.times },
+    });
+    this.agent.send = (message) => room.terminals.receive(this.agent.nodeId, message as never);
+    const transcripts = new Transcripts({ ...common, durableSize: (id) => recordings.durableSize(id), days: () => 90 });
+    await room.terminals.start();
+    const listener = new AgentListener({
+      host: '127.0.0.1',
+      port: 0,
+      privateKey: identity.privateKey,
+      onConnection: ({ socket }) => socket.terminate(),
+      sideDoor: room.agentDoor,
+      logger: silentLogger,
+      timeouts: { stop: 500 },
+    });
+    await listener.start();
+    const api = createApiServer({
+      contract: terminalRoutes,
+      handlers: terminalHandlers({ terminals: room.terminals, transcripts }),
+      authenticate,
+      authorize,
+      idempotency: noKeys,
+      logger: silentLogger,
+      clock,
+      newRequestId: () => ulid(),
+      listen: { host: '127.0.0.1', port: 0 },
+      tls: null,
+      trustProxyTls: false,
+      validateAnswers: true,
+      streams: room.clientDoor,
+    });
+    await api.start();
+    return { ...store, uow, recordings, screens, room, transcripts, listener, api };
+  }
+}
