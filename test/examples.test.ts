@@ -1,6 +1,9 @@
 /** The examples are modules without a mistake or a warning, and their list is complete. */
 import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { AgentSettingsFile } from '../src/agent/settings-file.js';
+import { silentLogger } from '../src/kernel/logger.js';
 import { renderDiagnostic } from '../src/language/diagnostic.js';
 import type { AgentFacts } from '../src/language/fill.js';
 import { parseModule } from '../src/language/parse-module.js';
@@ -37,6 +40,14 @@ const definitionOf = (file: string) => {
   if (definition === null) throw new Error(`${file}: ${JSON.stringify(diagnostics)}`);
   return definition;
 };
+
+describe("the agent's configuration file", () => {
+  it('is valid, and allows terminals as somebody who is not root', async () => {
+    const path = fileURLToPath(new URL('config/agent.yaml', examples));
+    const { settings } = await AgentSettingsFile.open({ path, isOptional: false, logger: silentLogger });
+    expect(settings).toMatchObject({ 'remote_terminal.enabled': true, 'remote_terminal.user': 'operations' });
+  });
+});
 
 describe('every example', () => {
   it.each(files)('%s is valid, without a warning', (file) => {

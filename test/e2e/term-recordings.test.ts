@@ -1,0 +1,77 @@
+/** Recordings with the real programs: what a command wrote is downloaded, searched and compared. */
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { Agent } from '../../src/contract/agents.js';
+import type { TerminalDetail, TerminalMatch, TerminalSession } from '../../src/contract/terminal.js';
+import { Sandbox, until } from '../support/orch.js';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const sandbox = new Sandbox();
+
+beforeAll(async () => {
+  expect((await sandbox.orch(['operator', 'init'])).status).toBe(0);
+  const { ready } = await sandbox.serve();
+  const create = ['profile', 'create', 'test', '--url', ready.api_url, '--tls-fingerprint', ready.tls_fingerprint];
+  expect(await sandbox.orch(create)).toMatchObject({ status: 0 });
+  expect(await sandbox.orch(['profile', 'use', 'test'])).toMatchObject({ status: 0 });
+  const config = sandbox.path('agent.yaml');
+  writeFileSync(config, 'remote_terminal:\n  enabled: true\n', { mode: 0o600 });
+  const words = ['--orchestrator-key', ready.public_key, '--data-dir', sandbox.path('agent'), '--config', config];
+  sandbox.start(['agent', 'connect', ready.agent_address, ...words]);
+  let agents: Agent[] = [];
+  await until(async () => {
+    agents = await sandbox.json<Agent[]>(['agents', 'list']);
+    return agents.length === 1;
+  }, 'the agent waits');
+  await sandbox.json(['agents', 'approve', agents[0]?.node_id ?? '', '--name', 'web-01', '--yes']);
+  await until(async () => {
+    const [agent] = await sandbox.json<Agent[]>(['agents', 'list']);
+    return agent?.connected === true;
+  }, 'the agent is connected');
+});
+
+afterAll(async () => {
+  await sandbox.dispose();
+});
+
+const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
+
+describe('the recording of a command', () => {
+  it('has every byte, fits the audit log, can be searched, and its reading is in the log', async () => {
+    const kept = sandbox.path('bytes');
+    const script = `head -c 3000000 /dev/urandom | tee ${kept}; printf '\\na needle\\n' | tee -a ${kept}; exit 3`;
+    expect((await sandbox.orch(['exec', 'web-01', '--', 'sh', '-c', script])).status).toBe(3);
+    let session: TerminalSession | undefined;
+    await until(async () => {
+      [session] = await sandbox.json<TerminalSession[]>(['term', 'list', '--all']);
+      return session?.status === 'closed';
+    }, 'the session is over');
+    const id = session?.session_id ?? '';
+    const out = (format: string) => sandbox.path(`session.${format}`);
+    for (const format of ['cast', 'raw', 'txt', 'html']) {
+      const got = await sandbox.orch(['term', 'transcript', id, '--format', format, '--out', out(format)]);
+      expect(got, format).toMatchObject({ status: 0, stderr: '' });
+    }
+    expect(readFileSync(out('raw')).equals(readFileSync(kept))).toBe(true);
+    const detail = await sandbox.json<TerminalDetail>(['term', 'show', id]);
+    expect(detail).toMatchObject({ recording: 'complete', output_bytes: 3_000_010 });
+    expect(detail.transcript_sha256).toBe(sha256(readFileSync(out('cast'))));
+    expect(readFileSync(out('txt'), 'utf8')).toContain('a needle\n');
+    expect(readFileSync(out('html'), 'utf8')).not.toContain('<script');
+
+    const found = await sandbox.json<{ matches: TerminalMatch[]; searched: number }>(['term', 'grep', '^a n.*le$']);
+    expect(found).toMatchObject({ searched: 1, matches: [{ session_id: id, line: 'a needle' }] });
+    const { events } = await sandbox.json<{ events: { event_type: string; summary: string }[] }>([
+      ...['audit', 'list', '--type', 'terminal.transcript_read'],
+    ]);
+    expect(events).toHaveLength(5);
+    expect(events[0]?.summary).toContain('"^a n.*le$"');
+    const [month = ''] = readdirSync(sandbox.path('serve/transcripts'));
+    await until(
+      () => readdirSync(sandbox.path(`serve/transcripts/${month}`)).join() === `${id}.cast.gz`,
+      'the recording is compressed',
+    );
+  });
+});
