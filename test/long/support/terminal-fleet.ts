@@ -1,0 +1,180 @@
+/** A real orchestrator and a real agent that lets terminals in, each on ports that stay, and the client's library to reach them. */
+import { randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import type { ApiClient } from '../../../src/client/api-client.js';
+import { connect } from '../../../src/client/connect.js';
+import { resolveConnection } from '../../../src/client/connection.js';
+import { openSigner } from '../../../src/client/signer.js';
+import type { Agent } from '../../../src/contract/agents.js';
+import type { TerminalDetail } from '../../../src/contract/terminal.js';
+import type { Clock } from '../../../src/kernel/clock.js';
+import { type Ready, type Running, Sandbox, until } from '../../support/orch.js';
+import { Cable } from './cable.js';
+
+export const NODE_NAME = 'web-01';
+
+export interface FleetOptions {
+  /** Further arguments of `orch serve`. */
+  readonly serve?: readonly string[];
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+export const clock: Clock = { now: () => Date.now(), monotonic: () => performance.now() };
+
+export class TerminalFleet {
+  readonly sandbox = new Sandbox();
+  /** Between the operators and the orchestrator, and between the agent and the orchestrator. */
+  readonly operatorCable: Cable;
+  readonly agentCable: Cable;
+  api: ApiClient;
+  readonly nodeId: string;
+  server: Running;
+  agent: Running;
+  private readonly options: FleetOptions;
+  private readonly ready: Ready;
+  private readonly agentWords: readonly string[];
+
+  private constructor(made: {
+    readonly sandbox: Sandbox;
+    readonly cables: readonly [Cable, Cable];
+    readonly options: FleetOptions;
+    readonly server: Running;
+    readonly ready: Ready;
+    readonly agent: Running;
+    readonly agentWords: readonly string[];
+    readonly nodeId: string;
+  }) {
+    this.sandbox = made.sandbox;
+    [this.operatorCable, this.agentCable] = made.cables;
+    this.options = made.options;
+    this.server = made.server;
+    this.ready = made.ready;
+    this.agent = made.agent;
+    this.agentWords = made.agentWords;
+    this.nodeId = made.nodeId;
+    this.api = this.client();
+  }
+
+  static async start(options: FleetOptions = {}): Promise<TerminalFleet> {
+    const sandbox = new Sandbox();
+    const { serve = [], env } = options;
+    await run(sandbox, ['operator', 'init']);
+    const { server, ready } = await sandbox.serve(serve, env);
+    const cables = [await Cable.open(portOf(ready.api_url)), await Cable.open(portOf(ready.agent_address))] as const;
+    const url = `https://127.0.0.1:${cables[0].port}`;
+    await run(sandbox, ['profile', 'create', 'test', '--url', url, '--tls-fingerprint', ready.tls_fingerprint]);
+    await run(sandbox, ['profile', 'use', 'test']);
+    const config = sandbox.path('agent.yaml');
+    const settings = 'remote_terminal:\n  enabled: true\n  shell: /bin/bash\n  max_sessions: 100\n';
+    writeFileSync(config, settings, { mode: 0o600 });
+    const agentWords = [
+      ...['agent', 'connect', `127.0.0.1:${cables[1].port}`, '--orchestrator-key', ready.public_key],
+      ...['--data-dir', sandbox.path('agent'), '--config', config],
+    ];
+    const agent = sandbox.start(agentWords, env);
+    let nodeId = '';
+    await until(async () => {
+      [{ node_id: nodeId } = { node_id: '' }] = await sandbox.json<Agent[]>(['agents', 'list']);
+      return nodeId !== '';
+    }, 'the agent waits');
+    await run(sandbox, ['agents', 'approve', nodeId, '--name', NODE_NAME, '--yes']);
+    const fleet = new TerminalFleet({ sandbox, cables, options, server, ready, agent, agentWords, nodeId });
+    await fleet.connected();
+    return fleet;
+  }
+
+  get serverPid(): number {
+    return this.server.process.pid as number;
+  }
+
+  get agentPid(): number {
+    return this.agent.process.pid as number;
+  }
+
+  /** The agent's process of terminals; throws when there is none. */
+  get hostPid(): number {
+    const pid = childrenOf(this.agentPid).find((child) => commandLine(child).includes('terminal-host'));
+    if (pid === undefined) throw new Error('the agent has no process of terminals');
+    return pid;
+  }
+
+  /** Of its own connections. */
+  client(): ApiClient {
+    const { sandbox, ready } = this;
+    const connection = resolveConnection({
+      flags: { url: `https://127.0.0.1:${this.operatorCable.port}`, tlsFingerprint: ready.tls_fingerprint },
+      env: sandbox.env,
+      profiles: { path: '/nowhere', standard: null, byName: {} },
+    });
+    const signer = async () => openSigner(connection.key);
+    return connect({ connection, signer, clock, newId: randomUUID, warn: () => {} });
+  }
+
+  /** Closes the connections of the client that there is, and goes on with another. */
+  renewClient(): void {
+    this.api.close();
+    this.api = this.client();
+  }
+
+  async connected(): Promise<void> {
+    await until(async () => {
+      const agents = await this.sandbox.json<Agent[]>(['agents', 'list']);
+      return agents.some((one) => one.connected);
+    }, 'the agent is connected');
+  }
+
+  /** Ends it at once, and starts it again on the same ports. */
+  async killServer(): Promise<void> {
+    await this.server.stop('SIGKILL');
+    const { api_url, agent_address } = this.ready;
+    const ports = ['--agent-port', `${portOf(agent_address)}`, '--api-port', `${portOf(api_url)}`];
+    ({ server: this.server } = await this.sandbox.serve([...(this.options.serve ?? []), ...ports], this.options.env));
+  }
+
+  startAgent(): void {
+    this.agent = this.sandbox.start(this.agentWords, this.options.env);
+  }
+
+  async session(sessionId: string): Promise<TerminalDetail> {
+    return await this.api.call('getTerminal', { params: { session_id: sessionId } });
+  }
+
+  async dispose(): Promise<void> {
+    this.api.close();
+    await this.sandbox.dispose();
+    this.operatorCable.close();
+    this.agentCable.close();
+  }
+}
+
+async function run(sandbox: Sandbox, args: readonly string[]): Promise<void> {
+  const { status, stderr } = await sandbox.orch(args);
+  if (status !== 0) throw new Error(`orch ${args.join(' ')} ended with ${status}: ${stderr}`);
+}
+
+const portOf = (address: string): number => Number(/:(\d+)$/.exec(address)?.[1]);
+
+/** Processes that it has started and not collected, dead ones too. */
+export function childrenOf(pid: number): readonly number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((other) => parentOf(other) === pid);
+}
+
+function parentOf(pid: number): number | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
+  } catch {
+    return null;
+  }
+}
+
+export function commandLine(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+  } catch {
+    return '';
+  }
+}
