@@ -1,0 +1,64 @@
+/** The benchmarks: measures what is asked for and prints a table. Ends with 1 when a goal is not met. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { memory } from './memory.js';
+import { plan } from './plan.js';
+import { printTable } from './print-table.js';
+import type { Part, Row } from './row.js';
+import { start } from './start.js';
+import { terminal } from './terminal/terminal.js';
+
+const PARTS: readonly Part[] = [start, plan, memory, terminal];
+
+const HELP = [
+  'npm run bench [-- NAME…] [--peers] [--json FILE] [--compare FILE]',
+  '',
+  ...PARTS.map(({ name, summary }) => `  ${name.padEnd(16)}${summary}`),
+  '',
+  '  --peers         measure other programs too, where they are installed',
+  '  --json FILE     keep the numbers in a file',
+  '  --compare FILE  show numbers that were kept beside the new ones',
+  '',
+  'Ends with 1 when a goal is not met.',
+];
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    peers: { type: 'boolean', default: false },
+    json: { type: 'string' },
+    compare: { type: 'string' },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
+});
+
+const say = (line: string): void => void process.stderr.write(`${line}\n`);
+
+function chosen(): readonly Part[] {
+  const names = PARTS.map(({ name }) => name);
+  const unknown = positionals.find((name) => !names.includes(name));
+  if (unknown !== undefined) throw new Error(`there is no benchmark ${unknown}; there are: ${names.join(', ')}`);
+  return positionals.length === 0 ? PARTS : PARTS.filter(({ name }) => positionals.includes(name));
+}
+
+function readRows(path: string): ReadonlyMap<string, Row> {
+  const { rows } = JSON.parse(readFileSync(path, 'utf8')) as { rows: readonly Row[] };
+  return new Map(rows.map((row) => [row.what, row]));
+}
+
+async function run(): Promise<void> {
+  if (values.help) {
+    say(HELP.join('\n'));
+    return;
+  }
+  const before = values.compare === undefined ? null : readRows(values.compare);
+  const rows: Row[] = [];
+  for (const part of chosen()) rows.push(...(await part.run({ say, peers: values.peers })));
+  process.stdout.write(`${printTable(rows, before)}\n`);
+  if (values.json !== undefined) {
+    writeFileSync(values.json, `${JSON.stringify({ node: process.version, rows }, null, 2)}\n`);
+  }
+  if (rows.some(({ isMet }) => isMet === false)) process.exitCode = 1;
+}
+
+await run();

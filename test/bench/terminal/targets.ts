@@ -1,0 +1,42 @@
+/** Shells to type into: ours, and those beside it. */
+import { spawnSync } from 'node:child_process';
+import type { Fleet } from './fleet.js';
+import type { Sshd } from './sshd.js';
+import { Typist } from './typist.js';
+
+export const OURS = 'orch';
+export const BARE = 'bare';
+export const SSH = 'ssh';
+export const JUMP = 'ssh -J';
+
+export interface Target {
+  readonly name: string;
+  readonly command: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+}
+
+export function targetsOf(fleet: Fleet, sshd: Sshd | null): readonly Target[] {
+  const { env } = fleet;
+  const ours: Target = { name: OURS, command: fleet.orch('term', fleet.name, '--escape-char', 'none'), env };
+  const bare: Target = { name: BARE, command: [loginShell(), '-l'], env };
+  if (sshd === null) return [ours, bare];
+  return [ours, bare, { name: SSH, command: sshd.direct, env }, { name: JUMP, command: sshd.jump, env }];
+}
+
+/** A shell at its prompt. */
+export async function open({ command, env }: Target, pace?: number): Promise<Typist> {
+  const typist = new Typist(command, pace === undefined ? { env } : { env, pace });
+  await typist.prompt();
+  return typist;
+}
+
+/** Runs a line that tells when it is done; what it is told by cannot be its own echo. */
+export async function enter(typist: Typist, line: string): Promise<void> {
+  typist.forget();
+  typist.type(`${line}; printf 'all-%s' done\r`);
+  await typist.shows(/all-done/);
+  typist.forget();
+}
+
+const loginShell = (): string =>
+  spawnSync('sh', ['-c', 'getent passwd "$(id -u)" | cut -d: -f7']).stdout.toString().trim() || '/bin/sh';
