@@ -1,4 +1,4 @@
-/** Bundles the benchmarks and runs them: `npm run bench [-- NAME…] [--peers] [--json FILE] [--compare FILE]`. */
+/** Bundles the benchmarks and runs them: `npm run bench [-- NAME…] [--only TEXT] [--peers] [--json FILE] [--compare FILE]`. */
 import { mkdirSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';

@@ -11,10 +11,11 @@ import { terminal } from './terminal/terminal.js';
 const PARTS: readonly Part[] = [start, plan, memory, terminal];
 
 const HELP = [
-  'npm run bench [-- NAME…] [--peers] [--json FILE] [--compare FILE]',
+  'npm run bench [-- NAME…] [--only TEXT] [--peers] [--json FILE] [--compare FILE]',
   '',
   ...PARTS.map(({ name, summary }) => `  ${name.padEnd(16)}${summary}`),
   '',
+  '  --only TEXT     of the terminals, only the measurements whose name has it',
   '  --peers         measure other programs too, where they are installed',
   '  --json FILE     keep the numbers in a file',
   '  --compare FILE  show numbers that were kept beside the new ones',
@@ -25,6 +26,7 @@ const HELP = [
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
+    only: { type: 'string', default: '' },
     peers: { type: 'boolean', default: false },
     json: { type: 'string' },
     compare: { type: 'string' },
@@ -53,7 +55,7 @@ async function run(): Promise<void> {
   }
   const before = values.compare === undefined ? null : readRows(values.compare);
   const rows: Row[] = [];
-  for (const part of chosen()) rows.push(...(await part.run({ say, peers: values.peers })));
+  for (const part of chosen()) rows.push(...(await part.run({ say, peers: values.peers, only: values.only })));
   process.stdout.write(`${printTable(rows, before)}\n`);
   if (values.json !== undefined) {
     writeFileSync(values.json, `${JSON.stringify({ node: process.version, rows }, null, 2)}\n`);

@@ -27,6 +27,8 @@ export interface PartOptions {
   readonly say: (line: string) => void;
   /** Measure other programs too, where they are installed. */
   readonly peers: boolean;
+  /** A part that measures several things for long measures those alone whose name holds it. */
+  readonly only?: string;
 }
 
 /** At most so many times a peer's number; null when that did not run. */

@@ -1,5 +1,6 @@
 /** Shells to type into: ours, and those beside it. */
 import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 import type { Fleet } from './fleet.js';
 import type { Sshd } from './sshd.js';
 import { Typist } from './typist.js';
@@ -8,6 +9,10 @@ export const OURS = 'orch';
 export const BARE = 'bare';
 export const SSH = 'ssh';
 export const JUMP = 'ssh -J';
+/** The same three programs without anything that ours do besides forwarding: what Node makes possible. */
+export const LIMIT = 'bare ws';
+
+const LIMIT_PROGRAM = fileURLToPath(new URL('../bench/limits/bare-terminal.mjs', import.meta.url));
 
 export interface Target {
   readonly name: string;
@@ -19,8 +24,9 @@ export function targetsOf(fleet: Fleet, sshd: Sshd | null): readonly Target[] {
   const { env } = fleet;
   const ours: Target = { name: OURS, command: fleet.orch('term', fleet.name, '--escape-char', 'none'), env };
   const bare: Target = { name: BARE, command: [loginShell(), '-l'], env };
-  if (sshd === null) return [ours, bare];
-  return [ours, bare, { name: SSH, command: sshd.direct, env }, { name: JUMP, command: sshd.jump, env }];
+  const limit: Target = { name: LIMIT, command: [process.execPath, LIMIT_PROGRAM], env };
+  if (sshd === null) return [ours, bare, limit];
+  return [ours, bare, limit, { name: SSH, command: sshd.direct, env }, { name: JUMP, command: sshd.jump, env }];
 }
 
 /** A shell at its prompt. */

@@ -7,19 +7,20 @@ import { measureManySessions } from './many-sessions.js';
 import { measureQuiet } from './quiet.js';
 import { measureShortCommands } from './short-commands.js';
 import { startSshd } from './sshd.js';
-import { targetsOf } from './targets.js';
+import { LIMIT, targetsOf } from './targets.js';
 import { measureThroughput } from './throughput.js';
 
 export const terminal: Part = {
   name: 'terminal',
   summary: 'remote terminals: echo, throughput, start, Ctrl-C, many sessions, nothing lost; beside OpenSSH',
-  run: async ({ say }) => {
+  run: async ({ say, only = '' }) => {
     // OpenSSH is the limit that the goals name, so it is asked for here without --peers.
     const sshd = await startSshd(say);
     const fleet = await startFleet();
     const targets = targetsOf(fleet, sshd);
     const rows: Row[] = [];
     const measure = async (what: string, run: () => Promise<readonly Row[]>): Promise<void> => {
+      if (!what.includes(only)) return;
       say(`terminal: ${what}`);
       try {
         rows.push(...(await run()));
@@ -33,7 +34,9 @@ export const terminal: Part = {
       // First, as memory that was freed before would be taken again.
       await measure('many sessions', () => measureManySessions(fleet, say));
       await measure('echo of keys', () => measureEcho(targets));
-      await measure('from the command to the prompt', () => measureFirstByte(targets));
+      await measure('from the command to the prompt', () =>
+        measureFirstByte(targets.filter(({ name }) => name !== LIMIT)),
+      );
       await measure('Ctrl-C under a flood', () => measureQuiet(targets));
       await measure('throughput', () => measureThroughput(targets));
       await measure('short commands', () => measureShortCommands(fleet));
