@@ -27,9 +27,19 @@ export interface JoiningOptions {
   readonly ending: SessionEnding;
 }
 
+/** What is stored of somebody who attaches anew. */
+interface Attachment {
+  readonly key: ResumeKey;
+  readonly mode: TerminalMode;
+  readonly takenFrom: string | null;
+  readonly isFirst: boolean;
+}
+
 export class Joining {
   private readonly core: SessionCore;
   private readonly options: JoiningOptions;
+  /** Of whoever attached last: one after the other, so that each takes the pen from whoever really has it. */
+  private last: Promise<unknown> = Promise.resolve();
 
   constructor(options: JoiningOptions) {
     this.core = options.core;
@@ -45,7 +55,7 @@ export class Joining {
     if (!this.options.ending.isServing(operator.operator_id)) return leave(socket);
     const hash = hello.resume === null ? null : resumeHash(hello.resume.secret);
     const owner = hash === null ? null : keys.ownerOf(hash);
-    if (hash === null || owner === null || hello.resume === null) return this.joinAnew(arrival);
+    if (hash === null || owner === null || hello.resume === null) return this.inTurn(() => this.joinAnew(arrival));
     if (owner === operator.operator_id) return this.joinAgain(arrival, { hash, ...hello.resume });
     socket.close(TERMINAL_CLOSE.revoked, 'this session was resumed with the secret of somebody else');
     const reason = 'the resume secret of another operator';
@@ -61,30 +71,37 @@ export class Joining {
     this.update();
   }
 
+  private inTurn(work: () => Promise<void>): Promise<void> {
+    const turn = this.last.then(work);
+    this.last = turn.catch(() => undefined);
+    return turn;
+  }
+
   private async joinAnew(arrival: Arrival): Promise<void> {
     const { input, keys, people, randomBytes, relay } = this.core;
     const { socket, grant, address } = arrival;
     const { operator } = grant;
     const { username } = operator;
+    if (!socket.isOpen) return;
+    if (!this.options.ending.isServing(operator.operator_id)) return leave(socket);
     const mode = this.modeFor(grant);
     const secret = randomBytes(32).toString('base64url');
     const key = { hash: resumeHash(secret), operatorId: operator.operator_id };
     const isFirst = relay.isFresh && keys.pen === null && operator.operator_id === this.core.facts.operatorId;
     const takenFrom = mode === 'write' ? (people.writer?.operator.username ?? null) : null;
-    keys.add(key);
-    if (mode === 'write') keys.givePen(key);
-    await this.store(arrival, { key, mode, takenFrom, isFirst });
-    if (!socket.isOpen || !this.options.ending.isServing(operator.operator_id)) return leave(socket);
-    // Somebody else may have taken it meanwhile.
-    const granted = mode === 'write' && keys.pen?.hash === key.hash ? 'write' : 'read';
-    const client = this.add({ socket, operator, address, secretHash: key.hash, mode: granted });
-    this.welcome(client, secret, granted === 'write' ? input.end : input.taken);
+    await this.keep(arrival, { key, mode, takenFrom, isFirst });
+    if (!this.options.ending.isServing(operator.operator_id)) return leave(socket);
+    // The log says that the pen was taken: it was, also by one who has gone by now.
+    if (!socket.isOpen && mode === 'read') return;
+    const client = this.add({ socket, operator, address, secretHash: key.hash, mode });
+    this.welcome(client, secret, mode === 'write' ? input.end : input.taken);
     this.begin(client, isFirst ? 0 : null);
-    const joined = `${username} joined to ${granted === 'write' ? 'write' : 'watch'}`;
+    const joined = `${username} joined to ${mode === 'write' ? 'write' : 'watch'}`;
     const text = takenFrom === null ? joined : `${username} took the pen`;
     this.announce(text, client);
     if (!isFirst) relay.mark(text);
     this.update();
+    if (!socket.isOpen) this.left(socket);
   }
 
   private modeFor({ mode, take }: ClientGrant): TerminalMode {
@@ -93,16 +110,22 @@ export class Joining {
     return mode === 'write' && isPenFree && !course.isOver ? 'write' : 'read';
   }
 
+  /** From here on nobody else comes back with the pen; unless that cannot be stored: then all is as it was. */
+  private async keep(arrival: Arrival, given: Attachment): Promise<void> {
+    const { keys } = this.core;
+    const { pen } = keys;
+    keys.add(given.key);
+    if (given.mode === 'write') keys.givePen(given.key);
+    try {
+      await this.store(arrival, given);
+    } catch (error) {
+      keys.givePen(pen);
+      throw error;
+    }
+  }
+
   /** Before the secret is given out, so that it is good after a crash too. */
-  private async store(
-    { grant, address }: Arrival,
-    given: {
-      readonly key: ResumeKey;
-      readonly mode: TerminalMode;
-      readonly takenFrom: string | null;
-      readonly isFirst: boolean;
-    },
-  ): Promise<void> {
+  private async store({ grant, address }: Arrival, given: Attachment): Promise<void> {
     const { book, facts } = this.core;
     const { key, mode, takenFrom, isFirst } = given;
     const details = { mode, takenFrom, by: operatorParty(grant.operator), address };

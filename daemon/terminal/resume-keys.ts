@@ -33,7 +33,7 @@ export class ResumeKeys {
     }
   }
 
-  givePen(key: ResumeKey): void {
+  givePen(key: ResumeKey | null): void {
     this.penKey = key;
   }
 

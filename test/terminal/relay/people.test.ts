@@ -1,6 +1,6 @@
 /** Several operators in one session: viewers, the pen, coming back, and who is kept out. */
 import { describe, expect, it } from 'vitest';
-import { inputFrame, resizeFrame } from '../../../src/terminal/frames.js';
+import { inputFrame, pingFrame, resizeFrame } from '../../../src/terminal/frames.js';
 import { FakeClient } from './support/fake-client.js';
 import { Room } from './support/room.js';
 import { until } from './support/until.js';
@@ -11,6 +11,25 @@ async function withWriter(room: Room) {
   const { secret } = await writer.welcomed();
   const session = await room.agent.attached(id);
   return { id, writer, secret: secret as string, session };
+}
+
+/** Holds the next change of the store up. `asked` resolves when there is one to hold. */
+function holdUp({ running: { uow } }: Room): { readonly asked: Promise<void>; readonly release: () => void } {
+  const write = uow.write.bind(uow);
+  let [ask, release] = [() => {}, () => {}];
+  const asked = new Promise<void>((resolve) => {
+    ask = resolve;
+  });
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  uow.write = async (work) => {
+    uow.write = write;
+    ask();
+    await released;
+    return write(work);
+  };
+  return { asked, release };
 }
 
 describe('a viewer', () => {
@@ -85,6 +104,50 @@ describe('the pen', () => {
     await writer.ended();
     expect(writer.exit).toMatchObject({ code: 0 });
     expect((await room.call('GET', `/terminal/session/${id}/transcript`)).text).toContain('admin took the pen');
+  });
+
+  it('taken by two at the same moment goes from one to the other, and the log says so', async () => {
+    const room = await Room.start();
+    const { id, writer } = await withWriter(room);
+    const held = holdUp(room);
+    const take = { mode: 'write', take: true };
+    const first = await room.attach(id, take, { as: 'admin' });
+    await held.asked;
+    const second = await room.attach(id, take, { as: 'operator' });
+    second.socket.send(pingFrame(1));
+    await until(() => second.frames.some(({ type }) => type === 'pong'), 'the second one is heard');
+    // The store answers in order: what was asked of it for the second one is answered by then.
+    await room.get(id);
+    held.release();
+    expect(await first.welcomed()).toMatchObject({ mode: 'write', writer: 'admin' });
+    expect(await second.welcomed()).toMatchObject({ mode: 'write', writer: 'operator' });
+    expect(await first.noted('people')).toMatchObject({ mode: 'read', text: 'operator took the pen' });
+    const taken = room.events.filter(({ type }) => type === 'terminal.taken_over');
+    expect(taken.map(({ actor, metadata }) => `${actor.name} from ${metadata.taken_from}`)).toEqual([
+      'admin from operator',
+      'operator from admin',
+    ]);
+    const told = writer.notes.filter(({ kind }) => kind === 'people').map(({ text }) => text);
+    expect(told).toEqual(['admin took the pen', 'operator took the pen']);
+  });
+
+  it('taken by one who goes in the same moment is free then, as the log says', async () => {
+    const room = await Room.start();
+    const { id, writer, session } = await withWriter(room);
+    const held = holdUp(room);
+    const gone = await room.attach(id, { mode: 'write', take: true }, { as: 'admin' });
+    await held.asked;
+    gone.socket.terminate();
+    await until(async () => room.running.room.clientDoor.size === 1, 'it is gone');
+    held.release();
+    expect(await writer.noted('people')).toMatchObject({ mode: 'read', writer: null, text: 'admin left' });
+    expect(room.events.at(-1)).toMatchObject({ type: 'terminal.taken_over', metadata: { taken_from: 'operator' } });
+    writer.socket.send(inputFrame(0, Buffer.from('NO')));
+    const next = await room.attach(id, { mode: 'write' }, { as: 'admin' });
+    expect(await next.welcomed()).toMatchObject({ mode: 'write', taken: 0 });
+    next.socket.send(inputFrame(0, Buffer.from('yes')));
+    await until(() => session.input.length === 3, 'the input of the next one came');
+    expect(session.input.toString()).toBe('yes');
   });
 
   it('does not come back with a client from whom it was taken', async () => {
