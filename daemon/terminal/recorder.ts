@@ -39,6 +39,8 @@ export interface Recorder {
   close(status?: number | null): Promise<RecordingEnd>;
   /** Writes the rest down and lets go of the file, with which `recover` goes on later: the orchestrator stops. */
   release(): Promise<void>;
+  /** Closes the file and deletes it: there is no session that it is of. */
+  discard(): Promise<void>;
 }
 
 export interface RecordingHead {

@@ -2,7 +2,7 @@
  * Writes the recording of one session: gathers output for some milliseconds, appends whole lines, and makes them durable about
  * once a second. All work on the file is done by one loop at a time; nothing here is thrown at whoever writes.
  */
-import type { FileHandle } from 'node:fs/promises';
+import { type FileHandle, rm } from 'node:fs/promises';
 import type { Clock } from '../../src/kernel/clock.js';
 import { messageOf, systemCodeOf } from '../../src/kernel/fault.js';
 import type { CastEncoder } from '../../src/recording/cast-encoder.js';
@@ -137,6 +137,11 @@ export class RecordingWriter implements Recorder {
   async release(): Promise<void> {
     this.ending ??= this.leave();
     await this.ending;
+  }
+
+  async discard(): Promise<void> {
+    await this.release();
+    await rm(this.options.fullPath, { force: true });
   }
 
   private get isOver(): boolean {

@@ -6,6 +6,7 @@ import type { NewId } from '../../src/kernel/ids.js';
 import type { OrchestratorMessageOf } from '../../src/wire/messages.js';
 import type { RequestContext } from '../events/request-context.js';
 import type { Queryable } from '../store/queryable.js';
+import { findTerminal } from '../store/terminal-sessions.js';
 import { operatorRemoved, requireOperator } from './active-operator.js';
 import { approvedAgent } from './approved-agent.js';
 import type { LiveSession } from './live-session.js';
@@ -145,13 +146,22 @@ export class SessionOpener {
     } catch (error) {
       session.endSoon('failed');
       made?.screen?.close();
-      await made?.recording.seal();
+      if (made !== null) await this.leave(facts, made);
       if (isFault(error)) await this.refused(facts, error, context);
       throw error;
     }
     const operator = { operator_id: facts.operatorId, username: facts.operator };
     const ticket = tickets.issue({ for: 'client', sessionId, nodeId, operator, mode: 'write', take: false });
     return { sessionId, ticket };
+  }
+
+  /** Of one that could not be opened: the recording, which is empty, goes unless the store knows of the session. */
+  private async leave({ id }: SessionFacts, { recording }: SessionParts): Promise<void> {
+    const isUnknown = await findTerminal(this.options.db, id).then(
+      (row) => row === null,
+      () => false,
+    );
+    await (isUnknown ? recording.discard() : recording.seal());
   }
 
   /** Of one that ended while its beginning was being stored, the end is stored too. */

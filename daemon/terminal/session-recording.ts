@@ -85,6 +85,11 @@ export class SessionRecording {
     return sha256;
   }
 
+  /** Deletes what there is: the session never came to be. */
+  async discard(): Promise<void> {
+    await this.writer?.discard();
+  }
+
   /** Lets go of the file, with which the next orchestrator goes on. */
   async release(): Promise<void> {
     await this.writer?.release();

@@ -1,5 +1,8 @@
 /** A session from its opening to its end, over real sockets. */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { Fault } from '../../../src/kernel/fault.js';
 import { inputFrame, resizeFrame, signalFrame } from '../../../src/terminal/frames.js';
 import { FakeClient } from './support/fake-client.js';
 import { Room } from './support/room.js';
@@ -109,6 +112,37 @@ describe('a shell', () => {
     expect((await room.call('POST', `/terminal/${room.node}`)).json.code).toBe('terminal_unsupported');
     expect(room.typesOf()).toEqual(Array.from({ length: 5 }, () => 'terminal.refused'));
     expect((await room.call('GET', '/terminal')).json).toEqual([]);
+  });
+
+  it('leaves no recording behind when it does not come to be', async () => {
+    let afterCreation = async (): Promise<unknown> => undefined;
+    const room = await Room.start({
+      recordings: (real) => ({
+        create: async (...given) => {
+          const recorder = await real.create(...given);
+          await afterCreation();
+          return recorder;
+        },
+        recover: (...given) => real.recover(...given),
+        locate: (path) => real.locate(path),
+      }),
+    });
+    const files = () =>
+      readdirSync(join(room.directory, 'transcripts'), { recursive: true }).filter((name) => name.includes('.cast'));
+    const { id } = await room.openShell();
+    expect(files()).toHaveLength(1);
+    afterCreation = () => room.terminals.revoked(room.agent.nodeId);
+    await expect(room.openShell()).rejects.toThrow('agent_not_approved');
+    const { uow } = room.running;
+    const write = uow.write.bind(uow);
+    afterCreation = async () => {
+      uow.write = async () => {
+        uow.write = write;
+        throw new Fault('store_unavailable', 'the store is busy');
+      };
+    };
+    await expect(room.openShell()).rejects.toThrow('store_unavailable');
+    await until(() => files().join().endsWith(`${id}.cast.gz`), 'only what belongs to a session is there');
   });
 
   it('is refused without an agent, for strangers and viewers, and beyond the limit of an operator', async () => {
