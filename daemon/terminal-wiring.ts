@@ -4,6 +4,7 @@ import type { NewId } from '../src/kernel/ids.js';
 import type { Logger } from '../src/kernel/logger.js';
 import type { Service } from '../src/kernel/service.js';
 import type { Settings } from './config/settings.js';
+import { epochBegun } from './engine/epoch.js';
 import type { EventBus } from './events/event-bus.js';
 import type { UnitOfWork } from './events/unit-of-work.js';
 import { terminalRules } from './room-settings.js';
@@ -11,6 +12,7 @@ import type { Queryable } from './store/queryable.js';
 import { createTerminals } from './terminal/create-terminals.js';
 import { createScreens } from './terminal/emulator/create-screens.js';
 import { createRecordings } from './terminal/recordings.js';
+import { takeUpStrays } from './terminal/stray-recordings.js';
 import type { TerminalLink } from './terminal/terminal-link.js';
 import { Transcripts } from './terminal/transcripts.js';
 
@@ -49,13 +51,19 @@ export function wireTerminals(options: TerminalWiringOptions) {
   });
   const { terminals } = room;
   bus.subscribe(['operator.removed'], ({ target }) => terminals.operatorRemoved(target.id));
+  const isActive = (sessionId: string) => terminals.isActive(sessionId);
+  const tidy = async () => {
+    await terminals.restored();
+    await takeUpStrays({ db, uow, logger, dataDir, isActive, since: () => epochBegun(db) });
+    await recordings.tidy(isActive);
+  };
   let tidying: Promise<void> = Promise.resolve();
   const service: Service = {
     name: terminals.name,
     start: async () => {
       await screens.start();
       await terminals.start();
-      tidying = terminals.restored().then(() => recordings.tidy((sessionId) => terminals.isActive(sessionId)));
+      tidying = tidy();
     },
     stop: async () => {
       await terminals.stop();

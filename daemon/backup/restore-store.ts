@@ -8,6 +8,7 @@ import { Fault, isFault } from '../../src/kernel/fault.js';
 import { SYSTEM } from '../events/domain-event.js';
 import { checkKeyring } from '../secrets/open-keyring.js';
 import { deleteMeta } from '../store/meta.js';
+import { listRecordings, unknownAmong } from '../terminal/recording-files.js';
 import { NOTE_KEY } from './backup-note.js';
 import { type Anew, beginAnew } from './begin-anew.js';
 import { checkIdentity, checkStore, copyIn } from './check-backup.js';
@@ -50,6 +51,8 @@ export interface RestorePlan {
 export interface Restored extends RestorePlan, Anew {
   /** Where the store is that was there; null when there was none. */
   readonly kept: string | null;
+  /** Recordings in the data directory of sessions that the new store does not know: `orch serve` takes them up. */
+  readonly recordings: number;
 }
 
 /** The directory in the data directory in which the new store is made. */
@@ -87,9 +90,10 @@ async function prepare(
   { dataDir, clock, confirm }: RestoreOptions,
   plan: RestorePlan,
   present: Present,
-): Promise<Anew> {
+): Promise<Omit<Restored, keyof RestorePlan | 'kept'>> {
   await checkKeyring({ db, file: join(dataDir, 'secrets.key'), randomBytes });
   await confirm(plan);
+  const recordings = (await unknownAmong(db, await listRecordings(dataDir))).length;
   const others = typeof present === 'string' ? [] : [present.epoch];
   return uow.write(async (tx, emit) => {
     const anew = await beginAnew(tx, { now: clock.now(), others });
@@ -100,9 +104,19 @@ async function prepare(
       actor: SYSTEM,
       target: SYSTEM,
       summary: `The store was put back from ${basename(file)}, to its state of event ${last_seq}`,
-      metadata: { by: 'restore', file, sha256, made_at, last_seq, last_hash, replaced_last_seq: present_seq, ...anew },
+      metadata: {
+        by: 'restore',
+        file,
+        sha256,
+        made_at,
+        last_seq,
+        last_hash,
+        replaced_last_seq: present_seq,
+        recordings,
+        ...anew,
+      },
     });
-    return anew;
+    return { ...anew, recordings };
   });
 }
 

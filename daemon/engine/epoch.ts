@@ -23,6 +23,15 @@ export interface BeginEpochOptions {
 }
 
 /**
+ * Since when the store was not put back, in Unix milliseconds, or somewhat later; 0 when it never was. As `beginEpoch` has it,
+ * and grown by one with each apply since.
+ */
+export const epochBegun = async (db: Queryable): Promise<number> => {
+  const { epoch, generation } = numberOf(await getMeta(db, EPOCH_KEY));
+  return epoch === FIRST.epoch ? 0 : generation;
+};
+
+/**
  * Puts the store into an epoch above its own and the others; returns that. Its generations go on from the time: when one
  * backup is put back twice, on hosts that know nothing of each other, the second one still is above the first.
  */

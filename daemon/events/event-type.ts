@@ -63,6 +63,7 @@ export const EVENT_SEVERITY = {
   'terminal.taken_over': 'warning',
   'terminal.refused': 'warning',
   'terminal.transcript_read': 'notice',
+  'terminal.transcript_found': 'notice',
   'terminal.transcripts_pruned': 'info',
   'maintenance.created': 'notice',
   'maintenance.updated': 'notice',

@@ -14,6 +14,12 @@ export async function findTerminal(db: Queryable, sessionId: string): Promise<Te
   return (await query.executeTakeFirst()) ?? null;
 }
 
+/** Which of these IDs there are; a thousand at most. */
+export async function knownTerminals(db: Queryable, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  const rows = await db.selectFrom('terminal_sessions').select('session_id').where('session_id', 'in', ids).execute();
+  return new Set(rows.map(({ session_id }) => session_id));
+}
+
 export type TerminalChange = Omit<Updateable<TerminalSessionTable>, 'session_id'>;
 
 export async function updateTerminal(db: Queryable, sessionId: string, change: TerminalChange): Promise<void> {

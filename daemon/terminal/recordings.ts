@@ -1,9 +1,9 @@
 /** The recordings of an orchestrator as files: makes them, goes on with them after a crash, compresses those that are done. */
 import { createHash } from 'node:crypto';
-import { type FileHandle, mkdir, open, readdir, rm, statfs } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, rm, statfs } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Clock } from '../../src/kernel/clock.js';
-import { Fault, isFault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
+import { Fault, isFault, messageOf } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import { CastEncoder } from '../../src/recording/cast-encoder.js';
 import { headLine } from '../../src/recording/cast-head.js';
@@ -12,6 +12,7 @@ import { scanCast } from '../../src/recording/scan-cast.js';
 import { compressRecording, plainAgain, UNFINISHED } from './compress-recording.js';
 import { findRecording } from './find-recording.js';
 import type { Recorder, RecorderEvents, RecordingHead, Recordings, Recovered } from './recorder.js';
+import { namesIn } from './recording-files.js';
 import { recordingPath, TRANSCRIPTS } from './recording-path.js';
 import { RecordingWriter } from './recording-writer.js';
 import { replayRecording, tailOf } from './replay-recording.js';
@@ -212,15 +213,6 @@ async function hashFile(path: string): Promise<string | null> {
     return hash.digest('hex');
   } catch {
     return null;
-  }
-}
-
-async function namesIn(directory: string): Promise<readonly string[]> {
-  try {
-    return await readdir(directory);
-  } catch (error) {
-    if (['ENOENT', 'ENOTDIR'].includes(systemCodeOf(error) ?? '')) return [];
-    throw error;
   }
 }
 

@@ -52,6 +52,21 @@ export function endedEvent(facts: SessionFacts, details: EndDetails): DomainEven
   return { type, actor: by?.actor ?? SYSTEM, target: agentParty(facts), summary, metadata };
 }
 
+export interface FoundDetails {
+  /** Of the recording, relative to the data directory. */
+  readonly file: string;
+  /** Of the plain file as it was found; null when it is damaged. */
+  readonly sha256: string | null;
+  readonly bytes: number;
+}
+
+/** Of a session that the store did not know, and whose recording was there. */
+export function foundEvent(facts: SessionFacts, { file, sha256, bytes }: FoundDetails): DomainEvent {
+  const summary = `found the recording of ${noun(facts)} of ${facts.operator} on ${nodeLabel(facts)}, which the store did not know`;
+  const metadata = metadataOf(facts, { file, transcript_sha256: sha256, output_bytes: bytes });
+  return { type: 'terminal.transcript_found', actor: SYSTEM, target: agentParty(facts), summary, metadata };
+}
+
 export interface AttachDetails {
   readonly mode: string;
   /** From whom the pen was taken. */

@@ -66,6 +66,8 @@ export interface Restored extends RestorePlan {
   readonly deliveries: number;
   /** Where the store is that was there; null when there was none. */
   readonly kept: string | null;
+  /** Recordings of sessions that the new store does not know. */
+  readonly recordings: number;
 }
 
 export interface RecoverRequest extends StoreRequest {

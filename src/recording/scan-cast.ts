@@ -22,15 +22,25 @@ export interface ScannedCast extends CastPlace {
   readonly sha256: string;
 }
 
+/** Takes the events between two checkpoints once the second one fits; checkpoints themselves are not among them. */
+export type OnStored = (events: readonly CastEvent[]) => Promise<void> | void;
+
 /**
  * @param chunks of the plain file
+ * @param onStored sees all that counts, in order, and is waited for
  * @throws Fault `transcript_invalid` when a checkpoint does not fit, something before it is no event, or there is none
  */
-export async function scanCast(chunks: AsyncIterable<Uint8Array>): Promise<ScannedCast> {
-  const scan = new Scan();
-  for await (const line of castLines(chunks)) scan.take(line);
+export async function scanCast(chunks: AsyncIterable<Uint8Array>, onStored?: OnStored): Promise<ScannedCast> {
+  const scan = new Scan(onStored !== undefined);
+  for await (const line of castLines(chunks)) {
+    const stored = scan.take(line);
+    if (stored !== null && stored.length > 0) await onStored?.(stored);
+  }
   return scan.end();
 }
+
+/** Output between two checkpoints of ours is far less, in bytes. */
+const MOST_UNCHECKED = 16 * 1024 * 1024;
 
 class Scan {
   private readonly hash: Hash = createHash('sha256');
@@ -44,11 +54,20 @@ class Scan {
   private stream: CastStream = 'out';
   private cols = 0;
   private rows = 0;
+  private readonly isFollowed: boolean;
+  /** Since the last checkpoint, when somebody wants them. */
+  private readonly unchecked: CastEvent[] = [];
 
-  take(line: Buffer): void {
+  constructor(isFollowed: boolean) {
+    this.isFollowed = isFollowed;
+  }
+
+  /** Gives what is stored by now and was not given before, at a checkpoint; else null. */
+  take(line: Buffer): readonly CastEvent[] | null {
     this.size += line.length;
     if (this.head === null) this.takeHead(line);
-    else this.takeEvent(line);
+    else return this.takeEvent(line) ? this.unchecked.splice(0) : null;
+    return null;
   }
 
   end(): ScannedCast {
@@ -63,7 +82,8 @@ class Scan {
     this.hash.update(line);
   }
 
-  private takeEvent(line: Buffer): void {
+  /** True for a checkpoint. */
+  private takeEvent(line: Buffer): boolean {
     // A line that is whole was written as a whole; only the last one may be torn.
     const event = isWhole(line) ? parseEvent(line.toString('utf8')) : null;
     if (event === null && isWhole(line)) throw damaged(this.size);
@@ -72,6 +92,7 @@ class Scan {
     this.at = Math.max(this.at, event?.at ?? 0);
     this.hash.update(line);
     if (event?.code === 'h') this.keep();
+    return event?.code === 'h';
   }
 
   private check({ offset, sha256 }: Checkpoint): void {
@@ -79,6 +100,7 @@ class Scan {
   }
 
   private follow(event: CastEvent): void {
+    if (this.isFollowed) this.remember(event);
     if (event.code === 'o') {
       this.outputLength = Buffer.byteLength(event.data);
       this.offset += this.outputLength;
@@ -91,6 +113,11 @@ class Scan {
       this.cols = size?.cols ?? this.cols;
       this.rows = size?.rows ?? this.rows;
     }
+  }
+
+  private remember(event: CastEvent): void {
+    if (this.offset - (this.last?.offset ?? 0) > MOST_UNCHECKED) throw damaged(this.size);
+    this.unchecked.push(event);
   }
 
   private keep(): void {

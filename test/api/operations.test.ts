@@ -70,6 +70,7 @@ const RAISED_ELSEWHERE: Readonly<Record<string, string>> = {
   'terminal.interrupted': 'terminal/relay/restart.test.ts',
   'terminal.attached': 'terminal/relay/people.test.ts',
   'terminal.taken_over': 'terminal/relay/people.test.ts',
+  'terminal.transcript_found': 'terminal/recordings/strays.test.ts',
   'terminal.transcripts_pruned': 'terminal/recordings/transcripts.test.ts',
   'audit.key_changed': 'events/verification.test.ts',
   'orchestrator.backed_up': 'e2e/backup.test.ts',

@@ -20,6 +20,7 @@ import Sqlite from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
 import type { AuditEvent, AuditVerification } from '../../src/contract/audit.js';
+import type { TerminalSession } from '../../src/contract/terminal.js';
 import { type Ready, type Running, Sandbox, until } from '../support/orch.js';
 
 // Some of these start a dozen processes.
@@ -68,7 +69,9 @@ async function serve(...args: readonly string[]): Promise<void> {
 /** A new process: one that was refused for a while waits before it tries again. */
 async function startAgent(): Promise<void> {
   await agent?.stop();
-  const key = ['--orchestrator-key', ready.public_key, '--data-dir', sandbox.path('agent')];
+  const config = sandbox.path('agent.yaml');
+  writeFileSync(config, 'remote_terminal:\n  enabled: true\n', { mode: 0o600 });
+  const key = ['--orchestrator-key', ready.public_key, '--data-dir', sandbox.path('agent'), '--config', config];
   agent = sandbox.start(['agent', 'connect', ready.agent_address, ...key]);
 }
 
@@ -272,6 +275,34 @@ describe('orch serve restore', () => {
     expect(readFileSync(file, 'utf8')).toBe('three');
     const since = (JSON.parse(before) as AuditVerification).checkpoint?.text ?? '';
     expect((await orch('audit', 'verify', '--since', since)).status).toBe(1);
+  });
+
+  it('loses no recording of what was done since: the sessions are listed again', async () => {
+    const made = await makeBackup(sandbox.path('tuesday.db'));
+    await done('exec', 'web-01', '--', 'echo', 'since Tuesday');
+    const sessions = () => sandbox.json<readonly TerminalSession[]>(['term', 'list', '--all']);
+    await until(async () => (await sessions())[0]?.status === 'closed', 'the session is over');
+    const [before] = await sessions();
+    expect(await server.stop()).toBe(0);
+    const restored = await done('serve', 'restore', made.file, '--yes', ...here);
+    expect(restored.stdout).toContain('1 recording of terminals that this store does not know');
+
+    await serve();
+    await until(async () => (await sessions()).length === 1, 'the session is found');
+    expect(await sessions()).toMatchObject([
+      {
+        session_id: before?.session_id,
+        operator_id: before?.operator_id,
+        command: ['echo', 'since Tuesday'],
+        ...{ status: 'interrupted', reason: 'store_restored' },
+      },
+    ]);
+    expect((await done('term', 'transcript', before?.session_id ?? '')).stdout).toContain('since Tuesday');
+    expect(await events('terminal.transcript_found')).toHaveLength(1);
+    await server.stop();
+    await serve();
+    expect(await events('terminal.transcript_found')).toHaveLength(1);
+    await agentBack();
   });
 
   it('says what will be gone, and asks', async () => {

@@ -15,7 +15,8 @@ export const command = defineCommand({
     'newer orch, and fits the keys in the data directory; on a new host, put those there before. The store that is there',
     'is kept beside it. A new epoch begins, so that agents take applies of a store that is older than they are.',
     'Logins end and open enrolment tokens are revoked. Applies that were under way are not sent again. Notifications',
-    'that were waiting are sent, some perhaps for the second time.',
+    'that were waiting are sent, some perhaps for the second time. Recordings of terminals that are in the data directory',
+    'and newer than FILE are listed again.',
   ],
   access: 'local',
   consent: true,
@@ -73,7 +74,7 @@ const someOf = (names: readonly string[]): string =>
   names.length <= SHOWN ? names.join(', ') : `${names.slice(0, SHOWN).join(', ')} and ${names.length - SHOWN} more`;
 
 function doneLines(restored: Restored): readonly Line[] {
-  const { epoch, sessions, tokens, operations, deliveries, kept } = restored;
+  const { epoch, sessions, tokens, operations, deliveries, recordings, kept } = restored;
   return [
     `Put back, as epoch ${epoch}. Start orch serve; then: orch audit verify`,
     ...(kept === null ? [] : [`The store that was there is kept as ${kept}. Delete it when nothing of it is missed.`]),
@@ -86,6 +87,11 @@ function doneLines(restored: Restored): readonly Line[] {
       ? []
       : [
           `${count(deliveries, 'delivery', 'deliveries')} of notifications waiting: sent on, perhaps for the second time.`,
+        ]),
+    ...(recordings === 0
+      ? []
+      : [
+          `${count(recordings, 'recording')} of terminals that this store does not know: orch serve finds them, see orch term list --all.`,
         ]),
     ...backLines(restored),
   ];

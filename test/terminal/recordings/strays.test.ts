@@ -1,0 +1,170 @@
+/** Recordings of which the store knows nothing: after a restore, and after a crash. */
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { RecordedEvent } from '../../../daemon/events/audit-log.js';
+import { TransactionalWriter } from '../../../daemon/events/transactional-writer.js';
+import { insertOperator } from '../../../daemon/store/operators.js';
+import {
+  findTerminal,
+  insertTerminal,
+  listTerminals,
+  type TerminalRow,
+} from '../../../daemon/store/terminal-sessions.js';
+import type { RecordingHead } from '../../../daemon/terminal/recorder.js';
+import { type StrayOptions, takeUpStrays } from '../../../daemon/terminal/stray-recordings.js';
+import { Transcripts } from '../../../daemon/terminal/transcripts.js';
+import type { Clock } from '../../../src/kernel/clock.js';
+import { ADA } from '../../maintenance/support.js';
+import { all, bytesOfChunks } from '../../recording/support.js';
+import { newIds, openStore, recordingLogger } from '../../store/support.js';
+import { compressed, newEvents, newHead, openRecordings, readPlain, realClock, until } from './support.js';
+
+const DAY = 86_400_000;
+const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
+
+async function openBench() {
+  const { dataDir, recordings } = openRecordings();
+  const { db } = await openStore();
+  const events: RecordedEvent[] = [];
+  const publish = (event: RecordedEvent) => void events.push(event);
+  const uow = new TransactionalWriter({ db, clock: realClock, newId: newIds(), publish });
+  const logger = recordingLogger();
+  const common = { db, uow, clock: realClock, logger, dataDir };
+  const start = (more: Partial<StrayOptions> = {}) =>
+    takeUpStrays({ ...common, isActive: () => false, since: async () => 0, ...more });
+  const transcriptsAt = (clock: Clock) =>
+    new Transcripts({ ...common, clock, durableSize: () => null, days: () => 30 });
+  const transcripts = transcriptsAt(realClock);
+  const later = transcriptsAt({ ...realClock, now: () => Date.now() + 31 * DAY });
+  /** Writes a recording; a null output leaves it as it is while a session is being opened. */
+  const record = async (output: string | null, { isClosed = true, openedAt = Date.now() } = {}) => {
+    const head = newHead({ openedAt });
+    const told = newEvents();
+    const recorder = await recordings.create(head, told);
+    const { path } = recorder;
+    if (output !== null) {
+      recorder.write('out', Buffer.from(output));
+      await until('it is stored', () => told.durable === output.length);
+    }
+    if (!isClosed) await recorder.release();
+    else {
+      await recorder.close();
+      await compressed(dataDir, path);
+    }
+    return { head, path };
+  };
+  const names = () =>
+    readdirSync(join(dataDir, 'transcripts'), { recursive: true }).filter((name) => name.includes('.'));
+  return { db, dataDir, events, later, logger, names, record, start, transcripts };
+}
+
+describe('a recording that the store does not know', () => {
+  it('gets a row with what it tells of its session, and is read, kept and deleted like others', async () => {
+    const { db, dataDir, events, later, logger, names, record, start, transcripts } = await openBench();
+    const ada = { operator_id: 'ad'.padEnd(32, 'a'), username: 'ada', role: 'admin', public_key: 'a'.repeat(64) };
+    await insertOperator(db, { ...ada, added_at: 1, added_by: 'system', bootstrap: 0 });
+    const old = await record('long ago\r\n', { openedAt: Date.now() - 2 * DAY });
+    const cut = await record('and torn', { isClosed: false });
+    writeFileSync(join(dataDir, cut.path), '[9,"o","never sto', { flag: 'a' });
+    await start();
+    const rows = await listTerminals(db, { limit: 10, offset: 0 });
+    expect(rows).toMatchObject([
+      { session_id: cut.head.sessionId, recording: 'truncated', output_bytes: 8, operator_id: ada.operator_id },
+      {
+        session_id: old.head.sessionId,
+        ...{ node_id: old.head.nodeId, node_name: 'web-01', operator: 'ada', kind: 'shell', shell: '/bin/bash' },
+        ...{ status: 'interrupted', reason: 'store_restored', recording: 'complete', output_bytes: 10 },
+        transcript_sha256: sha256(readPlain(dataDir, old.path)),
+      },
+    ]);
+    expect(events.map(({ type, metadata }) => [type, metadata.session_id])).toEqual([
+      ['terminal.transcript_found', old.head.sessionId],
+      ['terminal.transcript_found', cut.head.sessionId],
+    ]);
+    expect(logger.lines).toMatchObject([{ level: 'warn', fields: { count: 2 } }]);
+    const text = bytesOfChunks(await all(await transcripts.open(cut.head.sessionId, ADA)));
+    expect(sha256(text)).toBe(rows[0]?.transcript_sha256);
+
+    await start();
+    expect(logger.lines).toHaveLength(1);
+    expect(await transcripts.prune()).toBe(0);
+    expect(await later.prune()).toBe(2);
+    expect(names()).toEqual([]);
+  });
+
+  it('that is damaged gets one too, and is left as it is', async () => {
+    const { db, dataDir, record, start } = await openBench();
+    const { head, path } = await record('some output', { isClosed: false });
+    const changed = readFileSync(join(dataDir, path), 'utf8').replace('some', 'same');
+    writeFileSync(join(dataDir, path), changed);
+    await start();
+    const row = await findTerminal(db, head.sessionId);
+    expect(row).toMatchObject({ recording: 'failed', transcript: path, transcript_sha256: null });
+    expect(readFileSync(join(dataDir, path), 'utf8')).toBe(changed);
+  });
+
+  it('and is of a session that is being opened is left to it', async () => {
+    const { db, record, start, names } = await openBench();
+    const { head } = await record(null, { isClosed: false });
+    await start({ isActive: (id) => id === head.sessionId });
+    expect(await findTerminal(db, head.sessionId)).toBeNull();
+    expect(names()).toHaveLength(1);
+  });
+
+  it('and is none at all is left alone', async () => {
+    const { dataDir, logger, names, record, start } = await openBench();
+    const { head, path } = await record('text', { isClosed: false });
+    const other = path.replace(head.sessionId, newHead().sessionId);
+    // Named after another session than it says.
+    writeFileSync(join(dataDir, other), readFileSync(join(dataDir, path)));
+    await start();
+    expect(names()).toHaveLength(2);
+    expect(logger.lines[0]).toMatchObject({ level: 'warn', fields: { file: other } });
+  });
+});
+
+describe('an empty recording', () => {
+  it('without a row is deleted, whole, compressed or torn; one with a row stays', async () => {
+    const { db, dataDir, logger, names, record, start } = await openBench();
+    const known = await record(null, { isClosed: false });
+    await insertTerminal(db, rowOf(known));
+    const plain = await record(null, { isClosed: false });
+    await record(null);
+    const whole = readFileSync(join(dataDir, plain.path));
+    for (const length of [0, 20, whole.indexOf(10) + 30]) {
+      const { sessionId } = newHead();
+      writeFileSync(join(dataDir, plain.path.replace(plain.head.sessionId, sessionId)), whole.subarray(0, length));
+    }
+    expect(names()).toHaveLength(6);
+    await start();
+    expect(names()).toEqual([known.path.replace('transcripts/', '')]);
+    expect(logger.lines.map(({ level }) => level)).toEqual(Array(5).fill('info'));
+    expect(await listTerminals(db, { limit: 10, offset: 0 })).toHaveLength(1);
+  });
+
+  it('that the store from before a restore may know is kept', async () => {
+    const { db, dataDir, names, record, start } = await openBench();
+    const { head } = await record(null, { openedAt: Date.now() - DAY });
+    const torn = `${newHead().sessionId}.cast`;
+    const month = readdirSync(join(dataDir, 'transcripts'))[0] as string;
+    const path = join(dataDir, 'transcripts', month, torn);
+    writeFileSync(path, '{"version":');
+    utimesSync(path, new Date(Date.now() - DAY), new Date(Date.now() - DAY));
+    await start({ since: async () => Date.now() - 1000 });
+    expect(await findTerminal(db, head.sessionId)).toMatchObject({ recording: 'complete', output_bytes: 0 });
+    expect(names()).toHaveLength(2);
+  });
+});
+
+/** A row as the opening of a session stores it. */
+function rowOf({ head, path }: { readonly head: RecordingHead; readonly path: string }): TerminalRow {
+  const { sessionId, openedAt, cols, rows, term, shell, nodeId, nodeName, operator } = head;
+  return {
+    ...{ session_id: sessionId, node_id: nodeId, node_name: nodeName, operator_id: 'a'.repeat(32), operator },
+    ...{ kind: 'shell', user: 'root', shell, command_json: null, cols, rows, term, status: 'active', reason: null },
+    ...{ exit_code: null, exit_signal: null, opened_at: openedAt, closed_at: null, recording: 'on', transcript: path },
+    ...{ transcript_sha256: null, output_bytes: 0, resume_hash: null, resume_operator_id: null },
+  };
+}
