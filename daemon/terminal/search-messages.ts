@@ -8,6 +8,7 @@ export interface SearchWorkerData {
 
 /** Look through a recording. */
 export interface ToSearchWorker {
+  /** Of the plain file. */
   readonly path: string;
   /** Bytes of the file that count; null for all. */
   readonly length: number | null;

@@ -1,9 +1,9 @@
 /** The thread that searches recordings: one after the other, line by line. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { messageOf } from '../../src/kernel/fault.js';
-import { openCastFile } from '../../src/recording/open-cast-file.js';
 import { readCast } from '../../src/recording/read-cast.js';
 import { type TextLine, TextLines } from '../../src/recording/text-lines.js';
+import { openRecording } from './open-recording.js';
 import type { FromSearchWorker, SearchWorkerData, ToSearchWorker } from './search-messages.js';
 
 /** Of a long line so much is told: some of it before the match. */
@@ -15,7 +15,7 @@ const expression = new RegExp(pattern, ignoreCase ? 'iu' : 'u');
 const tell = (message: FromSearchWorker) => parentPort?.postMessage(message);
 
 async function search({ path, length, most }: ToSearchWorker): Promise<void> {
-  const { items } = await readCast(await openCastFile(path, { length }));
+  const { items } = await readCast(await openRecording(path, { length }));
   const lines = new TextLines();
   let found = 0;
   const look = (line: TextLine) => {

@@ -22,6 +22,7 @@ export interface SearchOptions {
 /** A recording to look through. */
 export interface SearchedFile {
   readonly row: TerminalRow;
+  /** Of the plain file. */
   readonly path: string;
   /** Bytes of the file that count; null for all. */
   readonly length: number | null;

@@ -6,7 +6,6 @@ import type { TerminalMatch } from '../../src/contract/terminal.js';
 import { type Clock, toSeconds, toTimestamp } from '../../src/kernel/clock.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
-import { openCastFile } from '../../src/recording/open-cast-file.js';
 import { type Party, SYSTEM } from '../events/domain-event.js';
 import { eventOfRequest } from '../events/event-of-request.js';
 import type { RequestContext } from '../events/request-context.js';
@@ -20,6 +19,7 @@ import {
   updateTerminal,
 } from '../store/terminal-sessions.js';
 import { findRecording } from './find-recording.js';
+import { openRecording } from './open-recording.js';
 import { namesOf } from './recording-path.js';
 import { type SearchOptions, TranscriptSearch } from './transcript-search.js';
 
@@ -77,7 +77,7 @@ export class Transcripts {
     if (row === null) throw terminalNotFound(sessionId);
     const path = await this.fileOf(row);
     if (path === null) throw transcriptNotFound(row);
-    const stream = await openCastFile(path, { length: this.options.durableSize(sessionId) });
+    const stream = await openRecording(path, { length: this.options.durableSize(sessionId) });
     stream.once('error', (error) => {
       this.options.logger.warn('a recording could not be read', { session_id: sessionId, reason: messageOf(error) });
     });
@@ -171,12 +171,11 @@ export class Transcripts {
     }
   }
 
-  /** Null when there is none. */
+  /** Of the plain file, whatever its name is now; null when there is none. */
   private async fileOf({ transcript, recording }: TerminalRow): Promise<string | null> {
     if (transcript === null || recording === 'off' || recording === 'pruned') return null;
     const { dataDir } = this.options;
-    const name = await findRecording(dataDir, transcript);
-    return name === null ? null : join(dataDir, name);
+    return (await findRecording(dataDir, transcript)) === null ? null : join(dataDir, transcript);
   }
 }
 

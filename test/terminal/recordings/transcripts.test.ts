@@ -1,12 +1,15 @@
 /** Recordings as operators read and search them, over a real store. */
-import { readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import { decodeTime } from 'ulid';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { RecordedEvent } from '../../../daemon/events/audit-log.js';
 import { TransactionalWriter } from '../../../daemon/events/transactional-writer.js';
 import { findTerminal, insertTerminal, type TerminalRow } from '../../../daemon/store/terminal-sessions.js';
 import type { Recorder } from '../../../daemon/terminal/recorder.js';
+import { recordingPath } from '../../../daemon/terminal/recording-path.js';
 import type { TranscriptSearchQuery } from '../../../daemon/terminal/transcripts.js';
 import { ADA } from '../../maintenance/support.js';
 import { all, bytesOfChunks } from '../../recording/support.js';
@@ -24,7 +27,7 @@ interface Session {
 }
 
 /** Threads run what is built, so what starts them does too. */
-async function openBench({ days = 30, searchWithin = 15_000 } = {}) {
+async function openBench({ days = 30, searchWithin = 15_000, beforeOpening = (_path: string) => {} } = {}) {
   const { Transcripts } = (await import(
     pathToFileURL(dist).href
   )) as typeof import('../../../daemon/terminal/transcripts.js');
@@ -40,7 +43,11 @@ async function openBench({ days = 30, searchWithin = 15_000 } = {}) {
   const logger = recordingLogger();
   const transcripts = new Transcripts({
     ...{ db, uow, dataDir, clock: realClock, logger, searchWithin },
-    durableSize: (sessionId) => recordings.durableSize(sessionId),
+    durableSize: (sessionId) => {
+      // Asked when the file was found and is not open yet.
+      beforeOpening(join(dataDir, recordingPath(sessionId, decodeTime(sessionId))));
+      return recordings.durableSize(sessionId);
+    },
     days: () => days,
   });
   onTestFinished(() => transcripts.stop());
@@ -103,6 +110,23 @@ describe('reading a recording', () => {
     const text = bytesOfChunks(await all(stream)).toString();
     expect(text).toContain('"some output\\r\\n"');
     expect(text.trimEnd().split('\n').at(-1)).toContain('"h"');
+  });
+
+  it('finds it although it is compressed in just that moment', async () => {
+    const compress = (path: string) => {
+      if (!existsSync(path)) return;
+      writeFileSync(`${path}.gz`, gzipSync(readFileSync(path)));
+      rmSync(path);
+    };
+    const { transcripts, start, search, logger } = await openBench({ beforeOpening: compress });
+    const [read, searched] = [await start('to be read'), await start('to be searched')];
+    const stream = await transcripts.open(read.row.session_id, ADA);
+    expect(bytesOfChunks(await all(stream)).toString()).toContain('to be read');
+    expect(await search({ pattern: 'be searched' })).toMatchObject({
+      searched: 2,
+      matches: [{ session_id: searched.row.session_id }],
+    });
+    expect(logger.lines).toEqual([]);
   });
 
   it('gives what is stored of one that goes on', async () => {
