@@ -1,82 +1,33 @@
 /** Terminals and commands on booted Debian machines: as root and as a user, cut cables, dead agents, a killed orchestrator. */
-import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Agent } from '../../src/contract/agents.js';
 import type { AuditEvent } from '../../src/contract/audit.js';
-import type { TerminalDetail, TerminalSession } from '../../src/contract/terminal.js';
+import type { TerminalDetail } from '../../src/contract/terminal.js';
 import { until } from '../support/orch.js';
-import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
-import type { Program } from './program.js';
 import { describeHosts } from './requirements.js';
-
-const unit = (name: string) =>
-  readFileSync(fileURLToPath(new URL(`../../examples/systemd/${name}.service`, import.meta.url)), 'utf8');
+import { startTerminalSite, type TerminalSite } from './terminal-site.js';
 
 const ALLOWED = 'remote_terminal: {enabled: true, allow_operator_shell_override: true';
 
 describeHosts('terminals of a booted machine', () => {
-  let fleet: Fleet;
+  let site: TerminalSite;
   let control: BootedHost;
   let web: BootedHost;
-
-  const orch = (...args: readonly string[]) => control.run(['orch', ...args], { timeoutMs: 120_000 });
-  const json = async <T>(...args: readonly string[]): Promise<T> => {
-    const { status, stdout, stderr } = await orch(...args, '-o', 'json');
-    if (status !== 0) throw new Error(`orch ${args.join(' ')} ended with ${status}:\n${stderr}${stdout}`);
-    return JSON.parse(stdout) as T;
-  };
-  const sh = async (line: string) => (await web.run(['sh', '-c', line])).stdout;
-  const agents = () => json<Agent[]>('agents', 'list');
-  const isConnected = async () => (await agents()).some(({ connected }) => connected);
-  /** On a terminal of its own, which `script` makes; it ends with the status of the command. */
-  const onTerminal = (line: string): Promise<Program> =>
-    control.spawn(['script', '--quiet', '--flush', '--return', '--command', line, '/dev/null'], {
-      env: { TERM: 'xterm-256color' },
-    });
-  const sessions = () => json<TerminalSession[]>('term', 'list', '--all');
-  const newest = async (): Promise<TerminalSession> => {
-    const [first] = await sessions();
-    if (first === undefined) throw new Error('there is a session');
-    return first;
-  };
-  const configure = async (yaml: string) => {
-    const before = await sh('journalctl -u orch-agent -o cat | grep -c "was read again"');
-    await web.writeFile('/etc/orch/agent.yaml', `${yaml}\n`);
-    await until(
-      async () => (await sh('journalctl -u orch-agent -o cat | grep -c "was read again"')) !== before,
-      'the agent has read its configuration again',
-    );
-  };
+  const orch: TerminalSite['orch'] = (...args) => site.orch(...args);
+  const json: TerminalSite['json'] = (...args) => site.json(...args);
+  const sh: TerminalSite['sh'] = (line) => site.sh(line);
+  const onTerminal: TerminalSite['onTerminal'] = (line) => site.onTerminal(line);
+  const newest: TerminalSite['newest'] = () => site.newest();
+  const isConnected: TerminalSite['isConnected'] = () => site.isConnected();
+  const configure: TerminalSite['configure'] = (yaml) => site.configure(yaml);
 
   beforeAll(async () => {
-    fleet = await startFleet({ hosts: ['orch', 'web-01'] });
-    control = fleet.host('orch');
-    web = fleet.host('web-01');
-    expect(await orch('operator', 'init')).toMatchObject({ status: 0 });
-    await control.writeFile('/etc/orch/orchestrator.yaml', 'terminal: {agent_grace_secs: 20}\n');
-    await control.writeFile('/etc/systemd/system/orch-serve.service', unit('orch-serve'));
-    expect(await control.run(['systemctl', 'enable', '--now', 'orch-serve'])).toMatchObject({ status: 0 });
-    await until(async () => (await orch('status')).stderr.includes('--tls-fingerprint'), 'the API answers');
-    const fingerprint = /--tls-fingerprint ([0-9a-f:]{64,})/.exec((await orch('status')).stderr)?.[1] as string;
-    const url = ['--url', 'https://127.0.0.1:4748', '--tls-fingerprint', fingerprint];
-    expect(await orch('profile', 'create', 'here', ...url)).toMatchObject({ status: 0 });
-    const { public_key: key } = await json<{ public_key: string }>('status');
-    await web.writeFile('/etc/orch/agent.env', `ORCHESTRATOR=orch:4747\nORCHESTRATOR_KEY=${key}\n`, '0600');
-    await web.writeFile('/etc/systemd/system/orch-agent.service', unit('orch-agent'));
-    expect(await web.run(['systemctl', 'enable', '--now', 'orch-agent'])).toMatchObject({ status: 0 });
-    await until(async () => (await agents()).length === 1, 'the machine waits');
-    const node = (await agents())[0]?.node_id as string;
-    expect(await orch('agents', 'approve', node, '--name', 'web-01', '--yes')).toMatchObject({ status: 0 });
-    await until(isConnected, 'the machine is connected');
-    await web.run(['useradd', '--create-home', '--shell', '/bin/bash', 'ada']);
-    await web.run(['groupadd', 'engines']);
-    await web.run(['usermod', '--append', '--groups', 'engines', 'ada']);
+    site = await startTerminalSite({ configuration: 'terminal: {agent_grace_secs: 20}' });
+    ({ control, web } = site);
   }, 180_000);
 
   afterAll(async () => {
-    await fleet?.stop();
+    await site?.stop();
   });
 
   it('has none unless the machine allows it', async () => {

@@ -57,25 +57,17 @@ function requireEnabled(settings: TerminalSettings): void {
 
 function requirePlatform(kind: Request['kind']): void {
   if (process.platform !== 'linux') {
-    throw new Fault('terminal_unsupported', `there are no remote terminals on ${process.platform} yet, only on Linux`);
+    throw unsupported(`there are no remote terminals on ${process.platform} yet`, 'only on Linux');
   }
   if (!canLaunch()) {
-    throw new Fault(
-      'terminal_unsupported',
-      'the shell of this machine cannot keep programs from inheriting descriptors',
-      {
-        hint: 'install bash there',
-      },
-    );
+    throw unsupported('the shell of this machine cannot keep programs from inheriting descriptors', 'install bash');
   }
   if (kind === 'exec') return;
   try {
     createRequire(import.meta.url).resolve('node-pty/package.json');
   } catch (cause) {
-    throw new Fault('terminal_unsupported', 'the package node-pty is not installed on this machine', {
-      hint: 'install orch again there with its optional packages; commands run without it',
-      cause,
-    });
+    const mend = 'install orch again there with its optional packages (commands run without it)';
+    throw unsupported('the package node-pty is not installed on this machine', mend, cause);
   }
 }
 
@@ -90,14 +82,13 @@ async function userOf(settings: TerminalSettings): Promise<LoginUser> {
   const name = settings['remote_terminal.user'];
   const own = process.geteuid?.() ?? -1;
   const user = await readUser(name === '' ? own : name);
-  const hint = 'change remote_terminal.user in the configuration file of the agent';
+  const mend = 'change remote_terminal.user in the configuration file of the agent';
   if (user === null) {
     const who = name === '' ? `the agent's own user ${own} has no entry` : `there is no user ${JSON.stringify(name)}`;
-    throw new Fault('terminal_unsupported', `${who} on this machine`, { hint });
+    throw unsupported(`${who} on this machine`, mend);
   }
   if (user.uid !== own && own !== 0) {
-    const message = `this agent does not run as root, so it cannot open terminals as ${user.name}`;
-    throw new Fault('terminal_unsupported', message, { hint });
+    throw unsupported(`this agent does not run as root, so it cannot open terminals as ${user.name}`, mend);
   }
   return user;
 }
@@ -171,7 +162,9 @@ function switchTo({ name, uid, gid }: LoginUser): LaunchUser | null {
   }
   const runuser = findProgram('runuser', { PATH: LOGIN_PATH });
   if (typeof runuser === 'string') return { uid, gid, become: [runuser, '-u', name, '--'] };
-  throw new Fault('terminal_unsupported', `no program of this machine can start a shell as ${name}`, {
-    hint: 'install setpriv (util-linux)',
-  });
+  throw unsupported(`no program of this machine can start a shell as ${name}`, 'install setpriv (util-linux)');
 }
+
+/** The mend is part of the message: that is all of a fault of the agent that operators get to see. */
+const unsupported = (message: string, mend: string, cause?: unknown): Fault =>
+  new Fault('terminal_unsupported', `${message}: ${mend}`, { cause });

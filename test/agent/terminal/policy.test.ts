@@ -114,7 +114,7 @@ describe('the policy', () => {
     const given = { settings: settings({ 'remote_terminal.user': 'no-such-user' }) };
     expect(await refusal({}, given)).toEqual([
       'terminal_unsupported',
-      'there is no user "no-such-user" on this machine',
+      'there is no user "no-such-user" on this machine: change remote_terminal.user in the configuration file of the agent',
     ]);
   });
 
