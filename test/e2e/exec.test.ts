@@ -1,13 +1,17 @@
 /** `orch exec` with the real three programs: streams, status, input, time, signals, who may, and what is kept of it. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import type { ApiClient } from '../../src/client/api-client.js';
+import { connect } from '../../src/client/connect.js';
+import { resolveConnection } from '../../src/client/connection.js';
+import { openSigner } from '../../src/client/signer.js';
 import type { Agent } from '../../src/contract/agents.js';
 import type { AuditEvent } from '../../src/contract/audit.js';
 import type { TerminalDetail, TerminalSession } from '../../src/contract/terminal.js';
-import { type Finished, Sandbox, until } from '../support/orch.js';
+import { type Finished, type Ready, Sandbox, until } from '../support/orch.js';
 
 const ORCH = fileURLToPath(new URL('../../dist/orch/orch.js', import.meta.url));
 const sandbox = new Sandbox();
@@ -27,9 +31,11 @@ async function startAgent(name: string, settings: string, address: string, publi
   await sandbox.json(['agents', 'tag', name, name.startsWith('web') ? 'role=web' : 'role=db']);
 }
 
+let ready: Ready;
+
 beforeAll(async () => {
   await sandbox.orch(['operator', 'init']);
-  const { ready } = await sandbox.serve();
+  ({ ready } = await sandbox.serve());
   const create = ['profile', 'create', 'test', '--url', ready.api_url, '--tls-fingerprint', ready.tls_fingerprint];
   expect(await sandbox.orch(create)).toMatchObject({ status: 0 });
   expect(await sandbox.orch(['profile', 'use', 'test'])).toMatchObject({ status: 0 });
@@ -67,6 +73,20 @@ function start(args: readonly string[]): { child: ChildProcess; out: () => strin
     await ended;
   });
   return { child, out: () => stdout, ended };
+}
+
+/** The library of the command line, for what takes hundreds of requests at the same time. */
+function openApi(): ApiClient {
+  const connection = resolveConnection({
+    flags: { url: ready.api_url, tlsFingerprint: ready.tls_fingerprint },
+    env: sandbox.env,
+    profiles: { path: '/nowhere', standard: null, byName: {} },
+  });
+  const clock = { now: () => Date.now(), monotonic: () => performance.now() };
+  const signer = async () => openSigner(connection.key);
+  const api = connect({ connection, signer, clock, newId: randomUUID, warn: () => {} });
+  onTestFinished(() => api.close());
+  return api;
 }
 
 const isAlive = (pid: number): boolean => existsSync(`/proc/${pid}`);
@@ -272,4 +292,37 @@ it('leaves the transcript of a command where the answer says it is', async () =>
     if (transcript_path?.endsWith('.cast.gz') !== true) return false;
     return existsSync(sandbox.path('serve', transcript_path));
   }, 'it is there');
+});
+
+describe('more commands than an agent runs at a time', () => {
+  it('are refused, all but 200, until one of them is over', async () => {
+    const api = openApi();
+    const [agent] = await sandbox.json<Agent[]>(['agents', 'list', '--filter', 'role=web']);
+    const params = { node_id: agent?.node_id ?? '' };
+    const body = { command: ['sleep', '600'], stdin: false };
+    const asked = Array.from({ length: 201 }, () => api.call('execOnAgent', { params, body }));
+    const answers = await Promise.allSettled(asked);
+    const opened = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value.session_id] : []));
+    expect(opened).toHaveLength(200);
+    const limit = 'this agent allows at most 200 running commands at a time';
+    expect(answers.find(({ status }) => status === 'rejected')).toMatchObject({
+      reason: { code: 'terminal_limit', message: expect.stringContaining(limit) as string },
+    });
+
+    const name = agent?.name ?? '';
+    expect(await exec([name, '--', 'true'])).toEqual({
+      status: 255,
+      stdout: '',
+      stderr: expect.stringContaining(limit) as string,
+    });
+    const others = await exec(['-l', 'role=web', '--yes', '--', 'echo', 'here']);
+    expect(others).toMatchObject({ status: 3, stdout: expect.stringMatching(/^web-0\d \| here\n$/) as string });
+
+    const [first = '', ...rest] = opened;
+    await api.call('closeTerminal', { params: { session_id: first } });
+    await until(async () => (await exec([name, '--', 'true'])).status === 0, 'there is room again');
+    for (const session_id of rest) await api.call('closeTerminal', { params: { session_id } });
+    const running = await sandbox.json<TerminalSession[]>(['term', 'list', '--kind', 'exec']);
+    expect(running).toEqual([]);
+  }, 180_000);
 });

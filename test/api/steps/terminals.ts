@@ -77,7 +77,19 @@ async function opened(world: World, node_id: string): Promise<{ readonly session
   const command = (...words: string[]) => ({ ...on, body: { command: words } });
   await world.gives('execOnAgent', command('true'), 200);
   await world.refuses('execOnAgent', command('/no/such/program'), 'command_missing');
+  await tooMany(world, node_id);
   return params;
+}
+
+/** As many commands as an agent runs at a time, and one more. */
+async function tooMany(world: World, node_id: string): Promise<void> {
+  const sleep = { params: { node_id }, body: { command: ['sleep', '60'] } };
+  // The agent may still count those that have just ended.
+  const isFull = async () => (await world.call('execOnAgent', sleep)).status === 409;
+  for (let round = 0; round < 10 && !(await isFull()); round += 1) {
+    await Promise.all(Array.from({ length: 20 }, () => world.call('execOnAgent', sleep)));
+  }
+  await world.refuses('execOnAgent', sleep, 'terminal_limit');
 }
 
 async function recorded(world: World, params: { readonly session_id: string }): Promise<void> {
