@@ -35,17 +35,21 @@ export interface TerminalFilter {
 }
 
 export interface TerminalPage extends TerminalFilter {
+  /** Letters and digits with which the ID begins. */
+  readonly prefix?: string | null | undefined;
   readonly limit: number;
   readonly offset: number;
 }
 
 /** The newest first. */
 export async function listTerminals(db: Queryable, page: TerminalPage): Promise<readonly TerminalRow[]> {
-  const { status, node, operator, kind } = page;
+  const { status, node, operator, kind, prefix } = page;
   let query = db.selectFrom('terminal_sessions').selectAll();
   if (status != null) query = query.where('status', '=', status);
   if (node != null) query = query.where('node_id', '=', node);
   if (kind != null) query = query.where('kind', '=', kind);
+  // As a range, which the primary key answers.
+  if (prefix != null) query = query.where('session_id', '>=', prefix).where('session_id', '<', `${prefix}~`);
   if (operator != null) {
     query = query.where((is) => is.or([is('operator_id', '=', operator), is('operator', '=', operator)]));
   }

@@ -109,6 +109,9 @@ export const terminalRoutes = {
       node: optional(Type.String({ description: 'node_id' })),
       operator: optional(Type.String({ description: 'username or operator_id' })),
       kind: optional(Type.Enum(TERMINAL_KINDS)),
+      prefix: optional(
+        Type.String({ pattern: '^[0-9A-HJKMNP-TV-Z]{1,26}$', description: 'beginning of the session_id' }),
+      ),
       limit: optional(limitOf(TERMINAL_LIST_LIMIT.standard, TERMINAL_LIST_LIMIT.maximum)),
       offset: optional(Type.Integer({ minimum: 0 })),
     }),

@@ -121,7 +121,15 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
     readAllNotifications: {},
     readNotification: id,
     listTerminals: {
-      query: { status: 'closed', node: agents.away, operator: 'root', kind: 'shell', limit: '5', offset: '0' },
+      query: {
+        status: 'closed',
+        node: agents.away,
+        operator: 'root',
+        kind: 'shell',
+        prefix: '01',
+        limit: '5',
+        offset: '0',
+      },
     },
     getTerminal: session,
     closeTerminal: session,

@@ -89,7 +89,8 @@ beforeAll(async () => {
       queries.push(query);
       return {
         body: now.filter(
-          ({ status, kind, node_id }) =>
+          ({ session_id, status, kind, node_id }) =>
+            (!query.prefix || session_id.startsWith(query.prefix)) &&
             (!query.status || status === query.status) &&
             (!query.kind || kind === query.kind) &&
             (!query.node || node_id === query.node),
@@ -202,6 +203,27 @@ describe('orch term show', () => {
 
   it('takes a beginning of the ID that no other session has', async () => {
     expect(JSON.parse((await run(['show', '01jq2z7', '-o', 'json'])).stdout)).toEqual(detail(exec));
+    expect(queries).toEqual([{ prefix: '01JQ2Z7', limit: '11' }]);
+  });
+
+  it('names some of many sessions that begin so', async () => {
+    const last = (index: number) => String(index).padStart(2, '0');
+    now = Array.from({ length: 11 }, (_, index) => ({
+      ...shell,
+      session_id: `01JQ2Z6T0V5X8Y4M3N7P9R1S${last(index)}`,
+    }));
+    const { status, stderr } = await run(['show', '01JQ2Z6T0V5X8Y4M3N7P9R1']);
+    expect(status).toBe(64);
+    expect(stderr).toContain('begins the IDs of more than 10 sessions; the newest:');
+    expect(stderr.match(/ada on web-01/g)).toHaveLength(10);
+  });
+
+  it.each(['01JQ2Z6%', '01JU', "01JQ'"])('has no session whose ID begins with %s', async (id) => {
+    expect(await run(['show', id])).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('there is no session'),
+    });
+    expect(queries).toEqual([]);
   });
 
   it.each([

@@ -2,6 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { findTerminal, insertTerminal, type TerminalRow } from '../../../daemon/store/terminal-sessions.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import { inputFrame, resizeFrame, signalFrame } from '../../../src/terminal/frames.js';
 import { FakeClient } from './support/fake-client.js';
@@ -143,6 +144,30 @@ describe('a shell', () => {
     };
     await expect(room.openShell()).rejects.toThrow('store_unavailable');
     await until(() => files().join().endsWith(`${id}.cast.gz`), 'only what belongs to a session is there');
+  });
+
+  it('is found by a beginning of its ID, however many came after it', async () => {
+    const room = await Room.start();
+    const { id } = await room.openShell();
+    const row = (await findTerminal(room.running.db, id)) as TerminalRow;
+    await room.running.uow.write(async (tx) => {
+      for (let index = 0; index < 2_100; index += 1) {
+        const session_id = `7ZZZZZZZZZZZZZZZZZZZZZ${String(index).padStart(4, '0')}`;
+        await insertTerminal(tx, { ...row, session_id, status: 'closed' });
+      }
+    });
+    const list = async (query: string): Promise<string[]> =>
+      (await room.call('GET', `/terminal?${query}`)).json.map((one: { session_id: string }) => one.session_id);
+    expect(await list(`prefix=${id.slice(0, 24)}`)).toEqual([id]);
+    expect(await list(`prefix=${id}`)).toEqual([id]);
+    expect(await list('prefix=7ZZ&limit=2')).toEqual(['7ZZZZZZZZZZZZZZZZZZZZZ2099', '7ZZZZZZZZZZZZZZZZZZZZZ2098']);
+    expect(await list('prefix=7ZZZZZZZZZZZZZZZZZZZZZ000&status=closed')).toHaveLength(10);
+    expect(await list('prefix=7ZZZZZZZZZZZZZZZZZZZZZ000&status=active')).toEqual([]);
+    expect(await list('prefix=7Y')).toEqual([]);
+    expect((await room.call('GET', '/terminal?prefix=01_%25')).json).toMatchObject({
+      status: 400,
+      code: 'invalid_query',
+    });
   });
 
   it('is refused without an agent, for strangers and viewers, and beyond the limit of an operator', async () => {

@@ -1,6 +1,5 @@
 /** A terminal session as people name it: its ID, or a beginning of it that no other session has. */
 import type { ApiClient } from '../../../client/api-client.js';
-import { TERMINAL_LIST_LIMIT } from '../../../contract/terminal.js';
 import { Fault } from '../../../kernel/fault.js';
 import { isUlid } from '../../../kernel/ids.js';
 import { argument } from '../../argument.js';
@@ -8,6 +7,9 @@ import { sessionLabel } from './session-view.js';
 
 /** Fewest characters that stand for an ID. */
 const LEAST_PREFIX = 4;
+const BEGINNING = /^[0-9A-HJKMNP-TV-Z]{1,26}$/;
+/** Sessions that share a beginning: so many are named. */
+const NAMED = 10;
 
 export const sessionArgument = argument(
   'ID',
@@ -25,8 +27,8 @@ export async function findSession(api: ApiClient, given: string, signal: AbortSi
   if (text.length < LEAST_PREFIX) {
     throw new Fault('usage', `"${given}" is too short: give at least ${LEAST_PREFIX} characters of the session ID`);
   }
-  const newest = await api.call('listTerminals', { query: { limit: TERMINAL_LIST_LIMIT.maximum }, signal });
-  const found = newest.filter(({ session_id }) => session_id.startsWith(text));
+  const query = { prefix: text, limit: NAMED + 1 };
+  const found = BEGINNING.test(text) ? await api.call('listTerminals', { query, signal }) : [];
   const [first, ...others] = found;
   if (first === undefined) {
     throw new Fault('terminal_not_found', `there is no session "${given}"`, {
@@ -34,8 +36,10 @@ export async function findSession(api: ApiClient, given: string, signal: AbortSi
     });
   }
   if (others.length === 0) return first.session_id;
-  const list = found.map((session) => `  ${session.session_id}  ${sessionLabel(session)}  ${session.status}`);
-  throw new Fault('usage', `"${given}" begins the IDs of ${found.length} sessions:\n${list.join('\n')}`, {
+  const named = found.slice(0, NAMED);
+  const count = found.length > NAMED ? `more than ${NAMED} sessions; the newest` : `${found.length} sessions`;
+  const list = named.map((session) => `  ${session.session_id}  ${sessionLabel(session)}  ${session.status}`);
+  throw new Fault('usage', `"${given}" begins the IDs of ${count}:\n${list.join('\n')}`, {
     hint: 'give more characters',
   });
 }
