@@ -12,6 +12,8 @@ export interface ToSearchWorker {
   readonly path: string;
   /** Bytes of the file that count; null for all. */
   readonly length: number | null;
+  /** Of the whole plain file, hex, as the store has it; null while it is not known. */
+  readonly sha256: string | null;
   /** Matches at most. */
   readonly most: number;
 }
@@ -19,5 +21,5 @@ export interface ToSearchWorker {
 export type FromSearchWorker =
   /** `at` is in seconds from the start. */
   | { readonly is: 'match'; readonly at: number; readonly line: string }
-  /** It was looked through, or could not be. */
-  | { readonly is: 'done'; readonly problem: string | null };
+  /** It was looked through, or could not be; `isAltered` when it is not what the store says. */
+  | { readonly is: 'done'; readonly problem: string | null; readonly isAltered: boolean };

@@ -1,4 +1,5 @@
 /** The thread that searches recordings: one after the other, line by line. */
+import { createHash, type Hash } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';
 import { messageOf } from '../../src/kernel/fault.js';
 import { readCast } from '../../src/recording/read-cast.js';
@@ -14,8 +15,10 @@ const { pattern, ignoreCase } = workerData as SearchWorkerData;
 const expression = new RegExp(pattern, ignoreCase ? 'iu' : 'u');
 const tell = (message: FromSearchWorker) => parentPort?.postMessage(message);
 
-async function search({ path, length, most }: ToSearchWorker): Promise<void> {
-  const { items } = await readCast(await openRecording(path, { length }));
+/** Gives the SHA-256 of the plain file; null when not all of it was read. */
+async function search({ path, length, most }: ToSearchWorker): Promise<string | null> {
+  const hash = createHash('sha256');
+  const { items } = await readCast(hashed(await openRecording(path, { length }), hash));
   const lines = new TextLines();
   let found = 0;
   const look = (line: TextLine) => {
@@ -26,9 +29,31 @@ async function search({ path, length, most }: ToSearchWorker): Promise<void> {
   };
   for await (const item of items) {
     if (item.kind === 'output') lines.write(item.at, item.text).forEach(look);
-    if (found >= most) return;
+    if (found >= most) return null;
   }
   lines.end().forEach(look);
+  return hash.digest('hex');
+}
+
+async function* hashed(chunks: AsyncIterable<Uint8Array>, hash: Hash): AsyncGenerator<Uint8Array> {
+  for await (const chunk of chunks) {
+    hash.update(chunk);
+    yield chunk;
+  }
+}
+
+/** Of the plain file. */
+async function hashOf(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of await openRecording(path)) hash.update(chunk);
+  return hash.digest('hex');
+}
+
+/** Whether it is not what the store says. What the search has not read to its end is read for that. */
+async function answer(question: ToSearchWorker): Promise<boolean> {
+  const { path, sha256 } = question;
+  const found = await search(question);
+  return sha256 !== null && (found ?? (await hashOf(path))) !== sha256;
 }
 
 function cut(text: string, index: number): string {
@@ -39,8 +64,8 @@ function cut(text: string, index: number): string {
 }
 
 parentPort?.on('message', (question: ToSearchWorker) => {
-  search(question).then(
-    () => tell({ is: 'done', problem: null }),
-    (error: unknown) => tell({ is: 'done', problem: messageOf(error) }),
+  answer(question).then(
+    (isAltered) => tell({ is: 'done', problem: null, isAltered }),
+    (error: unknown) => tell({ is: 'done', problem: messageOf(error), isAltered: true }),
   );
 });

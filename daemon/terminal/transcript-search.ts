@@ -34,6 +34,8 @@ export interface SearchResult {
   readonly opened: number;
   readonly searched: number;
   readonly truncated: boolean;
+  /** IDs of the sessions whose recording is not what the store says, or could not be read. */
+  readonly altered: readonly string[];
 }
 
 export class TranscriptSearch {
@@ -66,6 +68,7 @@ export class TranscriptSearch {
   private async search(files: AsyncIterable<SearchedFile>, options: SearchOptions): Promise<SearchResult> {
     options.signal.throwIfAborted();
     const matches: { row: TerminalRow; at: number; line: string }[] = [];
+    const altered: string[] = [];
     let opened = 0;
     let searched = 0;
     let isOver = this.isStopped;
@@ -90,14 +93,16 @@ export class TranscriptSearch {
         if (isOver || matches.length >= options.limit) break;
         opened += 1;
         const onMatch = (at: number, line: string) => matches.push({ row, at, line });
-        const outcome = await ask(worker, { path, length, most: options.limit - matches.length }, onMatch);
+        const { transcript_sha256: sha256, session_id } = row;
+        const outcome = await ask(worker, { path, length, sha256, most: options.limit - matches.length }, onMatch);
         if (outcome === null) break;
         searched += 1;
+        if (outcome.isAltered) altered.push(session_id);
         if (outcome.problem === null) continue;
-        this.logger.warn('a recording could not be searched', { session_id: row.session_id, reason: outcome.problem });
+        this.logger.warn('a recording could not be searched', { session_id, reason: outcome.problem });
       }
       options.signal.throwIfAborted();
-      return { matches, opened, searched, truncated: isOver || matches.length >= options.limit };
+      return { matches, opened, searched, altered, truncated: isOver || matches.length >= options.limit };
     } finally {
       clearTimeout(deadline);
       options.signal.removeEventListener('abort', end);
@@ -107,14 +112,16 @@ export class TranscriptSearch {
   }
 }
 
+type Outcome = Extract<FromSearchWorker, { readonly is: 'done' }>;
+
 /** Resolves when the recording was looked through, or with null when the thread has ended. */
 function ask(
   worker: Worker,
   question: ToSearchWorker,
   onMatch: (at: number, line: string) => void,
-): Promise<{ readonly problem: string | null } | null> {
+): Promise<Outcome | null> {
   return new Promise((resolve) => {
-    const done = (outcome: { readonly problem: string | null } | null) => {
+    const done = (outcome: Outcome | null) => {
       worker.off('message', hear);
       worker.off('exit', exited);
       resolve(outcome);

@@ -52,6 +52,7 @@ export interface FoundTranscripts {
   readonly matches: TerminalMatch[];
   readonly searched: number;
   readonly truncated: boolean;
+  readonly altered: string[];
 }
 
 const DAY = 86_400_000;
@@ -115,6 +116,7 @@ export class Transcripts {
           metadata: {
             recordings: found.opened,
             matches: found.matches.length,
+            altered: [...found.altered],
             pattern: query.pattern,
             address: context.address,
           },
@@ -122,7 +124,8 @@ export class Transcripts {
       ),
     );
     const matches = found.matches.map(({ row, at, line }) => ({ ...placeOf(row), at, line }));
-    return { matches, searched: found.searched, truncated: found.truncated };
+    const { searched, truncated, altered } = found;
+    return { matches, searched, truncated, altered: [...altered] };
   }
 
   /** Deletes the recordings of sessions that ended too long ago. Gives how many. */

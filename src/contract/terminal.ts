@@ -192,6 +192,8 @@ export const terminalRoutes = {
         searched: Type.Integer(),
         /** There are more matches, or the time for the search was over. */
         truncated: Type.Boolean(),
+        /** Sessions among them whose recording is not what the audit log says, or cannot be read to its end. */
+        altered: Type.Array(Ulid),
       }),
     },
     faults: ['invalid_query'],

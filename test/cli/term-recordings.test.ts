@@ -198,7 +198,7 @@ describe('term grep', () => {
       match(3_723, '\x1b]0;owned\x07denied'),
       match(1, 'denied again', '01JQ2Z6T0V5X8Y4M3N7P9R1S2V'),
     ];
-    api.answer({ searchTerminals: { body: { matches, searched: 12, truncated: true } } });
+    api.answer({ searchTerminals: { body: { matches, searched: 12, truncated: true, altered: [] } } });
     const argv = ['term', 'grep', 'denied', '-i', '--since', '2h ago', '--node', 'web-01', '--operator', 'ada'];
     expectGolden('term-grep', transcript(argv, await orch(argv)));
     expect(api.requests.at(-1)).toBe(
@@ -212,8 +212,16 @@ describe('term grep', () => {
     expect(ran.stderr).toContain('"(" is no regular expression');
   });
 
+  it('names recordings that are not what was recorded, and fails', async () => {
+    const altered = [ID, '01JQ2Z6T0V5X8Y4M3N7P9R1S2V'];
+    const matches = [match(1, 'permission denied')];
+    api.answer({ searchTerminals: { body: { matches, searched: 12, truncated: false, altered } } });
+    const argv = ['term', 'grep', 'denied'];
+    expectGolden('term-grep-altered', transcript(argv, await orch(argv)));
+  });
+
   it('says when there is nothing', async () => {
-    api.answer({ searchTerminals: { body: { matches: [], searched: 3, truncated: false } } });
+    api.answer({ searchTerminals: { body: { matches: [], searched: 3, truncated: false, altered: [] } } });
     const argv = ['term', 'grep', 'nothing'];
     expectGolden('term-grep-none', transcript(argv, await orch(argv)));
   });

@@ -1,4 +1,5 @@
 /** Recordings as operators read and search them, over a real store. */
+import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -7,14 +8,19 @@ import { decodeTime } from 'ulid';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { RecordedEvent } from '../../../daemon/events/audit-log.js';
 import { TransactionalWriter } from '../../../daemon/events/transactional-writer.js';
-import { findTerminal, insertTerminal, type TerminalRow } from '../../../daemon/store/terminal-sessions.js';
+import {
+  findTerminal,
+  insertTerminal,
+  type TerminalRow,
+  updateTerminal,
+} from '../../../daemon/store/terminal-sessions.js';
 import type { Recorder } from '../../../daemon/terminal/recorder.js';
 import { recordingPath } from '../../../daemon/terminal/recording-path.js';
 import type { TranscriptSearchQuery } from '../../../daemon/terminal/transcripts.js';
 import { ADA } from '../../maintenance/support.js';
 import { all, bytesOfChunks } from '../../recording/support.js';
 import { newIds, openStore, recordingLogger } from '../../store/support.js';
-import { compressed, newEvents, newHead, openRecordings, realClock, until } from './support.js';
+import { compressed, newEvents, newHead, openRecordings, readPlain, realClock, until } from './support.js';
 
 const dist = fileURLToPath(new URL('../../../dist/daemon/terminal/transcripts.js', import.meta.url));
 const DAY = 86_400_000;
@@ -201,7 +207,36 @@ describe('searching recordings', () => {
     writeFileSync(join(dataDir, `${bad.recorder.path}.gz`), Buffer.from([0x1f, 0x8b, 8, 0, 1, 2, 3]));
     const found = await search({ pattern: 'needle' });
     expect(found.matches.map(({ session_id }) => session_id)).toEqual([good.row.session_id]);
+    expect(found.altered).toEqual([bad.row.session_id]);
     expect(logger.lines).toMatchObject([{ level: 'warn', fields: { session_id: bad.row.session_id } }]);
+  });
+
+  it('says which ones are not what the store has of them', async () => {
+    const { db, dataDir, start, search, events } = await openBench();
+    const output = 'a needle\r\nanother needle\r\n';
+    const sessions = [await start(output), await start(output), await start('hay\r\n'), await start(output)];
+    const [fits, altered, hay, active] = sessions.map(({ row }) => row.session_id);
+    for (const { row, close, recorder } of sessions.slice(0, 3)) {
+      await close();
+      const sha256 = createHash('sha256').update(readPlain(dataDir, recorder.path)).digest('hex');
+      await updateTerminal(db, row.session_id, { transcript_sha256: sha256 });
+    }
+    const change = (path: string, from: string, to: string) => {
+      const text = readPlain(dataDir, path).toString().replace(from, to);
+      writeFileSync(join(dataDir, `${path}.gz`), gzipSync(text));
+    };
+    change(sessions[1]?.recorder.path ?? '', 'another', 'no other');
+    change(sessions[2]?.recorder.path ?? '', 'hay', 'hoy');
+    const found = await search({ pattern: 'needle' });
+    expect(found).toMatchObject({ searched: 4, altered: [hay, altered], truncated: false });
+    expect(found.matches.map(({ session_id }) => session_id)).toEqual([active, active, altered, altered, fits, fits]);
+    expect(events.at(-1)?.metadata).toMatchObject({ altered: [hay, altered] });
+    // What the search does not come to is read all the same.
+    expect(await search({ pattern: 'needle', limit: 3 })).toMatchObject({
+      matches: [{}, {}, {}],
+      altered: [hay, altered],
+    });
+    expect(await search({ pattern: 'needle', limit: 2 })).toMatchObject({ altered: [] });
   });
 
   it('ends a pattern that takes for ever, and keeps what was found before', async () => {

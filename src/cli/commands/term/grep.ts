@@ -4,6 +4,7 @@ import { TERMINAL_SEARCH_LIMIT } from '../../../contract/terminal.js';
 import { Fault } from '../../../kernel/fault.js';
 import { argument } from '../../argument.js';
 import { defineCommand } from '../../define-command.js';
+import { EXIT } from '../../exit-status.js';
 import { count, formatTime } from '../../format.js';
 import { resolveNode } from '../../nodes/resolve-node.js';
 import { flag, integer, text } from '../../option.js';
@@ -16,7 +17,8 @@ export const command = defineCommand({
   detail: [
     'Lines of recordings that a regular expression matches, of the newest sessions first. The time behind each session is the',
     'place in its recording, which "orch term replay ID --at TIME" begins with. The search ends after 15 seconds. That you',
-    'search, and for what, goes into the audit log.',
+    'search, and for what, goes into the audit log. Each recording that was searched is compared with its SHA-256 in the audit',
+    'log when its session is over; those that do not fit, or cannot be read, are named, and the exit status is 1.',
   ],
   access: 'operator',
   args: { pattern: argument('PATTERN', 'a regular expression') },
@@ -45,10 +47,11 @@ export const command = defineCommand({
       signal,
     });
     if (body.truncated) context.note('There may be more: narrow it down, or give --limit N.');
-    const { matches, searched } = body;
+    const { matches, searched, altered } = body;
+    if (altered.length > 0) context.note(alteredLine(altered));
     const names = [...new Set(matches.map(({ session_id }) => session_id))];
     const view = matches.length === 0 ? lines(`No matches in ${count(searched, 'recording')}.`) : matchLines(matches);
-    return { body, names, view };
+    return { body, names, view, exitStatus: altered.length === 0 ? EXIT.done : EXIT.error };
   },
 });
 
@@ -62,6 +65,16 @@ function requireExpression(pattern: string): void {
       cause,
     });
   }
+}
+
+/** Told of the first ones by name. */
+const NAMED = 10;
+
+function alteredLine(ids: readonly string[]): Line {
+  const more = ids.length > NAMED ? ` and ${ids.length - NAMED} more` : '';
+  const those = ids.slice(0, NAMED).join(', ') + more;
+  const what = ids.length === 1 ? 'The recording of this session is' : 'The recordings of these sessions are';
+  return [styled('bad', `${what} not what the audit log says, or damaged: ${those}.`)];
 }
 
 /** Under a line for each session. */
