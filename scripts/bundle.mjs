@@ -2,15 +2,34 @@
  * Bundles what `tsc` has made into `dist/orch/`, so that a command loads a few files instead of hundreds. The orchestrator's
  * own libraries stay outside: it starts once and runs for long.
  */
-import { readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { closureOf, toCommonJs, withCore, withLazyImports } from './bundle/common-js.mjs';
+import { compileCore } from './bundle/compile-core.mjs';
+import { evaluatedModules } from './bundle/evaluated-modules.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
+const out = `${root}dist/orch`;
+const ENTRY = 'orch.js';
 const { optionalDependencies } = JSON.parse(readFileSync(`${root}package.json`, 'utf8'));
 
-rmSync(`${root}dist/orch`, { recursive: true, force: true });
-await build({
+/** What is loaded by most commands, and by those that are to start at once. */
+const CORE = [
+  'dist/src/cli/dispatch.js',
+  'dist/src/cli/execute.js',
+  'dist/src/cli/connect/connect-api.js',
+  'dist/src/cli/commands/agents/list.js',
+  'dist/src/cli/commands/complete.js',
+  'dist/src/cli/commands/term/open.js',
+  'dist/src/cli/terminal/run-terminal.js',
+  'dist/src/cli/render/table.js',
+  'node_modules/commander/esm.mjs',
+  'node_modules/cli-table3/index.js',
+];
+
+const { outputFiles, metafile } = await build({
   absWorkingDir: root,
   // The agent starts its engine and the process of its terminals, and the orchestrator the emulator of their screens, from
   // files beside the one that each runs from.
@@ -24,18 +43,58 @@ await build({
     // The check of a backup, beside the orchestrator's own work.
     'seal-copy-worker': 'dist/daemon/backup/seal-copy-worker.js',
   },
-  outdir: 'dist/orch',
+  outdir: out,
+  write: false,
+  metafile: true,
   bundle: true,
   splitting: true,
   format: 'esm',
   platform: 'node',
   target: 'node20',
-  sourcemap: true,
-  legalComments: 'linked',
+  sourcemap: 'external',
+  legalComments: 'inline',
   external: [...Object.keys(optionalDependencies), 'fastify', 'pino', 'kysely', 'bufferutil', 'utf-8-validate'],
-  // Packages of the CommonJS kind ask for built-in modules with `require`.
-  banner: {
-    js: "import { createRequire as orchCreateRequire } from 'node:module';const require = orchCreateRequire(import.meta.url);",
-  },
+  plugins: [evaluatedModules(/dist.src.client.(calls|terminal.server-checks)\.js$/)],
   logLevel: 'warning',
 });
+
+const outputs = Object.fromEntries(
+  Object.entries(metafile.outputs)
+    .filter(([path]) => path.endsWith('.js'))
+    .map(([path, { imports, inputs, entryPoint }]) => [
+      basename(path),
+      {
+        entryPoint,
+        inputs: Object.keys(inputs),
+        imports: imports.map((one) => (one.external ? one : { ...one, path: basename(one.path) })),
+      },
+    ]),
+);
+// `orch --version` needs no more than the entry and the version.
+const versionFile = Object.keys(outputs).find((name) => outputs[name].inputs.join() === 'dist/src/kernel/version.js');
+const inCore = closureOf(CORE.map(nameOf), outputs);
+inCore.delete(versionFile);
+const textOf = new Map(outputFiles.map(({ path, text }) => [basename(path), text]));
+const modules = await Promise.all(
+  Object.keys(outputs).map((name) => toCommonJs({ name, text: textOf.get(name), map: textOf.get(`${name}.map`) })),
+);
+const { files, core } = withCore(
+  modules.map((file) => (file.name === ENTRY ? withLazyImports(file) : file)),
+  inCore,
+);
+
+rmSync(out, { recursive: true, force: true });
+mkdirSync(out, { recursive: true });
+for (const { name, code, map } of files) {
+  writeFileSync(`${out}/${name}`, map === undefined ? code : `${code}//# sourceMappingURL=${name}.map\n`);
+  if (map !== undefined) writeFileSync(`${out}/${name}.map`, map);
+}
+writeFileSync(`${out}/package.json`, '{"type":"commonjs"}\n');
+writeFileSync(`${out}/${core}.v8`, compileCore(out, nameOf('dist/src/cli/dispatch.js')));
+
+/** The file of the bundle that a module of the CLI is the entry of. */
+function nameOf(entryPoint) {
+  const found = Object.entries(outputs).find(([, output]) => output.entryPoint === entryPoint);
+  if (found === undefined) throw new Error(`nothing loads ${entryPoint} by itself, so it cannot be in the core`);
+  return found[0];
+}

@@ -2,4 +2,4 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { type SealOptions, sealCopy } from './seal-copy.js';
 
-parentPort?.postMessage(await sealCopy(workerData as SealOptions));
+void sealCopy(workerData as SealOptions).then((sealed) => parentPort?.postMessage(sealed));

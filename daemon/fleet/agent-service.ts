@@ -1,5 +1,6 @@
 /** Agents as operators see and change them. */
-import type { Agent, AgentStatus } from '../../src/contract/agents.js';
+import type { AgentStatus } from '../../src/contract/agent-statuses.js';
+import type { Agent } from '../../src/contract/agents.js';
 import type { Clock } from '../../src/kernel/clock.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
@@ -34,6 +35,8 @@ export interface AgentFilter {
   readonly status?: AgentStatus | null | undefined;
   /** A selector over attributes and tags. */
   readonly filter?: string | null | undefined;
+  /** Only the agent of that name. */
+  readonly name?: string | null | undefined;
   readonly limit?: number | undefined;
   readonly after?: string | null | undefined;
 }
@@ -51,10 +54,10 @@ export class AgentService {
   }
 
   /** By name, agents without one last. Throws `invalid_selector`, `invalid_cursor`. */
-  async list({ status, filter, limit, after }: AgentFilter): Promise<readonly Agent[]> {
+  async list({ status, filter, name, limit, after }: AgentFilter): Promise<readonly Agent[]> {
     const { db } = this.options;
     const selector = filter == null ? null : parseSelector(filter);
-    const rows = await listAgents(db, { status, after, limit: selector === null ? limit : undefined });
+    const rows = await listAgents(db, { status, name, after, limit: selector === null ? limit : undefined });
     const isPage = selector === null && limit !== undefined;
     const tags = await tagsByAgent(db, isPage ? rows.map((row) => row.node_id) : undefined);
     const agents = rows.map((row) => this.present(row, tags.get(row.node_id) ?? {}));

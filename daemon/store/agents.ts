@@ -1,6 +1,6 @@
 /** Agents. Rows as they are stored: `attributes_json` is for the caller to parse. */
 import type { Updateable } from 'kysely';
-import type { AgentStatus } from '../../src/contract/agents.js';
+import type { AgentStatus } from '../../src/contract/agent-statuses.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { chunks } from './chunks.js';
 import type { Queryable } from './queryable.js';
@@ -45,6 +45,8 @@ export async function deleteAgent(db: Queryable, nodeId: string): Promise<boolea
 
 export interface AgentPage {
   readonly status?: AgentStatus | null | undefined;
+  /** The name of the only agent that is wanted. */
+  readonly name?: string | null | undefined;
   /** Node ID of the last agent of the page before. */
   readonly after?: string | null | undefined;
   /** All when absent. */
@@ -55,6 +57,7 @@ export interface AgentPage {
 export async function listAgents(db: Queryable, page: AgentPage = {}): Promise<readonly AgentRow[]> {
   let query = db.selectFrom('agents').selectAll();
   if (page.status) query = query.where('status', '=', page.status);
+  if (page.name != null) query = query.where('name', '=', page.name);
   if (page.after) {
     const { name, node_id } = await lastOfPage(db, page.after);
     query =

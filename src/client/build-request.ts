@@ -1,7 +1,6 @@
 /** Makes the request of a route from its parts. */
-import { API_BASE } from '../contract/contract.js';
-import type { RouteSpec } from '../contract/route.js';
 import { Fault } from '../kernel/fault.js';
+import { BASE, type RouteCall } from './calls.js';
 import { acceptHeaders, jsonHeaders } from './request-headers.js';
 import type { TransportRequest } from './transport.js';
 
@@ -14,12 +13,12 @@ export interface AnyInput {
   readonly idempotencyKey?: string | undefined;
 }
 
-export function buildRequest(route: RouteSpec, input: AnyInput, accept: string): TransportRequest {
-  const body = input.body === undefined || !route.body ? undefined : JSON.stringify(input.body);
+export function buildRequest(route: RouteCall, input: AnyInput, accept: string): TransportRequest {
+  const body = input.body === undefined || !route.hasBody ? undefined : JSON.stringify(input.body);
   const key = input.idempotencyKey;
   return {
     method: route.method,
-    path: API_BASE + fillPath(route, input.params ?? {}) + queryText(input.query ?? {}),
+    path: BASE + fillPath(route, input.params ?? {}) + queryText(input.query ?? {}),
     headers: {
       ...(body === undefined ? acceptHeaders : jsonHeaders),
       accept,
@@ -30,7 +29,7 @@ export function buildRequest(route: RouteSpec, input: AnyInput, accept: string):
   };
 }
 
-function fillPath({ id, path }: RouteSpec, params: Readonly<Record<string, unknown>>): string {
+function fillPath({ id, path }: RouteCall, params: Readonly<Record<string, unknown>>): string {
   return path.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = params[name];
     // An empty segment would be another path.

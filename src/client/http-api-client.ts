@@ -1,12 +1,12 @@
 /** The client over HTTP: turns calls of routes into requests, and answers into bodies and faults. */
 import type { Agent } from 'node:http';
-import { API_BASE, CONTRACT, type RouteId } from '../contract/contract.js';
-import type { RouteSpec } from '../contract/route.js';
+import type { RouteId } from '../contract/contract.js';
 import { Fault } from '../kernel/fault.js';
 import type { NewId } from '../kernel/ids.js';
 import type { ApiClient, RawAnswer, RawRequest } from './api-client.js';
 import { AuthorizedTransport } from './authorized-transport.js';
 import { type AnyInput, buildRequest } from './build-request.js';
+import { BASE, CALLS } from './calls.js';
 import { readLines } from './lines.js';
 import { openDownload } from './open-download.js';
 import { openEvents } from './open-events.js';
@@ -84,7 +84,7 @@ export class HttpApiClient implements ApiClient {
     ...[{ lastEventId, signal, ...input }]: EventArguments<I>
   ): Promise<AsyncIterable<ReceivedEvent<I>>> {
     const connect = async (ending: AbortSignal) => {
-      const request = buildRequest(CONTRACT[id], { ...input, signal: ending }, EVENT_STREAM);
+      const request = buildRequest(CALLS[id], { ...input, signal: ending }, EVENT_STREAM);
       const headers = lastEventId ? { ...request.headers, 'last-event-id': lastEventId } : request.headers;
       const answer = await this.transport.send({ ...request, headers }, false);
       if (!isSuccess(answer)) throw await this.transport.failure(answer);
@@ -123,8 +123,8 @@ export class HttpApiClient implements ApiClient {
     const token = session.held();
     if (token === null) return;
     const headers = { ...acceptHeaders, authorization: `Bearer ${token}` };
-    const { method, path } = CONTRACT.endSession;
-    const request = { method, path: API_BASE + path, headers, body: undefined, signal: undefined };
+    const { method, path } = CALLS.endSession;
+    const request = { method, path: BASE + path, headers, body: undefined, signal: undefined };
     const answer = await this.options.transport.request(request);
     session.forget();
     // A session that is over already is as good as ended.
@@ -138,7 +138,7 @@ export class HttpApiClient implements ApiClient {
 
   /** The successful answer to a route. */
   private async send(id: RouteId, input: AnyInput = {}, accept: string): Promise<TransportAnswer> {
-    const route: RouteSpec = CONTRACT[id];
+    const route = CALLS[id];
     const idempotencyKey = input.idempotencyKey ?? (KEYED.has(id) ? this.options.newId() : undefined);
     const request = buildRequest(route, { ...input, idempotencyKey }, accept);
     const answer = await this.transport.send(request, route.access === 'public');
@@ -161,13 +161,12 @@ function fullPath(path: string): string {
       hint: 'such as /agents or /api/v1/agents?limit=10',
     });
   }
-  return /^\/api\//.test(path) ? path : API_BASE + path;
+  return /^\/api\//.test(path) ? path : BASE + path;
 }
 
 function isPublic(method: string, path: string): boolean {
-  const routes: readonly RouteSpec[] = Object.values(CONTRACT);
   const plain = path.split('?')[0];
-  return routes.some(
-    (route) => route.access === 'public' && route.method === method && API_BASE + route.path === plain,
+  return Object.values(CALLS).some(
+    (route) => route.access === 'public' && route.method === method && BASE + route.path === plain,
   );
 }

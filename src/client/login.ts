@@ -1,7 +1,7 @@
 /** Logs in: a challenge that is bound to this server, a signature, a token. */
-import { API_BASE, CONTRACT } from '../contract/contract.js';
 import { isBoundNonce } from '../identity/login-binding.js';
 import { Fault, isFault } from '../kernel/fault.js';
+import { BASE, CALLS } from './calls.js';
 import { readSuccess } from './read-answer.js';
 import { jsonHeaders } from './request-headers.js';
 import { urlText } from './server-url.js';
@@ -25,18 +25,18 @@ export interface LoginOptions {
  */
 export async function logIn(options: LoginOptions): Promise<Token> {
   const { signer, url } = options;
-  const challenge = await post(options, CONTRACT.createChallenge.path, { public_key: signer.publicKey });
+  const challenge = await post(options, CALLS.createChallenge.path, { public_key: signer.publicKey });
   const nonce = nonceOf(await readAsOperator(challenge, options), url);
   requireBound(nonce, challenge.serverSpki, options);
   const signature = await signer.sign(nonce);
-  const verified = await post(options, CONTRACT.verifyChallenge.path, { public_key: signer.publicKey, signature });
+  const verified = await post(options, CALLS.verifyChallenge.path, { public_key: signer.publicKey, signature });
   return tokenOf(await readAsOperator(verified, options), url);
 }
 
 const post = ({ transport }: LoginOptions, path: string, body: object): Promise<TransportAnswer> =>
   transport.request({
     method: 'POST',
-    path: API_BASE + path,
+    path: BASE + path,
     headers: jsonHeaders,
     body: JSON.stringify(body),
     signal: undefined,

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
 import { writeOwnFile } from './own-file.js';
+import { readPlainProfiles } from './plain-profiles.js';
 import { isProfileName, type Profile } from './profile.js';
 
 export interface Profiles {
@@ -20,8 +21,7 @@ const MAX_BYTES = 256 * 1024;
 export async function loadProfiles(path: string): Promise<Profiles> {
   const source = readSource(path);
   if (source === null) return { path, standard: null, byName: {} };
-  const { parseProfiles } = await import('./profiles-yaml.js');
-  const file = parseProfiles(source, path);
+  const file = readPlainProfiles(source) ?? (await import('./profiles-yaml.js')).parseProfiles(source, path);
   return { path, standard: file.default ?? null, byName: file.profiles ?? {} };
 }
 

@@ -1,11 +1,9 @@
 /** The machines of the fleet. */
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
+import { AGENT_STATUSES } from './agent-statuses.js';
 import { route } from './route.js';
 import { KeyId, limitOf, NodeParams, Seconds, StringMap } from './shapes.js';
-
-export const AGENT_STATUSES = ['pending', 'approved', 'rejected'] as const;
-export type AgentStatus = (typeof AGENT_STATUSES)[number];
 
 export const AgentSchema = closed({
   node_id: KeyId,
@@ -36,6 +34,7 @@ export const agentRoutes = {
     query: closed({
       status: optional(Type.Enum(AGENT_STATUSES)),
       filter: optional(Type.String({ description: 'Selector over attributes and tags' })),
+      name: optional(Type.String({ description: 'Only the agent of that very name' })),
       limit: optional(limitOf(AGENT_LIST_LIMIT.standard, AGENT_LIST_LIMIT.maximum)),
       after: optional(Type.String({ description: 'node_id of the last agent of the page before' })),
     }),

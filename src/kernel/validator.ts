@@ -10,6 +10,8 @@ export interface Problem {
 }
 
 export interface Validator<T> {
+  /** What it checks against. */
+  readonly schema: TSchema;
   /** True when the value has the type. */
   check(value: unknown): value is T;
   /** Every mistake (of very many the first 256), none twice; empty when `check` is true. */
@@ -32,6 +34,7 @@ export function validator<S extends TSchema>(schema: S): Validator<Static<S>> {
     return compiled;
   };
   return {
+    schema,
     check: (value): value is Static<S> => get().Check(value),
     problems: (value) =>
       get().Check(value) ? [] : describe(allErrors(() => get().Errors(value)) as readonly RawError[]),

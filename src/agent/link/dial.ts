@@ -96,8 +96,9 @@ function tlsOptions({ host, port, privateKey, certificate }: DialOptions) {
     cert: certificate.certPem,
     minVersion: 'TLSv1.3',
     ALPNProtocols: [LINK_ALPN],
-    // No CA has a say: the key is compared in every case, before anything is sent.
+    // No CA has a say: the key is compared in every case, before anything is sent. Node is not to read those that it knows either.
     rejectUnauthorized: false,
+    ca: [],
     // Node gives an address 250 ms before it tries the next, less than a far or sleepy network needs.
     autoSelectFamilyAttemptTimeout: 2_000,
   };

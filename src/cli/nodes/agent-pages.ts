@@ -1,6 +1,7 @@
 /** Reads the list of agents page by page. */
 import type { ApiClient } from '../../client/api-client.js';
-import type { Agent, AgentStatus } from '../../contract/agents.js';
+import type { AgentStatus } from '../../contract/agent-statuses.js';
+import type { Agent } from '../../contract/agents.js';
 
 export interface AgentQuery {
   readonly status?: AgentStatus | undefined;

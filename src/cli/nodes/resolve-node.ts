@@ -2,6 +2,7 @@
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import { Fault, isFault } from '../../kernel/fault.js';
+import { isName } from '../../kernel/identifiers.js';
 import { isNodeId } from '../../kernel/ids.js';
 import { nearest } from '../../language/nearest.js';
 import { agentName } from '../format.js';
@@ -27,8 +28,9 @@ export async function resolveNodes(
   { signal, leastPrefix = 4 }: ResolveOptions,
 ): Promise<readonly Agent[]> {
   const one = texts.length === 1 ? texts[0] : undefined;
-  if (one !== undefined && isNodeId(one)) {
-    const agent = await agentById(api, one, signal);
+  if (one !== undefined) {
+    // Without the whole fleet, which may be large.
+    const agent = isNodeId(one) ? await agentById(api, one, signal) : await agentByName(api, one, signal);
     if (agent) return [agent];
   }
   const agents = await allAgents(api, { signal });
@@ -43,6 +45,12 @@ async function agentById(api: ApiClient, id: string, signal: AbortSignal): Promi
     if (isFault(error, 'agent_not_found')) return null;
     throw error;
   }
+}
+
+async function agentByName(api: ApiClient, name: string, signal: AbortSignal): Promise<Agent | null> {
+  if (!isName(name)) return null;
+  const agents = await api.call('listAgents', { query: { name, limit: 1 }, signal });
+  return agents.find((agent) => agent.name === name) ?? null;
 }
 
 /** A name stands above the beginning of an ID. */

@@ -1,10 +1,8 @@
 /** How a session ended that was over before its client was back. */
 import { Fault } from '../../kernel/fault.js';
-import { validator } from '../../kernel/validator.js';
-import { type Exit, ExitSchema } from '../../terminal/exit.js';
+import type { Exit } from '../../terminal/exit.js';
 import type { ApiClient } from '../api-client.js';
-
-const exits = validator(ExitSchema);
+import { exits } from './server-checks.js';
 
 /** Throws what the request fails with, and `unreachable` for a session that is not over or says so in other words. */
 export async function lateExit(api: ApiClient, sessionId: string, signal: AbortSignal): Promise<Exit> {

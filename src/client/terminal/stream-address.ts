@@ -1,6 +1,6 @@
 /** Where the stream of a session is: always at the server that the client trusts, whatever host the answer names. */
-import { API_BASE } from '../../contract/contract.js';
 import { Fault } from '../../kernel/fault.js';
+import { BASE } from '../calls.js';
 import { urlText } from '../server-url.js';
 
 /**
@@ -10,7 +10,7 @@ import { urlText } from '../server-url.js';
  */
 export function streamAddress(server: URL, wsUrl: string): URL {
   const given = URL.canParse(wsUrl) ? new URL(wsUrl) : null;
-  const at = given?.pathname.indexOf(`${API_BASE}/terminal/`) ?? -1;
+  const at = given?.pathname.indexOf(`${BASE}/terminal/`) ?? -1;
   if (given === null || at < 0) {
     throw new Fault('unreachable', `${urlText(server)} names no address of a terminal`, {
       hint: 'check that it is an orchestrator of this version',

@@ -1,7 +1,6 @@
 /** Brings the frames of a session's connections together to one stream of output and one of input. */
 import { Fault, isFault, messageOf } from '../../kernel/fault.js';
-import { type Validator, validator } from '../../kernel/validator.js';
-import { type Exit, ExitSchema } from '../../terminal/exit.js';
+import type { Exit } from '../../terminal/exit.js';
 import {
   ackFrame,
   eofFrame,
@@ -12,19 +11,13 @@ import {
   signalFrame,
 } from '../../terminal/frames.js';
 import { clampSize, TERMINAL_VERSION } from '../../terminal/limits.js';
-import {
-  type ClientNote,
-  type ServerNote,
-  ServerNoteSchema,
-  SnapshotHeadSchema,
-  type TerminalMode,
-  type TerminalSignal,
-} from '../../terminal/notes.js';
+import type { ClientNote, ServerNote, TerminalMode, TerminalSignal } from '../../terminal/notes.js';
 import type { Credit } from '../../terminal/window.js';
 import { InputOutbox } from './input-outbox.js';
 import { lateExit } from './late-exit.js';
 import { OfflineInput } from './offline-input.js';
 import { OutputIntake } from './output-intake.js';
+import { type Check, exits, serverNotes, snapshotHeads } from './server-checks.js';
 import type { TerminalEnd } from './terminal-events.js';
 import { type Gone, TerminalLink } from './terminal-link.js';
 import type { ConnectTerminalOptions, TerminalSession } from './terminal-session.js';
@@ -35,10 +28,6 @@ const REST_PAUSE = 200;
 const LATE_EXIT_DEADLINE = 30_000;
 /** For input without a connection, in milliseconds. */
 const INPUT_PATIENCE = 10_000;
-
-const notes = validator(ServerNoteSchema);
-const exits = validator(ExitSchema);
-const snapshotHeads = validator(SnapshotHeadSchema);
 
 type OutputFrame = Extract<Frame, { readonly type: 'output' }>;
 type SnapshotFrame = Extract<Frame, { readonly type: 'snapshot' }>;
@@ -147,7 +136,7 @@ export class TerminalConnection implements TerminalSession {
   }
 
   private receive(frame: Frame): void {
-    const note = frame.type === 'note' && notes.check(frame.value) ? frame.value : null;
+    const note = frame.type === 'note' && serverNotes.check(frame.value) ? frame.value : null;
     if (!this.connected && note?.kind !== 'welcome') {
       throw new Fault('protocol_violation', 'the peer sent something before the welcome');
     }
@@ -338,7 +327,7 @@ export class TerminalConnection implements TerminalSession {
 }
 
 /** Throws `protocol_violation` for what is not of that schema. */
-function checked<T>(schema: Validator<T>, value: unknown): T {
+function checked<T>(schema: Check<T>, value: unknown): T {
   if (schema.check(value)) return value;
   throw new Fault('protocol_violation', 'the peer sent what this version does not know');
 }

@@ -1,4 +1,5 @@
 /** Agents, tags, enrolment tokens and measurements. */
+import { expect } from 'vitest';
 import { until } from '../../support/orch.js';
 import type { World } from '../world.js';
 
@@ -26,6 +27,9 @@ export async function agents(world: World): Promise<void> {
 export async function agentPages(world: World): Promise<readonly string[]> {
   await world.refuses('listAgents', { query: { filter: 'tag.=' } }, 'invalid_selector');
   await world.refuses('listAgents', { query: { after: 'nonsense' } }, 'invalid_cursor');
+  const { json: named } = await world.call('listAgents', { query: { name: 'away' } });
+  expect(named.map((agent: { node_id: string }) => agent.node_id)).toEqual([world.agents.away]);
+  expect((await world.call('listAgents', { query: { name: 'awa' } })).json).toEqual([]);
   const found: string[] = [];
   let query: Readonly<Record<string, string>> = { limit: '2' };
   for (let page = 0; page < 10; page += 1) {

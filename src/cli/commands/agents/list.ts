@@ -1,5 +1,5 @@
 /** `orch agents list`. */
-import { AGENT_STATUSES } from '../../../contract/agents.js';
+import { AGENT_STATUSES } from '../../../contract/agent-statuses.js';
 import { defineCommand } from '../../define-command.js';
 import { agentHandle } from '../../format.js';
 import { allAgents } from '../../nodes/agent-pages.js';
