@@ -3,6 +3,8 @@ import * as Type from 'typebox';
 import { closed, nullable } from '../kernel/schema.js';
 import { TERMINAL_LIMITS } from './limits.js';
 
+export { TERMINAL_SIGNALS, type TerminalSignal } from './signals.js';
+
 const offset = Type.Integer({ minimum: 0, maximum: TERMINAL_LIMITS.offset });
 const name = Type.String({ maxLength: 128 });
 const version = Type.Integer({ minimum: 1 });
@@ -99,7 +101,3 @@ export type ClientNote = Type.Static<typeof ClientNoteSchema>;
 /** What a snapshot draws: the screen as it was when the output had come to `offset`. */
 export const SnapshotHeadSchema = closed({ cols: offset, rows: offset, offset });
 export type SnapshotHead = Type.Static<typeof SnapshotHeadSchema>;
-
-/** Signals that a client may send to the foreground process group. */
-export const TERMINAL_SIGNALS = ['INT', 'TERM', 'HUP', 'QUIT', 'KILL'] as const;
-export type TerminalSignal = (typeof TERMINAL_SIGNALS)[number];

@@ -3,7 +3,7 @@
 import type { Exit, ExitReason } from '../../terminal/exit.js';
 import { ackFrame, type Frame, jsonFrame, type OutputStream } from '../../terminal/frames.js';
 import { TERMINAL_CLOSE, TERMINAL_VERSION } from '../../terminal/limits.js';
-import { TERMINAL_SIGNALS, type TerminalSignal } from '../../terminal/notes.js';
+import { TERMINAL_SIGNALS, type TerminalSignal } from '../../terminal/signals.js';
 import { sessionMembers, signalSession } from '../pty/process-table.js';
 import type { Program, ProgramEnd, ProgramListener } from '../pty/program.js';
 import { InputIntake } from './input-intake.js';

@@ -1,6 +1,7 @@
 /** Shells to type into: ours, and those beside it. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { LOGIN_PATH } from '../../../src/agent/terminal/login-environment.js';
 import type { Fleet } from './fleet.js';
 import type { Sshd } from './sshd.js';
 import { Typist } from './typist.js';
@@ -23,7 +24,8 @@ export interface Target {
 export function targetsOf(fleet: Fleet, sshd: Sshd | null): readonly Target[] {
   const { env } = fleet;
   const ours: Target = { name: OURS, command: fleet.orch('term', fleet.name, '--escape-char', 'none'), env };
-  const bare: Target = { name: BARE, command: [loginShell(), '-l'], env };
+  const { shell, ...login } = localLogin();
+  const bare: Target = { name: BARE, command: [shell, '-l'], env: login.env };
   const limit: Target = { name: LIMIT, command: [process.execPath, LIMIT_PROGRAM], env };
   if (sshd === null) return [ours, bare, limit];
   return [ours, bare, limit, { name: SSH, command: sshd.direct, env }, { name: JUMP, command: sshd.jump, env }];
@@ -44,5 +46,13 @@ export async function enter(typist: Typist, line: string): Promise<void> {
   typist.forget();
 }
 
-const loginShell = (): string =>
-  spawnSync('sh', ['-c', 'getent passwd "$(id -u)" | cut -d: -f7']).stdout.toString().trim() || '/bin/sh';
+/** The shell of this user, with their own home as a login gives it: what it reads there at its start, the remote ones read too. */
+function localLogin(): { readonly shell: string; readonly env: NodeJS.ProcessEnv } {
+  const entry = spawnSync('sh', ['-c', 'getent passwd "$(id -u)"']).stdout.toString().trim().split(':');
+  const [user = '', , , , , home = '/', shell = ''] = entry;
+  const file = shell || '/bin/sh';
+  return {
+    shell: file,
+    env: { HOME: home, USER: user, LOGNAME: user, SHELL: file, PATH: LOGIN_PATH, LANG: 'C.UTF-8' },
+  };
+}

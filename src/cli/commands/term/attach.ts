@@ -1,4 +1,5 @@
 /** `orch term attach`. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ApiClient } from '../../../client/api-client.js';
 import { Fault, isFault } from '../../../kernel/fault.js';
 import type { TerminalMode } from '../../../terminal/notes.js';
@@ -33,9 +34,10 @@ export const command = defineCommand({
     const connection = await terminalApi(context);
     const { api } = connection;
     const sessionId = await findSession(api, id, signal);
+    // Behind the request: what is loaded first would hold that up.
     const [attached, { runTerminal }] = await Promise.all([
       attach(context, api, { sessionId, readOnly, take }),
-      import('../../terminal/run-terminal.js'),
+      nextTurn().then(() => import('../../terminal/run-terminal.js')),
     ]);
     return runTerminal(context, {
       connection,

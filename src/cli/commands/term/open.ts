@@ -1,5 +1,5 @@
 /** `orch term NODE`, and `orch term open NODE`. */
-
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { defineCommand } from '../../define-command.js';
 import { EXIT } from '../../exit-status.js';
 import { nodeArgument } from '../../nodes/node-argument.js';
@@ -40,10 +40,10 @@ export const command = defineCommand({
     const { node_id } = await resolveNode(api, node, { signal });
     const { cols, rows } = sizeOf([streams.stdout, streams.stderr]);
     const query = { cols, rows, shell: shell ?? null, term: openableTerm(env.TERM) };
-    // Loaded while the agent starts the shell.
+    // Loaded while the agent starts the shell, behind the request: what is loaded first would hold that up.
     const [opened, { runTerminal }] = await Promise.all([
       api.call('openTerminal', { params: { node_id }, query, signal }),
-      import('../../terminal/run-terminal.js'),
+      nextTurn().then(() => import('../../terminal/run-terminal.js')),
     ]);
     return runTerminal(context, {
       connection,
