@@ -33,6 +33,8 @@ interface Attachment {
   readonly mode: TerminalMode;
   readonly takenFrom: string | null;
   readonly isFirst: boolean;
+  /** The store has the key already. */
+  readonly isStored: boolean;
 }
 
 export class Joining {
@@ -85,11 +87,13 @@ export class Joining {
     if (!socket.isOpen) return;
     if (!this.options.ending.isServing(operator.operator_id)) return leave(socket);
     const mode = this.modeFor(grant);
-    const secret = randomBytes(32).toString('base64url');
-    const key = { hash: resumeHash(secret), operatorId: operator.operator_id };
     const isFirst = relay.isFresh && keys.pen === null && operator.operator_id === this.core.facts.operatorId;
+    // Nobody has written yet, so the store has what it was opened with.
+    const stored = isFirst && mode === 'write' ? grant.firstSecret : null;
+    const secret = stored ?? randomBytes(32).toString('base64url');
+    const key = { hash: resumeHash(secret), operatorId: operator.operator_id };
     const takenFrom = mode === 'write' ? (people.writer?.operator.username ?? null) : null;
-    await this.keep(arrival, { key, mode, takenFrom, isFirst });
+    await this.keep(arrival, { key, mode, takenFrom, isFirst, isStored: stored !== null });
     if (!this.options.ending.isServing(operator.operator_id)) return leave(socket);
     // The log says that the pen was taken: it was, also by one who has gone by now.
     if (!socket.isOpen && mode === 'read') return;
@@ -116,6 +120,7 @@ export class Joining {
     const { pen } = keys;
     keys.add(given.key);
     if (given.mode === 'write') keys.givePen(given.key);
+    if (given.isStored) return;
     try {
       await this.store(arrival, given);
     } catch (error) {

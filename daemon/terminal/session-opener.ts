@@ -13,6 +13,7 @@ import type { LiveSession } from './live-session.js';
 import type { LiveSessions } from './live-sessions.js';
 import { notConnected, type Opening } from './opening.js';
 import type { PartsMaker } from './parts-maker.js';
+import { resumeHash } from './resume-keys.js';
 import type { SessionBook } from './session-book.js';
 import type { SessionFacts } from './session-facts.js';
 import type { SessionParts, Size } from './session-parts.js';
@@ -33,6 +34,7 @@ export interface SessionOpenerOptions {
   readonly rules: () => TerminalRules;
   readonly clock: Pick<Clock, 'now'>;
   readonly newId: NewId;
+  readonly randomBytes: (count: number) => Buffer;
 }
 
 export type Caller = Pick<Operator, 'operator_id' | 'username'>;
@@ -118,8 +120,9 @@ export class SessionOpener {
   }
 
   private async open(facts: SessionFacts, size: Size, program: Program, context: RequestContext): Promise<Opened> {
-    const { book, db, live, opening, parts, tickets } = this.options;
+    const { book, db, live, opening, parts, randomBytes, tickets } = this.options;
     const { id: sessionId, nodeId } = facts;
+    const firstSecret = randomBytes(32).toString('base64url');
     const session = live.add(facts, null);
     let made: SessionParts | null = null;
     try {
@@ -139,7 +142,9 @@ export class SessionOpener {
       refuseOver(session);
       made = await parts.begin(session, answer, size);
       refuseOver(session);
-      await book.opened(facts, sessionRow(facts, made), context);
+      // With the key of whoever comes first: its own change of the store would keep the one who waits waiting.
+      const key = { hash: resumeHash(firstSecret), operatorId: facts.operatorId };
+      await book.opened(facts, sessionRow(facts, made, key), context);
       await this.bury(session, made);
       refuseOver(session);
       session.open(made);
@@ -151,8 +156,8 @@ export class SessionOpener {
       throw error;
     }
     const operator = { operator_id: facts.operatorId, username: facts.operator };
-    const ticket = tickets.issue({ for: 'client', sessionId, nodeId, operator, mode: 'write', take: false });
-    return { sessionId, ticket };
+    const grant = { for: 'client', sessionId, nodeId, operator, mode: 'write', take: false, firstSecret } as const;
+    return { sessionId, ticket: tickets.issue(grant) };
   }
 
   /** Of one that could not be opened: the recording, which is empty, goes unless the store knows of the session. */

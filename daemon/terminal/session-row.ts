@@ -1,9 +1,15 @@
 /** A session as the store has it from its start. */
 import type { TerminalRow } from '../store/terminal-sessions.js';
+import type { ResumeKey } from './session-book.js';
 import type { SessionFacts } from './session-facts.js';
 import type { SessionParts } from './session-parts.js';
 
-export const sessionRow = (facts: SessionFacts, { program, size, recording }: SessionParts): TerminalRow => ({
+/** @param key of the one who opens it */
+export const sessionRow = (
+  facts: SessionFacts,
+  { program, size, recording }: SessionParts,
+  key: ResumeKey,
+): TerminalRow => ({
   session_id: facts.id,
   node_id: facts.nodeId,
   node_name: facts.nodeName,
@@ -26,6 +32,6 @@ export const sessionRow = (facts: SessionFacts, { program, size, recording }: Se
   transcript: recording.path,
   transcript_sha256: null,
   output_bytes: 0,
-  resume_hash: null,
-  resume_operator_id: null,
+  resume_hash: key.hash,
+  resume_operator_id: key.operatorId,
 });

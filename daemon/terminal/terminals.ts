@@ -141,7 +141,8 @@ export class Terminals implements Service {
     logger.debug('a ticket for a terminal was given', { session_id: sessionId, request_id });
     const { operator_id, username } = operator;
     const { nodeId } = session.facts;
-    return tickets.issue({ for: 'client', sessionId, nodeId, operator: { operator_id, username }, mode, take });
+    const attacher = { operator_id, username };
+    return tickets.issue({ for: 'client', sessionId, nodeId, operator: attacher, mode, take, firstSecret: null });
   }
 
   /** Throws `terminal_not_found`, `terminal_over`. */

@@ -19,6 +19,8 @@ export interface ClientGrant {
   readonly mode: TerminalMode;
   /** It may take the pen from whoever holds it. */
   readonly take: boolean;
+  /** With which the one who has opened the session comes back: it is in the store already. Null for everybody else. */
+  readonly firstSecret: string | null;
 }
 
 export interface AgentGrant {

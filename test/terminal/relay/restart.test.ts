@@ -50,6 +50,23 @@ describe('a restart of the orchestrator', () => {
     expect(shown.join('')).toBe(session.output.toString());
   });
 
+  it('leaves a session that nobody has come to yet to the one who opened it', async () => {
+    const room = await Room.start();
+    const { id } = await room.openShell();
+    await room.agent.attached(id);
+    await room.stop();
+    await room.begin();
+    room.agent.list();
+    const client = await room.attach(id, { mode: 'write' });
+    const { secret, mode } = await client.welcomed();
+    expect(mode).toBe('write');
+    await room.stop();
+    await room.begin();
+    room.agent.list();
+    const back = await room.attach(id, { mode: 'write' }, { resume: { secret, received: 0 } });
+    expect(await back.welcomed()).toMatchObject({ mode: 'write', secret });
+  });
+
   it('ends what its agent does not know any more, and what the agent knows alone', async () => {
     const room = await Room.start();
     const lost = await room.openShell();
