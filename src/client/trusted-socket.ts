@@ -1,5 +1,5 @@
 /** Opens a TLS connection and hands it out only when the server is the right one: before that, nothing is sent. */
-import { isIP } from 'node:net';
+import { isIP, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { systemCodeOf } from '../kernel/fault.js';
@@ -40,6 +40,8 @@ function shakeHands(way: Duplex | null, options: TrustedSocketOptions): Promise<
   const { signal, caFile } = options;
   return new Promise((resolve, reject) => {
     const socket = connect(tlsOptions(way, options));
+    // Else the first request waits until the server has acknowledged the end of the handshake: as long as a way there and back.
+    (way instanceof Socket ? way : socket).setNoDelay(true);
     const abort = () => socket.destroy(signal.reason);
     const fail = (error: Error) => {
       signal.removeEventListener('abort', abort);
