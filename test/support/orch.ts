@@ -36,9 +36,7 @@ export class Sandbox {
   private readonly running: Running[] = [];
 
   constructor() {
-    const inherited = Object.entries(process.env).filter(
-      ([name]) => !/^(ORCH_|XDG_|npm_|NODE_OPTIONS|VITEST)/.test(name),
-    );
+    const inherited = Object.entries(process.env).filter(([name]) => !/^(ORCH_|XDG_|npm_|NODE_|VITEST)/.test(name));
     this.env = {
       ...Object.fromEntries(inherited),
       HOME: this.root,
