@@ -1,8 +1,7 @@
 /**
- * Puts values in the place of modules that only make them: what is known when the bundle is made need not be found out at each start.
- * An export is plain data, or a validator (`src/kernel/validator.ts`), whose check is compiled here.
+ * Puts values in the place of modules that only make them: what is known when the bundle is made need not be found out at
+ * each start. An export is plain data, or a validator (`src/kernel/validator.ts`), whose check is compiled here.
  */
-
 import { pathToFileURL } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import { Build } from 'typebox/schema';
