@@ -37,7 +37,7 @@ export interface SideDoor {
   /** Whether that agent has any business here; else the path is not there for it. */
   expects(nodeId: NodeId): boolean;
   /** Called in the tick of the upgrade. */
-  accept(peer: Omit<AgentPeer, 'limit'>): void;
+  accept(peer: Omit<AgentPeer, 'limit'> & { readonly connection: Duplex }): void;
 }
 
 /** Milliseconds. */
@@ -181,7 +181,7 @@ export class AgentListener implements Service {
       this.side.handleUpgrade(request, socket, head, (opened) => {
         opened.on('error', () => undefined);
         if (opened.protocol !== door.protocol) return opened.terminate();
-        door.accept({ socket: opened, publicKey, nodeId, remoteAddress });
+        door.accept({ socket: opened, connection: socket, publicKey, nodeId, remoteAddress });
       });
       return;
     }

@@ -1,4 +1,5 @@
 /** Takes the sockets that agents open for single sessions: a ticket, the session it was given for, the agent it was given to. */
+import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
@@ -31,6 +32,8 @@ export interface AgentDoorOptions {
 /** An agent that has proved its key, with an open WebSocket. */
 export interface DoorPeer {
   readonly socket: WebSocket;
+  /** What it runs over. */
+  readonly connection: Duplex;
   readonly nodeId: NodeId;
   readonly remoteAddress: string;
 }
@@ -46,11 +49,12 @@ export const createAgentDoor = (options: AgentDoorOptions) => ({
   accept: (peer: DoorPeer) => accept(peer, options),
 });
 
-function accept({ socket: raw, nodeId, remoteAddress }: DoorPeer, options: AgentDoorOptions): void {
+function accept({ socket: raw, connection, nodeId, remoteAddress }: DoorPeer, options: AgentDoorOptions): void {
   const { clock, logger, terminals, times } = options;
   let session: LiveSession | null = null;
   const socket: TerminalSocket = new TerminalSocket({
     socket: raw,
+    connection,
     clock,
     logger,
     ...(times ? { times } : {}),

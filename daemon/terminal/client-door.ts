@@ -1,7 +1,7 @@
 /** Takes the sockets of operators: the ticket is looked at before the upgrade is answered. */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { WebSocketServer } from 'ws';
+import { type WebSocket, WebSocketServer } from 'ws';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
@@ -67,7 +67,9 @@ export class ClientDoor {
     if (session === null) {
       throw new Fault('terminal_not_found', 'the session is over', { hint: 'see what there is: orch term list' });
     }
-    this.server.handleUpgrade(request, socket, head, (opened) => this.serve({ opened, grant, session, address }));
+    this.server.handleUpgrade(request, socket, head, (opened) =>
+      this.serve({ opened, connection: socket, grant, session, address }),
+    );
   }
 
   /** The orchestrator stops: everybody is told to come back. */
@@ -92,7 +94,8 @@ export class ClientDoor {
   }
 
   private serve(opened: {
-    readonly opened: ConstructorParameters<typeof TerminalSocket>[0]['socket'];
+    readonly opened: WebSocket;
+    readonly connection: Duplex;
     readonly grant: ClientGrant;
     readonly session: LiveSession;
     readonly address: string | null;
@@ -101,6 +104,7 @@ export class ClientDoor {
     const { grant, session, address } = opened;
     const socket: TerminalSocket = new TerminalSocket({
       socket: opened.opened,
+      connection: opened.connection,
       clock,
       logger,
       ...(times ? { times } : {}),

@@ -77,15 +77,18 @@ export class ClientOutput {
     );
   }
 
-  /** A frame of the agent has come; it is in the backlog already. */
+  /** A frame of the agent has come; it is in the backlog already. Passes it on as it is, when nothing speaks against it. */
   forward(data: Buffer, offset: number): void {
-    if (this.stage !== 'streaming') return;
-    const { backlog, isSkippable, send } = this.options;
-    if (this.sent === offset && backlog.end <= this.allowed) {
-      this.sent = backlog.end;
-      send(data);
-      return;
-    }
+    const { backlog, send } = this.options;
+    if (this.stage !== 'streaming' || this.sent !== offset || backlog.end > this.allowed) return;
+    this.sent = backlog.end;
+    send(data);
+  }
+
+  /** Output has come that the recording and the screen have too; sends what was not passed on, as far as it may. */
+  catchUp(): void {
+    const { backlog, isSkippable } = this.options;
+    if (this.stage !== 'streaming' || this.sent === backlog.end) return;
     this.pump();
     if (isSkippable() && backlog.end - this.taken > TERMINAL_LIMITS.viewerLag) this.fallBehind();
   }

@@ -77,12 +77,11 @@ export class OutputRelay {
     const fresh = bytes.subarray(received - offset);
     if (fresh.length === 0) return;
     this.backlog.append(fresh, stream);
+    // Whoever waits for the echo of a key does not wait for what else is done with it.
+    if (fresh.length === bytes.length) for (const client of this.clients) client.forward(data, offset);
     this.recorder?.write(stream, fresh);
     this.screen?.write(fresh);
-    for (const client of this.clients) {
-      if (fresh.length === bytes.length) client.forward(data, offset);
-      else client.forward(EMPTY, -1);
-    }
+    for (const client of this.clients) client.catchUp();
     this.idleSince = now;
     this.trim(TERMINAL_LIMITS.floodBacklog);
   }
@@ -183,5 +182,3 @@ export class OutputRelay {
     this.backlog.dropBefore(floor);
   }
 }
-
-const EMPTY = Buffer.alloc(0);

@@ -1,8 +1,10 @@
 /** One socket of a terminal, to an agent or to an operator: whole frames in order, signs of life, a bound on what waits. */
+import type { Duplex } from 'node:stream';
 import type { RawData, WebSocket } from 'ws';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, isFault, messageOf } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
+import { DirectMessages } from '../../src/terminal/direct-messages.js';
 import { type Frame, pingFrame, pongFrame, readFrame } from '../../src/terminal/frames.js';
 import { TERMINAL_CLOSE, TERMINAL_LIMITS } from '../../src/terminal/limits.js';
 
@@ -33,7 +35,10 @@ export interface SocketEvents {
 export type OnFrame = (frame: Frame, data: Buffer) => void;
 
 export interface TerminalSocketOptions extends SocketEvents {
+  /** Has just been opened. */
   readonly socket: WebSocket;
+  /** What it runs over. */
+  readonly connection: Duplex;
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly logger: Logger;
   readonly times?: SocketTimes;
@@ -48,6 +53,7 @@ const TURN = 32 * 1024;
 export class TerminalSocket {
   private readonly options: TerminalSocketOptions;
   private readonly times: SocketTimes;
+  private readonly direct: DirectMessages;
   private readonly deadline: NodeJS.Timeout;
   private readonly held: { readonly frame: Frame; readonly data: Buffer }[] = [];
   private onFrame: OnFrame | null = null;
@@ -67,8 +73,10 @@ export class TerminalSocket {
     this.lastHeard = this.now();
     this.lastAsked = this.lastHeard;
     this.deadline = setTimeout(() => this.close(TERMINAL_CLOSE.violation, 'no hello in time'), this.times.hello);
-    const { socket } = options;
+    const { connection, socket } = options;
     socket.binaryType = 'nodebuffer';
+    const onMessage = (data: Buffer) => this.take(data, true);
+    this.direct = new DirectMessages({ socket, connection, end: 'server', onMessage });
     socket.on('message', (data, isBinary) => this.take(data, isBinary));
     // The close event says all there is to say.
     socket.on('error', () => undefined);
@@ -95,7 +103,7 @@ export class TerminalSocket {
   send(data: Buffer): void {
     if (!this.isOpen) return;
     const { socket } = this.options;
-    socket.send(data);
+    this.direct.send(data);
     if (socket.bufferedAmount > TERMINAL_LIMITS.unsent) this.close(TERMINAL_CLOSE.overrun, 'too much is unread');
   }
 

@@ -42,6 +42,8 @@ export interface DialOptions {
 export interface Dialled {
   /** Open and paused, so that nothing is lost: attach listeners, then call `resume()`. */
   readonly socket: WebSocket;
+  /** What it runs over. */
+  readonly connection: TLSSocket;
   readonly orchestratorKey: PublicKeyHex;
 }
 
@@ -59,7 +61,7 @@ export async function dialOrchestrator(options: DialOptions): Promise<Dialled> {
     const orchestratorKey = await handshake(socket, options);
     await options.verifyPeer(orchestratorKey);
     if (socket.destroyed) throw faultOf(socket.errored, options);
-    return { socket: await upgrade(socket, options), orchestratorKey };
+    return { socket: await upgrade(socket, options), connection: socket, orchestratorKey };
   } catch (error) {
     socket.destroy();
     throw error;

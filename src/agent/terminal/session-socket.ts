@@ -1,10 +1,12 @@
 /** The socket of one session: dialled with a ticket, opened by a hello, and known to be dead when it is silent. */
 import type { KeyObject } from 'node:crypto';
+import type { TLSSocket } from 'node:tls';
 import type { RawData, WebSocket } from 'ws';
 import { selfSignedEd25519 } from '../../identity/certificate.js';
 import { requirePinned } from '../../identity/pin.js';
 import type { Clock } from '../../kernel/clock.js';
 import { messageOf } from '../../kernel/fault.js';
+import { DirectMessages } from '../../terminal/direct-messages.js';
 import { type Frame, jsonFrame, pingFrame, pongFrame, readFrame } from '../../terminal/frames.js';
 import { AGENT_TERMINAL_PATH, TERMINAL_CLOSE, TERMINAL_LIMITS, TERMINAL_SUBPROTOCOL } from '../../terminal/limits.js';
 import type { AgentHello } from '../../terminal/notes.js';
@@ -44,6 +46,7 @@ export class SessionSocket {
   private readonly options: SessionSocketOptions;
   private readonly dialling = new AbortController();
   private socket: WebSocket | null = null;
+  private direct: DirectMessages | null = null;
   private heartbeat: NodeJS.Timeout | undefined;
   private lastHeard: number;
   private lastAsked: number;
@@ -68,7 +71,8 @@ export class SessionSocket {
     const { socket } = this;
     if (socket === null || socket.readyState !== socket.OPEN) return;
     const isFull = socket.bufferedAmount + frame.length >= MOST_UNSENT;
-    socket.send(frame, isFull ? () => this.options.onRoom() : undefined);
+    if (isFull) socket.send(frame, () => this.options.onRoom());
+    else this.direct?.send(frame);
   }
 
   /** Lets go of it; `onClosed` is not called any more. */
@@ -83,7 +87,7 @@ export class SessionSocket {
   private async dial(): Promise<void> {
     const { place, privateKey } = this.options;
     try {
-      const { socket } = await dialOrchestrator({
+      const { socket, connection } = await dialOrchestrator({
         host: place.host,
         port: place.port,
         privateKey,
@@ -98,17 +102,19 @@ export class SessionSocket {
         signal: this.dialling.signal,
       });
       if (this.isClosed) socket.terminate();
-      else this.opened(socket);
+      else this.opened(socket, connection);
     } catch (error) {
       this.closed(null, messageOf(error));
     }
   }
 
-  private opened(socket: WebSocket): void {
+  private opened(socket: WebSocket, connection: TLSSocket): void {
     const { clock, pace, hello } = this.options;
     this.socket = socket;
     this.lastHeard = clock.monotonic();
     this.lastAsked = this.lastHeard;
+    const onMessage = (data: Buffer) => this.take(data, true);
+    this.direct = new DirectMessages({ socket, connection, end: 'client', onMessage });
     socket.on('message', (data, binary) => this.take(data, binary));
     socket.on('ping', () => this.heard());
     socket.on('pong', () => this.heard());

@@ -34,13 +34,16 @@ export class TerminalOutput {
   private writing = false;
   private held = false;
   private broken = false;
+  /** Terminals that take what they can and never stop this program. */
+  private readonly prompt: readonly OutputStream[];
   private idle: (() => void)[] = [];
   /** The last of what the program has shown. */
   private tail = Buffer.alloc(0);
 
   constructor(options: TerminalOutputOptions) {
     this.options = options;
-    for (const stream of [options.stdout, options.stderr]) setBlocking(stream, false);
+    const streams = [options.stdout, options.stderr];
+    this.prompt = streams.filter((stream) => setBlocking(stream, false) && stream.isTTY === true);
     options.stdout.on('error', this.onError);
     options.stderr.on('error', this.onError);
   }
@@ -137,31 +140,45 @@ export class TerminalOutput {
   };
 
   private pump(): void {
-    if (this.writing || this.held) return;
-    const next = this.queue.shift();
-    if (next === undefined) {
-      this.tellIdle();
-      return;
+    while (!this.writing && !this.held) {
+      const next = this.queue.shift();
+      if (next === undefined) {
+        this.tellIdle();
+        return;
+      }
+      if (!this.broken) this.write(next);
+      if (!this.writing) next.done();
     }
-    if (this.broken) {
-      next.done();
-      this.pump();
-      return;
-    }
+  }
+
+  /** `writing` until it is written. */
+  private write({ stream, bytes: given, done }: Item): void {
+    const bytes = typeof given === 'function' ? Buffer.from(given()) : given;
+    if (typeof given !== 'function' && stream === this.options.stdout) this.watch(bytes);
+    const rest = this.writePromptly(stream, bytes);
+    if (rest.length === 0) return;
     this.writing = true;
-    const bytes = typeof next.bytes === 'function' ? Buffer.from(next.bytes()) : next.bytes;
-    if (typeof next.bytes !== 'function' && next.stream === this.options.stdout) this.watch(bytes);
-    next.stream.write(bytes, (error) => {
+    stream.write(rest, (error) => {
       if (this.broken) return;
       if (error) {
-        next.done();
+        done();
         this.onError();
         return;
       }
       this.writing = false;
-      next.done();
+      done();
       this.pump();
     });
+  }
+
+  /** What a terminal takes at once needs no way through a stream; gives what is left for that, and for its errors. */
+  private writePromptly(stream: OutputStream & { readonly writableLength?: number }, bytes: Buffer): Buffer {
+    if (stream.fd === undefined || stream.writableLength !== 0 || !this.prompt.includes(stream)) return bytes;
+    try {
+      return bytes.subarray(writeSync(stream.fd, bytes));
+    } catch {
+      return bytes;
+    }
   }
 
   private watch(bytes: Buffer): void {
@@ -186,7 +203,10 @@ interface Handle {
   setBlocking?(isBlocking: boolean): unknown;
 }
 
-/** Node writes to a terminal in a way that stops the whole program when the terminal does; its handle can do otherwise. */
-export function setBlocking(stream: OutputStream & { readonly _handle?: Handle | null }, isBlocking: boolean): void {
-  stream._handle?.setBlocking?.(isBlocking);
+/**
+ * Node writes to a terminal in a way that stops the whole program when the terminal does; its handle can do otherwise.
+ * @returns whether it does as it is told
+ */
+export function setBlocking(stream: OutputStream & { readonly _handle?: Handle | null }, isBlocking: boolean): boolean {
+  return stream._handle?.setBlocking?.(isBlocking) === 0;
 }

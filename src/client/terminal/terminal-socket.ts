@@ -1,8 +1,10 @@
 /** One WebSocket of a terminal: opens it, keeps it alive, gives its frames, and tells once how it ended. */
 import type { Agent } from 'node:http';
+import type { Socket } from 'node:net';
 import { type RawData, WebSocket } from 'ws';
 import type { Clock } from '../../kernel/clock.js';
 import { Fault, isFault } from '../../kernel/fault.js';
+import { DirectMessages } from '../../terminal/direct-messages.js';
 import { type Frame, jsonFrame, pingFrame, pongFrame, readFrame } from '../../terminal/frames.js';
 import { TERMINAL_CLOSE, TERMINAL_LIMITS, TERMINAL_SUBPROTOCOL } from '../../terminal/limits.js';
 import type { ClientHello } from '../../terminal/notes.js';
@@ -36,6 +38,8 @@ export class TerminalSocket {
   private readonly options: TerminalSocketOptions;
   private readonly socket: WebSocket;
   private readonly ticking: NodeJS.Timeout;
+  private connection: Socket | null = null;
+  private direct: DirectMessages | null = null;
   private over = false;
   private cause: Fault | null = null;
   private answered = false;
@@ -56,6 +60,9 @@ export class TerminalSocket {
       perMessageDeflate: false,
       maxPayload: TERMINAL_LIMITS.pictureFrame,
     });
+    this.socket.on('upgrade', ({ socket: connection }) => {
+      this.connection = connection;
+    });
     this.socket.on('open', () => this.opened());
     this.socket.on('message', (data, isBinary) => this.heard(data, isBinary));
     this.socket.on('error', (error) => {
@@ -67,7 +74,9 @@ export class TerminalSocket {
 
   /** Nothing happens when it is not open. */
   send(frame: Buffer): void {
-    if (this.socket.readyState === WebSocket.OPEN) this.socket.send(frame);
+    if (this.socket.readyState !== WebSocket.OPEN) return;
+    if (this.direct === null) this.socket.send(frame);
+    else this.direct.send(frame);
   }
 
   ping(): void {
@@ -102,8 +111,17 @@ export class TerminalSocket {
 
   private opened(): void {
     if (this.over) return;
+    this.goDirect();
     this.send(jsonFrame('hello', this.options.hello));
     this.ping();
+  }
+
+  /** Without TLS somebody in between might take what is sent for something else: it stays masked. */
+  private goDirect(): void {
+    const { connection, socket } = this;
+    if (connection === null || this.options.address.protocol !== 'wss:') return;
+    const onMessage = (data: Buffer) => this.heard(data, true);
+    this.direct = new DirectMessages({ socket, connection, end: 'client', onMessage });
   }
 
   private heard(data: RawData, isBinary: boolean): void {

@@ -1,0 +1,165 @@
+/**
+ * Whole binary messages of an open WebSocket, read and written at its connection itself: a key and its echo are such messages,
+ * and the way through the streams of `ws` takes longer than all that is done with them. Whatever else comes, as pings, closes,
+ * and messages in pieces, is left to `ws`, which also has the handshake and the end. Without compression only.
+ */
+
+/** What is used of a WebSocket of `ws`. */
+interface Socket {
+  readonly readyState: number;
+  readonly OPEN: number;
+  once(event: 'error', listener: () => void): unknown;
+}
+
+/** What is used of its connection. */
+export interface Connection {
+  write(bytes: Uint8Array): boolean;
+  listeners(event: 'data'): unknown[];
+  on(event: 'data', listener: (chunk: Buffer) => void): unknown;
+  off(event: 'data', listener: (chunk: Buffer) => void): unknown;
+  prependListener(event: 'close', listener: () => void): unknown;
+}
+
+export interface DirectMessagesOptions {
+  /** Has just been opened, and has read nothing yet. */
+  readonly socket: Socket;
+  readonly connection: Connection;
+  /** Which end of it is ours: what clients send is masked. */
+  readonly end: 'client' | 'server';
+  readonly onMessage: (data: Buffer) => void;
+}
+
+type Listener = (this: Connection, chunk: Buffer) => void;
+
+/** A frame that is a whole binary message, and one that closes. */
+const WHOLE_BINARY = 0x82;
+const CLOSE = 0x08;
+const OPCODE = 0x0f;
+const MASKED = 0x80;
+const MASK_LENGTH = 4;
+/** Lengths up to this are in the second byte, else it says how many bytes have them. */
+const SHORT = 125;
+const TWO_BYTES = 126;
+const MOST_HEAD = 14;
+const NOTHING = Buffer.alloc(0);
+
+export class DirectMessages {
+  private readonly options: DirectMessagesOptions;
+  private readonly mask: number;
+  private readonly theirs: Listener | null;
+  /** Bytes that still belong to a frame which `ws` reads. */
+  private owed = 0;
+  /** The beginning of a frame's head, which `ws` has already. */
+  private begun: Buffer = NOTHING;
+
+  constructor(options: DirectMessagesOptions) {
+    const { connection, end, socket } = options;
+    this.options = options;
+    this.mask = end === 'client' ? MASKED : 0;
+    const listeners = connection.listeners('data');
+    // Of a `ws` that reads in another way all is left to it.
+    this.theirs = listeners.length === 1 ? (listeners[0] as Listener) : null;
+    if (this.theirs === null) return;
+    connection.off('data', this.theirs);
+    connection.on('data', this.take);
+    const stop = () => connection.off('data', this.take);
+    // Of what comes after that `ws` reads the rest, or nobody.
+    connection.prependListener('close', stop);
+    socket.once('error', stop);
+  }
+
+  /** One message. The caller looks at how much waits to be sent. */
+  send(data: Buffer): void {
+    const { connection, socket } = this.options;
+    if (socket.readyState !== socket.OPEN) return;
+    const { length } = data;
+    const lengthBytes = length <= SHORT ? 0 : length < 2 ** 16 ? 2 : 8;
+    const head = 2 + lengthBytes + (this.mask === 0 ? 0 : MASK_LENGTH);
+    const frame = Buffer.allocUnsafe(head + length);
+    frame[0] = WHOLE_BINARY;
+    frame[1] = this.mask | (lengthBytes === 0 ? length : lengthBytes === 2 ? TWO_BYTES : TWO_BYTES + 1);
+    if (lengthBytes === 2) frame.writeUInt16BE(length, 2);
+    else if (lengthBytes === 8) frame.writeBigUInt64BE(BigInt(length), 2);
+    // A mask of zeros changes nothing. Others guard proxies against a browser's page; TLS hides it all from them.
+    if (this.mask !== 0) frame.writeUInt32BE(0, head - MASK_LENGTH);
+    frame.set(data, head);
+    connection.write(frame);
+  }
+
+  private readonly take = (chunk: Buffer): void => {
+    for (let at = 0; at < chunk.length; ) {
+      if (this.owed > 0 || this.begun.length > 0) at = this.leave(chunk, at);
+      else at = this.read(chunk, at);
+    }
+  };
+
+  /** Reads one frame; gives where the next one begins. */
+  private read(chunk: Buffer, at: number): number {
+    const head = headLength(chunk, at);
+    if (head === 0) {
+      this.begun = Buffer.from(chunk.subarray(at));
+      this.pass(chunk.subarray(at));
+      return chunk.length;
+    }
+    const length = payloadLength(chunk, at);
+    const from = at + head;
+    const isOurs = chunk[at] === WHOLE_BINARY && (chunk[at + 1] as number) >> 7 === 1 - (this.mask >> 7);
+    if (!isOurs || from + length > chunk.length) {
+      this.owe(chunk[at] as number, head + length);
+      return this.leave(chunk, at);
+    }
+    const data = chunk.subarray(from, from + length);
+    if (this.mask === 0) unmask(data, chunk, from - MASK_LENGTH);
+    this.options.onMessage(data);
+    return from + length;
+  }
+
+  /** Leaves bytes of a frame to `ws`; gives where the next one begins. */
+  private leave(chunk: Buffer, at: number): number {
+    if (this.begun.length > 0) {
+      const start = Buffer.concat([this.begun, chunk.subarray(at, at + MOST_HEAD)]);
+      const head = headLength(start, 0);
+      if (head === 0) {
+        this.begun = start;
+        this.pass(chunk.subarray(at));
+        return chunk.length;
+      }
+      this.owe(start[0] as number, head + payloadLength(start, 0) - this.begun.length);
+      this.begun = NOTHING;
+    }
+    const end = Math.min(chunk.length, at + this.owed);
+    this.owed -= end - at;
+    this.pass(chunk.subarray(at, end));
+    return end;
+  }
+
+  /** Behind a close there are no frames. */
+  private owe(first: number, bytes: number): void {
+    this.owed = (first & OPCODE) === CLOSE ? Number.POSITIVE_INFINITY : bytes;
+  }
+
+  private pass(bytes: Buffer): void {
+    this.theirs?.call(this.options.connection, bytes);
+  }
+}
+
+/** Of the frame that begins there; 0 when not all of it is there. */
+function headLength(bytes: Buffer, at: number): number {
+  const second = bytes[at + 1];
+  if (second === undefined) return 0;
+  const short = second & ~MASKED;
+  const length = 2 + (short <= SHORT ? 0 : short === TWO_BYTES ? 2 : 8) + ((second & MASKED) === 0 ? 0 : MASK_LENGTH);
+  return at + length <= bytes.length ? length : 0;
+}
+
+/** Of a frame whose head is there. */
+function payloadLength(bytes: Buffer, at: number): number {
+  const short = (bytes[at + 1] as number) & ~MASKED;
+  if (short <= SHORT) return short;
+  return short === TWO_BYTES ? bytes.readUInt16BE(at + 2) : Number(bytes.readBigUInt64BE(at + 2));
+}
+
+function unmask(data: Buffer, bytes: Buffer, at: number): void {
+  if (bytes.readUInt32BE(at) === 0) return;
+  for (let index = 0; index < data.length; index += 1) data[index] = (data[index] as number) ^ (bytes[at + (index & 3)] as number);
+}
