@@ -96,7 +96,11 @@ export class TerminalSocket {
   listen(onFrame: OnFrame): void {
     this.onFrame = onFrame;
     this.options.socket.resume();
-    for (const { frame, data } of this.held.splice(0)) this.hand(frame, data);
+    try {
+      for (const { frame, data } of this.held.splice(0)) this.hand(frame, data);
+    } catch (error) {
+      this.failed(error);
+    }
   }
 
   /** Closes the socket instead when its peer has too much unread already. */
@@ -138,10 +142,12 @@ export class TerminalSocket {
   private take(data: RawData, isBinary: boolean): void {
     if (this.ended) return;
     this.lastHeard = this.now();
-    this.guard(() => {
+    try {
       if (!isBinary || !Buffer.isBuffer(data)) throw new Fault('protocol_violation', 'the peer sent a text frame');
       this.read(readFrame(data), data);
-    });
+    } catch (error) {
+      this.failed(error);
+    }
   }
 
   private read(frame: Frame, data: Buffer): void {
@@ -166,7 +172,7 @@ export class TerminalSocket {
   private hand(frame: Frame, data: Buffer): void {
     if (this.ended) return;
     if (this.onFrame !== null) {
-      this.guard(() => this.onFrame?.(frame, data));
+      this.onFrame(frame, data);
       this.takeTurns(data.length);
       return;
     }
@@ -187,17 +193,13 @@ export class TerminalSocket {
   }
 
   /** Whatever a frame brings about costs its own socket at most. */
-  private guard(work: () => void): void {
-    try {
-      work();
-    } catch (error) {
-      if (isFault(error, 'protocol_violation')) {
-        this.close(TERMINAL_CLOSE.violation, messageOf(error).slice(0, 120));
-        return;
-      }
-      this.options.logger.error('a frame of a terminal could not be handled', { reason: messageOf(error), error });
-      this.close(TERMINAL_CLOSE.failed, 'the orchestrator failed');
+  private failed(error: unknown): void {
+    if (isFault(error, 'protocol_violation')) {
+      this.close(TERMINAL_CLOSE.violation, messageOf(error).slice(0, 120));
+      return;
     }
+    this.options.logger.error('a frame of a terminal could not be handled', { reason: messageOf(error), error });
+    this.close(TERMINAL_CLOSE.failed, 'the orchestrator failed');
   }
 
   private ping(): void {

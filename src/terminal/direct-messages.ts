@@ -1,7 +1,8 @@
 /**
  * Whole binary messages of an open WebSocket, read and written at its connection itself: a key and its echo are such messages,
- * and the way through the streams of `ws` takes longer than all that is done with them. Whatever else comes, as pings, closes,
- * and messages in pieces, is left to `ws`, which also has the handshake and the end. Without compression only.
+ * and the way through the streams of `ws` takes longer than all that is done with them. Pings and messages that do not come in
+ * one go are left to `ws`; with the first frame of any other kind, as a close, a message in fragments or a violation, all that
+ * follows. It has the handshake and the end too. Without compression only.
  */
 
 /** What is used of a WebSocket of `ws`. */
@@ -31,10 +32,10 @@ export interface DirectMessagesOptions {
 
 type Listener = (this: Connection, chunk: Buffer) => void;
 
-/** A frame that is a whole binary message, and one that closes. */
+/** First bytes of frames. */
 const WHOLE_BINARY = 0x82;
-const CLOSE = 0x08;
-const OPCODE = 0x0f;
+const PING = 0x89;
+const PONG = 0x8a;
 const MASKED = 0x80;
 const MASK_LENGTH = 4;
 /** Lengths up to this are in the second byte, else it says how many bytes have them. */
@@ -103,9 +104,8 @@ export class DirectMessages {
     }
     const length = payloadLength(chunk, at);
     const from = at + head;
-    const isOurs = chunk[at] === WHOLE_BINARY && (chunk[at + 1] as number) >> 7 === 1 - (this.mask >> 7);
-    if (!isOurs || from + length > chunk.length) {
-      this.owe(chunk[at] as number, head + length);
+    if (chunk[at] !== WHOLE_BINARY || !this.isMaskedWell(chunk, at) || from + length > chunk.length) {
+      this.owed = this.isUsual(chunk, at) ? head + length : Number.POSITIVE_INFINITY;
       return this.leave(chunk, at);
     }
     const data = chunk.subarray(from, from + length);
@@ -124,7 +124,8 @@ export class DirectMessages {
         this.pass(chunk.subarray(at));
         return chunk.length;
       }
-      this.owe(start[0] as number, head + payloadLength(start, 0) - this.begun.length);
+      const left = head + payloadLength(start, 0) - this.begun.length;
+      this.owed = this.isUsual(start, 0) ? left : Number.POSITIVE_INFINITY;
       this.begun = NOTHING;
     }
     const end = Math.min(chunk.length, at + this.owed);
@@ -133,9 +134,14 @@ export class DirectMessages {
     return end;
   }
 
-  /** Behind a close there are no frames. */
-  private owe(first: number, bytes: number): void {
-    this.owed = (first & OPCODE) === CLOSE ? Number.POSITIVE_INFINITY : bytes;
+  /** One after which `ws` is where it was before. */
+  private isUsual(bytes: Buffer, at: number): boolean {
+    const first = bytes[at];
+    return (first === WHOLE_BINARY || first === PING || first === PONG) && this.isMaskedWell(bytes, at);
+  }
+
+  private isMaskedWell(bytes: Buffer, at: number): boolean {
+    return ((bytes[at + 1] as number) & MASKED) !== this.mask;
   }
 
   private pass(bytes: Buffer): void {
@@ -161,5 +167,6 @@ function payloadLength(bytes: Buffer, at: number): number {
 
 function unmask(data: Buffer, bytes: Buffer, at: number): void {
   if (bytes.readUInt32BE(at) === 0) return;
-  for (let index = 0; index < data.length; index += 1) data[index] = (data[index] as number) ^ (bytes[at + (index & 3)] as number);
+  for (let index = 0; index < data.length; index += 1)
+    data[index] = (data[index] as number) ^ (bytes[at + (index & 3)] as number);
 }

@@ -115,14 +115,7 @@ export function snapshotFrame(head: object, bytes: Uint8Array): Buffer {
 export function readFrame(data: Buffer): Frame {
   const type = data[0];
   switch (type) {
-    case undefined:
-      throw violation('an empty frame');
-    case FRAME.hello:
-      return { type: 'hello', value: readJson(data.subarray(1)) };
-    case FRAME.exit:
-      return { type: 'exit', value: readJson(data.subarray(1)) };
-    case FRAME.note:
-      return { type: 'note', value: readJson(data.subarray(1)) };
+    // Looked for one after the other: keys and their echo first.
     case FRAME.output:
     case FRAME.errors: {
       const { offset, bytes } = readOffsetAndBytes(data, TERMINAL_LIMITS.output);
@@ -133,6 +126,14 @@ export function readFrame(data: Buffer): Frame {
     case FRAME.ack:
       requireLength(data, 17);
       return { type: 'ack', consumed: readOffset(data, 1), limit: readOffset(data, 9) };
+    case undefined:
+      throw violation('an empty frame');
+    case FRAME.hello:
+      return { type: 'hello', value: readJson(data.subarray(1)) };
+    case FRAME.exit:
+      return { type: 'exit', value: readJson(data.subarray(1)) };
+    case FRAME.note:
+      return { type: 'note', value: readJson(data.subarray(1)) };
     case FRAME.resize:
       requireLength(data, 9);
       return {

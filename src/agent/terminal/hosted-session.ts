@@ -28,6 +28,8 @@ const FIRST_PAUSE = 250;
 const MAX_PAUSE = 30_000;
 /** Input that was taken is told so after that, in milliseconds. */
 const ACK_PAUSE = 20;
+/** Output that nothing else waits with goes out in its own turn up to that, in bytes: the echo of a key, or of a short paste. */
+const ECHO = 256;
 /** Output of one turn that is part of a burst rather than the echo of a key, in bytes. */
 const BURST = 2_048;
 
@@ -138,8 +140,10 @@ export class HostedSession implements ProgramListener {
     // A program that is being ended may write more than the orchestrator takes.
     if (this.ending !== null && !this.sender.isWanted) return;
     this.sender.append(bytes, stream);
+    const isAlone = this.flushing === undefined && this.sender.unsent === bytes.length;
+    if (isAlone && bytes.length <= ECHO) this.flush();
+    else this.flushSoon();
     this.pace();
-    this.flushSoon();
   }
 
   tookInput(total: number): void {

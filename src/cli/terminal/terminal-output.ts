@@ -154,11 +154,14 @@ export class TerminalOutput {
   /** `writing` until it is written. */
   private write({ stream, bytes: given, done }: Item): void {
     const bytes = typeof given === 'function' ? Buffer.from(given()) : given;
-    if (typeof given !== 'function' && stream === this.options.stdout) this.watch(bytes);
     const rest = this.writePromptly(stream, bytes);
-    if (rest.length === 0) return;
-    this.writing = true;
-    stream.write(rest, (error) => {
+    this.writing = rest.length > 0;
+    if (this.writing) this.writeSlowly(stream, rest, done);
+    if (typeof given !== 'function' && stream === this.options.stdout) this.watch(bytes);
+  }
+
+  private writeSlowly(stream: OutputStream, bytes: Buffer, done: () => void): void {
+    stream.write(bytes, (error) => {
       if (this.broken) return;
       if (error) {
         done();

@@ -22,7 +22,7 @@ async function sentWith(picture: Buffer | null): Promise<readonly Frame[]> {
   output.beginWithPicture();
   await new Promise(setImmediate);
   backlog.append(Buffer.from('after'), 'out');
-  output.forward(Buffer.alloc(0), -1);
+  output.catchUp();
   return sent;
 }
 
