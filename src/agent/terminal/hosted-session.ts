@@ -250,27 +250,39 @@ export class HostedSession implements ProgramListener {
     this.flushing ??= setImmediate(() => this.gather());
   }
 
-  /** A burst waits for as many turns as more of it comes in each, up to a frame; no timer is involved, and no key waits. */
+  /**
+   * A burst waits for as many turns as more of it comes in each, up to a frame, and what is left over from whole frames for the
+   * next turn: small frames cost as much as large ones. No timer is involved, and no key waits.
+   */
   private gather(): void {
+    const before = this.sender.unsent;
+    const isGrowing = before - this.gathered >= BURST;
+    if (isGrowing && before >= FRAME_OUTPUT) this.sendFrames(FRAME_OUTPUT);
     const { unsent } = this.sender;
-    const isGrowing = unsent - this.gathered >= BURST && unsent < FRAME_OUTPUT;
-    this.gathered = isGrowing ? unsent : 0;
-    if (isGrowing && this.end === null) this.flushing = setImmediate(() => this.gather());
+    const mayWait = isGrowing && unsent > 0 && unsent < FRAME_OUTPUT && this.end === null;
+    this.gathered = mayWait ? unsent : 0;
+    if (mayWait) this.flushing = setImmediate(() => this.gather());
     else this.flush();
   }
 
   private flush(): void {
     clearImmediate(this.flushing);
     this.flushing = undefined;
+    this.sendFrames(1);
     if (this.socket === null || !this.isLive) return;
-    while (this.socket.hasRoom) {
+    if (this.end === null || this.isExitSent || !this.sender.isAllSent) return;
+    this.isExitSent = true;
+    this.socket.send(jsonFrame('exit', this.end));
+  }
+
+  /** As long as at least so much waits, in bytes. */
+  private sendFrames(least: number): void {
+    if (this.socket === null || !this.isLive) return;
+    while (this.sender.unsent >= least && this.socket.hasRoom) {
       const frame = this.sender.frame();
       if (frame === null) break;
       this.socket.send(frame);
     }
-    if (this.end === null || this.isExitSent || !this.sender.isAllSent) return;
-    this.isExitSent = true;
-    this.socket.send(jsonFrame('exit', this.end));
   }
 
   private dropSocket(code: number): void {

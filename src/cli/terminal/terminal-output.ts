@@ -22,6 +22,8 @@ export interface TerminalOutputOptions {
 
 /** Written at once at most: the rest can still be dropped. */
 const PORTION = 32 * 1024;
+/** Most bytes that a terminal can be expected to take at once. */
+const PROMPT = 4 * 1024;
 /** So much of the output tells whether a line has ended with it, in bytes. */
 const TAIL = 256;
 
@@ -34,16 +36,20 @@ export class TerminalOutput {
   private writing = false;
   private held = false;
   private broken = false;
-  /** Terminals that take what they can and never stop this program. */
-  private readonly prompt: readonly OutputStream[];
+  /** The descriptor of each terminal that takes what it can and never stops this program. */
+  private readonly prompt: ReadonlyMap<OutputStream, number>;
   private idle: (() => void)[] = [];
   /** The last of what the program has shown. */
   private tail = Buffer.alloc(0);
 
   constructor(options: TerminalOutputOptions) {
     this.options = options;
-    const streams = [options.stdout, options.stderr];
-    this.prompt = streams.filter((stream) => setBlocking(stream, false) && stream.isTTY === true);
+    const prompt = new Map<OutputStream, number>();
+    for (const stream of [options.stdout, options.stderr]) {
+      const descriptor = setBlocking(stream, false);
+      if (stream.isTTY === true && descriptor !== null) prompt.set(stream, descriptor);
+    }
+    this.prompt = prompt;
     options.stdout.on('error', this.onError);
     options.stderr.on('error', this.onError);
   }
@@ -176,9 +182,10 @@ export class TerminalOutput {
 
   /** What a terminal takes at once needs no way through a stream; gives what is left for that, and for its errors. */
   private writePromptly(stream: OutputStream & { readonly writableLength?: number }, bytes: Buffer): Buffer {
-    if (stream.fd === undefined || stream.writableLength !== 0 || !this.prompt.includes(stream)) return bytes;
+    const descriptor = this.prompt.get(stream);
+    if (descriptor === undefined || stream.writableLength !== 0 || bytes.length > PROMPT) return bytes;
     try {
-      return bytes.subarray(writeSync(stream.fd, bytes));
+      return bytes.subarray(writeSync(descriptor, bytes));
     } catch {
       return bytes;
     }
@@ -203,13 +210,20 @@ function endsLine(tail: Buffer): boolean {
 }
 
 interface Handle {
+  /** Its own: that of the stream may be shared with other programs, which have it block. */
+  readonly fd?: number;
   setBlocking?(isBlocking: boolean): unknown;
 }
 
 /**
  * Node writes to a terminal in a way that stops the whole program when the terminal does; its handle can do otherwise.
- * @returns whether it does as it is told
+ * @returns the descriptor that does as it is told; null when there is none
  */
-export function setBlocking(stream: OutputStream & { readonly _handle?: Handle | null }, isBlocking: boolean): boolean {
-  return stream._handle?.setBlocking?.(isBlocking) === 0;
+export function setBlocking(
+  stream: OutputStream & { readonly _handle?: Handle | null },
+  isBlocking: boolean,
+): number | null {
+  const { _handle: handle } = stream;
+  const isDone = handle?.setBlocking?.(isBlocking) === 0;
+  return isDone && handle.fd !== undefined && handle.fd >= 0 ? handle.fd : null;
 }

@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type RawData, Sender, WebSocket, WebSocketServer } from 'ws';
+import { type RawData, WebSocket, WebSocketServer } from 'ws';
 import { DirectMessages } from '../../../src/terminal/direct-messages.js';
 
 interface Opened {
@@ -84,10 +84,14 @@ interface FrameOptions {
 }
 
 function frameOf(data: Buffer, { opcode = 2, fin = true, masked = true, zeros = false }: FrameOptions = {}): Buffer {
-  const options = { fin, opcode, mask: masked, readOnly: true, rsv1: false };
-  const generateMask = (mask: Buffer) => void (zeros ? mask.fill(0) : mask.set(randomBytes(4)));
-  const frame = Sender.frame as unknown as (data: Buffer, options: object) => Buffer[];
-  return Buffer.concat(frame(data, { ...options, maskBuffer: Buffer.alloc(4), generateMask }));
+  const { length } = data;
+  const isLong = length > 125;
+  const head = Buffer.from([(fin ? 0x80 : 0) | opcode, (masked ? 0x80 : 0) | (isLong ? 126 : length)]);
+  const size = Buffer.alloc(isLong ? 2 : 0);
+  if (isLong) size.writeUInt16BE(length);
+  const mask = zeros ? Buffer.alloc(4) : randomBytes(4);
+  const hidden = Buffer.from(data.map((byte, index) => byte ^ (mask[index % 4] as number)));
+  return Buffer.concat(masked ? [head, size, mask, hidden] : [head, size, data]);
 }
 
 async function until(isSo: () => boolean): Promise<void> {
