@@ -113,12 +113,13 @@ export class Turns {
         this.handle(entry, message);
         continue;
       }
-      const piece = message.bytes.subarray(0, PIECE);
+      const passed = entry.screen.skim(message.bytes);
+      const piece = message.bytes.subarray(passed, passed + PIECE);
       entry.screen.write(piece);
-      entry.offset += piece.length;
-      left -= piece.length;
+      entry.offset += passed + piece.length;
+      left -= passed + piece.length;
       this.untold.add(entry);
-      const rest = message.bytes.subarray(piece.length);
+      const rest = message.bytes.subarray(passed + piece.length);
       if (rest.length === 0) entry.todo.shift();
       else entry.todo[0] = { ...message, bytes: rest };
       if (monotonic() - start >= TURN_TIME) return;

@@ -1,6 +1,7 @@
 /** The screen of one terminal: what has been written to it, and its picture. It answers no query. */
 import xterm from '@xterm/headless';
 import { type Detail, paint } from './paint.js';
+import { passingLines } from './passing-lines.js';
 import { RESET, SHOW } from './reset.js';
 import { type Restrained, restrain } from './restrain.js';
 import { sgr } from './sgr.js';
@@ -62,6 +63,17 @@ export class VirtualScreen {
   /** Output that follows, a few kilobytes at most: memory for the longest piece is kept. */
   write(bytes: Uint8Array): void {
     this.core._inputHandler.parse(bytes);
+  }
+
+  /**
+   * Deals with the beginning of a flood that scrolls out of the screen anyhow; what is behind it is to be written.
+   * @returns its length in bytes
+   */
+  skim(bytes: Uint8Array): number {
+    const { rows } = this.terminal;
+    const passed = passingLines(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), this.core, rows);
+    if (passed > 0) this.write(Buffer.from(`\r${'\n'.repeat(rows)}`));
+    return passed;
   }
 
   resize(cols: number, rows: number): void {

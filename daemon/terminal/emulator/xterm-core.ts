@@ -73,6 +73,8 @@ export interface FunctionId {
 
 /** A function handler that answers false leaves the sequence to the one that was there before. */
 export interface Parser {
+  /** Zero between sequences. */
+  readonly currentState: number;
   /** Zero when there is nothing that a combining character could join. */
   readonly precedingJoinState: number;
   registerCsiHandler(id: FunctionId, handler: (params: { readonly params: Int32Array }) => boolean): void;
