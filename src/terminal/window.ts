@@ -1,6 +1,7 @@
 /**
- * The window of a consumer: how much output may be on its way to it. It follows how fast the consumer takes bytes, so that a
- * slow terminal has little in flight (Ctrl-C is felt at once) and a fast or far one is never starved.
+ * The window of a consumer: how much output may be on its way to it. It shrinks while the consumer always has something to take,
+ * and grows when that has run out because the producer had to wait: so little is in flight (Ctrl-C is felt at once), and a fast
+ * or far consumer is not starved for long.
  */
 import type { Clock } from '../kernel/clock.js';
 import { TERMINAL_LIMITS } from './limits.js';
@@ -20,10 +21,14 @@ export interface WindowOptions {
   readonly offset?: number;
 }
 
-/** Milliseconds of output that may be in flight beside the round trip. */
+/** Milliseconds of output that may be in flight at most beside the round trip. */
 const MARGIN = 150;
 /** How long rates are measured before they count, in milliseconds. */
 const SAMPLE = 50;
+/** Less than that taken is not worth telling, in bytes. */
+const WORTH = TERMINAL_LIMITS.leastWindow / 2;
+/** What a window without need for its size has after a sample. */
+const SHRUNK = 7 / 8;
 
 export class ConsumerWindow {
   private readonly clock: Pick<Clock, 'monotonic'>;
@@ -32,6 +37,9 @@ export class ConsumerWindow {
   private limit: number;
   private consumed: number;
   private told: number;
+  /** Limits that were told, where the producer may have had to wait; those that are not behind the consumer yet. */
+  private readonly stops: number[];
+  private hasStarved = false;
   private roundTrip = 0;
   private sampleStart: number;
   private sampleBytes = 0;
@@ -42,6 +50,7 @@ export class ConsumerWindow {
     this.limit = offset + first;
     this.consumed = offset;
     this.told = offset;
+    this.stops = [this.limit];
     this.sampleStart = clock.monotonic();
   }
 
@@ -57,13 +66,19 @@ export class ConsumerWindow {
 
   /**
    * Bytes up to there were taken.
-   * @returns what to tell the producer, or null while less than a quarter of the window was taken since it was told
+   * @param isDry the consumer has nothing more to take for now
+   * @returns what to tell the producer, or null while too little was taken since it was told
    */
-  take(consumed: number): Credit | null {
+  take(consumed: number, isDry = false): Credit | null {
     if (consumed <= this.consumed) return null;
     this.sampleBytes += consumed - this.consumed;
     this.consumed = consumed;
-    if (this.consumed - this.told < this.size / 4) return null;
+    while ((this.stops[0] ?? consumed) < consumed) this.stops.shift();
+    if (isDry && this.stops[0] === consumed) {
+      this.grow();
+      return this.tell();
+    }
+    if (this.consumed - this.told < Math.max(this.size / 4, WORTH)) return null;
     return this.tell();
   }
 
@@ -73,16 +88,29 @@ export class ConsumerWindow {
     return this.tell();
   }
 
+  /** The producer had to wait for longer than the consumer had something to take. */
+  private grow(): void {
+    this.hasStarved = true;
+    this.size = clampWindow(this.size * 2);
+  }
+
   private tell(): Credit {
     const elapsed = this.clock.monotonic() - this.sampleStart;
-    if (elapsed >= SAMPLE) {
-      this.size = clampWindow((this.sampleBytes / elapsed) * (this.roundTrip + MARGIN));
-      this.sampleStart += elapsed;
-      this.sampleBytes = 0;
-    }
+    // Within a round trip a window that is too small may not show.
+    if (elapsed >= Math.max(SAMPLE, 2 * this.roundTrip)) this.sample(elapsed);
     this.told = this.consumed;
-    this.limit = Math.max(this.limit, this.consumed + this.size);
+    const limit = Math.max(this.limit, this.consumed + this.size);
+    if (limit > this.limit) this.stops.push(limit);
+    this.limit = limit;
     return this.credit;
+  }
+
+  private sample(elapsed: number): void {
+    const most = (this.sampleBytes / elapsed) * (this.roundTrip + MARGIN);
+    this.size = clampWindow(Math.min(most, this.hasStarved ? this.size : this.size * SHRUNK));
+    this.hasStarved = false;
+    this.sampleStart += elapsed;
+    this.sampleBytes = 0;
   }
 }
 

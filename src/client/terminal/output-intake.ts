@@ -72,7 +72,7 @@ export class OutputIntake {
       if (isDone) return;
       isDone = true;
       this.handedOut -= 1;
-      onDone(epoch === this.epoch && end !== null ? (this.window?.take(end) ?? null) : null);
+      onDone(epoch === this.epoch && end !== null ? (this.window?.take(end, this.settled) ?? null) : null);
     };
   }
 
