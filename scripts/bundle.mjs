@@ -38,7 +38,8 @@ const { outputFiles, metafile } = await build({
     worker: 'dist/src/agent/engine/worker.js',
     'terminal-host': 'dist/src/agent/terminal/terminal-host.js',
     emulator: 'dist/daemon/terminal/emulator/emulator.js',
-    // The search of recordings.
+    // What writes recordings, and what searches them.
+    'recording-worker': 'dist/daemon/terminal/recording-worker.js',
     'search-worker': 'dist/daemon/terminal/search-worker.js',
     // The check of a backup, beside the orchestrator's own work.
     'seal-copy-worker': 'dist/daemon/backup/seal-copy-worker.js',

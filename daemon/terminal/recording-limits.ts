@@ -1,10 +1,10 @@
 /** Numbers of how recordings are written. Sizes are bytes, times milliseconds. */
 export const RECORDING_LIMITS = {
-  /** Output is gathered that long, and up to that much, into one event. */
+  /** Output is gathered that long into one event. */
   coalesce: 10,
-  chunk: 64 * 1024,
-  /** Lines wait that long before they are written, unless they come to a chunk. */
+  /** Lines wait that long before they are written, unless they come to so much. */
   writeAfter: 50,
+  writeBytes: 256 * 1024,
   /** Output between two checkpoints. */
   checkpoint: 64 * 1024,
   /** What is written is made durable when it has come to so much, or after that long. */

@@ -1,55 +1,50 @@
 /**
- * Writes the recording of one session: gathers output for some milliseconds, appends whole lines, and makes them durable about
- * once a second. All work on the file is done by one loop at a time; nothing here is thrown at whoever writes.
+ * Writes the recording of one session, in the thread that records: appends whole lines, and makes them durable about once a
+ * second. All work on the file is done by one loop at a time; nothing here is thrown at whoever writes.
  */
-import { type FileHandle, rm } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import type { Clock } from '../../src/kernel/clock.js';
 import { messageOf, systemCodeOf } from '../../src/kernel/fault.js';
 import type { CastEncoder } from '../../src/recording/cast-encoder.js';
 import type { OutputStream } from '../../src/terminal/frames.js';
-import { RecordedOutput } from './recorded-output.js';
-import type { Recorder, RecorderEvents, RecordingEnd } from './recorder.js';
+import type { LineMemory } from './line-memory.js';
+import type { RecordingEnd } from './recorder.js';
 import { RECORDING_LIMITS as LIMITS } from './recording-limits.js';
 
+export interface WriterEvents {
+  /** So much output is on the disk, and so many bytes of the file: whole lines that end with a checkpoint. */
+  onDurable(offset: number, size: number): void;
+  /** Nothing is recorded any more, and why: the cap, the disk, an error. */
+  onStopped(state: 'truncated' | 'failed', reason: string): void;
+}
+
 export interface RecordingWriterOptions {
-  /** Relative to the data directory. */
-  readonly path: string;
-  /** The same, wherever this process is. */
-  readonly fullPath: string;
   /** Open for appending. */
   readonly file: FileHandle;
   /** Bytes of the file so far, all of them on the disk. */
   readonly size: number;
   readonly encoder: CastEncoder;
+  /** Where the encoder puts its lines. */
+  readonly memory: LineMemory;
   /** Unix milliseconds. */
   readonly openedAt: number;
   readonly clock: Clock;
-  readonly events: RecorderEvents;
+  readonly events: WriterEvents;
   /** Most bytes of the file. */
   readonly maxBytes: number;
   /** Asked now and then; tells what is wrong with the disk, or null. */
   readonly diskProblem: () => Promise<string | null>;
   /** SHA-256 of the file as it is, in hex; null when it cannot be had. */
   readonly hashFile: () => Promise<string | null>;
-  /** Called once when the file is closed: for good, or to be gone on with. */
-  readonly onClosed: (isDone: boolean) => void;
 }
 
 type Stop = { readonly state: 'truncated' | 'failed'; readonly reason: string };
 
-export class RecordingWriter implements Recorder {
-  readonly path: string;
+export class RecordingWriter {
   private readonly options: RecordingWriterOptions;
   private readonly encoder: CastEncoder;
   /** What time 0 of the recording is on the monotonic clock. */
   private readonly start: number;
-  /** All output that was given, recorded or not. */
-  private given: number;
-  private stored: number;
-  /** Output that waits for more of it, so that single bytes share an event. */
-  private chunk: Buffer[] = [];
-  private chunkLength = 0;
-  private chunkStream: OutputStream = 'out';
   /** Lines that are not in the file yet. */
   private lines: Buffer[] = [];
   private linesLength = 0;
@@ -60,7 +55,7 @@ export class RecordingWriter implements Recorder {
   private plannedSize: number;
   private isSyncDue = false;
   private lastFlushed = -1;
-  private readonly timers = new Map<'seal' | 'write' | 'sync', NodeJS.Timeout>();
+  private readonly timers = new Map<'write' | 'sync', NodeJS.Timeout>();
   private work: Promise<void> = Promise.resolve();
   private isWorking = false;
   private stop: Stop | null = null;
@@ -70,78 +65,45 @@ export class RecordingWriter implements Recorder {
 
   constructor(options: RecordingWriterOptions) {
     this.options = options;
-    this.path = options.path;
     this.encoder = options.encoder;
     this.size = options.size;
     this.storedSize = options.size;
     this.plannedSize = options.size;
-    this.given = options.encoder.offset;
-    this.stored = options.encoder.offset;
     const { clock, openedAt } = options;
     this.start = clock.monotonic() - Math.max(0, clock.now() - openedAt);
     this.diskAsked = { at: clock.monotonic(), size: options.size };
   }
 
-  get durable(): number {
-    return this.stop === null ? this.stored : this.given;
-  }
-
-  /** Bytes of the file that are on the disk: whole lines that end with a checkpoint. */
-  get durableSize(): number {
-    return this.storedSize;
-  }
-
-  get isRecording(): boolean {
-    return !this.isOver;
-  }
-
-  readBack(): RecordedOutput | null {
-    this.seal();
-    if (this.isOver) return null;
-    try {
-      const { fullPath: path } = this.options;
-      return new RecordedOutput({ path, position: this.plannedSize, offset: this.encoder.offset });
-    } catch {
-      return null;
-    }
-  }
-
+  /** Output that follows what was written last, as an event of its own; the buffer is not kept. */
   write(stream: OutputStream, bytes: Buffer): void {
-    this.given += bytes.length;
     if (this.isOver || bytes.length === 0) return;
-    if (stream !== this.chunkStream) this.seal();
-    this.chunkStream = stream;
-    this.chunk.push(bytes);
-    this.chunkLength += bytes.length;
-    if (this.chunkLength >= LIMITS.chunk) this.seal();
-    else this.arm('seal', LIMITS.coalesce);
+    this.add(this.encoder.output(this.now(), stream, bytes));
+    if (this.encoder.unchecked >= LIMITS.checkpoint) this.add(this.encoder.checkpoint(this.now()));
+    const { maxBytes } = this.options;
+    if (this.plannedSize < maxBytes) return;
+    this.end({ state: 'truncated', reason: `the recording has come to its limit of ${mebibytes(maxBytes)}` });
   }
 
   resize(cols: number, rows: number): void {
     if (this.isOver) return;
-    this.seal();
     this.add(this.encoder.resize(this.now(), cols, rows));
   }
 
   mark(text: string): void {
     if (this.isOver) return;
-    this.seal();
     this.add(this.encoder.mark(this.now(), text));
   }
 
-  close(status: number | null = null): Promise<RecordingEnd> {
+  /** Writes the rest down and closes the file; never rejects. */
+  close(status: number | null): Promise<RecordingEnd> {
     this.ending ??= this.finish(status);
     return this.ending;
   }
 
-  async release(): Promise<void> {
+  /** Writes the rest down and lets go of the file, with which another writer goes on; never rejects. */
+  release(): Promise<RecordingEnd> {
     this.ending ??= this.leave();
-    await this.ending;
-  }
-
-  async discard(): Promise<void> {
-    await this.release();
-    await rm(this.options.fullPath, { force: true });
+    return this.ending;
   }
 
   private get isOver(): boolean {
@@ -153,45 +115,32 @@ export class RecordingWriter implements Recorder {
     return Math.max(0, this.options.clock.monotonic() - this.start) / 1000;
   }
 
-  private arm(name: 'seal' | 'write' | 'sync', delay: number): void {
+  private arm(name: 'write' | 'sync', delay: number): void {
     if (this.timers.has(name)) return;
     this.timers.set(
       name,
       setTimeout(() => {
         this.timers.delete(name);
         if (name === 'sync') this.isSyncDue = true;
-        if (name === 'seal') this.seal();
-        else this.run();
+        this.run();
       }, delay),
     );
   }
 
-  /** Makes an event of the output that was gathered. */
-  private seal(): void {
-    if (this.chunkLength === 0 || this.stop !== null) return;
-    const bytes = this.chunk.length === 1 ? (this.chunk[0] as Buffer) : Buffer.concat(this.chunk);
-    this.chunk = [];
-    this.chunkLength = 0;
-    this.add(this.encoder.output(this.now(), this.chunkStream, bytes));
-    if (this.encoder.unchecked >= LIMITS.checkpoint) this.add(this.encoder.checkpoint(this.now()));
-    const { maxBytes } = this.options;
-    if (this.plannedSize < maxBytes) return;
-    this.end({ state: 'truncated', reason: `the recording has come to its limit of ${mebibytes(maxBytes)}` });
-  }
-
-  private add(lines: string): void {
+  private add(lines: readonly Buffer[]): void {
     this.push(lines);
     this.arm('sync', LIMITS.syncAfter);
     if (this.plannedSize - this.storedSize >= LIMITS.syncBytes) this.isSyncDue = true;
-    if (this.linesLength >= LIMITS.chunk || this.isSyncDue) this.run();
+    if (this.linesLength >= LIMITS.writeBytes || this.isSyncDue) this.run();
     else this.arm('write', LIMITS.writeAfter);
   }
 
-  private push(lines: string): void {
-    const bytes = Buffer.from(lines, 'utf8');
-    this.lines.push(bytes);
-    this.linesLength += bytes.length;
-    this.plannedSize += bytes.length;
+  private push(lines: readonly Buffer[]): void {
+    for (const line of lines) {
+      this.lines.push(line);
+      this.linesLength += line.length;
+      this.plannedSize += line.length;
+    }
   }
 
   /** Starts the loop that works on the file, unless it is at work. */
@@ -219,24 +168,37 @@ export class RecordingWriter implements Recorder {
   }
 
   private async append(): Promise<void> {
-    const bytes = Buffer.concat(this.lines);
+    const { lines } = this;
+    const { memory } = this.options;
+    const blocks = memory.handOver();
     this.lines = [];
     this.linesLength = 0;
-    let done = 0;
     try {
-      while (done < bytes.length) {
-        const { bytesWritten } = await this.options.file.write(bytes, done);
-        done += bytesWritten;
-      }
+      await this.writeAll(lines);
     } finally {
-      // Of a write that came to an end in the middle of a line, the whole lines count.
-      this.size += done === 0 ? 0 : bytes.lastIndexOf(10, done - 1) + 1;
+      memory.handBack(blocks);
+    }
+  }
+
+  private async writeAll(lines: readonly Buffer[]): Promise<void> {
+    let rest = lines;
+    // Of a write that comes to an end in the middle of a line, the whole lines count.
+    let torn = 0;
+    for (let first = rest[0]; first !== undefined; first = rest[0]) {
+      const { bytesWritten } = await this.options.file.writev([first.subarray(torn), ...rest.slice(1)]);
+      torn += bytesWritten;
+      let whole = 0;
+      for (let line = rest[0]; line !== undefined && line.length <= torn; line = rest[whole]) {
+        torn -= line.length;
+        this.size += line.length;
+        whole += 1;
+      }
+      rest = rest.slice(whole);
     }
   }
 
   /** Puts all that there is on the disk, behind a checkpoint that says so. */
   private async sync(): Promise<void> {
-    this.seal();
     this.isSyncDue = false;
     clearTimeout(this.timers.get('sync'));
     this.timers.delete('sync');
@@ -247,11 +209,8 @@ export class RecordingWriter implements Recorder {
     await this.append();
     const { size } = this;
     if (isNew) await this.options.file.datasync();
+    if (size > this.storedSize) this.options.events.onDurable(offset, size);
     this.storedSize = size;
-    if (this.stop === null && offset > this.stored) {
-      this.stored = offset;
-      this.options.events.onDurable(offset);
-    }
     await this.askDisk();
   }
 
@@ -276,10 +235,12 @@ export class RecordingWriter implements Recorder {
 
   /** Nothing is recorded from here on; what was gathered until now is. */
   private end(stop: Stop): void {
-    this.seal();
     if (this.stop !== null) return;
     this.stop = stop;
-    this.push(this.encoder.flush(this.now()) + this.encoder.mark(this.now(), `recording stopped: ${stop.reason}`));
+    this.push([
+      ...this.encoder.flush(this.now()),
+      ...this.encoder.mark(this.now(), `recording stopped: ${stop.reason}`),
+    ]);
     this.isSyncDue = true;
     this.run();
     this.options.events.onStopped(stop.state, stop.reason);
@@ -293,12 +254,10 @@ export class RecordingWriter implements Recorder {
     this.stop = { state: 'failed', reason };
     this.lines = [];
     this.linesLength = 0;
-    this.chunk = [];
-    this.chunkLength = 0;
     const { file } = this.options;
     try {
       await file.truncate(this.size);
-      const mark = Buffer.from(this.encoder.mark(this.now(), `recording stopped: ${reason}`));
+      const mark = Buffer.concat(this.encoder.mark(this.now(), `recording stopped: ${reason}`));
       const { bytesWritten } = await file.write(mark);
       if (bytesWritten === mark.length) this.size += mark.length;
       else await file.truncate(this.size);
@@ -309,22 +268,19 @@ export class RecordingWriter implements Recorder {
 
   private async finish(status: number | null): Promise<RecordingEnd> {
     await this.settled();
-    this.seal();
     if (this.stop === null) {
-      this.push(this.encoder.flush(this.now()) + (status === null ? '' : this.encoder.exit(this.now(), status)));
+      this.push(this.encoder.flush(this.now()));
+      if (status !== null) this.push(this.encoder.exit(this.now(), status));
     }
     await this.closeFile();
     const sha256 = this.isFailed ? await this.options.hashFile() : this.encoder.sha256;
-    this.options.onClosed(true);
     return { state: this.stop?.state ?? 'complete', sha256 };
   }
 
   /** The beginning of a character is not written: it comes again with the rest of it. */
   private async leave(): Promise<RecordingEnd> {
     await this.settled();
-    this.seal();
     await this.closeFile();
-    this.options.onClosed(false);
     return { state: this.stop?.state ?? 'complete', sha256: this.encoder.sha256 };
   }
 

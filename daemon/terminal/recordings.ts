@@ -1,22 +1,18 @@
-/** The recordings of an orchestrator as files: makes them, goes on with them after a crash, compresses those that are done. */
-import { createHash } from 'node:crypto';
-import { type FileHandle, mkdir, open, rm, statfs } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+/** The recordings of an orchestrator: made and gone on with by a thread of their own, compressed when they are done. */
+import { rm } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import type { Clock } from '../../src/kernel/clock.js';
-import { Fault, isFault, messageOf } from '../../src/kernel/fault.js';
+import { messageOf } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
-import { CastEncoder } from '../../src/recording/cast-encoder.js';
-import { headLine } from '../../src/recording/cast-head.js';
-import { openCastFile } from '../../src/recording/open-cast-file.js';
-import { scanCast } from '../../src/recording/scan-cast.js';
-import { compressRecording, plainAgain, UNFINISHED } from './compress-recording.js';
+import { compressRecording, UNFINISHED } from './compress-recording.js';
 import { findRecording } from './find-recording.js';
 import type { Recorder, RecorderEvents, RecordingHead, Recordings, Recovered } from './recorder.js';
 import { namesIn } from './recording-files.js';
-import { recordingPath, TRANSCRIPTS } from './recording-path.js';
-import { RecordingWriter } from './recording-writer.js';
-import { replayRecording, tailOf } from './replay-recording.js';
-import { syncDirectory } from './sync-directory.js';
+import type { BegunRecording } from './recording-messages.js';
+import { TRANSCRIPTS } from './recording-path.js';
+import { RecordingThread } from './recording-thread.js';
+import { replayRecording } from './replay-recording.js';
+import { ThreadedRecorder } from './threaded-recorder.js';
 
 export interface RecordingsOptions {
   readonly dataDir: string;
@@ -26,9 +22,13 @@ export interface RecordingsOptions {
   readonly maxBytes: number;
   /** Nothing is recorded while less than that is free on the disk, in bytes. */
   readonly minFreeBytes: number;
+  /** A thread without recordings ends after that long and gives its memory back, in milliseconds. */
+  readonly idleAfter?: number;
 }
 
-export interface RecordingFiles extends Recordings {
+const IDLE_AFTER = 60_000;
+
+export interface RecordingStore extends Recordings {
   /** How much of the file of a session that is being recorded is on the disk, in bytes; null for any other session. */
   durableSize(sessionId: string): number | null;
   /**
@@ -41,13 +41,13 @@ export interface RecordingFiles extends Recordings {
   stop(): Promise<void>;
 }
 
-export const createRecordings = (options: RecordingsOptions): RecordingFiles => new Files(options);
+export const createRecordings = (options: RecordingsOptions): RecordingStore => new Store(options);
 
-class Files implements RecordingFiles {
+class Store implements RecordingStore {
   private readonly options: RecordingsOptions;
-  private readonly open = new Map<string, RecordingWriter>();
-  /** Directories of recordings whose own names are on the disk. */
-  private readonly synced = new Set<string>();
+  private readonly open = new Map<string, ThreadedRecorder>();
+  private thread: RecordingThread | null = null;
+  private idle: NodeJS.Timeout | undefined;
   /** One after the other, so that many sessions that end at once do not take the machine. */
   private compressing: Promise<void> = Promise.resolve();
   private readonly stopping = new AbortController();
@@ -57,40 +57,13 @@ class Files implements RecordingFiles {
   }
 
   async create(head: RecordingHead, events: RecorderEvents): Promise<Recorder> {
-    const path = recordingPath(head.sessionId, head.openedAt);
-    try {
-      const problem = await this.diskProblem();
-      if (problem !== null) throw new Error(problem);
-      const line = castHeadLine(head);
-      const encoder = CastEncoder.begin(line);
-      const { file, size } = await this.make(path, line + encoder.checkpoint(0));
-      return this.writer({ head, events, path, file, size, encoder });
-    } catch (cause) {
-      throw notRecorded(head, cause);
-    }
+    return (await this.begin('create', head, events)).recorder;
   }
 
   async recover(head: RecordingHead, events: RecorderEvents): Promise<Recovered> {
-    const path = recordingPath(head.sessionId, head.openedAt);
-    const full = join(this.options.dataDir, path);
-    try {
-      // The orchestrator may have ended between the end of the recording and that of the session.
-      await plainAgain(full);
-      const scanned = await scanCast(await openCastFile(full));
-      const file = await open(full, 'a');
-      try {
-        await file.truncate(scanned.size);
-        await file.datasync();
-      } catch (error) {
-        await file.close();
-        throw error;
-      }
-      const tail = await tailOf(full, scanned);
-      const recorder = this.writer({ head, events, path, file, size: scanned.size, encoder: new CastEncoder(scanned) });
-      return { recorder, tail, replay: () => replayRecording(full, scanned.size) };
-    } catch (cause) {
-      throw isFault(cause) ? cause : notRecorded(head, cause);
-    }
+    const { recorder, begun } = await this.begin('recover', head, events);
+    const full = join(this.options.dataDir, begun.path);
+    return { recorder, tail: begun.tail, replay: () => replayRecording(full, begun.size) };
   }
 
   locate(path: string): Promise<string | null> {
@@ -118,70 +91,56 @@ class Files implements RecordingFiles {
     await Promise.all([...this.open.values()].map((recorder) => recorder.release()));
     this.stopping.abort();
     await this.compressing;
+    clearTimeout(this.idle);
+    await this.thread?.stop();
   }
 
-  /** What is wrong with the disk, in words; null when there is room. */
-  private async diskProblem(): Promise<string | null> {
-    const { dataDir, minFreeBytes } = this.options;
-    const { bavail, bsize } = await statfs(dataDir);
-    const free = bavail * bsize;
-    return free >= minFreeBytes
-      ? null
-      : `only ${mebibytes(free)} of ${dataDir} are free, less than ${mebibytes(minFreeBytes)}`;
-  }
-
-  /** A new file that is on the disk, name and all. */
-  private async make(path: string, text: string): Promise<{ readonly file: FileHandle; readonly size: number }> {
-    const full = join(this.options.dataDir, path);
-    const directory = dirname(full);
-    if ((await mkdir(directory, { recursive: true, mode: 0o700 })) !== undefined) this.synced.delete(directory);
-    const file = await open(full, 'ax', 0o600);
-    try {
-      const bytes = Buffer.from(text, 'utf8');
-      await file.appendFile(bytes);
-      await file.sync();
-      await this.syncNames(directory);
-      return { file, size: bytes.length };
-    } catch (error) {
-      await file.close();
-      await rm(full, { force: true });
-      throw error;
-    }
-  }
-
-  /** The name of a new file is on the disk; those of the directories that hold it are once they have been synced. */
-  private async syncNames(directory: string): Promise<void> {
-    const above = this.synced.has(directory) ? [] : [dirname(directory), this.options.dataDir];
-    await Promise.all([directory, ...above].map(syncDirectory));
-    this.synced.add(directory);
-  }
-
-  private writer(fields: {
-    readonly head: RecordingHead;
-    readonly events: RecorderEvents;
-    readonly path: string;
-    readonly file: FileHandle;
-    readonly size: number;
-    readonly encoder: CastEncoder;
-  }): RecordingWriter {
-    const { head, ...rest } = fields;
-    const { clock, maxBytes, dataDir } = this.options;
-    const full = join(dataDir, rest.path);
-    const writer = new RecordingWriter({
-      ...rest,
-      fullPath: full,
+  private async begin(
+    how: 'create' | 'recover',
+    head: RecordingHead,
+    events: RecorderEvents,
+  ): Promise<{ readonly recorder: Recorder; readonly begun: BegunRecording }> {
+    const { clock, dataDir } = this.options;
+    clearTimeout(this.idle);
+    this.thread ??= this.startThread();
+    const { thread } = this;
+    const { id, begun } = await thread.begin(how, head);
+    const recorder = new ThreadedRecorder({
+      ...{ id, thread, begun, events, clock },
       openedAt: head.openedAt,
-      clock,
-      maxBytes,
-      diskProblem: () => this.diskProblem(),
-      hashFile: () => hashFile(full),
+      fullPath: join(dataDir, begun.path),
       onClosed: (isDone) => {
         this.open.delete(head.sessionId);
-        if (isDone) this.compress(full);
+        if (isDone) this.compress(join(dataDir, begun.path));
+        this.endLater();
       },
     });
-    this.open.set(head.sessionId, writer);
-    return writer;
+    this.open.set(head.sessionId, recorder);
+    thread.join(id, recorder);
+    return { recorder, begun };
+  }
+
+  private startThread(): RecordingThread {
+    const { dataDir, logger, maxBytes, minFreeBytes } = this.options;
+    const thread: RecordingThread = new RecordingThread({
+      logger,
+      data: { dataDir, maxBytes, minFreeBytes },
+      onEnd: () => {
+        if (this.thread === thread) this.thread = null;
+      },
+    });
+    return thread;
+  }
+
+  private endLater(): void {
+    const { thread } = this;
+    clearTimeout(this.idle);
+    if (thread === null || !thread.isIdle) return;
+    this.idle = setTimeout(() => {
+      if (this.thread !== thread || !thread.isIdle) return;
+      this.thread = null;
+      void thread.stop();
+    }, this.options.idleAfter ?? IDLE_AFTER).unref();
   }
 
   private compress(path: string): void {
@@ -199,28 +158,3 @@ class Files implements RecordingFiles {
     });
   }
 }
-
-const castHeadLine = (head: RecordingHead): string => {
-  const { sessionId: session, nodeId: node, nodeName: node_name, operator, shell } = head;
-  const command = head.command === null ? null : [...head.command];
-  return headLine({ ...head, session: { session, node, node_name, operator, shell, command } });
-};
-
-async function hashFile(path: string): Promise<string | null> {
-  try {
-    const hash = createHash('sha256');
-    for await (const chunk of await openCastFile(path)) hash.update(chunk);
-    return hash.digest('hex');
-  } catch {
-    return null;
-  }
-}
-
-function notRecorded({ sessionId }: RecordingHead, cause: unknown): Fault {
-  return new Fault('recording_failed', `the session ${sessionId} cannot be recorded: ${messageOf(cause)}`, {
-    hint: "make room on the orchestrator's disk, or set terminal.record to best_effort or off there",
-    cause,
-  });
-}
-
-const mebibytes = (bytes: number): string => `${Math.floor(bytes / 1024 / 1024)} MiB`;

@@ -12,14 +12,14 @@ import type { Size } from './session-parts.js';
 
 export interface TrailingScreenOptions {
   readonly screen: Screen;
-  readonly recorder: Pick<Recorder, 'readBack' | 'isRecording'>;
+  readonly recorder: Pick<Recorder, 'durable' | 'readBack' | 'isRecording'>;
   /** Of the first byte that will be written. */
   readonly offset: number;
 }
 
 /** Output that waits for the emulator before it is left to the recording, and again while it is read back, in bytes. */
 const AHEAD = 1024 * 1024;
-/** The newest output, which is not in the file yet. */
+/** The newest output, and what is not in the file yet. */
 const RECENT = 512 * 1024;
 /** So far it may be behind: what a picture waits for. */
 export const MOST_BEHIND = 64 * 1024 * 1024;
@@ -68,8 +68,9 @@ export class TrailingScreen implements Screen {
       return;
     }
     this.recent.append(bytes);
-    // What is not recorded is nowhere else.
-    if (this.options.recorder.isRecording) this.recent.dropBefore(this.recent.end - RECENT);
+    // What is not in the file, and may never be, is nowhere else.
+    const { durable, isRecording } = this.options.recorder;
+    if (isRecording) this.recent.dropBefore(Math.min(durable, this.recent.end - RECENT));
     if (this.written - this.fed > MOST_BEHIND / 2) this.catchUp();
   }
 

@@ -29,7 +29,7 @@ export interface TranscriptsOptions {
   readonly dataDir: string;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Of a session that is being recorded: see `RecordingFiles`. */
+  /** Of a session that is being recorded: see `RecordingStore`. */
   readonly durableSize: (sessionId: string) => number | null;
   /** How long recordings are kept; asked each time. */
   readonly days: () => number;

@@ -1,5 +1,4 @@
 /** Turns what happens in a session into the lines of its recording. Keeps nothing but where it is. */
-import { isAscii } from 'node:buffer';
 import { createHash, type Hash } from 'node:crypto';
 import { type CastStream, eventLine } from './cast-event.js';
 import { type Decoded, WholeCharacters } from './whole-characters.js';
@@ -15,17 +14,22 @@ export interface CastPlace {
   readonly hash: Hash;
 }
 
+/** Gives memory for the bytes of a line. */
+export type Allocate = (length: number) => Buffer;
+
 const DEL = 0x7f;
 
 export class CastEncoder {
   private readonly characters = new WholeCharacters();
   private readonly hash: Hash;
+  private readonly allocate: Allocate;
   private stream: CastStream;
   private at: number;
   private written: number;
   private checked: number;
 
-  constructor({ offset, at, stream, hash }: CastPlace) {
+  constructor({ offset, at, stream, hash }: CastPlace, allocate: Allocate = Buffer.allocUnsafe) {
+    this.allocate = allocate;
     this.hash = hash;
     this.at = at;
     this.stream = stream;
@@ -34,8 +38,9 @@ export class CastEncoder {
   }
 
   /** Of a new recording. */
-  static begin(headLine: string): CastEncoder {
-    return new CastEncoder({ offset: 0, at: 0, stream: 'out', hash: createHash('sha256').update(headLine) });
+  static begin(headLine: Uint8Array, allocate?: Allocate): CastEncoder {
+    const hash = createHash('sha256').update(headLine);
+    return new CastEncoder({ offset: 0, at: 0, stream: 'out', hash }, allocate);
   }
 
   /** Output bytes that are in lines; those of a character that has only begun are not. */
@@ -59,46 +64,48 @@ export class CastEncoder {
   }
 
   /** The times are seconds from the start; one that is earlier than the last counts as that. Gives whole lines, maybe none. */
-  output(at: number, stream: CastStream, bytes: Buffer): string {
-    const moved = stream === this.stream ? '' : this.flush(at) + this.line(at, 's', stream);
+  output(at: number, stream: CastStream, bytes: Buffer): Buffer[] {
+    const moved = stream === this.stream ? [] : [...this.flush(at), this.line(at, 's', stream)];
     this.stream = stream;
-    return moved + this.decoded(at, this.characters.push(bytes));
+    return [...moved, ...this.decoded(at, this.characters.push(bytes))];
   }
 
   /** Writes down the beginning of a character of which the rest does not come. */
-  flush(at: number): string {
+  flush(at: number): Buffer[] {
     return this.decoded(at, this.characters.flush());
   }
 
-  resize(at: number, cols: number, rows: number): string {
-    return this.line(at, 'r', `${cols}x${rows}`);
+  resize(at: number, cols: number, rows: number): Buffer[] {
+    return [this.line(at, 'r', `${cols}x${rows}`)];
   }
 
-  mark(at: number, text: string): string {
-    return this.line(at, 'm', text);
+  mark(at: number, text: string): Buffer[] {
+    return [this.line(at, 'm', text)];
   }
 
-  exit(at: number, status: number): string {
-    return this.line(at, 'x', String(status));
+  exit(at: number, status: number): Buffer[] {
+    return [this.line(at, 'x', String(status))];
   }
 
   /** How far the output goes, and the hash of everything before. */
-  checkpoint(at: number): string {
+  checkpoint(at: number): Buffer[] {
     this.checked = this.written;
-    return this.line(at, 'h', { offset: this.written, sha256: this.sha256 });
+    return [this.line(at, 'h', { offset: this.written, sha256: this.sha256 })];
   }
 
-  private decoded(at: number, decoded: Decoded | null): string {
-    if (decoded === null) return '';
-    this.written += decoded.bytes.length;
-    const isPlain = isAscii(decoded.bytes) && !decoded.bytes.includes(DEL);
-    const text = this.line(at, 'o', decoded.text, isPlain);
-    return decoded.inexact ? text + this.line(at, 'b', decoded.bytes.toString('base64')) : text;
+  private decoded(at: number, decoded: Decoded | null): Buffer[] {
+    if (decoded === null) return [];
+    const { bytes, inexact, isPlain, text } = decoded;
+    this.written += bytes.length;
+    const line = this.line(at, 'o', text, isPlain && !bytes.includes(DEL));
+    return inexact ? [line, this.line(at, 'b', bytes.toString('base64'))] : [line];
   }
 
-  private line(at: number, code: string, data: unknown, isPlain = false): string {
+  private line(at: number, code: string, data: unknown, isPlain = false): Buffer {
     this.at = Math.max(this.at, Math.round(at * 1000) / 1000);
-    const line = eventLine(this.at, code, data, isPlain);
+    const text = eventLine(this.at, code, data, isPlain);
+    const line = this.allocate(isPlain ? text.length : Buffer.byteLength(text));
+    line.write(text, isPlain ? 'latin1' : 'utf8');
     this.hash.update(line);
     return line;
   }

@@ -1,5 +1,5 @@
 /** Cuts a stream of bytes where characters end, so that none is torn by the border of a chunk. */
-import { isUtf8 } from 'node:buffer';
+import { isAscii, isUtf8 } from 'node:buffer';
 
 export interface Decoded {
   readonly text: string;
@@ -7,10 +7,12 @@ export interface Decoded {
   readonly bytes: Buffer;
   /** The text is not all of it: some of the bytes are no UTF-8. */
   readonly inexact: boolean;
+  /** All of it is ASCII. */
+  readonly isPlain: boolean;
 }
 
 export class WholeCharacters {
-  private rest = Buffer.alloc(0);
+  private rest: Buffer = NOTHING;
 
   /** Bytes that were given but not taken out: the beginning of a character. */
   get pending(): number {
@@ -21,20 +23,25 @@ export class WholeCharacters {
   push(bytes: Buffer): Decoded | null {
     const all = this.rest.length === 0 ? bytes : Buffer.concat([this.rest, bytes]);
     const whole = all.length - beginningAtEnd(all);
-    this.rest = Buffer.from(all.subarray(whole));
+    this.rest = whole === all.length ? NOTHING : Buffer.from(all.subarray(whole));
     return decode(all.subarray(0, whole));
   }
 
   /** What is pending, though it is no character. */
   flush(): Decoded | null {
     const bytes = this.rest;
-    this.rest = Buffer.alloc(0);
+    this.rest = NOTHING;
     return decode(bytes);
   }
 }
 
-const decode = (bytes: Buffer): Decoded | null =>
-  bytes.length === 0 ? null : { text: bytes.toString('utf8'), bytes, inexact: !isUtf8(bytes) };
+const NOTHING = Buffer.alloc(0);
+
+function decode(bytes: Buffer): Decoded | null {
+  if (bytes.length === 0) return null;
+  if (isAscii(bytes)) return { text: bytes.toString('latin1'), bytes, inexact: false, isPlain: true };
+  return { text: bytes.toString('utf8'), bytes, inexact: !isUtf8(bytes), isPlain: false };
+}
 
 /** How many bytes at the end begin a character that more bytes may complete. */
 function beginningAtEnd(bytes: Buffer): number {

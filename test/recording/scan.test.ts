@@ -49,8 +49,8 @@ describe('a recording that was cut off', () => {
         const cut = file.subarray(0, encode([]).length + (place % file.length));
         const scanned = await scanCast(inPieces(cut, 64));
         const encoder = new CastEncoder(scanned);
-        const more = encoder.output(1e6, 'err', Buffer.from('and on')) + encoder.checkpoint(1e6);
-        const again = await scanCast(inPieces(Buffer.concat([cut.subarray(0, scanned.size), Buffer.from(more)])));
+        const more = [...encoder.output(1e6, 'err', Buffer.from('and on')), ...encoder.checkpoint(1e6)];
+        const again = await scanCast(inPieces(Buffer.concat([cut.subarray(0, scanned.size), ...more])));
         expect(again.offset).toBe(scanned.offset + 6);
         expect(again.size).toBe(again.fileSize);
         expect(encoder.sha256).toBe(again.sha256);

@@ -28,17 +28,18 @@ export type Step =
 
 /** The file, with a checkpoint at its end, unless `isTorn`. */
 export function encode(steps: readonly Step[], { isTorn = false } = {}): string {
-  const encoder = CastEncoder.begin(head);
+  const encoder = CastEncoder.begin(Buffer.from(head));
   let at = 0;
-  let file = head + encoder.checkpoint(0);
+  const file: Buffer[] = [Buffer.from(head), ...encoder.checkpoint(0)];
   for (const step of steps) {
     at += 0.0107;
-    if (step.do === 'output') file += encoder.output(at, step.stream, step.bytes);
-    else if (step.do === 'resize') file += encoder.resize(at, step.cols, step.rows);
-    else if (step.do === 'mark') file += encoder.mark(at, step.text);
-    else file += encoder.checkpoint(at);
+    if (step.do === 'output') file.push(...encoder.output(at, step.stream, step.bytes));
+    else if (step.do === 'resize') file.push(...encoder.resize(at, step.cols, step.rows));
+    else if (step.do === 'mark') file.push(...encoder.mark(at, step.text));
+    else file.push(...encoder.checkpoint(at));
   }
-  return isTorn ? file : file + encoder.flush(at) + encoder.checkpoint(at);
+  if (!isTorn) file.push(...encoder.flush(at), ...encoder.checkpoint(at));
+  return Buffer.concat(file).toString();
 }
 
 /** Text of all kinds, and bytes that are none. */

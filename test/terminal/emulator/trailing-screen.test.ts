@@ -99,7 +99,7 @@ it('catches up by itself when less comes', async () => {
 it('misses nothing when the recording comes to its limit meanwhile', async () => {
   const shown = await open(3_000_000);
   for (const bytes of flood(5_000_000)) show(shown, bytes);
-  expect(shown.recorder.isRecording).toBe(false);
+  await until('it is not recorded any more', () => !shown.recorder.isRecording);
   await expectEqualPictures(shown);
 });
 

@@ -1,6 +1,6 @@
 /** Recordings as files: made, gone on with, full, compressed. */
 import { spawnSync } from 'node:child_process';
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -8,10 +8,9 @@ import { toRaw } from '../../../src/recording/convert-cast.js';
 import { scanCast } from '../../../src/recording/scan-cast.js';
 import { all, bytesOfChunks, inPieces, itemsOf, read } from '../../recording/support.js';
 import { temporaryDirectory } from '../../store/support.js';
-import { compressed, newEvents, newHead, openRecordings, readPlain, until } from './support.js';
+import { compressed, newEvents, newHead, openRecordings, readPlain, sha256, until } from './support.js';
 
 const rawOf = async (file: Buffer) => bytesOfChunks(await all(toRaw(await read(file, 64 * 1024))));
-const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 
 describe('a recording', () => {
   it('holds every byte, is for the orchestrator alone, and is compressed when it is over', async () => {
@@ -82,6 +81,7 @@ describe('a recording', () => {
     const events = newEvents();
     const recorder = await recordings.create(newHead(), events);
     for (let frame = 0; frame < 10; frame += 1) recorder.write('out', Buffer.alloc(60_000, 'a line\r\n'));
+    await until('it has stopped', () => events.stopped !== null);
     expect(events.stopped).toMatchObject({ state: 'truncated' });
     expect(recorder.durable).toBe(600_000);
     recorder.write('out', Buffer.from('more'));

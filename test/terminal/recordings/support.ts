@@ -1,15 +1,38 @@
 /** Recordings in a temporary data directory. */
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import { expect, onTestFinished } from 'vitest';
 import { isThere } from '../../../daemon/terminal/is-there.js';
 import type { RecorderEvents, RecordingHead } from '../../../daemon/terminal/recorder.js';
-import { createRecordings, type RecordingsOptions } from '../../../daemon/terminal/recordings.js';
+import type { RecordingStore, RecordingsOptions } from '../../../daemon/terminal/recordings.js';
 import type { Clock } from '../../../src/kernel/clock.js';
+import { Fault } from '../../../src/kernel/fault.js';
 import { silentLogger } from '../../../src/kernel/logger.js';
 import { newIds, temporaryDirectory } from '../../store/support.js';
+
+const address = pathToFileURL(fileURLToPath(new URL('../../../dist/daemon/terminal/recordings.js', import.meta.url)));
+const built = (await import(address.href)) as typeof import('../../../daemon/terminal/recordings.js');
+
+/** As they were built, for their thread is a file beside them; what they throw is a fault of this copy. */
+export function createRecordings(options: RecordingsOptions): RecordingStore {
+  const store = built.createRecordings(options);
+  return {
+    create: (head, events) => store.create(head, events).catch(rethrow),
+    recover: (head, events) => store.recover(head, events).catch(rethrow),
+    locate: (path) => store.locate(path),
+    durableSize: (sessionId) => store.durableSize(sessionId),
+    tidy: (isActive) => store.tidy(isActive),
+    stop: () => store.stop(),
+  };
+}
+
+function rethrow(error: Fault): never {
+  throw new Fault(error.code, error.message, { cause: error });
+}
 
 export const realClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() };
 
@@ -55,6 +78,8 @@ export function openRecordings(more: Partial<RecordingsOptions> = {}) {
   onTestFinished(() => recordings.stop());
   return { dataDir, recordings };
 }
+
+export const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
 /** The plain bytes of a recording, whatever its name is now. */
 export function readPlain(dataDir: string, path: string): Buffer {

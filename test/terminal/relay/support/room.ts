@@ -16,7 +16,7 @@ import { openDatabase } from '../../../../daemon/store/database.js';
 import { insertOperator } from '../../../../daemon/store/operators.js';
 import { createTerminals } from '../../../../daemon/terminal/create-terminals.js';
 import type { Recordings } from '../../../../daemon/terminal/recorder.js';
-import { createRecordings, type RecordingFiles } from '../../../../daemon/terminal/recordings.js';
+import type { RecordingStore } from '../../../../daemon/terminal/recordings.js';
 import type { TerminalRules } from '../../../../daemon/terminal/terminal-rules.js';
 import type { SocketTimes } from '../../../../daemon/terminal/terminal-socket.js';
 import { Transcripts } from '../../../../daemon/terminal/transcripts.js';
@@ -26,6 +26,7 @@ import { type Sent, send } from '../../../http/send.js';
 import { authenticate, authorize, noKeys, operator } from '../../../http/tiny-api.js';
 import { newIdentity } from '../../../identity/keys.js';
 import { agentRow, newIds } from '../../../store/support.js';
+import { createRecordings } from '../../recordings/support.js';
 import { FakeAgent } from './fake-agent.js';
 import { type ClientOptions, FakeClient } from './fake-client.js';
 
@@ -36,7 +37,7 @@ export interface RoomOptions {
   readonly maxBytes?: number;
   readonly minFreeBytes?: number;
   /** What the room has in the place of its recordings. */
-  readonly recordings?: (real: RecordingFiles) => Recordings;
+  readonly recordings?: (real: RecordingStore) => Recordings;
 }
 
 /** As built: its thread is a file of its own. */

@@ -1,0 +1,56 @@
+/** Memory for lines on their way to the disk, used again and again: a flood of recordings leaves nothing to collect. */
+
+/** Bytes of a block. */
+const BLOCK = 256 * 1024;
+/** Blocks that are kept while nobody uses them. */
+const KEPT = 8;
+
+/** The blocks of all recordings. */
+export class BlockPool {
+  private readonly free: Buffer[] = [];
+
+  take(): Buffer {
+    return this.free.pop() ?? Buffer.allocUnsafeSlow(BLOCK);
+  }
+
+  give(blocks: readonly Buffer[]): void {
+    for (const block of blocks) if (this.free.length < KEPT) this.free.push(block);
+  }
+}
+
+/** The lines of one recording. */
+export class LineMemory {
+  private readonly pool: BlockPool;
+  private used: Buffer[] = [];
+  private current: Buffer | null = null;
+  private filled = 0;
+
+  constructor(pool: BlockPool) {
+    this.pool = pool;
+  }
+
+  /** Memory for so many bytes, good until it is handed back. */
+  readonly allocate = (length: number): Buffer => {
+    if (length > BLOCK / 2) return Buffer.allocUnsafeSlow(length);
+    if (this.current === null || this.filled + length > BLOCK) {
+      this.current = this.pool.take();
+      this.used.push(this.current);
+      this.filled = 0;
+    }
+    this.filled += length;
+    return this.current.subarray(this.filled - length, this.filled);
+  };
+
+  /** The blocks of everything that was allocated since; what follows is in others. */
+  handOver(): readonly Buffer[] {
+    const { used } = this;
+    this.used = [];
+    this.current = null;
+    return used;
+  }
+
+  /** Nothing in these is needed any more. */
+  handBack(blocks: readonly Buffer[]): void {
+    this.pool.give(blocks);
+  }
+}
