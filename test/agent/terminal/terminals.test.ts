@@ -37,8 +37,9 @@ describe('a shell', () => {
     await Promise.all(others.map(({ id }) => agent.answer(id)));
     const { id, relay } = agent.open({ operator: 'ada lovelace', term: 'no-such-terminal' });
     const { user, shell } = await agent.answer(id);
+    // Asleep in the end: a prompt may run commands, to which the shell has a pipe.
     relay.type(
-      'stty -echo; PS1=; echo begin; tr "\\0" "\\n" < /proc/$$/environ; echo "name=$0 at=$PWD"; echo end; echo pid=$$=\n',
+      'stty -echo; PS1=; echo begin; tr "\\0" "\\n" < /proc/$$/environ; echo "name=$0 at=$PWD"; echo end; echo pid=$$=; sleep 60\n',
     );
     await until(() => /pid=\d+=\n/.test(relay.text()), 'it has said all');
     const pid = /pid=(\d+)=\n/.exec(relay.text())?.[1];

@@ -17,8 +17,8 @@ export const command = defineCommand({
   detail: [
     'Lines of recordings that a regular expression matches, of the newest sessions first. The time behind each session is the',
     'place in its recording, which "orch term replay ID --at TIME" begins with. The search ends after 15 seconds. That you',
-    'search, and for what, goes into the audit log. Each recording that was searched is compared with its SHA-256 in the audit',
-    'log when its session is over; those that do not fit, or cannot be read, are named, and the exit status is 1.',
+    'search, and for what, goes into the audit log. Each recording that was searched is compared with its SHA-256 in the',
+    'audit log when its session is over; those that do not fit, or cannot be read, are named, and the exit status is 1.',
   ],
   access: 'operator',
   args: { pattern: argument('PATTERN', 'a regular expression') },
