@@ -1,4 +1,5 @@
 /** Joins the room of terminals with its recordings, its screens and the rest of the orchestrator; decides nothing. */
+import type { KeyObject } from 'node:crypto';
 import type { Clock } from '../src/kernel/clock.js';
 import type { NewId } from '../src/kernel/ids.js';
 import type { Logger } from '../src/kernel/logger.js';
@@ -12,6 +13,7 @@ import type { Queryable } from './store/queryable.js';
 import { createTerminals } from './terminal/create-terminals.js';
 import { createScreens } from './terminal/emulator/create-screens.js';
 import { createRecordings } from './terminal/recordings.js';
+import { resumeKeyOf } from './terminal/resume-secrets.js';
 import { takeUpStrays } from './terminal/stray-recordings.js';
 import type { TerminalLink } from './terminal/terminal-link.js';
 import { Transcripts } from './terminal/transcripts.js';
@@ -25,6 +27,8 @@ export interface TerminalWiringOptions {
   readonly clock: Clock;
   readonly newId: NewId;
   readonly randomBytes: (count: number) => Buffer;
+  /** Of the orchestrator. */
+  readonly privateKey: KeyObject;
   readonly logger: Logger;
 }
 
@@ -39,7 +43,8 @@ export function wireTerminals(options: TerminalWiringOptions) {
     minFreeBytes: settings()['terminal.disk_floor_bytes'],
   });
   const screens = createScreens({ logger });
-  const room = createTerminals({ ...options, recordings, screens, rules: () => terminalRules(settings()) });
+  const resumeKey = resumeKeyOf(options.privateKey);
+  const room = createTerminals({ ...options, resumeKey, recordings, screens, rules: () => terminalRules(settings()) });
   const transcripts = new Transcripts({
     db,
     uow,

@@ -9,6 +9,7 @@ import { ClientDoor } from './client-door.js';
 import { PartsMaker } from './parts-maker.js';
 import type { Recordings } from './recorder.js';
 import { Refusals } from './refusals.js';
+import { ResumeSecrets } from './resume-secrets.js';
 import type { Screens } from './screen.js';
 import { SessionBook } from './session-book.js';
 import type { TerminalLink } from './terminal-link.js';
@@ -23,6 +24,8 @@ export interface CreateTerminalsOptions {
   readonly clock: Clock;
   readonly newId: NewId;
   readonly randomBytes: (count: number) => Buffer;
+  /** See `resumeKeyOf`. */
+  readonly resumeKey: Buffer;
   readonly logger: Logger;
   readonly link: TerminalLink;
   readonly recordings: Recordings;
@@ -35,12 +38,13 @@ export interface CreateTerminalsOptions {
 }
 
 export function createTerminals(options: CreateTerminalsOptions) {
-  const { uow, clock, logger } = options;
+  const { uow, clock, logger, randomBytes, resumeKey } = options;
   const book = new SessionBook({ uow, clock });
   const tickets = new Tickets(options);
   const refusals = new Refusals({ book, clock, logger });
   const parts = new PartsMaker(options);
-  const terminals = new Terminals({ ...options, book, parts, tickets });
+  const resumeSecrets = new ResumeSecrets({ key: resumeKey, randomBytes });
+  const terminals = new Terminals({ ...options, book, parts, tickets, resumeSecrets });
   const door = { terminals, tickets, refusals, clock, logger, ...(options.times ? { times: options.times } : {}) };
   return { terminals, agentDoor: createAgentDoor(door), clientDoor: new ClientDoor(door) };
 }

@@ -55,10 +55,10 @@ export class Joining {
     const { operator } = grant;
     if (!socket.isOpen) return;
     if (!this.options.ending.isServing(operator.operator_id)) return leave(socket);
-    const hash = hello.resume === null ? null : resumeHash(hello.resume.secret);
-    const owner = hash === null ? null : keys.ownerOf(hash);
-    if (hash === null || owner === null || hello.resume === null) return this.inTurn(() => this.joinAnew(arrival));
-    if (owner === operator.operator_id) return this.joinAgain(arrival, { hash, ...hello.resume });
+    const { resume } = hello;
+    const owner = resume === null ? null : keys.ownerOf(resume.secret);
+    if (resume === null || owner === null) return this.inTurn(() => this.joinAnew(arrival));
+    if (owner === operator.operator_id) return this.joinAgain(arrival, resume);
     socket.close(TERMINAL_CLOSE.revoked, 'this session was resumed with the secret of somebody else');
     const reason = 'the resume secret of another operator';
     await book.refused(facts, { reason, by: operatorParty(operator), address });
@@ -80,7 +80,7 @@ export class Joining {
   }
 
   private async joinAnew(arrival: Arrival): Promise<void> {
-    const { input, keys, people, randomBytes, relay } = this.core;
+    const { input, keys, people, relay } = this.core;
     const { socket, grant, address } = arrival;
     const { operator } = grant;
     const { username } = operator;
@@ -90,7 +90,7 @@ export class Joining {
     const isFirst = relay.isFresh && keys.pen === null && operator.operator_id === this.core.facts.operatorId;
     // Nobody has written yet, so the store has what it was opened with.
     const stored = isFirst && mode === 'write' ? grant.firstSecret : null;
-    const secret = stored ?? randomBytes(32).toString('base64url');
+    const secret = stored ?? keys.issue(operator.operator_id);
     const key = { hash: resumeHash(secret), operatorId: operator.operator_id };
     const takenFrom = mode === 'write' ? (people.writer?.operator.username ?? null) : null;
     await this.keep(arrival, { key, mode, takenFrom, isFirst, isStored: stored !== null });
@@ -118,7 +118,6 @@ export class Joining {
   private async keep(arrival: Arrival, given: Attachment): Promise<void> {
     const { keys } = this.core;
     const { pen } = keys;
-    keys.add(given.key);
     if (given.mode === 'write') keys.givePen(given.key);
     if (given.isStored) return;
     try {
@@ -141,8 +140,9 @@ export class Joining {
   /** The same client as before, with its place in the output and the pen if nobody else has it. */
   private joinAgain(
     { socket, grant, address }: Arrival,
-    { hash, secret, received }: { readonly hash: string; readonly secret: string; readonly received: number },
+    { secret, received }: { readonly secret: string; readonly received: number },
   ): void {
+    const hash = resumeHash(secret);
     const { agent, input, keys, people, relay } = this.core;
     const { operator } = grant;
     for (const other of people.all) {

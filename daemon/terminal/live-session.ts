@@ -14,6 +14,7 @@ import { type Arrival, Joining } from './joining.js';
 import { OutputRelay } from './output-relay.js';
 import { People } from './people.js';
 import { ResumeKeys } from './resume-keys.js';
+import type { ResumeSecrets } from './resume-secrets.js';
 import type { ResumeKey, SessionBook } from './session-book.js';
 import type { ClockLimits } from './session-clocks.js';
 import { exitOf, type SessionCore } from './session-core.js';
@@ -32,7 +33,7 @@ export interface LiveSessionOptions {
   readonly book: SessionBook;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly randomBytes: (count: number) => Buffer;
+  readonly resumeSecrets: ResumeSecrets;
   readonly limits: () => ClockLimits;
   /** Over for the agent: told by whatever way there is. */
   readonly dismiss: () => void;
@@ -215,10 +216,10 @@ export class LiveSession {
 
   private run(parts: SessionParts): Running {
     const { facts, course, people, agent, input, watch } = this;
-    const { book, clock, logger, randomBytes, resume } = this.options;
+    const { book, clock, logger, resume, resumeSecrets } = this.options;
     const core: SessionCore = {
-      ...{ facts, course, people, agent, input, watch, book, clock, logger, randomBytes },
-      keys: new ResumeKeys(resume),
+      ...{ facts, course, people, agent, input, watch, book, clock, logger },
+      keys: new ResumeKeys({ sessionId: facts.id, secrets: resumeSecrets, pen: resume }),
       recording: parts.recording,
       relay: new OutputRelay({ ...parts, recorder: parts.recording.recorder, isLossless: facts.kind === 'exec' }),
       end: (exit, by) => this.background(this.end(exit, by)),

@@ -3,6 +3,7 @@ import type { Clock } from '../../src/kernel/clock.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import { LiveSession } from './live-session.js';
+import type { ResumeSecrets } from './resume-secrets.js';
 import type { ResumeKey, SessionBook } from './session-book.js';
 import type { SessionFacts } from './session-facts.js';
 import { isOver } from './session-state.js';
@@ -14,7 +15,7 @@ export interface LiveSessionsOptions {
   readonly link: TerminalLink;
   readonly rules: () => TerminalRules;
   readonly clock: Clock;
-  readonly randomBytes: (count: number) => Buffer;
+  readonly resumeSecrets: ResumeSecrets;
   readonly logger: Logger;
 }
 

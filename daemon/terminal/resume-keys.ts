@@ -1,21 +1,27 @@
-/** The secrets of a session with which its clients come back, as hashes, and which of them stands for the pen. */
+/** The secrets of one session with which its clients come back, and which of them stands for the pen. */
 import { createHash } from 'node:crypto';
+import type { ResumeSecrets } from './resume-secrets.js';
 import type { ResumeKey } from './session-book.js';
 
-/** Viewers that come and go leave one each. */
-const MOST = 1_000;
 const DOMAIN = 'orch-terminal-resume-v1';
 
+/** As the store has it. */
 export const resumeHash = (secret: string): string => createHash('sha256').update(DOMAIN).update(secret).digest('hex');
 
+export interface ResumeKeysOptions {
+  readonly sessionId: string;
+  readonly secrets: ResumeSecrets;
+  /** Of the one who wrote last, as the store has it. */
+  readonly pen: ResumeKey | null;
+}
+
 export class ResumeKeys {
-  private readonly owners = new Map<string, string>();
+  private readonly options: ResumeKeysOptions;
   private penKey: ResumeKey | null;
 
-  /** @param pen of the one who wrote last, as the store has it */
-  constructor(pen: ResumeKey | null) {
-    this.penKey = pen;
-    if (pen !== null) this.owners.set(pen.hash, pen.operatorId);
+  constructor(options: ResumeKeysOptions) {
+    this.options = options;
+    this.penKey = options.pen;
   }
 
   /** Whoever wrote last, and may go on unless somebody else has begun to. */
@@ -23,14 +29,9 @@ export class ResumeKeys {
     return this.penKey;
   }
 
-  add(key: ResumeKey): void {
-    this.owners.set(key.hash, key.operatorId);
-    if (this.owners.size <= MOST) return;
-    for (const hash of this.owners.keys()) {
-      if (hash === this.penKey?.hash) continue;
-      this.owners.delete(hash);
-      return;
-    }
+  /** A new secret. */
+  issue(operatorId: string): string {
+    return this.options.secrets.issue(this.options.sessionId, operatorId);
   }
 
   givePen(key: ResumeKey | null): void {
@@ -38,7 +39,8 @@ export class ResumeKeys {
   }
 
   /** The operator whose secret it is; null for none of this session. */
-  ownerOf(hash: string): string | null {
-    return this.owners.get(hash) ?? null;
+  ownerOf(secret: string): string | null {
+    if (this.penKey !== null && resumeHash(secret) === this.penKey.hash) return this.penKey.operatorId;
+    return this.options.secrets.ownerOf(this.options.sessionId, secret);
   }
 }

@@ -27,7 +27,6 @@ export interface SessionCore {
   readonly book: SessionBook;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly randomBytes: (count: number) => Buffer;
   /** Ends it, unless it has ended, with nobody waiting for that. */
   readonly end: (exit: Exit, by?: RequestContext) => void;
   /** The agent may send more, when it may. */

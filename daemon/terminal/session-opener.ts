@@ -14,6 +14,7 @@ import type { LiveSessions } from './live-sessions.js';
 import { notConnected, type Opening } from './opening.js';
 import type { PartsMaker } from './parts-maker.js';
 import { resumeHash } from './resume-keys.js';
+import type { ResumeSecrets } from './resume-secrets.js';
 import type { SessionBook } from './session-book.js';
 import type { SessionFacts } from './session-facts.js';
 import type { SessionParts, Size } from './session-parts.js';
@@ -34,7 +35,7 @@ export interface SessionOpenerOptions {
   readonly rules: () => TerminalRules;
   readonly clock: Pick<Clock, 'now'>;
   readonly newId: NewId;
-  readonly randomBytes: (count: number) => Buffer;
+  readonly resumeSecrets: ResumeSecrets;
 }
 
 export type Caller = Pick<Operator, 'operator_id' | 'username'>;
@@ -120,9 +121,9 @@ export class SessionOpener {
   }
 
   private async open(facts: SessionFacts, size: Size, program: Program, context: RequestContext): Promise<Opened> {
-    const { book, db, live, opening, parts, randomBytes, tickets } = this.options;
+    const { book, db, live, opening, parts, resumeSecrets, tickets } = this.options;
     const { id: sessionId, nodeId } = facts;
-    const firstSecret = randomBytes(32).toString('base64url');
+    const firstSecret = resumeSecrets.issue(sessionId, facts.operatorId);
     const session = live.add(facts, null);
     let made: SessionParts | null = null;
     try {

@@ -21,6 +21,7 @@ import type { PartsMaker } from './parts-maker.js';
 import { reconcile } from './reconcile.js';
 import type { Recordings } from './recorder.js';
 import { restoreSessions } from './restore-sessions.js';
+import type { ResumeSecrets } from './resume-secrets.js';
 import type { SessionBook } from './session-book.js';
 import { exitOf } from './session-core.js';
 import { sessionNotFound, sessionOver } from './session-faults.js';
@@ -42,7 +43,7 @@ export interface TerminalsOptions {
   readonly rules: () => TerminalRules;
   readonly clock: Clock;
   readonly newId: NewId;
-  readonly randomBytes: (count: number) => Buffer;
+  readonly resumeSecrets: ResumeSecrets;
   readonly logger: Logger;
   /** How long an agent has to answer, in milliseconds. */
   readonly patience?: number;

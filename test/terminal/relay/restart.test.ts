@@ -67,6 +67,41 @@ describe('a restart of the orchestrator', () => {
     expect(await back.welcomed()).toMatchObject({ mode: 'write', secret });
   });
 
+  it('lets viewers come back with their place in the output, and only to where they were', async () => {
+    const room = await Room.start();
+    const { id, url } = await room.openShell();
+    const other = await room.openShell();
+    const writer = await FakeClient.open(url);
+    const session = await room.agent.attached(id);
+    await room.agent.attached(other.id);
+    room.agent.write(id, 'seen by both; ');
+    await writer.shows('seen by both; ');
+    const viewer = await room.attach(id, { mode: 'read' }, { as: 'admin' });
+    const { secret } = await viewer.welcomed();
+    room.agent.write(id, 'before the restart; ');
+    await viewer.shows('before the restart; ');
+    await until(() => session.forgotten === session.output.length, 'it is recorded');
+    await room.stop();
+    room.agent.write(id, 'meanwhile');
+    await room.begin();
+    room.agent.list();
+    const resume = { secret, received: viewer.received };
+    const back = await room.attach(id, { mode: 'read' }, { as: 'admin', resume });
+    expect(await back.welcomed()).toMatchObject({ mode: 'read', secret });
+    await back.shows('meanwhile');
+    expect(back.output.toString()).toBe('meanwhile');
+    expect(back.pictures).toEqual([]);
+    expect(room.typesOf().filter((type) => type === 'terminal.attached')).toHaveLength(1);
+
+    const thief = await room.attach(id, { mode: 'read' }, { as: 'operator', resume });
+    expect(await thief.ended()).toMatchObject({ code: 4403 });
+    const elsewhere = await room.attach(other.id, { mode: 'read' }, { as: 'admin', resume });
+    expect((await elsewhere.welcomed()).secret).not.toBe(secret);
+    const changed = `${secret[0] === 'A' ? 'B' : 'A'}${secret.slice(1)}`;
+    const forged = await room.attach(id, { mode: 'read' }, { as: 'admin', resume: { ...resume, secret: changed } });
+    expect((await forged.welcomed()).secret).not.toBe(changed);
+  });
+
   it('ends what its agent does not know any more, and what the agent knows alone', async () => {
     const room = await Room.start();
     const lost = await room.openShell();

@@ -17,6 +17,7 @@ import { insertOperator } from '../../../../daemon/store/operators.js';
 import { createTerminals } from '../../../../daemon/terminal/create-terminals.js';
 import type { Recordings } from '../../../../daemon/terminal/recorder.js';
 import type { RecordingStore } from '../../../../daemon/terminal/recordings.js';
+import { resumeKeyOf } from '../../../../daemon/terminal/resume-secrets.js';
 import type { TerminalRules } from '../../../../daemon/terminal/terminal-rules.js';
 import type { SocketTimes } from '../../../../daemon/terminal/terminal-socket.js';
 import { Transcripts } from '../../../../daemon/terminal/transcripts.js';
@@ -203,6 +204,7 @@ export class Room {
       ...common,
       newId: this.newId,
       randomBytes,
+      resumeKey: resumeKeyOf(identity.privateKey),
       link: {
         isConnected: () => this.isLinked,
         send: (_, messages) => {
