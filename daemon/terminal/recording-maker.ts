@@ -5,8 +5,6 @@ import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, isFault, messageOf } from '../../src/kernel/fault.js';
 import { CastEncoder } from '../../src/recording/cast-encoder.js';
 import { headLine } from '../../src/recording/cast-head.js';
-import { openCastFile } from '../../src/recording/open-cast-file.js';
-import { scanCast } from '../../src/recording/scan-cast.js';
 import { plainAgain } from './compress-recording.js';
 import { hashFile } from './hash-file.js';
 import { BlockPool, LineMemory } from './line-memory.js';
@@ -14,7 +12,7 @@ import type { RecordingHead } from './recorder.js';
 import type { BegunRecording, RecordingWorkerData } from './recording-messages.js';
 import { recordingPath } from './recording-path.js';
 import { RecordingWriter, type WriterEvents } from './recording-writer.js';
-import { tailOf } from './replay-recording.js';
+import { scanRecording } from './replay-recording.js';
 import { syncDirectory } from './sync-directory.js';
 
 export interface RecordingMakerOptions extends RecordingWorkerData {
@@ -72,7 +70,7 @@ export class RecordingMaker {
     try {
       // The orchestrator may have ended between the end of the recording and that of the session.
       await plainAgain(full);
-      const scanned = await scanCast(await openCastFile(full));
+      const { scanned, tail } = await scanRecording(full);
       const { offset: durable, size } = scanned;
       const file = await open(full, 'a');
       try {
@@ -82,7 +80,6 @@ export class RecordingMaker {
         await file.close();
         throw error;
       }
-      const tail = await tailOf(full, scanned);
       const memory = new LineMemory(this.blocks);
       const encoder = new CastEncoder(scanned, memory.allocate);
       const writer = this.writer({ head, events, path, file, size, encoder, memory });

@@ -159,6 +159,33 @@ describe('a recording that goes on after a restart', () => {
     expect(times).toEqual([...times].sort((a, b) => a - b));
   });
 
+  it.skipIf(process.platform !== 'linux')(
+    'is read once, and what was newest in it is there byte for byte',
+    async () => {
+      const { dataDir, recordings } = openRecordings();
+      const head = newHead();
+      const recorder = await recordings.create(head, newEvents());
+      const output = randomBytes(4 * 1024 * 1024);
+      for (let at = 0; at < output.length; at += 50_000) {
+        recorder.write(at % 100_000 === 0 ? 'out' : 'err', output.subarray(at, at + 50_000));
+      }
+      await recorder.release();
+      const { size } = statSync(join(dataDir, recorder.path));
+      const readSoFar = () => Number(/^rchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1]);
+      const before = readSoFar();
+      const { recorder: again, tail } = await recordings.recover(head, newEvents());
+      expect(readSoFar() - before).toBeLessThan(1.5 * size);
+      // The beginning of a character at its end may not have been stored.
+      const newest = output.subarray(0, again.durable).subarray(-2 * 1024 * 1024);
+      expect(again.durable).toBeGreaterThan(output.length - 4);
+      expect(Buffer.concat(tail.map(({ bytes }) => bytes)).equals(newest)).toBe(true);
+      for (const { offset, bytes, stream } of tail) {
+        const last = offset + bytes.length - 1;
+        expect(stream).toBe(Math.floor(last / 50_000) % 2 === 0 ? 'out' : 'err');
+      }
+    },
+  );
+
   it('that was compressed already is plain again', async () => {
     const { dataDir, recordings } = openRecordings();
     const head = newHead();
