@@ -1,7 +1,8 @@
 /** Tells whether this machine can boot hosts for tests, and gates the suites that need them. */
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync } from 'node:fs';
+import { accessSync, constants } from 'node:fs';
 import { describe } from 'vitest';
+import { isInstalled } from '../support/needing.js';
 import { cgroupRoots } from './cgroup.js';
 
 const tools = ['systemd-nspawn', 'mmdebstrap', 'ip', 'nsenter', 'unshare', 'flock', 'mountpoint', 'find', 'bash'];
@@ -38,11 +39,6 @@ function whyMissing(needs: Needs): string | null {
   if (missing.length === 0) return null;
   const packages = [...new Set(missing.map(([, name]) => name))];
   return `${missing.map(([program]) => program).join(', ')} not installed (apt-get install ${packages.join(' ')})`;
-}
-
-function isInstalled(tool: string): boolean {
-  const directories = (process.env.PATH ?? '').split(':');
-  return directories.some((directory) => existsSync(`${directory}/${tool}`));
 }
 
 function whyNoNode(): string | null {

@@ -1,10 +1,20 @@
 /** Tests that take programs which not every machine has. */
-import { spawnSync } from 'node:child_process';
+import { accessSync, constants, statSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import { it } from 'vitest';
 
-/** Whether the shell finds the program. */
+/** Whether it is in the search path, as a program that may be run. */
 export const isInstalled = (program: string): boolean =>
-  spawnSync('sh', ['-c', `command -v ${program}`], { stdio: 'ignore' }).status === 0;
+  (process.env.PATH ?? '').split(delimiter).some((directory) => isProgram(join(directory, program)));
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}
 
 /** `it` where all of them are installed; elsewhere the test is skipped, and says why. */
 export function itNeeding(...programs: readonly string[]): typeof it.skip {

@@ -4,6 +4,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, 
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, type TestContext } from 'vitest';
 import type { FileStep } from '../../../src/resources/host.js';
+import { isInstalled } from '../../support/needing.js';
 import { commitOne, host, isRoot, needs, place, run, succeeds, write } from '../support/place.js';
 
 /** A file system of its own on a directory. */
@@ -178,7 +179,7 @@ describe('an ordinary user', () => {
 
 describe('a sync that fails', () => {
   it('leaves the old file and nothing else', async (context) => {
-    needs(context, process.platform === 'linux' && succeeds('strace', '-V'), 'strace');
+    needs(context, process.platform === 'linux' && isInstalled('strace'), 'strace');
     const directory = place();
     writeFileSync(join(directory, 'f'), 'old');
     const dist = new URL('../../../dist/src/agent/host/unix-host.js', import.meta.url).pathname;

@@ -20,6 +20,7 @@ import { inspectJournal } from '../../../src/agent/journal/read-journal.js';
 import { Journal } from '../../../src/agent/journal.js';
 import { type Fault, isFault } from '../../../src/kernel/fault.js';
 import type { RunItem } from '../../../src/wire/messages.js';
+import { isInstalled } from '../../support/needing.js';
 import { content, file, removal, script } from '../support/content.js';
 import { isRoot, needs, place, run, succeeds } from '../support/place.js';
 
@@ -360,7 +361,7 @@ describe('a full disk', () => {
 
 describe('a sync that fails', () => {
   it('makes the journal start a new file, since the old one cannot be trusted', (context) => {
-    needs(context, process.platform === 'linux' && succeeds('strace', '-V'), 'strace');
+    needs(context, process.platform === 'linux' && isInstalled('strace'), 'strace');
     const dist = new URL('../../../dist/src/agent/journal.js', import.meta.url).pathname;
     needs(context, existsSync(dist), 'a build');
     const directory = place();

@@ -2,19 +2,15 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { toHarmlessCast } from '../../../src/recording/convert-cast.js';
 import { all, bytesOfChunks, read } from '../../recording/support.js';
 import { temporaryDirectory } from '../../store/support.js';
+import { itNeeding } from '../../support/needing.js';
 import { newEvents, newHead, openRecordings, readPlain } from './support.js';
 
 describe('asciinema', () => {
-  it('shows what was shown', async (context) => {
-    const version = spawnSync('asciinema', ['--version'], { encoding: 'utf8' });
-    if (version.status !== 0) {
-      console.warn('skipped: asciinema is not on this machine');
-      return context.skip('asciinema is not on this machine');
-    }
+  itNeeding('asciinema', 'script')('shows what was shown', async () => {
     const { dataDir, recordings } = openRecordings();
     const recorder = await recordings.create(newHead(), newEvents());
     const output = Buffer.from('\x1b[32mnaïve\x1b[0m 日本語 😀\r\n');
