@@ -47,7 +47,7 @@ export class SessionEnding {
   async store(exit: Exit, by: RequestContext | null): Promise<void> {
     const { agent, book, clock, course, facts, recording, relay } = this.core;
     if (!agent.isHere || !BY_AGENT.has(exit.reason)) this.options.dismiss();
-    const transcriptSha256 = await this.seal();
+    const transcriptSha256 = await this.seal(exit.code);
     await book
       .ended(facts, { exit, bytes: relay.received, size: relay.size, recording: recording.state, transcriptSha256, by })
       // The row stays active: the next start finds that the agent does not know it any more.
@@ -84,10 +84,10 @@ export class SessionEnding {
     this.options.onGone();
   }
 
-  private async seal(): Promise<string | null> {
+  private async seal(status: number | null): Promise<string | null> {
     const { recording } = this.core;
     try {
-      return await recording.seal();
+      return await recording.seal(status);
     } catch (error) {
       recording.stop('failed', messageOf(error));
       this.failed('a recording was not closed', error);

@@ -167,13 +167,13 @@ export class SessionOpener {
       (row) => row === null,
       () => false,
     );
-    await (isUnknown ? recording.discard() : recording.seal());
+    await (isUnknown ? recording.discard() : recording.seal(null));
   }
 
   /** Of one that ended while its beginning was being stored, the end is stored too. */
   private async bury({ facts, state }: LiveSession, { recording, size }: SessionParts): Promise<void> {
     if (!isOver(state)) return;
-    const transcriptSha256 = await recording.seal();
+    const transcriptSha256 = await recording.seal(null);
     const { exit } = state;
     await this.options.book.ended(facts, {
       exit,

@@ -76,10 +76,13 @@ export class SessionRecording {
     if (untold !== null) onStopped(untold);
   }
 
-  /** Closes it for good, after all output. Gives the checksum when there is one. */
-  async seal(): Promise<RecordingEnd['sha256']> {
+  /**
+   * Closes it for good, after all output. Gives the checksum when there is one.
+   * @param status with which the program ended; null when it did not end by itself
+   */
+  async seal(status: number | null): Promise<RecordingEnd['sha256']> {
     if (this.writer === null) return null;
-    const { state, sha256 } = await this.writer.close();
+    const { state, sha256 } = await this.writer.close(status);
     // What is known to lack something is not made complete by being closed well.
     if (this.current === 'on') this.current = state;
     return sha256;

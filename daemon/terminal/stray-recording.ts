@@ -22,6 +22,8 @@ export interface Stray {
   readonly sha256: string | null;
   /** Output. */
   readonly bytes: number;
+  /** With which the program ended, when it says so. */
+  readonly status: number | null;
   /** Nothing happened in it. */
   readonly isEmpty: boolean;
 }
@@ -36,23 +38,32 @@ export async function readStray(path: string, file: RecordingFile): Promise<Stra
   const common = { file, session, openedAt, term: head.env?.TERM ?? '' };
   let isEmpty = true;
   let isStopped = false;
+  let status: number | null = null;
   let scanned: ScannedCast;
   try {
     scanned = await scanCast(await openCastFile(path), (events) => {
       isEmpty = false;
-      isStopped ||= events.some((event) => event.code === 'm' && event.data.startsWith('recording stopped: '));
+      for (const event of events) {
+        if (event.code === 'm') isStopped ||= event.data.startsWith('recording stopped: ');
+        else if (event.code === 'x') status = statusOf(event.data);
+      }
     });
   } catch {
     const size = { cols: head.width, rows: head.height };
     const closedAt = Math.max(openedAt, Math.floor(mtimeMs));
-    return { ...common, ...size, closedAt, recording: 'failed', sha256: null, bytes: 0, isEmpty: false };
+    return { ...common, ...size, closedAt, recording: 'failed', sha256: null, bytes: 0, isEmpty: false, status };
   }
   const { at, cols, rows, offset: bytes, size, fileSize, sha256 } = scanned;
   // Only what was closed well is compressed with nothing behind its last checkpoint.
   const isWhole = file.name !== file.path && size === fileSize && !isStopped;
   const closedAt = openedAt + Math.round(at * 1000);
   const recording = isWhole ? 'complete' : 'truncated';
-  return { ...common, ...{ cols, rows, closedAt, recording, sha256, bytes }, isEmpty: isEmpty && size === fileSize };
+  return {
+    ...common,
+    ...{ cols, rows, closedAt, recording, sha256, bytes },
+    status,
+    isEmpty: isEmpty && size === fileSize,
+  };
 }
 
 async function headOf(path: string): Promise<CastHead | null> {
@@ -84,7 +95,7 @@ export function strayRow(stray: Stray, operatorId: string): TerminalRow {
     term: stray.term,
     status: 'interrupted',
     reason: 'store_restored',
-    exit_code: null,
+    exit_code: stray.status,
     exit_signal: null,
     opened_at: stray.openedAt,
     closed_at: stray.closedAt,
@@ -96,6 +107,8 @@ export function strayRow(stray: Stray, operatorId: string): TerminalRow {
     resume_operator_id: null,
   };
 }
+
+const statusOf = (text: string): number | null => (/^\d{1,3}$/.test(text) ? Number(text) : null);
 
 /** As the API has sizes. */
 const clamped = (cells: number): number => Math.min(Math.max(cells, 1), 1_000);

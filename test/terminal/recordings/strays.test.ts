@@ -50,7 +50,7 @@ async function openBench() {
     }
     if (!isClosed) await recorder.release();
     else {
-      await recorder.close();
+      await recorder.close(output === null ? null : 3);
       await compressed(dataDir, path);
     }
     return { head, path };
@@ -75,7 +75,7 @@ describe('a recording that the store does not know', () => {
       {
         session_id: old.head.sessionId,
         ...{ node_id: old.head.nodeId, node_name: 'web-01', operator: 'ada', kind: 'shell', shell: '/bin/bash' },
-        ...{ status: 'interrupted', reason: 'store_restored', recording: 'complete', output_bytes: 10 },
+        ...{ status: 'interrupted', reason: 'store_restored', recording: 'complete', output_bytes: 10, exit_code: 3 },
         transcript_sha256: sha256(readPlain(dataDir, old.path)),
       },
     ]);

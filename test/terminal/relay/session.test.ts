@@ -60,6 +60,7 @@ describe('a shell', () => {
     expect(room.typesOf()).toEqual(['terminal.opened', 'terminal.closed']);
     const transcript = await room.call('GET', `/terminal/session/${id}/transcript`);
     expect(transcript.text).toContain('last words');
+    expect(transcript.text).toMatch(/,"x","3"\]\n[^\n]+,"h",/);
     expect(room.terminals.active).toBe(0);
     await until(() => !room.terminals.isActive(id), 'nothing is left of it');
   });
