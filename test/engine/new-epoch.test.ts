@@ -1,7 +1,7 @@
 /** A store that is put back to an earlier state, and the agents that are ahead of it. */
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { beginEpoch, storedEpoch } from '../../daemon/engine/epoch.js';
+import { beginEpoch, epochBegun, storedEpoch } from '../../daemon/engine/epoch.js';
 import { openDatabase } from '../../daemon/store/database.js';
 import { findOperation } from '../../daemon/store/operations.js';
 import { silentLogger } from '../../src/kernel/logger.js';
@@ -36,11 +36,13 @@ async function copyOf(bench: Bench): Promise<Buffer> {
 it('is above its own epoch and all others, and above what another restore of the same backup has sent', async () => {
   const { db } = await openStore();
   expect(await storedEpoch(db)).toBe(1);
+  expect(await epochBegun(db)).toBe(0);
   expect(await beginEpoch(db, { now: 1_000, others: [] })).toBe(2);
   expect(await beginEpoch(db, { now: 2_000, others: [7, 3] })).toBe(8);
   expect(await storedEpoch(db)).toBe(8);
   const row = await db.selectFrom('meta').select('value').where('key', '=', 'engine.generation').executeTakeFirst();
   expect(row?.value).toBe('8.2000');
+  expect(await epochBegun(db)).toBe(2_000);
 });
 
 it('sends nothing again that was under way, and asks the agent what became of it', async () => {
