@@ -300,8 +300,12 @@ describe('more commands than an agent runs at a time', () => {
     const [agent] = await sandbox.json<Agent[]>(['agents', 'list', '--filter', 'role=web']);
     const params = { node_id: agent?.node_id ?? '' };
     const body = { command: ['sleep', '600'], stdin: false };
-    const asked = Array.from({ length: 201 }, () => api.call('execOnAgent', { params, body }));
-    const answers = await Promise.allSettled(asked);
+    const ask = (count: number) =>
+      Promise.allSettled(Array.from({ length: count }, () => api.call('execOnAgent', { params, body })));
+    // Not all at the same time: on a loaded machine some would not be answered in time.
+    const answers = [];
+    for (let batch = 0; batch < 7; batch += 1) answers.push(...(await ask(25)));
+    answers.push(...(await ask(26)));
     const opened = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value.session_id] : []));
     expect(opened).toHaveLength(200);
     const limit = 'this agent allows at most 200 running commands at a time';
