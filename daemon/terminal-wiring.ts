@@ -12,11 +12,11 @@ import { terminalRules } from './room-settings.js';
 import type { Queryable } from './store/queryable.js';
 import { createTerminals } from './terminal/create-terminals.js';
 import { createScreens } from './terminal/emulator/create-screens.js';
-import { createRecordings } from './terminal/recordings.js';
-import { resumeKeyOf } from './terminal/resume-secrets.js';
-import { takeUpStrays } from './terminal/stray-recordings.js';
+import { createRecordings } from './terminal/recordings/recordings.js';
+import { takeUpStrays } from './terminal/recordings/stray-recordings.js';
+import { Transcripts } from './terminal/recordings/transcripts.js';
+import { resumeKeyOf } from './terminal/session/resume-secrets.js';
 import type { TerminalLink } from './terminal/terminal-link.js';
-import { Transcripts } from './terminal/transcripts.js';
 
 export interface TerminalWiringOptions {
   readonly db: Queryable;

@@ -39,8 +39,8 @@ const { outputFiles, metafile } = await build({
     'terminal-host': 'dist/src/agent/terminal/terminal-host.js',
     emulator: 'dist/daemon/terminal/emulator/emulator.js',
     // What writes recordings, and what searches them.
-    'recording-worker': 'dist/daemon/terminal/recording-worker.js',
-    'search-worker': 'dist/daemon/terminal/search-worker.js',
+    'recording-worker': 'dist/daemon/terminal/recordings/recording-worker.js',
+    'search-worker': 'dist/daemon/terminal/recordings/search-worker.js',
     // The check of a backup, beside the orchestrator's own work.
     'seal-copy-worker': 'dist/daemon/backup/seal-copy-worker.js',
   },

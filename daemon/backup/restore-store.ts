@@ -8,7 +8,7 @@ import { Fault, isFault } from '../../src/kernel/fault.js';
 import { SYSTEM } from '../events/domain-event.js';
 import { checkKeyring } from '../secrets/open-keyring.js';
 import { deleteMeta } from '../store/meta.js';
-import { listRecordings, unknownAmong } from '../terminal/recording-files.js';
+import { listRecordings, unknownAmong } from '../terminal/recordings/recording-files.js';
 import { NOTE_KEY } from './backup-note.js';
 import { type Anew, beginAnew } from './begin-anew.js';
 import { checkIdentity, checkStore, copyIn } from './check-backup.js';

@@ -14,8 +14,8 @@ import {
   TERMINAL_VERSION,
 } from '../../src/terminal/limits.js';
 import { AgentHelloSchema } from '../../src/terminal/notes.js';
-import type { LiveSession } from './live-session.js';
 import type { Refusals } from './refusals.js';
+import type { LiveSession } from './session/live-session.js';
 import { type SocketTimes, TerminalSocket } from './terminal-socket.js';
 import type { Terminals } from './terminals.js';
 import type { Tickets } from './tickets.js';

@@ -2,11 +2,11 @@
 import type { Clock } from '../../src/kernel/clock.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
-import { LiveSession } from './live-session.js';
-import type { ResumeSecrets } from './resume-secrets.js';
+import { LiveSession } from './session/live-session.js';
+import type { ResumeSecrets } from './session/resume-secrets.js';
+import type { SessionFacts } from './session/session-facts.js';
+import { isOver } from './session/session-state.js';
 import type { ResumeKey, SessionBook } from './session-book.js';
-import type { SessionFacts } from './session-facts.js';
-import { isOver } from './session-state.js';
 import type { TerminalLink } from './terminal-link.js';
 import { clockLimits, type TerminalRules } from './terminal-rules.js';
 

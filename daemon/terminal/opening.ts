@@ -3,7 +3,7 @@ import { Fault, type FaultOptions } from '../../src/kernel/fault.js';
 import type { FaultCode } from '../../src/kernel/fault-code.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { AgentMessageOf, OrchestratorMessageOf } from '../../src/wire/messages.js';
-import type { ProgramFacts } from './session-facts.js';
+import type { ProgramFacts } from './session/session-facts.js';
 import type { TerminalLink } from './terminal-link.js';
 
 type Answer = AgentMessageOf<'terminal_answer'>;

@@ -2,7 +2,7 @@
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { AgentMessageOf } from '../../src/wire/messages.js';
 import type { LiveSessions } from './live-sessions.js';
-import { isOver } from './session-state.js';
+import { isOver } from './session/session-state.js';
 import type { TerminalLink } from './terminal-link.js';
 import type { Tickets } from './tickets.js';
 

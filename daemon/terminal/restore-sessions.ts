@@ -3,8 +3,8 @@ import type { Queryable } from '../store/queryable.js';
 import { listActiveTerminals, type TerminalRow } from '../store/terminal-sessions.js';
 import type { LiveSessions } from './live-sessions.js';
 import type { PartsMaker } from './parts-maker.js';
-import { factsOfRow } from './session-facts.js';
-import { isOver } from './session-state.js';
+import { factsOfRow } from './session/session-facts.js';
+import { isOver } from './session/session-state.js';
 
 export interface RestoreOptions {
   readonly db: Queryable;

@@ -6,6 +6,7 @@ import type { RequestContext } from '../events/request-context.js';
 import type { UnitOfWork } from '../events/unit-of-work.js';
 import type { NewRow } from '../store/schema.js';
 import { insertTerminal, type TerminalRow, updateTerminal } from '../store/terminal-sessions.js';
+import type { SessionFacts } from './session/session-facts.js';
 import {
   type AttachDetails,
   attachedEvent,
@@ -14,7 +15,6 @@ import {
   type Refusal,
   refusedEvent,
 } from './session-events.js';
-import type { SessionFacts } from './session-facts.js';
 
 export interface SessionBookOptions {
   readonly uow: UnitOfWork;

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../src/kernel/json.js';
 import { type Exit, endedStatus } from '../../src/terminal/exit.js';
 import { type DomainEvent, type Party, SYSTEM } from '../events/domain-event.js';
 import type { RequestContext } from '../events/request-context.js';
-import { nodeLabel, type SessionFacts } from './session-facts.js';
+import { nodeLabel, type SessionFacts } from './session/session-facts.js';
 
 const agentParty = ({ nodeId, nodeName }: SessionFacts): Party => ({ id: nodeId, name: nodeName ?? '', type: 'agent' });
 

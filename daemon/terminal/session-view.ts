@@ -2,7 +2,7 @@
 import type { TerminalDetail, TerminalSession } from '../../src/contract/terminal.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import type { TerminalRow } from '../store/terminal-sessions.js';
-import type { LiveSession, SessionNow } from './live-session.js';
+import type { LiveSession, SessionNow } from './session/live-session.js';
 
 /** Undefined while only the store knows of it. */
 const nowOf = ({ status }: TerminalRow, live: LiveSession | undefined): SessionNow | undefined =>

@@ -1,5 +1,5 @@
 /** What the settings say about terminals, in this room's words. Times are milliseconds. */
-import type { ClockLimits } from './session-clocks.js';
+import type { ClockLimits } from './session/session-clocks.js';
 
 export interface TerminalRules {
   /** `required`: no session without a recording; `best_effort`: a session goes on without one. */

@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect, it, onTestFinished } from 'vitest';
-import type { Recorder } from '../../../daemon/terminal/recorder.js';
+import type { Recorder } from '../../../daemon/terminal/recordings/recorder.js';
 import type { Screen } from '../../../daemon/terminal/screen.js';
-import { TrailingScreen } from '../../../daemon/terminal/trailing-screen.js';
+import { TrailingScreen } from '../../../daemon/terminal/session/trailing-screen.js';
 import { silentLogger } from '../../../src/kernel/logger.js';
 import { newEvents, newHead, openRecordings, until } from '../recordings/support.js';
 

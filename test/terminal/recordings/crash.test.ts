@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { recordingPath } from '../../../daemon/terminal/recording-path.js';
+import { recordingPath } from '../../../daemon/terminal/recordings/recording-path.js';
 import { toRaw } from '../../../src/recording/convert-cast.js';
 import { all, bytesOfChunks, read } from '../../recording/support.js';
 import { temporaryDirectory } from '../../store/support.js';

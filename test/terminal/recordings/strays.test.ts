@@ -12,9 +12,9 @@ import {
   listTerminals,
   type TerminalRow,
 } from '../../../daemon/store/terminal-sessions.js';
-import type { RecordingHead } from '../../../daemon/terminal/recorder.js';
-import { type StrayOptions, takeUpStrays } from '../../../daemon/terminal/stray-recordings.js';
-import { Transcripts } from '../../../daemon/terminal/transcripts.js';
+import type { RecordingHead } from '../../../daemon/terminal/recordings/recorder.js';
+import { type StrayOptions, takeUpStrays } from '../../../daemon/terminal/recordings/stray-recordings.js';
+import { Transcripts } from '../../../daemon/terminal/recordings/transcripts.js';
 import type { Clock } from '../../../src/kernel/clock.js';
 import { ADA } from '../../maintenance/support.js';
 import { all, bytesOfChunks } from '../../recording/support.js';

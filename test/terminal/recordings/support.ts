@@ -6,16 +6,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import { expect, onTestFinished } from 'vitest';
-import { isThere } from '../../../daemon/terminal/is-there.js';
-import type { RecorderEvents, RecordingHead } from '../../../daemon/terminal/recorder.js';
-import type { RecordingStore, RecordingsOptions } from '../../../daemon/terminal/recordings.js';
+import { isThere } from '../../../daemon/terminal/recordings/is-there.js';
+import type { RecorderEvents, RecordingHead } from '../../../daemon/terminal/recordings/recorder.js';
+import type { RecordingStore, RecordingsOptions } from '../../../daemon/terminal/recordings/recordings.js';
 import type { Clock } from '../../../src/kernel/clock.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import { silentLogger } from '../../../src/kernel/logger.js';
 import { newIds, temporaryDirectory } from '../../store/support.js';
 
-const address = pathToFileURL(fileURLToPath(new URL('../../../dist/daemon/terminal/recordings.js', import.meta.url)));
-const built = (await import(address.href)) as typeof import('../../../daemon/terminal/recordings.js');
+const address = pathToFileURL(
+  fileURLToPath(new URL('../../../dist/daemon/terminal/recordings/recordings.js', import.meta.url)),
+);
+const built = (await import(address.href)) as typeof import('../../../daemon/terminal/recordings/recordings.js');
 
 /** As they were built, for their thread is a file beside them; what they throw is a fault of this copy. */
 export function createRecordings(options: RecordingsOptions): RecordingStore {

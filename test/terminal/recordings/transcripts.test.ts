@@ -14,15 +14,15 @@ import {
   type TerminalRow,
   updateTerminal,
 } from '../../../daemon/store/terminal-sessions.js';
-import type { Recorder } from '../../../daemon/terminal/recorder.js';
-import { recordingPath } from '../../../daemon/terminal/recording-path.js';
-import type { TranscriptSearchQuery } from '../../../daemon/terminal/transcripts.js';
+import type { Recorder } from '../../../daemon/terminal/recordings/recorder.js';
+import { recordingPath } from '../../../daemon/terminal/recordings/recording-path.js';
+import type { TranscriptSearchQuery } from '../../../daemon/terminal/recordings/transcripts.js';
 import { ADA } from '../../maintenance/support.js';
 import { all, bytesOfChunks } from '../../recording/support.js';
 import { newIds, openStore, recordingLogger } from '../../store/support.js';
 import { compressed, newEvents, newHead, openRecordings, readPlain, realClock, until } from './support.js';
 
-const dist = fileURLToPath(new URL('../../../dist/daemon/terminal/transcripts.js', import.meta.url));
+const dist = fileURLToPath(new URL('../../../dist/daemon/terminal/recordings/transcripts.js', import.meta.url));
 const DAY = 86_400_000;
 
 interface Session {
@@ -36,7 +36,7 @@ interface Session {
 async function openBench({ days = 30, searchWithin = 15_000, beforeOpening = (_path: string) => {} } = {}) {
   const { Transcripts } = (await import(
     pathToFileURL(dist).href
-  )) as typeof import('../../../daemon/terminal/transcripts.js');
+  )) as typeof import('../../../daemon/terminal/recordings/transcripts.js');
   const { dataDir, recordings } = openRecordings();
   const { db } = await openStore();
   const events: RecordedEvent[] = [];

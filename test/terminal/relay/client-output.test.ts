@@ -1,6 +1,6 @@
 /** What an operator is sent when a picture of the screen is due. */
 import { describe, expect, it } from 'vitest';
-import { ClientOutput } from '../../../daemon/terminal/client-output.js';
+import { ClientOutput } from '../../../daemon/terminal/session/client-output.js';
 import { Backlog } from '../../../src/terminal/backlog.js';
 import { type Frame, readFrame } from '../../../src/terminal/frames.js';
 import { TERMINAL_LIMITS } from '../../../src/terminal/limits.js';

@@ -2,7 +2,7 @@
 import { renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { Recordings, Recovered } from '../../../daemon/terminal/recorder.js';
+import type { Recordings, Recovered } from '../../../daemon/terminal/recordings/recorder.js';
 import { FakeClient } from './support/fake-client.js';
 import { Room, type RoomOptions } from './support/room.js';
 import { until } from './support/until.js';

@@ -2,7 +2,7 @@
  * Records an endless output, going on where the recording is, and prints each offset that is durable: `record-forever.mjs DIR
  * SESSION OPENED_AT`.
  */
-import { createRecordings } from '../../../../dist/daemon/terminal/recordings.js';
+import { createRecordings } from '../../../../dist/daemon/terminal/recordings/recordings.js';
 import { outputFrom } from './output.mjs';
 
 const [dataDir, sessionId, openedAt] = process.argv.slice(2);

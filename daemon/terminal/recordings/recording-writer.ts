@@ -1,0 +1,306 @@
+/**
+ * Writes the recording of one session, in the thread that records: appends whole lines, and makes them durable about once a
+ * second. All work on the file is done by one loop at a time; nothing here is thrown at whoever writes.
+ */
+import type { FileHandle } from 'node:fs/promises';
+import type { Clock } from '../../../src/kernel/clock.js';
+import { messageOf, systemCodeOf } from '../../../src/kernel/fault.js';
+import type { CastEncoder } from '../../../src/recording/cast-encoder.js';
+import type { OutputStream } from '../../../src/terminal/frames.js';
+import type { LineMemory } from './line-memory.js';
+import type { RecordingEnd } from './recorder.js';
+import { RECORDING_LIMITS as LIMITS } from './recording-limits.js';
+
+export interface WriterEvents {
+  /** So much output is on the disk, and so many bytes of the file: whole lines that end with a checkpoint. */
+  onDurable(offset: number, size: number): void;
+  /** Nothing is recorded any more, and why: the cap, the disk, an error. */
+  onStopped(state: 'truncated' | 'failed', reason: string): void;
+}
+
+export interface RecordingWriterOptions {
+  /** Open for appending. */
+  readonly file: FileHandle;
+  /** Bytes of the file so far, all of them on the disk. */
+  readonly size: number;
+  readonly encoder: CastEncoder;
+  /** Where the encoder puts its lines. */
+  readonly memory: LineMemory;
+  /** Unix milliseconds. */
+  readonly openedAt: number;
+  readonly clock: Clock;
+  readonly events: WriterEvents;
+  /** Most bytes of the file. */
+  readonly maxBytes: number;
+  /** Asked now and then; tells what is wrong with the disk, or null. */
+  readonly diskProblem: () => Promise<string | null>;
+  /** SHA-256 of the file as it is, in hex; null when it cannot be had. */
+  readonly hashFile: () => Promise<string | null>;
+}
+
+type Stop = { readonly state: 'truncated' | 'failed'; readonly reason: string };
+
+export class RecordingWriter {
+  private readonly options: RecordingWriterOptions;
+  private readonly encoder: CastEncoder;
+  /** What time 0 of the recording is on the monotonic clock. */
+  private readonly start: number;
+  /** Lines that are not in the file yet. */
+  private lines: Buffer[] = [];
+  private linesLength = 0;
+  /** Bytes of whole lines in the file, and how many of them are known to be on the disk. */
+  private size: number;
+  private storedSize: number;
+  /** Bytes that the file will have when all lines are in it. */
+  private plannedSize: number;
+  private isSyncDue = false;
+  private lastFlushed = -1;
+  private readonly timers = new Map<'write' | 'sync', NodeJS.Timeout>();
+  private work: Promise<void> = Promise.resolve();
+  private isWorking = false;
+  private stop: Stop | null = null;
+  private isFailed = false;
+  private diskAsked: { readonly at: number; readonly size: number };
+  private ending: Promise<RecordingEnd> | null = null;
+
+  constructor(options: RecordingWriterOptions) {
+    this.options = options;
+    this.encoder = options.encoder;
+    this.size = options.size;
+    this.storedSize = options.size;
+    this.plannedSize = options.size;
+    const { clock, openedAt } = options;
+    this.start = clock.monotonic() - Math.max(0, clock.now() - openedAt);
+    this.diskAsked = { at: clock.monotonic(), size: options.size };
+  }
+
+  /** Output that follows what was written last, as an event of its own; the buffer is not kept. */
+  write(stream: OutputStream, bytes: Buffer): void {
+    if (this.isOver || bytes.length === 0) return;
+    this.add(this.encoder.output(this.now(), stream, bytes));
+    if (this.encoder.unchecked >= LIMITS.checkpoint) this.add(this.encoder.checkpoint(this.now()));
+    const { maxBytes } = this.options;
+    if (this.plannedSize < maxBytes) return;
+    this.end({ state: 'truncated', reason: `the recording has come to its limit of ${mebibytes(maxBytes)}` });
+  }
+
+  resize(cols: number, rows: number): void {
+    if (this.isOver) return;
+    this.add(this.encoder.resize(this.now(), cols, rows));
+  }
+
+  mark(text: string): void {
+    if (this.isOver) return;
+    this.add(this.encoder.mark(this.now(), text));
+  }
+
+  /** Writes the rest down and closes the file; never rejects. */
+  close(status: number | null): Promise<RecordingEnd> {
+    this.ending ??= this.finish(status);
+    return this.ending;
+  }
+
+  /** Writes the rest down and lets go of the file, with which another writer goes on; never rejects. */
+  release(): Promise<RecordingEnd> {
+    this.ending ??= this.leave();
+    return this.ending;
+  }
+
+  private get isOver(): boolean {
+    return this.stop !== null || this.ending !== null;
+  }
+
+  /** Seconds from the start. */
+  private now(): number {
+    return Math.max(0, this.options.clock.monotonic() - this.start) / 1000;
+  }
+
+  private arm(name: 'write' | 'sync', delay: number): void {
+    if (this.timers.has(name)) return;
+    this.timers.set(
+      name,
+      setTimeout(() => {
+        this.timers.delete(name);
+        if (name === 'sync') this.isSyncDue = true;
+        this.run();
+      }, delay),
+    );
+  }
+
+  private add(lines: readonly Buffer[]): void {
+    this.push(lines);
+    this.arm('sync', LIMITS.syncAfter);
+    if (this.plannedSize - this.storedSize >= LIMITS.syncBytes) this.isSyncDue = true;
+    if (this.linesLength >= LIMITS.writeBytes || this.isSyncDue) this.run();
+    else this.arm('write', LIMITS.writeAfter);
+  }
+
+  private push(lines: readonly Buffer[]): void {
+    for (const line of lines) {
+      this.lines.push(line);
+      this.linesLength += line.length;
+      this.plannedSize += line.length;
+    }
+  }
+
+  /** Starts the loop that works on the file, unless it is at work. */
+  private run(): void {
+    if (this.isWorking || this.isFailed) return;
+    this.isWorking = true;
+    this.work = this.runAll();
+  }
+
+  /** Resolves when there is nothing to do for now. */
+  private async settled(): Promise<void> {
+    while (this.isWorking) await this.work;
+  }
+
+  private async runAll(): Promise<void> {
+    try {
+      while (!this.isFailed && (this.lines.length > 0 || this.isSyncDue)) {
+        if (this.isSyncDue) await this.sync();
+        else await this.append();
+      }
+    } catch (error) {
+      await this.fail(error);
+    }
+    this.isWorking = false;
+  }
+
+  private async append(): Promise<void> {
+    const { lines } = this;
+    const { memory } = this.options;
+    const blocks = memory.handOver();
+    this.lines = [];
+    this.linesLength = 0;
+    try {
+      await this.writeAll(lines);
+    } finally {
+      memory.handBack(blocks);
+    }
+  }
+
+  private async writeAll(lines: readonly Buffer[]): Promise<void> {
+    let rest = lines;
+    // Of a write that comes to an end in the middle of a line, the whole lines count.
+    let torn = 0;
+    for (let first = rest[0]; first !== undefined; first = rest[0]) {
+      const { bytesWritten } = await this.options.file.writev([first.subarray(torn), ...rest.slice(1)]);
+      torn += bytesWritten;
+      let whole = 0;
+      for (let line = rest[0]; line !== undefined && line.length <= torn; line = rest[whole]) {
+        torn -= line.length;
+        this.size += line.length;
+        whole += 1;
+      }
+      rest = rest.slice(whole);
+    }
+  }
+
+  /** Puts all that there is on the disk, behind a checkpoint that says so. */
+  private async sync(): Promise<void> {
+    this.isSyncDue = false;
+    clearTimeout(this.timers.get('sync'));
+    this.timers.delete('sync');
+    this.flushOldBeginning();
+    const isNew = this.lines.length > 0 || this.size > this.storedSize;
+    if (isNew) this.push(this.encoder.checkpoint(this.now()));
+    const { offset } = this.encoder;
+    await this.append();
+    const { size } = this;
+    if (isNew) await this.options.file.datasync();
+    if (size > this.storedSize) this.options.events.onDurable(offset, size);
+    this.storedSize = size;
+    await this.askDisk();
+  }
+
+  /** A character of which the rest has not come between two syncs is written down as it is, so that it becomes durable. */
+  private flushOldBeginning(): void {
+    const { offset, pending } = this.encoder;
+    if (pending === 0 || this.stop !== null) return;
+    if (this.lastFlushed === offset) this.add(this.encoder.flush(this.now()));
+    else this.arm('sync', LIMITS.syncAfter);
+    this.lastFlushed = offset;
+  }
+
+  private async askDisk(): Promise<void> {
+    const at = this.options.clock.monotonic();
+    const isDue =
+      at - this.diskAsked.at >= LIMITS.askDiskAfter || this.size - this.diskAsked.size >= LIMITS.askDiskBytes;
+    if (!isDue || this.isOver) return;
+    this.diskAsked = { at, size: this.size };
+    const problem = await this.options.diskProblem();
+    if (problem !== null && !this.isOver) this.end({ state: 'truncated', reason: problem });
+  }
+
+  /** Nothing is recorded from here on; what was gathered until now is. */
+  private end(stop: Stop): void {
+    if (this.stop !== null) return;
+    this.stop = stop;
+    this.push([
+      ...this.encoder.flush(this.now()),
+      ...this.encoder.mark(this.now(), `recording stopped: ${stop.reason}`),
+    ]);
+    this.isSyncDue = true;
+    this.run();
+    this.options.events.onStopped(stop.state, stop.reason);
+  }
+
+  /** The file cannot be written any more. It is left with whole lines. */
+  private async fail(error: unknown): Promise<void> {
+    this.isFailed = true;
+    const hadStopped = this.stop !== null;
+    const reason = reasonOf(error);
+    this.stop = { state: 'failed', reason };
+    this.lines = [];
+    this.linesLength = 0;
+    const { file } = this.options;
+    try {
+      await file.truncate(this.size);
+      const mark = Buffer.concat(this.encoder.mark(this.now(), `recording stopped: ${reason}`));
+      const { bytesWritten } = await file.write(mark);
+      if (bytesWritten === mark.length) this.size += mark.length;
+      else await file.truncate(this.size);
+      await file.datasync();
+    } catch {}
+    if (!hadStopped && this.ending === null) this.options.events.onStopped('failed', reason);
+  }
+
+  private async finish(status: number | null): Promise<RecordingEnd> {
+    await this.settled();
+    if (this.stop === null) {
+      this.push(this.encoder.flush(this.now()));
+      if (status !== null) this.push(this.encoder.exit(this.now(), status));
+    }
+    await this.closeFile();
+    const sha256 = this.isFailed ? await this.options.hashFile() : this.encoder.sha256;
+    return { state: this.stop?.state ?? 'complete', sha256 };
+  }
+
+  /** The beginning of a character is not written: it comes again with the rest of it. */
+  private async leave(): Promise<RecordingEnd> {
+    await this.settled();
+    await this.closeFile();
+    return { state: this.stop?.state ?? 'complete', sha256: this.encoder.sha256 };
+  }
+
+  private async closeFile(): Promise<void> {
+    this.isSyncDue = true;
+    this.run();
+    await this.settled();
+    for (const timer of this.timers.values()) clearTimeout(timer);
+    this.timers.clear();
+    await this.options.file.close().catch(() => {});
+  }
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the quota of the disk is used up',
+  EIO: 'the disk does not work',
+  EROFS: 'the disk can only be read',
+};
+
+const reasonOf = (error: unknown): string => REASONS[systemCodeOf(error) ?? ''] ?? messageOf(error);
+
+const mebibytes = (bytes: number): string => `${Math.round(bytes / 1024 / 1024)} MiB`;

@@ -1,0 +1,160 @@
+/** The recordings of an orchestrator: made and gone on with by a thread of their own, compressed when they are done. */
+import { rm } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import type { Clock } from '../../../src/kernel/clock.js';
+import { messageOf } from '../../../src/kernel/fault.js';
+import type { Logger } from '../../../src/kernel/logger.js';
+import { compressRecording, UNFINISHED } from './compress-recording.js';
+import { findRecording } from './find-recording.js';
+import type { Recorder, RecorderEvents, RecordingHead, Recordings, Recovered } from './recorder.js';
+import { namesIn } from './recording-files.js';
+import type { BegunRecording } from './recording-messages.js';
+import { TRANSCRIPTS } from './recording-path.js';
+import { RecordingThread } from './recording-thread.js';
+import { replayRecording } from './replay-recording.js';
+import { ThreadedRecorder } from './threaded-recorder.js';
+
+export interface RecordingsOptions {
+  readonly dataDir: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Most bytes of one recording, before it is compressed. */
+  readonly maxBytes: number;
+  /** Nothing is recorded while less than that is free on the disk, in bytes. */
+  readonly minFreeBytes: number;
+  /** A thread without recordings ends after that long and gives its memory back, in milliseconds. */
+  readonly idleAfter?: number;
+}
+
+const IDLE_AFTER = 60_000;
+
+export interface RecordingStore extends Recordings {
+  /** How much of the file of a session that is being recorded is on the disk, in bytes; null for any other session. */
+  durableSize(sessionId: string): number | null;
+  /**
+   * Compresses what a crash left plain and removes what it left unfinished; never rejects. To be called once at the start, when
+   * every session that goes on was recovered.
+   * @param isActive a session whose recording may still go on
+   */
+  tidy(isActive: (sessionId: string) => boolean): Promise<void>;
+  /** Lets go of the recordings that are open, and leaves those that are not compressed yet to the next start. */
+  stop(): Promise<void>;
+}
+
+export const createRecordings = (options: RecordingsOptions): RecordingStore => new Store(options);
+
+class Store implements RecordingStore {
+  private readonly options: RecordingsOptions;
+  private readonly open = new Map<string, ThreadedRecorder>();
+  private thread: RecordingThread | null = null;
+  private idle: NodeJS.Timeout | undefined;
+  /** One after the other, so that many sessions that end at once do not take the machine. */
+  private compressing: Promise<void> = Promise.resolve();
+  private readonly stopping = new AbortController();
+
+  constructor(options: RecordingsOptions) {
+    this.options = options;
+  }
+
+  async create(head: RecordingHead, events: RecorderEvents): Promise<Recorder> {
+    return (await this.begin('create', head, events)).recorder;
+  }
+
+  async recover(head: RecordingHead, events: RecorderEvents): Promise<Recovered> {
+    const { recorder, begun } = await this.begin('recover', head, events);
+    const full = join(this.options.dataDir, begun.path);
+    return { recorder, tail: begun.tail, replay: () => replayRecording(full, begun.size) };
+  }
+
+  locate(path: string): Promise<string | null> {
+    return findRecording(this.options.dataDir, path);
+  }
+
+  durableSize(sessionId: string): number | null {
+    return this.open.get(sessionId)?.durableSize ?? null;
+  }
+
+  async tidy(isActive: (sessionId: string) => boolean): Promise<void> {
+    const root = join(this.options.dataDir, TRANSCRIPTS);
+    for (const month of await namesIn(root)) {
+      for (const name of await namesIn(join(root, month))) {
+        const path = join(root, month, name);
+        const sessionId = name.slice(0, 26);
+        if (name.endsWith(UNFINISHED)) await rm(path, { force: true }).catch(() => {});
+        else if (name.endsWith('.cast') && !isActive(sessionId) && !this.open.has(sessionId)) this.compress(path);
+      }
+    }
+    await this.compressing;
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.open.values()].map((recorder) => recorder.release()));
+    this.stopping.abort();
+    await this.compressing;
+    clearTimeout(this.idle);
+    await this.thread?.stop();
+  }
+
+  private async begin(
+    how: 'create' | 'recover',
+    head: RecordingHead,
+    events: RecorderEvents,
+  ): Promise<{ readonly recorder: Recorder; readonly begun: BegunRecording }> {
+    const { clock, dataDir } = this.options;
+    clearTimeout(this.idle);
+    this.thread ??= this.startThread();
+    const { thread } = this;
+    const { id, begun } = await thread.begin(how, head);
+    const recorder = new ThreadedRecorder({
+      ...{ id, thread, begun, events, clock },
+      openedAt: head.openedAt,
+      fullPath: join(dataDir, begun.path),
+      onClosed: (isDone) => {
+        this.open.delete(head.sessionId);
+        if (isDone) this.compress(join(dataDir, begun.path));
+        this.endLater();
+      },
+    });
+    this.open.set(head.sessionId, recorder);
+    thread.join(id, recorder);
+    return { recorder, begun };
+  }
+
+  private startThread(): RecordingThread {
+    const { dataDir, logger, maxBytes, minFreeBytes } = this.options;
+    const thread: RecordingThread = new RecordingThread({
+      logger,
+      data: { dataDir, maxBytes, minFreeBytes },
+      onEnd: () => {
+        if (this.thread === thread) this.thread = null;
+      },
+    });
+    return thread;
+  }
+
+  private endLater(): void {
+    const { thread } = this;
+    clearTimeout(this.idle);
+    if (thread === null || !thread.isIdle) return;
+    this.idle = setTimeout(() => {
+      if (this.thread !== thread || !thread.isIdle) return;
+      this.thread = null;
+      void thread.stop();
+    }, this.options.idleAfter ?? IDLE_AFTER).unref();
+  }
+
+  private compress(path: string): void {
+    this.compressing = this.compressing.then(async () => {
+      if (this.stopping.signal.aborted) return;
+      try {
+        await compressRecording(path, this.stopping.signal);
+      } catch (error) {
+        if (this.stopping.signal.aborted) return;
+        this.options.logger.warn('a recording could not be compressed', {
+          file: basename(path),
+          reason: messageOf(error),
+        });
+      }
+    });
+  }
+}

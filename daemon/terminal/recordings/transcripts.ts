@@ -1,0 +1,221 @@
+/** Recordings as operators read them: whole, or searched; and their end when they have been kept long enough. */
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import type { TerminalMatch } from '../../../src/contract/terminal.js';
+import { type Clock, toSeconds, toTimestamp } from '../../../src/kernel/clock.js';
+import { Fault, messageOf } from '../../../src/kernel/fault.js';
+import type { Logger } from '../../../src/kernel/logger.js';
+import { type Party, SYSTEM } from '../../events/domain-event.js';
+import { eventOfRequest } from '../../events/event-of-request.js';
+import type { RequestContext } from '../../events/request-context.js';
+import type { UnitOfWork } from '../../events/unit-of-work.js';
+import type { Queryable } from '../../store/queryable.js';
+import {
+  findTerminal,
+  listOldRecordings,
+  listRecordedTerminals,
+  type TerminalRow,
+  updateTerminal,
+} from '../../store/terminal-sessions.js';
+import { findRecording } from './find-recording.js';
+import { openRecording } from './open-recording.js';
+import { namesOf } from './recording-path.js';
+import { type SearchOptions, TranscriptSearch } from './transcript-search.js';
+
+export interface TranscriptsOptions {
+  readonly db: Queryable;
+  readonly uow: UnitOfWork;
+  readonly dataDir: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Of a session that is being recorded: see `RecordingStore`. */
+  readonly durableSize: (sessionId: string) => number | null;
+  /** How long recordings are kept; asked each time. */
+  readonly days: () => number;
+  /** How long one search may take, in milliseconds. */
+  readonly searchWithin?: number;
+}
+
+export interface TranscriptSearchQuery {
+  readonly pattern: string;
+  readonly ignore_case?: boolean | null | undefined;
+  /** Unix seconds. */
+  readonly since?: number | null | undefined;
+  readonly node?: string | null | undefined;
+  readonly operator?: string | null | undefined;
+  readonly limit: number;
+  readonly signal: AbortSignal;
+}
+
+export interface FoundTranscripts {
+  readonly matches: TerminalMatch[];
+  readonly searched: number;
+  readonly truncated: boolean;
+  readonly altered: string[];
+}
+
+const DAY = 86_400_000;
+const SEARCH_WITHIN = 15_000;
+const PAGE = 50;
+
+export class Transcripts {
+  private readonly options: TranscriptsOptions;
+  private readonly searching: TranscriptSearch;
+
+  constructor(options: TranscriptsOptions) {
+    this.options = options;
+    this.searching = new TranscriptSearch({ logger: options.logger });
+  }
+
+  /**
+   * The plain recording; of one that goes on, what is on the disk. That it is read is in the audit log before its first byte is
+   * given.
+   * @throws Fault `terminal_not_found`, `transcript_not_found`
+   */
+  async open(sessionId: string, context: RequestContext): Promise<Readable> {
+    const row = await findTerminal(this.options.db, sessionId);
+    if (row === null) throw terminalNotFound(sessionId);
+    const path = await this.fileOf(row);
+    if (path === null) throw transcriptNotFound(row);
+    const stream = await openRecording(path, { length: this.options.durableSize(sessionId) });
+    stream.once('error', (error) => {
+      this.options.logger.warn('a recording could not be read', { session_id: sessionId, reason: messageOf(error) });
+    });
+    try {
+      await this.options.uow.write(async (_, emit) =>
+        emit(
+          eventOfRequest(context, {
+            type: 'terminal.transcript_read',
+            target: partyOf(row),
+            summary: `${context.actor.name} read the recording of ${row.operator}'s session on ${row.node_name ?? row.node_id}`,
+            metadata: { node_id: row.node_id, address: context.address },
+          }),
+        ),
+      );
+    } catch (error) {
+      stream.destroy();
+      throw error;
+    }
+    return stream;
+  }
+
+  /**
+   * Lines that the pattern matches, of the newest sessions first, in order within each.
+   * @throws Fault `invalid_query` for what is no regular expression
+   */
+  async search(query: TranscriptSearchQuery, context: RequestContext): Promise<FoundTranscripts> {
+    const { uow, searchWithin = SEARCH_WITHIN } = this.options;
+    const found = await this.searching.run(this.recordings(query), { ...searchOptions(query), within: searchWithin });
+    await uow.write(async (_, emit) =>
+      emit(
+        eventOfRequest(context, {
+          type: 'terminal.transcript_read',
+          target: { id: 'recordings', name: '', type: 'session' },
+          summary: `${context.actor.name} searched ${found.opened} recordings of terminals for ${JSON.stringify(query.pattern)}`,
+          metadata: {
+            recordings: found.opened,
+            matches: found.matches.length,
+            altered: [...found.altered],
+            pattern: query.pattern,
+            address: context.address,
+          },
+        }),
+      ),
+    );
+    const matches = found.matches.map(({ row, at, line }) => ({ ...placeOf(row), at, line }));
+    const { searched, truncated, altered } = found;
+    return { matches, searched, truncated, altered: [...altered] };
+  }
+
+  /** Deletes the recordings of sessions that ended too long ago. Gives how many. */
+  async prune(): Promise<number> {
+    const { db, uow, clock, days, dataDir } = this.options;
+    const before = clock.now() - days() * DAY;
+    let pruned = 0;
+    for (;;) {
+      const rows = await listOldRecordings(db, before, PAGE);
+      if (rows.length === 0) return pruned;
+      for (const { transcript } of rows) {
+        for (const name of namesOf(transcript ?? '')) await rm(join(dataDir, name), { force: true });
+      }
+      pruned += rows.length;
+      await uow.write(async (tx, emit) => {
+        for (const { session_id } of rows) await updateTerminal(tx, session_id, { recording: 'pruned' });
+        emit({
+          type: 'terminal.transcripts_pruned',
+          actor: SYSTEM,
+          target: SYSTEM,
+          summary: `deleted ${rows.length} recordings of terminals that ended before ${toTimestamp(before)}`,
+          metadata: { deleted: rows.length, before: toTimestamp(before) },
+        });
+      });
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.searching.stop();
+  }
+
+  private async *recordings({ since, node, operator }: TranscriptSearchQuery) {
+    let olderThan: string | null = null;
+    for (;;) {
+      const from = since == null ? null : since * 1000;
+      const rows: readonly TerminalRow[] = await listRecordedTerminals(this.options.db, {
+        ...{ since: from, node, operator, olderThan },
+        limit: PAGE,
+      });
+      for (const row of rows) {
+        const path = await this.fileOf(row);
+        if (path !== null) yield { row, path, length: this.options.durableSize(row.session_id) };
+      }
+      olderThan = rows.at(-1)?.session_id ?? null;
+      if (rows.length < PAGE) return;
+    }
+  }
+
+  /** Of the plain file, whatever its name is now; null when there is none. */
+  private async fileOf({ transcript, recording }: TerminalRow): Promise<string | null> {
+    if (transcript === null || recording === 'off' || recording === 'pruned') return null;
+    const { dataDir } = this.options;
+    return (await findRecording(dataDir, transcript)) === null ? null : join(dataDir, transcript);
+  }
+}
+
+const searchOptions = ({
+  pattern,
+  ignore_case,
+  limit,
+  signal,
+}: TranscriptSearchQuery): Omit<SearchOptions, 'within'> => ({
+  pattern,
+  ignoreCase: ignore_case === true,
+  limit,
+  signal,
+});
+
+const placeOf = ({ session_id, node_id, node_name, operator, opened_at }: TerminalRow) => ({
+  session_id,
+  node_id,
+  node_name,
+  operator,
+  opened_at: toSeconds(opened_at),
+});
+
+const partyOf = ({ session_id, node_name }: TerminalRow): Party => ({
+  id: session_id,
+  name: node_name ?? '',
+  type: 'session',
+});
+
+const terminalNotFound = (sessionId: string): Fault =>
+  new Fault('terminal_not_found', `there is no terminal session ${sessionId}`, {
+    hint: 'see what there is: orch term list --all',
+  });
+
+function transcriptNotFound({ session_id, recording }: TerminalRow): Fault {
+  const pruned = recording === 'pruned' ? ' any more: it was kept for as long as retention.transcripts_days says' : '';
+  return new Fault('transcript_not_found', `the session ${session_id} has no recording${pruned}`, {
+    hint: `what is known of it: orch term show ${session_id}`,
+  });
+}

@@ -1,0 +1,106 @@
+/** The agent's end of a session: its socket while it has one, and how much output it was told that it may send. */
+import type { Clock } from '../../../src/kernel/clock.js';
+import { ackFrame } from '../../../src/terminal/frames.js';
+import { TERMINAL_CLOSE, TERMINAL_LIMITS } from '../../../src/terminal/limits.js';
+import type { AgentHello } from '../../../src/terminal/notes.js';
+import type { Credit } from '../../../src/terminal/window.js';
+import type { OnFrame, TerminalSocket } from '../terminal-socket.js';
+
+const UNTOLD: Credit = { consumed: -1, limit: -1 };
+/** Credit that is worth a frame of its own, in bytes. */
+const WORTH = TERMINAL_LIMITS.leastWindow / 4;
+
+export class AgentEnd {
+  private readonly clock: Pick<Clock, 'monotonic'>;
+  private socket: TerminalSocket | null = null;
+  private said: AgentHello | null = null;
+  private told = UNTOLD;
+  private awaySince: number | null;
+
+  constructor(clock: Pick<Clock, 'monotonic'>) {
+    this.clock = clock;
+    this.awaySince = clock.monotonic();
+  }
+
+  get isHere(): boolean {
+    return this.socket !== null;
+  }
+
+  /** Since when its socket is gone, by the monotonic clock; null while it is here. */
+  get lostAt(): number | null {
+    return this.awaySince;
+  }
+
+  /** With which it came last; null before it has come. */
+  get hello(): AgentHello | null {
+    return this.said;
+  }
+
+  /** It was told that it may send output up to here. */
+  get allowed(): number {
+    return this.told.limit;
+  }
+
+  came(socket: TerminalSocket, hello: AgentHello): void {
+    const before = this.socket;
+    this.socket = socket;
+    this.said = hello;
+    this.awaySince = null;
+    before?.close(TERMINAL_CLOSE.replaced, 'another socket has taken the place of this one');
+  }
+
+  /** False when another socket has taken the place of this one. */
+  left(socket: TerminalSocket): boolean {
+    if (this.socket !== socket) return false;
+    this.socket = null;
+    this.awaySince = this.clock.monotonic();
+    return true;
+  }
+
+  /** It knows of no credit, and waits for it with its frames unread. */
+  startOver(): void {
+    this.told = UNTOLD;
+  }
+
+  listen(onFrame: OnFrame): void {
+    this.socket?.listen(onFrame);
+  }
+
+  send(data: Buffer): void {
+    this.socket?.send(data);
+  }
+
+  close(code: number, reason: string): void {
+    this.socket?.close(code, reason);
+  }
+
+  beat(): void {
+    this.socket?.beat();
+  }
+
+  /** @param onLatency is given the milliseconds there and back, or null at once when it is not here */
+  measure(onLatency: (ms: number | null) => void): void {
+    if (this.socket === null) onLatency(null);
+    else this.socket.measure(onLatency);
+  }
+
+  /**
+   * Sends the credit when that is worth a frame.
+   * @param received where the output ends that has come
+   * @param isDue any news is worth one
+   */
+  allow(credit: Credit, received: number, isDue: boolean): void {
+    const { socket, told } = this;
+    if (socket === null) return;
+    const consumed = Math.max(credit.consumed, told.consumed);
+    const limit = Math.max(credit.limit, told.limit);
+    const grown = limit - told.limit;
+    const isNews = isDue
+      ? grown > 0 || consumed > told.consumed
+      : told.limit < 0 || grown >= WORTH || (grown > 0 && told.limit - received < TERMINAL_LIMITS.leastWindow);
+    const isStored = consumed - told.consumed >= TERMINAL_LIMITS.leastWindow;
+    if (!isNews && !isStored) return;
+    this.told = { consumed, limit };
+    socket.send(ackFrame(consumed, limit));
+  }
+}

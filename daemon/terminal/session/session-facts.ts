@@ -1,0 +1,39 @@
+/** What is known of a session from its start and never changes. */
+import type { NodeId } from '../../../src/kernel/ids.js';
+import type { TerminalRow } from '../../store/terminal-sessions.js';
+
+export interface SessionFacts {
+  readonly id: string;
+  readonly nodeId: NodeId;
+  readonly nodeName: string | null;
+  /** Who opened it. */
+  readonly operatorId: string;
+  readonly operator: string;
+  readonly kind: 'shell' | 'exec';
+  readonly command: readonly string[] | null;
+  readonly term: string;
+  /** Unix milliseconds. */
+  readonly openedAt: number;
+}
+
+/** What the agent has said about the program. */
+export interface ProgramFacts {
+  readonly user: string | null;
+  readonly shell: string | null;
+}
+
+/** What people call the agent. */
+export const nodeLabel = ({ nodeId, nodeName }: Pick<SessionFacts, 'nodeId' | 'nodeName'>): string =>
+  nodeName ?? nodeId;
+
+export const factsOfRow = (row: TerminalRow): SessionFacts => ({
+  id: row.session_id,
+  nodeId: row.node_id as NodeId,
+  nodeName: row.node_name,
+  operatorId: row.operator_id,
+  operator: row.operator,
+  kind: row.kind,
+  command: row.command_json === null ? null : (JSON.parse(row.command_json) as string[]),
+  term: row.term,
+  openedAt: row.opened_at,
+});
