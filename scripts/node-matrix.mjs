@@ -1,6 +1,6 @@
 /**
  * Installs, builds and tests the committed state on other versions of Node, each in a fresh clone:
- * npm run test:node [-- 22 24 26]
+ * npm run test:node [-- 22 24 26 PATH…]. With paths only the tests whose file has one of them in its name.
  */
 import { spawn } from 'node:child_process';
 import { createWriteStream, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -10,7 +10,10 @@ import { fileURLToPath } from 'node:url';
 import { summarise } from './test-summary.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const majors = process.argv.slice(2).length > 0 ? process.argv.slice(2) : ['22', '24', '26'];
+const words = process.argv.slice(2);
+const isMajor = (word) => /^\d+$/.test(word);
+const majors = words.some(isMajor) ? words.filter(isMajor) : ['22', '24', '26'];
+const paths = words.filter((word) => !isMajor(word));
 const work = mkdtempSync(join(tmpdir(), 'orch-node-matrix-'));
 let running;
 
@@ -49,7 +52,7 @@ async function test(major) {
   process.stderr.write(`node ${node.version}: npm test (log: ${log})\n`);
   const report = `${directory}.json`;
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
-  const status = await run('npm', ['test', '--', ...reporters], { cwd: directory, env, log });
+  const status = await run('npm', ['test', '--', ...reporters, ...paths], { cwd: directory, env, log });
   const { passed, failed, skipped } = summarise(report, status);
   const result = `${passed} passed, ${failed} failed, ${skipped} skipped`;
   const minutes = ((Date.now() - started) / 60_000).toFixed(1);
