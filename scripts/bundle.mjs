@@ -6,7 +6,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { closureOf, toCommonJs, withCore, withLazyImports } from './bundle/common-js.mjs';
+import { closureOf, compiledName, toCommonJs, withCore, withLazyImports } from './bundle/common-js.mjs';
 import { compileCore } from './bundle/compile-core.mjs';
 import { evaluatedModules } from './bundle/evaluated-modules.mjs';
 
@@ -93,7 +93,7 @@ for (const { name, code, map } of files) {
   if (map !== undefined) writeFileSync(`${out}/${name}.map`, map);
 }
 writeFileSync(`${out}/package.json`, '{"type":"commonjs"}\n');
-writeFileSync(`${out}/${core}.v8`, compileCore(out, nameOf('dist/src/cli/dispatch.js')));
+writeFileSync(`${out}/${compiledName(core)}`, compileCore(out, nameOf('dist/src/cli/dispatch.js')));
 
 /** The file of the bundle that a module of the CLI is the entry of. */
 function nameOf(entryPoint) {

@@ -95,13 +95,20 @@ return orchCore;
 const replaceLocal = (code, inCore, replacement) =>
   code.replace(LOCAL, (whole, name) => (inCore.has(name) ? replacement(name) : whole));
 
-/** The compiled code is used when it is of this very V8, and else the text is compiled. */
+/**
+ * What its compiled code is called on this Node: V8 takes code of its own version from any kind of machine, and with any
+ * patches, and may then do anything.
+ */
+const COMPILED_SUFFIX = "'-' + process.version + '-' + process.platform + '-' + process.arch + '.v8'";
+export const compiledName = (core) => `${core}-${process.version}-${process.platform}-${process.arch}.v8`;
+
+/** The compiled code is used when it is of this very Node, and else the text is compiled. */
 const loaderOf = (core, encoding) => `const { readFileSync } = require('node:fs');
 const { Script } = require('node:vm');
 const path = __dirname + '/${core}';
 let cachedData;
 try {
-  cachedData = readFileSync(path + '.v8');
+  cachedData = readFileSync(path + ${COMPILED_SUFFIX});
 } catch {}
 const script = new Script(readFileSync(path + '.txt', '${encoding}'), { filename: '${core}.txt', cachedData });
 module.exports = script.runInThisContext()(require, __filename);

@@ -35,6 +35,16 @@ describe('the core of the bundle', () => {
     expect(readFileSync(compiled).includes(Buffer.from(BUILT))).toBe(false);
   });
 
+  it('is compiled anew when that is of another version of Node, or another kind of machine', () => {
+    const otherwise = 'Object.defineProperty(process, NAME, { value: "other" }); require(FILE); ';
+    for (const name of ['version', 'platform', 'arch']) {
+      const told = otherwise
+        .replace('NAME', JSON.stringify(name))
+        .replace('FILE', JSON.stringify(join(directory, 'core.js')));
+      expect(run('-e', told + REFUSED).stdout).toBe('undefined');
+    }
+  });
+
   it('is compiled anew when that is of another V8', () => {
     const bytes = readFileSync(compiled);
     // The version is the second word of the head.
