@@ -22,11 +22,16 @@ export interface CliOptions {
 /** @returns the exit status; never throws for what a command does */
 export async function runCli(options: CliOptions): Promise<number> {
   const [word, ...others] = options.argv;
-  // The quickest of all questions waits for nothing else to be loaded.
-  if ((word === '--version' || word === '-V') && others.length === 0) {
-    options.stdout.write(`orch ${VERSION}\n`);
-    return 0;
-  }
+  // The quickest of all questions waits for nothing else to be loaded, unless the answer cannot be written.
+  const isQuick = (word === '--version' || word === '-V') && others.length === 0;
+  if (isQuick && (await isWritten(options.stdout, `orch ${VERSION}\n`))) return 0;
   const { dispatch } = await import('./dispatch.js');
   return dispatch(options);
+}
+
+function isWritten(stream: OutputStream, text: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    stream.once('error', () => resolve(false));
+    stream.write(text, (error) => resolve(!error));
+  });
 }

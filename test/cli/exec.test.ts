@@ -210,6 +210,20 @@ describe('on one agent', () => {
     expect(terminals.started[0]?.session.over).toBe(true);
   });
 
+  it('says so when its output cannot be written', async () => {
+    const stdout = new Writable({
+      write: (_chunk, _encoding, done) => done(Object.assign(new Error('write ENOSPC'), { code: 'ENOSPC' })),
+    });
+    const terminals = withProgram(({ session }) => {
+      session.onNote = ({ kind }) => kind === 'close' && session.end({ code: null, reason: 'closed' });
+      session.print('first\n');
+      return undefined;
+    });
+    const ran = await run(['web-01', '--', 'yes'], { stdout });
+    expect(ran).toMatchObject({ status: 255, stderr: expect.stringContaining('could not be written: write ENOSPC') });
+    expect(terminals.started[0]?.session.over).toBe(true);
+  });
+
   it('on a terminal its colours stay, and nothing else that would steer it', async () => {
     const text =
       'a\x1b[31mred\x1b[0m \x1b]0;title\x07\x1b]52;c;ZXZpbA==\x1b\\b\x1b[2J\x1b[6n\x1bPq#0\x1b\\c\x07\x1b[?1049hd\x9b31me\u202ef\r\n';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const ORCH = fileURLToPath(new URL('../../dist/orch/orch.js', import.meta.url));
+export const ORCH = fileURLToPath(new URL('../../dist/orch/orch.js', import.meta.url));
 
 export interface Finished {
   readonly status: number | null;

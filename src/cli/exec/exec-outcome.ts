@@ -5,6 +5,7 @@ import { EXIT } from '../exit-status.js';
 import { agentHandle } from '../format.js';
 import type { Outcome, Outcomes } from '../outcome.js';
 import { wantsColor } from '../render/color.js';
+import { notWritten } from '../render/output-failure.js';
 import { loadPaint } from '../render/paint.js';
 import type { InputStream } from '../render/printer.js';
 import { styled } from '../view.js';
@@ -49,17 +50,23 @@ async function forPeople(context: Context, api: ApiClient, plan: ExecPlan): Prom
     const results = await run(context, api, { ...plan, ...show, running });
     if (plan.group) await groups.print(outlets, await paintsOf(context));
     context.progress.end();
-    if (outlets.out.closed) return { exitStatus: EXIT.brokenPipe };
+    if (outlets.out.closed) return nobodyReads(outlets);
     tellEnd(context, plan, results);
     return { exitStatus: statusOf(plan, results, running) };
   } catch (error) {
-    if (outlets.out.closed && !context.signal.aborted) return { exitStatus: EXIT.brokenPipe };
+    if (outlets.out.closed && !context.signal.aborted) return nobodyReads(outlets);
     throw error;
   } finally {
     running.stop();
     outlets.out.stop();
     outlets.err.stop();
   }
+}
+
+/** Throws when that is for another reason than a reader who has left. */
+function nobodyReads({ out }: Outlets): Outcome {
+  if (out.problem !== null) throw notWritten(out.problem);
+  return { exitStatus: EXIT.brokenPipe };
 }
 
 /** One agent gives one object, several give a line each. */

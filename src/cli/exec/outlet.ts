@@ -1,4 +1,5 @@
 /** Standard output, or standard error, for what remote programs write: tells when bytes are out, and when nobody reads. */
+import { isReaderGone } from '../render/output-failure.js';
 import type { OutputStream } from '../render/printer.js';
 import { setBlocking } from '../terminal/terminal-output.js';
 
@@ -6,6 +7,8 @@ export interface Outlet {
   readonly isTerminal: boolean;
   /** Whoever read it is gone: what is written is dropped. */
   readonly closed: boolean;
+  /** What else than that makes it impossible to write. */
+  readonly problem: Error | null;
   /** @param done called once the bytes have reached the reader's side, or nobody reads any more */
   write(bytes: Uint8Array | string, done: () => void): void;
   stop(): void;
@@ -21,9 +24,11 @@ export interface OutletOptions {
 
 export function openOutlet({ stream, onWrite, onClosed }: OutletOptions): Outlet {
   let closed = false;
-  const close = () => {
+  let problem: Error | null = null;
+  const close = (error: Error) => {
     if (closed) return;
     closed = true;
+    if (!isReaderGone(error)) problem = error;
     onClosed();
   };
   stream.on('error', close);
@@ -34,11 +39,14 @@ export function openOutlet({ stream, onWrite, onClosed }: OutletOptions): Outlet
     get closed() {
       return closed;
     },
+    get problem() {
+      return problem;
+    },
     write: (bytes, done) => {
       if (closed || bytes.length === 0) return done();
       onWrite();
       stream.write(bytes, (error) => {
-        if (error) close();
+        if (error) close(error);
         done();
       });
     },

@@ -7,6 +7,7 @@ import type { Outcome } from '../outcome.js';
 import { type Line, styled, type View } from '../view.js';
 import { wantsColor } from './color.js';
 import { problemOf, renderFailure } from './failure.js';
+import { isReaderGone, notWritten } from './output-failure.js';
 import { loadPaint, type Paint, spansOf } from './paint.js';
 import { escapeJson, sanitize } from './sanitize.js';
 import { renderView } from './view.js';
@@ -77,7 +78,8 @@ export async function createPrinter({ stdout, stderr, env, globals }: PrinterOpt
       return out.closed;
     },
     show: async (outcome) => {
-      await out.write(await text(outcome));
+      const problem = await out.write(await text(outcome));
+      if (problem !== null) throw notWritten(problem);
       return outcome.exitStatus ?? EXIT.done;
     },
     fail: async (error) => {
@@ -109,12 +111,12 @@ async function serialize(body: unknown, format: string, indent = 2): Promise<str
 
 interface Stream {
   readonly closed: boolean;
-  /** Resolves when the text is on its way, or when nobody reads any more. */
-  write(text: string): Promise<void>;
+  /** Resolves when the text is on its way, or when nobody reads any more; with what else it failed with. */
+  write(text: string): Promise<Error | null>;
 }
 
-/** A broken pipe closes the stream for us without an error. */
-function openStream(stream: OutputStream): Stream {
+/** A reader that has gone closes the stream for us without an error. */
+function openStream(stream: OutputStream & { readonly errored?: Error | null }): Stream {
   let closed = false;
   const onError = () => {
     closed = true;
@@ -126,10 +128,13 @@ function openStream(stream: OutputStream): Stream {
     },
     write: (text) =>
       new Promise((resolve) => {
-        if (closed || text === '') return resolve();
+        if (closed || text === '') return resolve(null);
         stream.write(text, (error) => {
-          if (error) closed = true;
-          resolve();
+          if (!error) return resolve(null);
+          closed = true;
+          // Of a stream that had failed before, the first error says why.
+          const cause = stream.errored ?? error;
+          resolve(isReaderGone(cause) ? null : cause);
         });
       }),
   };

@@ -1,4 +1,5 @@
 /** Hands a long answer on piece by piece, no faster than it is read. */
+import { isReaderGone, notWritten } from '../render/output-failure.js';
 import type { OutputStream } from '../render/printer.js';
 
 /** @returns false when whoever read it is gone; what it fails with else is thrown */
@@ -17,10 +18,10 @@ export async function writeChunks(
 /** Resolves when the bytes have been taken; with false when nobody reads any more. */
 export function writeChunk(stream: OutputStream, chunk: Uint8Array | string): Promise<boolean> {
   return new Promise((resolve, reject) => {
-    stream.write(chunk, (error: (Error & { readonly code?: string }) | null | undefined) => {
+    stream.write(chunk, (error: Error | null | undefined) => {
       if (!error) resolve(true);
-      else if (error.code === 'EPIPE' || error.code === 'ERR_STREAM_DESTROYED') resolve(false);
-      else reject(error);
+      else if (isReaderGone(error)) resolve(false);
+      else reject(notWritten(error));
     });
   });
 }
