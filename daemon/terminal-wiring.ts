@@ -57,9 +57,11 @@ export function wireTerminals(options: TerminalWiringOptions) {
   const { terminals } = room;
   bus.subscribe(['operator.removed'], ({ target }) => terminals.operatorRemoved(target.id));
   const isActive = (sessionId: string) => terminals.isActive(sessionId);
+  const stopping = new AbortController();
+  const { signal } = stopping;
   const tidy = async () => {
     await terminals.restored();
-    await takeUpStrays({ db, uow, logger, dataDir, isActive, since: () => epochBegun(db) });
+    await takeUpStrays({ db, uow, logger, dataDir, isActive, since: () => epochBegun(db), signal });
     await recordings.tidy(isActive);
   };
   let tidying: Promise<void> = Promise.resolve();
@@ -71,6 +73,7 @@ export function wireTerminals(options: TerminalWiringOptions) {
       tidying = tidy();
     },
     stop: async () => {
+      stopping.abort();
       await terminals.stop();
       await transcripts.stop();
       await recordings.stop();

@@ -1,6 +1,6 @@
 /** Opens the file of a recording, gzipped or not. */
 import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { pipeline, Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { Fault } from '../kernel/fault.js';
@@ -15,10 +15,8 @@ export interface OpenOptions {
  * @throws the system's error when it cannot be opened, Fault `transcript_invalid` for what is no regular file; gzip that is broken ends the stream with an error of zlib
  */
 export async function openCastFile(path: string, { length = null }: OpenOptions = {}): Promise<Readable> {
-  // Without waiting for whoever might write into a FIFO of that name.
-  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const file = await openRegularFile(path);
   try {
-    if (!(await file.stat()).isFile()) throw new Fault('transcript_invalid', `${path} is no regular file`);
     const start = Buffer.alloc(2);
     const { bytesRead } = await file.read(start, 0, 2, 0);
     if (bytesRead === 2 && start[0] === 0x1f && start[1] === 0x8b) {
@@ -32,4 +30,16 @@ export async function openCastFile(path: string, { length = null }: OpenOptions 
   }
   await file.close();
   return Readable.from([]);
+}
+
+/**
+ * Opens a file to read it.
+ * @throws the system's error when it cannot be opened, Fault `transcript_invalid` for what is no regular file
+ */
+export async function openRegularFile(path: string): Promise<FileHandle> {
+  // Without waiting for whoever might write into a FIFO of that name.
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  if ((await file.stat()).isFile()) return file;
+  await file.close();
+  throw new Fault('transcript_invalid', `${path} is no regular file`);
 }

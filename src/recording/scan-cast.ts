@@ -39,8 +39,8 @@ export async function scanCast(chunks: AsyncIterable<Uint8Array>, onStored?: OnS
   return scan.end();
 }
 
-/** Output between two checkpoints of ours is far less, in bytes. */
-const MOST_UNCHECKED = 16 * 1024 * 1024;
+/** Bytes of the file between two checkpoints of ours are far less. */
+const MOST_UNCHECKED = 32 * 1024 * 1024;
 
 class Scan {
   private readonly hash: Hash = createHash('sha256');
@@ -116,7 +116,7 @@ class Scan {
   }
 
   private remember(event: CastEvent): void {
-    if (this.offset - (this.last?.offset ?? 0) > MOST_UNCHECKED) throw damaged(this.size);
+    if (this.size - (this.last?.size ?? 0) > MOST_UNCHECKED) throw damaged(this.size);
     this.unchecked.push(event);
   }
 

@@ -20,6 +20,19 @@ const given: readonly Step[] = [
 ];
 const output = Buffer.concat(given.map((step) => (step.do === 'output' ? step.bytes : Buffer.alloc(0))));
 
+describe('a recording with much between two checkpoints', () => {
+  it('is refused before all of that is in memory', async () => {
+    const marks = Buffer.from(`[1,"m","${'x'.repeat(988)}"]\n`.repeat(1_000));
+    let taken = 0;
+    async function* endless() {
+      yield Buffer.from(encode([]));
+      for (; taken < 1_000; taken += 1) yield marks;
+    }
+    await expect(scanCast(endless(), () => {})).rejects.toMatchObject({ code: 'transcript_invalid' });
+    expect(taken).toBeLessThan(40);
+  });
+});
+
 describe('a recording that was cut off', () => {
   it('is whole up to its last checkpoint, wherever it was cut', async () => {
     const file = Buffer.from(encode(given));

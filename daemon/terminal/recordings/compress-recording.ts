@@ -3,7 +3,7 @@ import { open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import { openCastFile } from '../../../src/recording/open-cast-file.js';
+import { openCastFile, openRegularFile } from '../../../src/recording/open-cast-file.js';
 import { isThere } from './is-there.js';
 import { syncDirectory } from './sync-directory.js';
 
@@ -17,7 +17,7 @@ export const UNFINISHED = '.gz.tmp';
 export async function compressRecording(path: string, signal: AbortSignal): Promise<void> {
   const unfinished = path + UNFINISHED;
   await rm(unfinished, { force: true });
-  const source = await open(path, 'r');
+  const source = await openRegularFile(path);
   const target = await open(unfinished, 'wx', 0o600);
   try {
     await pipeline(source.createReadStream(), createGzip(), target.createWriteStream({ flush: true }), { signal });

@@ -75,15 +75,9 @@ class Store implements RecordingStore {
   }
 
   async tidy(isActive: (sessionId: string) => boolean): Promise<void> {
-    const root = join(this.options.dataDir, TRANSCRIPTS);
-    for (const month of await namesIn(root)) {
-      for (const name of await namesIn(join(root, month))) {
-        const path = join(root, month, name);
-        const sessionId = name.slice(0, 26);
-        if (name.endsWith(UNFINISHED)) await rm(path, { force: true }).catch(() => {});
-        else if (name.endsWith('.cast') && !isActive(sessionId) && !this.open.has(sessionId)) this.compress(path);
-      }
-    }
+    await this.tidyAll(isActive).catch((error: unknown) => {
+      this.options.logger.error('recordings could not be tidied', { reason: messageOf(error) });
+    });
     await this.compressing;
   }
 
@@ -93,6 +87,18 @@ class Store implements RecordingStore {
     await this.compressing;
     clearTimeout(this.idle);
     await this.thread?.stop();
+  }
+
+  private async tidyAll(isActive: (sessionId: string) => boolean): Promise<void> {
+    const root = join(this.options.dataDir, TRANSCRIPTS);
+    for (const month of await namesIn(root)) {
+      for (const name of await namesIn(join(root, month))) {
+        const path = join(root, month, name);
+        const sessionId = name.slice(0, 26);
+        if (name.endsWith(UNFINISHED)) await rm(path, { force: true }).catch(() => {});
+        else if (name.endsWith('.cast') && !isActive(sessionId) && !this.open.has(sessionId)) this.compress(path);
+      }
+    }
   }
 
   private async begin(

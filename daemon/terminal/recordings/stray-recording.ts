@@ -1,5 +1,6 @@
 /** What a recording tells of the session that it is of, for a store that does not know it. */
 import { stat } from 'node:fs/promises';
+import { addAbortSignal } from 'node:stream';
 import { isNodeId } from '../../../src/kernel/ids.js';
 import type { CastHead, CastSession } from '../../../src/recording/cast-head.js';
 import { openCastFile } from '../../../src/recording/open-cast-file.js';
@@ -28,20 +29,23 @@ export interface Stray {
   readonly isEmpty: boolean;
 }
 
-/** Null for what does not begin like a recording of that session. */
-export async function readStray(path: string, file: RecordingFile): Promise<Stray | null> {
+/**
+ * Null for what does not begin like a recording of that session.
+ * @param signal ends it early: it rejects
+ */
+export async function readStray(path: string, file: RecordingFile, signal: AbortSignal): Promise<Stray | null> {
   const head = await headOf(path);
   const session = head?.orch;
   if (head === null || session?.session !== file.sessionId || !isNodeId(session.node)) return null;
   const { mtimeMs } = await stat(path);
-  const openedAt = head.timestamp == null ? Math.floor(mtimeMs) : head.timestamp * 1000;
+  const openedAt = timeOf(head) ?? Math.floor(mtimeMs);
   const common = { file, session, openedAt, term: head.env?.TERM ?? '' };
   let isEmpty = true;
   let isStopped = false;
   let status: number | null = null;
   let scanned: ScannedCast;
   try {
-    scanned = await scanCast(await openCastFile(path), (events) => {
+    scanned = await scanCast(addAbortSignal(signal, await openCastFile(path)), (events) => {
       isEmpty = false;
       for (const event of events) {
         if (event.code === 'm') isStopped ||= event.data.startsWith('recording stopped: ');
@@ -49,6 +53,7 @@ export async function readStray(path: string, file: RecordingFile): Promise<Stra
       }
     });
   } catch {
+    signal.throwIfAborted();
     const size = { cols: head.width, rows: head.height };
     const closedAt = Math.max(openedAt, Math.floor(mtimeMs));
     return { ...common, ...size, closedAt, recording: 'failed', sha256: null, bytes: 0, isEmpty: false, status };
@@ -56,7 +61,7 @@ export async function readStray(path: string, file: RecordingFile): Promise<Stra
   const { at, cols, rows, offset: bytes, size, fileSize, sha256 } = scanned;
   // Only what was closed well is compressed with nothing behind its last checkpoint.
   const isWhole = file.name !== file.path && size === fileSize && !isStopped;
-  const closedAt = openedAt + Math.round(at * 1000);
+  const closedAt = Math.min(openedAt + Math.round(at * 1000), LATEST);
   const recording = isWhole ? 'complete' : 'truncated';
   return {
     ...common,
@@ -64,6 +69,15 @@ export async function readStray(path: string, file: RecordingFile): Promise<Stra
     status,
     isEmpty: isEmpty && size === fileSize,
   };
+}
+
+/** What has a date. */
+const LATEST = Date.UTC(9999, 0);
+
+/** When it began, in Unix milliseconds; null when it does not say so. */
+function timeOf({ timestamp }: CastHead): number | null {
+  const at = Math.round((timestamp ?? -1) * 1000);
+  return at >= 0 && at <= LATEST ? at : null;
 }
 
 async function headOf(path: string): Promise<CastHead | null> {

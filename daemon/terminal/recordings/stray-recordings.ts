@@ -24,16 +24,21 @@ export interface StrayOptions {
   readonly isActive: (sessionId: string) => boolean;
   /** Until when other stores than this one may have known of sessions, in Unix milliseconds. */
   readonly since: () => Promise<number>;
+  /** Ends it early: what is left is taken up at the next start. */
+  readonly signal: AbortSignal;
 }
 
 /** Never rejects. To be called once at the start. */
 export async function takeUpStrays(options: StrayOptions): Promise<void> {
-  const { db, dataDir, isActive, logger } = options;
+  const { db, dataDir, isActive, logger, signal } = options;
   try {
     // Asked before the store is: what is over by then is stored.
     const files = (await listRecordings(dataDir)).filter(({ sessionId }) => !isActive(sessionId));
     const found: string[] = [];
-    for (const file of await unknownAmong(db, files)) if (await takeUp(file, options)) found.push(file.sessionId);
+    for (const file of await unknownAmong(db, files)) {
+      if (signal.aborted) break;
+      if (await takeUp(file, options)) found.push(file.sessionId);
+    }
     if (found.length === 0) return;
     logger.warn('recordings of sessions that the store did not know were found, and are listed again', {
       count: found.length,
@@ -49,10 +54,10 @@ const NAMED = 10;
 
 /** True for one that has a row now. */
 async function takeUp(file: RecordingFile, options: StrayOptions): Promise<boolean> {
-  const { dataDir, logger, since } = options;
+  const { dataDir, logger, signal, since } = options;
   const path = join(dataDir, file.name);
   try {
-    const stray = await readStray(path, file);
+    const stray = await readStray(path, file, signal);
     if (stray === null && !(await isBarelyBegun(path))) {
       logger.warn('a file among the recordings is none, and is left alone', { file: file.name });
       return false;
@@ -67,6 +72,7 @@ async function takeUp(file: RecordingFile, options: StrayOptions): Promise<boole
     await adopt(stray, options);
     return true;
   } catch (error) {
+    if (signal.aborted) return false;
     logger.warn('a recording of an unknown session could not be taken up', {
       file: file.name,
       reason: messageOf(error),
@@ -90,7 +96,8 @@ const LONGEST_HEAD = 256 * 1024;
 
 /** Torn before any output can have come behind its first line. */
 async function isBarelyBegun(path: string): Promise<boolean> {
-  if ((await stat(path)).size > LONGEST_HEAD) return false;
+  const entry = await stat(path);
+  if (!entry.isFile() || entry.size > LONGEST_HEAD) return false;
   const bytes = await readFile(path);
   const end = bytes.indexOf(10);
   return end < 0 || bytes.indexOf(10, end + 1) < 0;

@@ -1,13 +1,13 @@
 /** Recordings as files: made, gone on with, full, compressed. */
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { toRaw } from '../../../src/recording/convert-cast.js';
 import { scanCast } from '../../../src/recording/scan-cast.js';
 import { all, bytesOfChunks, inPieces, itemsOf, read } from '../../recording/support.js';
-import { temporaryDirectory } from '../../store/support.js';
+import { recordingLogger, temporaryDirectory } from '../../store/support.js';
 import { compressed, newEvents, newHead, openRecordings, readPlain, sha256, until } from './support.js';
 
 const rawOf = async (file: Buffer) => bytesOfChunks(await all(toRaw(await read(file, 64 * 1024))));
@@ -242,6 +242,19 @@ describe('a recording that goes on after a restart', () => {
     );
     expect((await rawOf(readPlain(dataDir, activePath))).toString()).toBe('text');
     expect((await rawOf(readPlain(dataDir, overPath))).toString()).toBe('text');
+  });
+
+  it('does without what it cannot read at the next start, and waits for nobody', async () => {
+    const dataDir = temporaryDirectory();
+    const logger = recordingLogger();
+    const { recordings } = openRecordings({ dataDir, logger });
+    const month = join(dataDir, 'transcripts', '2026-01');
+    mkdirSync(month, { recursive: true });
+    spawnSync('mkfifo', [join(month, `${newHead().sessionId}.cast`)]);
+    symlinkSync('loop', join(dataDir, 'transcripts', 'loop'));
+    await recordings.tidy(() => false);
+    expect(logger.lines.map(({ level }) => level).toSorted()).toEqual(['error', 'warn']);
+    expect(readdirSync(month)).toHaveLength(1);
   });
 });
 

@@ -1,10 +1,13 @@
 /** Recordings of which the store knows nothing: after a restore, and after a crash. */
+
+import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { RecordedEvent } from '../../../daemon/events/audit-log.js';
 import { TransactionalWriter } from '../../../daemon/events/transactional-writer.js';
+import type { UnitOfWork } from '../../../daemon/events/unit-of-work.js';
 import { insertOperator } from '../../../daemon/store/operators.js';
 import {
   findTerminal,
@@ -33,7 +36,13 @@ async function openBench() {
   const logger = recordingLogger();
   const common = { db, uow, clock: realClock, logger, dataDir };
   const start = (more: Partial<StrayOptions> = {}) =>
-    takeUpStrays({ ...common, isActive: () => false, since: async () => 0, ...more });
+    takeUpStrays({
+      ...common,
+      isActive: () => false,
+      since: async () => 0,
+      signal: new AbortController().signal,
+      ...more,
+    });
   const transcriptsAt = (clock: Clock) =>
     new Transcripts({ ...common, clock, durableSize: () => null, days: () => 30 });
   const transcripts = transcriptsAt(realClock);
@@ -57,7 +66,7 @@ async function openBench() {
   };
   const names = () =>
     readdirSync(join(dataDir, 'transcripts'), { recursive: true }).filter((name) => name.includes('.'));
-  return { db, dataDir, events, later, logger, names, record, start, transcripts };
+  return { db, dataDir, events, later, logger, names, record, start, transcripts, uow };
 }
 
 describe('a recording that the store does not know', () => {
@@ -122,6 +131,56 @@ describe('a recording that the store does not know', () => {
     await start();
     expect(names()).toHaveLength(2);
     expect(logger.lines[0]).toMatchObject({ level: 'warn', fields: { file: other } });
+  });
+});
+
+describe('what only looks like a recording', () => {
+  it('is left alone, and nothing waits for it', async () => {
+    const { dataDir, events, logger, names, record, start } = await openBench();
+    const { head, path } = await record('text', { isClosed: false });
+    const [fifo, link, directory] = [newHead(), newHead(), newHead()].map(({ sessionId }) =>
+      join(dataDir, path.replace(head.sessionId, sessionId)),
+    ) as [string, string, string];
+    spawnSync('mkfifo', [fifo]);
+    symlinkSync('/dev/zero', link);
+    mkdirSync(directory);
+    await start();
+    expect(events.map(({ metadata }) => metadata.session_id)).toEqual([head.sessionId]);
+    expect(logger.lines).toHaveLength(4);
+    expect(names()).toHaveLength(4);
+  });
+});
+
+describe('a recording whose times are none', () => {
+  it.each([1e300, -1, 9e12])('gets a row with times that can be shown: %d', async (timestamp) => {
+    const { db, dataDir, record, start } = await openBench();
+    const { head, path } = await record('text', { isClosed: false });
+    const text = readFileSync(join(dataDir, path), 'utf8').replace(/"timestamp":\d+/, `"timestamp":${timestamp}`);
+    writeFileSync(join(dataDir, path), text);
+    await start();
+    const row = await findTerminal(db, head.sessionId);
+    for (const at of [row?.opened_at, row?.closed_at]) expect(Math.abs((at ?? 0) - Date.now())).toBeLessThan(DAY);
+  });
+});
+
+describe('when the orchestrator is to stop', () => {
+  it('is left to the next start', async () => {
+    const { db, names, record, start, uow } = await openBench();
+    const { head } = await record('text', { isClosed: false });
+    const stopping = new AbortController();
+    const stoppedMeanwhile: UnitOfWork = {
+      write: async (work) => {
+        stopping.abort();
+        return await uow.write(work);
+      },
+    };
+    await record('text', { isClosed: false });
+    await start({ uow: stoppedMeanwhile, signal: stopping.signal });
+    expect(await listTerminals(db, { limit: 10, offset: 0 })).toHaveLength(1);
+    expect(names()).toHaveLength(2);
+    await start();
+    expect(await listTerminals(db, { limit: 10, offset: 0 })).toHaveLength(2);
+    expect(await findTerminal(db, head.sessionId)).toMatchObject({ recording: 'truncated' });
   });
 });
 
