@@ -21,8 +21,16 @@ export interface WindowOptions {
   readonly offset?: number;
 }
 
+/** A limit that was told, and when. */
+interface Stop {
+  readonly limit: number;
+  readonly at: number;
+}
+
 /** Milliseconds of output that may be in flight at most beside the round trip. */
 const MARGIN = 150;
+/** A producer that lets itself be waited for longer has nothing to send, in milliseconds. */
+const LONGEST_WAIT = 1_000;
 /** How long rates are measured before they count, in milliseconds. */
 const SAMPLE = 50;
 /** Less than that taken is not worth telling, in bytes. */
@@ -37,10 +45,15 @@ export class ConsumerWindow {
   private limit: number;
   private consumed: number;
   private told: number;
-  /** Limits that were told, where the producer may have had to wait; those that are not behind the consumer yet. */
-  private readonly stops: number[];
+  /** Where the producer may have had to wait; those that are not behind the consumer yet. */
+  private readonly stops: Stop[];
   private hasStarved = false;
-  private roundTrip = 0;
+  private grownAt = Number.NEGATIVE_INFINITY;
+  private measuredTrip = 0;
+  /** From a limit to the output that waited for it, in milliseconds: what was measured may end halfway to the producer. */
+  private wait = 0;
+  /** When the limit was told that the consumer waits behind; null while it does not wait. */
+  private waitsSince: number | null = null;
   private sampleStart: number;
   private sampleBytes = 0;
 
@@ -50,8 +63,8 @@ export class ConsumerWindow {
     this.limit = offset + first;
     this.consumed = offset;
     this.told = offset;
-    this.stops = [this.limit];
     this.sampleStart = clock.monotonic();
+    this.stops = [{ limit: this.limit, at: this.sampleStart }];
   }
 
   /** What the producer may know now. */
@@ -59,9 +72,9 @@ export class ConsumerWindow {
     return { consumed: this.consumed, limit: this.limit };
   }
 
-  /** The latest measured round trip to the producer, in milliseconds. */
+  /** The latest measured round trip to the producer, or to what passes its output on, in milliseconds. */
   measured(roundTrip: number): void {
-    this.roundTrip = roundTrip;
+    this.measuredTrip = roundTrip;
   }
 
   /**
@@ -71,12 +84,15 @@ export class ConsumerWindow {
    */
   take(consumed: number, isDry = false): Credit | null {
     if (consumed <= this.consumed) return null;
+    this.endWait();
     this.sampleBytes += consumed - this.consumed;
     this.consumed = consumed;
-    while ((this.stops[0] ?? consumed) < consumed) this.stops.shift();
-    if (isDry && this.stops[0] === consumed) {
+    while ((this.stops[0]?.limit ?? consumed) < consumed) this.stops.shift();
+    if (isDry && this.stops[0]?.limit === consumed) {
       this.grow();
-      return this.tell();
+      const credit = this.tell();
+      this.waitsSince = this.stops[1]?.at ?? null;
+      return credit;
     }
     if (this.consumed - this.told < Math.max(this.size / 4, WORTH)) return null;
     return this.tell();
@@ -84,6 +100,7 @@ export class ConsumerWindow {
 
   /** The stream goes on elsewhere, as after a snapshot. */
   jump(offset: number): Credit {
+    this.waitsSince = null;
     this.consumed = offset;
     return this.tell();
   }
@@ -91,16 +108,31 @@ export class ConsumerWindow {
   /** The producer had to wait for longer than the consumer had something to take. */
   private grow(): void {
     this.hasStarved = true;
+    const now = this.clock.monotonic();
+    // What it grew by shows a round trip later.
+    if (now - this.grownAt < this.roundTrip) return;
+    this.grownAt = now;
     this.size = clampWindow(this.size * 2);
   }
 
+  private endWait(): void {
+    if (this.waitsSince === null) return;
+    this.wait = Math.min(this.clock.monotonic() - this.waitsSince, LONGEST_WAIT);
+    this.waitsSince = null;
+  }
+
+  private get roundTrip(): number {
+    return Math.max(this.measuredTrip, this.wait);
+  }
+
   private tell(): Credit {
-    const elapsed = this.clock.monotonic() - this.sampleStart;
+    const now = this.clock.monotonic();
+    const elapsed = now - this.sampleStart;
     // Within a round trip a window that is too small may not show.
     if (elapsed >= Math.max(SAMPLE, 2 * this.roundTrip)) this.sample(elapsed);
     this.told = this.consumed;
     const limit = Math.max(this.limit, this.consumed + this.size);
-    if (limit > this.limit) this.stops.push(limit);
+    if (limit > this.limit) this.stops.push({ limit, at: now });
     this.limit = limit;
     return this.credit;
   }
@@ -108,6 +140,8 @@ export class ConsumerWindow {
   private sample(elapsed: number): void {
     const most = (this.sampleBytes / elapsed) * (this.roundTrip + MARGIN);
     this.size = clampWindow(Math.min(most, this.hasStarved ? this.size : this.size * SHRUNK));
+    // A wait that does not come again was none of the way.
+    if (!this.hasStarved) this.wait *= SHRUNK;
     this.hasStarved = false;
     this.sampleStart += elapsed;
     this.sampleBytes = 0;

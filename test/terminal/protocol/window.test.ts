@@ -17,19 +17,22 @@ interface Pipe {
   readonly ms: number;
   /** Milliseconds from the word of a limit to the output that it allows. */
   readonly delay?: number;
+  /** Called each millisecond. */
+  readonly onTick?: () => void;
 }
 
 /**
  * A producer that always sends what it may, and a consumer that takes what has come.
  * @returns the bytes that were taken
  */
-function stream(window: ConsumerWindow, clock: FakeClock, { rate, ms, delay = 1 }: Pipe): number {
+function stream(window: ConsumerWindow, clock: FakeClock, { rate, ms, delay = 1, onTick }: Pipe): number {
   const start = window.credit.consumed;
   const coming = [{ at: clock.time, limit: window.credit.limit }];
   let received = start;
   let taken = start;
   for (let tick = 0; tick < ms; tick += 1) {
     clock.time += 1;
+    onTick?.();
     while (coming[0] !== undefined && coming[0].at <= clock.time) received = coming.shift()?.limit ?? received;
     // In pieces, as frames come.
     for (const end = Math.min(taken + rate, received); taken < end; ) {
@@ -136,6 +139,28 @@ describe('how it follows the need', () => {
     const taken = stream(window, clock, { rate: 1_000, ms: 30_000, delay: 500 });
     expect(taken).toBeGreaterThan(0.8 * 1_000 * 30_000);
     expect(sizeOf(window)).toBeLessThanOrEqual(1_000 * (500 + 150));
+  });
+
+  it.each([100, 200, 500, 700])('whose producer is %i ms behind the end that answers pings, too', (delay) => {
+    for (const rate of [1_000, 5_000, 50_000]) {
+      const clock = new FakeClock();
+      const window = new ConsumerWindow({ clock, first: FIRST });
+      window.measured(1);
+      const taken = stream(window, clock, { rate, ms: 30_000, delay });
+      expect(taken).toBeGreaterThan(0.8 * Math.min(rate, MOST / delay) * 30_000);
+    }
+  });
+
+  it('a slower one that is far never has much more in flight than it needs', () => {
+    const clock = new FakeClock();
+    const window = new ConsumerWindow({ clock, first: FIRST });
+    window.measured(200);
+    let most = 0;
+    const onTick = () => {
+      most = Math.max(most, sizeOf(window));
+    };
+    stream(window, clock, { rate: 1_000, ms: 20_000, delay: 200, onTick });
+    expect(most).toBeLessThanOrEqual(2 * 1_000 * (200 + 150));
   });
 
   it('grows and shrinks with the need, within its bounds', () => {
