@@ -110,7 +110,10 @@ class Store implements RecordingStore {
     clearTimeout(this.idle);
     this.thread ??= this.startThread();
     const { thread } = this;
-    const { id, begun } = await thread.begin(how, head);
+    const { id, begun } = await thread.begin(how, head).catch((error: unknown) => {
+      this.endLater();
+      throw error;
+    });
     const recorder = new ThreadedRecorder({
       ...{ id, thread, begun, events, clock },
       openedAt: head.openedAt,

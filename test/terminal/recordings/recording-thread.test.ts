@@ -92,6 +92,16 @@ describe('a thread that records', () => {
   });
 });
 
+it('a thread ends, too, when the last that was asked of it could not be done', async () => {
+  const { recordings } = openRecordings({ idleAfter: 100 });
+  const head = newHead();
+  const recorder = await recordings.create(head, newEvents());
+  const { thread } = Reflect.get(recorder, 'options') as { readonly thread: object };
+  await recorder.release();
+  await expect(recordings.create(head, newEvents())).rejects.toMatchObject({ code: 'recording_failed' });
+  await until('the thread has ended', () => Reflect.get(thread, 'hasEnded') === true);
+});
+
 describe('a thread that breaks down', () => {
   it('has failed the recordings in it, whose files hold all that was stored in whole lines', async () => {
     const { dataDir, recordings } = openRecordings();
