@@ -93,20 +93,29 @@ export class CastEncoder {
     return [this.line(at, 'h', { offset: this.written, sha256: this.sha256 })];
   }
 
+  /** Text and the exact bytes that it stands for are in one buffer: without these it would stand for others. */
   private decoded(at: number, decoded: Decoded | null): Buffer[] {
     if (decoded === null) return [];
     const { bytes, inexact, isPlain, text } = decoded;
     this.written += bytes.length;
-    const line = this.line(at, 'o', text, isPlain && !bytes.includes(DEL));
-    return inexact ? [line, this.line(at, 'b', bytes.toString('base64'))] : [line];
+    const isAscii = isPlain && !bytes.includes(DEL);
+    const shown = this.textOf(at, 'o', text, isAscii);
+    return [this.put(inexact ? shown + this.textOf(at, 'b', bytes.toString('base64')) : shown, isAscii)];
   }
 
-  private line(at: number, code: string, data: unknown, isPlain = false): Buffer {
+  private line(at: number, code: string, data: unknown): Buffer {
+    return this.put(this.textOf(at, code, data), false);
+  }
+
+  private textOf(at: number, code: string, data: unknown, isPlain = false): string {
     this.at = Math.max(this.at, Math.round(at * 1000) / 1000);
-    const text = eventLine(this.at, code, data, isPlain);
-    const line = this.allocate(isPlain ? text.length : Buffer.byteLength(text));
-    line.write(text, isPlain ? 'latin1' : 'utf8');
-    this.hash.update(line);
-    return line;
+    return eventLine(this.at, code, data, isPlain);
+  }
+
+  private put(text: string, isPlain: boolean): Buffer {
+    const bytes = this.allocate(isPlain ? text.length : Buffer.byteLength(text));
+    bytes.write(text, isPlain ? 'latin1' : 'utf8');
+    this.hash.update(bytes);
+    return bytes;
   }
 }

@@ -1,6 +1,6 @@
 /** The thread that records: what it is given at once, when the disk is slow, and when it breaks down. */
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { appendFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -152,6 +152,20 @@ describe('a thread that breaks down', () => {
     recorder.write('out', Buffer.from('three'));
     expect((await recorder.close(0)).state).toBe('complete');
     expect((await rawOf(readPlain(dataDir, recorder.path))).toString()).toBe('three');
+  });
+
+  it('leaves no text that stands for bytes which are not there', async () => {
+    const { dataDir, recordings } = openRecordings();
+    const events = newEvents();
+    const recorder = await recordings.create(newHead(), events);
+    recorder.write('out', Buffer.from('stored'));
+    await until('it is stored', () => events.durable > 0);
+    // As a write that did not come to its end.
+    appendFileSync(join(dataDir, recorder.path), `${JSON.stringify([1.5, 'o', 'bin\ufffd'])}\n[1.5,"b","Ymlu`);
+    await breakThread(recorder);
+    await until('it is told', () => events.stopped !== null);
+    await recorder.close();
+    expect((await rawOf(readPlain(dataDir, recorder.path))).toString()).toBe('stored');
   });
 
   it('leaves a recording that the next orchestrator goes on with', async () => {

@@ -115,6 +115,33 @@ describe('a recording', () => {
     expect(plain.at(-1)).toBe(10);
     expect((await rawOf(plain)).length).toBeGreaterThanOrEqual(events.durable);
   });
+
+  it('holds nothing else than what was written, wherever a full disk cuts bytes that are no text', async (context) => {
+    const disk = tinyDisk();
+    if ('reason' in disk) return context.skip(disk.reason);
+    const { recordings } = openRecordings({ dataDir: disk.path });
+    const sessions = await Promise.all(
+      Array.from({ length: 16 }, async () => {
+        const events = newEvents();
+        return { events, recorder: await recordings.create(newHead(), events), written: [] as Buffer[] };
+      }),
+    );
+    for (let frame = 0; frame < 200 && sessions.some(({ events }) => events.stopped === null); frame += 1) {
+      for (const { recorder, written } of sessions) {
+        const bytes = randomBytes(3_000);
+        recorder.write('out', bytes);
+        written.push(bytes);
+      }
+      await new Promise((resolve) => setTimeout(resolve, 15));
+    }
+    for (const { events, recorder, written } of sessions) {
+      await until('it has stopped', () => events.stopped !== null);
+      await recorder.close();
+      const raw = await rawOf(readPlain(disk.path, recorder.path));
+      expect(raw.length).toBeGreaterThanOrEqual(events.durable);
+      expect(raw.equals(Buffer.concat(written).subarray(0, raw.length))).toBe(true);
+    }
+  });
 });
 
 describe('a recording that goes on after a restart', () => {
