@@ -137,7 +137,9 @@ export class DirectMessages {
   /** One after which `ws` is where it was before. */
   private isUsual(bytes: Buffer, at: number): boolean {
     const first = bytes[at];
-    return (first === WHOLE_BINARY || first === PING || first === PONG) && this.isMaskedWell(bytes, at);
+    const isShort = ((bytes[at + 1] as number) & ~MASKED) <= SHORT;
+    const isControl = (first === PING || first === PONG) && isShort;
+    return (first === WHOLE_BINARY || isControl) && this.isMaskedWell(bytes, at);
   }
 
   private isMaskedWell(bytes: Buffer, at: number): boolean {

@@ -37,6 +37,8 @@ export interface SessionSocketOptions {
 const DIAL_TIMEOUT = 15_000;
 /** Bytes that may wait in this process to be sent. */
 const MOST_UNSENT = 1024 * 1024;
+/** The head of a message of a WebSocket has so many bytes at most. */
+const HEAD = 14;
 /** How often the silence of the peer is looked at, in milliseconds. */
 const LOOK = 1_000;
 /** A peer that does not answer a close is cut after that, in milliseconds. */
@@ -70,7 +72,8 @@ export class SessionSocket {
   send(frame: Buffer): void {
     const { socket } = this;
     if (socket === null || socket.readyState !== socket.OPEN) return;
-    const isFull = socket.bufferedAmount + frame.length >= MOST_UNSENT;
+    // Whatever leaves no room tells when it has left.
+    const isFull = socket.bufferedAmount + HEAD + frame.length >= MOST_UNSENT;
     if (isFull) socket.send(frame, () => this.options.onRoom());
     else this.direct?.send(frame);
   }

@@ -203,6 +203,16 @@ describe('the end', () => {
     expect(seen.messages).toEqual([]);
   });
 
+  it('comes at once for a ping that is too long, and nothing behind it is read', async () => {
+    const { raw, seen, connection } = await rawClient();
+    const ping = frameOf(Buffer.alloc(126), { opcode: 9 });
+    connection.emit('data', Buffer.concat([ping, frameOf(Buffer.from('after it'))]));
+    await until(() => seen.events.includes('error'));
+    raw.destroy();
+    await until(() => seen.events.at(-1)?.startsWith('close') === true);
+    expect(seen.messages).toEqual([]);
+  });
+
   it('is that of ws: nothing is sent any more', async () => {
     const { raw, peer, direct } = await rawClient();
     const heard: Buffer[] = [];
