@@ -6,6 +6,7 @@ import { Fault, isFault, messageOf } from '../../../src/kernel/fault.js';
 import { CastEncoder } from '../../../src/recording/cast-encoder.js';
 import { headLine } from '../../../src/recording/cast-head.js';
 import { plainAgain } from './compress-recording.js';
+import { DirectorySyncs } from './directory-syncs.js';
 import { hashFile } from './hash-file.js';
 import { BlockPool, LineMemory } from './line-memory.js';
 import type { RecordingHead } from './recorder.js';
@@ -13,7 +14,6 @@ import type { BegunRecording, RecordingWorkerData } from './recording-messages.j
 import { recordingPath } from './recording-path.js';
 import { RecordingWriter, type WriterEvents } from './recording-writer.js';
 import { scanRecording } from './replay-recording.js';
-import { syncDirectory } from './sync-directory.js';
 
 export interface RecordingMakerOptions extends RecordingWorkerData {
   readonly clock: Clock;
@@ -36,6 +36,7 @@ interface OpenFile {
 export class RecordingMaker {
   private readonly options: RecordingMakerOptions;
   private readonly blocks = new BlockPool();
+  private readonly directories = new DirectorySyncs();
   /** Directories of recordings whose own names are on the disk. */
   private readonly synced = new Set<string>();
 
@@ -120,7 +121,7 @@ export class RecordingMaker {
   /** The name of a new file is on the disk; those of the directories that hold it are once they have been synced. */
   private async syncNames(directory: string): Promise<void> {
     const above = this.synced.has(directory) ? [] : [dirname(directory), this.options.dataDir];
-    await Promise.all([directory, ...above].map(syncDirectory));
+    await Promise.all([directory, ...above].map((each) => this.directories.sync(each)));
     this.synced.add(directory);
   }
 
