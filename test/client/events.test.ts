@@ -76,6 +76,8 @@ const open = (response: ServerResponse, ...texts: readonly string[]): ServerResp
   response.write(texts.join(''));
   return response;
 };
+/** Ends the connection in the middle of an answer, once what there is of it has left. */
+const cut = ({ socket }: ServerResponse): void => void setImmediate(() => socket?.end());
 const told = (number: number): string => `id: ${ids(number)}\ndata: {"n":${number}}\n\n`;
 const problem = (code: string, status: number): string => JSON.stringify({ code, status, detail: `it is ${code}` });
 const refuse =
@@ -95,7 +97,7 @@ describe('following events', () => {
   it('goes on behind the last one when the connection breaks, ends or the server stops', async () => {
     const notes: string[] = [];
     const { asked, client } = await serve(
-      (response) => void open(response, told(1), told(2)).socket?.end(),
+      (response) => cut(open(response, told(1), told(2))),
       refuse('shutting_down', 503),
       (response) => void open(response, told(3), `event: error\ndata: ${problem('shutting_down', 503)}\n\n`).end(),
       (response) => void open(response, told(4)).end(),

@@ -48,7 +48,7 @@ describe('the core of the bundle', () => {
   it('is compiled anew when that is of another V8', () => {
     const bytes = readFileSync(compiled);
     // The version is the second word of the head.
-    bytes.writeUInt32LE(bytes.readUInt32LE(4) ^ 0xffff, 4);
+    bytes.writeUInt32LE((bytes.readUInt32LE(4) ^ 0xffff) >>> 0, 4);
     writeFileSync(compiled, bytes);
     expect(run('-e', REFUSED).stdout).toBe('true');
     expect(help()).toEqual({ status: 0, stdout: expected });
