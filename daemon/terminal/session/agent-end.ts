@@ -1,8 +1,9 @@
 /** The agent's end of a session: its socket while it has one, and how much output it was told that it may send. */
 import type { Clock } from '../../../src/kernel/clock.js';
-import { ackFrame } from '../../../src/terminal/frames.js';
+import { ackFrame, signalFrame } from '../../../src/terminal/frames.js';
 import { TERMINAL_CLOSE, TERMINAL_LIMITS } from '../../../src/terminal/limits.js';
 import type { AgentHello } from '../../../src/terminal/notes.js';
+import type { TerminalSignal } from '../../../src/terminal/signals.js';
 import type { Credit } from '../../../src/terminal/window.js';
 import type { OnFrame, TerminalSocket } from '../terminal-socket.js';
 
@@ -16,6 +17,8 @@ export class AgentEnd {
   private said: AgentHello | null = null;
   private told = UNTOLD;
   private awaySince: number | null;
+  /** Signals that came while it was away, each once. */
+  private readonly waiting = new Set<TerminalSignal>();
 
   constructor(clock: Pick<Clock, 'monotonic'>) {
     this.clock = clock;
@@ -68,6 +71,17 @@ export class AgentEnd {
 
   send(data: Buffer): void {
     this.socket?.send(data);
+  }
+
+  /** Sent now, or when it is back: nobody presses Ctrl-C twice because the agent was a moment late. */
+  signal(name: TerminalSignal): void {
+    if (this.socket === null) this.waiting.add(name);
+    else this.send(signalFrame(name));
+  }
+
+  sendWaiting(): void {
+    for (const name of this.waiting) this.send(signalFrame(name));
+    this.waiting.clear();
   }
 
   close(code: number, reason: string): void {

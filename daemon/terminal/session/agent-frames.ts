@@ -28,6 +28,7 @@ export class AgentFrames {
     agent.startOver();
     pace();
     input.agentCame(hasTaken);
+    agent.sendWaiting();
     agent.listen((frame, data) => this.take(frame, data));
     this.onInStep();
     const { taken } = input;

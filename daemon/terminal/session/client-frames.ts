@@ -1,9 +1,10 @@
 /** What the operators who are attached to a session send: input and sizes count from the one who writes alone. */
 import { Fault } from '../../../src/kernel/fault.js';
 import { validator } from '../../../src/kernel/validator.js';
-import { type Frame, signalFrame } from '../../../src/terminal/frames.js';
+import type { Frame } from '../../../src/terminal/frames.js';
 import { clampSize, TERMINAL_CLOSE } from '../../../src/terminal/limits.js';
-import { type ClientNote, ClientNoteSchema, TERMINAL_SIGNALS } from '../../../src/terminal/notes.js';
+import { type ClientNote, ClientNoteSchema } from '../../../src/terminal/notes.js';
+import { TERMINAL_SIGNALS, type TerminalSignal } from '../../../src/terminal/signals.js';
 import type { RequestContext } from '../../events/request-context.js';
 import { operatorParty } from '../session-book.js';
 import type { ClientEnd } from './client-end.js';
@@ -35,7 +36,7 @@ export class ClientFrames {
         if (isWriter) this.resize(clampSize(frame.cols), clampSize(frame.rows));
         return;
       case 'signal':
-        if (isWriter && isSignal(frame.signal)) agent.send(signalFrame(frame.signal));
+        if (isWriter && isSignal(frame.signal)) agent.signal(frame.signal);
         return;
       case 'eof':
         if (isWriter) input.close();
@@ -85,7 +86,7 @@ export class ClientFrames {
   }
 }
 
-const isSignal = (name: string): boolean => TERMINAL_SIGNALS.some((signal) => signal === name);
+const isSignal = (name: string): name is TerminalSignal => TERMINAL_SIGNALS.some((signal) => signal === name);
 
 const contextOf = ({ operator, address }: ClientEnd): RequestContext => ({
   actor: operatorParty(operator),

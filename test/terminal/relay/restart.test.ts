@@ -1,6 +1,6 @@
 /** What sockets, agents and orchestrators that go away cost a session: nothing, while they come back in time. */
 import { describe, expect, it } from 'vitest';
-import { inputFrame } from '../../../src/terminal/frames.js';
+import { inputFrame, signalFrame } from '../../../src/terminal/frames.js';
 import { FakeClient } from './support/fake-client.js';
 import { Room } from './support/room.js';
 import { until } from './support/until.js';
@@ -141,6 +141,24 @@ describe("an agent's socket that is lost", () => {
     expect(client.output.equals(session.output)).toBe(true);
     expect(session.input.toString()).toBe('01234');
     expect(client.notes.filter(({ kind }) => kind === 'agent_link').at(-1)).toMatchObject({ connected: true });
+  });
+
+  it('keeps signals from it until it is back, each once', async () => {
+    const room = await Room.start();
+    const { id, url } = await room.openShell();
+    const client = await FakeClient.open(url);
+    const session = await room.agent.attached(id);
+    session.socket?.terminate();
+    expect(await client.noted('agent_link')).toBeDefined();
+    for (const name of ['INT', 'INT', 'TERM']) client.socket.send(signalFrame(name));
+    client.socket.send(inputFrame(0, Buffer.from('x')));
+    await until(() => session.socket === null, 'the socket is gone');
+    room.agent.list();
+    await until(() => session.input.length === 1, 'all input came');
+    client.socket.send(signalFrame('KILL'));
+    const signals = () => session.frames.flatMap((frame) => (frame.type === 'signal' ? [frame.signal] : []));
+    await until(() => signals().includes('KILL'), 'the last one came');
+    expect(signals()).toEqual(['INT', 'TERM', 'KILL']);
   });
 
   it('for too long ends the session, and its people are warned before', async () => {
