@@ -5,6 +5,7 @@ import type { AnswerOf } from '../../src/contract/route.js';
 import { clampLimit } from '../../src/contract/shapes.js';
 import { TERMINAL_LIST_LIMIT, TERMINAL_SEARCH_LIMIT, type terminalRoutes } from '../../src/contract/terminal.js';
 import type { RequestContext } from '../events/request-context.js';
+import type { TranscriptSearchQuery } from '../terminal/recordings/transcripts.js';
 import type { Opened } from '../terminal/session-opener.js';
 import type { Terminals } from '../terminal/terminals.js';
 import type { HandlersFor } from './handler.js';
@@ -15,20 +16,9 @@ export interface TranscriptAccess {
   open(sessionId: string, context: RequestContext): Promise<Readable>;
   /** Throws `invalid_query` for what is no regular expression. */
   search(
-    query: TranscriptQuery,
+    query: TranscriptSearchQuery,
     context: RequestContext,
   ): Promise<AnswerOf<(typeof terminalRoutes)['searchTerminals']>['body']>;
-}
-
-export interface TranscriptQuery {
-  readonly pattern: string;
-  readonly ignore_case?: boolean | null | undefined;
-  /** Unix seconds. */
-  readonly since?: number | null | undefined;
-  readonly node?: string | null | undefined;
-  readonly operator?: string | null | undefined;
-  readonly limit: number;
-  readonly signal: AbortSignal;
 }
 
 export interface TerminalServices {

@@ -6,6 +6,7 @@ import { API_BASE } from '../../src/contract/contract.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { NewId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
+import type { StreamRequest } from '../terminal/client-door.js';
 import { sendFault } from './client-error.js';
 import { clientAddress, isPrivate } from './exchange.js';
 import { faultOfError } from './fault-of-error.js';
@@ -15,14 +16,7 @@ import { gateRefusal } from './request-gate.js';
 /** Who serves the streams of terminals. */
 export interface StreamDoor {
   /** Answers the upgrade; throws a Fault while nothing was answered. */
-  open(given: {
-    readonly request: IncomingMessage;
-    readonly socket: Duplex;
-    readonly head: Buffer;
-    readonly sessionId: string;
-    readonly ticket: string;
-    readonly address: string | null;
-  }): void;
+  open(given: StreamRequest): void;
   /** Tells everybody that the orchestrator stops. */
   leave(): void;
   /** Streams that are open. */

@@ -1,10 +1,8 @@
 /** Takes the sockets that agents open for single sessions: a ticket, the session it was given for, the agent it was given to. */
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
-import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
-import type { Logger } from '../../src/kernel/logger.js';
 import { validator } from '../../src/kernel/validator.js';
 import {
   AGENT_TERMINAL_PATH,
@@ -14,20 +12,9 @@ import {
   TERMINAL_VERSION,
 } from '../../src/terminal/limits.js';
 import { AgentHelloSchema } from '../../src/terminal/notes.js';
-import type { Refusals } from './refusals.js';
+import type { DoorOptions } from './door-options.js';
 import type { LiveSession } from './session/live-session.js';
-import { type SocketTimes, TerminalSocket } from './terminal-socket.js';
-import type { Terminals } from './terminals.js';
-import type { Tickets } from './tickets.js';
-
-export interface AgentDoorOptions {
-  readonly terminals: Terminals;
-  readonly tickets: Tickets;
-  readonly refusals: Refusals;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly times?: SocketTimes;
-}
+import { TerminalSocket } from './terminal-socket.js';
 
 /** An agent that has proved its key, with an open WebSocket. */
 export interface DoorPeer {
@@ -41,7 +28,7 @@ export interface DoorPeer {
 const isHello = validator(AgentHelloSchema);
 
 /** What the listener of agents needs to know of it. */
-export const createAgentDoor = (options: AgentDoorOptions) => ({
+export const createAgentDoor = (options: DoorOptions) => ({
   path: AGENT_TERMINAL_PATH,
   protocol: TERMINAL_SUBPROTOCOL,
   maxPayload: TERMINAL_LIMITS.frame,
@@ -49,7 +36,7 @@ export const createAgentDoor = (options: AgentDoorOptions) => ({
   accept: (peer: DoorPeer) => accept(peer, options),
 });
 
-function accept({ socket: raw, connection, nodeId, remoteAddress }: DoorPeer, options: AgentDoorOptions): void {
+function accept({ socket: raw, connection, nodeId, remoteAddress }: DoorPeer, options: DoorOptions): void {
   const { clock, logger, terminals, times } = options;
   let session: LiveSession | null = null;
   const socket: TerminalSocket = new TerminalSocket({

@@ -2,26 +2,14 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
-import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
-import type { Logger } from '../../src/kernel/logger.js';
 import { validator } from '../../src/kernel/validator.js';
 import { TERMINAL_CLOSE, TERMINAL_LIMITS, TERMINAL_SUBPROTOCOL, TERMINAL_VERSION } from '../../src/terminal/limits.js';
 import { ClientHelloSchema } from '../../src/terminal/notes.js';
-import type { Refusals } from './refusals.js';
+import type { DoorOptions } from './door-options.js';
 import type { LiveSession } from './session/live-session.js';
-import { type SocketTimes, TerminalSocket } from './terminal-socket.js';
-import type { Terminals } from './terminals.js';
-import type { ClientGrant, Tickets } from './tickets.js';
-
-export interface ClientDoorOptions {
-  readonly terminals: Terminals;
-  readonly tickets: Tickets;
-  readonly refusals: Refusals;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly times?: SocketTimes;
-}
+import { TerminalSocket } from './terminal-socket.js';
+import type { ClientGrant } from './tickets.js';
 
 /** A request that asks for an upgrade on a path of a session's stream. */
 export interface StreamRequest {
@@ -38,7 +26,7 @@ export interface StreamRequest {
 const isHello = validator(ClientHelloSchema);
 
 export class ClientDoor {
-  private readonly options: ClientDoorOptions;
+  private readonly options: DoorOptions;
   private readonly server = new WebSocketServer({
     noServer: true,
     perMessageDeflate: false,
@@ -46,7 +34,7 @@ export class ClientDoor {
     handleProtocols: (offered) => (offered.has(TERMINAL_SUBPROTOCOL) ? TERMINAL_SUBPROTOCOL : false),
   });
 
-  constructor(options: ClientDoorOptions) {
+  constructor(options: DoorOptions) {
     this.options = options;
   }
 

@@ -1,6 +1,7 @@
 /** What a program of a session finds in its environment: that of a login, and nothing of the agent's. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import type { LoginUser } from './login-user.js';
+import { textOf } from './text-of.js';
 
 export interface LoginEnvironmentOptions {
   readonly user: LoginUser;
@@ -57,12 +58,4 @@ export function machineLanguage(files: readonly string[] = ['/etc/default/locale
     if (found?.[1] !== undefined) return found[1];
   }
   return null;
-}
-
-function textOf(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
-  }
 }

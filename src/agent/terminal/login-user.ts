@@ -1,7 +1,7 @@
 /** A user of the machine as its list of users has it, whatever keeps that list. */
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
+import { textOf } from './text-of.js';
 
 export interface LoginUser {
   readonly name: string;
@@ -36,13 +36,5 @@ export async function readUser(wanted: string | number): Promise<LoginUser | nul
   } catch {
     // There is none, or no such program.
     return null;
-  }
-}
-
-function textOf(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
   }
 }
