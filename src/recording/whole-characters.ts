@@ -44,7 +44,7 @@ function decode(bytes: Buffer): Decoded | null {
 }
 
 /** How many bytes at the end begin a character that more bytes may complete. */
-function beginningAtEnd(bytes: Buffer): number {
+export function beginningAtEnd(bytes: Buffer): number {
   for (let length = 1; length <= Math.min(3, bytes.length); length += 1) {
     const first = bytes[bytes.length - length] as number;
     if (first >= 0xc0) return length < lengthOf(first) ? length : 0;

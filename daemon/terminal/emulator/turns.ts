@@ -132,7 +132,8 @@ export class Turns {
       entry.rows = message.rows;
       entry.screen.resize(message.cols, message.rows);
     } else if (message.do === 'picture') {
-      const { id, cols, rows, offset } = entry;
+      const { id, cols, rows } = entry;
+      const offset = entry.offset - entry.screen.pending;
       const bytes = Uint8Array.from(entry.screen.picture(LONGEST_PICTURE));
       this.tell();
       this.options.say({ is: 'picture', id, cols, rows, offset, bytes }, [bytes.buffer]);

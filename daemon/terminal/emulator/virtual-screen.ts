@@ -1,5 +1,6 @@
 /** The screen of one terminal: what has been written to it, and its picture. It answers no query. */
 import xterm from '@xterm/headless';
+import { beginningAtEnd } from '../../../src/recording/whole-characters.js';
 import { type Detail, paint } from './paint.js';
 import { passingLines } from './passing-lines.js';
 import { RESET, SHOW } from './reset.js';
@@ -52,6 +53,7 @@ export class VirtualScreen {
   private readonly core: Core;
   private readonly restrained: Restrained;
   private readonly nameOf: CharsetName;
+  private torn: Buffer = Buffer.alloc(0);
 
   constructor(terminal: xterm.Terminal, core: Core, widths: WidthProvider) {
     this.terminal = terminal;
@@ -60,9 +62,21 @@ export class VirtualScreen {
     this.restrained = restrain(core, widths.wcwidth);
   }
 
-  /** Output that follows, a few kilobytes at most: memory for the longest piece is kept. */
+  /** Bytes that were written and are not on the screen yet: the beginning of a character. */
+  get pending(): number {
+    return this.torn.length;
+  }
+
+  /**
+   * Output that follows, a few kilobytes at most: memory for the longest piece is kept. The library is given whole characters:
+   * some that come in two pieces it loses.
+   */
   write(bytes: Uint8Array): void {
-    this.core._inputHandler.parse(bytes);
+    const given = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+    const all = this.torn.length === 0 ? given : Buffer.concat([this.torn, given]);
+    const whole = all.length - beginningAtEnd(all);
+    this.torn = Buffer.from(all.subarray(whole));
+    this.core._inputHandler.parse(all.subarray(0, whole));
   }
 
   /**
@@ -71,6 +85,7 @@ export class VirtualScreen {
    */
   skim(bytes: Uint8Array): number {
     const { rows } = this.terminal;
+    if (this.pending > 0) return 0;
     const passed = passingLines(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), this.core, rows);
     if (passed > 0) this.write(Buffer.from(`\r${'\n'.repeat(rows)}`));
     return passed;

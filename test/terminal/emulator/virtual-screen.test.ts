@@ -36,6 +36,28 @@ describe('the picture of a state', () => {
     }
   });
 
+  it('is the same wherever the output was cut', () => {
+    const output = Buffer.from('“quoted” — … • e\u0301 漢 👩\u200d👩\u200d👧 \xff zażółć\x1b[31m─┐\x1b[0m ‰');
+    const whole = newScreen(40, 12);
+    whole.write(output);
+    const picture = whole.picture(LONGEST);
+    for (let cut = 1; cut < output.length; cut += 1) {
+      const screen = newScreen(40, 12);
+      screen.write(output.subarray(0, cut));
+      screen.write(output.subarray(cut));
+      expect(screen.picture(LONGEST).equals(picture), `cut at ${cut}`).toBe(true);
+    }
+  });
+
+  it('is of whole characters, and says how many bytes of another one have come', () => {
+    const screen = newScreen(40, 12);
+    screen.write(Buffer.from('a…').subarray(0, 3));
+    expect(screen.pending).toBe(2);
+    screen.write(Buffer.from('…').subarray(2));
+    expect(screen.pending).toBe(0);
+    expect(screen.picture(LONGEST).toString()).toContain('…');
+  });
+
   it('gives the title without what could do harm', () => {
     const titles: string[] = [];
     const { picture } = pictureOf('\x1b]0;rm \u202e-rf\u2028\u0001 ~\x1b\\');
