@@ -103,11 +103,14 @@ export class TerminalSocket {
     }
   }
 
-  /** Closes the socket instead when its peer has too much unread already. */
-  send(data: Buffer): void {
+  /**
+   * One frame, in as many parts as it has; they are not looked at any more when this returns. Closes the socket instead when its
+   * peer has too much unread already.
+   */
+  send(...parts: readonly [Buffer, ...Buffer[]]): void {
     if (!this.isOpen) return;
     const { socket } = this.options;
-    this.direct.send(data);
+    this.direct.send(...parts);
     if (socket.bufferedAmount > TERMINAL_LIMITS.unsent) this.close(TERMINAL_CLOSE.overrun, 'too much is unread');
   }
 

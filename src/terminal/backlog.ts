@@ -1,4 +1,8 @@
-/** A stretch of a byte stream that is kept under its absolute offsets: appended at the end, dropped at the front. */
+/**
+ * A stretch of a byte stream that is kept under its absolute offsets: appended at the end, dropped at the front. It has its own
+ * copy, in memory that it uses again: buffers that live for some time and then die make V8 collect all the time.
+ */
+import { BlockPool } from './block-pool.js';
 import type { OutputStream } from './frames.js';
 
 /** A piece of it, all of one stream. */
@@ -9,15 +13,31 @@ export interface Piece {
   readonly bytes: Buffer;
 }
 
-/** Small pieces are joined up to that size: a program that writes byte by byte costs no object for each. */
-const SMALL = 4 * 1024;
+interface Block {
+  readonly memory: Buffer;
+  /** Offset of its first byte. */
+  start: number;
+  filled: number;
+}
 
-/** Stands where a piece was dropped, so that its bytes are not kept until the array is cut. */
-const DROPPED: Piece = { stream: 'out', offset: 0, bytes: Buffer.alloc(0) };
+/** From an offset on all is of one stream. */
+interface Run {
+  readonly stream: OutputStream;
+  readonly start: number;
+}
+
+/** Sizes of the blocks of a stretch that stays short, in bytes. */
+const SMALL = [4 * 1024, 32 * 1024];
+
+/** Size of all others. */
+const BLOCK = 256 * 1024;
+
+const POOL = new BlockPool({ size: BLOCK, kept: 8 });
 
 export class Backlog {
-  private pieces: Piece[] = [];
-  /** How many pieces at the front are dropped; they leave the array now and then. */
+  private readonly blocks: Block[] = [];
+  private runs: Run[] = [];
+  /** How many runs at the front are dropped; they leave the array now and then. */
   private head = 0;
   private first: number;
   private last: number;
@@ -43,14 +63,16 @@ export class Backlog {
     return this.last - this.first;
   }
 
-  /** Keeps the buffer itself, which must not change any more. */
   append(bytes: Buffer, stream: OutputStream = 'out'): void {
     if (bytes.length === 0) return;
-    const before = this.head < this.pieces.length ? this.pieces.at(-1) : undefined;
-    if (before?.stream === stream && before.bytes.length + bytes.length <= SMALL) {
-      this.pieces[this.pieces.length - 1] = { ...before, bytes: Buffer.concat([before.bytes, bytes]) };
-    } else this.pieces.push({ stream, offset: this.last, bytes });
-    this.last += bytes.length;
+    if (this.runs.at(-1)?.stream !== stream) this.runs.push({ stream, start: this.last });
+    for (let at = 0; at < bytes.length; ) {
+      const block = this.room(bytes.length - at);
+      const count = bytes.copy(block.memory, block.filled, at);
+      block.filled += count;
+      this.last += count;
+      at += count;
+    }
   }
 
   /** Forgets everything before the offset; nothing when that is behind the start already. */
@@ -58,46 +80,71 @@ export class Backlog {
     const start = Math.min(offset, this.last);
     if (start <= this.first) return;
     this.first = start;
-    for (let piece = this.pieces[this.head]; piece !== undefined; piece = this.pieces[this.head]) {
-      if (piece.offset + piece.bytes.length > start) break;
-      this.pieces[this.head] = DROPPED;
-      this.head += 1;
+    for (let block = this.blocks[0]; block !== undefined; block = this.blocks[0]) {
+      if (block.start + block.filled > start) break;
+      if (block.memory.length === BLOCK) POOL.give(block.memory);
+      else if (this.blocks.length === 1) {
+        // Key after key needs no other.
+        block.start = start;
+        block.filled = 0;
+        break;
+      }
+      this.blocks.shift();
     }
-    if (this.head > 64 && this.head * 2 > this.pieces.length) {
-      this.pieces = this.pieces.slice(this.head);
+    while ((this.runs[this.head + 1]?.start ?? Number.POSITIVE_INFINITY) <= start) this.head += 1;
+    if (this.head > 64 && this.head * 2 > this.runs.length) {
+      this.runs = this.runs.slice(this.head);
       this.head = 0;
     }
   }
 
   /** Forgets all, and goes on at that offset. */
   restart(offset: number): void {
-    this.pieces = [];
+    this.dropBefore(this.last);
+    for (const block of this.blocks) block.start = offset;
+    this.runs = [];
     this.head = 0;
     this.first = offset;
     this.last = offset;
   }
 
   /**
-   * The piece that begins at the offset, at most `most` bytes and not beyond `limit`; null when there is none.
+   * The longest piece that begins at the offset and lies together, at most `most` bytes and not beyond `limit`; null when there
+   * is none. It is good until something is dropped.
    * @param offset within what is kept
    */
   read(offset: number, most: number, limit = Number.POSITIVE_INFINITY): Piece | null {
     if (offset < this.first || offset >= Math.min(this.last, limit)) return null;
-    const piece = this.find(offset);
-    if (piece === undefined) return null;
-    const skip = offset - piece.offset;
-    const length = Math.min(piece.bytes.length - skip, most, limit - offset);
-    return { stream: piece.stream, offset, bytes: piece.bytes.subarray(skip, skip + length) };
+    const block = this.blocks[lastUpTo(this.blocks, offset, 0)];
+    const index = lastUpTo(this.runs, offset, this.head);
+    const run = this.runs[index];
+    if (block === undefined || run === undefined) return null;
+    const skip = offset - block.start;
+    const ofStream = (this.runs[index + 1]?.start ?? this.last) - offset;
+    const length = Math.min(block.filled - skip, ofStream, most, limit - offset);
+    return { stream: run.stream, offset, bytes: block.memory.subarray(skip, skip + length) };
   }
 
-  private find(offset: number): Piece | undefined {
-    let low = this.head;
-    let high = this.pieces.length - 1;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if ((this.pieces[middle] as Piece).offset <= offset) low = middle;
-      else high = middle - 1;
-    }
-    return this.pieces[low];
+  /** The block that the next byte goes into; `wanted` bytes are to be appended. */
+  private room(wanted: number): Block {
+    const current = this.blocks.at(-1);
+    if (current !== undefined && current.filled < current.memory.length) return current;
+    const small = SMALL.find((size) => size >= this.length + wanted);
+    const memory = small === undefined ? POOL.take() : Buffer.allocUnsafeSlow(small);
+    const block = { memory, start: this.last, filled: 0 };
+    this.blocks.push(block);
+    return block;
   }
+}
+
+/** Index of the last that starts at the offset or before it. */
+function lastUpTo(all: readonly { readonly start: number }[], offset: number, from: number): number {
+  let low = from;
+  let high = all.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if ((all[middle] as { readonly start: number }).start <= offset) low = middle;
+    else high = middle - 1;
+  }
+  return low;
 }

@@ -4,6 +4,7 @@
  * one go are left to `ws`; with the first frame of any other kind, as a close, a message in fragments or a violation, all that
  * follows. It has the handshake and the end too. Without compression only.
  */
+import { BlockPool } from './block-pool.js';
 
 /** What is used of a WebSocket of `ws`. */
 interface Socket {
@@ -14,7 +15,8 @@ interface Socket {
 
 /** What is used of its connection. */
 export interface Connection {
-  write(bytes: Uint8Array): boolean;
+  readonly writableLength: number;
+  write(bytes: Uint8Array, done?: () => void): boolean;
   listeners(event: 'data'): unknown[];
   on(event: 'data', listener: (chunk: Buffer) => void): unknown;
   off(event: 'data', listener: (chunk: Buffer) => void): unknown;
@@ -32,17 +34,34 @@ export interface DirectMessagesOptions {
 
 type Listener = (this: Connection, chunk: Buffer) => void;
 
+/** A message that is being handed over, where it is, and how long the head in front of it is, which nobody needs any more. */
+interface Arriving {
+  readonly message: Buffer;
+  readonly chunk: Buffer;
+  readonly from: number;
+  readonly room: number;
+}
+
 /** First bytes of frames. */
 const WHOLE_BINARY = 0x82;
 const PING = 0x89;
 const PONG = 0x8a;
 const MASKED = 0x80;
 const MASK_LENGTH = 4;
+/** What a frame of output fits into, in bytes. */
+const BLOCK = 20 * 1024;
 /** Lengths up to this are in the second byte, else it says how many bytes have them. */
 const SHORT = 125;
 const TWO_BYTES = 126;
 const MOST_HEAD = 14;
 const NOTHING = Buffer.alloc(0);
+/** Up to that size memory comes from Node's pool, in bytes. */
+const SMALL = 4 * 1024;
+
+const POOL = new BlockPool({ size: BLOCK, kept: 64 });
+
+/** Of all connections: one that passes it on is another than the one that it came from. */
+let arriving: Arriving | null = null;
 
 export class DirectMessages {
   private readonly options: DirectMessagesOptions;
@@ -69,22 +88,39 @@ export class DirectMessages {
     socket.once('error', stop);
   }
 
-  /** One message. The caller looks at how much waits to be sent. */
-  send(data: Buffer): void {
+  /** One message, in as many parts as it has. The caller looks at how much waits to be sent. */
+  send(first: Buffer, ...more: readonly Buffer[]): void {
     const { connection, socket } = this.options;
     if (socket.readyState !== socket.OPEN) return;
-    const { length } = data;
-    const lengthBytes = length <= SHORT ? 0 : length < 2 ** 16 ? 2 : 8;
-    const head = 2 + lengthBytes + (this.mask === 0 ? 0 : MASK_LENGTH);
-    const frame = Buffer.allocUnsafe(head + length);
-    frame[0] = WHOLE_BINARY;
-    frame[1] = this.mask | (lengthBytes === 0 ? length : lengthBytes === 2 ? TWO_BYTES : TWO_BYTES + 1);
-    if (lengthBytes === 2) frame.writeUInt16BE(length, 2);
-    else if (lengthBytes === 8) frame.writeBigUInt64BE(BigInt(length), 2);
+    if (first === arriving?.message && this.passOn(arriving, more)) return;
+    let { length } = first;
+    for (const part of more) length += part.length;
+    const head = headLengthFor(length) + (this.mask === 0 ? 0 : MASK_LENGTH);
+    const isLarge = head + length > SMALL && head + length <= BLOCK;
+    const block = isLarge ? POOL.take() : null;
+    const frame = block?.subarray(0, head + length) ?? Buffer.allocUnsafe(head + length);
+    writeHead(frame, 0, length, this.mask);
     // A mask of zeros changes nothing. Others guard proxies against a browser's page; TLS hides it all from them.
     if (this.mask !== 0) frame.writeUInt32BE(0, head - MASK_LENGTH);
-    frame.set(data, head);
-    connection.write(frame);
+    frame.set(first, head);
+    let at = head + first.length;
+    for (const part of more) {
+      frame.set(part, at);
+      at += part.length;
+    }
+    if (block === null) connection.write(frame);
+    else connection.write(frame, () => POOL.give(block));
+  }
+
+  /** A message that is passed on as it came needs no copy: what it came with in front makes room for its new head. */
+  private passOn({ chunk, from, room, message }: Arriving, more: readonly Buffer[]): boolean {
+    const head = headLengthFor(message.length);
+    const { connection } = this.options;
+    // What waits long must not be memory that V8 collects.
+    if (this.mask !== 0 || more.length > 0 || head > room || connection.writableLength > 0) return false;
+    writeHead(chunk, from - head, message.length, 0);
+    connection.write(chunk.subarray(from - head, from + message.length));
+    return true;
   }
 
   private readonly take = (chunk: Buffer): void => {
@@ -110,7 +146,13 @@ export class DirectMessages {
     }
     const data = chunk.subarray(from, from + length);
     if (this.mask === 0) unmask(data, chunk, from - MASK_LENGTH);
-    this.options.onMessage(data);
+    const outer = arriving;
+    arriving = { message: data, chunk, from, room: head };
+    try {
+      this.options.onMessage(data);
+    } finally {
+      arriving = outer;
+    }
     return from + length;
   }
 
@@ -148,6 +190,21 @@ export class DirectMessages {
 
   private pass(bytes: Buffer): void {
     this.theirs?.call(this.options.connection, bytes);
+  }
+}
+
+/** Of a message of that length, without its mask. */
+const headLengthFor = (length: number): number => (length <= SHORT ? 2 : length < 2 ** 16 ? 4 : 10);
+
+function writeHead(frame: Buffer, at: number, length: number, mask: number): void {
+  frame[at] = WHOLE_BINARY;
+  if (length <= SHORT) frame[at + 1] = mask | length;
+  else if (length < 2 ** 16) {
+    frame[at + 1] = mask | TWO_BYTES;
+    frame.writeUInt16BE(length, at + 2);
+  } else {
+    frame[at + 1] = mask | (TWO_BYTES + 1);
+    frame.writeBigUInt64BE(BigInt(length), at + 2);
   }
 }
 

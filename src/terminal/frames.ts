@@ -46,6 +46,16 @@ export type Frame =
 /** Bytes before the payload of an output frame: type and offset. */
 export const OUTPUT_HEAD = 9;
 
+const outputType = (stream: OutputStream): number => (stream === 'out' ? FRAME.output : FRAME.errors);
+
+/** What an output frame begins with, in front of its bytes. */
+export function outputHead(stream: OutputStream, offset: number): Buffer {
+  const head = Buffer.allocUnsafe(OUTPUT_HEAD);
+  head[0] = outputType(stream);
+  writeOffset(head, offset, 1);
+  return head;
+}
+
 const withOffset = (type: number, offset: number, bytes: Uint8Array): Buffer => {
   const frame = Buffer.allocUnsafe(OUTPUT_HEAD + bytes.length);
   frame[0] = type;
@@ -55,7 +65,7 @@ const withOffset = (type: number, offset: number, bytes: Uint8Array): Buffer => 
 };
 
 export const outputFrame = (stream: OutputStream, offset: number, bytes: Uint8Array): Buffer =>
-  withOffset(stream === 'out' ? FRAME.output : FRAME.errors, offset, bytes);
+  withOffset(outputType(stream), offset, bytes);
 
 export const inputFrame = (offset: number, bytes: Uint8Array): Buffer => withOffset(FRAME.input, offset, bytes);
 

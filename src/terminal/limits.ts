@@ -6,6 +6,8 @@ export const TERMINAL_LIMITS = {
   pictureFrame: 8 * 1024 * 1024,
   /** Most output in one frame. */
   output: 64 * 1024,
+  /** Output of one frame when there is much: what fits into a single record of TLS, so that a flood comes in pieces that delay nobody. */
+  swiftOutput: 16 * 1024 - 64,
   /** Most input in one frame: a long paste is cut. */
   input: 16 * 1024,
   /** Input that the agent takes before its program has read it; more waits at the client. */

@@ -1,22 +1,11 @@
 /** Memory for lines on their way to the disk, used again and again: a flood of recordings leaves nothing to collect. */
+import { BlockPool } from '../../../src/terminal/block-pool.js';
 
 /** Bytes of a block. */
 const BLOCK = 256 * 1024;
-/** Blocks that are kept while nobody uses them. */
-const KEPT = 8;
 
 /** The blocks of all recordings. */
-export class BlockPool {
-  private readonly free: Buffer[] = [];
-
-  take(): Buffer {
-    return this.free.pop() ?? Buffer.allocUnsafeSlow(BLOCK);
-  }
-
-  give(blocks: readonly Buffer[]): void {
-    for (const block of blocks) if (this.free.length < KEPT) this.free.push(block);
-  }
-}
+export const linePool = (): BlockPool => new BlockPool({ size: BLOCK, kept: 8 });
 
 /** The lines of one recording. */
 export class LineMemory {
@@ -51,6 +40,6 @@ export class LineMemory {
 
   /** Nothing in these is needed any more. */
   handBack(blocks: readonly Buffer[]): void {
-    this.pool.give(blocks);
+    for (const block of blocks) this.pool.give(block);
   }
 }

@@ -8,7 +8,7 @@ import { headLine } from '../../../src/recording/cast-head.js';
 import { plainAgain } from './compress-recording.js';
 import { DirectorySyncs } from './directory-syncs.js';
 import { hashFile } from './hash-file.js';
-import { BlockPool, LineMemory } from './line-memory.js';
+import { LineMemory, linePool } from './line-memory.js';
 import type { RecordingHead } from './recorder.js';
 import type { BegunRecording, RecordingWorkerData } from './recording-messages.js';
 import { recordingPath } from './recording-path.js';
@@ -35,7 +35,7 @@ interface OpenFile {
 
 export class RecordingMaker {
   private readonly options: RecordingMakerOptions;
-  private readonly blocks = new BlockPool();
+  private readonly blocks = linePool();
   private readonly directories = new DirectorySyncs();
   /** Directories of recordings whose own names are on the disk. */
   private readonly synced = new Set<string>();

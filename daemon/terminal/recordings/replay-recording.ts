@@ -50,7 +50,8 @@ function* piecesOf(kept: Backlog): Generator<Piece> {
   for (let at = kept.start; at < kept.end; ) {
     const piece = kept.read(at, kept.length);
     if (piece === null) return;
-    yield piece;
+    // Memory of its own: more than that would be handed to the other thread with it.
+    yield { ...piece, bytes: Buffer.from(piece.bytes) };
     at += piece.bytes.length;
   }
 }

@@ -1,12 +1,13 @@
 /** How far one attached operator is in a session's output: what it is sent next, as far as its window goes. */
 import type { Backlog } from '../../../src/terminal/backlog.js';
-import { outputFrame, snapshotFrame } from '../../../src/terminal/frames.js';
+import { outputHead, snapshotFrame } from '../../../src/terminal/frames.js';
 import { TERMINAL_LIMITS } from '../../../src/terminal/limits.js';
 import type { Picture } from '../screen.js';
 
 export interface ClientOutputOptions {
   readonly backlog: Backlog;
-  readonly send: (data: Buffer) => void;
+  /** One frame, in as many parts as it has; they are not looked at any more when this returns. */
+  readonly send: (...parts: readonly [Buffer, ...Buffer[]]) => void;
   /** The screen as it is now; null when there is none, so that only the output itself can be shown. */
   readonly picture: () => Promise<Picture> | null;
   /** It may be skipped when it is too far behind. */
@@ -120,7 +121,8 @@ export class ClientOutput {
     // One that the client does not take would cost it its socket, again and again.
     const isTaken = frame.length <= TERMINAL_LIMITS.pictureFrame;
     if (isTaken) this.options.send(frame);
-    this.goOnAt(isTaken ? head.offset : this.pictured);
+    // A picture may end before the beginning of a character.
+    this.goOnAt(isTaken ? Math.max(head.offset, this.options.backlog.start) : this.pictured);
   }
 
   private goOnAt(offset: number): void {
@@ -139,9 +141,9 @@ export class ClientOutput {
       return;
     }
     for (;;) {
-      const piece = backlog.read(this.sent, TERMINAL_LIMITS.output, this.allowed);
+      const piece = backlog.read(this.sent, TERMINAL_LIMITS.swiftOutput, this.allowed);
       if (piece === null) break;
-      send(outputFrame(piece.stream, piece.offset, piece.bytes));
+      send(outputHead(piece.stream, piece.offset), piece.bytes);
       this.sent += piece.bytes.length;
     }
     if (!this.isLast || this.isFinished || this.sent < backlog.end) return;

@@ -162,7 +162,7 @@ export class Joining {
   private add(given: Omit<ClientEnd, 'output' | 'asks'>): ClientEnd {
     const { clock, people, relay, watch } = this.core;
     const output = relay.add({
-      send: (data) => given.socket.send(data),
+      send: (...parts) => given.socket.send(...parts),
       isSkippable: () => client !== people.writer,
       onFinished: () => this.options.ending.served(client),
     });

@@ -153,7 +153,8 @@ export class TrailingScreen implements Screen {
   private feedRecent(): void {
     const piece = this.recent.read(this.fed, AHEAD);
     if (piece !== null) {
-      this.feed(piece.bytes);
+      // The screen keeps it for a while.
+      this.feed(Buffer.from(piece.bytes));
       return;
     }
     this.resizeAt(this.fed);

@@ -2,12 +2,12 @@
 
 import type { Exit, ExitReason } from '../../terminal/exit.js';
 import { ackFrame, type Frame, jsonFrame, type OutputStream } from '../../terminal/frames.js';
-import { TERMINAL_CLOSE, TERMINAL_VERSION } from '../../terminal/limits.js';
+import { TERMINAL_CLOSE, TERMINAL_LIMITS, TERMINAL_VERSION } from '../../terminal/limits.js';
 import { TERMINAL_SIGNALS, type TerminalSignal } from '../../terminal/signals.js';
 import { sessionMembers, signalSession } from '../pty/process-table.js';
 import type { Program, ProgramEnd, ProgramListener } from '../pty/program.js';
 import { InputIntake } from './input-intake.js';
-import { FRAME_OUTPUT, OutputSender } from './output-sender.js';
+import { OutputSender } from './output-sender.js';
 import { SessionSocket, type SessionSocketOptions } from './session-socket.js';
 
 export interface HostedSessionOptions {
@@ -257,9 +257,9 @@ export class HostedSession implements ProgramListener {
   private gather(): void {
     const before = this.sender.unsent;
     const isGrowing = before - this.gathered >= BURST;
-    if (isGrowing && before >= FRAME_OUTPUT) this.sendFrames(FRAME_OUTPUT);
+    if (isGrowing && before >= TERMINAL_LIMITS.swiftOutput) this.sendFrames(TERMINAL_LIMITS.swiftOutput);
     const { unsent } = this.sender;
-    const mayWait = isGrowing && unsent > 0 && unsent < FRAME_OUTPUT && this.end === null;
+    const mayWait = isGrowing && unsent > 0 && unsent < TERMINAL_LIMITS.swiftOutput && this.end === null;
     this.gathered = mayWait ? unsent : 0;
     if (mayWait) this.flushing = setImmediate(() => this.gather());
     else this.flush();
@@ -281,7 +281,7 @@ export class HostedSession implements ProgramListener {
     while (this.sender.unsent >= least && this.socket.hasRoom) {
       const frame = this.sender.frame();
       if (frame === null) break;
-      this.socket.send(frame);
+      this.socket.send(...frame);
     }
   }
 

@@ -1,11 +1,10 @@
 /** The output of a session that is not acknowledged, in frames as far as the orchestrator allows. */
 import { Backlog } from '../../terminal/backlog.js';
-import { type OutputStream, outputFrame } from '../../terminal/frames.js';
+import { type OutputStream, outputHead } from '../../terminal/frames.js';
+import { TERMINAL_LIMITS } from '../../terminal/limits.js';
 
 /** Read before the orchestrator has said how much it wants, in bytes. */
 const FIRST_LIMIT = 64 * 1024;
-/** Output of one frame, in bytes: what fits into a single record of TLS, so that a flood comes in pieces that delay nobody. */
-export const FRAME_OUTPUT = 16 * 1024 - 64;
 
 export class OutputSender {
   private readonly backlog = new Backlog();
@@ -62,20 +61,19 @@ export class OutputSender {
     this.backlog.restart(this.backlog.end);
   }
 
-  /** As much as goes into one; null when there is nothing that may be sent. */
-  frame(): Buffer | null {
+  /** As much as goes into one, in parts that are good until something is credited; null when there is nothing that may be sent. */
+  frame(): readonly [Buffer, ...Buffer[]] | null {
+    const { swiftOutput } = TERMINAL_LIMITS;
     const offset = this.next;
     const bytes: Buffer[] = [];
     let stream: OutputStream = 'out';
-    while (this.next - offset < FRAME_OUTPUT) {
-      const piece = this.backlog.read(this.next, FRAME_OUTPUT - (this.next - offset), this.limit);
+    while (this.next - offset < swiftOutput) {
+      const piece = this.backlog.read(this.next, swiftOutput - (this.next - offset), this.limit);
       if (piece === null || (bytes.length > 0 && piece.stream !== stream)) break;
       stream = piece.stream;
       bytes.push(piece.bytes);
       this.next += piece.bytes.length;
     }
-    const [first] = bytes;
-    if (first === undefined) return null;
-    return outputFrame(stream, offset, bytes.length === 1 ? first : Buffer.concat(bytes));
+    return bytes.length === 0 ? null : [outputHead(stream, offset), ...bytes];
   }
 }

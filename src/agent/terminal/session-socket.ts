@@ -69,13 +69,16 @@ export class SessionSocket {
     );
   }
 
-  send(frame: Buffer): void {
+  /** One frame, in as many parts as it has; they are not looked at any more when this returns. */
+  send(...parts: readonly [Buffer, ...Buffer[]]): void {
     const { socket } = this;
     if (socket === null || socket.readyState !== socket.OPEN) return;
+    let length = 0;
+    for (const part of parts) length += part.length;
     // Whatever leaves no room tells when it has left.
-    const isFull = socket.bufferedAmount + HEAD + frame.length >= MOST_UNSENT;
-    if (isFull) socket.send(frame, () => this.options.onRoom());
-    else this.direct?.send(frame);
+    const isFull = socket.bufferedAmount + HEAD + length >= MOST_UNSENT;
+    if (isFull) socket.send(Buffer.concat(parts), () => this.options.onRoom());
+    else this.direct?.send(...parts);
   }
 
   /** Lets go of it; `onClosed` is not called any more. */

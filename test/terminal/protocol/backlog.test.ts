@@ -119,14 +119,33 @@ describe('a backlog', () => {
     );
   });
 
-  it('gives pieces that stay as they are while it goes on', () => {
+  it('gives pieces that stay as they are while more is appended', () => {
     const backlog = new Backlog();
     backlog.append(Buffer.from('ab'));
     const piece = backlog.read(0, 10);
-    backlog.append(Buffer.from('cd'));
-    backlog.dropBefore(3);
+    for (let round = 0; round < 1_000; round += 1) backlog.append(Buffer.alloc(1_000, 'c'));
     expect(piece?.bytes.toString()).toBe('ab');
-    expect(drain(backlog, 10).toString()).toBe('d');
+  });
+
+  it('keeps a copy of what it is given', () => {
+    const backlog = new Backlog();
+    const bytes = Buffer.from('ab');
+    backlog.append(bytes);
+    bytes.fill('x');
+    expect(drain(backlog, 10).toString()).toBe('ab');
+  });
+
+  it('shares memory with others over time, and never what it holds', () => {
+    const all = Array.from({ length: 4 }, () => new Backlog());
+    for (let round = 0; round < 400; round += 1) {
+      for (const [index, backlog] of all.entries()) {
+        backlog.append(Buffer.alloc(50_000, index));
+        backlog.dropBefore(backlog.end - (round % 7) * 60_000);
+      }
+    }
+    for (const [index, backlog] of all.entries()) {
+      expect(drain(backlog, 16_000).equals(Buffer.alloc(backlog.length, index))).toBe(true);
+    }
   });
 
   it('does not keep the bytes of pieces that are dropped', () => {

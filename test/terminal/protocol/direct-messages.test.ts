@@ -42,11 +42,16 @@ function nextOpening(): Promise<Opened> {
   return new Promise((resolve) => openings.push(resolve));
 }
 
-function watch({ peer, connection }: Opened, end: 'client' | 'server'): { seen: Seen; direct: DirectMessages } {
+function watch(
+  { peer, connection }: Opened,
+  end: 'client' | 'server',
+  passOn: (data: Buffer) => void = () => {},
+): { seen: Seen; direct: DirectMessages } {
   const seen: Seen = { messages: [], events: [], direct: 0 };
   const take = (data: RawData) => {
     seen.messages.push(Buffer.from(data as Buffer));
     seen.events.push('message');
+    passOn(data as Buffer);
   };
   peer.on('message', take);
   peer.on('ping', () => seen.events.push('ping'));
@@ -60,10 +65,12 @@ function watch({ peer, connection }: Opened, end: 'client' | 'server'): { seen: 
 }
 
 /** A connection that has asked for the upgrade by hand, so that a test says how its bytes come; and the server's end of it. */
-async function rawClient(): Promise<{ raw: Socket } & ReturnType<typeof watch> & Opened> {
+async function rawClient(
+  passOn?: (data: Buffer) => void,
+): Promise<{ raw: Socket } & ReturnType<typeof watch> & Opened> {
   // In the tick of the upgrade, as the orchestrator does it.
   const served = new Promise<ReturnType<typeof watch> & Opened>((resolve) =>
-    openings.push((opened) => resolve({ ...watch(opened, 'server'), ...opened })),
+    openings.push((opened) => resolve({ ...watch(opened, 'server', passOn), ...opened })),
   );
   const raw = connect(port(), '127.0.0.1');
   raw.setNoDelay(true);
@@ -74,6 +81,14 @@ async function rawClient(): Promise<{ raw: Socket } & ReturnType<typeof watch> &
   const ends = await served;
   raw.resume();
   return { raw, ...ends };
+}
+
+/** A server's end, and an ordinary client of `ws` at the other. */
+async function pair(): Promise<ReturnType<typeof watch> & Opened & { client: WebSocket }> {
+  const opening = nextOpening();
+  const client = new WebSocket(`ws://127.0.0.1:${port()}`, { perMessageDeflate: false });
+  const [opened] = await Promise.all([opening, once(client, 'open')]);
+  return { ...opened, ...watch(opened, 'server'), client };
 }
 
 interface FrameOptions {
@@ -145,6 +160,51 @@ describe('messages', () => {
     raw.write(frameOf(Buffer.from('a key')));
     await until(() => seen.messages.length === 1);
     expect(seen.direct).toBe(1);
+    raw.destroy();
+  });
+
+  it('are sent in as many parts as they have', async () => {
+    const { peer, direct, client } = await pair();
+    for (const sizes of [
+      [1, 1],
+      [9, 100, 30],
+      [9, 16_000, 10_000, 300],
+      [9, 100_000],
+    ]) {
+      const parts = sizes.map((size) => randomBytes(size)) as [Buffer, ...Buffer[]];
+      const received = once(client, 'message') as Promise<[Buffer]>;
+      direct.send(...parts);
+      expect((await received)[0].equals(Buffer.concat(parts))).toBe(true);
+    }
+    peer.terminate();
+  });
+
+  it('are passed on to all as they came, also to one that does not read for a while', async () => {
+    const receivers = [await pair(), await pair(), await pair()];
+    const { raw, seen } = await rawClient((data) => {
+      for (const [index, { direct }] of receivers.entries()) {
+        if (index === 1) direct.send(data.subarray(0, 1), data.subarray(1));
+        else direct.send(data);
+      }
+    });
+    const heard = receivers.map(({ client }) => {
+      const messages: Buffer[] = [];
+      client.on('message', (data: Buffer) => messages.push(data));
+      return messages;
+    });
+    receivers[2]?.client.pause();
+    const sent = Array.from({ length: 1_200 }, (_, index) => randomBytes(1 + ((index * 7_919) % 40_000)));
+    for (const [index, data] of sent.entries()) {
+      raw.write(frameOf(data, { zeros: index % 3 > 0 }));
+      if (index % 40 === 0) await wait(1);
+    }
+    await until(() => seen.messages.length === sent.length && heard[0]?.length === sent.length);
+    expect(seen.direct).toBeGreaterThan(100);
+    expect(receivers[2]?.connection.writableLength).toBeGreaterThan(0);
+    receivers[2]?.client.resume();
+    await until(() => heard.every((messages) => messages.length === sent.length));
+    for (const messages of heard) expect(messages.every((data, at) => data.equals(sent[at] as Buffer))).toBe(true);
+    for (const { peer } of receivers) peer.terminate();
     raw.destroy();
   });
 

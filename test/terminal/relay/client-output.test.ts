@@ -13,7 +13,7 @@ async function sentWith(picture: Buffer | null): Promise<readonly Frame[]> {
   const head = { cols: 80, rows: 24, offset: 6 };
   const output = new ClientOutput({
     backlog,
-    send: (data) => sent.push(readFrame(data)),
+    send: (...parts) => sent.push(readFrame(Buffer.concat(parts))),
     picture: () =>
       picture === null ? Promise.reject(new Error('no emulator')) : Promise.resolve({ head, bytes: picture }),
     isSkippable: () => true,
