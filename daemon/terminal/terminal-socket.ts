@@ -7,6 +7,8 @@ import type { Logger } from '../../src/kernel/logger.js';
 import { DirectMessages } from '../../src/terminal/direct-messages.js';
 import { type Frame, pingFrame, pongFrame, readFrame } from '../../src/terminal/frames.js';
 import { TERMINAL_CLOSE, TERMINAL_LIMITS } from '../../src/terminal/limits.js';
+import { YoungMemory } from '../../src/terminal/young-memory.js';
+import { BulkTurns } from './bulk-turns.js';
 
 /** Milliseconds; bytes for `unsent`. */
 export interface SocketTimes {
@@ -48,7 +50,10 @@ export interface TerminalSocketOptions extends SocketEvents {
 const HELD = 64;
 
 /** Read in one turn, in bytes: the sockets of others get theirs. */
-const TURN = 32 * 1024;
+const TURN = 16 * 1024;
+
+const TURNS = new BulkTurns();
+const YOUNG = new YoungMemory();
 
 export class TerminalSocket {
   private readonly options: TerminalSocketOptions;
@@ -145,6 +150,7 @@ export class TerminalSocket {
   private take(data: RawData, isBinary: boolean): void {
     if (this.ended) return;
     this.lastHeard = this.now();
+    if (Buffer.isBuffer(data)) YOUNG.read(data.length);
     try {
       if (!isBinary || !Buffer.isBuffer(data)) throw new Fault('protocol_violation', 'the peer sent a text frame');
       this.read(readFrame(data), data);
@@ -189,7 +195,7 @@ export class TerminalSocket {
     this.heard += length;
     if (this.heard < TURN || this.ended || this.options.socket.isPaused) return;
     this.options.socket.pause();
-    setImmediate(() => {
+    TURNS.wait(() => {
       this.heard = 0;
       this.options.socket.resume();
     });

@@ -1,0 +1,31 @@
+/**
+ * Lets sockets that have much to be read take turns, so that in each round of the event loop only a few of them are read, and
+ * those with a key or its echo wait for little.
+ */
+
+/** What reads on when it is its turn. */
+export type ReadOn = () => void;
+
+/** Sockets that are read in one round, of those with much. */
+const AT_ONCE = 1;
+
+export class BulkTurns {
+  private readonly waiting: ReadOn[] = [];
+  private isScheduled = false;
+
+  /** In a later round; whoever has waited longest is first. */
+  wait(readOn: ReadOn): void {
+    this.waiting.push(readOn);
+    this.schedule();
+  }
+
+  private schedule(): void {
+    if (this.isScheduled) return;
+    this.isScheduled = true;
+    setImmediate(() => {
+      this.isScheduled = false;
+      for (const readOn of this.waiting.splice(0, AT_ONCE)) readOn();
+      if (this.waiting.length > 0) this.schedule();
+    });
+  }
+}

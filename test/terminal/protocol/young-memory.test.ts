@@ -1,0 +1,37 @@
+/** What was read is collected before V8 looks at the whole heap. */
+import { constants, PerformanceObserver } from 'node:perf_hooks';
+import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { YoungMemory } from '../../../src/terminal/young-memory.js';
+
+const MEGABYTE = 1024 * 1024;
+const collections: number[] = [];
+const observer = new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) collections.push((entry as { detail?: { kind: number } }).detail?.kind ?? 0);
+});
+
+afterEach(() => observer.disconnect());
+
+describe('what was read', () => {
+  it('is collected every few megabytes, and only what is young of it', async () => {
+    observer.observe({ entryTypes: ['gc'] });
+    const young = new YoungMemory();
+    young.read(MEGABYTE);
+    await turn();
+    await wait(20);
+    const before = collections.filter((kind) => kind === constants.NODE_PERFORMANCE_GC_MINOR).length;
+    for (let round = 0; round < 60; round += 1) {
+      young.read(MEGABYTE);
+      await turn();
+    }
+    await wait(20);
+    const after = collections.filter((kind) => kind === constants.NODE_PERFORMANCE_GC_MINOR).length;
+    expect(after - before).toBeGreaterThanOrEqual(15);
+  });
+
+  it('leaves no function behind with which others could collect', () => {
+    const young = new YoungMemory();
+    young.read(10 * MEGABYTE);
+    expect('gc' in globalThis).toBe(false);
+  });
+});
