@@ -32,7 +32,7 @@ export const terminal: Part = {
     };
     try {
       // First, as memory that was freed before would be taken again.
-      await measure('many sessions', () => measureManySessions(fleet, say));
+      await measure('many sessions', () => measureManySessions(fleet, targets, say));
       await measure('echo of keys', () => measureEcho(targets));
       await measure('from the command to the prompt', () =>
         measureFirstByte(targets.filter(({ name }) => name !== LIMIT)),
