@@ -16,6 +16,9 @@ export interface ClientOutputOptions {
   readonly onFinished: () => void;
 }
 
+/** A picture may end so many bytes before the output that was there for it: before the beginning of a character. */
+const MOST_PENDING = 3;
+
 /** `streaming`; `picture` while a snapshot is made; `behind` until it has taken what it was sent. */
 type Stage = 'streaming' | 'picture' | 'behind';
 
@@ -46,7 +49,7 @@ export class ClientOutput {
 
   /** The first byte that it may still need from the backlog. */
   get needs(): number {
-    if (this.stage === 'picture') return this.pictured;
+    if (this.stage === 'picture') return this.pictured - MOST_PENDING;
     if (this.stage === 'behind') return Number.POSITIVE_INFINITY;
     return this.options.isSkippable() ? this.sent : Math.min(this.taken, this.sent);
   }
@@ -117,12 +120,13 @@ export class ClientOutput {
 
   private draw({ head, bytes }: Picture): void {
     if (this.stage !== 'picture') return;
-    const frame = snapshotFrame(head, bytes);
+    // What is not kept any more is left out: a client takes no gap.
+    const offset = Math.max(head.offset, this.options.backlog.start);
+    const frame = snapshotFrame({ ...head, offset }, bytes);
     // One that the client does not take would cost it its socket, again and again.
     const isTaken = frame.length <= TERMINAL_LIMITS.pictureFrame;
     if (isTaken) this.options.send(frame);
-    // A picture may end before the beginning of a character.
-    this.goOnAt(isTaken ? Math.max(head.offset, this.options.backlog.start) : this.pictured);
+    this.goOnAt(isTaken ? offset : this.pictured);
   }
 
   private goOnAt(offset: number): void {

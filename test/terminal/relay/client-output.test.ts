@@ -1,9 +1,20 @@
 /** What an operator is sent when a picture of the screen is due. */
 import { describe, expect, it } from 'vitest';
+import type { Picture, Screen } from '../../../daemon/terminal/screen.js';
 import { ClientOutput } from '../../../daemon/terminal/session/client-output.js';
+import { OutputRelay } from '../../../daemon/terminal/session/output-relay.js';
 import { Backlog } from '../../../src/terminal/backlog.js';
-import { type Frame, readFrame } from '../../../src/terminal/frames.js';
+import { type Frame, outputFrame, readFrame } from '../../../src/terminal/frames.js';
 import { TERMINAL_LIMITS } from '../../../src/terminal/limits.js';
+
+/** One whose pictures end there, and come later. */
+const slowScreen = (head: Picture['head']): Screen => ({
+  parsed: 0,
+  write: () => undefined,
+  resize: () => undefined,
+  picture: async () => ({ head, bytes: Buffer.from('the screen') }),
+  close: () => undefined,
+});
 
 /** Frames that a client is sent whose picture has so many bytes, or cannot be had. */
 async function sentWith(picture: Buffer | null): Promise<readonly Frame[]> {
@@ -39,5 +50,30 @@ describe('a picture', () => {
     ['cannot be had', null],
   ])('that %s is left out, and the output goes on', async (_, picture) => {
     expect(await sentWith(picture)).toMatchObject([{ type: 'output', offset: 6, bytes: Buffer.from('after') }]);
+  });
+
+  it('that ends before the beginning of a character leaves no gap, however much comes before it is drawn', async () => {
+    const relay = new OutputRelay({
+      ...{ size: { cols: 80, rows: 24 }, start: 0, tail: [], recorder: null, isLossless: false },
+      screen: slowScreen({ cols: 80, rows: 24, offset: 4 }),
+    });
+    const write = (bytes: Buffer) => {
+      const offset = relay.received;
+      relay.take({ type: 'output', stream: 'out', offset, bytes }, outputFrame('out', offset, bytes), 0);
+    };
+    const sent: Frame[] = [];
+    const client = relay.add({
+      send: (...parts) => sent.push(readFrame(Buffer.concat(parts))),
+      isSkippable: () => true,
+      onFinished: () => undefined,
+    });
+    write(Buffer.from('text€').subarray(0, 6));
+    client.beginWithPicture();
+    write(Buffer.from('€').subarray(2));
+    for (let left = TERMINAL_LIMITS.floodBacklog; left > 0; left -= 64 * 1024) write(Buffer.alloc(64 * 1024, 'x'));
+    await new Promise(setImmediate);
+    expect(sent[0]).toMatchObject({ type: 'snapshot', head: { offset: 4 } });
+    expect(sent[1]).toMatchObject({ type: 'output', offset: 4 });
+    expect((sent[1] as Extract<Frame, { type: 'output' }>).bytes.toString()).toMatch(/^€x+$/);
   });
 });
