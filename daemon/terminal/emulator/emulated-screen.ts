@@ -2,15 +2,14 @@
 import { Fault } from '../../../src/kernel/fault.js';
 import { clampSize } from '../../../src/terminal/limits.js';
 import type { Picture, Screen } from '../screen.js';
+import { Gathering, type SharedSlots } from '../shared-slots.js';
 import type { ToEmulator } from './emulator-messages.js';
-
-/** That much output does not wait for more. */
-const ENOUGH = 64 * 1024;
 
 export interface EmulatedScreenOptions {
   readonly id: number;
   readonly offset: number;
   readonly onParsed: (parsed: number) => void;
+  readonly slots: SharedSlots;
   readonly post: (message: ToEmulator, transfer?: readonly ArrayBuffer[]) => void;
   /** `flush` is to be called soon. */
   readonly onUnsent: () => void;
@@ -24,8 +23,7 @@ interface Question {
 
 export class EmulatedScreen implements Screen {
   private readonly options: EmulatedScreenOptions;
-  private unsent: Buffer[] = [];
-  private unsentBytes = 0;
+  private readonly gathering: Gathering;
   private written: number;
   private readonly questions: Question[] = [];
   private hasFailed = false;
@@ -36,13 +34,15 @@ export class EmulatedScreen implements Screen {
     this.options = options;
     this.written = options.offset;
     this.parsed = options.offset;
+    const { id, slots, post } = options;
+    this.gathering = new Gathering(slots, (place, transfer) => post({ do: 'write', id, ...place }, transfer));
   }
 
   get id(): number {
     return this.options.id;
   }
 
-  /** Keeps the buffer until it is flushed; it must not change. */
+  /** Copies the bytes. */
   write(bytes: Buffer): void {
     if (bytes.length === 0 || this.isClosed) return;
     this.written += bytes.length;
@@ -50,10 +50,8 @@ export class EmulatedScreen implements Screen {
       this.tellAll();
       return;
     }
-    this.unsent.push(bytes);
-    this.unsentBytes += bytes.length;
-    if (this.unsentBytes >= ENOUGH) this.flush();
-    else this.options.onUnsent();
+    this.gathering.add(bytes);
+    if (this.gathering.waiting > 0) this.options.onUnsent();
   }
 
   resize(cols: number, rows: number): void {
@@ -74,24 +72,15 @@ export class EmulatedScreen implements Screen {
   close(): void {
     if (this.isClosed) return;
     this.isClosed = true;
-    this.unsent = [];
+    this.gathering.drop();
     if (!this.hasFailed) this.options.post({ do: 'close', id: this.id });
     this.refuse();
     this.options.onClose();
   }
 
-  /** Sends what was gathered, as a copy: the buffers themselves are somebody else's. */
+  /** Sends what was gathered. */
   flush(): void {
-    if (this.unsentBytes === 0 || this.hasFailed || this.isClosed) return;
-    const bytes = new Uint8Array(this.unsentBytes);
-    let at = 0;
-    for (const piece of this.unsent) {
-      bytes.set(piece, at);
-      at += piece.length;
-    }
-    this.unsent = [];
-    this.unsentBytes = 0;
-    this.options.post({ do: 'write', id: this.id, bytes }, [bytes.buffer]);
+    if (!this.hasFailed && !this.isClosed) this.gathering.flush();
   }
 
   /** The thread has parsed up to there. */
@@ -109,8 +98,7 @@ export class EmulatedScreen implements Screen {
   fail(): void {
     if (this.hasFailed || this.isClosed) return;
     this.hasFailed = true;
-    this.unsent = [];
-    this.unsentBytes = 0;
+    this.gathering.drop();
     this.refuse();
     this.tellAll();
   }

@@ -1,8 +1,11 @@
 /** What goes between the thread of the relay and the thread of the emulator. */
+import type { OutputPlace } from '../shared-slots.js';
 
 export type ToEmulator =
   | { readonly do: 'open'; readonly id: number; readonly cols: number; readonly rows: number; readonly offset: number }
-  | { readonly do: 'write'; readonly id: number; readonly bytes: Uint8Array }
+  | ({ readonly do: 'write'; readonly id: number } & OutputPlace)
+  /** Memory that both threads see, for the output of any screen. */
+  | { readonly do: 'slot'; readonly slot: number; readonly memory: SharedArrayBuffer }
   | { readonly do: 'resize'; readonly id: number; readonly cols: number; readonly rows: number }
   | { readonly do: 'picture'; readonly id: number }
   | { readonly do: 'close'; readonly id: number };
@@ -10,6 +13,8 @@ export type ToEmulator =
 export type FromEmulator =
   /** How far the output of screens has been parsed: pairs of id and offset. */
   | { readonly is: 'parsed'; readonly offsets: readonly (readonly [id: number, offset: number])[] }
+  /** What was in these has been parsed, or is not wanted. */
+  | { readonly is: 'free'; readonly slots: readonly number[] }
   /** Answers of one screen come in the order of the questions. */
   | {
       readonly is: 'picture';

@@ -2,6 +2,7 @@
 import { Worker } from 'node:worker_threads';
 import type { Logger } from '../../../src/kernel/logger.js';
 import type { ScreenOptions } from '../screen.js';
+import { SharedSlots } from '../shared-slots.js';
 import { EmulatedScreen } from './emulated-screen.js';
 import type { FromEmulator, ToEmulator } from './emulator-messages.js';
 
@@ -24,6 +25,7 @@ export class EmulatorThread {
   private readonly screens = new Map<number, EmulatedScreen>();
   private readonly unsent = new Set<EmulatedScreen>();
   private readonly ended: Promise<void>;
+  private readonly slots: SharedSlots;
   private flushing: NodeJS.Timeout | undefined;
   private lastId = 0;
   private isEnding = false;
@@ -33,6 +35,7 @@ export class EmulatorThread {
     this.worker = new Worker(new URL('./emulator.js', import.meta.url), {
       resourceLimits: { maxOldGenerationSizeMb: options.heap },
     });
+    this.slots = new SharedSlots((slot, memory) => this.post({ do: 'slot', slot, memory }));
     this.worker.unref();
     this.worker.on('message', (message: FromEmulator) => this.hear(message));
     this.worker.on('error', ({ message }) =>
@@ -60,13 +63,14 @@ export class EmulatorThread {
       id,
       offset: options.offset,
       onParsed: options.onParsed,
-      post: (message, transfer) => this.worker.postMessage(message, transfer ?? []),
+      slots: this.slots,
+      post: (message, transfer) => this.post(message, transfer),
       onUnsent: () => this.flushLater(screen),
       onClose: () => this.forget(screen),
     });
     this.screens.set(id, screen);
     const { cols, rows, offset } = options;
-    this.worker.postMessage({ do: 'open', id, cols, rows, offset } satisfies ToEmulator);
+    this.post({ do: 'open', id, cols, rows, offset });
     return screen;
   }
 
@@ -78,10 +82,17 @@ export class EmulatorThread {
     await this.ended;
   }
 
+  private post(message: ToEmulator, transfer: readonly ArrayBuffer[] = []): void {
+    this.worker.postMessage(message, transfer);
+  }
+
   private hear(message: FromEmulator): void {
     switch (message.is) {
       case 'parsed':
         for (const [id, offset] of message.offsets) this.screens.get(id)?.advance(offset);
+        return;
+      case 'free':
+        for (const slot of message.slots) this.slots.release(slot);
         return;
       case 'picture': {
         const { id, cols, rows, offset, bytes } = message;

@@ -1,15 +1,11 @@
 /** The thread of the emulator: a thin shell around the screens. */
-
 import { parentPort } from 'node:worker_threads';
-import { giveWay } from '../give-way.js';
 import type { ToEmulator } from './emulator-messages.js';
 import { Turns } from './turns.js';
 import { ScreenMaker } from './virtual-screen.js';
 
 if (parentPort === null) throw new Error('this file is the entry of a worker thread');
 const port = parentPort;
-
-giveWay();
 
 const turns = new Turns({
   maker: new ScreenMaker(),

@@ -1,6 +1,7 @@
 /** Gives the screens their turns, so that none that is flooded keeps the others waiting. */
 import { messageOf } from '../../../src/kernel/fault.js';
 import { TERMINAL_LIMITS } from '../../../src/terminal/limits.js';
+import { ReceivedSlots } from '../shared-slots.js';
 import type { FromEmulator, ToEmulator } from './emulator-messages.js';
 import type { ScreenMaker, VirtualScreen } from './virtual-screen.js';
 
@@ -14,6 +15,15 @@ const LONGEST_PICTURE = TERMINAL_LIMITS.unsent / 2;
 /** Turns after which progress is told, when there is always more to do. */
 const TURNS_UNTOLD = 8;
 
+/** Output that is still to be parsed, and the slot that it is in. */
+interface Output {
+  readonly do: 'write';
+  readonly bytes: Buffer;
+  readonly slot: number | null;
+}
+
+type Todo = Output | Exclude<ToEmulator, { readonly do: 'write' }>;
+
 interface Entry {
   readonly id: number;
   readonly screen: VirtualScreen;
@@ -21,7 +31,7 @@ interface Entry {
   cols: number;
   rows: number;
   /** What is still to be done, in order. */
-  todo: ToEmulator[];
+  todo: Todo[];
   isWaiting: boolean;
 }
 
@@ -37,6 +47,8 @@ export class Turns {
   private readonly entries = new Map<number, Entry>();
   private readonly waiting: Entry[] = [];
   private readonly untold = new Set<Entry>();
+  private readonly slots = new ReceivedSlots();
+  private free: number[] = [];
   private turnsUntold = 0;
   private isScheduled = false;
 
@@ -49,13 +61,22 @@ export class Turns {
       this.open(message);
       return;
     }
+    if (message.do === 'slot') {
+      this.slots.learn(message.slot, message.memory);
+      return;
+    }
     const entry = this.entries.get(message.id);
-    if (entry === undefined) return;
+    const todo: Todo =
+      message.do === 'write' ? { do: 'write', bytes: this.slots.read(message), slot: message.slot } : message;
+    if (entry === undefined) {
+      this.release([todo]);
+      return;
+    }
     if (message.do === 'close') {
       this.drop(entry);
       return;
     }
-    entry.todo.push(message);
+    entry.todo.push(todo);
     if (!entry.isWaiting) {
       entry.isWaiting = true;
       this.waiting.push(entry);
@@ -69,6 +90,7 @@ export class Turns {
   }
 
   private drop(entry: Entry): void {
+    this.release(entry.todo);
     entry.todo = [];
     this.entries.delete(entry.id);
     this.untold.delete(entry);
@@ -120,13 +142,15 @@ export class Turns {
       left -= passed + piece.length;
       this.untold.add(entry);
       const rest = message.bytes.subarray(passed + piece.length);
-      if (rest.length === 0) entry.todo.shift();
-      else entry.todo[0] = { ...message, bytes: rest };
+      if (rest.length === 0) {
+        entry.todo.shift();
+        if (message.slot !== null) this.free.push(message.slot);
+      } else entry.todo[0] = { ...message, bytes: rest };
       if (monotonic() - start >= TURN_TIME) return;
     }
   }
 
-  private handle(entry: Entry, message: ToEmulator): void {
+  private handle(entry: Entry, message: Exclude<Todo, Output>): void {
     if (message.do === 'resize') {
       entry.cols = message.cols;
       entry.rows = message.rows;
@@ -140,8 +164,20 @@ export class Turns {
     }
   }
 
+  /** Nobody parses that any more. */
+  private release(todo: readonly Todo[]): void {
+    for (const each of todo) if (each.do === 'write' && each.slot !== null) this.free.push(each.slot);
+    this.tellFree();
+  }
+
+  private tellFree(): void {
+    if (this.free.length > 0) this.options.say({ is: 'free', slots: this.free });
+    this.free = [];
+  }
+
   private tell(): void {
     this.turnsUntold = 0;
+    this.tellFree();
     if (this.untold.size === 0) return;
     this.options.say({ is: 'parsed', offsets: [...this.untold].map(({ id, offset }) => [id, offset] as const) });
     this.untold.clear();

@@ -1,5 +1,6 @@
 /** Takes what the thread that records is told to its recordings, and answers. */
 import { isFault, messageOf, systemCodeOf } from '../../../src/kernel/fault.js';
+import { ReceivedSlots } from '../shared-slots.js';
 import type { RecordingMaker } from './recording-maker.js';
 import type {
   FromRecordingThread,
@@ -18,7 +19,7 @@ export interface RecordingDeskOptions {
 export class RecordingDesk {
   private readonly options: RecordingDeskOptions;
   private readonly writers = new Map<number, RecordingWriter>();
-  private readonly slots: Buffer[] = [];
+  private readonly slots = new ReceivedSlots();
   /** Told in one message after all that has come. */
   private free: number[] = [];
 
@@ -32,7 +33,7 @@ export class RecordingDesk {
         void this.reply(message.ask, message.question);
         return;
       case 'slot':
-        this.slots[message.slot] = Buffer.from(message.memory);
+        this.slots.learn(message.slot, message.memory);
         return;
       case 'write':
         this.write(message);
@@ -47,14 +48,8 @@ export class RecordingDesk {
 
   private write(message: Extract<ToRecordingThread, { readonly do: 'write' }>): void {
     const { id, slot, stream } = message;
-    const writer = this.writers.get(id);
-    if (slot === null) {
-      const { buffer, byteOffset, byteLength } = message.bytes;
-      writer?.write(stream, Buffer.from(buffer, byteOffset, byteLength));
-      return;
-    }
-    const memory = this.slots[slot];
-    if (memory !== undefined) writer?.write(stream, memory.subarray(0, message.length));
+    this.writers.get(id)?.write(stream, this.slots.read(message));
+    if (slot === null) return;
     if (this.free.length === 0) setImmediate(() => this.tellFree());
     this.free.push(slot);
   }

@@ -1,6 +1,7 @@
 /** What goes between the thread of the relay and the thread that records. */
 import type { Piece } from '../../../src/terminal/backlog.js';
 import type { OutputStream } from '../../../src/terminal/frames.js';
+import type { OutputPlace } from '../shared-slots.js';
 import type { RecordingEnd, RecordingHead } from './recorder.js';
 
 export interface RecordingWorkerData {
@@ -25,11 +26,6 @@ export type ToRecordingThread =
   | ({ readonly do: 'write'; readonly id: number; readonly stream: OutputStream } & OutputPlace)
   | { readonly do: 'resize'; readonly id: number; readonly cols: number; readonly rows: number }
   | { readonly do: 'mark'; readonly id: number; readonly text: string };
-
-/** Where the output is: at the beginning of a slot, or in the message when there was none left. */
-export type OutputPlace =
-  | { readonly slot: number; readonly length: number }
-  | { readonly slot: null; readonly bytes: Uint8Array };
 
 /** A recording that was made or gone on with. */
 export interface BegunRecording {

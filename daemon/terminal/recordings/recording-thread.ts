@@ -2,6 +2,7 @@
 import { Worker } from 'node:worker_threads';
 import { Fault } from '../../../src/kernel/fault.js';
 import type { Logger } from '../../../src/kernel/logger.js';
+import { SharedSlots } from '../shared-slots.js';
 import type { RecordingEnd, RecordingHead } from './recorder.js';
 import type {
   BegunRecording,
@@ -12,7 +13,6 @@ import type {
   ToldFault,
   ToRecordingThread,
 } from './recording-messages.js';
-import { RecordingSlots } from './recording-slots.js';
 
 /** The heap it may fill, in megabytes: what it holds is on its way to the disk. Of what is young nothing lives on. */
 const HEAP = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 4 };
@@ -38,7 +38,7 @@ interface Question {
 }
 
 export class RecordingThread {
-  readonly slots: RecordingSlots;
+  readonly slots: SharedSlots;
   private readonly options: RecordingThreadOptions;
   private readonly worker: Worker;
   private readonly listeners = new Map<number, RecordingListener>();
@@ -53,7 +53,7 @@ export class RecordingThread {
       workerData: options.data,
       resourceLimits: HEAP,
     });
-    this.slots = new RecordingSlots((slot, memory) => this.post({ do: 'slot', slot, memory }));
+    this.slots = new SharedSlots((slot, memory) => this.post({ do: 'slot', slot, memory }));
     this.worker.on('message', (message: FromRecordingThread) => this.hear(message));
     this.worker.on('error', ({ message }) =>
       options.logger.error(

@@ -51,7 +51,7 @@ function* piecesOf(kept: Backlog): Generator<Piece> {
     const piece = kept.read(at, kept.length);
     if (piece === null) return;
     // Memory of its own: more than that would be handed to the other thread with it.
-    yield { ...piece, bytes: Buffer.from(piece.bytes) };
+    yield { ...piece, bytes: Buffer.from(Uint8Array.from(piece.bytes).buffer) };
     at += piece.bytes.length;
   }
 }

@@ -2,13 +2,13 @@
 import { rm } from 'node:fs/promises';
 import type { Clock } from '../../../src/kernel/clock.js';
 import type { OutputStream } from '../../../src/terminal/frames.js';
+import { Gathering } from '../shared-slots.js';
 import { hashFile } from './hash-file.js';
 import { mendRecording } from './mend-recording.js';
 import { RecordedOutput } from './recorded-output.js';
 import type { Recorder, RecorderEvents, RecordingEnd } from './recorder.js';
 import { RECORDING_LIMITS as LIMITS } from './recording-limits.js';
 import type { BegunRecording } from './recording-messages.js';
-import { SLOT, type Slot } from './recording-slots.js';
 import { BROKEN, type RecordingListener, type RecordingThread } from './recording-thread.js';
 
 export interface ThreadedRecorderOptions {
@@ -32,8 +32,7 @@ export class ThreadedRecorder implements Recorder, RecordingListener {
   private stored: number;
   private storedSize: number;
   /** Output that waits for more of it, so that single bytes share an event. */
-  private slot: Slot | null = null;
-  private filled = 0;
+  private readonly gathering: Gathering;
   private stream: OutputStream = 'out';
   private timer: NodeJS.Timeout | undefined;
   private stopped: 'truncated' | 'failed' | null = null;
@@ -47,6 +46,10 @@ export class ThreadedRecorder implements Recorder, RecordingListener {
     this.given = durable;
     this.stored = durable;
     this.storedSize = size;
+    const { id, thread } = options;
+    this.gathering = new Gathering(thread.slots, (place, transfer) =>
+      thread.post({ do: 'write', id, stream: this.stream, ...place }, transfer),
+    );
   }
 
   get durable(): number {
@@ -77,8 +80,8 @@ export class ThreadedRecorder implements Recorder, RecordingListener {
     if (!this.isRecording) return;
     if (stream !== this.stream) this.flush();
     this.stream = stream;
-    for (let rest = bytes; rest.length > 0; ) rest = this.gather(rest);
-    if (this.filled > 0) this.timer ??= setTimeout(() => this.flush(), LIMITS.coalesce);
+    this.gathering.add(bytes);
+    if (this.gathering.waiting > 0) this.timer ??= setTimeout(() => this.flush(), LIMITS.coalesce);
   }
 
   resize(cols: number, rows: number): void {
@@ -130,44 +133,17 @@ export class ThreadedRecorder implements Recorder, RecordingListener {
     this.onStopped('failed', BROKEN);
   }
 
-  /** @returns what finds no room in the slot */
-  private gather(bytes: Buffer): Buffer {
-    this.slot ??= this.options.thread.slots.take();
-    if (this.slot === null) {
-      this.copy(bytes);
-      return bytes.subarray(bytes.length);
-    }
-    const count = bytes.copy(this.slot.bytes, this.filled);
-    this.filled += count;
-    if (this.filled === SLOT) this.flush();
-    return bytes.subarray(count);
-  }
-
-  /** All slots are in use. */
-  private copy(output: Buffer): void {
-    const bytes = Uint8Array.from(output);
-    const { id, thread } = this.options;
-    thread.post({ do: 'write', id, stream: this.stream, slot: null, bytes }, [bytes.buffer]);
-  }
-
   private flush(): void {
     clearTimeout(this.timer);
     this.timer = undefined;
-    const { slot, filled: length, stream } = this;
-    if (slot === null) return;
-    this.slot = null;
-    this.filled = 0;
-    const { id, thread } = this.options;
-    thread.post({ do: 'write', id, stream, slot: slot.number, length });
+    this.gathering.flush();
   }
 
   /** What was gathered is not written any more. */
   private drop(): void {
     clearTimeout(this.timer);
     this.timer = undefined;
-    if (this.slot !== null) this.options.thread.slots.release(this.slot.number);
-    this.slot = null;
-    this.filled = 0;
+    this.gathering.drop();
   }
 
   private async finish(question: Parameters<RecordingThread['end']>[0]): Promise<RecordingEnd> {

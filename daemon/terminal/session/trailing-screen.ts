@@ -153,8 +153,7 @@ export class TrailingScreen implements Screen {
   private feedRecent(): void {
     const piece = this.recent.read(this.fed, AHEAD);
     if (piece !== null) {
-      // The screen keeps it for a while.
-      this.feed(Buffer.from(piece.bytes));
+      this.feed(piece.bytes);
       return;
     }
     this.resizeAt(this.fed);
