@@ -12,6 +12,13 @@ const AT_ONCE = 1;
 export class BulkTurns {
   private readonly waiting: ReadOn[] = [];
   private isScheduled = false;
+  private count = 0;
+
+  /** A number that is another one in each round of the event loop in which it is asked for. */
+  get round(): number {
+    this.schedule();
+    return this.count;
+  }
 
   /** In a later round; whoever has waited longest is first. */
   wait(readOn: ReadOn): void {
@@ -24,6 +31,7 @@ export class BulkTurns {
     this.isScheduled = true;
     setImmediate(() => {
       this.isScheduled = false;
+      this.count += 1;
       for (const readOn of this.waiting.splice(0, AT_ONCE)) readOn();
       if (this.waiting.length > 0) this.schedule();
     });

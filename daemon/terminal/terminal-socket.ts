@@ -63,8 +63,9 @@ export class TerminalSocket {
   private readonly held: { readonly frame: Frame; readonly data: Buffer }[] = [];
   private onFrame: OnFrame | null = null;
   private greeted = false;
-  /** Bytes of this turn. */
+  /** Bytes of that round of the event loop. */
   private heard = 0;
+  private heardIn = 0;
   private ended = false;
   private lastHeard: number;
   private lastAsked: number;
@@ -192,13 +193,13 @@ export class TerminalSocket {
 
   /** A flood is read in turns: without a rest one socket would be read until it is empty. */
   private takeTurns(length: number): void {
+    const { round } = TURNS;
+    if (round !== this.heardIn) this.heard = 0;
+    this.heardIn = round;
     this.heard += length;
     if (this.heard < TURN || this.ended || this.options.socket.isPaused) return;
     this.options.socket.pause();
-    TURNS.wait(() => {
-      this.heard = 0;
-      this.options.socket.resume();
-    });
+    TURNS.wait(() => this.options.socket.resume());
   }
 
   /** Whatever a frame brings about costs its own socket at most. */

@@ -20,6 +20,17 @@ it('lets one read on in a round, whoever has waited longest', async () => {
   expect(read.join('')).toBe('abcabcabc');
 });
 
+it('counts rounds, as many as there are in which somebody asks', async () => {
+  const turns = new BulkTurns();
+  const first = turns.round;
+  expect(turns.round).toBe(first);
+  await round();
+  await round();
+  const second = turns.round;
+  expect(second).toBeGreaterThan(first);
+  expect(turns.round).toBe(second);
+});
+
 it('takes those that come while others wait', async () => {
   const turns = new BulkTurns();
   const read: string[] = [];
