@@ -59,6 +59,20 @@ const newest = async (): Promise<TerminalSession> => {
   return first;
 };
 
+let latest = '';
+
+/** Waits until output of a session flows that was not there before; gives its ID. */
+async function flowing(): Promise<string> {
+  let found = latest;
+  await until(async () => {
+    const { session_id, output_bytes } = await newest();
+    found = session_id;
+    return session_id !== latest && output_bytes !== 0;
+  }, 'it flows');
+  latest = found;
+  return found;
+}
+
 const outputOf = async (id: string): Promise<number> => (await fleet.session(id)).output_bytes ?? 0;
 
 /** Waits until nothing of it comes any more. */
@@ -120,7 +134,7 @@ describe.skipIf(process.platform !== 'linux')(`a flood of ${BYTES} bytes`, () =>
   it('arrives whole at a fast reader, and in the transcript', async () => {
     const { child, sha256 } = flood('pipe');
     const start = performance.now();
-    await until(async () => (await newest()).output_bytes !== 0, 'it flows');
+    await flowing();
     const watched = memory([child.pid as number]);
     expect(await sha256).toBe(expected);
     const took = (performance.now() - start) / 1000;
@@ -138,8 +152,7 @@ describe.skipIf(process.platform !== 'linux')(`a flood of ${BYTES} bytes`, () =>
 
   it('waits for a client that is stopped for longer than a peer may be silent, and goes on', async () => {
     const { child, sha256 } = flood('pipe');
-    await until(async () => (await newest()).output_bytes !== 0, 'it flows');
-    const { session_id } = await newest();
+    const session_id = await flowing();
     child.kill('SIGSTOP');
     const watched = memory();
     const stood = await standsStill(session_id);
@@ -154,8 +167,7 @@ describe.skipIf(process.platform !== 'linux')(`a flood of ${BYTES} bytes`, () =>
 
   it('waits for a pipe that nobody reads, without losing the connection, and goes on', async () => {
     const { child, sha256 } = flood('pipe');
-    await until(async () => (await newest()).output_bytes !== 0, 'it flows');
-    const { session_id } = await newest();
+    const session_id = await flowing();
     child.stdout?.pause();
     const watched = memory([child.pid as number]);
     const stood = await standsStill(session_id);
@@ -185,7 +197,7 @@ describe.skipIf(process.platform !== 'linux')(`a flood of ${BYTES} bytes`, () =>
   it('does not keep another session from being answered', async () => {
     tell('alone', await typing(300));
     const { child } = flood(openSync('/dev/null', 'w'), ['seq', '1', '999999999999']);
-    await until(async () => (await newest()).output_bytes !== 0, 'it flows');
+    await flowing();
     const times = await typing(300);
     expect(child.exitCode, 'the flood goes on').toBeNull();
     tell('beside a fast flood', times);
