@@ -1,8 +1,8 @@
 /** The relay's end of one screen: gathers its output for the thread, and gives the thread's answers to whoever asked. */
 import { Fault } from '../../../src/kernel/fault.js';
 import { clampSize } from '../../../src/terminal/limits.js';
+import { Gathering, type SharedSlots } from '../output-slots.js';
 import type { Picture, Screen } from '../screen.js';
-import { Gathering, type SharedSlots } from '../shared-slots.js';
 import type { ToEmulator } from './emulator-messages.js';
 
 export interface EmulatedScreenOptions {

@@ -1,5 +1,5 @@
 /** What goes between the thread of the relay and the thread of the emulator. */
-import type { OutputPlace } from '../shared-slots.js';
+import type { OutputPlace } from '../output-slots.js';
 
 export type ToEmulator =
   | { readonly do: 'open'; readonly id: number; readonly cols: number; readonly rows: number; readonly offset: number }

@@ -1,8 +1,8 @@
 /** One thread of the emulator and the screens in it. When it breaks, they all fail, and nobody waits for them. */
 import { Worker } from 'node:worker_threads';
 import type { Logger } from '../../../src/kernel/logger.js';
+import { SharedSlots } from '../output-slots.js';
 import type { ScreenOptions } from '../screen.js';
-import { SharedSlots } from '../shared-slots.js';
 import { EmulatedScreen } from './emulated-screen.js';
 import type { FromEmulator, ToEmulator } from './emulator-messages.js';
 

@@ -1,7 +1,7 @@
 /** Gives the screens their turns, so that none that is flooded keeps the others waiting. */
 import { messageOf } from '../../../src/kernel/fault.js';
 import { TERMINAL_LIMITS } from '../../../src/terminal/limits.js';
-import { ReceivedSlots } from '../shared-slots.js';
+import { ReceivedSlots } from '../output-slots.js';
 import type { FromEmulator, ToEmulator } from './emulator-messages.js';
 import type { ScreenMaker, VirtualScreen } from './virtual-screen.js';
 

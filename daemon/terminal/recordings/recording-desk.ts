@@ -1,6 +1,6 @@
 /** Takes what the thread that records is told to its recordings, and answers. */
 import { isFault, messageOf, systemCodeOf } from '../../../src/kernel/fault.js';
-import { ReceivedSlots } from '../shared-slots.js';
+import { ReceivedSlots } from '../output-slots.js';
 import type { RecordingMaker } from './recording-maker.js';
 import type {
   FromRecordingThread,

@@ -1,7 +1,7 @@
 /** What goes between the thread of the relay and the thread that records. */
 import type { Piece } from '../../../src/terminal/backlog.js';
 import type { OutputStream } from '../../../src/terminal/frames.js';
-import type { OutputPlace } from '../shared-slots.js';
+import type { OutputPlace } from '../output-slots.js';
 import type { RecordingEnd, RecordingHead } from './recorder.js';
 
 export interface RecordingWorkerData {

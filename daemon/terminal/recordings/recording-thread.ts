@@ -2,7 +2,7 @@
 import { Worker } from 'node:worker_threads';
 import { Fault } from '../../../src/kernel/fault.js';
 import type { Logger } from '../../../src/kernel/logger.js';
-import { SharedSlots } from '../shared-slots.js';
+import { SharedSlots } from '../output-slots.js';
 import type { RecordingEnd, RecordingHead } from './recorder.js';
 import type {
   BegunRecording,

@@ -2,7 +2,7 @@
 import { rm } from 'node:fs/promises';
 import type { Clock } from '../../../src/kernel/clock.js';
 import type { OutputStream } from '../../../src/terminal/frames.js';
-import { Gathering } from '../shared-slots.js';
+import { Gathering } from '../output-slots.js';
 import { hashFile } from './hash-file.js';
 import { mendRecording } from './mend-recording.js';
 import { RecordedOutput } from './recorded-output.js';

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import type { FromEmulator, ToEmulator } from '../../../daemon/terminal/emulator/emulator-messages.js';
 import { Turns } from '../../../daemon/terminal/emulator/turns.js';
 import { ScreenMaker } from '../../../daemon/terminal/emulator/virtual-screen.js';
-import { Gathering, SharedSlots, SLOT } from '../../../daemon/terminal/shared-slots.js';
+import { Gathering, SharedSlots, SLOT } from '../../../daemon/terminal/output-slots.js';
 
 /** A thread of screens, without the thread; and how many slots are out. */
 function newTurns() {
