@@ -22,6 +22,7 @@ import type { Agent } from '../../src/contract/agents.js';
 import type { AuditEvent, AuditVerification } from '../../src/contract/audit.js';
 import type { TerminalSession } from '../../src/contract/terminal.js';
 import { type Ready, type Running, Sandbox, until } from '../support/orch.js';
+import { TEST_SHELL } from '../support/test-shell.js';
 
 // Some of these start a dozen processes.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
@@ -70,7 +71,7 @@ async function serve(...args: readonly string[]): Promise<void> {
 async function startAgent(): Promise<void> {
   await agent?.stop();
   const config = sandbox.path('agent.yaml');
-  writeFileSync(config, 'remote_terminal:\n  enabled: true\n', { mode: 0o600 });
+  writeFileSync(config, `remote_terminal:\n  enabled: true\n  shell: ${TEST_SHELL}\n`, { mode: 0o600 });
   const key = ['--orchestrator-key', ready.public_key, '--data-dir', sandbox.path('agent'), '--config', config];
   agent = sandbox.start(['agent', 'connect', ready.agent_address, ...key]);
 }

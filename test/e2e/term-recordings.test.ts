@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
 import type { TerminalDetail, TerminalMatch, TerminalSession } from '../../src/contract/terminal.js';
 import { Sandbox, until } from '../support/orch.js';
+import { TEST_SHELL } from '../support/test-shell.js';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -17,7 +18,7 @@ beforeAll(async () => {
   expect(await sandbox.orch(create)).toMatchObject({ status: 0 });
   expect(await sandbox.orch(['profile', 'use', 'test'])).toMatchObject({ status: 0 });
   const config = sandbox.path('agent.yaml');
-  writeFileSync(config, 'remote_terminal:\n  enabled: true\n', { mode: 0o600 });
+  writeFileSync(config, `remote_terminal:\n  enabled: true\n  shell: ${TEST_SHELL}\n`, { mode: 0o600 });
   const words = ['--orchestrator-key', ready.public_key, '--data-dir', sandbox.path('agent'), '--config', config];
   sandbox.start(['agent', 'connect', ready.agent_address, ...words]);
   let agents: Agent[] = [];

@@ -8,6 +8,7 @@ import type { TerminalSession } from '../../src/contract/terminal.js';
 import { itNeeding } from '../support/needing.js';
 import { type Ready, type Running, Sandbox, until } from '../support/orch.js';
 import { Pty } from '../support/pty.js';
+import { TEST_SHELL } from '../support/test-shell.js';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -28,7 +29,7 @@ beforeAll(async () => {
   expect(await sandbox.orch(create)).toMatchObject({ status: 0 });
   expect(await sandbox.orch(['profile', 'use', 'test'])).toMatchObject({ status: 0 });
   const config = sandbox.path('agent.yaml');
-  writeFileSync(config, 'remote_terminal:\n  enabled: true\n  shell: /bin/bash\n', { mode: 0o600 });
+  writeFileSync(config, `remote_terminal:\n  enabled: true\n  shell: ${TEST_SHELL}\n`, { mode: 0o600 });
   const words = ['--orchestrator-key', ready.public_key, '--data-dir', sandbox.path('agent'), '--config', config];
   sandbox.start(['agent', 'connect', ready.agent_address, ...words]);
   let agents: Agent[] = [];
@@ -76,7 +77,7 @@ function term(args: readonly string[], size: { readonly cols?: number; readonly 
 async function shell(args: readonly string[] = ['web-01'], size = {}): Promise<Term> {
   const one = term(args, size);
   await one.pty.shows(/[$#] $/);
-  one.line("bind 'set enable-bracketed-paste off'; PS1='rea''dy> '");
+  one.line("PS1='rea''dy> '");
   await one.pty.shows(/ready> $/);
   return one;
 }
@@ -107,7 +108,7 @@ describe('orch term with the real programs', () => {
     ['exec /nonexistent', 127],
   ])('ends with what %j ends with', async (line, status) => {
     const one = await shell();
-    one.line(line.includes('nonexistent') ? `shopt -u execfail; bash -c ${quote(line)}; exit $?` : line);
+    one.line(line.includes('nonexistent') ? `sh -c ${quote(line)}; exit $?` : line);
     expect(await one.finished()).toEqual({ status, restored: true });
   });
 

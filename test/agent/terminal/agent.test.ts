@@ -7,6 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { processEntry } from '../../../src/agent/pty/process-table.js';
 import { CLOSE } from '../../../src/wire/limits.js';
 import { until } from '../../support/orch.js';
+import { TEST_SHELL } from '../../support/test-shell.js';
 import { place } from '../support/place.js';
 import type { ScriptedOrchestrator } from '../support/scripted-orchestrator.js';
 import { sessionId } from './support/agent-end.js';
@@ -35,7 +36,9 @@ function run(orchestrator: OrchestratorEnd, dataDir: string, isBundled = false):
 async function start({ enabled = true, isBundled = false } = {}): Promise<Started> {
   const orchestrator = await new OrchestratorEnd().start();
   const dataDir = place();
-  writeFileSync(join(dataDir, 'agent.yaml'), `remote_terminal:\n  enabled: ${enabled}\n`, { mode: 0o600 });
+  writeFileSync(join(dataDir, 'agent.yaml'), `remote_terminal:\n  enabled: ${enabled}\n  shell: ${TEST_SHELL}\n`, {
+    mode: 0o600,
+  });
   return { orchestrator, child: run(orchestrator, dataDir, isBundled), dataDir };
 }
 

@@ -1,6 +1,6 @@
 /** Shells of an agent, from the request to the exit, over real sockets. */
 import { createHash, randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ackFrame, pingFrame, resizeFrame, signalFrame } from '../../../src/terminal/frames.js';
@@ -57,8 +57,11 @@ describe('a shell', () => {
     const left = [...env.keys()].filter((name) => name !== undefined && !known.includes(name));
     expect(left.filter((name) => !['', 'PWD', 'SHLVL', '_', 'name'].includes(name as string))).toEqual([]);
     expect(shown).toMatch(/name=-\w+ at=/);
-    // Bash keeps the terminal open under 255 for itself.
-    expect(readdirSync(`/proc/${pid}/fd`).filter((fd) => fd !== '255')).toEqual(['0', '1', '2']);
+    // Shells keep their terminal open for themselves too: bash under 255, a plain one under 10.
+    const descriptors = readdirSync(`/proc/${pid}/fd`);
+    expect(descriptors.filter((fd) => fd !== '255' && fd !== '10')).toEqual(['0', '1', '2']);
+    const terminal = readlinkSync(`/proc/${pid}/fd/0`);
+    for (const fd of descriptors) expect(['/dev/tty', terminal]).toContain(readlinkSync(`/proc/${pid}/fd/${fd}`));
     delete process.env.ORCH_TEST_CANARY;
   });
 

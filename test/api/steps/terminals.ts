@@ -4,9 +4,10 @@ import { WebSocket } from 'ws';
 import { jsonFrame } from '../../../src/terminal/frames.js';
 import { TERMINAL_SUBPROTOCOL } from '../../../src/terminal/limits.js';
 import { until } from '../../support/orch.js';
+import { TEST_SHELL } from '../../support/test-shell.js';
 import type { World } from '../world.js';
 
-const ENABLED = 'remote_terminal: {enabled: true, max_sessions: 1}\n';
+const ENABLED = `remote_terminal: {enabled: true, max_sessions: 1, shell: ${TEST_SHELL}}\n`;
 
 /** Takes the pen, and holds it until it is closed. */
 async function write(url: string): Promise<WebSocket> {

@@ -9,6 +9,7 @@ import type { Agent } from '../../../src/contract/agents.js';
 import type { TerminalDetail } from '../../../src/contract/terminal.js';
 import type { Clock } from '../../../src/kernel/clock.js';
 import { type Ready, type Running, Sandbox, until } from '../../support/orch.js';
+import { TEST_SHELL } from '../../support/test-shell.js';
 import { Cable } from './cable.js';
 
 export const NODE_NAME = 'web-01';
@@ -65,7 +66,7 @@ export class TerminalFleet {
     await run(sandbox, ['profile', 'create', 'test', '--url', url, '--tls-fingerprint', ready.tls_fingerprint]);
     await run(sandbox, ['profile', 'use', 'test']);
     const config = sandbox.path('agent.yaml');
-    const settings = 'remote_terminal:\n  enabled: true\n  shell: /bin/bash\n  max_sessions: 100\n';
+    const settings = `remote_terminal:\n  enabled: true\n  shell: ${TEST_SHELL}\n  max_sessions: 100\n`;
     writeFileSync(config, settings, { mode: 0o600 });
     const agentWords = [
       ...['agent', 'connect', `127.0.0.1:${cables[1].port}`, '--orchestrator-key', ready.public_key],

@@ -12,6 +12,7 @@ import { silentLogger } from '../../../../src/kernel/logger.js';
 import { agentDecoder, encode } from '../../../../src/wire/codec.js';
 import type { AgentMessageOf, OrchestratorMessageOf } from '../../../../src/wire/messages.js';
 import { until } from '../../../support/orch.js';
+import { TEST_SHELL } from '../../../support/test-shell.js';
 import { place } from '../../support/place.js';
 import { OrchestratorEnd, Relay } from './orchestrator-end.js';
 
@@ -41,7 +42,7 @@ export class AgentEnd {
   ) {
     this.orchestrator = orchestrator;
     this.dataDir = dataDir;
-    this.settings = { ...standardSettings(), 'remote_terminal.enabled': true };
+    this.settings = { ...standardSettings(), 'remote_terminal.enabled': true, 'remote_terminal.shell': TEST_SHELL };
     const at = (level: string) => (message: string, fields?: LogFields) =>
       void this.log.push({ level, message, fields });
     const logger: Logger = { ...silentLogger, info: at('info'), warn: at('warn'), error: at('error') };
