@@ -1,13 +1,10 @@
 /**
- * Lets sockets that have much to be read take turns, so that in each round of the event loop only a few of them are read, and
+ * Lets sockets that have much to be read take turns, so that in each round of the event loop one of them is read, and
  * those with a key or its echo wait for little.
  */
 
 /** What reads on when it is its turn. */
 export type ReadOn = () => void;
-
-/** Sockets that are read in one round, of those with much. */
-const AT_ONCE = 1;
 
 export class BulkTurns {
   private readonly waiting: ReadOn[] = [];
@@ -32,7 +29,7 @@ export class BulkTurns {
     setImmediate(() => {
       this.isScheduled = false;
       this.count += 1;
-      for (const readOn of this.waiting.splice(0, AT_ONCE)) readOn();
+      this.waiting.shift()?.();
       if (this.waiting.length > 0) this.schedule();
     });
   }

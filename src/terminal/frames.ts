@@ -56,18 +56,13 @@ export function outputHead(stream: OutputStream, offset: number): Buffer {
   return head;
 }
 
-const withOffset = (type: number, offset: number, bytes: Uint8Array): Buffer => {
+export function inputFrame(offset: number, bytes: Uint8Array): Buffer {
   const frame = Buffer.allocUnsafe(OUTPUT_HEAD + bytes.length);
-  frame[0] = type;
+  frame[0] = FRAME.input;
   writeOffset(frame, offset, 1);
   frame.set(bytes, OUTPUT_HEAD);
   return frame;
-};
-
-export const outputFrame = (stream: OutputStream, offset: number, bytes: Uint8Array): Buffer =>
-  withOffset(outputType(stream), offset, bytes);
-
-export const inputFrame = (offset: number, bytes: Uint8Array): Buffer => withOffset(FRAME.input, offset, bytes);
+}
 
 export function ackFrame(consumed: number, limit: number): Buffer {
   const frame = Buffer.allocUnsafe(17);

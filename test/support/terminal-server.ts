@@ -14,17 +14,10 @@ import { generateKey } from '../../src/identity/private-key.js';
 import type { FaultCode } from '../../src/kernel/fault-code.js';
 import { Backlog } from '../../src/terminal/backlog.js';
 import type { Exit } from '../../src/terminal/exit.js';
-import {
-  ackFrame,
-  type Frame,
-  jsonFrame,
-  outputFrame,
-  pongFrame,
-  readFrame,
-  snapshotFrame,
-} from '../../src/terminal/frames.js';
+import { ackFrame, type Frame, jsonFrame, pongFrame, readFrame, snapshotFrame } from '../../src/terminal/frames.js';
 import { TERMINAL_LIMITS, TERMINAL_SUBPROTOCOL } from '../../src/terminal/limits.js';
 import type { ClientHello, ClientNote, ServerNote, TerminalMode } from '../../src/terminal/notes.js';
+import { outputFrame } from './output-frame.js';
 
 export const SESSION = '01JQ2Z6T0V5X8Y4M3N7P9R1S2T';
 export const NODE = 'a'.repeat(32);

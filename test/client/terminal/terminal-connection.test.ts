@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { outputFrame } from '../../../src/terminal/frames.js';
 import { TERMINAL_CLOSE } from '../../../src/terminal/limits.js';
 import { until } from '../../support/orch.js';
+import { outputFrame } from '../../support/output-frame.js';
 import { type ScriptedSession, startTerminalServer, type TerminalServer } from '../../support/terminal-server.js';
 import { attach, type Told } from './terminal-client.js';
 

@@ -1,4 +1,5 @@
 /** Frames come back as they were written, and what is none is refused. */
+
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isFault } from '../../../src/kernel/fault.js';
@@ -9,7 +10,6 @@ import {
   inputFrame,
   jsonFrame,
   OUTPUT_HEAD,
-  outputFrame,
   pingFrame,
   pongFrame,
   readFrame,
@@ -19,6 +19,7 @@ import {
 } from '../../../src/terminal/frames.js';
 import { TERMINAL_LIMITS } from '../../../src/terminal/limits.js';
 import { TERMINAL_SIGNALS } from '../../../src/terminal/notes.js';
+import { outputFrame } from '../../support/output-frame.js';
 
 const offsets = fc.oneof(
   fc.integer({ min: 0, max: 100_000 }),

@@ -1,11 +1,13 @@
 /** What an operator is sent when a picture of the screen is due. */
+
 import { describe, expect, it } from 'vitest';
 import type { Picture, Screen } from '../../../daemon/terminal/screen.js';
 import { ClientOutput } from '../../../daemon/terminal/session/client-output.js';
 import { OutputRelay } from '../../../daemon/terminal/session/output-relay.js';
 import { Backlog } from '../../../src/terminal/backlog.js';
-import { type Frame, outputFrame, readFrame } from '../../../src/terminal/frames.js';
+import { type Frame, readFrame } from '../../../src/terminal/frames.js';
 import { TERMINAL_LIMITS } from '../../../src/terminal/limits.js';
+import { outputFrame } from '../../support/output-frame.js';
 
 /** One whose pictures end there, and come later. */
 const slowScreen = (head: Picture['head']): Screen => ({

@@ -1,6 +1,7 @@
 /** How much output may be on its way, and what becomes of a recording that cannot go on. */
+
 import { describe, expect, it } from 'vitest';
-import { outputFrame } from '../../../src/terminal/frames.js';
+import { outputFrame } from '../../support/output-frame.js';
 import { FakeClient } from './support/fake-client.js';
 import { Room } from './support/room.js';
 import { until } from './support/until.js';

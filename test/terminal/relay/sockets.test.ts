@@ -1,9 +1,10 @@
 /** Sockets that fall silent, say nothing, say too much or have no ticket: each costs itself alone. */
+
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { outputFrame } from '../../../src/terminal/frames.js';
 import { TERMINAL_LIMITS, TERMINAL_SUBPROTOCOL } from '../../../src/terminal/limits.js';
+import { outputFrame } from '../../support/output-frame.js';
 import { FakeClient } from './support/fake-client.js';
 import { Room, type RoomOptions } from './support/room.js';
 import { until } from './support/until.js';

@@ -1,14 +1,16 @@
 /** An agent as the orchestrator sees it: answers on the link, dials back, sends the real frames. */
+
 import { once } from 'node:events';
 import { type ClientOptions, WebSocket } from 'ws';
 import { nodeIdOf } from '../../../../src/identity/key-id.js';
 import type { NodeId } from '../../../../src/kernel/ids.js';
-import { ackFrame, type Frame, jsonFrame, outputFrame, pongFrame, readFrame } from '../../../../src/terminal/frames.js';
+import { ackFrame, type Frame, jsonFrame, pongFrame, readFrame } from '../../../../src/terminal/frames.js';
 import { AGENT_TERMINAL_PATH, TERMINAL_SUBPROTOCOL } from '../../../../src/terminal/limits.js';
 import { LINK_ALPN } from '../../../../src/wire/limits.js';
 import type { OrchestratorMessage, OrchestratorMessageOf } from '../../../../src/wire/messages.js';
 import type { Identity } from '../../../identity/keys.js';
 import { credentialsOf } from '../../../identity/tls.js';
+import { outputFrame } from '../../../support/output-frame.js';
 import { until } from './until.js';
 
 export interface AgentSession {
