@@ -1,8 +1,8 @@
 /** `orch serve` from flags to exit status: settings, data directory, the orchestrator, its end. */
-import { renameSync, writeFileSync } from 'node:fs';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { holdDataDirectory } from '../src/identity/data-directory.js';
 import type { Clock } from '../src/kernel/clock.js';
-import { isFault, messageOf } from '../src/kernel/fault.js';
+import { Fault, isFault, messageOf } from '../src/kernel/fault.js';
 import type { NewId } from '../src/kernel/ids.js';
 import type { Logger } from '../src/kernel/logger.js';
 import { configSchema } from './config/config-schema.js';
@@ -69,7 +69,13 @@ export async function serve(options: ServeOptions): Promise<number> {
     options.onReload(() => reload(live, load, logger));
     await orchestrator.start();
     const file = textOf(readyFile) ?? options.env.ORCH_SERVE_READY_FILE;
-    if (file !== undefined) writeReadyFile(file, orchestrator);
+    try {
+      if (file !== undefined) writeReadyFile(file, orchestrator);
+    } catch (error) {
+      // Whoever waits for the file would wait for ever, and the directory is about to be given free.
+      await stop(orchestrator, logger);
+      throw error;
+    }
     await aborted(options.signal);
     return await stop(orchestrator, logger);
   } finally {
@@ -101,11 +107,19 @@ function reload(live: LiveSettings, load: () => Settings, logger: ServeLogger): 
   }
 }
 
-/** Written whole, so that whoever waits for the file can read it as soon as it is there. */
+/** Written whole, so that whoever waits for the file can read it as soon as it is there. Throws `invalid_config`. */
 function writeReadyFile(file: string, orchestrator: Orchestrator): void {
   const temporary = `${file}.${process.pid}.new`;
-  writeFileSync(temporary, `${JSON.stringify(orchestrator.ready())}\n`, { mode: 0o600 });
-  renameSync(temporary, file);
+  try {
+    writeFileSync(temporary, `${JSON.stringify(orchestrator.ready())}\n`, { mode: 0o600 });
+    renameSync(temporary, file);
+  } catch (cause) {
+    rmSync(temporary, { force: true });
+    throw new Fault('invalid_config', `cannot write the ready file ${file}: ${messageOf(cause)}`, {
+      hint: 'name a file in a directory that this user may write to with --ready-file',
+      cause,
+    });
+  }
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

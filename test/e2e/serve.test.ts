@@ -13,6 +13,8 @@ const ready = async (...args: readonly string[]) => {
   return sandbox.serve(args);
 };
 
+const PRIVATE_PORTS = ['--agent-port', '0', '--api-port', '0', '--agent-host', '127.0.0.1'];
+
 describe('orch serve', () => {
   it('tells its addresses in its first line, and keeps everything it makes to itself', async () => {
     const { server, ready: info } = await ready();
@@ -39,6 +41,17 @@ describe('orch serve', () => {
     await until(() => server.output().includes('the old one stays'), 'the broken one is refused');
     expect(server.output()).toContain('serve.yaml:1:1');
     expect(await server.stop()).toBe(0);
+  });
+
+  it('ends, and leaves its directory free, when the ready file cannot be written', async () => {
+    sandbox = new Sandbox();
+    await sandbox.orch(['operator', 'init']);
+    const file = sandbox.path('missing', 'ready.json');
+    const data = ['--data-dir', sandbox.path('other')];
+    const { status, stderr } = await sandbox.orch(['serve', ...PRIVATE_PORTS, ...data, '--ready-file', file]);
+    expect(status).toBe(1);
+    expect(stderr).toContain(`cannot write the ready file ${file}`);
+    expect(readdirSync(sandbox.path('other'))).not.toContain('lock');
   });
 
   it('prints the schema of its configuration', async () => {
