@@ -1,11 +1,14 @@
 /** The key and certificate of the API's TLS: those of the settings, or self-signed ones in the data directory. */
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { hostname, networkInterfaces } from 'node:os';
 import { join } from 'node:path';
+import { createSecureContext } from 'node:tls';
 import { selfSignedP256 } from '../src/identity/certificate.js';
 import { spkiFingerprint } from '../src/identity/fingerprint.js';
 import { loadOrCreateKey } from '../src/identity/key-file.js';
+import { isEncrypted } from '../src/identity/private-key.js';
 import { Fault, messageOf } from '../src/kernel/fault.js';
 import type { Settings } from './config/settings.js';
 
@@ -31,13 +34,30 @@ export function apiCertificate(settings: Settings, dataDir: string): ApiCertific
 
 function given(certFile: string, keyFile: string): ApiCertificate {
   try {
-    const cert = readFileSync(certFile, 'utf8');
-    spkiFingerprint(cert);
-    return { cert, key: readFileSync(keyFile, 'utf8') };
+    const given = { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') };
+    spkiFingerprint(given.cert);
+    requirePair(given);
+    return given;
   } catch (error) {
     throw new Fault('invalid_config', `cannot use tls_cert ${certFile} with tls_key ${keyFile}: ${messageOf(error)}`, {
       cause: error,
     });
+  }
+}
+
+/** OpenSSL takes a certificate with the key of another kind without a word, and then fails every handshake. */
+function requirePair({ cert, key }: ApiCertificate): void {
+  const privateKey = readKey(key);
+  if (!new X509Certificate(cert).checkPrivateKey(privateKey)) throw new Error('the key is not that of the certificate');
+  createSecureContext({ cert, key });
+}
+
+function readKey(pem: string): KeyObject {
+  if (isEncrypted(pem)) throw new Error('the key is encrypted with a passphrase, which nobody is there to type');
+  try {
+    return createPrivateKey(pem);
+  } catch (cause) {
+    throw new Error('the key cannot be read', { cause });
   }
 }
 

@@ -2,6 +2,8 @@
 import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { selfSignedP256 } from '../../src/identity/certificate.js';
+import { generateKey, privateKeyPem } from '../../src/identity/private-key.js';
 import { Sandbox, until } from '../support/orch.js';
 
 let sandbox: Sandbox;
@@ -14,6 +16,14 @@ const ready = async (...args: readonly string[]) => {
 };
 
 const PRIVATE_PORTS = ['--agent-port', '0', '--api-port', '0', '--agent-host', '127.0.0.1'];
+
+/** PEM texts that are no key of a certificate that is made apart from them. */
+const KEYS = {
+  p256: () => privateKeyPem(generateKey('p256')),
+  ed25519: () => privateKeyPem(generateKey('ed25519')),
+  encrypted: () => privateKeyPem(generateKey('p256'), 'passphrase'),
+  junk: () => 'nothing of the kind\n',
+};
 
 describe('orch serve', () => {
   it('tells its addresses in its first line, and keeps everything it makes to itself', async () => {
@@ -52,6 +62,32 @@ describe('orch serve', () => {
     expect(status).toBe(1);
     expect(stderr).toContain(`cannot write the ready file ${file}`);
     expect(readdirSync(sandbox.path('other'))).not.toContain('lock');
+  });
+
+  it.each([
+    ['of another certificate', 'p256', 'the key is not that of the certificate'],
+    ['of another kind', 'ed25519', 'the key is not that of the certificate'],
+    ['with a passphrase', 'encrypted', 'the key is encrypted with a passphrase'],
+    ['that is none', 'junk', 'the key cannot be read'],
+  ])('does not start with a TLS key %s', async (_, given, reason) => {
+    sandbox = new Sandbox();
+    await sandbox.orch(['operator', 'init']);
+    const cert = sandbox.path('api.crt');
+    const key = sandbox.path('api.key');
+    writeFileSync(cert, selfSignedP256({ privateKey: generateKey('p256'), dnsNames: ['localhost'], addresses: [] }));
+    writeFileSync(key, KEYS[given as keyof typeof KEYS]());
+    const { status, stderr } = await sandbox.orch([
+      'serve',
+      ...PRIVATE_PORTS,
+      '--data-dir',
+      sandbox.path('serve'),
+      '--tls-cert',
+      cert,
+      '--tls-key',
+      key,
+    ]);
+    expect(status).toBe(1);
+    expect(stderr).toContain(`cannot use tls_cert ${cert} with tls_key ${key}: ${reason}`);
   });
 
   it('prints the schema of its configuration', async () => {
