@@ -37,7 +37,7 @@ export function holdDataDirectory(path: string, program: string): DataDirectory 
   prepare(path);
   const lock = join(path, LOCK);
   const own = `${lock}.${process.pid}`;
-  const me: Holder = { pid: process.pid, start: startOf(process.pid) };
+  const me: Holder = { pid: process.pid, start: processOf(process.pid)?.start ?? null };
   try {
     writeFileSync(own, JSON.stringify(me), { mode: 0o600 });
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
@@ -138,18 +138,24 @@ function isAlive({ pid, start }: Holder): boolean {
   } catch (error) {
     if (systemCodeOf(error) === 'ESRCH') return false;
   }
-  const now = startOf(pid);
-  return now === null || start === null || now === start;
+  const found = processOf(pid);
+  return found === null || (!found.isOver && (start === null || found.start === start));
 }
 
-/** Boot and start time of a process on Linux: ids are used again, start times are not. */
-function startOf(pid: number): string | null {
+/**
+ * A process as Linux tells of it; null elsewhere. `start` is boot and start time: ids are used again, start times are not.
+ * One that is over keeps its id until its parent asks for its status, which some never do.
+ */
+function processOf(pid: number): { readonly start: string; readonly isOver: boolean } | null {
   try {
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The name in parentheses may hold spaces; the start time is the 20th field after it.
-    const start = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
-    return start === undefined ? null : `${boot}/${start}`;
+    // The name in parentheses may hold spaces; behind it the state, as the 18th field the threads, as the 20th the start time.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const [state, threads, start] = [fields[0], fields[17], fields[19]];
+    if (state === undefined || start === undefined) return null;
+    // While a thread of it is left, that may still be writing.
+    return { start: `${boot}/${start}`, isOver: 'ZX'.includes(state) && Number(threads) <= 1 };
   } catch {
     return null;
   }

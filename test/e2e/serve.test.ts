@@ -1,10 +1,11 @@
 /** `orch serve` as an operator of the host meets it: signals, files and their modes. */
-import { readdirSync, statSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { selfSignedP256 } from '../../src/identity/certificate.js';
 import { generateKey, privateKeyPem } from '../../src/identity/private-key.js';
-import { Sandbox, until } from '../support/orch.js';
+import { ORCH, Sandbox, until } from '../support/orch.js';
 
 let sandbox: Sandbox;
 afterEach(() => sandbox.dispose());
@@ -63,6 +64,33 @@ describe('orch serve', () => {
     expect(stderr).toContain(`cannot write the ready file ${file}`);
     expect(readdirSync(sandbox.path('other'))).not.toContain('lock');
   });
+
+  it.runIf(process.platform === 'linux')(
+    'takes the directory of one that was killed and that nobody waits for',
+    async () => {
+      sandbox = new Sandbox();
+      await sandbox.orch(['operator', 'init']);
+      const data = ['--data-dir', sandbox.path('serve')];
+      const file = sandbox.path('unwaited.json');
+      const command = [process.execPath, ORCH, 'serve', ...PRIVATE_PORTS, ...data, '--ready-file', file];
+      // The shell makes itself a program that never asks for the status of its child.
+      const parent = spawn('sh', ['-c', '"$@" & exec sleep 600', 'sh', ...command], {
+        env: sandbox.env,
+        stdio: 'ignore',
+      });
+      try {
+        await until(() => existsSync(file), 'it is ready');
+        const { pid } = JSON.parse(readFileSync(file, 'utf8')) as { pid: number };
+        process.kill(pid, 'SIGKILL');
+        const isOver = () => /\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+        await until(() => isOver() && readdirSync(`/proc/${pid}/task`).length === 1, 'it is over');
+        const { server } = await sandbox.serve();
+        expect(await server.stop()).toBe(0);
+      } finally {
+        parent.kill('SIGKILL');
+      }
+    },
+  );
 
   it.each([
     ['of another certificate', 'p256', 'the key is not that of the certificate'],
