@@ -2,12 +2,15 @@
 import { randomBytes } from 'node:crypto';
 import { userInfo } from 'node:os';
 import { monotonicFactory } from 'ulid';
+import type { BootstrapOperator } from '../daemon/first-operator.js';
 import { serve as runServe } from '../daemon/serve.js';
 import type { ServeFlags } from '../src/cli/programs.js';
 import { standardKeyPath } from '../src/client/directories.js';
 import { loadKey } from '../src/identity/key-file.js';
 import { publicKeyOfKeyObject } from '../src/identity/key-object.js';
-import { isFault } from '../src/kernel/fault.js';
+import { wantsPassphrase } from '../src/identity/private-key.js';
+import { Fault, isFault } from '../src/kernel/fault.js';
+import { isName } from '../src/kernel/identifiers.js';
 import { createLogger } from './log.js';
 import { stopSignal } from './stop-signal.js';
 import { systemClock } from './system-clock.js';
@@ -30,13 +33,40 @@ export async function serve(flags: ServeFlags): Promise<number> {
   });
 }
 
-/** The invoking user's own operator key, for the first start; null when there is none that can be read without asking. */
-function ownOperator(): { readonly publicKey: string; readonly username: string } | null {
+/**
+ * The invoking user's own operator key, for the first start; null when there is none that can be read.
+ * @throws Fault `bootstrap_required` for one that is encrypted, `key_invalid`, `key_permissions`
+ */
+function ownOperator(): BootstrapOperator | null {
+  const path = standardKeyPath(process.env);
   try {
-    const key = publicKeyOfKeyObject(loadKey(standardKeyPath(process.env)));
-    return { publicKey: key, username: userInfo().username.replace(/[^\p{L}\p{Nd}_-]/gu, '-') };
+    return { publicKey: publicKeyOfKeyObject(loadKey(path)), username: ownName() };
   } catch (error) {
-    if (isFault(error, 'key_unreadable', 'key_invalid')) return null;
+    if (isFault(error, 'key_unreadable')) return null;
+    if (wantsPassphrase(error)) throw locked(path, error);
     throw error;
+  }
+}
+
+const locked = (path: string, cause: unknown): Fault =>
+  new Fault('bootstrap_required', `there is no operator yet, and your own key ${path} has a passphrase`, {
+    hint: 'name the public key, which "orch operator init" has shown, with --bootstrap-key, and yourself with --bootstrap-username',
+    cause,
+  });
+
+/** The name of the user as one of an operator; `admin` for a user without one, as in a container, or when nothing of it is left. */
+function ownName(): string {
+  const name = accountName()
+    .normalize('NFC')
+    .replace(/[^\p{L}\p{Nd}_-]/gu, '-')
+    .replace(/^\P{L}+/u, '');
+  return isName(name) ? name : 'admin';
+}
+
+function accountName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return '';
   }
 }

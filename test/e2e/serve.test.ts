@@ -1,5 +1,5 @@
 /** `orch serve` as an operator of the host meets it: signals, files and their modes. */
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -17,6 +17,13 @@ const ready = async (...args: readonly string[]) => {
 };
 
 const PRIVATE_PORTS = ['--agent-port', '0', '--api-port', '0', '--agent-host', '127.0.0.1'];
+
+/** No system has an account of that number. */
+const NAMELESS = 54_321;
+
+/** Only root can become somebody else, who may then not be let in where this repository or Node is. */
+const canBeNameless = (): boolean =>
+  process.geteuid?.() === 0 && spawnSync(process.execPath, [ORCH, '--version'], { uid: NAMELESS }).status === 0;
 
 /** PEM texts that are no key of a certificate that is made apart from them. */
 const KEYS = {
@@ -91,6 +98,32 @@ describe('orch serve', () => {
       }
     },
   );
+
+  it.runIf(canBeNameless())('takes the key of a user who has no name as that of admin (needs root)', async () => {
+    sandbox = new Sandbox();
+    await sandbox.orch(['operator', 'init']);
+    execFileSync('chown', ['-R', String(NAMELESS), sandbox.root]);
+    const args = [ORCH, 'serve', ...PRIVATE_PORTS, '--data-dir', sandbox.path('serve')];
+    const child = spawn(process.execPath, args, { env: sandbox.env, cwd: sandbox.root, uid: NAMELESS });
+    const ended = new Promise((resolve) => child.on('close', resolve));
+    let output = '';
+    child.stderr.on('data', (chunk) => {
+      output += chunk;
+      if (output.includes('first operator') && !child.killed) child.kill();
+    });
+    expect(await ended).toBe(0);
+    expect(output).toContain('"username":"admin"');
+  });
+
+  it('says what to do when there is no operator, and the own key has a passphrase', async () => {
+    sandbox = new Sandbox();
+    await sandbox.orch(['operator', 'init']);
+    writeFileSync(sandbox.path('config', 'orch', 'operator.key'), privateKeyPem(generateKey(), 'passphrase'));
+    const { status, stderr } = await sandbox.orch(['serve', ...PRIVATE_PORTS, '--data-dir', sandbox.path('serve')]);
+    expect(status).toBe(1);
+    expect(stderr).toContain('has a passphrase');
+    expect(stderr).toContain('--bootstrap-key');
+  });
 
   it.each([
     ['of another certificate', 'p256', 'the key is not that of the certificate'],
