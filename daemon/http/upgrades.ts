@@ -1,7 +1,8 @@
 /** Requests that ask for another protocol: streams of terminals, and nothing else. */
-import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { TLSSocket } from 'node:tls';
 import { API_BASE } from '../../src/contract/contract.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { NewId } from '../../src/kernel/ids.js';
@@ -41,7 +42,7 @@ export function acceptUpgrades(server: Server, options: UpgradeOptions): void {
     socket.on('error', () => socket.destroy());
     const [path = '', query = ''] = (request.url ?? '').split('?');
     const sessionId = STREAM.exec(path)?.[1];
-    if (sessionId === undefined) return serveWithout(server, request, socket);
+    if (sessionId === undefined) return serveWithout(server, request, socket, head);
     try {
       const refusal = refusalOf(request, options);
       if (refusal !== undefined) throw refusal;
@@ -54,15 +55,21 @@ export function acceptUpgrades(server: Server, options: UpgradeOptions): void {
   });
 }
 
-/** A protocol that is not spoken here may be ignored (RFC 9110): the request is served as if it had not asked. */
-function serveWithout(server: Server, request: IncomingMessage, socket: Socket): void {
-  const response = new ServerResponse(request);
-  response.shouldKeepAlive = false;
-  response.assignSocket(socket);
-  // The response ends with its socket, as its owners expect.
-  response.on('finish', () => socket.destroySoon());
-  server.emit('request', request, response);
+/**
+ * A protocol that is not spoken here may be ignored (RFC 9110): the request is read anew, with its body, as one that has not
+ * asked. Node has taken the connection away from its reader by then, and reads none of the body.
+ */
+function serveWithout(server: Server, request: IncomingMessage, socket: Socket, head: Buffer): void {
+  const lines = [`${request.method} ${request.url} HTTP/${request.httpVersion}`, 'connection: close'];
+  for (let at = 0; at + 1 < request.rawHeaders.length; at += 2) {
+    const [name = '', value = ''] = request.rawHeaders.slice(at, at + 2);
+    if (!ASKING.has(name.toLowerCase())) lines.push(`${name}: ${value}`);
+  }
+  socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head]));
+  server.emit(socket instanceof TLSSocket ? 'secureConnection' : 'connection', socket);
 }
+
+const ASKING: ReadonlySet<string> = new Set(['connection', 'upgrade']);
 
 function refusalOf(request: IncomingMessage, options: UpgradeOptions): Fault | undefined {
   const { isTls, limits, trustProxyTls } = options;

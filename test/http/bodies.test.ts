@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { send } from './send.js';
-import { startTiny } from './tiny-api.js';
+import { startTiny, tlsFiles } from './tiny-api.js';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 const ITEM = '/api/v1/items/a';
@@ -20,6 +20,20 @@ describe('JSON bodies', () => {
     }
     const withMark = Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from('{"size":1}')]);
     expect((await send(api, 'PUT', ITEM, { body: withMark, headers: JSON_TYPE })).status).toBe(200);
+  });
+
+  it.each([
+    ['plain HTTP', null],
+    ['TLS', tlsFiles()],
+  ])('reach the handler over %s when their request asks for a protocol that is not spoken', async (_, tls) => {
+    const streams = { open: () => expect.unreachable('this is no stream'), leave: () => undefined, size: 0 };
+    const api = await startTiny({ tls, streams });
+    const asking = { connection: 'Upgrade, HTTP2-Settings', upgrade: 'h2c', 'http2-settings': 'AAMAAABk' };
+    const body = { size: 3, note: 'x'.repeat(100_000) };
+    expect((await send(api, 'PUT', ITEM, { body, headers: asking })).json.body).toEqual(body);
+    const inPieces = { ...asking, 'transfer-encoding': 'chunked' };
+    expect((await send(api, 'PUT', ITEM, { body, headers: inPieces })).json.body).toEqual(body);
+    expect((await send(api, 'GET', ITEM, { headers: asking })).json.name).toBe('a');
   });
 
   it('lose optional members that are null, but not in free-form maps', async () => {

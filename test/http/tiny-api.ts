@@ -8,6 +8,7 @@ import { type ApiServer, createApiServer } from '../../daemon/http/api-server.js
 import type { HandlersFor } from '../../daemon/http/handler.js';
 import type { HttpLimits } from '../../daemon/http/http-limits.js';
 import type { IdempotencyKeys } from '../../daemon/http/idempotency.js';
+import type { StreamDoor } from '../../daemon/http/upgrades.js';
 import { openDatabase } from '../../daemon/store/database.js';
 import {
   completeIdempotencyKey,
@@ -103,6 +104,7 @@ export interface TinyOptions {
   readonly idempotency?: IdempotencyKeys;
   readonly logger?: Logger;
   readonly host?: string;
+  readonly streams?: StreamDoor;
 }
 
 /** A running API with the tiny contract, stopped with the test. Plain HTTP unless told otherwise. */
@@ -121,6 +123,7 @@ export async function startTiny(options: TinyOptions = {}): Promise<ApiServer> {
     limits: { drainMs: 2_000, ...options.limits },
     trustProxyTls: options.trustProxyTls ?? false,
     validateAnswers: options.validateAnswers ?? true,
+    ...(options.streams ? { streams: options.streams } : {}),
   });
   await api.start();
   onTestFinished(() => api.stop());
