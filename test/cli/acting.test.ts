@@ -484,6 +484,20 @@ describe('orch agents', () => {
     expect((await golden(`approve-${name}`, argv)).status).toBe(status);
   });
 
+  it('approve does not pass over a name that the agent cannot take', async () => {
+    api.answer({ ...approve, listAgents: { body: [web1] } });
+    const again = ['agents', 'approve', web1.node_id, '--yes'];
+    const asked = `POST /agents/${web1.node_id}`;
+    const before = api.requests.length;
+    expect(await run([...again, '--name', 'web-09'])).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('this agent is web-01 and keeps that name'),
+    });
+    expect(api.requests.slice(before)).not.toContain(asked);
+    expect((await run([...again, '--name', 'web-01'])).status).toBe(0);
+    expect(api.requests.slice(before)).toContain(asked);
+  });
+
   it('approve warns of an agent with the same hostname', async () => {
     const twin = { ...pending, initial_hostname: 'web-01.example' };
     api.answer({ ...approve, listAgents: { body: [web1, twin] } });

@@ -61,6 +61,11 @@ async function approveOne(context: Context, api: ApiClient, approval: Approval) 
   if (agent.name === null && name === undefined) {
     throw new Fault('name_required', `${agent.node_id} has no name yet`, { hint: 'add --name NAME' });
   }
+  if (agent.name !== null && name !== undefined && name !== agent.name) {
+    throw new Fault('name_immutable', `this agent is ${agent.name} and keeps that name`, {
+      hint: 'approve it without --name, or reject and remove it and let it enrol anew',
+    });
+  }
   await present(context, approval);
   await context.prompt.consent(`Approve this agent${name === undefined ? '' : ` as ${name}`}?`);
   const approved = await approve(context, api, agent, name);
