@@ -1,4 +1,5 @@
 /** The positional arguments of a command as data. */
+import { Fault } from '../kernel/fault.js';
 import type { LiveValue } from './live-value.js';
 
 export interface Argument<T> {
@@ -15,6 +16,14 @@ export interface Argument<T> {
 
 export type Arguments = Readonly<Record<string, Argument<unknown>>>;
 
+/** An empty word is a shell variable that is not set, most probably, and the name of nothing. */
+function notEmpty(placeholder: string, given: readonly string[]): readonly string[] {
+  if (given.includes('')) {
+    throw new Fault('usage', `${placeholder} is empty`, { hint: 'is a variable not set that stands there?' });
+  }
+  return given;
+}
+
 /** Exactly one. */
 export const argument = (
   placeholder: string,
@@ -26,7 +35,7 @@ export const argument = (
   required: true,
   many: false,
   completes,
-  parse: (given) => given[0] ?? '',
+  parse: (given) => notEmpty(placeholder, given)[0] ?? '',
 });
 
 /** One or none. */
@@ -40,7 +49,7 @@ export const optionalArgument = (
   required: false,
   many: false,
   completes,
-  parse: (given) => given[0],
+  parse: (given) => notEmpty(placeholder, given)[0],
 });
 
 /** One or more. Comes last. */
@@ -54,7 +63,7 @@ export const argumentList = (
   required: true,
   many: true,
   completes,
-  parse: (given) => given,
+  parse: (given) => notEmpty(placeholder, given),
 });
 
 /** Everything behind `--`, such as the words of another program's command line. Comes last. */
@@ -62,6 +71,7 @@ export const dashedList = (placeholder: string, summary: string): Argument<reado
   ...argumentList(placeholder, summary),
   required: false,
   dashed: true,
+  parse: (given) => given,
 });
 
 /** Any number, none too. Comes last, but for what stands behind `--`. */

@@ -537,6 +537,9 @@ describe('orch agents', () => {
       `GET /agents/${web1.node_id}`,
     ]);
     expect((await golden('agents-untag', ['agents', 'untag', 'web-01', 'canary'])).status).toBe(1);
+    const before = api.requests.length;
+    expect((await golden('agents-tag-no-key', ['agents', 'tag', 'web-01', 'role=db', '=x'])).status).toBe(64);
+    expect(api.requests.slice(before).filter((line) => line.startsWith('PUT'))).toEqual([]);
   });
 });
 

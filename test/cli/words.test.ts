@@ -45,6 +45,8 @@ describe('wrong words', () => {
     ['group-alone', ['operator']],
     ['unknown-option', ['agents', '--sttaus', 'pending']],
     ['missing-argument', ['agents', 'show']],
+    ['empty-argument', ['maintenance', 'show', '']],
+    ['empty-list-argument', ['agents', 'untag', 'web-01', '']],
     ['surplus-argument', ['agents', 'show', 'a', 'b']],
     ['missing-value', ['agents', '--status']],
     ['bad-choice', ['agents', '--status', 'gone']],

@@ -11,7 +11,13 @@ export const command = defineCommand({
   ],
   access: 'local',
   connection: true,
-  args: { words: optionalList('WORD', 'the words of the command line so far') },
+  // The word to complete is empty when nothing of it is typed yet.
+  args: {
+    words: {
+      ...optionalList('WORD', 'the words of the command line so far'),
+      parse: (given: readonly string[]) => given,
+    },
+  },
   run: async (context, { words }) => {
     const found = await candidates(context, words);
     return {
