@@ -19,7 +19,7 @@ export async function dispatch(options: CliOptions): Promise<number> {
     const found = findCommand(argv);
     if (asksVersion(found)) return await (await printer()).show(versionOutcome);
     if (asksHelp(found.rest) || isBare(found)) return await (await printer()).show({ view: await helpFor(found) });
-    if (found.kind === 'group') throw noSuchCommand(found.path, found.stray);
+    if (found.kind === 'group') throw noSuchCommand(found);
     const { execute } = await import('./execute.js');
     return await execute(options, found);
   } catch (error) {
@@ -52,10 +52,15 @@ async function helpFor(found: Found): Promise<View> {
   return found.group === null ? help.commandHelp(found.entry) : help.groupHelp(found.group);
 }
 
-function noSuchCommand(path: string, stray: string | null): Fault {
+function noSuchCommand({ path, stray, unknown }: Extract<Found, { kind: 'group' }>): Fault {
   const name = path === '' ? 'orch' : `orch ${path}`;
   const words = wordsBelow(path);
   const see = `see: ${name} --help`;
+  if (unknown !== null) {
+    return new Fault('usage', `"${name}" has no option ${unknown}`, {
+      hint: `options of a command stand behind its name (${see})`,
+    });
+  }
   if (stray === null) {
     return new Fault('usage', `"${name}" needs one more word: ${listWords(words)}`, { hint: see });
   }

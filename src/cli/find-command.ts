@@ -10,8 +10,15 @@ export type Found =
       /** The group whose name alone stands for the command; null when the command was named, or something follows. */
       readonly group: string | null;
     }
-  /** `stray` is the word that is no command of the group. */
-  | { readonly kind: 'group'; readonly path: string; readonly stray: string | null; readonly rest: readonly string[] };
+  | {
+      readonly kind: 'group';
+      readonly path: string;
+      /** The word that is no command of the group. */
+      readonly stray: string | null;
+      /** The option that stands where a command of the group is missing, and is none of the global ones. */
+      readonly unknown: string | null;
+      readonly rest: readonly string[];
+    };
 
 /**
  * Global options may stand anywhere, other options and arguments only behind the command's words. `rest` is what is
@@ -34,7 +41,10 @@ export function findCommand(argv: readonly string[]): Found {
   const stray = next === undefined || next.startsWith('-') ? null : next;
   const named = entryOf(path);
   const entry = named ?? impliedBy(path, stray);
-  if (entry === undefined) return { kind: 'group', path, stray, rest };
+  if (entry === undefined) {
+    const unknown = next === undefined || next === '--' || stray !== null ? null : next;
+    return { kind: 'group', path, stray, unknown, rest };
+  }
   return { kind: 'command', entry, rest, group: named === undefined && stray === null ? path : null };
 }
 

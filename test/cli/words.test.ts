@@ -44,6 +44,8 @@ describe('wrong words', () => {
     ['unknown-subcommand', ['agents', 'lst']],
     ['group-alone', ['operator']],
     ['unknown-option', ['agents', '--sttaus', 'pending']],
+    ['option-before-command', ['--jsn', 'agents']],
+    ['option-of-group', ['module', '--nope', 'list']],
     ['missing-argument', ['agents', 'show']],
     ['empty-argument', ['maintenance', 'show', '']],
     ['empty-list-argument', ['agents', 'untag', 'web-01', '']],
