@@ -12,6 +12,8 @@ export interface RunProgress {
 }
 
 const DOING: Readonly<Record<RunKind, string>> = { plan: 'planning', apply: 'applying', drift: 'checking' };
+/** What it tells of the resources that are not as they should be, or were not. */
+const FOUND: Readonly<Record<RunKind, string>> = { plan: 'to change', apply: 'changed', drift: 'different' };
 
 /** @param agents how many there are: one is told by its resources, several by the agents */
 export function createRunProgress({ progress, globals }: Context, kind: RunKind, agents: number): RunProgress {
@@ -34,15 +36,15 @@ export function createRunProgress({ progress, globals }: Context, kind: RunKind,
     finished: (run) => {
       finished += 1;
       tell(agentName(run.agent));
-      if (agents > 1) progress.step(`${agentName(run.agent)}: ${standing(run)}`);
+      if (agents > 1) progress.step(`${agentName(run.agent)}: ${standing(run, kind)}`);
     },
   };
 }
 
-function standing(run: AgentRun): string {
+function standing(run: AgentRun, kind: RunKind): string {
   if (!hasResult(run)) return run.fault.message;
   const { changed, pending, failed, unchanged } = run.result.summary;
-  const counts = `${changed + pending} changed, ${failed} failed, ${unchanged} unchanged`;
+  const counts = `${changed + pending} ${FOUND[kind]}, ${failed} failed, ${unchanged} unchanged`;
   return `${standingOf(run)} (${counts})`;
 }
 
