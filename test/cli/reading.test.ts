@@ -65,6 +65,29 @@ describe('a person reads', () => {
   });
 });
 
+describe('an empty list', () => {
+  beforeAll(() => {
+    api.answer({
+      listAgents: { body: [] },
+      listOperations: { body: { operations: [], total: 0, limit: 50, offset: 0 } },
+      listDrift: { body: { records: [] } },
+    });
+  });
+  afterAll(() => api.answer(readings));
+
+  it.each([
+    [['agents'], 'No agents. Run on a machine: '],
+    [['agents', '--filter', 'role=db'], 'No such agents. '],
+    [['agents', '--status', 'pending'], 'No such agents. '],
+    [['ops'], 'No operations. Begin one with: '],
+    [['ops', '--status', 'failed'], 'No such operations. '],
+    [['drift', 'list'], 'No drift records. Check an agent with: '],
+    [['drift', 'list', '--status', 'drifted'], 'No such drift records. '],
+  ])('tells how to begin only when nothing was left out: orch %j', async (argv, sentence) => {
+    expect((await run(argv)).stdout).toContain(sentence);
+  });
+});
+
 describe('a program reads', () => {
   it.each([
     [['agents'], '/agents'],

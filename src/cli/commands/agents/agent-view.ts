@@ -7,7 +7,13 @@ import { type FieldsView, fields, headed, type Span, stack, styled, type TableVi
 /** Enough for an approval, which wants 8. */
 const SHORT_ID = 12;
 
-export const agentTable = (agents: readonly Agent[], wide: boolean): TableView => ({
+export interface AgentTableOptions {
+  readonly wide: boolean;
+  /** Only some agents were asked for, so that there may be others. */
+  readonly filtered: boolean;
+}
+
+export const agentTable = (agents: readonly Agent[], { wide, filtered }: AgentTableOptions): TableView => ({
   kind: 'table',
   columns: [
     { title: 'NAME', whole: true },
@@ -33,7 +39,9 @@ export const agentTable = (agents: readonly Agent[], wide: boolean): TableView =
     agent.agent_version,
     orNone(formatTime(agent.connected_at)),
   ]),
-  empty: 'No agents. Run on a machine: orch agent connect HOST --orchestrator-key KEY (the key is in: orch status)',
+  empty: filtered
+    ? 'No such agents. See all of them with: orch agents'
+    : 'No agents. Run on a machine: orch agent connect HOST --orchestrator-key KEY (the key is in: orch status)',
 });
 
 export function agentDetails(agent: Agent): View {

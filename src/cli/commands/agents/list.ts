@@ -18,7 +18,10 @@ export const command = defineCommand({
     return {
       body: agents,
       names: agents.map(agentHandle),
-      view: agentTable(agents, context.globals.output === 'wide'),
+      view: agentTable(agents, {
+        wide: context.globals.output === 'wide',
+        filtered: status !== undefined || filter !== undefined,
+      }),
     };
   },
 });

@@ -10,9 +10,14 @@ export interface DriftTableOptions {
   nameOf(nodeId: string): string;
   /** Unix milliseconds. */
   readonly now: number;
+  /** Only some records were asked for, so that there may be others. */
+  readonly filtered: boolean;
 }
 
-export const driftTable = (records: readonly DriftRecord[], { nameOf, now }: DriftTableOptions): TableView => ({
+export const driftTable = (
+  records: readonly DriftRecord[],
+  { nameOf, now, filtered }: DriftTableOptions,
+): TableView => ({
   kind: 'table',
   columns: [
     { title: 'DRIFT ID', whole: true },
@@ -36,7 +41,9 @@ export const driftTable = (records: readonly DriftRecord[], { nameOf, now }: Dri
     formatTime(record.finished_at),
     record.operation_id,
   ]),
-  empty: 'No drift records. Check an agent with: orch drift NODE',
+  empty: filtered
+    ? 'No such drift records. See the newest with: orch drift list'
+    : 'No drift records. Check an agent with: orch drift NODE',
 });
 
 export interface DriftDetailOptions {

@@ -32,6 +32,7 @@ export const command = defineCommand({
       view: driftTable(body.records, {
         nameOf: (id) => (one ? agentHandle(one) : (names.get(id) ?? id)),
         now: context.clock.now(),
+        filtered: agent !== undefined || status !== undefined,
       }),
     };
   },

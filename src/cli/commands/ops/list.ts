@@ -30,7 +30,11 @@ export const command = defineCommand({
     return {
       body,
       names: body.operations.map(({ operation_id }) => operation_id),
-      view: operationTable(body.operations, { nameOf: await operatorNames(context, api), now: context.clock.now() }),
+      view: operationTable(body.operations, {
+        nameOf: await operatorNames(context, api),
+        now: context.clock.now(),
+        filtered: [agent, status, rollout, offset].some((given) => given !== undefined),
+      }),
     };
   },
 });

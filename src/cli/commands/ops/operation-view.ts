@@ -9,9 +9,14 @@ export interface OperationViewOptions {
   readonly nameOf: NameOfOperator;
   /** Unix milliseconds. */
   readonly now: number;
+  /** Only some operations were asked for, so that there may be others. */
+  readonly filtered: boolean;
 }
 
-export const operationTable = (operations: readonly Operation[], { nameOf, now }: OperationViewOptions): TableView => ({
+export const operationTable = (
+  operations: readonly Operation[],
+  { nameOf, now, filtered }: OperationViewOptions,
+): TableView => ({
   kind: 'table',
   columns: [
     { title: 'OPERATION ID', whole: true },
@@ -39,7 +44,9 @@ export const operationTable = (operations: readonly Operation[], { nameOf, now }
     nameOf(operation.requested_by),
     orNone(operation.error?.message),
   ]),
-  empty: 'No operations. Begin one with: orch apply NODE -f FILE',
+  empty: filtered
+    ? 'No such operations. See the newest with: orch ops'
+    : 'No operations. Begin one with: orch apply NODE -f FILE',
 });
 
 export const operationDetails = (operation: OperationDetail, nameOf: NameOfOperator, verbose: boolean): View =>
