@@ -1,5 +1,5 @@
 /** What `orch agent status` reads: a small file that the running agent keeps up to date. */
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { holderOf } from '../identity/data-directory.js';
 import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
@@ -98,8 +98,13 @@ function readState(dataDir: string): AgentState {
   }
 }
 
-/** Forgets the pinned orchestrator. Throws `agent_running` while an agent uses the directory. */
+/** Forgets the pinned orchestrator. Throws `agent_running` while an agent uses the directory, `data_dir_invalid` when none is there. */
 export function repin(dataDir: string, pinFile: string): void {
+  if (!['identity.key', pinFile].some((name) => existsSync(join(dataDir, name)))) {
+    throw new Fault('data_dir_invalid', `there is no agent in ${dataDir}`, {
+      hint: 'name its directory with --data-dir',
+    });
+  }
   const pid = holderOf(dataDir);
   if (pid !== null) {
     throw new Fault('agent_running', `the agent of ${dataDir} runs as process ${pid}`, {

@@ -187,6 +187,11 @@ describe('first contact', () => {
     await (await there.connection(1)).approve();
     expect(pinOf(third.dataDir)).toBe(evil.publicKey);
   });
+
+  it('is not forgotten in a directory where no agent is', () => {
+    const elsewhere = place();
+    expect(() => repin(elsewhere, PIN_FILE)).toThrow(`there is no agent in ${elsewhere}`);
+  });
 });
 
 describe('an enrolment token', () => {
