@@ -49,8 +49,8 @@ export type Decision =
 /** What a plan may know beyond its own body and observation. */
 export interface PlanContext {
   readonly accounts: Accounts;
-  /** True when another resource of the desired set, applied before this one, provides that identity. */
-  declares(family: Family, identity: string): boolean;
+  /** True when another resource of the desired set, applied before this one, provides that identity, and is of the kind if one is given. */
+  declares(family: Family, identity: string, kind?: string): boolean;
   /** True when that identity is removed in the same run, before this one. */
   removes(family: Family, identity: string): boolean;
   /** True when the body holds a secret: a new file is then private by default. */

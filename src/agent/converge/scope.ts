@@ -53,9 +53,9 @@ export class Scope {
     const { index, source } = target;
     return {
       ...moment,
-      declares: (family, identity) => {
+      declares: (family, identity, kind) => {
         const at = this.declared.get(keyOf(family, identity));
-        return at !== undefined && at < index;
+        return at !== undefined && at < index && (kind === undefined || this.at(at)?.source.kind === kind);
       },
       removes: (family, identity) => this.removed.has(keyOf(family, identity)),
       sensitive: isSensitive(source),

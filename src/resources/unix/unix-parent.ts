@@ -10,9 +10,10 @@ export function missingParent(
   context: PlanContext,
 ): Extract<Decision, { action: 'fail' }> | null {
   const parent = parentOf(path);
-  if (have.parent === 'directory' || context.declares('path', parent) || context.mayAppear) return null;
+  if (have.parent === 'directory' || context.declares('path', parent, 'directory-unix') || context.mayAppear)
+    return null;
   const message =
-    have.parent === 'absent'
+    have.parent === 'absent' && !context.declares('path', parent)
       ? `the directory ${parent} does not exist; declare it as a directory-unix resource before this one`
       : `${parent} is not a directory, so nothing can lie in it`;
   return { action: 'fail', code: 'parent_missing', message };

@@ -25,9 +25,10 @@ export function missingWindowsParent(
   context: PlanContext,
 ): Extract<Decision, { action: 'fail' }> | null {
   const parent = parentOfWindowsPath(windowsPath(path));
-  if (have.parent === 'directory' || context.declares('path', windowsIdentity(parent))) return null;
+  const identity = windowsIdentity(parent);
+  if (have.parent === 'directory' || context.declares('path', identity, 'directory-windows')) return null;
   const message =
-    have.parent === 'absent'
+    have.parent === 'absent' && !context.declares('path', identity)
       ? `the directory ${parent} does not exist; declare it as a directory-windows resource before this one`
       : `${parent} is not a directory, so nothing can lie in it`;
   return { action: 'fail', code: 'parent_missing', message };

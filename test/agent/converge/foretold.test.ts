@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { plan } from '../../../src/agent/converge.js';
 import type { DesiredResource } from '../../../src/resources/desired.js';
 import { type Facts, FakeHost } from '../../resources/fake-host.js';
-import { content, file, summaryOf } from '../support/content.js';
+import { content, directory, file, summaryOf } from '../support/content.js';
 import { clock } from '../support/place.js';
 
 /** A machine whose package index does not know `ngimx`. */
@@ -43,5 +43,26 @@ describe('a plan with a package that the index does not know', () => {
     ];
     const { results } = await plan(content(resources), host, { clock });
     expect(summaryOf(results).at(-1)).toBe('x.conf create pending');
+  });
+});
+
+describe('a plan with a file inside of something that an earlier resource makes', () => {
+  const absent = { type: 'absent', parent: 'absent' } as const;
+  const inside = async (outer: DesiredResource) => {
+    const paths = { '/srv/a': { type: 'absent', parent: 'directory' }, '/srv/a/b': absent } as const;
+    const { results } = await plan(content([outer, file('/srv/a/b')]), new FakeHost({ paths }), { clock });
+    return results.at(-1)?.result;
+  };
+
+  it('does not fail when that is a directory', async () => {
+    expect(await inside(directory('/srv/a'))).toMatchObject({ status: 'pending', error: null });
+  });
+
+  it('fails as the apply will when that is a file', async () => {
+    const message = '/srv/a is not a directory, so nothing can lie in it';
+    expect(await inside(file('/srv/a'))).toMatchObject({
+      status: 'failed',
+      error: { code: 'parent_missing', message },
+    });
   });
 });
