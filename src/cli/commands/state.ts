@@ -24,7 +24,7 @@ export const command = defineCommand({
 
 const stateView = (state: State, name: string): View =>
   stack(
-    fields(['Agent', name], ['Last successful apply', state.operation_id ?? 'none']),
+    fields(['Agent', name], ['As of operation', state.operation_id ?? 'none']),
     appliedTable(state.applied),
     listed('Removed by the next apply', state.pending_removals),
     listed('Wanted, but never applied', state.unapplied),
