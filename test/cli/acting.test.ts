@@ -3,6 +3,7 @@ import { EventEmitter } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { OperationDetail } from '../../src/contract/operations.js';
+import { summarize } from '../../src/resources/result.js';
 import { Home, type RunOptions, runOrch } from './support/cli.js';
 import { type Answers, type FakeApi, loggedIn, REQUEST_ID, type Request, startFakeApi } from './support/fake-api.js';
 import { expectGolden, transcript } from './support/golden.js';
@@ -431,6 +432,12 @@ describe('orch drift', () => {
     await golden('drift-none', ['drift', 'web-01', '--detailed-exitcode']);
   });
 
+  it('says of a check that was cancelled no more than why', async () => {
+    const error = { code: 'cancelled', message: 'an apply has taken web-01' };
+    api.answer({ getDrift: { body: driftDetail([], { status: 'cancelled', error }) } });
+    expect((await run(['drift', 'show', ulid(7)])).stdout).toMatch(/Error +an apply has taken web-01\n$/);
+  });
+
   it('says when there is nothing to compare with', async () => {
     api.answer({ checkDrift: { problem: 'no_snapshot', detail: 'nothing was ever applied to web-01' } });
     expect((await golden('drift-no-snapshot', ['drift', 'web-01'])).status).toBe(1);
@@ -444,6 +451,12 @@ describe('orch ops', () => {
         request.headers.accept?.includes('ndjson') ? streamOf(done) : { body: operations[1] },
     });
     expect((await golden('ops-watch', ['ops', 'watch', ulid(1)])).status).toBe(0);
+  });
+
+  it('claims nothing of an operation that is still under way', async () => {
+    const running = { ...finished, status: 'running' as const, finished_at: null };
+    api.answer({ getOperation: { body: { ...running, resources: inSync, summary: summarize(inSync) } } });
+    expect((await run(['ops', 'show', ulid(1)])).stdout).toContain('\n\nApplied: nothing so far; 6 unchanged.\n');
   });
 
   it('cancels', async () => {

@@ -40,6 +40,7 @@ describe('a person reads', () => {
     ['ops-of-agent', ['ops', '--agent', 'web-01', '--limit', '1']],
     ['ops-show', ['ops', 'show', ulid(2)]],
     ['ops-show-verbose', ['ops', 'show', ulid(1), '-v']],
+    ['ops-show-not-delivered', ['ops', 'show', ulid(0)]],
     ['ops-output', ['ops', 'output', ulid(1)]],
     ['drift-list', ['drift', 'list']],
     ['drift-list-of-agent', ['drift', 'list', '--agent', 'web-01']],

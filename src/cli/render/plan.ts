@@ -38,20 +38,29 @@ export function planLines(resources: readonly ResourceResult[], { verbose, detai
   ]);
 }
 
-/** `Plan: 2 to create, 1 to remove; 14 unchanged.` */
-export function countLine(kind: RunKind, resources: readonly ResourceResult[], summary: Summary): Line {
+export interface Counted {
+  readonly resources: readonly ResourceResult[];
+  readonly summary: Summary;
+  readonly error: unknown;
+}
+
+/** `Plan: 2 to create, 1 to remove; 14 unchanged.`; nothing of a run that failed before it looked at a resource. */
+export function countLines(kind: RunKind, { resources, summary, error }: Counted, isOver = true): readonly Line[] {
+  if (error !== null && summary.total === 0) return [];
   const changes = changeWords(resources);
   const rest = [
     ...(summary.failed > 0 ? [styled('bad', `${summary.failed} failed`)] : []),
     ...(summary.skipped > 0 ? [styled('warn', `${summary.skipped} skipped`)] : []),
     ...(summary.unchanged > 0 || changes.length === 0 ? [`${summary.unchanged} unchanged`] : []),
   ];
-  const told = changes.length === 0 ? nothing(kind, summary) : changes.join(', ');
+  const told = changes.length > 0 ? changes.join(', ') : isOver ? nothing(kind, summary) : 'nothing so far';
   return [
-    styled('strong', `${TITLES[kind]}: `),
-    told,
-    ...rest.flatMap((span, index) => [index === 0 ? '; ' : ', ', span]),
-    '.',
+    [
+      styled('strong', `${TITLES[kind]}: `),
+      told,
+      ...rest.flatMap((span, index) => [index === 0 ? '; ' : ', ', span]),
+      '.',
+    ],
   ];
 }
 

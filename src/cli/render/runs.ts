@@ -3,7 +3,7 @@ import { agentName, count } from '../format.js';
 import { type AgentRun, hasResult, type Result, standingOf } from '../runs/agent-run.js';
 import { type Line, lines, type Span, stack, styled, textLines, type View } from '../view.js';
 import { spansOf } from './paint.js';
-import { countLine, planLines, type RunKind } from './plan.js';
+import { countLines, planLines, type RunKind } from './plan.js';
 
 export interface RunsOptions {
   readonly kind: RunKind;
@@ -43,7 +43,7 @@ function groupLines(group: readonly AgentRun[], { kind, verbose }: RunsOptions):
   if (first === undefined) return [];
   const head = styled('strong', namesOf(group));
   if (!hasResult(first)) return [[head, ': ', styled('bad', first.fault.message)]];
-  const { resources, summary, error } = first.result;
+  const { resources, error } = first.result;
   const warnings = 'warnings' in first.result ? first.result.warnings : [];
   return [
     [head, ...headSpans(group, first.result, kind)],
@@ -56,7 +56,7 @@ function groupLines(group: readonly AgentRun[], { kind, verbose }: RunsOptions):
         `${warning.module}:${warning.line}:${warning.column}: ${warning.message}`,
       ],
     ),
-    ...(error !== null && summary.total === 0 ? [] : [countLine(kind, resources, summary)]),
+    ...countLines(kind, first.result),
   ];
 }
 

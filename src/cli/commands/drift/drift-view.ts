@@ -2,7 +2,7 @@
 import type { DriftDetail, DriftRecord } from '../../../contract/runs.js';
 import { formatAge, formatTime } from '../../format.js';
 import type { NameOfOperator } from '../../operator-names.js';
-import { countLine, planLines } from '../../render/plan.js';
+import { countLines, planLines } from '../../render/plan.js';
 import { fields, lines, type Span, stack, styled, type TableView, type View } from '../../view.js';
 
 export interface DriftTableOptions {
@@ -66,10 +66,7 @@ export const driftDetails = (record: DriftDetail, { name, nameOf, verbose }: Dri
       ['Compared with', record.operation_id],
       ...(record.error === null ? [] : [['Error', styled('bad', record.error.message)] as const]),
     ),
-    lines(
-      ...planLines(record.resources, { verbose, details: true }),
-      countLine('drift', record.resources, record.summary),
-    ),
+    lines(...planLines(record.resources, { verbose, details: true }), ...countLines('drift', record)),
   );
 
 function driftStatus(status: DriftRecord['status']): Span {

@@ -2,7 +2,7 @@
 import type { Operation, OperationDetail } from '../../../contract/operations.js';
 import { formatAge, formatDuration, formatTime, orNone } from '../../format.js';
 import type { NameOfOperator } from '../../operator-names.js';
-import { countLine, planLines } from '../../render/plan.js';
+import { countLines, planLines } from '../../render/plan.js';
 import { fields, lines, type Span, stack, styled, type TableView, type View } from '../../view.js';
 
 export interface OperationViewOptions {
@@ -65,7 +65,7 @@ export const operationDetails = (operation: OperationDetail, nameOf: NameOfOpera
     ),
     lines(
       ...planLines(operation.resources, { verbose, details: true }),
-      countLine('apply', operation.resources, operation.summary),
+      ...countLines('apply', operation, operation.finished_at !== null),
     ),
   );
 
