@@ -137,7 +137,7 @@ describe('orch explain', () => {
     expect(told.status).toBe(0);
     expect(told.stdout).toContain('site:14:22, resource "colour"');
     expect(told.stdout).toContain('2 of 2: platform=linux, tag.role=web');
-    expect(told.stdout).toContain('no assignment; the module was named in a request');
+    expect(told.stdout).toContain('no assignment that matches the agent now');
     expect((await sandbox.orch(['explain', 'web-01', '/etc/none'])).status).toBe(1);
   });
 });

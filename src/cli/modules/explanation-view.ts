@@ -23,7 +23,7 @@ export interface Explanation {
   readonly identity: string;
   /** Several when modules declare it alike. */
   readonly declared: readonly DeclaredPlace[];
-  /** Those that match the agent now and name such a module; none when it was only named in a request. */
+  /** Those that match the agent now and name such a module; none when a request or an assignment of another time named it. */
   readonly assignments: readonly string[];
   /** What orch believes to have put there; null when it never did. */
   readonly applied: State['applied'][number] | null;
@@ -59,7 +59,7 @@ function stateRows({ declared, assignments, applied }: Explanation): readonly Ro
   return [['Declared by', styled('warn', gone)], ...named, by, ['Origin', ORIGINS[applied.origin]]];
 }
 
-const NO_ASSIGNMENT = 'no assignment; the module was named in a request';
+const NO_ASSIGNMENT = 'no assignment that matches the agent now';
 
 const ORIGINS: Readonly<Record<State['applied'][number]['origin'], string>> = {
   created: 'orch created it, and removes it when it is no longer desired',
