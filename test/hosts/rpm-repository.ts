@@ -51,7 +51,9 @@ async function build(rpm: Rpm, directory: string): Promise<void> {
     writeFileSync(join(top, 'package.spec'), specOf(rpm, join(top, 'files')));
     const defines = { _topdir: top, _rpmdir: directory, _rpmfilename: '%%{NAME}-%%{VERSION}-%%{RELEASE}.rpm' };
     const given = Object.entries(defines).flatMap(([name, value]) => ['--define', `${name} ${value}`]);
-    await mustRun(['rpmbuild', '-bb', '--quiet', ...given, join(top, 'package.spec')]);
+    // It asks a shell for its own database below the home, and that may read what whoever runs the tests has there.
+    const env = { ...process.env, HOME: top };
+    await mustRun(['rpmbuild', '-bb', '--quiet', ...given, join(top, 'package.spec')], { env });
   } finally {
     rmSync(top, { recursive: true, force: true });
   }
