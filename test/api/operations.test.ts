@@ -3,10 +3,10 @@
  * names, and no other.
  */
 import { readFileSync } from 'node:fs';
-import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EVENT_SEVERITY } from '../../daemon/events/event-type.js';
 import { CONTRACT } from '../../src/contract/contract.js';
+import { Sqlite } from '../support/sqlite.js';
 import type { Described } from './described-api.js';
 import {
   accessMistakes,
@@ -206,7 +206,7 @@ describe('a running orchestrator', () => {
     const headers = { 'x-forwarded-proto': 'https' };
     await proxied.gives('createSecret', { body: { name: 'A', value: 'a' }, headers }, 201);
     await proxied.server.stop();
-    const store = new Database(proxied.sandbox.path('serve', 'orch.db'));
+    const store = new Sqlite(proxied.sandbox.path('serve', 'orch.db'));
     store.exec('update secrets set sealed = hex(randomblob(32))');
     store.close();
     await proxied.start([], { ORCH_SERVE_TLS_ENABLED: 'false', ORCH_SERVE_TRUST_PROXY_TLS: 'true' });
@@ -217,7 +217,7 @@ describe('a running orchestrator', () => {
   it('takes no request while it stops', async () => {
     await people.tooManyLogins(world);
     expect(await shutdownMistakes(world)).toEqual([]);
-    const store = new Database(world.sandbox.path('serve', 'orch.db'), { readonly: true });
+    const store = new Sqlite(world.sandbox.path('serve', 'orch.db'), { readonly: true });
     const last = store.prepare('select event_type from audit_events order by seq desc limit 1').pluck().get();
     store.close();
     expect(last).toBe('orchestrator.stopped');

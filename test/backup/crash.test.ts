@@ -3,7 +3,6 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import Sqlite from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { sealCopy } from '../../daemon/backup/seal-copy.js';
 import { SYSTEM } from '../../daemon/events/domain-event.js';
@@ -14,6 +13,7 @@ import { loadOrCreateKey } from '../../src/identity/key-file.js';
 import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { ManualClock, newIds, temporaryDirectory } from '../store/support.js';
+import { Sqlite } from '../support/sqlite.js';
 
 const program = fileURLToPath(new URL('programs/restore-until.mjs', import.meta.url));
 

@@ -2,7 +2,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import Sqlite from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { type RestoreOptions, type RestorePlan, restoreStore } from '../../daemon/backup/restore-store.js';
 import { stoppedBackup } from '../../daemon/backup/stopped-backup.js';
@@ -10,6 +9,7 @@ import { MIGRATIONS } from '../../daemon/store/migrations/index.js';
 import { loadOrCreateKey } from '../../src/identity/key-file.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { ManualClock, newIds, rejection, temporaryDirectory } from '../store/support.js';
+import { Sqlite } from '../support/sqlite.js';
 
 const databases = fileURLToPath(new URL('../store/databases/', import.meta.url));
 const versions = readdirSync(databases).map((name) => Number.parseInt(name, 10));

@@ -1,9 +1,9 @@
 /** The audit log from the outside, with real processes: followed over restarts and crashes, tampered with, pruned, verified. */
 import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import Sqlite from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AuditEvent, AuditVerification } from '../../src/contract/audit.js';
 import { type Ready, type Running, Sandbox, until } from '../support/orch.js';
+import { Sqlite } from '../support/sqlite.js';
 
 const sandbox = new Sandbox();
 let server: Running;

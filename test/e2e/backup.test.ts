@@ -1,4 +1,5 @@
 /** Backups from the outside, with real processes: made under load, put back here and elsewhere, refused, cut off. */
+
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -16,12 +17,13 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import Sqlite from 'better-sqlite3';
+import type { Database } from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
 import type { AuditEvent, AuditVerification } from '../../src/contract/audit.js';
 import type { TerminalSession } from '../../src/contract/terminal.js';
 import { type Ready, type Running, Sandbox, until } from '../support/orch.js';
+import { Sqlite } from '../support/sqlite.js';
 import { TEST_SHELL } from '../support/test-shell.js';
 
 // Some of these start a dozen processes.
@@ -98,7 +100,7 @@ const contents = () =>
       .map((name) => [name, sha256(join(data, name))]),
   );
 
-function changed(change: (connection: Sqlite.Database) => void, name: string): string {
+function changed(change: (connection: Database) => void, name: string): string {
   const path = sandbox.path(name);
   copyFileSync(backup, path);
   const connection = new Sqlite(path);

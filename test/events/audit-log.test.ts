@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import Sqlite from 'better-sqlite3';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { GENESIS_HASH } from '../../daemon/events/audit-log.js';
@@ -9,6 +8,7 @@ import { verifyChain } from '../../daemon/events/verify-chain.js';
 import { lastAuditRow, readAuditChain } from '../../daemon/store/audit.js';
 import { isUlid } from '../../src/kernel/ids.js';
 import { ManualClock, newIds, openStore, temporaryDirectory } from '../store/support.js';
+import { Sqlite } from '../support/sqlite.js';
 import { event, writerOf } from './support.js';
 
 /** A closed store with ten events, the ways to tamper with it, and its check. */

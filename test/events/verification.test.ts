@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import Sqlite from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import type { AuditKey } from '../../daemon/events/audit-key.js';
 import { checkpointText, parseCheckpoint, signMark } from '../../daemon/events/checkpoint.js';
@@ -7,6 +6,7 @@ import { readAuditChain } from '../../daemon/store/audit.js';
 import { newestCheckpoints } from '../../daemon/store/audit-marks.js';
 import type { AuditVerification } from '../../src/contract/audit.js';
 import { ManualClock, openStore, recordingLogger, temporaryDirectory } from '../store/support.js';
+import { Sqlite } from '../support/sqlite.js';
 import { auditOf, event, newAuditKey } from './support.js';
 
 const never = new AbortController().signal;

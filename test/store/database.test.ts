@@ -13,11 +13,11 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import Sqlite from 'better-sqlite3';
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { isSupportedSqlite } from '../../daemon/store/load-sqlite.js';
+import { isSupportedSqlite, sqlitePackages } from '../../daemon/store/load-sqlite.js';
 import { getMeta, setMeta } from '../../daemon/store/meta.js';
+import { Sqlite } from '../support/sqlite.js';
 import { openStore, recordingLogger, rejection, temporaryDirectory } from './support.js';
 
 const program = (name: string) => fileURLToPath(new URL(`programs/${name}`, import.meta.url));
@@ -132,8 +132,8 @@ describe('the store', () => {
 
   it('needs better-sqlite3, and says how to get it', () => {
     const { stdout } = run('open-without-sqlite.mjs', join(temporaryDirectory(), 'orch.db'));
-    expect(stdout).toMatch(/^native_module_missing: better-sqlite3 cannot be loaded: .+\n/);
-    expect(stdout).toContain('install it with: npm install better-sqlite3');
+    expect(stdout).toMatch(/^native_module_missing: better-sqlite3\S* cannot be loaded: .+\n/);
+    expect(stdout).toContain('npm install --include=optional');
   });
 
   it.each([
@@ -146,6 +146,16 @@ describe('the store', () => {
     ['2.99.99', false],
   ])('of SQLite %s is supported: %s', (version, supported) => {
     expect(isSupportedSqlite(version)).toBe(supported);
+  });
+
+  it.each([
+    ['20.20.2', '9', ['better-sqlite3']],
+    ['22.12.0', '9', ['better-sqlite3']],
+    ['22.14.0', '10', ['better-sqlite3-13', 'better-sqlite3']],
+    ['24.21.0', '10', ['better-sqlite3-13']],
+    ['26.10.0', '11', ['better-sqlite3-13']],
+  ])('is opened on Node %s, which has Node-API %s, with %j', (node, napi, packages) => {
+    expect(sqlitePackages({ node, napi })).toEqual(packages);
   });
 });
 

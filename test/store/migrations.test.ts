@@ -10,7 +10,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import Sqlite from 'better-sqlite3';
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { verifyChain } from '../../daemon/events/verify-chain.js';
@@ -19,6 +18,7 @@ import { MIGRATIONS } from '../../daemon/store/migrations/index.js';
 import type { Migration } from '../../daemon/store/migrations/migration.js';
 import { findOperator } from '../../daemon/store/operators.js';
 import type { Queryable } from '../../daemon/store/queryable.js';
+import { Sqlite } from '../support/sqlite.js';
 import { SHAPE } from './shape.js';
 import { openStore, recordingLogger, rejection, temporaryDirectory } from './support.js';
 

@@ -1,6 +1,7 @@
 /** Prints a store as SQL: `node test/store/programs/dump.mjs FILE > test/store/databases/VERSION.sql`. */
-import Sqlite from 'better-sqlite3';
+import { loadSqlite } from '../../../dist/daemon/store/load-sqlite.js';
 
+const Sqlite = await loadSqlite();
 const db = new Sqlite(process.argv[2], { readonly: true });
 const quote = (value) => {
   if (value === null) return 'NULL';

@@ -4,7 +4,7 @@ import { register } from 'node:module';
 register(
   `data:text/javascript,${encodeURIComponent(`
     export function resolve(specifier, context, next) {
-      if (specifier === 'better-sqlite3') throw Object.assign(new Error("Cannot find package 'better-sqlite3'"), { code: 'ERR_MODULE_NOT_FOUND' });
+      if (specifier.startsWith('better-sqlite3')) throw Object.assign(new Error(\`Cannot find package '\${specifier}'\`), { code: 'ERR_MODULE_NOT_FOUND' });
       return next(specifier, context);
     }
   `)}`,
