@@ -16,6 +16,7 @@ import type { Engine } from './engine/engine.js';
 import type { Audit } from './events/audit.js';
 import type { WiredFleet } from './fleet-wiring.js';
 import { healthOf } from './health.js';
+import type { Authenticate } from './http/access.js';
 import { agentHandlers } from './http/agents.js';
 import { type ApiServer, createApiServer } from './http/api-server.js';
 import { assignmentHandlers } from './http/assignments.js';
@@ -71,7 +72,7 @@ export function wireApi(options: ApiWiringOptions): ApiServer {
   return createApiServer({
     contract: CONTRACT,
     handlers: handlersOf(options),
-    authenticate: (token) => auth.sessions.authenticate(token),
+    authenticate: authenticatorOf(auth),
     authorize,
     isScraper: (token) => isToken(settings().metrics_token, token),
     onAnswered: (request) => own.answered(request),
@@ -97,8 +98,15 @@ export function wireApi(options: ApiWiringOptions): ApiServer {
   });
 }
 
+const authenticatorOf =
+  ({ sessions }: ApiWiringOptions['auth']): Authenticate =>
+  (token) =>
+    sessions.authenticate(token);
+
 function handlersOf(options: ApiWiringOptions) {
   const { db, settings, publicKey, auth, audit, engine, fleet, notify, secrets } = options;
+  const { applies, operations, state } = engine;
+  const authenticate = authenticatorOf(auth);
   return {
     ...statusHandlers({
       health: () => healthOf({ dataDir: settings().data_dir, publicKey }),
@@ -115,12 +123,12 @@ function handlersOf(options: ApiWiringOptions) {
     ...moduleHandlers(engine.modules),
     ...assignmentHandlers(engine),
     ...runHandlers(engine),
-    ...operationHandlers(engine),
+    ...operationHandlers({ applies, operations, state, authenticate }),
     ...secretHandlers({ secrets: secrets.service, usage: secrets.usage }),
     ...channelHandlers(notify),
     ...notificationHandlers(notify.inbox),
     ...maintenanceWindowHandlers(options.maintenanceWindows),
     ...terminalHandlers(options.terminals),
-    ...auditHandlers({ ...audit, db, authenticate: (token) => auth.sessions.authenticate(token) }),
+    ...auditHandlers({ ...audit, db, authenticate }),
   };
 }

@@ -10,8 +10,9 @@ import { type AuditFilter, readAuditPage } from '../events/audit-reader.js';
 import { parseCheckpoint } from '../events/checkpoint.js';
 import { parseTimestamp } from '../events/parse-timestamp.js';
 import type { Database } from '../store/schema.js';
-import { type Authenticate, requireSession } from './access.js';
+import type { Authenticate } from './access.js';
 import type { Handler, HandlersFor } from './handler.js';
+import { sessionGuard } from './session-guard.js';
 
 type Routes = typeof auditRoutes;
 type ListQuery = QueryOf<Routes['listAuditEvents']>;
@@ -84,19 +85,6 @@ const streamEvents =
     }
     return { status: 200, body: '' };
   };
-
-/** How long a session that has ended may go unnoticed. */
-const RECHECK_MS = 1000;
-
-/** Throws `unauthenticated` soon after the session has ended. */
-function sessionGuard(authenticate: Authenticate, token: string): () => Promise<void> {
-  let checked = performance.now();
-  return async () => {
-    if (performance.now() - checked < RECHECK_MS) return;
-    requireSession(await authenticate(token));
-    checked = performance.now();
-  };
-}
 
 const filterOf = (query: Query): AuditFilter => ({
   agent: text(query, 'agent'),

@@ -453,6 +453,33 @@ describe('orch ops', () => {
     expect((await golden('ops-watch', ['ops', 'watch', ulid(1)])).status).toBe(0);
   });
 
+  it('watches on when the session ends meanwhile, and tells nothing twice', async () => {
+    const whole = [...runLines(done)];
+    const over = {
+      type: 'urn:orch:problem:unauthenticated',
+      title: 'Not logged in',
+      status: 401,
+      detail: 'the session is unknown or over',
+      code: 'unauthenticated',
+      request_id: REQUEST_ID,
+    };
+    let asked = 0;
+    api.answer({
+      getOperation: (request) => {
+        if (!request.headers.accept?.includes('ndjson')) return { body: operations[1] };
+        asked += 1;
+        return asked === 1 ? { lines: [...whole.slice(0, 3), { event: 'error', error: over }] } : { lines: whole };
+      },
+    });
+    const ran = await run(['ops', 'watch', ulid(1), '--verbose']);
+    api.answer({
+      getOperation: (request) =>
+        request.headers.accept?.includes('ndjson') ? streamOf(done) : { body: operations[1] },
+    });
+    expect(ran).toEqual(await run(['ops', 'watch', ulid(1), '--verbose']));
+    expect(asked).toBe(2);
+  });
+
   it('claims nothing of an operation that is still under way', async () => {
     const running = { ...finished, status: 'running' as const, finished_at: null };
     api.answer({ getOperation: { body: { ...running, resources: inSync, summary: summarize(inSync) } } });

@@ -8,7 +8,7 @@ export interface Follower {
   resource(resource: ResourceResult): void;
 }
 
-/** Throws the stream's own fault; one of a lost connection tells how to go on watching. */
+/** Throws the stream's own fault; one of a lost connection or an ended session tells how to go on watching. */
 export async function followRun(
   stream: AsyncIterable<Exclude<RunEvent, { readonly event: 'error' }>>,
   follower: Follower,
@@ -24,14 +24,18 @@ export async function followRun(
       }
     }
   } catch (error) {
-    throw operation !== null && isFault(error, 'unreachable') ? lost(operation, error) : error;
+    throw operation !== null && isFault(error, 'unreachable', 'unauthenticated') ? lost(operation, error) : error;
   }
   throw operation === null ? new Fault('unreachable', 'the orchestrator ended the answer too early') : lost(operation);
 }
 
-const lost = (operation: string, cause?: unknown): Fault =>
-  new Fault('unreachable', `the connection broke while operation ${operation} was running; it goes on without it`, {
-    hint: `watch it with: orch ops watch ${operation}`,
-    cause,
-    data: { operation_id: operation },
-  });
+/** @param cause `unauthenticated` when the session is over, and otherwise whatever broke the connection */
+function lost(operation: string, cause?: Fault): Fault {
+  const isOver = isFault(cause, 'unauthenticated');
+  const what = isOver ? 'the session ended' : 'the connection broke';
+  return new Fault(
+    isOver ? 'unauthenticated' : 'unreachable',
+    `${what} while operation ${operation} was running; it goes on without it`,
+    { hint: `watch it with: orch ops watch ${operation}`, cause, data: { operation_id: operation } },
+  );
+}

@@ -1,4 +1,5 @@
 /** `orch ops watch`. */
+import { isFault } from '../../../kernel/fault.js';
 import { defineCommand } from '../../define-command.js';
 import { resolveNode } from '../../nodes/resolve-node.js';
 import { followRun } from '../../runs/follow-run.js';
@@ -18,9 +19,31 @@ export const command = defineCommand({
     const operation = await api.call('getOperation', { params, signal });
     const agent = await resolveNode(api, operation.node_id, { signal });
     const progress = createRunProgress(context, 'apply', 1);
-    const result = await followRun(api.stream('getOperation', { params, signal }), {
-      resource: (resource) => progress.resource(agent, resource),
-    });
+    let told = 0;
+    const follow = () => {
+      let at = 0;
+      return followRun(api.stream('getOperation', { params, signal }), {
+        resource: (resource) => {
+          at += 1;
+          if (at <= told) return;
+          told = at;
+          progress.resource(agent, resource);
+        },
+      });
+    };
+    const result = await overSessions(follow);
     return runOutcome([{ agent, result }], { kind: 'apply', detailed: false, verbose: globals.verbose });
   },
 });
+
+/** A session may end in the middle: the next attempt logs in again, and begins anew, or is refused. */
+async function overSessions<T>(follow: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await follow();
+    } catch (error) {
+      const hadBegun = isFault(error, 'unauthenticated') && error.data?.operation_id !== undefined;
+      if (!hadBegun) throw error;
+    }
+  }
+}
