@@ -1,5 +1,6 @@
 /** Puts the settings together: flag, then environment, then file, then default. */
 import { existsSync } from 'node:fs';
+import { isIPv4 } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import * as Type from 'typebox';
@@ -105,4 +106,6 @@ function checked(settings: Settings): Settings {
   return settings;
 }
 
-const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || /^127\./.test(host);
+/** A name that only begins like an address of the loopback network may be anywhere. */
+const isLoopback = (host: string): boolean =>
+  host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));

@@ -27,7 +27,8 @@ const HINTS: Readonly<Record<ResolutionCode, string>> = {
   variant_missing: 'add a variant for this agent, or one with "when: {}" for all the others',
   expression_error: 'set the tag on the agent, or change the expression',
   secret_unavailable: 'create the secret, renew it, or change its restriction so that this agent may have it',
-  module_conflict: 'keep the resource in one of the places, or make both equal; break a cycle by taking out a dependency',
+  module_conflict:
+    'keep the resource in one of the places, or make both equal; break a cycle by taking out a dependency',
 };
 
 /** More are counted and not listed. */

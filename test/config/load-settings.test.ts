@@ -113,6 +113,8 @@ describe('settings', () => {
 
   it('that contradict each other are refused', () => {
     expect(refused('tls_enabled: false\napi_host: 0.0.0.0\n').message).toContain('only listen on loopback');
+    expect(refused('tls_enabled: false\napi_host: 127.example.com\n').message).toContain('only listen on loopback');
+    expect(load('tls_enabled: false\napi_host: 127.1.2.3\n').api_host).toBe('127.1.2.3');
     expect(load('tls_enabled: false\napi_host: 0.0.0.0\ntrust_proxy_tls: true\n').trust_proxy_tls).toBe(true);
     expect(refused('tls_cert: /etc/hostname\n').message).toContain('go together');
     expect(refused('tls_cert: /none\ntls_key: /none\n').message).toContain('/none');

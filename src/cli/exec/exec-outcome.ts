@@ -164,7 +164,7 @@ function tellEnd({ note }: Context, { fleet }: ExecPlan, results: readonly ExecR
   if (fleet) for (const line of summaryLines(results)) note(line);
   // That it failed is told by the exit status; only what the command cannot have said itself is told in words.
   else if (only?.end.kind === 'exit' && (only.end.exit.reason !== 'exited' || !only.end.complete)) {
-    note([styled('bad', 'orch: '), `the command ${wordsOfEnd(only.end)}`]);
+    note([styled('bad', 'orch: '), `the command is over: ${wordsOfEnd(only.end)}`]);
   }
 }
 
