@@ -151,7 +151,7 @@ describeHosts('booted hosts', () => {
     await web.kill();
     await expect(web.run(['true'])).rejects.toThrow('web-01 is off');
     expect(await ping('orch', 'web-01')).not.toBe(0);
-    expect((await orch.run(['pgrep', '-c', 'node'])).stdout).toBe('1\n');
+    expect((await orch.run(['pgrep', '-c', '-f', '^node -e'])).stdout).toBe('1\n');
     await web.start();
     await expect(web.start()).rejects.toThrow('web-01 is on already');
     expect(await ping('orch', 'web-01')).toBe(0);
