@@ -6,6 +6,7 @@ export default defineConfig({
     include: ['test/long/**/*.test.ts', 'test/api/fuzz.test.ts'],
     testTimeout: 30 * 60_000,
     hookTimeout: 120_000,
+    reporters: ['default', './scripts/skipped-reporter.mjs'],
     env: { ORCH_FUZZ_RUNS: process.env.ORCH_FUZZ_RUNS ?? '2000' },
   },
 });

@@ -51,7 +51,12 @@ async function test(major) {
   };
   process.stderr.write(`node ${node.version}: npm test (log: ${log})\n`);
   const report = `${directory}.json`;
-  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
+  const reporters = [
+    '--reporter=default',
+    '--reporter=./scripts/skipped-reporter.mjs',
+    '--reporter=json',
+    `--outputFile.json=${report}`,
+  ];
   const status = await run('npm', ['test', '--', ...reporters, ...paths], { cwd: directory, env, log });
   const { passed, failed, skipped } = summarise(report, status);
   const result = `${passed} passed, ${failed} failed, ${skipped} skipped`;

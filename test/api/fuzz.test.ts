@@ -87,7 +87,7 @@ describe('bad input', () => {
     for (const wire of wires) wire.close();
   });
 
-  it.skipIf(process.platform !== 'linux')('does not make it grow', async () => {
+  it.skipIf(process.platform !== 'linux')('does not make it grow (needs Linux)', async () => {
     const before = memory();
     const big = { body: { name: 'big', content: `name: big\n# ${'x'.repeat(1024 * 1024)}` } };
     for (let times = 0; times < 250; times += 1) {

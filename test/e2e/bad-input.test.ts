@@ -206,7 +206,7 @@ describe('what is in the way on the machine', () => {
   });
 
   it.skipIf(!existsSync('/sys/kernel') || process.getuid?.() !== 0)(
-    'a read-only file system is a failure',
+    'a read-only file system is a failure (needs root and /sys/kernel)',
     async () => {
       const found = await applyFile('readonly', '/sys/kernel/orch-test');
       expect(found?.status).toBe('failed');

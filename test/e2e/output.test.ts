@@ -11,7 +11,7 @@ const shell = (command: string) =>
   spawnSync('bash', ['-c', command], { encoding: 'utf8', env: sandbox.env, cwd: sandbox.root });
 const orch = (words: string) => `"${process.execPath}" "${ORCH}" ${words}`;
 
-describe.skipIf(!existsSync('/dev/full'))('an answer that does not fit on the disk', () => {
+describe.skipIf(!existsSync('/dev/full'))('an answer that does not fit on the disk (needs /dev/full)', () => {
   it.each(['--version', '--version -v', '--help', 'completion bash', 'help exit-codes'])('orch %s says so', (words) => {
     const { status, stderr } = shell(`${orch(words)} > /dev/full`);
     expect(stderr).toMatch(/the answer could not be written: ENOSPC/);

@@ -73,7 +73,7 @@ describe('orch serve', () => {
   });
 
   it.runIf(process.platform === 'linux')(
-    'takes the directory of one that was killed and that nobody waits for',
+    'takes the directory of one that was killed and that nobody waits for (needs Linux)',
     async () => {
       sandbox = new Sandbox();
       await sandbox.orch(['operator', 'init']);
@@ -99,21 +99,24 @@ describe('orch serve', () => {
     },
   );
 
-  it.runIf(canBeNameless())('takes the key of a user who has no name as that of admin (needs root)', async () => {
-    sandbox = new Sandbox();
-    await sandbox.orch(['operator', 'init']);
-    execFileSync('chown', ['-R', String(NAMELESS), sandbox.root]);
-    const args = [ORCH, 'serve', ...PRIVATE_PORTS, '--data-dir', sandbox.path('serve')];
-    const child = spawn(process.execPath, args, { env: sandbox.env, cwd: sandbox.root, uid: NAMELESS });
-    const ended = new Promise((resolve) => child.on('close', resolve));
-    let output = '';
-    child.stderr.on('data', (chunk) => {
-      output += chunk;
-      if (output.includes('first operator') && !child.killed) child.kill();
-    });
-    expect(await ended).toBe(0);
-    expect(output).toContain('"username":"admin"');
-  });
+  it.runIf(canBeNameless())(
+    'takes the key of a user who has no name as that of admin (needs root, and Node and orch where all may run them)',
+    async () => {
+      sandbox = new Sandbox();
+      await sandbox.orch(['operator', 'init']);
+      execFileSync('chown', ['-R', String(NAMELESS), sandbox.root]);
+      const args = [ORCH, 'serve', ...PRIVATE_PORTS, '--data-dir', sandbox.path('serve')];
+      const child = spawn(process.execPath, args, { env: sandbox.env, cwd: sandbox.root, uid: NAMELESS });
+      const ended = new Promise((resolve) => child.on('close', resolve));
+      let output = '';
+      child.stderr.on('data', (chunk) => {
+        output += chunk;
+        if (output.includes('first operator') && !child.killed) child.kill();
+      });
+      expect(await ended).toBe(0);
+      expect(output).toContain('"username":"admin"');
+    },
+  );
 
   it('says what to do when there is no operator, and the own key has a passphrase', async () => {
     sandbox = new Sandbox();

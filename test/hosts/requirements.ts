@@ -20,7 +20,6 @@ export type Needs = Readonly<Record<string, string>>;
 /** Defines a suite that needs booted hosts; where there can be none it is skipped, and says why. */
 export function describeHosts(title: string, suite: () => void, needs: Needs = {}): void {
   const reason = whyNoHosts() ?? whyMissing(needs);
-  if (reason !== null) process.stderr.write(`skipped: ${title}: ${reason}\n`);
   describe.skipIf(reason !== null)(reason === null ? title : `${title} (skipped: ${reason})`, suite);
 }
 

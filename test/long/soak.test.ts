@@ -114,7 +114,7 @@ async function reconnect(times: number): Promise<void> {
   await until(isConnected, 'the agent is connected');
 }
 
-describe.skipIf(process.platform !== 'linux')('the agent over a long time', () => {
+describe.skipIf(process.platform !== 'linux')('the agent over a long time (needs Linux)', () => {
   beforeAll(async () => {
     await sandbox.orch(['operator', 'init']);
     ({ ready } = await sandbox.serve());

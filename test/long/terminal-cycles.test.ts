@@ -82,7 +82,7 @@ const shown = ({ view, heap }: Sample): string =>
   `${(view.resident / MEBIBYTE).toFixed(1)} MiB, heap ${(heap.heap / MEBIBYTE).toFixed(2)} MiB, ` +
   JSON.stringify(heap.resources);
 
-it.skipIf(process.platform !== 'linux')(`leaves nothing of ${CYCLES} sessions`, async () => {
+it.skipIf(process.platform !== 'linux')(`leaves nothing of ${CYCLES} sessions (needs Linux)`, async () => {
   await cycles(WARM_UP);
   const before = await sample();
   const start = performance.now();

@@ -130,7 +130,7 @@ function tell(what: string, times: readonly number[]): void {
   process.stderr.write(`keys ${what}: p50 ${at(times, 0.5)}, p99 ${at(times, 0.99)}, worst ${at(times, 1)} ms\n`);
 }
 
-describe.skipIf(process.platform !== 'linux')(`a flood of ${BYTES} bytes`, () => {
+describe.skipIf(process.platform !== 'linux')(`a flood of ${BYTES} bytes (needs Linux)`, () => {
   it('arrives whole at a fast reader, and in the transcript', async () => {
     const { child, sha256 } = flood('pipe');
     const start = performance.now();

@@ -21,8 +21,5 @@ export function itNeeding(...programs: readonly string[]): typeof it.skip {
   const missing = programs.filter((program) => !isInstalled(program));
   if (missing.length === 0) return it;
   const reason = `${missing.join(', ')} not installed`;
-  return ((title: string, ...rest: [never]) => {
-    process.stderr.write(`skipped: ${title}: ${reason}\n`);
-    return it.skip(`${title} (skipped: ${reason})`, ...rest);
-  }) as typeof it.skip;
+  return ((title: string, ...rest: [never]) => it.skip(`${title} (skipped: ${reason})`, ...rest)) as typeof it.skip;
 }

@@ -187,7 +187,7 @@ describe('a recording that goes on after a restart', () => {
   });
 
   it.skipIf(process.platform !== 'linux')(
-    'is read once, and what was newest in it is there byte for byte',
+    'is read once, and what was newest in it is there byte for byte (needs Linux)',
     async () => {
       const { dataDir, recordings } = openRecordings();
       const head = newHead();

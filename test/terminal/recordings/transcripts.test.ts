@@ -145,7 +145,7 @@ describe('reading a recording', () => {
     expect(text.trimEnd().split('\n').at(-1)).toContain('"h"');
   });
 
-  it.skipIf(process.platform !== 'linux')('leaves no file open when it is not read', async () => {
+  it.skipIf(process.platform !== 'linux')('leaves no file open when it is not read (needs Linux)', async () => {
     const { transcripts, start } = await openBench();
     const [over, active] = [await start('some output'), await start('more')];
     await over.close();
