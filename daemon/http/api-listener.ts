@@ -1,9 +1,16 @@
 /** The Node server under the API: TLS 1.2 and up, or plain HTTP, with limits on slow and large clients. */
-import { createServer as createHttpServer, type RequestListener, type Server, type ServerOptions } from 'node:http';
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+} from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { Fault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
 import type { HttpLimits } from './http-limits.js';
+import { isStreamUrl } from './upgrades.js';
 
 /** PEM texts; `cert` may hold a chain, the server's own certificate first. */
 export interface TlsFiles {
@@ -17,6 +24,9 @@ export interface ListenAddress {
   readonly port: number;
 }
 
+/** Nodes before 24.9 do not know it, and take every request that asks; see `acceptUpgrades`. */
+const onlyStreamsUpgrade = { shouldUpgradeCallback: ({ url }: IncomingMessage) => isStreamUrl(url) };
+
 export function createListener(tls: TlsFiles | null, limits: HttpLimits, handle: RequestListener): Server {
   const options: ServerOptions = {
     headersTimeout: limits.headersTimeoutMs,
@@ -27,6 +37,7 @@ export function createListener(tls: TlsFiles | null, limits: HttpLimits, handle:
     // Refused with a problem document of ours instead.
     requireHostHeader: false,
     noDelay: true,
+    ...onlyStreamsUpgrade,
   };
   const server =
     tls === null

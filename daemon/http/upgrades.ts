@@ -36,7 +36,10 @@ export interface UpgradeOptions {
 
 const STREAM = new RegExp(`^${API_BASE}/terminal/session/([0-9A-Z]{1,64})/stream$`);
 
-/** Every request with an `Upgrade` header comes here once the server listens for them. */
+/** Whether a request for it may ask for another protocol. */
+export const isStreamUrl = (url: string | undefined): boolean => STREAM.test((url ?? '').split('?')[0] ?? '');
+
+/** Every request with an `Upgrade` header comes here once the server listens for them, unless Node can ask before. */
 export function acceptUpgrades(server: Server, options: UpgradeOptions): void {
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     socket.on('error', () => socket.destroy());
@@ -57,7 +60,7 @@ export function acceptUpgrades(server: Server, options: UpgradeOptions): void {
 
 /**
  * A protocol that is not spoken here may be ignored (RFC 9110): the request is read anew, with its body, as one that has not
- * asked. Node has taken the connection away from its reader by then, and reads none of the body.
+ * asked. A Node that comes here has taken the connection away from its reader by then, and reads none of the body.
  */
 function serveWithout(server: Server, request: IncomingMessage, socket: Socket, head: Buffer): void {
   const lines = [`${request.method} ${request.url} HTTP/${request.httpVersion}`, 'connection: close'];
