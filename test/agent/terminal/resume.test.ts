@@ -18,9 +18,11 @@ describe('a session that loses its socket', () => {
     const text = Buffer.from(Array.from({ length: 400_000 }, (_, index) => `${index}`).join(' '));
     writeFileSync(source, text);
     const { relay } = agent.open({}, 100_000);
-    relay.type(`stty raw -echo; printf be''gin; exec cat '${source}'\n`);
+    relay.type(`stty raw -echo; printf be''gin; head -c 1 >'${source}.go'; exec cat '${source}'\n`);
     await relay.shows('begin');
+    // Nothing is acknowledged before the flood begins: otherwise too little of it may be left for all the cuts.
     relay.acknowledges = false;
+    relay.type('!');
     for (let cut = 0; cut < 12; cut += 1) {
       const { received } = relay;
       relay.socket?.cut();
