@@ -48,17 +48,14 @@ async function test(major) {
     ...process.env,
     PATH: `${node.home}/bin${delimiter}${process.env.PATH}`,
     npm_config_nodedir: node.home,
+    ORCH_TEST_RESULTS: `${directory}.results`,
   };
   process.stderr.write(`node ${node.version}: npm test (log: ${log})\n`);
-  const report = `${directory}.json`;
-  const reporters = [
-    '--reporter=default',
-    '--reporter=./scripts/skipped-reporter.mjs',
-    '--reporter=json',
-    `--outputFile.json=${report}`,
-  ];
+  const reporters = ['default', './scripts/skipped-reporter.mjs', './scripts/result-reporter.mjs'].map(
+    (reporter) => `--reporter=${reporter}`,
+  );
   const status = await run('npm', ['test', '--', ...reporters, ...paths], { cwd: directory, env, log });
-  const { passed, failed, skipped } = summarise(report, status);
+  const { passed, failed, skipped } = summarise(env.ORCH_TEST_RESULTS, status);
   const result = `${passed} passed, ${failed} failed, ${skipped} skipped`;
   const minutes = ((Date.now() - started) / 60_000).toFixed(1);
   return { major, version: node.version, result, minutes, ok: status === 0 && passed > 0 && failed === 0 };

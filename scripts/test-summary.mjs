@@ -1,43 +1,52 @@
 /**
- * Counts what a run of the tests came to, from the JSON report of vitest:
- * node scripts/test-summary.mjs REPORT RUNNER_STATUS [FAILED_CHECKS]
- * Prints one line, and fails when anything failed, the runner crashed or no test ran.
+ * Counts the results of a test run, which `scripts/result-reporter.mjs` wrote:
+ * node scripts/test-summary.mjs RESULTS RUNNER_STATUS [FAILED_CHECKS]
+ * Prints the test files that did not end, then one line of counts. Fails when anything failed, the runner was cut off or
+ * crashed, or no test ran.
  */
 import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 
 /**
- * A test file that failed outside its tests counts as one failure, and so does a runner that failed without naming one.
- * @param {string} report path of the report, which is missing when the runner crashed
+ * Returns the counts and the files that were queued or started but did not end. A file that failed outside its tests counts
+ * as one failure, and so does a runner that failed without naming one.
+ * @param {string} results path of the results, which may be missing or end in the middle of a line
  * @param {number} runnerStatus exit status of the runner
  */
-export function summarise(report, runnerStatus) {
-  const { numPassedTests = 0, numPendingTests = 0, numTodoTests = 0, testResults = [] } = read(report);
-  const failed = testResults.reduce((sum, file) => sum + failuresIn(file), 0);
-  return {
-    passed: numPassedTests,
-    failed: failed === 0 && runnerStatus !== 0 ? 1 : failed,
-    skipped: numPendingTests + numTodoTests,
-  };
-}
-
-function failuresIn({ status, assertionResults }) {
-  const failed = assertionResults.filter((test) => test.status === 'failed').length;
-  return status === 'failed' ? Math.max(failed, 1) : failed;
-}
-
-function read(report) {
-  try {
-    return JSON.parse(readFileSync(report, 'utf8'));
-  } catch {
-    return {};
+export function summarise(results, runnerStatus) {
+  const count = { passed: 0, failed: 0, skipped: 0 };
+  const files = new Map();
+  for (const { file, event, error, state } of read(results)) {
+    if (event !== undefined) files.set(file, event);
+    if (event === 'ended' && error !== undefined) count.failed += 1;
+    if (state === 'passed' || state === 'failed') count[state] += 1;
+    else if (state === 'skipped') count.skipped += 1;
   }
+  if (count.failed === 0 && runnerStatus !== 0) count.failed = 1;
+  return { ...count, unfinished: [...files].filter(([, event]) => event !== 'ended').map(([file]) => file) };
+}
+
+function read(results) {
+  let text = '';
+  try {
+    text = readFileSync(results, 'utf8');
+  } catch {
+    // The runner ended before its first test.
+  }
+  // A line that was cut off has no newline.
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line));
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  const [report = '', runnerStatus = '1', failedChecks = '0'] = process.argv.slice(2);
-  const { passed, failed, skipped } = summarise(report, Number(runnerStatus));
+  const [results = '', runnerStatus = '1', failedChecks = '0'] = process.argv.slice(2);
+  const { passed, failed, skipped, unfinished } = summarise(results, Number(runnerStatus));
   const failures = failed + Number(failedChecks);
+  if (unfinished.length > 0) {
+    console.log(`${unfinished.length} test files did not end:\n${unfinished.map((file) => `  ${file}`).join('\n')}`);
+  }
   if (passed + failures === 0) console.log('no test ran');
   console.log(`${passed} passed, ${failures} failed, ${skipped} skipped`);
   process.exitCode = passed === 0 || failures > 0 ? 1 : 0;

@@ -84,7 +84,7 @@ describe.each([
   ['with its log', 'present, 0 restored'],
   ['damaged, with its log', 'unusable'],
 ] as const)('a restore over a store that is %s', (shape, before) => {
-  it('leaves the old store or the new one, wherever it is killed', { timeout: 240_000 }, async () => {
+  it('leaves the old store or the new one, wherever it is killed', async () => {
     const { template, backup } = await prepare(shape);
     const seen = new Set<unknown>();
     let end: number | null = null;
@@ -119,5 +119,5 @@ describe('a restore that was killed after it had given the present store a secon
     expect(readFileSync(join(template, 'orch.db'))).toEqual(readFileSync(join(template, kept()[0] ?? '')));
     expect(run(template, backup, 1000)).toMatchObject({ status: 0 });
     expect(kept()).toHaveLength(1);
-  }, 240_000);
+  });
 });

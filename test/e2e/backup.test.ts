@@ -121,7 +121,7 @@ beforeAll(async () => {
   await until(connected, 'the agent is connected');
   await sandbox.orch(['secrets', 'set', 'TOKEN', '-'], { input: 'a value\n' });
   expect((await apply('one')).status).toBe(0);
-}, 60_000);
+});
 
 afterAll(() => sandbox.dispose());
 
@@ -490,7 +490,7 @@ describe('orch serve restore', () => {
 });
 
 describe('a data directory that was copied back by hand', () => {
-  it('is too old for its agents until a new epoch begins', { timeout: 60_000 }, async () => {
+  it('is too old for its agents until a new epoch begins', async () => {
     expect(await server.stop()).toBe(0);
     const copy = readFileSync(store);
     await serve();

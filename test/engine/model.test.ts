@@ -251,5 +251,5 @@ describe('the engine under any fate', () => {
       }),
       { numRuns: Number(process.env.ORCH_MODEL_RUNS ?? 40), endOnFailure: true },
     );
-  }, 300_000);
+  });
 });

@@ -39,7 +39,7 @@ describeHosts('users and groups on a booted machine', () => {
     fleet = await startFleet({ hosts: ['accounts'] });
     host = fleet.host('accounts');
     orch = new LocalOrch(host, '/root/site.orch.yaml');
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await fleet?.stop();
@@ -202,7 +202,7 @@ describeHosts('users and groups on a booted machine', () => {
     expect(await orch.differences()).toEqual([]);
     expect(await run('cat /run/ran 2>/dev/null || true')).toBe('');
     await run(`rm ${WATCHED.map((tool) => `/usr/local/sbin/${tool}`).join(' ')}`);
-  }, 60_000);
+  });
 
   it('reads accounts whose comments are in an old encoding', async () => {
     await run(`printf 'old:x:5700:100:M\\374ller:/home/old:/bin/sh\\n' >>/etc/passwd`);

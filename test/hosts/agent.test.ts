@@ -104,7 +104,7 @@ describeHosts(
       await until(async () => (await json<Agent[]>('agents', 'list')).length === 1, 'the machine waits');
       node = (await json<Agent[]>('agents', 'list'))[0]?.node_id as string;
       expect(await orch('agents', 'approve', node, '--name', 'web-01', '--yes')).toMatchObject({ status: 0 });
-    }, 180_000);
+    });
 
     afterAll(async () => {
       await fleet?.stop();

@@ -62,7 +62,7 @@ describeHosts('a plan of a typical machine', () => {
     fleet = await startFleet({ hosts: ['web-01'] });
     host = fleet.host('web-01');
     await host.writeFile('/root/count.mjs', PROGRAM);
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await fleet?.stop();

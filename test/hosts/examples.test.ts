@@ -63,7 +63,7 @@ describeHosts('the examples on a booted machine', () => {
       '[Unit]\nConditionVirtualization=\n',
     );
     await sh(host, 'systemctl daemon-reload');
-  }, 600_000);
+  });
 
   afterAll(async () => {
     await fleet?.stop();
@@ -72,7 +72,7 @@ describeHosts('the examples on a booted machine', () => {
   it('hello', async () => {
     await converge('hello');
     expect(await host.readFile('/opt/orch-hello/motd')).toContain('This machine is example.');
-  }, 60_000);
+  });
 
   it('baseline', async () => {
     await converge('baseline');
@@ -80,7 +80,7 @@ describeHosts('the examples on a booted machine', () => {
     expect(await sh(host, 'readlink -f /etc/localtime')).toMatch(/\/UTC$/);
     expect(await sh(host, 'getent group operators')).toMatch(/^operators:/);
     expect(await service('systemd-timesyncd')).toEqual(['active', 'enabled']);
-  }, 60_000);
+  });
 
   it('sshd leaves everything as it is where nobody has a key', async () => {
     const results = await orch('apply', 'sshd');
@@ -92,7 +92,7 @@ describeHosts('the examples on a booted machine', () => {
     ]);
     expect(await sh(host, 'ls /etc/ssh/sshd_config.d')).toBe('');
     expect(await service('ssh')).toEqual(['inactive', 'disabled']);
-  }, 60_000);
+  });
 
   it('users-sudo', async () => {
     await converge('users-sudo');
@@ -101,7 +101,7 @@ describeHosts('the examples on a booted machine', () => {
     );
     expect(await sh(host, 'runuser -u ada -- sudo -n id -u')).toBe('0');
     expect((await host.run(['runuser', '-u', 'nobody', '--', 'sudo', '-n', 'id', '-u'])).status).not.toBe(0);
-  }, 60_000);
+  });
 
   it('users-sudo keeps rules away that sudo does not take', async () => {
     const broken = textOf('users-sudo').replace('NOPASSWD: ALL', 'NOPASWD: ALL');
@@ -109,7 +109,7 @@ describeHosts('the examples on a booted machine', () => {
     expect(await sh(host, 'runuser -u lin -- sudo -n id -u')).toBe('0');
     expect(failed(await orch('apply', 'users-sudo'))).toEqual([]);
     expect(changed(await orch('plan', 'users-sudo'))).toEqual([]);
-  }, 60_000);
+  });
 
   it('sshd', async () => {
     await converge('sshd');
@@ -117,7 +117,7 @@ describeHosts('the examples on a booted machine', () => {
     const settings = await sh(host, 'sshd -T');
     expect(settings).toContain('passwordauthentication no\n');
     expect(settings).toMatch(/permitrootlogin (without|prohibit)-password\n/);
-  }, 60_000);
+  });
 
   it('sshd keeps settings away that sshd does not take, and repairs what was changed by hand', async () => {
     const pid = await sh(host, 'systemctl show -P MainPID ssh');
@@ -133,7 +133,7 @@ describeHosts('the examples on a booted machine', () => {
     expect(changed(repaired)).toEqual(expect.arrayContaining(['settings run', 'ssh reload']));
     expect(await sh(host, 'sshd -T | grep passwordauthentication')).toBe('passwordauthentication no');
     expect(await sh(host, 'systemctl show -P MainPID ssh')).toBe(pid);
-  }, 60_000);
+  });
 
   const page = (of: string) => sh(host, `curl -sS --max-time 10 -H 'Host: ${SITE}' http://127.0.0.1/${of}`);
 
@@ -141,7 +141,7 @@ describeHosts('the examples on a booted machine', () => {
     await converge('nginx-site');
     expect(await service('nginx')).toEqual(['active', 'enabled']);
     expect(await page('')).toContain(`<h1>${SITE}</h1>`);
-  }, 60_000);
+  });
 
   it('nginx-site serves on under a bad configuration, and owes the reload until it is mended', async () => {
     const lacking = textOf('nginx-site').replace('listen 80;', 'listen 80; include /etc/nginx/extra.conf;');
@@ -160,7 +160,7 @@ describeHosts('the examples on a booted machine', () => {
     const header = `curl -sSI --max-time 10 -H 'Host: ${SITE}' http://127.0.0.1/`;
     await until(async () => (await sh(host, header)).includes('X-Mended: yes'), 'nginx has the new configuration');
     expect(changed(await orch('plan', 'nginx-site', lacking))).toEqual([]);
-  }, 60_000);
+  });
 
   it('node-exporter', async () => {
     await converge('node-exporter');
@@ -172,20 +172,20 @@ describeHosts('the examples on a booted machine', () => {
       ),
     ).toContain('# HELP');
     expect((await host.run(['curl', '-sS', '--max-time', '5', `http://${host.address}:9100/metrics`])).status).toBe(7);
-  }, 60_000);
+  });
 
   it('unattended-upgrades', async () => {
     await converge('unattended-upgrades');
     expect(await service('apt-daily-upgrade.timer')).toEqual(['active', 'enabled']);
     expect(await sh(host, 'apt-config dump Unattended-Upgrade::Automatic-Reboot')).toContain('"false"');
-  }, 60_000);
+  });
 
   it('log-rotation', async () => {
     await converge('log-rotation');
     expect(await service('logrotate.timer')).toEqual(['active', 'enabled']);
     await sh(host, 'echo line >/var/log/app/a.log && logrotate --force /etc/logrotate.d/app');
     expect(await sh(host, 'ls /var/log/app')).toBe('a.log\na.log.1');
-  }, 60_000);
+  });
 
   it('nightly-backup, and without it nothing of it is left', async () => {
     await converge('nightly-backup');
@@ -200,5 +200,5 @@ describeHosts('the examples on a booted machine', () => {
       await sh(host, 'ls /etc/systemd/system/nightly-backup* /usr/local/sbin/nightly-backup 2>/dev/null; true'),
     ).toBe('');
     expect(await sh(host, 'ls /var/backups/orch | wc -l')).toBe('1');
-  }, 60_000);
+  });
 });

@@ -36,7 +36,7 @@ describeHosts('booted hosts', () => {
       project,
       binds: [{ from: project, to: '/srv/shared', writable: true }],
     });
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await fleet?.stop();

@@ -72,7 +72,7 @@ describeHosts(
       for (const program of ['apt-get', 'apt-cache', 'dpkg-query', 'dpkg', 'find']) {
         await host.writeFile(`/usr/local/bin/${program}`, counting(program), '0755');
       }
-    }, 180_000);
+    });
 
     afterAll(async () => {
       await fleet?.stop();

@@ -78,7 +78,7 @@ describeHosts(
         await host.writeFile(`/usr/local/bin/${program}`, counting(program), '0755');
       }
       await host.writeFile('/usr/local/bin/sh', impatient, '0755');
-    }, 240_000);
+    });
 
     afterAll(async () => {
       await fleet?.stop();

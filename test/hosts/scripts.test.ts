@@ -61,7 +61,7 @@ describeHosts('scripts on a booted machine', () => {
   beforeAll(async () => {
     fleet = await startFleet({ hosts: ['web-01'] });
     host = fleet.host('web-01');
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await fleet?.stop();

@@ -77,7 +77,7 @@ describeHosts('services on a booted machine', () => {
     fleet = await startFleet({ hosts: ['services'] });
     host = fleet.host('services');
     await install('adopted');
-  }, 120_000);
+  });
 
   // Each test begins with nothing managed; what the one before has made is removed.
   beforeEach(async () => {
@@ -391,5 +391,5 @@ describeHosts('services on a booted machine', () => {
     expect(await sh('ls /etc/systemd/system /etc/systemd/system/multi-user.target.wants | grep -c many- || true')).toBe(
       '0\n',
     );
-  }, 120_000);
+  });
 });

@@ -17,7 +17,7 @@ describeHosts('programs of sessions on a machine that lacks', () => {
   beforeAll(async () => {
     site = await startTerminalSite({ packages: ['busybox-static', 'libnss-extrausers'] });
     ({ web } = site);
-  }, 300_000);
+  });
 
   afterAll(async () => {
     await site?.stop();

@@ -4,6 +4,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { until } from './until.js';
+
+export { until } from './until.js';
 
 export const ORCH = fileURLToPath(new URL('../../dist/orch/orch.js', import.meta.url));
 
@@ -132,13 +135,4 @@ export class Sandbox {
     await Promise.all(this.running.map((running) => running.stop('SIGKILL')));
     rmSync(this.root, { recursive: true, force: true });
   }
-}
-
-/** Waits until something holds, at most 30 s. */
-export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  for (let round = 0; round < 600; round += 1) {
-    if (await condition()) return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  throw new Error(`still waiting until ${what}`);
 }

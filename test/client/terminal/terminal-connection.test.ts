@@ -144,7 +144,7 @@ describe('a terminal at the operator', () => {
       ),
       { numRuns: 15 },
     );
-  }, 120_000);
+  });
 
   it('takes a gap for a fault of the connection, and comes back for what is missing', async () => {
     const told = await attach(server);

@@ -25,6 +25,7 @@ import { Fault } from '../../../src/kernel/fault.js';
 import type { NodeId } from '../../../src/kernel/ids.js';
 import { type LogFields, type Logger, silentLogger } from '../../../src/kernel/logger.js';
 import { type Identity, newIdentity } from '../../identity/keys.js';
+import { until as waitUntil } from '../../support/until.js';
 import { SteeredWriter } from './steered-writer.js';
 import { TestAgent } from './test-agent.js';
 import { TestClock } from './test-clock.js';
@@ -240,11 +241,4 @@ export class Fleet {
 
 const timeoutsOf = ({ timeouts }: FleetOptions) => (timeouts === undefined ? {} : { timeouts });
 
-/** Looks again and again until it holds, for ten seconds at most. */
-export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 1_000; tries += 1) {
-    if (await holds()) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  throw new Error('it did not come true within ten seconds');
-}
+export const until = (holds: () => boolean | Promise<boolean>): Promise<void> => waitUntil(holds, 'it holds');

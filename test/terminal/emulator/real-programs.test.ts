@@ -32,7 +32,7 @@ const MOMENTS = 25;
 
 describe('a picture in the middle of a real program', () => {
   for (const { program, ...recording } of PROGRAMS) {
-    itNeeding(program, 'script')(`shows ${program} as it is, and as it goes on`, { timeout: 90_000 }, async () => {
+    itNeeding(program, 'script')(`shows ${program} as it is, and as it goes on`, async () => {
       const output = await record(recording);
       expect(output.length).toBeGreaterThan(500);
       for (let moment = 1; moment <= MOMENTS; moment += 1) {

@@ -36,7 +36,7 @@ describe('a recording whose orchestrator is killed', () => {
     expect(kept.equals(outputFrom(first?.offset ?? 0, kept.length))).toBe(true);
     expect((first?.offset ?? 0) + kept.length).toBe(recorder.durable);
     expect(existsSync(join(dataDir, recordingPath(head.sessionId, head.openedAt)))).toBe(true);
-  }, 120_000);
+  });
 });
 
 /** The last offset that it has acknowledged. */

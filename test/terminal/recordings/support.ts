@@ -1,11 +1,11 @@
 /** Recordings in a temporary data directory. */
+
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { gunzipSync } from 'node:zlib';
-import { expect, onTestFinished } from 'vitest';
+import { onTestFinished } from 'vitest';
 import { isThere } from '../../../daemon/terminal/recordings/is-there.js';
 import type { RecorderEvents, RecordingHead } from '../../../daemon/terminal/recordings/recorder.js';
 import type { RecordingStore, RecordingsOptions } from '../../../daemon/terminal/recordings/recordings.js';
@@ -13,6 +13,7 @@ import type { Clock } from '../../../src/kernel/clock.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import { silentLogger } from '../../../src/kernel/logger.js';
 import { newIds, temporaryDirectory } from '../../store/support.js';
+import { until as waitUntil } from '../../support/until.js';
 
 const address = pathToFileURL(
   fileURLToPath(new URL('../../../dist/daemon/terminal/recordings/recordings.js', import.meta.url)),
@@ -92,13 +93,7 @@ export function readPlain(dataDir: string, path: string): Buffer {
   }
 }
 
-export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
-  for (let left = 2_000; left > 0; left -= 1) {
-    if (await isSo()) return;
-    await sleep(10);
-  }
-  expect.fail(`it did not come to this: ${what}`);
-}
+export const until = (what: string, isSo: () => boolean | Promise<boolean>): Promise<void> => waitUntil(isSo, what);
 
 export const compressed = (dataDir: string, path: string): Promise<void> =>
   until(

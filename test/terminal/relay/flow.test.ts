@@ -2,9 +2,9 @@
 
 import { describe, expect, it } from 'vitest';
 import { outputFrame } from '../../support/output-frame.js';
+import { until } from '../../support/until.js';
 import { FakeClient } from './support/fake-client.js';
 import { Room } from './support/room.js';
-import { until } from './support/until.js';
 
 const MIB = 1024 * 1024;
 

@@ -8,9 +8,9 @@ import { Tickets } from '../../../daemon/terminal/tickets.js';
 import type { NodeId } from '../../../src/kernel/ids.js';
 import { jsonFrame } from '../../../src/terminal/frames.js';
 import { TERMINAL_SUBPROTOCOL } from '../../../src/terminal/limits.js';
+import { until } from '../../support/until.js';
 import { FakeClient } from './support/fake-client.js';
 import { Room } from './support/room.js';
-import { until } from './support/until.js';
 
 const OPERATOR = '0'.repeat(32);
 

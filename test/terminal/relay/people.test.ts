@@ -1,9 +1,9 @@
 /** Several operators in one session: viewers, the pen, coming back, and who is kept out. */
 import { describe, expect, it } from 'vitest';
 import { inputFrame, pingFrame, resizeFrame } from '../../../src/terminal/frames.js';
+import { until } from '../../support/until.js';
 import { FakeClient } from './support/fake-client.js';
 import { Room } from './support/room.js';
-import { until } from './support/until.js';
 
 async function withWriter(room: Room) {
   const { id, url } = await room.openShell();

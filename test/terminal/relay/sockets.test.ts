@@ -5,9 +5,9 @@ import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { TERMINAL_LIMITS, TERMINAL_SUBPROTOCOL } from '../../../src/terminal/limits.js';
 import { outputFrame } from '../../support/output-frame.js';
+import { until } from '../../support/until.js';
 import { FakeClient } from './support/fake-client.js';
 import { Room, type RoomOptions } from './support/room.js';
-import { until } from './support/until.js';
 
 /** A room with a session that is written in, and another one that has nothing to do with it. */
 async function twoSessions(options: RoomOptions = {}) {

@@ -11,7 +11,7 @@ import type { OrchestratorMessage, OrchestratorMessageOf } from '../../../../src
 import type { Identity } from '../../../identity/keys.js';
 import { credentialsOf } from '../../../identity/tls.js';
 import { outputFrame } from '../../../support/output-frame.js';
-import { until } from './until.js';
+import { until } from '../../../support/until.js';
 
 export interface AgentSession {
   readonly id: string;

@@ -2,7 +2,7 @@
 import { WebSocket } from 'ws';
 import { ackFrame, type Frame, jsonFrame, pongFrame, readFrame } from '../../../../src/terminal/frames.js';
 import { TERMINAL_SUBPROTOCOL } from '../../../../src/terminal/limits.js';
-import { until } from './until.js';
+import { until } from '../../../support/until.js';
 
 // biome-ignore lint/suspicious/noExplicitAny: notes of every shape
 type Json = Record<string, any>;

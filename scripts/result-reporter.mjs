@@ -1,0 +1,43 @@
+/**
+ * A reporter of vitest that writes each result to a file as soon as it is known, so that a run that is cut off still counts:
+ * one JSON object a line, `{file, event: 'started' | 'ended', error?}` or `{file, test, state, note?}`.
+ * The path is in ORCH_TEST_RESULTS. `scripts/test-summary.mjs` reads the file.
+ */
+import { appendFileSync, writeFileSync } from 'node:fs';
+
+/** @implements {import('vitest/reporters').Reporter} */
+export default class ResultReporter {
+  path = process.env.ORCH_TEST_RESULTS ?? '';
+
+  onInit() {
+    if (this.path === '') throw new Error('ORCH_TEST_RESULTS is not set: it names the file of the results');
+    writeFileSync(this.path, '');
+  }
+
+  /** @param {readonly import('vitest/node').TestSpecification[]} specifications */
+  onTestRunStart(specifications) {
+    for (const { project, moduleId } of specifications) {
+      this.write({ file: moduleId.replace(`${project.config.root}/`, ''), event: 'queued' });
+    }
+  }
+
+  /** @param {import('vitest/node').TestModule} module */
+  onTestModuleStart(module) {
+    this.write({ file: module.relativeModuleId, event: 'started' });
+  }
+
+  /** @param {import('vitest/node').TestCase} test */
+  onTestCaseResult(test) {
+    this.write({ file: test.module.relativeModuleId, test: test.fullName, state: test.result().state });
+  }
+
+  /** @param {import('vitest/node').TestModule} module */
+  onTestModuleEnd(module) {
+    const error = module.state() === 'failed' ? module.errors()[0]?.message : undefined;
+    this.write({ file: module.relativeModuleId, event: 'ended', error });
+  }
+
+  write(line) {
+    appendFileSync(this.path, `${JSON.stringify(line)}\n`);
+  }
+}
