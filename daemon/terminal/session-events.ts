@@ -97,12 +97,15 @@ export interface Refusal {
 
 /** @param facts what it was about; null when that is not known */
 export function refusedEvent(
-  facts: Pick<SessionFacts, 'nodeId' | 'nodeName'> & { readonly id: string | null },
+  facts: Pick<SessionFacts, 'nodeId' | 'nodeName'> &
+    Partial<Pick<SessionFacts, 'command'>> & { readonly id: string | null },
   { reason, by, address, requestId }: Refusal,
 ): DomainEvent {
   const summary = `${by.name === '' ? by.id : by.name} was refused a terminal on ${nodeLabel(facts)}: ${reason}`;
   const target: Party = { id: facts.nodeId, name: facts.nodeName ?? '', type: 'agent' };
-  const metadata: JsonObject = { session_id: facts.id, node_id: facts.nodeId, reason, address };
+  const { command = null } = facts;
+  const wanted: JsonObject = command === null ? {} : { command: [...command] };
+  const metadata: JsonObject = { session_id: facts.id, node_id: facts.nodeId, ...wanted, reason, address };
   return {
     type: 'terminal.refused',
     actor: by,

@@ -30,6 +30,8 @@ export const TERMINAL_LIMITS = {
   deadAfter: 35_000,
   /** A ticket is good for that long, once. */
   ticketLife: 30_000,
+  /** A program that an agent was asked for never starts later than that, counted from the request. */
+  startDeadline: 30_000,
   /** The first frame of a socket has to come by then. */
   helloDeadline: 5_000,
   /** Where a stream may be at most: offsets near it can still be added to, and written in eight bytes. */

@@ -1,19 +1,23 @@
 /** Recordings with the real programs: what a command wrote is downloaded, searched and compared. */
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
 import type { TerminalDetail, TerminalMatch, TerminalSession } from '../../src/contract/terminal.js';
-import { Sandbox, until } from '../support/orch.js';
+import { type Running, Sandbox, until } from '../support/orch.js';
 import { TEST_SHELL } from '../support/test-shell.js';
 
 vi.setConfig({ testTimeout: 120_000 });
 
 const sandbox = new Sandbox();
+let server: Running;
 
 beforeAll(async () => {
   expect((await sandbox.orch(['operator', 'init'])).status).toBe(0);
-  const { ready } = await sandbox.serve();
+  const settings = sandbox.path('serve.yaml');
+  writeFileSync(settings, 'terminal: {record: best_effort}\n');
+  const { ready, server: started } = await sandbox.serve(['--config', settings]);
+  server = started;
   const create = ['profile', 'create', 'test', '--url', ready.api_url, '--tls-fingerprint', ready.tls_fingerprint];
   expect(await sandbox.orch(create)).toMatchObject({ status: 0 });
   expect(await sandbox.orch(['profile', 'use', 'test'])).toMatchObject({ status: 0 });
@@ -74,5 +78,31 @@ describe('the recording of a command', () => {
       () => readdirSync(sandbox.path(`serve/transcripts/${month}`)).join() === `${id}.cast.gz`,
       'the recording is compressed',
     );
+  });
+
+  it('that has to be there and cannot be made keeps the command from running; the log says which it was', async () => {
+    writeFileSync(sandbox.path('serve.yaml'), 'terminal: {record: required}\n');
+    server.process.kill('SIGHUP');
+    await until(() => server.output().includes('terminal.record'), 'the setting is in force');
+    // A file where the directory of the recordings was.
+    const directory = sandbox.path('serve/transcripts');
+    renameSync(directory, `${directory}.away`);
+    writeFileSync(directory, '');
+    const file = sandbox.path('ran');
+    const command = ['setsid', '-f', 'touch', file];
+    const refused = await sandbox.orch(['exec', 'web-01', '--', ...command]);
+    expect(refused).toMatchObject({ status: 255, stdout: '', stderr: expect.stringContaining('cannot be recorded') });
+    const opened = await sandbox.orch(['term', 'open', 'web-01'], { input: `touch ${file}\n` });
+    expect(opened).toMatchObject({ status: 255, stderr: expect.stringContaining('cannot be recorded') });
+    renameSync(directory, `${directory}.broken`);
+    renameSync(`${directory}.away`, directory);
+    // Whatever was asked for before would have run by the time that this one has.
+    expect(await sandbox.orch(['exec', 'web-01', '--', 'echo', 'well'])).toMatchObject({ status: 0, stdout: 'well\n' });
+    expect(existsSync(file)).toBe(false);
+    const { events } = await sandbox.json<{ events: { metadata: object }[] }>([
+      ...['audit', 'list', '--type', 'terminal.refused'],
+    ]);
+    expect(events).toHaveLength(2);
+    expect(events[1]?.metadata).toMatchObject({ reason: 'recording_failed', command });
   });
 });

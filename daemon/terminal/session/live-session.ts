@@ -114,7 +114,7 @@ export class LiveSession {
     return this.agent.isHere;
   }
 
-  /** The program runs, and everything that its output goes to is there. */
+  /** Everything that the output goes to is there, and the store has the session: the agent may start the program. */
   open(parts: SessionParts): void {
     this.course.take({ type: 'opened' });
     const running = this.run(parts);

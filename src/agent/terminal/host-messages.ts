@@ -23,6 +23,9 @@ export interface ProgramOrder {
   readonly timeoutSecs: number | null;
 }
 
+/** Milliseconds of the system's monotonic clock, which all processes of a machine share. */
+export const systemMonotonic = (): number => Number(process.hrtime.bigint() / 1_000_000n);
+
 /** How to dial back for a session; the ticket is good once. */
 export interface DialOrder {
   readonly place: OrchestratorPlace;
@@ -30,7 +33,14 @@ export interface DialOrder {
 }
 
 export type ToHost =
-  | { readonly do: 'open'; readonly sessionId: string; readonly order: ProgramOrder; readonly dial: DialOrder }
+  | {
+      readonly do: 'open';
+      readonly sessionId: string;
+      readonly order: ProgramOrder;
+      readonly dial: DialOrder;
+      /** The program never starts after that time, by `systemMonotonic`. */
+      readonly startBy: number;
+    }
   | { readonly do: 'attach'; readonly sessionId: string; readonly dial: DialOrder }
   /** End the program and forget the session. */
   | { readonly do: 'close'; readonly sessionId: string }
@@ -40,7 +50,9 @@ export type ToHost =
   | { readonly do: 'stop' };
 
 export type FromHost =
-  | { readonly is: 'opened'; readonly sessionId: string; readonly mark: SessionMark }
+  /** It dials back; its program starts as soon as the orchestrator serves the session. */
+  | { readonly is: 'opened'; readonly sessionId: string }
+  | { readonly is: 'started'; readonly sessionId: string; readonly mark: SessionMark }
   | { readonly is: 'refused'; readonly sessionId: string; readonly code: FaultCode; readonly message: string }
   /** It has no socket; `close` or `attach` may follow. */
   | { readonly is: 'lost'; readonly sessionId: string }

@@ -33,7 +33,7 @@ export class TerminalHost {
   take(message: Exclude<ToHost, { do: 'stop' }>): void {
     switch (message.do) {
       case 'open':
-        void this.open(message);
+        this.open(message);
         return;
       case 'attach':
         this.sessions.get(message.sessionId)?.attach(message.dial.place, message.dial.ticket);
@@ -68,11 +68,25 @@ export class TerminalHost {
     for (let spent = 0; this.sessions.size > 0 && spent < milliseconds; spent += LOOK) await delay(LOOK);
   }
 
-  private async open({ sessionId, order, dial }: Extract<ToHost, { do: 'open' }>): Promise<void> {
+  /** Starts nothing yet: what would fail for certain is refused, and the session dials back. */
+  private open({ sessionId, order, dial, startBy }: Extract<ToHost, { do: 'open' }>): void {
     const { say, logger, privateKey, clock, pace } = this.options;
+    try {
+      if (this.isStopping) throw new Fault('shutting_down', 'the agent stops');
+      if (order.size !== null) this.native ??= loadNativePty();
+    } catch (error) {
+      const isMissing = isFault(error, 'native_module_missing');
+      const code = isMissing ? 'terminal_unsupported' : isFault(error) ? error.code : 'internal';
+      say({ is: 'refused', sessionId, code, message: messageOf(error) });
+      return;
+    }
     const session = new HostedSession({
       id: sessionId,
       socket: { privateKey, clock, pace },
+      startBy,
+      start: (listener) => this.start(order, listener),
+      onStarted: (mark) => say({ is: 'started', sessionId, mark }),
+      onFailed: (reason) => logger.error('the program of a terminal did not start', { session: sessionId, reason }),
       onLost: (reason) => {
         logger.debug('a terminal has lost its connection', { session: sessionId, reason });
         say({ is: 'lost', sessionId });
@@ -84,19 +98,7 @@ export class TerminalHost {
       },
     });
     this.sessions.set(sessionId, session);
-    let program: Program;
-    try {
-      if (this.isStopping) throw new Fault('shutting_down', 'the agent stops');
-      program = await this.start(order, session);
-    } catch (error) {
-      this.sessions.delete(sessionId);
-      const isMissing = isFault(error, 'native_module_missing');
-      const code = isMissing ? 'terminal_unsupported' : isFault(error) ? error.code : 'internal';
-      say({ is: 'refused', sessionId, code, message: messageOf(error) });
-      return;
-    }
-    say({ is: 'opened', sessionId, mark: program.mark });
-    session.run(program);
+    say({ is: 'opened', sessionId });
     session.attach(dial.place, dial.ticket);
   }
 

@@ -1,11 +1,13 @@
 /** One session in the process of the terminals: its program, the output that is not acknowledged, and the socket if there is one. */
 
+import { messageOf } from '../../kernel/fault.js';
 import type { Exit, ExitReason } from '../../terminal/exit.js';
 import { ackFrame, type Frame, jsonFrame, type OutputStream } from '../../terminal/frames.js';
 import { TERMINAL_CLOSE, TERMINAL_LIMITS, TERMINAL_VERSION } from '../../terminal/limits.js';
 import { TERMINAL_SIGNALS, type TerminalSignal } from '../../terminal/signals.js';
-import { sessionMembers, signalSession } from '../pty/process-table.js';
+import { type SessionMark, sessionMembers, signalSession } from '../pty/process-table.js';
 import type { Program, ProgramEnd, ProgramListener } from '../pty/program.js';
+import { systemMonotonic } from './host-messages.js';
 import { InputIntake } from './input-intake.js';
 import { OutputSender } from './output-sender.js';
 import { SessionSocket, type SessionSocketOptions } from './session-socket.js';
@@ -13,6 +15,12 @@ import { SessionSocket, type SessionSocketOptions } from './session-socket.js';
 export interface HostedSessionOptions {
   readonly id: string;
   readonly socket: Pick<SessionSocketOptions, 'privateKey' | 'clock' | 'pace'>;
+  /** The program never starts after that time, by `systemMonotonic`. */
+  readonly startBy: number;
+  /** Starts the program; called at most once. */
+  readonly start: (listener: ProgramListener) => Promise<Program>;
+  readonly onStarted: (mark: SessionMark) => void;
+  readonly onFailed: (reason: string) => void;
   readonly onLost: (reason: string) => void;
   readonly onEnded: () => void;
   readonly onGone: () => void;
@@ -36,6 +44,12 @@ const BURST = 2_048;
 export class HostedSession implements ProgramListener {
   private readonly options: HostedSessionOptions;
   private program: Program | null = null;
+  /** `waiting` for the orchestrator's first acknowledgement: only then the session is recorded, listed and audited. */
+  private stage: 'waiting' | 'starting' | 'started' = 'waiting';
+  private starting: NodeJS.Immediate | undefined;
+  private readonly deadline: NodeJS.Timeout;
+  /** Frames for a program that is being started. */
+  private early: Frame[] = [];
   private socket: SessionSocket | null = null;
   private readonly sender = new OutputSender();
   private readonly intake = new InputIntake();
@@ -60,14 +74,7 @@ export class HostedSession implements ProgramListener {
 
   constructor(options: HostedSessionOptions) {
     this.options = options;
-  }
-
-  /** Gives the session its program, to which it has to be the listener. */
-  run(program: Program): void {
-    this.program = program;
-    this.pace();
-    // The end may have been decided while it was being started.
-    if (this.isClosing || this.ending !== null) this.hangUp(HANG_UP);
+    this.deadline = setTimeout(() => this.giveUp(), Math.max(0, options.startBy - systemMonotonic()));
   }
 
   /** Dials the orchestrator, in place of any socket before. */
@@ -99,7 +106,7 @@ export class HostedSession implements ProgramListener {
     this.isClosing = true;
     this.dropSocket(TERMINAL_CLOSE.done);
     clearTimeout(this.waiting);
-    if (this.end !== null) {
+    if (this.end !== null || this.stage === 'waiting') {
       this.forget();
       return;
     }
@@ -113,7 +120,8 @@ export class HostedSession implements ProgramListener {
     if (this.isClosing || this.end !== null || this.ending !== null) return;
     this.ending = reason;
     this.pace();
-    this.hangUp(killAfter);
+    if (this.stage === 'waiting') this.settle({ code: null, signal: null, timedOut: false });
+    else this.hangUp(killAfter);
   }
 
   /** Says how it ended now, with the output that was sent: nothing more can be. */
@@ -163,6 +171,49 @@ export class HostedSession implements ProgramListener {
     else this.settle(end);
   }
 
+  /** A word to end the session may lie right behind the acknowledgement, after a stop of this process: it comes first. */
+  private startSoon(): void {
+    if (this.stage === 'waiting' && this.end === null) this.starting ??= setImmediate(() => void this.start());
+  }
+
+  private async start(): Promise<void> {
+    this.starting = undefined;
+    if (this.stage !== 'waiting' || this.end !== null || !this.isLive || this.isGone) return;
+    if (systemMonotonic() >= this.options.startBy) {
+      this.giveUp();
+      return;
+    }
+    this.stage = 'starting';
+    clearTimeout(this.deadline);
+    try {
+      this.program = await this.options.start(this);
+    } catch (error) {
+      this.failed(messageOf(error));
+      return;
+    }
+    this.stage = 'started';
+    this.options.onStarted(this.program.mark);
+    this.pace();
+    // The end may have been decided while it was being started.
+    if (this.isClosing || this.ending !== null) this.hangUp(HANG_UP);
+    for (const frame of this.early.splice(0)) this.hear(frame);
+  }
+
+  /** The operator reads the reason as output. */
+  private failed(reason: string): void {
+    this.stage = 'started';
+    this.early = [];
+    this.ending ??= 'failed';
+    this.options.onFailed(reason);
+    this.sender.append(Buffer.from(`orch: the program did not start: ${reason}\r\n`), 'err');
+    this.settle({ code: null, signal: null, timedOut: false });
+  }
+
+  /** The orchestrator did not come in time; it takes the session for lost. */
+  private giveUp(): void {
+    if (this.stage === 'waiting') this.close();
+  }
+
   private settle({ code, signal, timedOut }: ProgramEnd): void {
     clearTimeout(this.killing);
     const reason = this.ending ?? (timedOut ? 'timed_out' : 'exited');
@@ -191,10 +242,15 @@ export class HostedSession implements ProgramListener {
   }
 
   private hear(frame: Frame): void {
+    if (frame.type === 'ack') {
+      this.credited(frame.consumed, frame.limit);
+      return;
+    }
+    if (this.program === null) {
+      if (this.end === null) this.early.push(frame);
+      return;
+    }
     switch (frame.type) {
-      case 'ack':
-        this.credited(frame.consumed, frame.limit);
-        return;
       case 'input':
         this.input(frame.offset, frame.bytes);
         return;
@@ -220,6 +276,7 @@ export class HostedSession implements ProgramListener {
       this.sender.rewind();
       // Whoever types has to know how far they may go.
       this.acknowledge();
+      this.startSoon();
     }
     this.pace();
     this.flush();
@@ -301,7 +358,9 @@ export class HostedSession implements ProgramListener {
     const isTold = this.isExitSent;
     const wasLive = this.isLive;
     this.unplugged();
-    if (isTold && code === TERMINAL_CLOSE.done) {
+    // A program that did not start on this socket was not wanted, or is not expected by now.
+    const isUnwanted = this.stage === 'waiting' && code !== null;
+    if (isUnwanted || (isTold && code === TERMINAL_CLOSE.done)) {
       this.forget();
       return;
     }
@@ -321,6 +380,8 @@ export class HostedSession implements ProgramListener {
     clearTimeout(this.waiting);
     clearTimeout(this.acknowledging);
     clearTimeout(this.killing);
+    clearTimeout(this.deadline);
+    clearImmediate(this.starting);
     this.options.onGone();
   }
 }

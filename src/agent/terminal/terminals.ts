@@ -1,9 +1,10 @@
 /** The agent's terminals: asks the policy, has the programs started, and keeps the orchestrator up to date about them. */
 import { Fault, isFault, messageOf } from '../../kernel/fault.js';
 import type { Logger } from '../../kernel/logger.js';
+import { TERMINAL_LIMITS } from '../../terminal/limits.js';
 import type { AgentMessageOf, OrchestratorMessageOf } from '../../wire/messages.js';
 import type { SessionMark } from '../pty/process-table.js';
-import type { FromHost, OrchestratorPlace } from './host-messages.js';
+import { type FromHost, type OrchestratorPlace, systemMonotonic } from './host-messages.js';
 import { HostProcess } from './host-process.js';
 import { type Permission, permit, type TerminalSettings } from './policy.js';
 import { endSurvivors, writeLiveSessions } from './survivors.js';
@@ -20,6 +21,8 @@ export interface TerminalsOptions {
   readonly authLog: (line: string) => void;
   /** The process is ended when it has had nothing to do for so long, in milliseconds. */
   readonly idleAfter?: number;
+  /** A program never starts later than that after it was asked for, in milliseconds. */
+  readonly startWithin?: number;
 }
 
 interface Held {
@@ -30,6 +33,8 @@ interface Held {
   readonly isAttached: boolean;
   /** The orchestrator has been answered. */
   readonly isOpen: boolean;
+  /** Its program runs, or ran. */
+  readonly hasStarted: boolean;
   /** Its program has ended: it counts for no limit. */
   readonly hasEnded: boolean;
 }
@@ -119,6 +124,7 @@ export class Terminals {
   private async open(request: OrchestratorMessageOf<'terminal_open'>): Promise<void> {
     const { session_id: sessionId, ticket, kind, operator } = request;
     const { place } = this;
+    const startBy = systemMonotonic() + (this.options.startWithin ?? TERMINAL_LIMITS.startDeadline);
     if (this.sessions.has(sessionId)) {
       this.refuse(sessionId, new Fault('internal', `the session ${sessionId} is open already`));
       return;
@@ -130,6 +136,7 @@ export class Terminals {
       mark: null,
       isAttached: true,
       isOpen: false,
+      hasStarted: false,
       hasEnded: false,
     };
     const count = (kind: Held['kind']) =>
@@ -143,7 +150,7 @@ export class Terminals {
       if (!this.sessions.has(sessionId)) return;
       this.sessions.set(sessionId, { ...held, permission });
       clearTimeout(this.idle);
-      this.host.send({ do: 'open', sessionId, order: permission.order, dial: { place, ticket } });
+      this.host.send({ do: 'open', sessionId, order: permission.order, dial: { place, ticket }, startBy });
     } catch (error) {
       this.sessions.delete(sessionId);
       this.refuse(sessionId, isFault(error) ? error : new Fault('internal', messageOf(error)));
@@ -173,7 +180,10 @@ export class Terminals {
     if (held === undefined) return;
     switch (message.is) {
       case 'opened':
-        this.opened(message.sessionId, { ...held, mark: message.mark, isOpen: true });
+        this.opened(message.sessionId, { ...held, isOpen: true });
+        return;
+      case 'started':
+        this.started(message.sessionId, { ...held, mark: message.mark, hasStarted: true });
         return;
       case 'refused':
         this.sessions.delete(message.sessionId);
@@ -190,16 +200,22 @@ export class Terminals {
         return;
       case 'gone':
         this.forget(message.sessionId);
+        // The orchestrator may have opened it in the same moment.
+        if (!held.hasStarted) this.report(this.list());
         this.startIdling();
     }
   }
 
   private opened(sessionId: string, held: Held): void {
-    const { logger, authLog } = this.options;
     this.sessions.set(sessionId, held);
     const { user = null, shell = null } = held.permission ?? {};
-    // First, as an operator waits for it.
     this.report({ type: 'terminal_answer', session_id: sessionId, user, shell, error: null });
+  }
+
+  private started(sessionId: string, held: Held): void {
+    const { logger, authLog } = this.options;
+    this.sessions.set(sessionId, held);
+    const user = held.permission?.user ?? null;
     this.writeJournal();
     const what = held.kind === 'shell' ? 'terminal' : 'command';
     logger.info(`a ${what} was opened`, { session: sessionId, operator: held.operator, user });
@@ -216,7 +232,7 @@ export class Terminals {
     if (held === undefined) return;
     this.sessions.delete(sessionId);
     this.writeJournal();
-    if (!held.isOpen) return;
+    if (!held.hasStarted) return;
     const what = held.kind === 'shell' ? 'terminal' : 'command';
     const user = held.permission?.user;
     this.options.logger.info(`a ${what} was closed`, { session: sessionId, operator: held.operator, user });
