@@ -78,7 +78,7 @@ export class Applies {
     const id = newId();
     const lease = leases.takeForApply(agent.nodeId, id);
     try {
-      const desired = await desiredSets.of(db, agent.row, request.modules);
+      const desired = await desiredSets.of(db, agent.row, { named: request.modules });
       refuseStranger(agent, desired, request.rollout?.assignment ?? null);
       await this.guard(agent, desired, request.allowRemovals);
       const dispatch = runContent(desired);

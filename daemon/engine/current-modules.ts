@@ -1,12 +1,14 @@
-/** The current revisions of modules, prepared for resolution once for each content. */
+/** Modules prepared for resolution, once for each content: the stored ones, and those that a request brings along. */
 import { Fault } from '../../src/kernel/fault.js';
+import type { JsonObject } from '../../src/kernel/json.js';
 import { type CompiledModule, compileModule } from '../../src/language/compile-module.js';
-import { parseModule } from '../../src/language/parse-module.js';
 import type { ModuleDefinition } from '../../src/language/schema.js';
 import { secretNames } from '../../src/language/secret-names.js';
 import type { Position } from '../../src/language/text-lines.js';
 import { findModuleHeads, findModuleRevision, type ModuleHead } from '../store/modules.js';
 import type { Queryable } from '../store/queryable.js';
+import { checkUpload, digestOf, requireName } from './module-upload.js';
+import type { TextParser } from './parsing/text-parser.js';
 
 interface Prepared {
   readonly definition: ModuleDefinition;
@@ -17,35 +19,98 @@ interface Prepared {
   readonly positions: Map<string, Position>;
 }
 
-export interface CurrentModule extends ModuleHead, Omit<Prepared, 'positions'> {}
+export interface CurrentModule extends Omit<Prepared, 'positions'> {
+  readonly name: string;
+  /** Hex, of the text in UTF-8. */
+  readonly sha256: string;
+  /** The stored revision; null for a module that came with the request. */
+  readonly stored: ModuleHead | null;
+}
+
+/** A module that came with a request: it takes the place of the stored one of its name, and is not stored. */
+export interface SentModule extends CurrentModule {
+  readonly stored: null;
+  readonly content: string;
+}
+
+/** What an event says of modules that came with a request: what follows the summary, and the digests of their texts. */
+export function sentNote(sent: readonly SentModule[]): { readonly suffix: string; readonly metadata: JsonObject } {
+  if (sent.length === 0) return { suffix: '', metadata: {} };
+  const shown = sent.slice(0, NAMED).map(({ name }) => name);
+  const more = sent.length > NAMED ? ` and ${sent.length - NAMED} more` : '';
+  return {
+    suffix: ` (${shown.join(', ')}${more} as sent with the request, not stored)`,
+    metadata: { sent: Object.fromEntries(sent.map(({ name, sha256 }) => [name, sha256])) },
+  };
+}
+
+/** Modules that a summary names. */
+const NAMED = 5;
+
+/** A module's text with the name that it is sent under. */
+export interface ModuleSource {
+  readonly name: string;
+  readonly content: string;
+}
 
 /** Contents kept at a time; the least recently used goes first. */
 const CACHE_SIZE = 256;
 
 export class CurrentModules {
+  private readonly parser: TextParser;
   private readonly prepared = new Map<string, Prepared>();
 
-  /** In the order of the names. Throws `module_not_found` for the first that is not there. */
-  async find(db: Queryable, names: readonly string[]): Promise<readonly CurrentModule[]> {
-    const heads = new Map((await findModuleHeads(db, names)).map((head) => [head.name, head]));
+  constructor(parser: TextParser) {
+    this.parser = parser;
+  }
+
+  /** In the order of the names, those that were sent in place of stored ones. Throws `module_not_found` for the first that is not there. */
+  async find(
+    db: Queryable,
+    names: readonly string[],
+    sent: readonly SentModule[] = [],
+  ): Promise<readonly CurrentModule[]> {
+    const own = new Map(sent.map((module) => [module.name, module]));
+    const wanted = names.filter((name) => !own.has(name));
+    const heads = new Map((await findModuleHeads(db, wanted)).map((head) => [head.name, head]));
     const modules: CurrentModule[] = [];
     for (const name of names) {
       const head = heads.get(name);
-      if (head === undefined) throw moduleNotFound(name);
-      modules.push({ ...head, ...(this.recall(head.sha256) ?? (await this.prepare(db, head))) });
+      const found = own.get(name) ?? (head === undefined ? null : await this.stored(db, head));
+      if (found === null) throw moduleNotFound(name);
+      modules.push(found);
     }
     return modules;
   }
 
-  /** Where a JSON pointer into the definition stands in the text that was uploaded. */
-  async locate(db: Queryable, module: ModuleHead, pointer: string): Promise<Position> {
+  /** Prepares texts that came with a request. Throws `invalid_module` with every mistake of the first wrong one, `invalid_body`. */
+  async read(sources: readonly ModuleSource[]): Promise<readonly SentModule[]> {
+    const modules = new Map<string, SentModule>();
+    for (const { name, content } of sources) {
+      if (modules.has(name)) throw new Fault('invalid_body', `/sources has the module "${name}" twice`);
+      const sha256 = digestOf(content);
+      const { positions: _, ...prepared } = this.recall(sha256) ?? (await this.parse(name, content));
+      requireName(name, prepared.definition);
+      modules.set(name, { name, sha256, stored: null, content, ...prepared });
+    }
+    return [...modules.values()];
+  }
+
+  /** Where a JSON pointer into the definition stands in the text. */
+  async locate(db: Queryable, module: CurrentModule | SentModule, pointer: string): Promise<Position> {
     const positions = this.prepared.get(module.sha256)?.positions ?? new Map<string, Position>();
     const known = positions.get(pointer);
     if (known !== undefined) return known;
-    const row = await findModuleRevision(db, module.name, module.revision);
-    const position = row === null ? { line: 1, column: 1 } : parseModule(row.content).locate(pointer);
+    const text = await textOf(db, module);
+    const position = text === null ? { line: 1, column: 1 } : await this.parser.locate(text, pointer);
     positions.set(pointer, position);
     return position;
+  }
+
+  private async stored(db: Queryable, head: ModuleHead): Promise<CurrentModule> {
+    const { name, sha256 } = head;
+    const { positions: _, ...prepared } = this.recall(sha256) ?? (await this.load(db, head));
+    return { name, sha256, stored: head, ...prepared };
   }
 
   private recall(sha256: string): Prepared | undefined {
@@ -54,11 +119,19 @@ export class CurrentModules {
     return known;
   }
 
-  private async prepare(db: Queryable, { name, revision, sha256 }: ModuleHead): Promise<Prepared> {
+  private async load(db: Queryable, { name, revision, sha256 }: ModuleHead): Promise<Prepared> {
     const row = await findModuleRevision(db, name, revision);
     if (row === null) throw moduleNotFound(name);
-    const definition: ModuleDefinition = JSON.parse(row.definition_json);
-    const compiled = compileModule({ name, definition });
+    return this.prepare(sha256, JSON.parse(row.definition_json));
+  }
+
+  private async parse(name: string, content: string): Promise<Prepared> {
+    const { definition, sha256 } = await checkUpload(this.parser, { name, content });
+    return this.prepare(sha256, definition);
+  }
+
+  private prepare(sha256: string, definition: ModuleDefinition): Prepared {
+    const compiled = compileModule({ name: definition.name, definition });
     const prepared = { definition, compiled, secrets: secretNames(definition), positions: new Map() };
     this.keep(sha256, prepared);
     return prepared;
@@ -70,6 +143,13 @@ export class CurrentModules {
     const [oldest] = this.prepared.keys();
     if (this.prepared.size > CACHE_SIZE && oldest !== undefined) this.prepared.delete(oldest);
   }
+}
+
+async function textOf(db: Queryable, module: CurrentModule | SentModule): Promise<string | null> {
+  if ('content' in module) return module.content;
+  const { name, stored } = module;
+  const row = stored === null ? null : await findModuleRevision(db, name, stored.revision);
+  return row?.content ?? null;
 }
 
 export function moduleNotFound(name: string, revision?: number): Fault {

@@ -12,7 +12,7 @@ import type { Queryable } from '../store/queryable.js';
 import type { AgentSecrets, LentSecrets, SecretHashes } from './agent-secrets.js';
 import { removalOf } from './applied-resource.js';
 import type { AssignedModules } from './assigned-modules.js';
-import type { CurrentModule, CurrentModules } from './current-modules.js';
+import type { CurrentModule, CurrentModules, SentModule } from './current-modules.js';
 import { keyText, resourceKey } from './resource-key.js';
 
 export interface DesiredSet {
@@ -36,6 +36,13 @@ export interface DesiredSet {
   readonly warnings: RunResult['warnings'];
 }
 
+/** The modules that a request asks for, beside those of the assignments. */
+export interface ModuleRequest {
+  readonly named: readonly string[];
+  /** Modules whose texts came with the request: they count as named, and take the place of stored ones. */
+  readonly sent?: readonly SentModule[];
+}
+
 export interface DesiredSetsOptions {
   readonly current: CurrentModules;
   readonly assigned: AssignedModules;
@@ -53,11 +60,12 @@ export class DesiredSets {
    * The modules of every assignment that matches the agent, then the named ones.
    * Throws `module_not_found` and the faults of `resolve`.
    */
-  async of(db: Queryable, agent: AgentRow, named: readonly string[]): Promise<DesiredSet> {
+  async of(db: Queryable, agent: AgentRow, { named: names, sent = [] }: ModuleRequest): Promise<DesiredSet> {
     const { current, assigned, secrets } = this.options;
+    const named = [...new Set([...names, ...sent.map(({ name }) => name)])];
     const assignments = await assigned(db, agent);
     const always = new Set(assignments.flatMap((assignment) => assignment.modules));
-    const modules = await current.find(db, [...new Set([...always, ...named])]);
+    const modules = await current.find(db, [...new Set([...always, ...named])], sent);
     const lent = await secrets.lend(db, agent, new Set(modules.flatMap(({ secrets: names }) => [...names])));
     const { resources, warnings } = resolveCompiled({
       modules: modules.map(({ compiled }) => compiled),

@@ -31,6 +31,7 @@ import { noVault, type OutputVault } from './operation-outputs.js';
 import { OperationReader } from './operation-reader.js';
 import { OperationRecords } from './operation-records.js';
 import { OperationReports } from './operation-reports.js';
+import { inlineParser, type TextParser } from './parsing/text-parser.js';
 import { Plans } from './plans.js';
 import { Recovery } from './recovery.js';
 import { Rollouts } from './rollout.js';
@@ -50,6 +51,8 @@ export interface EngineOptions {
   readonly removalGuard?: () => number;
   /** None unless given. */
   readonly secrets?: AgentSecrets;
+  /** On the calling thread unless given. */
+  readonly parser?: TextParser;
   /** For the outputs of scripts with secrets, which are not kept without it. */
   readonly vault?: OutputVault;
 }
@@ -60,6 +63,8 @@ const TICK = 1000;
 export class Engine implements Service {
   readonly name = 'engine';
   readonly modules: ModuleService;
+  /** Reads the modules that a request brings as text. Throws `invalid_module`. */
+  readonly sources: CurrentModules['read'];
   readonly assignments: Assignments;
   readonly rollouts: Rollouts;
   readonly applies: Applies;
@@ -89,8 +94,10 @@ export class Engine implements Service {
     const gate = new AgentGate({ db, link, live });
     const leases = new Leases(clock, limits);
     const assignments = new CurrentAssignments();
+    const parser = options.parser ?? inlineParser;
+    const current = new CurrentModules(parser);
     const desiredSets = new DesiredSets({
-      current: new CurrentModules(),
+      current,
       assigned: (queryable, agent) => assignments.matching(queryable, agent),
       secrets,
     });
@@ -104,7 +111,8 @@ export class Engine implements Service {
     this.leases = leases;
     this.observations = observations;
     this.deadlines = new OperationDeadlines(operations);
-    this.modules = new ModuleService(options);
+    this.modules = new ModuleService({ ...options, parser });
+    this.sources = (sources) => current.read(sources);
     this.assignments = new Assignments(options);
     this.applies = new Applies({ ...shared, assignments, removalGuard, sessions, lanes, live, records, driver });
     this.operations = new OperationReader({ db, live, feed, vault });

@@ -21,11 +21,13 @@ import type { Database } from '../store/schema.js';
 import { assignmentsOfModule } from './assignments.js';
 import { moduleNotFound } from './current-modules.js';
 import { checkUpload } from './module-upload.js';
+import type { TextParser } from './parsing/text-parser.js';
 
 export interface ModuleServiceOptions {
   readonly db: Kysely<Database>;
   readonly uow: UnitOfWork;
   readonly clock: Clock;
+  readonly parser: TextParser;
 }
 
 /** Revisions of a module that are kept. */
@@ -66,7 +68,7 @@ export class ModuleService {
     { name, content }: { readonly name: string; readonly content: string },
     context: RequestContext,
   ): Promise<ModuleEntry & { readonly warnings: Warning[] }> {
-    const { definition, sha256, warnings } = checkUpload(name, content);
+    const { definition, sha256, warnings } = await checkUpload(this.options.parser, { name, content });
     const uploaded = { uploaded_at: this.options.clock.now(), uploaded_by: context.actor.id };
     const stored = await this.options.uow.write(async (tx, emit) => {
       const [current] = await findModuleHeads(tx, [name]);

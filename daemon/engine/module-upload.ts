@@ -1,9 +1,9 @@
-/** From the text that somebody uploads to what is stored, or every mistake in it. */
+/** From the text of a module that a request brings to its definition, or every mistake in it. */
 import { createHash } from 'node:crypto';
 import type { Warning } from '../../src/contract/modules.js';
 import { Fault, type FaultDetail } from '../../src/kernel/fault.js';
-import { parseModule } from '../../src/language/parse-module.js';
 import type { ModuleDefinition } from '../../src/language/schema.js';
+import type { TextParser } from './parsing/text-parser.js';
 
 export interface CheckedModule {
   readonly definition: ModuleDefinition;
@@ -12,25 +12,38 @@ export interface CheckedModule {
   readonly warnings: readonly Warning[];
 }
 
+/** SHA-256 of a text in UTF-8, in hex. */
+export const digestOf = (content: string): string => createHash('sha256').update(content).digest('hex');
+
 /** Throws `invalid_module` with every mistake of the text, and when it has another name than the one given. */
-export function checkUpload(name: string, content: string): CheckedModule {
-  const { definition, diagnostics, locate } = parseModule(content);
+export async function checkUpload(
+  parser: TextParser,
+  { name, content }: { readonly name: string; readonly content: string },
+): Promise<CheckedModule> {
+  const { definition, diagnostics, name: place } = await parser.parse(content);
   const found = diagnostics.map(({ severity, path, message, line, column }) => ({
     severity,
     detail: { path, message, line, column },
   }));
   const errors: FaultDetail[] = found.filter(({ severity }) => severity === 'error').map(({ detail }) => detail);
-  if (definition !== null && definition.name !== name) {
-    const message = `the module is named "${definition.name}", but is uploaded as "${name}"`;
-    errors.push({ path: '/name', message, ...locate('/name') });
-  }
+  if (definition !== null && definition.name !== name) errors.push({ ...misnamed(name, definition), ...place });
   if (definition === null || errors.length > 0) throw invalid(name, errors);
   return {
     definition,
-    sha256: createHash('sha256').update(content).digest('hex'),
+    sha256: digestOf(content),
     warnings: found.filter(({ severity }) => severity === 'warning').map(({ detail }) => detail),
   };
 }
+
+/** Throws `invalid_module` when a definition has another name than the one that it was sent under. */
+export function requireName(name: string, definition: ModuleDefinition): void {
+  if (definition.name !== name) throw invalid(name, [misnamed(name, definition)]);
+}
+
+const misnamed = (name: string, definition: ModuleDefinition): FaultDetail => ({
+  path: '/name',
+  message: `the module is named "${definition.name}", but is sent as "${name}"`,
+});
 
 function invalid(name: string, errors: readonly FaultDetail[]): Fault {
   const [first] = errors;
@@ -38,7 +51,7 @@ function invalid(name: string, errors: readonly FaultDetail[]): Fault {
   const more = errors.length > 1 ? ` and ${errors.length - 1} more` : '';
   const what = first === undefined ? 'it is no module' : `${first.message}${place}${more}`;
   return new Fault('invalid_module', `module "${name}" is not valid: ${what}`, {
-    hint: 'check it before the upload: orch module validate FILE',
+    hint: 'check it first: orch module validate FILE',
     errors,
   });
 }

@@ -13,6 +13,7 @@ import { type AgentSecrets, noteSecretUse } from './agent-secrets.js';
 import { changedSecretNotes } from './applied-secrets.js';
 import { agentParty, listModules } from './apply-events.js';
 import { agentLabel, approvedAgent, type KnownAgent } from './approved-agent.js';
+import { type SentModule, sentNote } from './current-modules.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
 import type { Leases } from './leases.js';
 import { Observation, type Observed } from './observation.js';
@@ -37,6 +38,8 @@ export interface PlansOptions {
 export interface PlanRequest {
   readonly nodeId: string;
   readonly modules: readonly string[];
+  /** Modules whose texts came with the request. */
+  readonly sent?: readonly SentModule[];
   readonly signal: AbortSignal;
   /** Called when nothing stands in the way any more and the agent is about to begin. */
   readonly onStarted: () => void;
@@ -60,11 +63,11 @@ export class Plans {
     const agent = await gate.pass(request.nodeId);
     return underLease({ kind: 'plan', nodeId: agent.nodeId, leases, signal: request.signal }, async (signal) => {
       const startedAt = clock.now();
-      const desired = await desiredSets.of(db, agent.row, request.modules);
+      const desired = await desiredSets.of(db, agent.row, { named: request.modules, sent: request.sent ?? [] });
       const noted = changedSecretNotes(desired.managed, new Map(Object.entries(desired.secrets)));
       const onResult = (result: ResourceResult) => request.onResult(noted(result));
       const observation = this.observation(agent, desired, onResult);
-      await this.audit(agent, desired, context);
+      await this.audit(agent, desired, request.sent ?? [], context);
       request.onStarted();
       for (const failure of desired.failures) request.onResult(failure);
       const found = await observations.run(observation, signal);
@@ -79,17 +82,23 @@ export class Plans {
   }
 
   /** Scripts that check the machine run in a plan, so that it is in the log before anything is sent. */
-  private async audit(known: KnownAgent, desired: DesiredSet, context: RequestContext): Promise<void> {
+  private async audit(
+    known: KnownAgent,
+    desired: DesiredSet,
+    sent: readonly SentModule[],
+    context: RequestContext,
+  ): Promise<void> {
     const { uow, secrets } = this.options;
     const names = desired.modules.map(({ name }) => name);
+    const { suffix, metadata } = sentNote(sent);
     await uow.write(async (tx, emit) => {
       const agent = await approvedAgent(tx, known.nodeId);
       emit(
         eventOfRequest(context, {
           type: 'state.planned',
           target: agentParty({ nodeId: agent.nodeId, nodeName: agent.row.name }),
-          summary: `${context.actor.name} planned ${listModules(names)} on ${agentLabel(agent)}`,
-          metadata: { modules: names },
+          summary: `${context.actor.name} planned ${listModules(names)} on ${agentLabel(agent)}${suffix}`,
+          metadata: { modules: names, ...metadata },
         }),
       );
       const use = {

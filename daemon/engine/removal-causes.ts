@@ -56,8 +56,9 @@ async function moduleFacts(
   }: { readonly module: string; readonly since: number; readonly modules: readonly CurrentModule[] },
 ): Promise<ModuleFacts | null> {
   const named = modules.find(({ name }) => name === module);
-  if (named !== undefined) {
-    const { revision, uploaded_at, uploaded_by, definition } = named;
+  if (named?.stored) {
+    const { revision, uploaded_at, uploaded_by } = named.stored;
+    const { definition } = named;
     const who = (await findOperator(db, uploaded_by))?.username ?? uploaded_by;
     const uploaded = { who, when: toTimestamp(uploaded_at) };
     return { state: 'named', revision, uploaded, uploadedAt: uploaded_at, definition };

@@ -17,7 +17,7 @@ import type { AgentLink } from './agent-link.js';
 import type { Applies } from './applies.js';
 import { assignmentParty, requireAssignment } from './assignments.js';
 import { selectedAgents } from './current-assignments.js';
-import { moduleNotFound } from './current-modules.js';
+import { moduleNotFound, type SentModule, sentNote } from './current-modules.js';
 import type { Leases } from './leases.js';
 import type { OperationReader } from './operation-reader.js';
 import type { Plans } from './plans.js';
@@ -51,6 +51,12 @@ export interface RolloutRequest {
   readonly maxFailures: number | null;
 }
 
+export interface PlanRolloutRequest extends RolloutRequest {
+  /** Modules whose texts came with the request. */
+  readonly sent?: readonly SentModule[];
+  readonly signal: AbortSignal;
+}
+
 export interface ApplyRolloutRequest extends RolloutRequest {
   readonly allowRemovals: number | null;
   /** `plan_hash` by node ID: these agents alone, each only when its plan still holds. */
@@ -81,6 +87,7 @@ interface Beginning {
   readonly deed: 'planned' | 'applied';
   /** Agents by node ID, beside which no other is meant; null for all that match. */
   readonly only: Readonly<Record<string, string>> | null;
+  readonly sent: readonly SentModule[];
 }
 
 export class Rollouts {
@@ -93,17 +100,13 @@ export class Rollouts {
   }
 
   /** Throws `assignment_not_found`, `module_not_found`, and the signal's reason when it is aborted. */
-  async plan(
-    request: RolloutRequest & { readonly signal: AbortSignal },
-    context: RequestContext,
-    watcher: RolloutWatcher | null,
-  ): Promise<Rollout> {
-    const { modules, signal } = request;
-    const { head, agents } = await this.begin(request, { deed: 'planned', only: null }, context);
+  async plan(request: PlanRolloutRequest, context: RequestContext, watcher: RolloutWatcher | null): Promise<Rollout> {
+    const { modules, sent = [], signal } = request;
+    const { head, agents } = await this.begin(request, { deed: 'planned', only: null, sent }, context);
     watcher?.onStarted(head.id, head.agents);
     const results = await this.walk(request, agents, {
       halted: () => (signal.aborted ? 'not started: the caller went away' : null),
-      run: (agent) => this.planOne(agent, { modules, signal, detailed: watcher !== null }, context),
+      run: (agent) => this.planOne(agent, { modules, sent, signal, detailed: watcher !== null }, context),
       onResult: async (result) => watcher?.onAgent(result),
     });
     if (signal.aborted) throw abortFault(signal);
@@ -118,7 +121,7 @@ export class Rollouts {
     context: RequestContext,
     watcher: RolloutWatcher | null,
   ): Promise<StartedRollout> {
-    const { head, agents } = await this.begin(request, { deed: 'applied', only: request.expect }, context);
+    const { head, agents } = await this.begin(request, { deed: 'applied', only: request.expect, sent: [] }, context);
     const running: Running = { head, operations: new Set(), halted: null };
     this.running.set(head.id, running);
     watcher?.onStarted(head.id, head.agents);
@@ -172,21 +175,23 @@ export class Rollouts {
     this.shutdown.abort();
   }
 
-  private async begin(request: RolloutRequest, { deed, only }: Beginning, context: RequestContext) {
+  private async begin(request: RolloutRequest, { deed, only, sent }: Beginning, context: RequestContext) {
     const { db, uow, newId } = this.options;
     const { selector } = await requireAssignment(db, request.assignment);
-    await this.refuseUnknown(request.modules);
+    const own = new Set(sent.map(({ name }) => name));
+    await this.refuseUnknown(request.modules.filter((name) => !own.has(name)));
     const selected = await selectedAgents(db, parseSelector(selector));
     const agents = only === null ? selected : selected.filter(({ node_id }) => Object.hasOwn(only, node_id));
     const head = { assignment: request.assignment, id: newId(), agents: agents.length };
+    const { suffix, metadata } = sentNote(sent);
     await uow.write(async (tx, emit) => {
       await requireAssignment(tx, request.assignment);
       emit(
         eventOfRequest(context, {
           type: `assignment.${deed}`,
           target: assignmentParty(request.assignment),
-          summary: `${context.actor.name} ${deed} assignment ${request.assignment} on ${agents.length === 1 ? '1 agent' : `${agents.length} agents`}`,
-          metadata: { rollout_id: head.id, agents: head.agents, modules: [...request.modules] },
+          summary: `${context.actor.name} ${deed} assignment ${request.assignment} on ${agents.length === 1 ? '1 agent' : `${agents.length} agents`}${suffix}`,
+          metadata: { rollout_id: head.id, agents: head.agents, modules: [...request.modules], ...metadata },
         }),
       );
     });
@@ -226,13 +231,13 @@ export class Rollouts {
 
   private async planOne(
     agent: AgentRow,
-    { modules, signal, detailed }: { modules: readonly string[]; signal: AbortSignal; detailed: boolean },
+    { detailed, ...order }: Pick<PlanRolloutRequest, 'modules' | 'sent' | 'signal'> & { readonly detailed: boolean },
     context: RequestContext,
   ): Promise<AgentResult> {
     const nothing = () => undefined;
-    const request = { nodeId: agent.node_id, modules, signal, onStarted: nothing, onResult: nothing };
+    const request = { nodeId: agent.node_id, ...order, onStarted: nothing, onResult: nothing };
     try {
-      const result = await this.whenThereIsRoom(() => this.options.plans.plan(request, context), signal);
+      const result = await this.whenThereIsRoom(() => this.options.plans.plan(request, context), order.signal);
       return finishedResult(agent, result, detailed ? result : null);
     } catch (error) {
       return this.failed(agent, error, null);

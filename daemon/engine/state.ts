@@ -52,11 +52,7 @@ export class StateReader {
     const names = last === null ? [] : [...readContent(last).adHoc];
     const present = new Set((await findModuleHeads(db, names)).map(({ name }) => name));
     try {
-      return await desiredSets.of(
-        db,
-        row,
-        names.filter((name) => present.has(name)),
-      );
+      return await desiredSets.of(db, row, { named: names.filter((name) => present.has(name)) });
     } catch (error) {
       if (isFault(error)) return null;
       throw error;

@@ -2,17 +2,20 @@
 import { type assignmentRoutes, ROLLOUT_CONCURRENCY, type RolloutEvent } from '../../src/contract/assignments.js';
 import { clampLimit } from '../../src/contract/shapes.js';
 import type { Assignments } from '../engine/assignments.js';
+import type { CurrentModules } from '../engine/current-modules.js';
 import type { Rollouts, RolloutWatcher } from '../engine/rollout.js';
 import type { Handler, HandlersFor } from './handler.js';
 
 export interface AssignmentServices {
   readonly assignments: Assignments;
   readonly rollouts: Rollouts;
+  /** Reads the modules that a request brings as text. */
+  readonly sources: CurrentModules['read'];
 }
 
 type Routes = typeof assignmentRoutes;
 
-export const assignmentHandlers = ({ assignments, rollouts }: AssignmentServices): HandlersFor<Routes> => ({
+export const assignmentHandlers = ({ assignments, rollouts, sources }: AssignmentServices): HandlersFor<Routes> => ({
   listAssignments: async () => ({ status: 200, body: await assignments.list() }),
   createAssignment: async ({ body, context }) => ({
     status: 201,
@@ -27,7 +30,7 @@ export const assignmentHandlers = ({ assignments, rollouts }: AssignmentServices
     await assignments.remove(params.name, context);
     return { status: 204, body: undefined };
   },
-  planAssignment: planAssignment(rollouts),
+  planAssignment: planAssignment(rollouts, sources),
   applyAssignment: applyAssignment(rollouts),
   cancelRollout: async ({ params, context }) => {
     const { rollout_id } = params;
@@ -36,10 +39,11 @@ export const assignmentHandlers = ({ assignments, rollouts }: AssignmentServices
 });
 
 const planAssignment =
-  (rollouts: Rollouts): Handler<Routes['planAssignment']> =>
+  (rollouts: Rollouts, sources: CurrentModules['read']): Handler<Routes['planAssignment']> =>
   async ({ params, body, context, signal, stream }) => {
     const lines = stream === null ? null : new Lines(stream);
-    const result = await rollouts.plan({ ...requestOf(params.name, body), signal }, context, lines);
+    const sent = await sources(body.sources ?? []);
+    const result = await rollouts.plan({ ...requestOf(params.name, body), sent, signal }, context, lines);
     await lines?.write({ event: 'result', result });
     return { status: 200, body: result };
   };
@@ -66,7 +70,10 @@ const applyAssignment =
 
 type RolloutBody = Parameters<Handler<Routes['planAssignment']>>[0]['body'];
 
-const requestOf = (assignment: string, { modules, concurrency, canary, max_failures }: RolloutBody) => ({
+const requestOf = (
+  assignment: string,
+  { modules, concurrency, canary, max_failures }: Omit<RolloutBody, 'sources'>,
+) => ({
   assignment,
   modules: modules ?? [],
   concurrency: clampLimit(concurrency, ROLLOUT_CONCURRENCY.standard, ROLLOUT_CONCURRENCY.maximum),

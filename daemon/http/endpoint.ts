@@ -40,6 +40,7 @@ export function addEndpoint(
   app.route({
     method: route.method === 'GET' ? ['GET', 'HEAD'] : route.method,
     config: { routeId: route.id },
+    bodyLimit: Math.max(limits.bodyBytes, route.bodyBytes ?? 0),
     url: API_BASE + route.path.replace(/\{(\w+)\}/g, ':$1'),
     onRequest: async ({ exchange, headers }) => {
       if (route.access === 'public') return;

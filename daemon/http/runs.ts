@@ -3,6 +3,7 @@ import { DRIFT_LIST_LIMIT, type RunEvent, type RunResult, type runRoutes } from 
 import { clampLimit } from '../../src/contract/shapes.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Applies } from '../engine/applies.js';
+import type { CurrentModules } from '../engine/current-modules.js';
 import type { Drift } from '../engine/drift.js';
 import type { OperationReader } from '../engine/operation-reader.js';
 import type { Plans } from '../engine/plans.js';
@@ -10,6 +11,8 @@ import type { Handler, HandlersFor } from './handler.js';
 
 export interface RunServices {
   readonly plans: Plans;
+  /** Reads the modules that a request brings as text. */
+  readonly sources: CurrentModules['read'];
   readonly applies: Applies;
   readonly operations: OperationReader;
   readonly drift: Drift;
@@ -24,7 +27,7 @@ export const runHandlers = (services: RunServices): HandlersFor<Routes> => ({
 });
 
 const planAgent =
-  ({ plans }: RunServices): Handler<Routes['planAgent']> =>
+  ({ plans, sources }: RunServices): Handler<Routes['planAgent']> =>
   async ({ params, body, context, signal, stream }) => {
     let written = Promise.resolve();
     const write = (line: RunEvent) => {
@@ -34,6 +37,7 @@ const planAgent =
       {
         nodeId: params.node_id,
         modules: body.modules,
+        sent: await sources(body.sources ?? []),
         signal,
         onStarted: () => write({ event: 'started', operation_id: null }),
         onResult: (resource) => write({ event: 'resource', resource }),

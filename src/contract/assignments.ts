@@ -3,7 +3,7 @@ import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { ErrorSchema, SummarySchema } from '../resources/result.js';
 import { route } from './route.js';
-import { PLAN_HASH, RunResultSchema } from './runs.js';
+import { PLAN_BODY_BYTES, PLAN_HASH, RunResultSchema, SourcesSchema } from './runs.js';
 import { KeyId, Seconds, Ulid } from './shapes.js';
 
 export const AssignmentSchema = closed({
@@ -163,11 +163,12 @@ export const assignmentRoutes = {
     path: '/assignments/{name}/plan',
     access: 'operator',
     params,
-    body: closed(rolloutBody),
+    body: closed({ ...rolloutBody, sources: optional(SourcesSchema) }),
+    bodyBytes: PLAN_BODY_BYTES,
     bodyOptional: true,
     answers: { 200: RolloutSchema },
     stream: RolloutEventSchema,
-    faults: ['assignment_not_found', 'module_not_found'],
+    faults: ['assignment_not_found', 'module_not_found', 'invalid_module'],
   }),
   applyAssignment: route({
     id: 'applyAssignment',

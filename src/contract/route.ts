@@ -25,6 +25,8 @@ export interface RouteSpec {
   readonly params?: TSchema;
   readonly query?: TSchema;
   readonly body?: TSchema;
+  /** Most bytes of the body where more than the general limit is taken. */
+  readonly bodyBytes?: number;
   /** An absent body counts as `{}`. */
   readonly bodyOptional?: boolean;
   /** Successful answers by status; null is an answer without a body. */

@@ -32,6 +32,19 @@ const runBody = {
   modules: Type.Array(Type.String({ minLength: 1, maxLength: 128 }), { maxItems: 1000, description: 'Module names' }),
 };
 
+/** Most bytes of a plan that brings its modules along: all modules of one agent, as far as one run can hold them. */
+export const PLAN_BODY_BYTES = 8 * 1024 * 1024;
+
+/** Texts of modules that a plan brings along. */
+export const SourcesSchema = Type.Array(
+  closed({ name: Type.String(), content: Type.String({ description: 'YAML; its name must equal `name`' }) }),
+  {
+    maxItems: 1000,
+    description:
+      'Modules as text, for this plan alone: each counts as named, after `modules`, and takes the place of the stored module of its name. Nothing is stored',
+  },
+);
+
 /** One line of the stream of a plan or an apply. */
 export const RunEventSchema = Type.Union([
   closed({ event: Type.Literal('started'), operation_id: nullable(Ulid) }),
@@ -86,10 +99,11 @@ export const runRoutes = {
     path: '/agents/{node_id}/plan',
     access: 'operator',
     params: NodeParams,
-    body: closed(runBody),
+    body: closed({ ...runBody, sources: optional(SourcesSchema) }),
+    bodyBytes: PLAN_BODY_BYTES,
     answers: { 200: RunResultSchema },
     stream: RunEventSchema,
-    faults: [...DISPATCH_FAULTS, ...RESOLUTION_FAULTS, 'operation_in_progress', 'cancelled'],
+    faults: [...DISPATCH_FAULTS, ...RESOLUTION_FAULTS, 'invalid_module', 'operation_in_progress', 'cancelled'],
   }),
   applyAgent: route({
     id: 'applyAgent',

@@ -1,6 +1,6 @@
 /** The commands that change something: what they ask, what they send, how they end. */
 import { EventEmitter } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { OperationDetail } from '../../src/contract/operations.js';
 import { summarize } from '../../src/resources/result.js';
@@ -70,6 +70,13 @@ const uploadAnswer: Answers = {
   },
 };
 
+/** Makes a file in the home directory. */
+function write(name: string, text: string): string {
+  const path = home.file(name);
+  writeFileSync(path, text);
+  return path;
+}
+
 describe('orch plan', () => {
   it('shows a reviewer what would change', async () => {
     api.answer({ planAgent: streamOf(runResult(planned)) });
@@ -129,36 +136,44 @@ describe('orch plan', () => {
     await golden('plan-fleet-verbose', ['plan', 'web-01', 'web-02', '-m', 'site', '-v']);
   });
 
-  it('uploads files first, and names each module once', async () => {
+  it('sends files along without storing them, and names each module once', async () => {
     const bodies: unknown[] = [];
+    const before = api.requests.length;
     api.answer({
-      ...uploadAnswer,
       planAgent: ({ body }) => {
         bodies.push(body);
         return streamOf(runResult(inSync));
       },
     });
     await run(['plan', 'web-01', '-f', siteFile, '-m', 'base', '-m', 'site']);
-    expect(bodies).toEqual([{ modules: ['base', 'site'] }]);
+    const sources = [{ name: 'site', content: readFileSync(siteFile, 'utf8') }];
+    expect(bodies).toEqual([{ modules: ['base', 'site'], sources }]);
+    expect(api.requests.slice(before).filter((request) => request.includes('/modules'))).toEqual([]);
   });
 
-  it('shows warnings of modules, of the upload and of the plan', async () => {
+  it('refuses files that make too large a request, and tells another way', async () => {
+    const content = 'x'.repeat(1_000_000);
+    const files = Array.from({ length: 9 }, (_, at) => {
+      const text = `name: large-${at}\nsupports: [{platform: linux}]\ntemplates: [{id: t, content: ${content}}]\nresources: []\n`;
+      return write(`large-${at}.orch.yaml`, text);
+    });
+    const before = api.requests.length;
+    const ran = await run(['plan', 'web-01', ...files.flatMap((file) => ['-f', file])]);
+    expect(ran.status).toBe(1);
+    expect(ran.stderr).toContain('a plan takes at most 8.0 MiB');
+    expect(ran.stderr).toContain('orch module push');
+    expect(api.requests.slice(before).filter((request) => request.includes('/plan'))).toEqual([]);
+  });
+
+  it('shows warnings of the files and of the plan', async () => {
     api.answer({
-      uploadModule: {
-        body: {
-          name: 'site',
-          uploaded_at: 1,
-          uploaded_by: 'ada',
-          warnings: [{ path: '/supports', line: 2, column: 1, message: 'no agent can match' }],
-        },
-      },
       planAgent: streamOf(
         runResult(inSync, {
           warnings: [{ module: 'site', path: '/x', line: 4, column: 3, message: 'unused template' }],
         }),
       ),
     });
-    await golden('plan-warnings', ['plan', 'web-01', '-f', siteFile]);
+    await golden('plan-warnings', ['plan', 'web-01', '-f', write('none.orch.yaml', 'name: site\nresources: []\n')]);
   });
 
   it('ends with the status of what one agent was refused for', async () => {
@@ -206,6 +221,20 @@ describe('orch apply', () => {
     ]);
     expect({ status, stderr }).toEqual({ status: 2, stderr: '' });
     expect(JSON.parse(stdout)).toEqual(done);
+  });
+
+  it('stores files only after the answer', async () => {
+    const bodies: unknown[] = [];
+    api.answer({ ...uploadAnswer, planAgent: streamOf(runResult(planned)), ...order(bodies) });
+    const uploads = () => api.requests.filter((request) => request === 'POST /modules').length;
+    const argv = ['apply', 'web-01', '-f', siteFile];
+    const before = uploads();
+    const refused = await run(argv, { columns: 100, answers: [{ at: /Apply it, with 1 removal\?/, type: 'n\r' }] });
+    expect(refused.status).not.toBe(0);
+    expect(uploads()).toBe(before);
+    await run(argv, { columns: 100, answers: [{ at: /Apply it, with 1 removal\?/, type: 'y\r' }] });
+    expect(uploads()).toBe(before + 1);
+    expect(bodies).toEqual([{ modules: ['site'], allow_removals: null, expect: runResult(planned).plan_hash }]);
   });
 
   it('ends with 3 when resources failed', async () => {

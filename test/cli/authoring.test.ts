@@ -301,7 +301,7 @@ describe('a plan in a file', () => {
       getStatus: { body: { status: 'ok', protocol_version: 1, public_key: 'e'.repeat(64), version: '0.1.0' } },
     });
     expect((await golden('apply-plan-elsewhere', ['apply', path, '--yes'])).status).toBe(1);
-    for (const text of ['', '{}', '{"orchplan": 2}', '[]']) {
+    for (const text of ['', '{}', '{"orchplan": 3}', '[]']) {
       const broken = await run(['apply', write('x.orchplan', text), '--yes']);
       expect(broken).toMatchObject({ status: 1 });
       expect(broken.stderr).toContain('holds no plan');

@@ -1,7 +1,9 @@
 /** From a new module to a saved plan, with the real programs: what authors and reviewers do. */
+import { createHash } from 'node:crypto';
 import { appendFileSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
+import type { AuditEvent } from '../../src/contract/audit.js';
 import { moduleJsonSchema } from '../../src/language/schema.js';
 import { type Ready, Sandbox, until } from '../support/orch.js';
 
@@ -113,6 +115,43 @@ describe('a plan in a file', () => {
     expect(module.status).toBe(6);
     expect(module.stderr).toContain('no longer what the plan showed');
     expect(readFileSync(`${site}/colour`, 'utf8')).toContain('blue');
+  });
+
+  it('of files stores nothing, and its apply stores what was planned', async () => {
+    const revisions = async () => (await sandbox.orch(['module', 'revisions', 'site', '-o', 'name'])).stdout;
+    const before = await revisions();
+    writeFileSync(file, text('grey'));
+    const shown = await sandbox.orch(['plan', 'web-01', '-f', file]);
+    expect(shown.stdout).toContain('web grey');
+    expect(await sandbox.orch(['plan', 'web-01', '-f', file, '--out', plan])).toMatchObject({ status: 0 });
+    expect((await sandbox.orch(['impact', file])).status).toBe(0);
+    expect((await sandbox.orch(['module', 'check', file])).status).toBe(0);
+    expect(await revisions()).toBe(before);
+    const [event] = (await sandbox.json<{ events: AuditEvent[] }>(['audit', 'list', '--type', 'state.planned'])).events;
+    const digest = createHash('sha256').update(text('grey')).digest('hex');
+    expect(event).toMatchObject({ metadata: { modules: ['site'], sent: { site: digest } } });
+    expect(event?.summary).toContain('(site as sent with the request, not stored)');
+
+    // The file may be another one by now.
+    writeFileSync(file, text('black'));
+    const applied = await sandbox.orch(['apply', plan, '--yes']);
+    expect(applied).toMatchObject({ status: 0 });
+    expect(applied.stderr).toContain('Stored module site as it was planned');
+    expect(readFileSync(`${site}/colour`, 'utf8')).toBe('web grey\n');
+    expect((await sandbox.json<{ sha256: string }>(['module', 'show', 'site'])).sha256).toBe(digest);
+    // Once more, it is what is stored already.
+    expect((await sandbox.orch(['apply', plan, '--yes'])).stderr).not.toContain('Stored');
+  });
+
+  it('of files is refused when the module that it would replace has changed since', async () => {
+    writeFileSync(file, text('white'));
+    await sandbox.orch(['plan', 'web-01', '-f', file, '--out', plan]);
+    writeFileSync(file, text('pink'));
+    await sandbox.json(['module', 'push', file]);
+    const refused = await sandbox.orch(['apply', plan, '--yes']);
+    expect(refused.status).toBe(6);
+    expect(refused.stderr).toContain('module site has changed on the orchestrator since the plan');
+    expect((await sandbox.json<{ content: string }>(['module', 'show', 'site'])).content).toBe(text('pink'));
   });
 
   it('is refused by another orchestrator', async () => {

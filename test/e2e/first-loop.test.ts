@@ -89,12 +89,18 @@ describe('the first loop', () => {
     expect(plan).toMatchObject({ status: 0 });
     expect(plan.stdout).toContain('+web-01 is web');
     expect(existsSync(site)).toBe(false);
-    const detailed = await sandbox.orch(['plan', 'web-01', '-m', 'site', '--detailed-exitcode']);
+    const detailed = await sandbox.orch([
+      'plan',
+      'web-01',
+      '-f',
+      sandbox.path('site.orch.yaml'),
+      '--detailed-exitcode',
+    ]);
     expect(detailed.status).toBe(2);
   });
 
   it('applies, and then has nothing to do', async () => {
-    const apply = await sandbox.orch(['apply', 'web-01', '-m', 'site', '--yes']);
+    const apply = await sandbox.orch(['apply', 'web-01', '-f', sandbox.path('site.orch.yaml'), '--yes']);
     expect(apply).toMatchObject({ status: 0 });
     expect(readFileSync(`${site}/greeting`, 'utf8')).toBe('web-01 is web\n');
     expect(statSync(`${site}/colour`).mode & 0o7777).toBe(0o600);
@@ -126,7 +132,9 @@ describe('the first loop', () => {
     writeFileSync(sandbox.path('site.orch.yaml'), without);
     const plan = await sandbox.orch(['plan', 'web-01', '-f', sandbox.path('site.orch.yaml')]);
     expect(plan.stdout).toMatch(/- .*colour/);
-    expect(await sandbox.orch(['apply', 'web-01', '-m', 'site', '--yes'])).toMatchObject({ status: 0 });
+    expect(await sandbox.orch(['apply', 'web-01', '-f', sandbox.path('site.orch.yaml'), '--yes'])).toMatchObject({
+      status: 0,
+    });
     expect(existsSync(`${site}/colour`)).toBe(false);
     expect(existsSync(`${site}/greeting`)).toBe(true);
     const state = await sandbox.json<State>(['state', 'web-01']);

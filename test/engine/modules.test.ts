@@ -76,9 +76,7 @@ describe('modules', () => {
     );
     expect(named).toMatchObject({
       code: 'invalid_module',
-      errors: [
-        { path: '/name', line: 1, column: 7, message: 'the module is named "other", but is uploaded as "site"' },
-      ],
+      errors: [{ path: '/name', line: 1, column: 7, message: 'the module is named "other", but is sent as "site"' }],
     });
     expect(await bench.engine.modules.list()).toEqual([]);
     expect(bench.events).toEqual([]);

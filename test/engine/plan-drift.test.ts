@@ -1,7 +1,8 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { Fault } from '../../src/kernel/fault.js';
 import { rejection } from '../store/support.js';
-import { nodeId, openBench } from './support.js';
+import { ALICE, moduleText, nodeId, openBench } from './support.js';
 
 const FILES = { '/a': 'x', '/b': 'x' };
 
@@ -33,6 +34,56 @@ describe('a plan', () => {
     expect(agent.machine.size).toBe(2);
     expect(bench.events.at(-1)).toMatchObject({ type: 'state.planned', summary: 'alice planned module site on web-1' });
     expect((await bench.engine.operations.list({ limit: 9, offset: 0, status: null })).total).toBe(1);
+  });
+
+  it('takes modules as text, in place of stored ones and beside assigned ones, and stores nothing', async () => {
+    const bench = await openBench();
+    const agent = await bench.agent('1');
+    await bench.upload('site', FILES);
+    await bench.upload('base', { '/base': 'x' });
+    await bench.engine.assignments.create({ name: 'all', modules: ['base'], selector: '*', description: null }, ALICE);
+    const site = moduleText('site', { '/a': 'sent' });
+    const sent = await bench.engine.sources([
+      { name: 'site', content: site },
+      { name: 'base', content: moduleText('base', { '/base': 'sent' }) },
+    ]);
+    const nothing = () => undefined;
+    const { signal } = new AbortController();
+    const request = { nodeId: agent.nodeId, modules: [], sent, signal, onStarted: nothing, onResult: nothing };
+    const plan = await bench.while(bench.engine.plans.plan(request, ALICE));
+
+    expect(plan.modules).toEqual(['base', 'site']);
+    expect(plan.resources.map(({ identity }) => identity)).toEqual(['/base', '/a']);
+    expect((await bench.engine.modules.get('site')).revision).toBe(1);
+    expect(bench.events.at(-1)).toMatchObject({
+      type: 'state.planned',
+      summary: 'alice planned modules base, site on web-1 (site, base as sent with the request, not stored)',
+      metadata: { sent: { site: createHash('sha256').update(site).digest('hex') } },
+    });
+    // What is stored later is what was planned.
+    for (const { name, content } of sent) await bench.engine.modules.upload({ name, content }, ALICE);
+    expect((await bench.plan(agent, ['site'])).plan_hash).toBe(plan.plan_hash);
+  });
+
+  it('refuses texts that are no modules, have another name or come twice', async () => {
+    const { engine } = await openBench();
+    const content = moduleText('site', FILES);
+    expect(await rejection(engine.sources([{ name: 'site', content: 'name: site\nx: 1\n' }]))).toMatchObject({
+      code: 'invalid_module',
+      errors: [{ path: '/x', line: 2 }],
+    });
+    await engine.sources([{ name: 'site', content }]);
+    expect(await rejection(engine.sources([{ name: 'other', content }]))).toMatchObject({ code: 'invalid_module' });
+    expect(
+      await rejection(
+        engine.sources([
+          { name: 'site', content },
+          { name: 'site', content },
+        ]),
+      ),
+    ).toMatchObject({
+      code: 'invalid_body',
+    });
   });
 
   it('of a machine that is in order has no changes', async () => {

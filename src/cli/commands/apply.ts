@@ -2,7 +2,7 @@
 import { Fault } from '../../kernel/fault.js';
 import { defineCommand } from '../define-command.js';
 import { localChoice, localOptions } from '../local/local-options.js';
-import { type ModuleChoice, moduleOptions, modulesFor } from '../modules/upload.js';
+import { chooseModules, type ModuleChoice, moduleOptions, storeModules } from '../modules/run-modules.js';
 import { chooseAgents, fleetFlags, fleetOptions, requireOneChoice } from '../nodes/choose-agents.js';
 import { optionalNodesArgument } from '../nodes/node-argument.js';
 import { flag, integer } from '../option.js';
@@ -32,7 +32,8 @@ export const command = defineCommand({
     'declared any more. There, Ctrl-C, SIGTERM and SIGHUP stop at the next resource; what was done is kept, whatever ends it.',
     'With --assignment the orchestrator goes over the agents, also without you; with --selector and NODE this command does.',
     'Ctrl-C leaves the operation running and tells how to watch and how to cancel it; Ctrl-C twice cancels it, SIGTERM never.',
-    'Files of -f are uploaded first, then the modules of -m count before those of -f.',
+    'Files of -f are uploaded when the apply begins: after the answer, or at once with --yes. A saved plan with files of -f',
+    'uploads them then, too. The modules of -m count before those of -f.',
   ],
   access: 'operator',
   consent: true,
@@ -62,16 +63,16 @@ export const command = defineCommand({
       return runOutcome(await applyPlan(context, api, { path, allowRemovals }), outcome);
     }
     const pace = { concurrency, canary, maxFailures };
+    const modules = chooseModules(context, choice);
     if (assignment !== undefined) {
-      const modules = await modulesFor(context, api, choice);
       const order = { assignment, modules, pace, allowEmpty, allowRemovals, detailed: detailedExitcode };
       return applyOutcome(context, api, order);
     }
     const agents = await chooseAgents(api, choice, context);
-    const modules = await modulesFor(context, api, choice);
     const fleet = selector !== undefined;
     const { targets, missed } = await confirmApply(context, api, { agents, modules, fleet });
-    const runs = await applyAgents(context, api, { targets, modules, allowRemovals, pace, fleet });
+    if (targets.length > 0) await storeModules(context, api, modules);
+    const runs = await applyAgents(context, api, { targets, modules: modules.names, allowRemovals, pace, fleet });
     return runOutcome([...runs, ...missed], { ...outcome, fleet });
   },
 });

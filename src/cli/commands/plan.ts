@@ -1,7 +1,7 @@
 /** `orch plan`. */
 import { defineCommand } from '../define-command.js';
 import { localChoice, localOptions } from '../local/local-options.js';
-import { moduleOptions, modulesFor } from '../modules/upload.js';
+import { chooseModules, moduleOptions } from '../modules/run-modules.js';
 import { chooseAgents, fleetFlags, fleetOptions, requireOneChoice } from '../nodes/choose-agents.js';
 import { optionalNodesArgument } from '../nodes/node-argument.js';
 import { flag, text } from '../option.js';
@@ -22,8 +22,8 @@ export const command = defineCommand({
     'orch plan --local -f site.orch.yaml --tag role=web',
   ],
   detail: [
-    'Writes nothing on the agents (checks of scripts run). Files of -f are uploaded first, then the modules of -m count',
-    'before those of -f.',
+    'Writes nothing on the agents (checks of scripts run). Files of -f are sent with the plan and not stored: they take the',
+    'place of uploaded modules of the same names, for this plan alone. The modules of -m count before those of -f.',
     '--out keeps the plan in a file: orch apply FILE.orchplan does exactly what it shows, or refuses where something changed.',
     '--local needs no orchestrator: the same resolution and the same engine on this machine, with the tags and secrets given.',
     'Signs: + create, ~ update, - remove, = release (left as it is, no longer managed), ! script, > restart or reload.',
@@ -45,17 +45,16 @@ export const command = defineCommand({
     if (here !== null) return (await import('../local/plan-local.js')).planLocal(context, here, detailedExitcode);
     requireOneChoice(choice, 'plan');
     if (out !== undefined) requirePlanName(out);
+    const modules = chooseModules(context, choice);
     const api = await context.api();
     const pace = { concurrency, canary, maxFailures };
     if (assignment !== undefined) {
-      const modules = await modulesFor(context, api, choice);
       const order = { assignment, modules, pace, allowEmpty, detailed: detailedExitcode };
       const { outcome, runs } = await planOutcome(context, api, order);
       if (out !== undefined) await savePlan(context, api, { path: out, modules, runs });
       return outcome;
     }
     const agents = await chooseAgents(api, choice, context);
-    const modules = await modulesFor(context, api, choice);
     const fleet = selector !== undefined;
     const runs = await planAgents(context, api, { agents, modules, pace, fleet });
     if (out !== undefined) await savePlan(context, api, { path: out, modules, runs });

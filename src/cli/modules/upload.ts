@@ -1,21 +1,10 @@
-/** Uploads modules, and names those that a run is to use. */
+/** Uploads module files. */
 import type { ApiClient } from '../../client/api-client.js';
 import type { SuccessBody } from '../../client/request.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
-import { list } from '../option.js';
 import { requireValid } from './check-files.js';
 import { readModuleFiles } from './module-files.js';
-
-export const moduleOptions = {
-  module: list('MODULE', 'a module that is uploaded already', { short: 'm', completes: 'module' }),
-  file: list('FILE', 'a module file, or a directory of them, to upload first', { short: 'f', completes: 'file' }),
-} as const;
-
-export interface ModuleChoice {
-  readonly module: readonly string[];
-  readonly file: readonly string[];
-}
 
 export type Uploaded = SuccessBody<'uploadModule'> & { readonly path: string };
 
@@ -32,23 +21,32 @@ export async function uploadFiles(
   return uploaded;
 }
 
-export async function uploadFile(
-  context: Context,
-  api: ApiClient,
-  { path, source, name }: { readonly path: string; readonly source: string; readonly name: string },
-): Promise<Uploaded> {
-  const body = { name, content: source };
-  const answer = await api.call('uploadModule', { body, signal: context.signal }).catch((error: unknown) => {
-    throw naming(path, error);
-  });
-  for (const { line, column, message } of answer.warnings) context.warn(`${path}:${line}:${column}: ${message}`);
-  return { ...answer, path };
+interface FileToUpload {
+  readonly path: string;
+  readonly source: string;
+  /** The name of the module. */
+  readonly name: string;
 }
 
-/** The names for a run, files uploaded: those of `-m` first, then those of `-f`, each once. */
-export async function modulesFor(context: Context, api: ApiClient, choice: ModuleChoice): Promise<string[]> {
-  const uploaded = choice.file.length === 0 ? [] : await uploadFiles(context, api, choice.file);
-  return [...new Set([...choice.module, ...uploaded.map(({ name }) => name)])];
+/** Prints the warnings. */
+export async function uploadFile(context: Context, api: ApiClient, file: FileToUpload): Promise<Uploaded> {
+  const uploaded = await sendModule(context, api, file);
+  for (const { line, column, message } of uploaded.warnings) {
+    context.warn(`${file.path}:${line}:${column}: ${message}`);
+  }
+  return uploaded;
+}
+
+export async function sendModule(
+  { signal }: Context,
+  api: ApiClient,
+  { path, source, name }: FileToUpload,
+): Promise<Uploaded> {
+  const body = { name, content: source };
+  const answer = await api.call('uploadModule', { body, signal }).catch((error: unknown) => {
+    throw naming(path, error);
+  });
+  return { ...answer, path };
 }
 
 /** What the orchestrator refuses is told with the file that it refuses. */

@@ -1,6 +1,7 @@
 /** `plan` and `apply` with `--assignment`: what they do and what comes of it. */
 import type { ApiClient } from '../../client/api-client.js';
 import type { Context } from '../context.js';
+import { storeModules } from '../modules/run-modules.js';
 import { requireSome } from '../nodes/choose-agents.js';
 import type { Outcome } from '../outcome.js';
 import { type AgentRun, runsBody } from './agent-run.js';
@@ -30,7 +31,10 @@ export async function applyOutcome(
   choice: RolloutChoice & { readonly allowRemovals: number | null },
 ): Promise<Outcome> {
   const { planned, missed } = await agreed(context, api, choice);
-  const apply = () => applyRollout(context, api, { ...choice, expect: planned });
+  const apply = async () => {
+    await storeModules(context, api, choice.modules);
+    return applyRollout(context, api, { ...choice, expect: planned });
+  };
   const applied: RolloutRuns | null = planned !== null && Object.keys(planned).length === 0 ? null : await apply();
   if (applied !== null && missed.length === 0) refuseEmpty(applied.rollout.summary.agents, choice);
   const runs = [...(applied?.runs ?? []), ...missed];

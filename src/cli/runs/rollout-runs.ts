@@ -5,6 +5,7 @@ import type { RunResult } from '../../contract/runs.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import { isFaultCode } from '../../kernel/fault-code.js';
 import type { Context } from '../context.js';
+import { planBody, type RunModules } from '../modules/run-modules.js';
 import type { RunKind } from '../render/plan.js';
 import type { AgentRun } from './agent-run.js';
 import { leaving } from './leave-or-cancel.js';
@@ -13,7 +14,7 @@ import { createRunProgress } from './run-progress.js';
 
 export interface RolloutOrder {
   readonly assignment: string;
-  readonly modules: readonly string[];
+  readonly modules: RunModules;
   readonly pace: Pace;
 }
 
@@ -28,13 +29,15 @@ export interface RolloutRuns {
   readonly runs: readonly AgentRun[];
 }
 
+/** Nothing is stored. */
 export function planRollout(context: Context, api: ApiClient, order: RolloutOrder): Promise<RolloutRuns> {
   const { signal } = context;
-  const stream = api.stream('planAssignment', { params: { name: order.assignment }, body: bodyOf(order), signal });
+  const body = { ...bodyOf(order), ...planBody(order.modules) };
+  const stream = api.stream('planAssignment', { params: { name: order.assignment }, body, signal });
   return follow(context, 'plan', stream);
 }
 
-/** Ctrl-C leaves it running, twice cancels it. */
+/** The modules are stored already. Ctrl-C leaves it running, twice cancels it. */
 export async function applyRollout(context: Context, api: ApiClient, order: ApplyRolloutOrder): Promise<RolloutRuns> {
   let id: string | null = null;
   const left = leaving(context, {
@@ -62,7 +65,7 @@ export async function applyRollout(context: Context, api: ApiClient, order: Appl
 }
 
 const bodyOf = ({ modules, pace }: RolloutOrder) => ({
-  modules: [...modules],
+  modules: [...modules.names],
   concurrency: pace.concurrency ?? null,
   canary: pace.canary ?? null,
   max_failures: pace.maxFailures ?? null,

@@ -5,6 +5,7 @@ import type { Agent } from '../../contract/agents.js';
 import { Fault, isFault, messageOf } from '../../kernel/fault.js';
 import { type WalkResult, walk } from '../../kernel/walk.js';
 import type { Context } from '../context.js';
+import { planBody, type RunModules } from '../modules/run-modules.js';
 import type { RunKind } from '../render/plan.js';
 import { type AgentRun, type Result, standingOf } from './agent-run.js';
 import { followRun } from './follow-run.js';
@@ -64,25 +65,27 @@ const visitOf = (run: AgentRun): Visit => ({ run, status: standingOf(run) });
 const isFatal = (fault: Fault): boolean =>
   FATAL.some((code) => code === fault.code && fault.data?.operation_id === undefined);
 
-/** One plan of each agent. */
-export const planAgents = (
+/** One plan of each agent. Nothing is stored. */
+export function planAgents(
   context: Context,
   api: ApiClient,
   { agents, modules, pace, fleet }: RunTargets,
-): Promise<readonly AgentRun[]> =>
-  runAgents(context, {
+): Promise<readonly AgentRun[]> {
+  const body = planBody(modules);
+  return runAgents(context, {
     kind: 'plan',
     agents,
     ...(pace === undefined ? {} : { pace }),
     ...(fleet === undefined ? {} : { fleet }),
     run: (agent, progress) => {
       const params = { node_id: agent.node_id };
-      const stream = api.stream('planAgent', { params, body: { modules: [...modules] }, signal: context.signal });
+      const stream = api.stream('planAgent', { params, body, signal: context.signal });
       return followRun(stream, { resource: (resource) => progress.resource(agent, resource) });
     },
   });
+}
 
 export interface RunTargets extends Pick<Work, 'pace' | 'fleet'> {
   readonly agents: readonly Agent[];
-  readonly modules: readonly string[];
+  readonly modules: RunModules;
 }

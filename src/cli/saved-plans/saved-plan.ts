@@ -5,17 +5,30 @@ import { writeOwnFile } from '../../client/own-file.js';
 import { RunResultSchema } from '../../contract/runs.js';
 import { KeyId, PublicKey, Seconds } from '../../contract/shapes.js';
 import { Fault, messageOf } from '../../kernel/fault.js';
-import { closed, nullable } from '../../kernel/schema.js';
+import { closed, nullable, optional } from '../../kernel/schema.js';
 import { validator } from '../../kernel/validator.js';
 import { readTextFile } from '../read-text.js';
 
 const ENDING = '.orchplan';
-const VERSION = 1;
+/** 1 had no `sources`: its plans stored their files. */
+const VERSION = 2;
 
 const SavedPlanSchema = closed({
-  orchplan: Type.Literal(VERSION),
+  orchplan: Type.Union([Type.Literal(1), Type.Literal(VERSION)]),
   created_at: Seconds,
   orchestrator: closed({ public_key: PublicKey, url: Type.String() }),
+  /** Files of `-f`, which the orchestrator does not have before the apply. */
+  sources: optional(
+    Type.Array(
+      closed({
+        name: Type.String(),
+        path: Type.String(),
+        content: Type.String(),
+        /** SHA-256 of the module's revision that was current at the plan; null when there was no such module. */
+        replaces: nullable(Type.String()),
+      }),
+    ),
+  ),
   agents: Type.Array(
     closed({
       node_id: KeyId,
@@ -30,6 +43,7 @@ const SavedPlanSchema = closed({
 });
 export type SavedPlan = Type.Static<typeof SavedPlanSchema>;
 export type SavedAgent = SavedPlan['agents'][number];
+export type SavedSource = NonNullable<SavedPlan['sources']>[number];
 
 const plans = validator(SavedPlanSchema);
 

@@ -64,6 +64,10 @@ async function rollouts(world: World): Promise<void> {
     await world.gives(id, { params, headers: { accept: 'application/x-ndjson' } }, 200);
     await world.refuses(id, { params, body: { modules: ['none'] } }, 'module_not_found');
   }
+  const sources = [{ name: 'sent', content: 'name: sent\nsupports: [{platform: linux}]\nresources: []\n' }];
+  await world.gives('planAssignment', { params, body: { sources } }, 200);
+  const broken = [{ name: 'sent', content: 'name: sent\nx: 1\n' }];
+  await world.refuses('planAssignment', { params, body: { sources: broken } }, 'invalid_module');
   await upload(world, {
     name: 'slow',
     resources: ['- id: nap', '  resource: {script: {program: sh, apply: sleep 2}}'],

@@ -57,6 +57,10 @@ export async function runs(world: World): Promise<string> {
   const body = { modules: ['site'] };
   const plan = await world.gives('planAgent', { params, body }, 200);
   await world.gives('planAgent', { params, body, headers: LINES }, 200);
+  const sources = [{ name: 'sent', content: 'name: sent\nsupports: [{platform: linux}]\nresources: []\n' }];
+  await world.gives('planAgent', { params, body: { ...body, sources } }, 200);
+  const broken = [{ name: 'sent', content: 'name: sent\nx: 1\n' }];
+  await world.refuses('planAgent', { params, body: { ...body, sources: broken } }, 'invalid_module');
   const applied = await world.gives('applyAgent', { params, body: { ...body, expect: plan.plan_hash } }, 200);
   await world.refuses(
     'applyAgent',

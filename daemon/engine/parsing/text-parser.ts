@@ -1,0 +1,31 @@
+/** Parses texts of modules for the engine: its interface, and the parser that works where it is called. */
+import type { Diagnostic } from '../../../src/language/diagnostic.js';
+import { parseModule } from '../../../src/language/parse-module.js';
+import type { ModuleDefinition } from '../../../src/language/schema.js';
+import type { Position } from '../../../src/language/text-lines.js';
+
+export interface ParsedText {
+  /** Null when there is an error. */
+  readonly definition: ModuleDefinition | null;
+  /** Errors and warnings in the order of their places. */
+  readonly diagnostics: readonly Diagnostic[];
+  /** The place of the module's name. */
+  readonly name: Position;
+}
+
+export interface TextParser {
+  parse(content: string): Promise<ParsedText>;
+  /** The position in a text that a JSON pointer into its definition means. */
+  locate(content: string, pointer: string): Promise<Position>;
+}
+
+export function parseText(content: string): ParsedText {
+  const { definition, diagnostics, locate } = parseModule(content);
+  return { definition, diagnostics, name: locate('/name') };
+}
+
+/** Parses on the calling thread, which a large module holds up for half a second. */
+export const inlineParser: TextParser = {
+  parse: async (content) => parseText(content),
+  locate: async (content, pointer) => parseModule(content).locate(pointer),
+};
