@@ -119,7 +119,7 @@ function handlersOf(options: ApiWiringOptions) {
     ...agentHandlers(fleet.agents),
     ...tagHandlers(fleet.tags),
     ...enrolmentTokenHandlers(fleet.enrolmentTokens),
-    ...metricsHandlers({ reader: new MetricsReader(db), own: options.own }),
+    ...metricsHandlers({ reader: new MetricsReader({ db, clock: options.clock }), own: options.own }),
     ...moduleHandlers(engine.modules),
     ...assignmentHandlers(engine),
     ...runHandlers(engine),

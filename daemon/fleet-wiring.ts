@@ -40,7 +40,7 @@ export function wireFleet(options: FleetWiringOptions) {
   const { db, uow, settings, clock, newId, logger, privateKey, publicKey, registry, metrics, terminals } = options;
   const gateway = new AgentGateway({
     registry,
-    enrolment: new Enrolment({ uow, registry, clock, limits: () => pendingLimits(settings()) }),
+    enrolment: new Enrolment({ uow, registry, clock, newId, limits: () => pendingLimits(settings()) }),
     presence: new Presence({ uow, clock }),
     traffic: options.engine.traffic,
     onMetrics: (nodeId, answer) => metrics.receive(nodeId, answer),

@@ -41,6 +41,7 @@ import { openKeyring } from './secrets/open-keyring.js';
 import { createSecrets, type Secrets } from './secrets/secrets.js';
 import { type OpenDatabase, openDatabase } from './store/database.js';
 import { countPendingDeliveries } from './store/deliveries.js';
+import { risingIds } from './store/rising-ids.js';
 import { type WiredTerminals, wireTerminals } from './terminal-wiring.js';
 import { wireUpkeep } from './upkeep-wiring.js';
 
@@ -84,7 +85,8 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     const logger: Logger = { ...options.logger, info: (...line) => notes.push(() => options.logger.info(...line)) };
     const file = join(settings.data_dir, 'secrets.key');
     const keyring = await openKeyring({ ...options, db: store.db, file, logger });
-    return new Wired({ ...options, store, keyring, privateKey, auditKey, certificate, notes });
+    const newId = await risingIds(store.db, options.newId);
+    return new Wired({ ...options, newId, store, keyring, privateKey, auditKey, certificate, notes });
   } catch (error) {
     await store.close();
     throw error;

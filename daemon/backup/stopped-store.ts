@@ -11,6 +11,7 @@ import { isActive } from '../maintenance/window-record.js';
 import { createRaiser } from '../notify/notify.js';
 import { type OpenDatabase, openDatabase } from '../store/database.js';
 import { listWindows } from '../store/maintenance-windows.js';
+import { risingIds } from '../store/rising-ids.js';
 import type { Database } from '../store/schema.js';
 import { requireStore, STORE_FILE } from './own-directory.js';
 
@@ -49,15 +50,17 @@ export async function withStoppedStore<T>(
 
 /** The same for a store's file in a directory that is held already. */
 export async function withStore<T>(
-  { file, clock, newId, logger }: Omit<StoppedOptions, 'dataDir'> & { readonly file: string },
+  options: Omit<StoppedOptions, 'dataDir'> & { readonly file: string },
   work: (stopped: StoppedStore) => Promise<T>,
 ): Promise<T> {
   const onFatal = (error: unknown): never => {
     throw error;
   };
+  const { file, clock, logger } = options;
   const store = await openDatabase({ file, logger, onFatal });
   try {
     const { db } = store;
+    const newId = await risingIds(db, options.newId);
     const windows = await listWindows(db);
     const isMaintenance = () => windows.some((row) => isActive(row, clock.now()));
     const { raising } = createRaiser({ newId, isMaintenance });

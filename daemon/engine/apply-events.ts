@@ -60,6 +60,19 @@ export function endEvent(operation: LiveOperation, end: EndState, by: EndedBy): 
   return { type, actor, target, summary: what, metadata };
 }
 
+/** Ends the drift that a check has found: a successful apply leaves the agent as it was applied. */
+export function repairEvent({ facts }: LiveOperation, driftId: string): DomainEvent {
+  const target = agentParty(facts);
+  const name = target.name === '' ? target.id : target.name;
+  return {
+    type: 'drift.resolved',
+    actor: SYSTEM,
+    target,
+    summary: `${name} is as it was applied again: an apply succeeded`,
+    metadata: { drift_id: driftId, operation_id: facts.id, status: 'in_sync', trigger: 'apply' },
+  };
+}
+
 /** `3 changed, 1 failed of 10`. */
 function countsOf(summary: Summary): string {
   const counts = (['changed', 'failed', 'skipped'] as const)

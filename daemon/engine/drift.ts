@@ -84,7 +84,7 @@ export class Drift {
   /** The records of an agent, newest first. Throws `agent_not_found`. */
   async listOfAgent(nodeId: string, page: DriftPage): Promise<DriftRecord[]> {
     const { row } = await knownAgent(this.options.db, nodeId);
-    const filter = { nodeId: row.node_id, since: row.created_at, ...page };
+    const filter = { nodeId: row.node_id, since: row.created_id, ...page };
     return (await listDrift(this.options.db, filter)).map(driftView);
   }
 
@@ -95,7 +95,7 @@ export class Drift {
   /** Null when the agent was never checked. Throws `agent_not_found`. */
   async latest(nodeId: string): Promise<DriftDetail | null> {
     const { row } = await knownAgent(this.options.db, nodeId);
-    const latest = await latestDrift(this.options.db, { nodeId: row.node_id, since: row.created_at });
+    const latest = await latestDrift(this.options.db, { nodeId: row.node_id, since: row.created_id });
     return latest === null ? null : driftDetail(latest);
   }
 
@@ -145,7 +145,7 @@ export class Drift {
     const { uow, clock } = this.options;
     const row = rowOf(check, outcome, clock.now());
     await uow.write(async (tx, emit) => {
-      const { created_at: since } = check.agent.row;
+      const { created_id: since } = check.agent.row;
       const before = await latestDriftState(tx, { nodeId: row.node_id, since });
       await insertDrift(tx, row);
       for (const type of driftEvents(outcome.status, before)) emit(eventOf(type, check, outcome));

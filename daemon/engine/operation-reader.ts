@@ -85,7 +85,7 @@ export class OperationReader {
   async ofAgent(nodeId: string, operationId: string): Promise<Operation> {
     const filter = await this.agentFilter(nodeId);
     const head = await findOperationHead(this.options.db, operationId);
-    if (head === null || head.node_id !== filter.nodeId || head.started_at < filter.since) {
+    if (head === null || head.node_id !== filter.nodeId || head.operation_id < filter.since) {
       throw operationNotFound(operationId);
     }
     return this.view(head);
@@ -158,7 +158,7 @@ export class OperationReader {
 
   private async agentFilter(nodeId: string) {
     const agent = await knownAgent(this.options.db, nodeId);
-    return { nodeId: agent.row.node_id, since: agent.row.created_at };
+    return { nodeId: agent.row.node_id, since: agent.row.created_id };
   }
 }
 

@@ -9,11 +9,14 @@ import { type Party, SYSTEM } from '../events/domain-event.js';
 import { eventOfRequest } from '../events/event-of-request.js';
 import type { RequestContext } from '../events/request-context.js';
 import type { UnitOfWork } from '../events/unit-of-work.js';
+import { findAgent } from '../store/agents.js';
+import { latestDriftResult, latestDriftState } from '../store/drift.js';
 import { setMeta } from '../store/meta.js';
 import { insertOperation, insertOperationResults, updateOperation } from '../store/operations.js';
+import type { Queryable } from '../store/queryable.js';
 import type { Database } from '../store/schema.js';
 import { type AgentSecrets, noteSecretUse } from './agent-secrets.js';
-import { agentParty, type EndedBy, endEvent, isEnd, listModules } from './apply-events.js';
+import { agentParty, type EndedBy, endEvent, isEnd, listModules, repairEvent } from './apply-events.js';
 import { approvedAgent } from './approved-agent.js';
 import type { Epoch } from './epoch.js';
 import { LiveOperation, type OperationContent } from './live-operation.js';
@@ -153,6 +156,7 @@ export class OperationRecords {
     const finishedAt = this.options.clock.now();
     operation.told = isReported(operation, end, by) ? operation.content.failures : [];
     await this.options.uow.write(async (tx, emit) => {
+      const repaired = end.state === 'succeeded' ? await repairedDrift(tx, operation) : null;
       await insertOperationResults(tx, rowsOf(operation, operation.told));
       await updateOperation(tx, operation.id, {
         ...columnsOf(end),
@@ -161,10 +165,20 @@ export class OperationRecords {
       });
       await saveBelievedState(tx, { operation, finishedAt, succeeded: end.state === 'succeeded' });
       if (end.state !== operation.state.state) emit(endEvent(operation, end, by));
+      if (repaired !== null) emit(repairEvent(operation, repaired));
     });
     operation.state = end;
     operation.unsaved = false;
   }
+}
+
+/** The id of the check that found the drift which an apply of the whole desired set ends, or null. */
+async function repairedDrift(tx: Queryable, { nodeId }: LiveOperation): Promise<string | null> {
+  const agent = await findAgent(tx, nodeId);
+  if (agent === null) return null;
+  const filter = { nodeId, since: agent.created_id };
+  if ((await latestDriftState(tx, filter)) !== 'drifted') return null;
+  return (await latestDriftResult(tx, filter))?.drift_id ?? null;
 }
 
 function startEvent({ facts }: LiveOperation, context: RequestContext) {

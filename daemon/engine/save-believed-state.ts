@@ -20,12 +20,12 @@ export interface BelievedStateInput {
 /** Does nothing for an agent that was removed, even if it has come back under the same key. */
 export async function saveBelievedState(tx: Queryable, input: BelievedStateInput): Promise<void> {
   const { operation, finishedAt, succeeded } = input;
-  const { nodeId, facts, content, outcomes } = operation;
+  const { nodeId, content, outcomes } = operation;
   const existing = await listAppliedResources(tx, nodeId);
   const change = believedChange({ ...content, nodeId, operationId: operation.id, finishedAt, outcomes }, existing);
   const { put, remove } = change;
   if (!succeeded && put.length === 0 && remove.length === 0) return;
-  if (!(await noteAppliedState(tx, nodeId, { operation_id: operation.id, started_at: facts.startedAt }))) return;
+  if (!(await noteAppliedState(tx, nodeId, operation.id))) return;
   if (isConfirmation(change, existing)) {
     await confirmAppliedResources(tx, nodeId, { operation_id: operation.id, applied_at: finishedAt });
     return;

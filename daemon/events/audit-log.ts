@@ -3,13 +3,13 @@
  * hash of the event before it (32 bytes) and the canonical JSON of the event itself. The first one follows 32 zero bytes.
  */
 import { createHash } from 'node:crypto';
-import { incrementBase32 } from 'ulid';
 import type { Clock } from '../../src/kernel/clock.js';
 import type { NewId } from '../../src/kernel/ids.js';
 import { canonicalJson } from '../../src/kernel/json.js';
 import { type AuditRow, insertAuditRows, lastAuditRow } from '../store/audit.js';
 import { findAuditCut, newestCheckpoints } from '../store/audit-marks.js';
 import type { Queryable } from '../store/queryable.js';
+import { idAbove } from '../store/rising-ids.js';
 import type { DomainEvent, Party } from './domain-event.js';
 import { EVENT_SEVERITY } from './event-type.js';
 
@@ -64,7 +64,12 @@ export async function appendEvents(
   let last = head;
   for (const event of events) {
     const timestamp = Math.max(clock.now(), last.timestamp);
-    const row = rowOf(event, { seq: last.seq + 1, id: idAfter(last.id, newId()), timestamp, previous: last.hash });
+    const row = rowOf(event, {
+      seq: last.seq + 1,
+      id: last.id === '' ? newId() : idAbove(last.id, newId()),
+      timestamp,
+      previous: last.hash,
+    });
     rows.push(row);
     last = row;
   }
@@ -120,6 +125,3 @@ const storable = ({ id, name, type }: Party): Party => ({ id: wellFormed(id), na
 
 /** Halves of surrogate pairs do not survive UTF-8, so the text read back would have another hash. */
 const wellFormed = (text: string): string => text.replace(/\p{Surrogate}/gu, '\ufffd');
-
-/** The clock, and with it the IDs of a new process, may have been set back. */
-const idAfter = (last: string, id: string): string => (id > last ? id : incrementBase32(last));

@@ -1,6 +1,6 @@
 /** Who is let in: known agents by their record, unknown ones into the bounded queue of those that wait for approval. */
 import type { Clock } from '../../src/kernel/clock.js';
-import type { NodeId } from '../../src/kernel/ids.js';
+import type { NewId, NodeId } from '../../src/kernel/ids.js';
 import type { TokenVerdict } from '../../src/wire/enrolment-token.js';
 import { CLOSE } from '../../src/wire/limits.js';
 import type { AgentMessageOf } from '../../src/wire/messages.js';
@@ -32,6 +32,7 @@ export interface EnrolmentOptions {
   readonly uow: UnitOfWork;
   readonly registry: ConnectionRegistry;
   readonly clock: Clock;
+  readonly newId: NewId;
   /** Asked each time, so that a changed setting takes effect. */
   readonly limits: () => EnrolmentLimits;
 }
@@ -130,7 +131,8 @@ export class Enrolment {
   }
 
   private async record(tx: Queryable, emit: Emit, arrival: Arrival): Promise<AgentRow> {
-    const record = recordOfNew(arrival, this.options.clock.now());
+    const { clock, newId } = this.options;
+    const record = recordOfNew(arrival, { id: newId(), now: clock.now() });
     await insertAgent(tx, record);
     // One that its token approves does not wait.
     const { pass } = arrival;

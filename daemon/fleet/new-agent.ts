@@ -10,12 +10,16 @@ export interface NewAgent {
   readonly hello: AgentMessageOf<'hello'>;
 }
 
-export const recordOfNew = ({ connection, hello }: NewAgent, now: number): AgentRow => ({
+export const recordOfNew = (
+  { connection, hello }: NewAgent,
+  { id, now }: { readonly id: string; readonly now: number },
+): AgentRow => ({
   node_id: connection.nodeId,
   public_key: connection.publicKey,
   name: null,
   status: 'pending',
   created_at: now,
+  created_id: id,
   updated_at: now,
   connected_at: now,
   last_seen_at: now,

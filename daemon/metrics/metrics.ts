@@ -1,8 +1,9 @@
 /** Measurements as operators read them. */
 import type { MetricsHistory, NodeMetrics } from '../../src/contract/metrics.js';
+import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { MetricsSample } from '../../src/kernel/metrics-sample.js';
-import { type AgentRow, findAgent } from '../store/agents.js';
+import { findAgent } from '../store/agents.js';
 import { latestSamples, listSamples, type MetricsRow } from '../store/metrics.js';
 import type { Queryable } from '../store/queryable.js';
 
@@ -14,35 +15,39 @@ export interface HistoryQuery {
 
 export class MetricsReader {
   private readonly db: Queryable;
+  private readonly clock: Clock;
 
-  constructor(db: Queryable) {
+  constructor({ db, clock }: { readonly db: Queryable; readonly clock: Clock }) {
     this.db = db;
+    this.clock = clock;
   }
 
   /** Oldest first; null when there is none. Throws `agent_not_found`. */
   async history(nodeId: string, { since, limit }: HistoryQuery): Promise<MetricsHistory | null> {
-    const agent = await this.require(nodeId);
-    const from = Math.max(agent.created_at, (since ?? 0) * 1000);
-    const rows = await listSamples(this.db, { nodeId, from, limit });
+    await this.require(nodeId);
+    const from = (since ?? 0) * 1000;
+    const rows = await listSamples(this.db, { nodeId, from, to: this.clock.now(), limit });
     return rows.length === 0 ? null : { node_id: nodeId, samples: rows.map(sampleOf) };
   }
 
   /** Null when there is none. Throws `agent_not_found`. */
   async latest(nodeId: string): Promise<MetricsSample | null> {
-    const { created_at: from } = await this.require(nodeId);
-    const [row] = await listSamples(this.db, { nodeId, from, limit: 1 });
+    await this.require(nodeId);
+    const [row] = await listSamples(this.db, { nodeId, from: 0, to: this.clock.now(), limit: 1 });
     return row === undefined ? null : sampleOf(row);
   }
 
   /** Of every agent that has one. */
   async latestOfAll(): Promise<NodeMetrics[]> {
-    return (await latestSamples(this.db)).map((row) => ({ node_id: row.node_id, sample: sampleOf(row) }));
+    return (await latestSamples(this.db, this.clock.now())).map((row) => ({
+      node_id: row.node_id,
+      sample: sampleOf(row),
+    }));
   }
 
-  private async require(nodeId: string): Promise<AgentRow> {
+  private async require(nodeId: string): Promise<void> {
     const agent = await findAgent(this.db, nodeId);
     if (agent === null) throw new Fault('agent_not_found', `there is no agent ${nodeId}`);
-    return agent;
   }
 }
 

@@ -37,8 +37,9 @@ export async function updateAgent(
   return result.numUpdatedRows > 0n;
 }
 
-/** Takes the tags and the believed state with it; operations and drift records stay. False when there is none. */
+/** Takes tags, believed state and metrics with it; operations and drift records stay. False when there is none. */
 export async function deleteAgent(db: Queryable, nodeId: string): Promise<boolean> {
+  await db.deleteFrom('metrics_samples').where('node_id', '=', nodeId).execute();
   const result = await db.deleteFrom('agents').where('node_id', '=', nodeId).executeTakeFirst();
   return result.numDeletedRows > 0n;
 }
@@ -125,20 +126,16 @@ export async function findAgentsByHostname(db: Queryable, hostname: string): Pro
  * Notes the apply that the believed state stands for, unless a later one is noted already. False when the agent that it
  * was made for is not there any more; one that came back under the same key later is another one.
  */
-export async function noteAppliedState(
-  db: Queryable,
-  nodeId: string,
-  apply: { readonly operation_id: string; readonly started_at: number },
-): Promise<boolean> {
+export async function noteAppliedState(db: Queryable, nodeId: string, operationId: string): Promise<boolean> {
   const same = await db
     .selectFrom('agents')
     .select('state_operation_id')
     .where('node_id', '=', nodeId)
-    .where('created_at', '<=', apply.started_at)
+    .where('created_id', '<=', operationId)
     .executeTakeFirst();
   if (same === undefined) return false;
-  if ((same.state_operation_id ?? '') < apply.operation_id) {
-    await updateAgent(db, nodeId, { state_operation_id: apply.operation_id });
+  if ((same.state_operation_id ?? '') < operationId) {
+    await updateAgent(db, nodeId, { state_operation_id: operationId });
   }
   return true;
 }

@@ -31,8 +31,8 @@ export async function findDrift(db: Queryable, driftId: string): Promise<DriftRo
 
 export interface DriftFilter {
   readonly nodeId?: string | undefined;
-  /** Leaves out what started before this time in ms: it belongs to an agent that was removed. */
-  readonly since?: number | undefined;
+  /** Leaves out records with lower ids, which belong to an agent that was removed. */
+  readonly since?: string | undefined;
   readonly status?: string | null | undefined;
 }
 
@@ -52,18 +52,35 @@ export async function latestDrift(
   return (await newest(db, filter).selectAll().limit(1).executeTakeFirst()) ?? null;
 }
 
-/** What the newest check of an agent that came to a result found; null when none did. */
+/** The newest check of an agent that came to a result, null when none did. */
+export async function latestDriftResult(
+  db: Queryable,
+  filter: { readonly nodeId: string; readonly since: string },
+): Promise<Pick<DriftRow, 'drift_id' | 'status'> | null> {
+  const latest = newest(db, filter).select(['drift_id', 'status']).where('status', 'in', ['drifted', 'in_sync']);
+  return (await latest.limit(1).executeTakeFirst()) ?? null;
+}
+
+/**
+ * Whether an agent counts as drifted: its newest check with a result found drift, and no apply has succeeded since. Null when
+ * no check came to a result.
+ */
 export async function latestDriftState(
   db: Queryable,
-  filter: { readonly nodeId: string; readonly since: number },
+  filter: { readonly nodeId: string; readonly since: string },
 ): Promise<'drifted' | 'in_sync' | null> {
-  const latest = await newest(db, filter)
-    .select('status')
-    .where('status', 'in', ['drifted', 'in_sync'])
+  const latest = await latestDriftResult(db, filter);
+  if (latest === null) return null;
+  if (latest.status !== 'drifted') return 'in_sync';
+  const repaired = await db
+    .selectFrom('operations')
+    .select('operation_id')
+    .where('node_id', '=', filter.nodeId)
+    .where('operation_id', '>', latest.drift_id)
+    .where('state', '=', 'succeeded')
     .limit(1)
     .executeTakeFirst();
-  if (latest === undefined) return null;
-  return latest.status === 'drifted' ? 'drifted' : 'in_sync';
+  return repaired === undefined ? 'drifted' : 'in_sync';
 }
 
 /**
@@ -97,7 +114,7 @@ export async function deleteDriftBefore(db: Queryable, time: number, limit: numb
 function newest(db: Queryable, { nodeId, since, status }: DriftFilter) {
   let query = db.selectFrom('drift_records').orderBy('drift_id', 'desc');
   if (nodeId !== undefined) query = query.where('node_id', '=', nodeId);
-  if (since !== undefined) query = query.where('started_at', '>=', since);
+  if (since !== undefined) query = query.where('drift_id', '>=', since);
   if (status) query = query.where('status', '=', status);
   return query;
 }

@@ -20,41 +20,44 @@ export async function insertSamples(db: Queryable, samples: readonly NewRow<'met
 
 export interface SampleFilter {
   readonly nodeId: string;
-  /** What was received before belongs to an agent that was removed. */
+  /** Unix milliseconds, inclusive. */
   readonly from: number;
+  /** Unix milliseconds, inclusive: a sample of a later time was received while the clock was ahead. */
+  readonly to: number;
   readonly limit: number;
 }
 
 /** The newest ones, oldest first. */
 export async function listSamples(
   db: Queryable,
-  { nodeId, from, limit }: SampleFilter,
+  { nodeId, from, to, limit }: SampleFilter,
 ): Promise<readonly MetricsRow[]> {
   const rows = await db
     .selectFrom('metrics_samples')
     .selectAll()
     .where('node_id', '=', nodeId)
     .where('received_at', '>=', from)
+    .where('received_at', '<=', to)
     .orderBy('received_at', 'desc')
     .limit(limit)
     .execute();
   return rows.reverse();
 }
 
-/** The newest sample of every agent that has one. */
-export async function latestSamples(db: Queryable): Promise<readonly MetricsRow[]> {
+/** The newest sample of every agent that has one, of those received up to `to`. */
+export async function latestSamples(db: Queryable, to: number): Promise<readonly MetricsRow[]> {
   return db
     .selectFrom('metrics_samples as sample')
     .innerJoin('agents', 'agents.node_id', 'sample.node_id')
     .selectAll('sample')
-    .whereRef('sample.received_at', '>=', 'agents.created_at')
     .where(({ eb, selectFrom }) =>
       eb(
         'sample.received_at',
         '=',
         selectFrom('metrics_samples as other')
           .select(({ fn }) => fn.max('other.received_at').as('newest'))
-          .whereRef('other.node_id', '=', 'sample.node_id'),
+          .whereRef('other.node_id', '=', 'sample.node_id')
+          .where('other.received_at', '<=', to),
       ),
     )
     .orderBy('sample.node_id')

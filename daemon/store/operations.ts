@@ -62,8 +62,8 @@ export async function updateOperation(
 
 export interface OperationFilter {
   readonly nodeId?: string | undefined;
-  /** Leaves out what started before this time in ms: it belongs to an agent that was removed. */
-  readonly since?: number | undefined;
+  /** Leaves out operations with lower ids, which belong to an agent that was removed. */
+  readonly since?: string | undefined;
   readonly states?: readonly string[] | undefined;
   readonly rolloutId?: string | undefined;
 }
@@ -107,7 +107,7 @@ function matches({ nodeId, since, states, rolloutId }: OperationFilter) {
   const is = expressionBuilder<Database, 'operations'>();
   return is.and([
     ...(nodeId === undefined ? [] : [is('node_id', '=', nodeId)]),
-    ...(since === undefined ? [] : [is('started_at', '>=', since)]),
+    ...(since === undefined ? [] : [is('operation_id', '>=', since)]),
     ...(states === undefined ? [] : [is('state', 'in', states)]),
     ...(rolloutId === undefined ? [] : [is('rollout_id', '=', rolloutId)]),
   ]);

@@ -35,8 +35,10 @@ export interface AgentTable {
   public_key: string;
   name: string | null;
   status: string;
-  /** When this record was made; what is older in operations and drift belongs to an agent that was removed. */
+  /** Unix milliseconds, by the clock of that moment. */
   created_at: number;
+  /** An id made with this record. Operations and drift records with lower ids belong to an agent that was removed. */
+  created_id: Generated<string>;
   updated_at: number;
   /** Start of the last connection, 0 when never. */
   connected_at: number;

@@ -263,8 +263,8 @@ describe('a drift check', () => {
       'drift.checked',
       'drift.detected',
       'drift.checked',
-      'drift.checked',
       'drift.resolved',
+      'drift.checked',
       'drift.checked',
     ]);
     const { drift } = bench.engine;
@@ -279,6 +279,38 @@ describe('a drift check', () => {
       'drifted',
     ]);
     expect(await drift.list({ limit: 50, status: null })).toHaveLength(5);
+  });
+
+  it('tells of drift each time it comes back after an apply has repaired it', async () => {
+    const bench = await openBench();
+    const agent = await bench.agent('1');
+    await bench.upload('site', FILES);
+    await bench.apply(agent, ['site']);
+    for (let round = 0; round < 3; round += 1) {
+      agent.machine.set('/a', '"tampered"');
+      await bench.drift(agent);
+      await bench.apply(agent, ['site']);
+    }
+    const once = ['drift.checked', 'drift.detected', 'drift.resolved'];
+    expect(bench.eventTypes('drift.')).toEqual([...once, ...once, ...once]);
+    const resolved = bench.events.findLast(({ type }) => type === 'drift.resolved');
+    const latest = await bench.engine.drift.latest(agent.nodeId);
+    expect(resolved).toMatchObject({
+      summary: 'web-1 is as it was applied again: an apply succeeded',
+      metadata: { drift_id: latest?.drift_id, trigger: 'apply', status: 'in_sync' },
+    });
+  });
+
+  it('is not resolved by an apply that fails', async () => {
+    const bench = await openBench();
+    const agent = await bench.agent('1');
+    await bench.upload('site', FILES);
+    await bench.apply(agent, ['site']);
+    agent.machine.set('/a', '"tampered"');
+    await bench.drift(agent);
+    agent.mishaps.set('/a', 'fail');
+    expect((await bench.apply(agent, ['site'])).status).toBe('failed');
+    expect(bench.eventTypes('drift.')).toEqual(['drift.checked', 'drift.detected']);
   });
 
   it('needs something that was applied', async () => {

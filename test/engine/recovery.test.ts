@@ -222,6 +222,32 @@ describe('results', () => {
 });
 
 describe('a restart of the orchestrator', () => {
+  it.each([
+    ['half an hour back', -30 * MINUTE],
+    ['a year ahead and back again', 365 * 24 * 60 * MINUTE],
+  ])('with the clock %s still believes the newest apply', async (_, jump) => {
+    const bench = await openBench();
+    const right = bench.clock.now();
+    if (jump > 0) bench.clock.setWall(right + jump);
+    const agent = await bench.agent('1');
+    await bench.upload('site', FILES);
+    const former = await bench.apply(agent, ['site']);
+    await bench.drift(agent);
+    bench.clock.setWall(jump > 0 ? right : right + jump);
+    await bench.restart();
+    agent.connect();
+    await bench.settle();
+    await bench.upload('site', { '/a': 'newer' });
+
+    const newer = await bench.apply(agent, ['site'], { allowRemovals: 1 });
+
+    expect(await bench.drift(agent)).toMatchObject({ status: 'in_sync', operation_id: newer.operation_id });
+    const { operations } = await bench.engine.operations.list({ limit: 9, offset: 0, status: null }, agent.nodeId);
+    expect(operations.map((one) => one.operation_id)).toEqual([newer.operation_id, former.operation_id]);
+    const records = await bench.engine.drift.listOfAgent(agent.nodeId, { limit: 9, status: null });
+    expect(records.map((one) => one.operation_id)).toEqual([newer.operation_id, former.operation_id]);
+  });
+
   it('finds an apply that was sent and never arrived, and sends it again', async () => {
     const bench = await openBench();
     const agent = await bench.agent('1');

@@ -10,8 +10,9 @@ import { TransactionalWriter } from '../../daemon/events/transactional-writer.js
 import type { UnitOfWork } from '../../daemon/events/unit-of-work.js';
 import { insertAgent, updateAgent } from '../../daemon/store/agents.js';
 import { type OpenDatabase, openDatabase } from '../../daemon/store/database.js';
+import { risingIds } from '../../daemon/store/rising-ids.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
-import { isNodeId, type NodeId } from '../../src/kernel/ids.js';
+import { isNodeId, type NewId, type NodeId } from '../../src/kernel/ids.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { encode, orchestratorDecoder } from '../../src/wire/codec.js';
 import type { OrchestratorMessage } from '../../src/wire/messages.js';
@@ -56,7 +57,6 @@ export class ScriptedFleet implements AgentLink {
 
 export class Bench {
   readonly clock = new ManualClock();
-  readonly newId = newIds(this.clock);
   readonly fleet = new ScriptedFleet();
   readonly events: RecordedEvent[] = [];
   /** What the engine threw at messages; each costs the connection. */
@@ -67,6 +67,7 @@ export class Bench {
   private writes = 0;
   private readonly options: Partial<EngineOptions>;
   private store: OpenDatabase | undefined;
+  private nextId: NewId | undefined;
   private current: Engine | undefined;
 
   constructor(options: Partial<EngineOptions> = {}) {
@@ -77,6 +78,12 @@ export class Bench {
   get engine(): Engine {
     if (this.current === undefined) throw new Error('the bench is not open');
     return this.current;
+  }
+
+  /** Of the process that is open: a restart makes another. */
+  get newId(): NewId {
+    if (this.nextId === undefined) throw new Error('the bench is not open');
+    return this.nextId;
   }
 
   get db(): OpenDatabase['db'] {
@@ -93,7 +100,9 @@ export class Bench {
       },
     });
     const { db } = this.store;
-    const { clock, newId } = this;
+    const { clock } = this;
+    const newId = await risingIds(db, newIds(clock));
+    this.nextId = newId;
     const uow = this.counted(
       new TransactionalWriter({ db, clock, newId, publish: (event) => this.events.push(event) }),
     );
@@ -120,7 +129,10 @@ export class Bench {
   async agent(digit: string, { connected = true, name = `web-${digit}` } = {}): Promise<ScriptedAgent> {
     const id = nodeId(digit);
     const attributes_json = JSON.stringify({ platform: 'linux', arch: 'x86_64', distro: 'debian' });
-    await insertAgent(this.db, agentRow({ node_id: id, name, attributes_json, created_at: this.clock.now() }));
+    await insertAgent(
+      this.db,
+      agentRow({ node_id: id, name, attributes_json, created_at: this.clock.now(), created_id: this.newId() }),
+    );
     const agent = this.fleet.add(id);
     if (connected) {
       agent.connect();

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { MetricsReader } from '../../daemon/metrics/metrics.js';
 import { MetricsPoller } from '../../daemon/metrics/metrics-poller.js';
-import { insertAgent } from '../../daemon/store/agents.js';
+import { deleteAgent, insertAgent } from '../../daemon/store/agents.js';
 import { insertSamples } from '../../daemon/store/metrics.js';
 import { isFault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
@@ -13,6 +13,7 @@ import type { OrchestratorMessage } from '../../src/wire/messages.js';
 import { nodeId } from '../engine/support.js';
 import { agentRow, ManualClock, openStore } from '../store/support.js';
 
+const YEAR = 365 * 86_400_000;
 const [A, B] = [nodeId('a'), nodeId('b')];
 const sample = (collected_at: number): MetricsSample => ({
   collected_at,
@@ -47,7 +48,7 @@ async function bench() {
     random: () => 0,
   });
   onTestFinished(() => poller.stop());
-  return { db, clock, asked, connected, poller, reader: new MetricsReader(db) };
+  return { db, clock, asked, connected, poller, reader: new MetricsReader({ db, clock }) };
 }
 
 /** Lets the poller look once. */
@@ -107,8 +108,12 @@ describe('the history', () => {
   it('is the newest ones, oldest first, since a time, and not of an agent that was removed', async () => {
     const { db, clock, reader } = await bench();
     const start = clock.now();
+    await insertSamples(db, [{ node_id: A, received_at: start, ...sample(99) }]);
+    await deleteAgent(db, A);
+    await insertAgent(db, agentRow({ node_id: A, created_at: clock.now() }));
     const rows = Array.from({ length: 5 }, (_, n) => ({ node_id: A, received_at: start + n * 1000, ...sample(n) }));
-    await insertSamples(db, [...rows, { node_id: A, received_at: start - 1, ...sample(99) }]);
+    await insertSamples(db, rows);
+    clock.advance(5000);
     const ages = async (query: { since?: number; limit: number }) =>
       (await reader.history(A, query))?.samples.map(({ collected_at }) => collected_at);
     expect(await ages({ limit: 100 })).toEqual([0, 1, 2, 3, 4]);
@@ -117,6 +122,20 @@ describe('the history', () => {
       [3, 4].slice(start % 1000 === 0 ? 0 : 1),
     );
     await expect(reader.latest(nodeId('c'))).rejects.toThrow('there is no agent');
+  });
+
+  it('is not hidden by samples, or an agent, of a clock that was ahead', async () => {
+    const { db, clock, reader } = await bench();
+    const right = clock.now();
+    clock.setWall(right + YEAR);
+    const late = nodeId('d');
+    await insertAgent(db, agentRow({ node_id: late, created_at: clock.now() }));
+    await insertSamples(db, [{ node_id: late, received_at: clock.now(), ...sample(1) }]);
+    clock.setWall(right);
+    await insertSamples(db, [{ node_id: late, received_at: clock.now(), ...sample(2) }]);
+    expect(await reader.latest(late)).toEqual(sample(2));
+    expect(await reader.latestOfAll()).toEqual([{ node_id: late, sample: sample(2) }]);
+    expect((await reader.history(late, { limit: 9 }))?.samples).toEqual([sample(2)]);
   });
 
   it('is dropped when it is older than the retention', async () => {

@@ -38,6 +38,7 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     name: 'text?',
     status: 'text',
     created_at: 'integer',
+    created_id: 'text',
     updated_at: 'integer',
     connected_at: 'integer',
     last_seen_at: 'integer',

@@ -102,7 +102,7 @@ describe('drift records', () => {
     expect(await ids({ limit: 1 })).toBe('D3');
     expect(await ids({ nodeId: node('a') })).toBe('D3 D1');
     expect(await ids({ status: 'drifted' })).toBe('D2 D1');
-    expect(await ids({ nodeId: node('a'), status: 'drifted', since: 200 })).toBe('');
+    expect(await ids({ nodeId: node('a'), status: 'drifted', since: 'D2' })).toBe('');
     expect((await listDrift(db, { limit: 1 }))[0]).not.toHaveProperty('resources_json');
     expect(await latestDrift(db, { nodeId: node('a') })).toMatchObject({ drift_id: 'D3', resources_json: '["large"]' });
     expect(await latestDrift(db, { nodeId: node('c') })).toBeNull();

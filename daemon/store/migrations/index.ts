@@ -9,6 +9,7 @@ import { notifications } from './0007-notifications.js';
 import { maintenance } from './0008-maintenance.js';
 import { enrolmentTokens } from './0009-enrolment-tokens.js';
 import { terminalSessions } from './0010-terminal-sessions.js';
+import { agentIncarnation } from './0011-agent-incarnation.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -22,4 +23,5 @@ export const MIGRATIONS: readonly Migration[] = [
   maintenance,
   enrolmentTokens,
   terminalSessions,
+  agentIncarnation,
 ];

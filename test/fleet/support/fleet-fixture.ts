@@ -99,7 +99,13 @@ export class Fleet {
     this.limits = { pendingCapacity: 100, pendingPerAddress: 10, ...options.limits };
     const steered = () => new SteeredWriter(uow);
     this.writers = { enrolment: steered(), presence: steered(), service: steered() };
-    this.enrolment = new Enrolment({ uow: this.writers.enrolment, registry, clock, limits: () => this.limits });
+    this.enrolment = new Enrolment({
+      uow: this.writers.enrolment,
+      registry,
+      clock,
+      newId: monotonicFactory(),
+      limits: () => this.limits,
+    });
     this.presence = new Presence({ uow: this.writers.presence, clock });
     const { enrolment, presence } = this;
     const logger = this.logger();
