@@ -146,7 +146,8 @@ describe('orch term with the real programs', () => {
     one.line(`tmux -L orch-test-${process.pid} -f /dev/null new-session`);
     await one.pty.displays(/\[0\] 0:/);
     one.line("echo in''side $((40 + 2))");
-    await one.pty.displays(/^inside 42/);
+    // Behind the prompt of a shell that was not ready for what was typed.
+    await one.pty.displays(/inside 42$/);
     one.line('exit');
     await one.pty.displays(/\[exited\]/);
     one.line('exit 0');
@@ -237,6 +238,59 @@ describe('orch term with the real programs', () => {
     expect(await taking.finished()).toEqual({ status: 5, restored: true });
     expect(await second.finished()).toEqual({ status: 5, restored: true });
     expect(await watching.finished()).toEqual({ status: 5, restored: true });
+  });
+
+  it('lets a host only draw on the terminals of those who watch', async () => {
+    const first = await shell();
+    const id =
+      (await sessions())
+        .map(({ session_id }) => session_id)
+        .sort()
+        .at(-1) ?? '';
+    const watching = term(['attach', id, '--read-only']);
+    await watching.pty.shows(/you watch/);
+    const begun = watching.pty.output.length;
+    const title = String.raw`\033]0;owned\007\033k owned\033\\\302\2352;owned\302\234`;
+    const clipboard = String.raw`\033]52;c;b3duZWQ=\007\033P\033]52;c;b3duZWQ=\007\033\\`;
+    const modes = String.raw`\033[?1000h\033[?1003h\033[?2004h\033[>1u\033[?1004h\033_owned\033\\\033^owned\033\\`;
+    const queries = String.raw`\033[c\033[>c\033[6n\033[?6n\033[5n\033[?2004$p\033[>q\033]10;?\033\\\033]11;?\007\033P$qm\033\\\033P+q544e\033\\\005\033Z`;
+    const script = sandbox.path('hostile.bash');
+    // In two halves, so that sequences are cut between frames too.
+    const halves = 'p() { printf "$1" | (head -c 6; sleep 0.1; cat); }';
+    const answers = 'IFS= read -rs -t 1 -d "" answers; printf %s "$answers" | wc -c | sed "s/^/answers /"';
+    const all = [title, clipboard, modes, queries].map((text) => `p '${text}'; ${answers}`);
+    const rest = String.raw`printf '\033[?1000;1003;1004;2004l\033[<u'; stty echo; echo all drawn`;
+    writeFileSync(script, ['stty -echo', halves, ...all, rest].join('\n'));
+    first.line(`/bin/bash ${script}`);
+    await watching.pty.displays(/all drawn/);
+    const shown = watching.pty.output.slice(begun);
+    expect(shown).not.toContain('owned');
+    expect(shown).not.toMatch(/[\x05\x07\x9d]|\x1b[\]P_^kZ]|\x1b\[[0-9;?>]*(?:[cntq]|\$p|u)|\x1b\[\?[0-9;]*h/);
+    expect(shown).not.toContain('keys are not sent');
+    // The terminal of the one who types has answered.
+    expect(shown).toMatch(/answers [1-9]/);
+    first.line('exit');
+    expect(await first.finished()).toMatchObject({ restored: true });
+    expect(await watching.finished()).toMatchObject({ restored: true });
+  });
+
+  it('keeps programs from the clipboard of the one who types, unless it is theirs to set', async () => {
+    const copy = String.raw`printf '\033]5'; sleep 0.1; printf '2;c;Y29waWVk\007'; printf '\033]52;c;?\033\\'; echo do''ne`;
+    const one = await shell();
+    one.line(copy);
+    await one.pty.shows(/kept a program from your clipboard; --clipboard copy lets programs set it/);
+    await one.pty.shows(/done/);
+    expect(one.pty.output).not.toMatch(/\x1b\]5|Y29waWVk\x07/);
+    one.line('exit');
+    expect(await one.finished()).toEqual({ status: 0, restored: true });
+
+    const other = await shell(['web-01', '--clipboard', 'copy']);
+    other.line(copy);
+    await other.pty.shows(/done/);
+    expect(other.pty.output).toContain('\x1b]52;c;Y29waWVk\x07');
+    expect(other.pty.output).not.toContain('\x1b]52;c;?');
+    other.line('exit');
+    expect(await other.finished()).toEqual({ status: 0, restored: true });
   });
 
   it('goes through pipes: everything is typed, and every byte of the output comes', async () => {

@@ -1,10 +1,5 @@
 /** Which character begins an escape. */
 import { Fault } from '../../kernel/fault.js';
-import { text } from '../option.js';
-
-export const escapeOption = text('CHAR', 'the character that begins escapes, ~ when left out; "none" for none', {
-  short: 'e',
-});
 
 /** One byte, or null for none. Throws `usage`. */
 export function escapeCharacter(given: string | undefined): string | null {

@@ -71,6 +71,14 @@ export class TerminalOutput {
     if (!this.modes.isAtRest) this.show(Buffer.from('\x18\x1b\\'), () => {});
   }
 
+  /** Ends what the program has begun and switches off what it has switched on, behind what is shown so far. */
+  calm(): void {
+    const { stdout } = this.options;
+    if (stdout.isTTY !== true) return;
+    this.queue.push({ stream: stdout, bytes: () => this.modes.restore(), done: () => {} });
+    this.pump();
+  }
+
   /** What we have to say, behind what is shown so far. */
   say(text: string | (() => string)): void {
     const bytes = typeof text === 'string' ? Buffer.from(text) : text;

@@ -13,20 +13,19 @@ import { LinkNotices } from './link-notices.js';
 import { Notices } from './notices.js';
 import { PipedInput } from './piped-input.js';
 import { RawMode } from './raw-mode.js';
+import type { SessionSettings } from './session-options.js';
+import { ShownOutput } from './shown-output.js';
 import type { GiveWay, TerminalApi } from './terminal-api.js';
 import { TerminalOutput } from './terminal-output.js';
 import { sizeOf, watchSize } from './terminal-size.js';
 
-export interface TerminalRunOptions {
+export interface TerminalRunOptions extends SessionSettings {
   readonly connection: TerminalApi;
   readonly sessionId: string;
   readonly wsUrl: string;
   readonly mode: TerminalMode;
   /** It has just been opened: its output begins at the beginning, without a picture of the screen. */
   readonly isNew: boolean;
-  /** One byte, or null for no escapes. Without a terminal to type at there are none anyway. */
-  readonly escapeCharacter: string | null;
-  readonly queueInput: boolean;
 }
 
 /** How long the terminal has for the last words, in milliseconds, before it is left as it is. */
@@ -36,6 +35,7 @@ export class TerminalRun {
   private readonly context: Context;
   private readonly options: TerminalRunOptions;
   private readonly output: TerminalOutput;
+  private readonly shown: ShownOutput;
   private readonly notices: Notices;
   private readonly link: LinkNotices;
   private readonly escapes: EscapeReader;
@@ -53,6 +53,9 @@ export class TerminalRun {
   /** Both sizes, when what is shown is cut off and that was said. */
   private croppedTo: string | null = null;
   private hinted = false;
+  private hintedAtClipboard = false;
+  /** As what the last note has named this client; null before the first. */
+  private mode: TerminalMode | null = null;
   private interrupted = false;
 
   constructor(context: Context, options: TerminalRunOptions) {
@@ -62,6 +65,11 @@ export class TerminalRun {
     this.context = context;
     this.options = options;
     this.output = new TerminalOutput({ stdout, stderr, onClosed: () => this.leave() });
+    this.shown = new ShownOutput({
+      isTerminal: stdout.isTTY === true,
+      clipboard: options.clipboard,
+      onClipboardBlocked: () => this.hintAtClipboard(),
+    });
     this.notices = new Notices({
       output: this.output,
       shared: stdout.isTTY === true && stderr.isTTY === true,
@@ -82,7 +90,7 @@ export class TerminalRun {
       clock: context.clock,
       random: Math.random,
       events: {
-        output: (_stream, bytes, done) => this.output.show(bytes, done),
+        output: (_stream, bytes, done) => this.output.show(this.shown.take(bytes), done),
         snapshot: (head, bytes, done) => this.picture(head, bytes, done),
         note: (note) => this.noted(note),
         state: (state) => this.linked(state),
@@ -179,11 +187,18 @@ export class TerminalRun {
     this.notices.say(`you only watch, so keys are not sent${keys}`);
   }
 
+  private hintAtClipboard(): void {
+    if (this.hintedAtClipboard) return;
+    this.hintedAtClipboard = true;
+    const how = this.options.clipboard === 'never' ? '; --clipboard copy lets programs set it' : '';
+    this.notices.say(`kept a program from your clipboard${how}`);
+  }
+
   private picture(head: SnapshotHead, bytes: Buffer, done: () => void): void {
     this.output.supersede();
     const { cols, rows } = sizeOf([this.context.streams.stdout, this.context.streams.stderr]);
     const isCropped = this.session.mode === 'read' && (head.cols > cols || head.rows > rows);
-    this.output.show(bytes, done);
+    this.output.show(this.shown.takePicture(bytes), done);
     // What is too wide is cut off at the edge instead of spilling over the line below.
     if (isCropped) this.output.show(Buffer.from('\x1b[?7l'), () => {});
     const sizes = `${head.cols}x${head.rows} and yours ${cols}x${rows}`;
@@ -198,12 +213,24 @@ export class TerminalRun {
 
   private noted(note: ServerNote): void {
     const { notices } = this;
+    if (note.kind === 'welcome' || note.kind === 'people') this.follow(note.mode);
     if (note.kind === 'agent_link') this.link.agentLink(note.connected);
     else if (note.kind === 'people') this.people(note.text);
     else if (note.kind === 'pen_wanted') notices.say(`${note.by} asks to type here; detach and they can take it`);
     else if (note.kind === 'latency') this.tellLatency(note.agent_ms);
     else if (note.kind === 'recording' || note.kind === 'ending') notices.say(note.text);
     else this.welcomed(note);
+  }
+
+  /** With the pen the terminal changes what it is; what the program has switched on is for the one who types. */
+  private follow(mode: TerminalMode): void {
+    if (this.mode === mode) return;
+    const isChange = this.mode !== null;
+    this.mode = mode;
+    this.shown.mode = mode;
+    if (!isChange) return;
+    this.output.calm();
+    this.session.redraw();
   }
 
   private people(text: string): void {

@@ -7,7 +7,7 @@ import type { Context } from '../../context.js';
 import { defineCommand } from '../../define-command.js';
 import { EXIT } from '../../exit-status.js';
 import { flag } from '../../option.js';
-import { escapeCharacter, escapeOption } from '../../terminal/escape-character.js';
+import { sessionOptions, sessionSettings } from '../../terminal/session-options.js';
 import { terminalApi } from '../../terminal/terminal-api.js';
 import { findSession, sessionArgument } from './find-session.js';
 
@@ -24,12 +24,11 @@ export const command = defineCommand({
   options: {
     readOnly: flag('only watch'),
     take: flag('take the pen from whoever types'),
-    escapeChar: escapeOption,
-    queueInput: flag('keep what is typed without a connection for as long as it takes'),
+    ...sessionOptions,
   },
-  run: async (context, { id, readOnly, take, escapeChar, queueInput }) => {
+  run: async (context, { id, readOnly, take, ...given }) => {
     if (readOnly && take) throw new Fault('usage', '--read-only and --take exclude each other');
-    const character = escapeCharacter(escapeChar);
+    const settings = sessionSettings(given);
     const { signal } = context;
     const connection = await terminalApi(context);
     const { api } = connection;
@@ -44,8 +43,7 @@ export const command = defineCommand({
       sessionId,
       ...attached,
       isNew: false,
-      escapeCharacter: character,
-      queueInput,
+      ...settings,
     });
   },
 });

@@ -4,9 +4,9 @@ import { defineCommand } from '../../define-command.js';
 import { EXIT } from '../../exit-status.js';
 import { nodeArgument } from '../../nodes/node-argument.js';
 import { resolveNode } from '../../nodes/resolve-node.js';
-import { flag, text } from '../../option.js';
-import { escapeCharacter, escapeOption } from '../../terminal/escape-character.js';
+import { text } from '../../option.js';
 import { openableTerm } from '../../terminal/openable-term.js';
+import { sessionOptions, sessionSettings } from '../../terminal/session-options.js';
 import { terminalApi } from '../../terminal/terminal-api.js';
 import { sizeOf } from '../../terminal/terminal-size.js';
 
@@ -29,12 +29,11 @@ export const command = defineCommand({
   args: { node: nodeArgument },
   options: {
     shell: text('PATH', 'the shell, as in /etc/shells of the machine'),
-    escapeChar: escapeOption,
-    queueInput: flag('keep what is typed without a connection for as long as it takes'),
+    ...sessionOptions,
   },
-  run: async (context, { node, shell, escapeChar, queueInput }) => {
+  run: async (context, { node, shell, ...given }) => {
     const { env, signal, streams } = context;
-    const character = escapeCharacter(escapeChar);
+    const settings = sessionSettings(given);
     const connection = await terminalApi(context);
     const { api } = connection;
     const { node_id } = await resolveNode(api, node, { signal });
@@ -51,8 +50,7 @@ export const command = defineCommand({
       wsUrl: opened.ws_url,
       mode: 'write',
       isNew: true,
-      escapeCharacter: character,
-      queueInput,
+      ...settings,
     });
   },
 });
