@@ -65,6 +65,7 @@ async function runUntilStopped(flags: AgentRunFlags, how: Pick<AgentOptions, 'ta
       dataDir: dataDirOf(flags),
       ...credentialsOf(flags.token, keyOf(flags)),
       trustOnFirstUse: flags.trustOnFirstUse,
+      endsUntrusted: !isOfServiceManager(),
       hostname: flags.hostname,
       logger,
       clock: systemClock,
@@ -80,6 +81,9 @@ async function runUntilStopped(flags: AgentRunFlags, how: Pick<AgentOptions, 'ta
   );
   return 0;
 }
+
+/** systemd names each start of a unit. A shell may have inherited that name from the unit of its terminal program. */
+const isOfServiceManager = (): boolean => process.env.INVOCATION_ID !== undefined && !process.stderr.isTTY;
 
 export async function status(flags: AgentFlags): Promise<AgentStatus> {
   const state = readAgentState(dataDirOf(flags));

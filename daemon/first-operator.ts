@@ -1,5 +1,4 @@
 /** Adds the first operator, without whom nobody could log in. */
-
 import { parsePublicKey } from '../src/identity/public-key.js';
 import { Fault } from '../src/kernel/fault.js';
 import type { NewId } from '../src/kernel/ids.js';
@@ -11,21 +10,34 @@ export interface BootstrapOperator {
   readonly username: string;
 }
 
-export interface FirstOperatorOptions {
-  readonly operators: Auth['operators'];
+export interface NamedOperatorOptions {
   readonly settings: () => Settings;
-  readonly newId: NewId;
   /** The first operator when the settings name none. */
   readonly ownOperator: () => BootstrapOperator | null;
 }
 
+export interface FirstOperatorOptions extends NamedOperatorOptions {
+  readonly operators: Auth['operators'];
+  readonly newId: NewId;
+}
+
 /**
  * Returns the operator that it had to add.
- * @throws Fault `bootstrap_required` when nobody is named
+ * @throws Fault `bootstrap_required` when none is named
  */
 export async function addFirstOperator(options: FirstOperatorOptions): Promise<BootstrapOperator | null> {
-  const { operators, settings, newId, ownOperator } = options;
+  const { operators, newId } = options;
   if (!(await operators.isEmpty())) return null;
+  const { publicKey, username } = namedOperator(options);
+  await operators.bootstrap({ publicKey, username }, newId());
+  return { publicKey, username };
+}
+
+/**
+ * Returns the operator that a first start adds.
+ * @throws Fault `bootstrap_required` when none is named, `invalid_public_key`
+ */
+export function namedOperator({ settings, ownOperator }: NamedOperatorOptions): BootstrapOperator {
   const { bootstrap_key: key, bootstrap_username: username } = settings();
   const first = key === '' ? ownOperator() : { publicKey: key, username: username || 'admin' };
   if (first === null) {
@@ -33,7 +45,5 @@ export async function addFirstOperator(options: FirstOperatorOptions): Promise<B
       hint: 'make your key with "orch operator init" and start again, or name somebody with --bootstrap-key and --bootstrap-username',
     });
   }
-  const publicKey = parsePublicKey(first.publicKey, 'bootstrap_key');
-  await operators.bootstrap({ publicKey, username: first.username }, newId());
-  return { publicKey, username: first.username };
+  return { publicKey: parsePublicKey(first.publicKey, 'bootstrap_key'), username: first.username };
 }

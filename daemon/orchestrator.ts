@@ -1,4 +1,5 @@
 /** Wires the rooms of the orchestrator together, and starts and stops them in order; decides nothing. */
+import type { KeyObject } from 'node:crypto';
 import { join } from 'node:path';
 import { loadOrCreateKey } from '../src/identity/key-file.js';
 import { publicKeyOfKeyObject } from '../src/identity/key-object.js';
@@ -13,6 +14,7 @@ import { wireApi } from './api-wiring.js';
 import type { Auth } from './auth/auth.js';
 import { wireAuth } from './auth-wiring.js';
 import { newEpoch } from './backup/new-epoch.js';
+import { examineDirectory, identityOf, lostStore, type StartChoices } from './backup/starting-directory.js';
 import type { Settings } from './config/settings.js';
 import { wireDiscovery } from './discovery-wiring.js';
 import { DriftScheduler } from './engine/drift-scheduler.js';
@@ -23,7 +25,7 @@ import { AuditKey } from './events/audit-key.js';
 import { type DomainEvent, SYSTEM } from './events/domain-event.js';
 import { EventBus } from './events/event-bus.js';
 import { TransactionalWriter } from './events/transactional-writer.js';
-import { addFirstOperator, type BootstrapOperator } from './first-operator.js';
+import { addFirstOperator, type BootstrapOperator, namedOperator } from './first-operator.js';
 import type { AgentListener } from './fleet/agent-listener.js';
 import { ConnectionRegistry } from './fleet/connection-registry.js';
 import { wireFleet } from './fleet-wiring.js';
@@ -45,7 +47,7 @@ import { risingIds } from './store/rising-ids.js';
 import { type WiredTerminals, wireTerminals } from './terminal-wiring.js';
 import { wireUpkeep } from './upkeep-wiring.js';
 
-export interface OrchestratorOptions {
+export interface OrchestratorOptions extends StartChoices {
   /** As they are now; asked each time. */
   readonly settings: () => Settings;
   readonly clock: Clock;
@@ -56,7 +58,7 @@ export interface OrchestratorOptions {
   readonly ownOperator: () => BootstrapOperator | null;
   readonly onFatal: (error: unknown) => void;
   /** The data directory was put back by hand: begins a new epoch. */
-  readonly newEpoch?: boolean;
+  readonly newEpoch: boolean;
 }
 
 /** Where it is reached, once it has started. */
@@ -73,24 +75,40 @@ export interface Orchestrator extends Service {
   ready(): ReadyInfo;
 }
 
-/** Opens the store and makes the parts; nothing listens before `start`. */
+/**
+ * Opens the store and makes the parts; nothing listens before `start`. The store comes before the keys, so that a first start
+ * which is cut off leaves no keys without a store.
+ */
 export async function createOrchestrator(options: OrchestratorOptions): Promise<Orchestrator> {
   const settings = options.settings();
-  const privateKey = loadOrCreateKey(join(settings.data_dir, 'identity.key'));
-  const auditKey = new AuditKey(loadOrCreateKey(join(settings.data_dir, 'audit.key')));
-  const certificate = apiCertificate(settings, settings.data_dir);
-  const store = await openDatabase({ ...options, file: join(settings.data_dir, 'orch.db') });
+  const { data_dir: dataDir } = settings;
+  const { isFirst, mayBeEmpty } = examineDirectory(dataDir, options);
+  if (isFirst) namedOperator(options);
+  const refuseEmpty = mayBeEmpty ? {} : { refuseEmpty: () => lostStore(dataDir) };
+  const store = await openDatabase({ ...options, ...refuseEmpty, file: join(dataDir, 'orch.db') });
   try {
-    const notes: (() => void)[] = [];
+    const { privateKey, replaced } = await identityOf(store.db, dataDir, options);
+    const auditKey = new AuditKey(loadOrCreateKey(join(dataDir, 'audit.key')));
+    const certificate = apiCertificate(settings, dataDir);
+    const notes: (() => void)[] = isFirst ? [() => tellFirstStart(options, privateKey)] : [];
     const logger: Logger = { ...options.logger, info: (...line) => notes.push(() => options.logger.info(...line)) };
-    const file = join(settings.data_dir, 'secrets.key');
+    const file = join(dataDir, 'secrets.key');
     const keyring = await openKeyring({ ...options, db: store.db, file, logger });
     const newId = await risingIds(store.db, options.newId);
-    return new Wired({ ...options, newId, store, keyring, privateKey, auditKey, certificate, notes });
+    return new Wired({ ...options, newId, store, keyring, privateKey, replaced, auditKey, certificate, notes });
   } catch (error) {
     await store.close();
     throw error;
   }
+}
+
+/** A start in an empty directory may be that of an orchestrator whose disk is missing. */
+function tellFirstStart({ settings, logger }: OrchestratorOptions, privateKey: KeyObject): void {
+  logger.warn('this was a first start: a new orchestrator was made, which no agent knows yet', {
+    data_dir: settings().data_dir,
+    public_key: publicKeyOfKeyObject(privateKey),
+    hint: 'if an orchestrator ran here before, its data directory is missing: stop this one, and mount or restore it',
+  });
 }
 
 interface WiredOptions extends OrchestratorOptions {
@@ -98,7 +116,9 @@ interface WiredOptions extends OrchestratorOptions {
   readonly keyring: Keyring;
   /** What is to be logged after the first line, which holds the addresses. */
   readonly notes: readonly (() => void)[];
-  readonly privateKey: ReturnType<typeof loadOrCreateKey>;
+  readonly privateKey: KeyObject;
+  /** The key that the identity key took the place of; null when it is the same as ever. */
+  readonly replaced: string | null;
   readonly auditKey: AuditKey;
   readonly certificate: ApiCertificate | null;
 }
@@ -240,7 +260,7 @@ class Wired implements Orchestrator {
     try {
       started.push(this.audit.checkpoints);
       await this.audit.checkpoints.start();
-      if (this.options.newEpoch === true) await newEpoch({ ...this.options, uow: this.uow });
+      await this.beginAnew();
       const first = await addFirstOperator({ ...this.options, operators: this.auth.operators });
       await this.endRotation();
       for (const service of this.services) {
@@ -289,6 +309,21 @@ class Wired implements Orchestrator {
     };
   }
 
+  private async beginAnew(): Promise<void> {
+    const { newEpoch: wantsEpoch, newStore, replaced, logger } = this.options;
+    if (newStore || wantsEpoch) {
+      await newEpoch({ ...this.options, uow: this.uow, by: newStore ? 'new_store' : 'new_epoch' });
+    }
+    if (replaced === null) return;
+    const summary = 'The orchestrator has another identity key: each agent has to be repinned';
+    await this.tell('orchestrator.identity_changed', summary, { before: replaced, after: this.publicKey });
+    logger.warn('the orchestrator has another identity key, agents of the one before do nothing for it', {
+      before: replaced,
+      public_key: this.publicKey,
+      hint: 'on each machine: stop the agent, "orch agent repin", and start it with the new key',
+    });
+  }
+
   /** A rotation that does not come to its end leaves both keys, and everything works with them. */
   private async endRotation(): Promise<void> {
     try {
@@ -299,9 +334,9 @@ class Wired implements Orchestrator {
     }
   }
 
-  private async tell(type: DomainEvent['type'], summary: string): Promise<void> {
+  private async tell(type: DomainEvent['type'], summary: string, more: DomainEvent['metadata'] = {}): Promise<void> {
     await this.uow.write(async (_, emit) => {
-      emit({ type, actor: SYSTEM, target: SYSTEM, summary, metadata: { version: VERSION } });
+      emit({ type, actor: SYSTEM, target: SYSTEM, summary, metadata: { version: VERSION, ...more } });
     });
   }
 }

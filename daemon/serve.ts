@@ -1,12 +1,14 @@
 /** `orch serve` from flags to exit status: settings, data directory, the orchestrator, its end. */
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { holdDataDirectory } from '../src/identity/data-directory.js';
 import type { Clock } from '../src/kernel/clock.js';
 import { Fault, isFault, messageOf } from '../src/kernel/fault.js';
 import type { NewId } from '../src/kernel/ids.js';
 import type { Logger } from '../src/kernel/logger.js';
+import { DirectoryMemory } from './backup/directory-memory.js';
 import { configSchema } from './config/config-schema.js';
-import { loadSettings, type RawFlags } from './config/load-settings.js';
+import { loadSettings, type RawFlags, standardDataDir } from './config/load-settings.js';
 import { SETTING_KEYS, SETTINGS, type Settings } from './config/settings.js';
 import type { BootstrapOperator } from './first-operator.js';
 import { createOrchestrator, type Orchestrator } from './orchestrator.js';
@@ -17,7 +19,7 @@ export interface ServeLogger extends Logger {
 }
 
 export interface ServeOptions {
-  /** By flat name; beside the settings `config`, `ready_file`, `new_epoch` and `config_schema`. */
+  /** By flat name; beside the settings `config`, `ready_file`, `new_epoch`, `new_store`, `new_identity` and `config_schema`. */
   readonly flags: RawFlags;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly isRoot: boolean;
@@ -45,7 +47,15 @@ const STOP_WITHIN = 10_000;
  * @throws Fault for whatever keeps it from starting
  */
 export async function serve(options: ServeOptions): Promise<number> {
-  const { config_schema: wantsSchema, ready_file: readyFile, new_epoch: wantsEpoch, config, ...flags } = options.flags;
+  const {
+    config_schema: wantsSchema,
+    ready_file: readyFile,
+    new_epoch: wantsEpoch,
+    new_store: wantsStore,
+    new_identity: wantsIdentity,
+    config,
+    ...flags
+  } = options.flags;
   if (wantsSchema === true) {
     options.print(`${JSON.stringify(configSchema(), null, 2)}\n`);
     return 0;
@@ -54,12 +64,17 @@ export async function serve(options: ServeOptions): Promise<number> {
     loadSettings({ ...options, flags, configFile: textOf(config) ?? options.env.ORCH_SERVE_CONFIG ?? null });
   const live = { settings: load() };
   const logger = options.createLogger({ level: live.settings['log.level'], format: live.settings['log.format'] });
-  const directory = holdDataDirectory(live.settings.data_dir, 'orch serve');
+  const dataDir = resolve(live.settings.data_dir);
+  const memory = memoryOf(options);
+  if (wantsIdentity !== true) memory.requireMounted(dataDir);
+  const directory = holdDataDirectory(dataDir, 'orch serve');
   try {
     const orchestrator = await createOrchestrator({
       ...options,
       settings: () => live.settings,
       newEpoch: wantsEpoch === true,
+      newStore: wantsStore === true,
+      newIdentity: wantsIdentity === true,
       logger,
       onFatal: (error) => {
         logger.error('the store failed, the orchestrator ends at once', { reason: messageOf(error) });
@@ -68,6 +83,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     });
     options.onReload(() => reload(live, load, logger));
     await orchestrator.start();
+    memory.note(dataDir, orchestrator.ready().public_key, logger);
     const file = textOf(readyFile) ?? options.env.ORCH_SERVE_READY_FILE;
     try {
       if (file !== undefined) writeReadyFile(file, orchestrator);
@@ -82,6 +98,10 @@ export async function serve(options: ServeOptions): Promise<number> {
     directory.release();
   }
 }
+
+/** Beside the standard data directory, whatever the directory of this orchestrator is. */
+const memoryOf = ({ env, isRoot }: ServeOptions): DirectoryMemory =>
+  new DirectoryMemory(join(dirname(standardDataDir(env, isRoot)), 'orch-serve.json'));
 
 /** Flags that stand for paths come as text. */
 const textOf = (flag: string | boolean | undefined): string | undefined =>

@@ -16,6 +16,9 @@ export type BackupNote = Type.Static<typeof BackupNoteSchema>;
 /** In `meta`. No store in use has it. */
 export const NOTE_KEY = 'backup';
 
+/** In `meta`: the public key of the orchestrator that the store belongs to, hex; empty when it may take another one. */
+export const IDENTITY_KEY = 'identity';
+
 const notes = validator(BackupNoteSchema);
 
 /** Null for what is none, as in a file that was copied by hand. */

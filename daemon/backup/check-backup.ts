@@ -8,7 +8,6 @@ import { loadKey } from '../../src/identity/key-file.js';
 import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
 import { MIGRATIONS } from '../store/migrations/index.js';
-import type { BackupNote } from './backup-note.js';
 import { damageOf, isNoDatabase, readFacts, type StoreFacts, withRawStore } from './raw-store.js';
 import { syncPath } from './sync-path.js';
 
@@ -90,19 +89,19 @@ export async function checkStore(copy: string, file: string): Promise<StoreFacts
 
 /**
  * Throws `key_unreadable` when the orchestrator's own key is not in the data directory, `wrong_orchestrator` when it is not
- * that of the backup. A file without a note, as one that was copied by hand, may be anybody's.
+ * that of the backup. `identity` is null for a copy that was made by hand from a store of an older program.
  */
-export function checkIdentity(dataDir: string, note: BackupNote | null): void {
+export function checkIdentity(dataDir: string, identity: string | null): void {
   const path = join(dataDir, 'identity.key');
   const keys =
     'put identity.key, audit.key, secrets.key and api.key there from where you keep them; if it is lost: --new-identity';
   if (!existsSync(path)) {
-    const who = note === null ? '' : ` (${note.public_key})`;
+    const who = identity === null ? '' : ` (${identity})`;
     throw new Fault('key_unreadable', `${path} is missing, the key${who} that the agents trust`, { hint: keys });
   }
   const here = publicKeyOfKeyObject(loadKey(path));
-  if (note === null || note.public_key === here) return;
-  throw new Fault('wrong_orchestrator', `the backup is of the orchestrator ${note.public_key}, ${path} is of ${here}`, {
+  if (identity === null || identity === here) return;
+  throw new Fault('wrong_orchestrator', `the backup is of the orchestrator ${identity}, ${path} is of ${here}`, {
     hint: keys,
   });
 }

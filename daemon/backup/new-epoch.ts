@@ -1,4 +1,4 @@
-/** `orch serve --new-epoch`: for a data directory that was put back by other means than `orch serve restore`. */
+/** `orch serve --new-epoch` and `--new-store`: for a store that knows less than the agents, and was not put back by `orch serve restore`. */
 import type { Clock } from '../../src/kernel/clock.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import { SYSTEM } from '../events/domain-event.js';
@@ -11,19 +11,30 @@ export interface NewEpochOptions {
   readonly uow: UnitOfWork;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly by: 'new_epoch' | 'new_store';
 }
 
-/** Before the engine reads the epoch. */
-export async function newEpoch({ uow, clock, logger }: NewEpochOptions): Promise<void> {
+const DAY = 24 * 60 * 60 * 1000;
+const SUMMARIES = {
+  new_epoch: 'A new epoch was begun: the data directory was put back by hand',
+  new_store: 'A new store was begun beside the keys of before',
+} as const;
+
+/** Runs before the engine reads the epoch. */
+export async function newEpoch({ uow, clock, logger, by }: NewEpochOptions): Promise<void> {
+  const now = clock.now();
+  // Which epochs the agents have seen is not known. Those of a lost store began at 1 and grew with each restore: far fewer than
+  // days since 1970.
+  const others = [Math.floor(now / DAY)];
   const anew = await uow.write(async (tx, emit): Promise<Anew> => {
-    const begun = await beginAnew(tx, { now: clock.now(), others: [] });
+    const begun = await beginAnew(tx, { now, others });
     await deleteMeta(tx, NOTE_KEY);
     emit({
       type: 'orchestrator.restored',
       actor: SYSTEM,
       target: SYSTEM,
-      summary: `A new epoch was begun: the data directory was put back by hand`,
-      metadata: { by: 'new_epoch', ...begun },
+      summary: SUMMARIES[by],
+      metadata: { by, ...begun },
     });
     return begun;
   });

@@ -5,7 +5,7 @@ import { EPOCH_KEY, epochOf } from '../engine/epoch.js';
 import { loadSqlite } from '../store/load-sqlite.js';
 import { schemaVersionOf } from '../store/migrate.js';
 import { isBusyError } from '../store/sqlite-error.js';
-import { type BackupNote, NOTE_KEY, parseNote } from './backup-note.js';
+import { type BackupNote, IDENTITY_KEY, NOTE_KEY, parseNote } from './backup-note.js';
 
 /** How long another process may keep its lock before the file counts as taken, in milliseconds. */
 const BUSY_MS = 500;
@@ -39,6 +39,8 @@ export interface StoreFacts {
   readonly agents: ReadonlyMap<string, string>;
   /** Null in a store that is no backup. */
   readonly note: BackupNote | null;
+  /** Public key of the orchestrator that it belongs to, hex; null when that is not known. */
+  readonly identity: string | null;
 }
 
 /** Null for a database that is no store of an orchestrator. Works with every schema that there ever was. */
@@ -52,13 +54,15 @@ export function readFacts(connection: Connection): StoreFacts | null {
     return typeof value === 'string' ? value : null;
   };
   const last = connection.prepare('select seq, hash, timestamp from audit_events order by seq desc limit 1').get();
+  const note = parseNote(meta(NOTE_KEY));
   return {
     schema,
     epoch: epochOf(meta(EPOCH_KEY)),
     last: (last as StoreFacts['last'] | undefined) ?? null,
     operators: names(connection, 'select operator_id, username from operators where removed_at is null'),
     agents: names(connection, "select node_id, coalesce(name, node_id) from agents where status = 'approved'"),
-    note: parseNote(meta(NOTE_KEY)),
+    note,
+    identity: note?.public_key ?? (meta(IDENTITY_KEY) || null),
   };
 }
 

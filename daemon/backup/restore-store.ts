@@ -7,9 +7,9 @@ import { toTimestamp } from '../../src/kernel/clock.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
 import { SYSTEM } from '../events/domain-event.js';
 import { checkKeyring } from '../secrets/open-keyring.js';
-import { deleteMeta } from '../store/meta.js';
+import { deleteMeta, setMeta } from '../store/meta.js';
 import { listRecordings, unknownAmong } from '../terminal/recordings/recording-files.js';
-import { NOTE_KEY } from './backup-note.js';
+import { IDENTITY_KEY, NOTE_KEY } from './backup-note.js';
 import { type Anew, beginAnew } from './begin-anew.js';
 import { checkIdentity, checkStore, copyIn } from './check-backup.js';
 import { requireOwnDirectory, STORE_FILE } from './own-directory.js';
@@ -71,7 +71,7 @@ export async function restoreStore(options: RestoreOptions): Promise<Restored> {
     const staged = join(staging, STORE_FILE);
     const sha256 = await copyIn(file, staged);
     const backup = await checkStore(staged, file);
-    if (!options.newIdentity) checkIdentity(dataDir, backup.note);
+    if (!options.newIdentity) checkIdentity(dataDir, backup.identity);
     const present = await readPresent(dataDir);
     const plan = { ...planOf(options, backup, present), sha256 };
     const anew = await withStore({ ...options, file: staged }, (store) => prepare(store, options, plan, present));
@@ -87,7 +87,7 @@ export async function restoreStore(options: RestoreOptions): Promise<Restored> {
 /** Everything that belongs into the store, while it is not in its place yet. */
 async function prepare(
   { db, uow }: StoppedStore,
-  { dataDir, clock, confirm }: RestoreOptions,
+  { dataDir, clock, confirm, newIdentity }: RestoreOptions,
   plan: RestorePlan,
   present: Present,
 ): Promise<Omit<Restored, keyof RestorePlan | 'kept'>> {
@@ -98,6 +98,7 @@ async function prepare(
   return uow.write(async (tx, emit) => {
     const anew = await beginAnew(tx, { now: clock.now(), others });
     await deleteMeta(tx, NOTE_KEY);
+    if (newIdentity) await setMeta(tx, IDENTITY_KEY, '');
     const { file, sha256, made_at, last_seq, last_hash, present_seq } = plan;
     emit({
       type: 'orchestrator.restored',

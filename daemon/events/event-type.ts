@@ -78,6 +78,7 @@ export const EVENT_SEVERITY = {
   'orchestrator.discovery_sent': 'info',
   'orchestrator.backed_up': 'info',
   'orchestrator.restored': 'critical',
+  'orchestrator.identity_changed': 'critical',
 } as const satisfies Record<string, Severity>;
 
 export type EventType = keyof typeof EVENT_SEVERITY;

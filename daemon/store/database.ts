@@ -23,6 +23,8 @@ export interface OpenDatabaseOptions {
   readonly onFatal: (error: unknown) => void;
   /** Those of this program unless given. */
   readonly migrations?: readonly Migration[];
+  /** Makes the fault to throw instead of filling a store without any table. */
+  readonly refuseEmpty?: () => Fault;
 }
 
 export interface OpenDatabase {
@@ -49,6 +51,7 @@ export async function openDatabase(options: OpenDatabaseOptions): Promise<OpenDa
   const connection = connect(sqlite, options.file);
   try {
     configure(connection);
+    if (options.refuseEmpty && schemaVersionOf(connection) === 0) throw options.refuseEmpty();
     checkAfterCrash(connection, options);
     let isOpen = false;
     const dialect = new SqliteDialect({ connection, onFatal: (error) => isOpen && options.onFatal(error) });

@@ -6,7 +6,16 @@ import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
 import { inspectJournal } from './journal/read-journal.js';
 import { parseTarget, type Target } from './target.js';
 
-export type LinkState = 'searching' | 'connecting' | 'pending' | 'connected' | 'disconnected' | 'rejected' | 'stopped';
+/** `untrusted`: the peer proved another key than the expected one, or none is expected yet; nothing is done for it. */
+export type LinkState =
+  | 'searching'
+  | 'connecting'
+  | 'pending'
+  | 'connected'
+  | 'disconnected'
+  | 'untrusted'
+  | 'rejected'
+  | 'stopped';
 
 export interface AgentState {
   readonly node_id: string;
@@ -19,6 +28,8 @@ export interface AgentState {
   /** RFC 3339; since when the link is in this state. */
   readonly since: string;
   readonly last_error: string | null;
+  /** What a person can do about `last_error`. */
+  readonly hint: string | null;
 }
 
 const FILE = 'state.json';
@@ -84,7 +95,9 @@ export function lastOrchestrator(dataDir: string): Target | null {
 
 function readState(dataDir: string): AgentState {
   try {
-    return JSON.parse(readFileSync(join(dataDir, FILE), 'utf8')) as AgentState;
+    const state = JSON.parse(readFileSync(join(dataDir, FILE), 'utf8')) as AgentState;
+    // An older agent wrote no hint.
+    return { ...state, hint: state.hint ?? null };
   } catch (error) {
     const missing = systemCodeOf(error) === 'ENOENT';
     throw new Fault(

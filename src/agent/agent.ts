@@ -44,23 +44,31 @@ export interface AgentOptions extends TrustOptions {
   readonly createTerminals?: (dataDir: string) => Terminals;
   /** As they are now. */
   readonly metrics: () => MetricsSettings;
+  /**
+   * Ends with `pin_mismatch` or `pin_missing` when no orchestrator has proved the expected key yet. An agent of a service
+   * manager never does: it dials again, so that a fleet outlives another key at the orchestrator's address.
+   */
+  readonly endsUntrusted: boolean;
 }
 
 /** The longest pause while an operator may be waiting in a terminal, in milliseconds. */
 const SOON = 5_000;
 const DIAL_TIMEOUT = 15_000;
+/** Milliseconds; the longest pause before the next look at a peer that proved another key. */
+const UNTRUSTED_PAUSE = 300_000;
 /** A rejected agent asks that seldom whether it has been approved after all, in milliseconds. */
 const REJECTED_PAUSE = 60_000;
 
 /**
  * Runs until `signal` aborts; then the group of resources that is being applied is finished first.
- * @throws Fault `agent_running`, `data_dir_invalid`, `key_…`, `journal_corrupt`, and for an orchestrator that is not the
- * expected one `pin_mismatch` or `pin_missing`, which no retry can heal
+ * @throws Fault `agent_running`, `data_dir_invalid`, `key_…`, `journal_corrupt`, and with `endsUntrusted` `pin_mismatch` or
+ * `pin_missing`
  */
 export async function runAgent(options: AgentOptions, signal: AbortSignal): Promise<void> {
   const directory = hold(options.dataDir);
   try {
     const trust = new Trust(options);
+    requireConsistent(trust, options);
     const engine = options.createEngine(options.dataDir);
     try {
       await requireJournal(engine, options.logger);
@@ -96,6 +104,16 @@ function hold(dataDir: string): DataDirectory {
   }
 }
 
+/** In doubt the pinned key counts: an orchestrator has proved it. */
+function requireConsistent({ contradiction }: Trust, { endsUntrusted, logger }: AgentOptions): void {
+  if (contradiction === null) return;
+  if (endsUntrusted) throw contradiction;
+  logger.error('the given key of the orchestrator is not used, the pinned one counts', {
+    reason: contradiction.message,
+    hint: contradiction.hint,
+  });
+}
+
 /** An agent with a damaged journal could neither apply anything nor tell what it did: it does not start. */
 async function requireJournal(engine: RunEngine, logger: Logger): Promise<void> {
   const runs = await engine.inventory();
@@ -120,6 +138,7 @@ class Agent {
   private readonly enrolment: Enrolment;
   /** The place that is dialled, for people. */
   private where = '';
+  private readonly untrusted: Backoff;
   private state: AgentState;
 
   constructor(options: AgentOptions, { trust, engine, guide, terminals }: AgentParts) {
@@ -129,6 +148,7 @@ class Agent {
     this.engine = engine;
     this.guide = guide;
     this.terminals = terminals;
+    this.untrusted = new Backoff({ random: options.random, last: UNTRUSTED_PAUSE });
     this.enrolment = new Enrolment(options.enrolmentToken, options.logger);
     this.metrics = new Metrics({ clock, settings: options.metrics });
     this.privateKey = loadOrCreateKey(join(dataDir, 'identity.key'));
@@ -140,6 +160,7 @@ class Agent {
       link: 'searching',
       since: toTimestamp(clock.now()),
       last_error: null,
+      hint: null,
     };
   }
 
@@ -150,7 +171,7 @@ class Agent {
     logger.info('the agent starts', { node_id: this.state.node_id });
     this.metrics.start();
     while (!signal.aborted) {
-      if (guide.place === null) this.note('searching', this.state.last_error);
+      if (guide.place === null) this.note('searching', this.state.last_error, this.state.hint);
       await guide.found(signal);
       const { place } = guide;
       if (place === null) break;
@@ -191,24 +212,39 @@ class Agent {
         timeoutMs: DIAL_TIMEOUT,
         signal,
       });
+      this.untrusted.reset();
       this.state = { ...this.state, orchestrator_key: orchestratorKey };
       this.terminals?.reach({ ...target, key: orchestratorKey });
       return this.ended(await this.serve(socket, orchestratorKey, signal));
     } catch (error) {
       if (signal.aborted) return null;
       if (await this.trust.settle(error, this.where)) return 0;
-      if (isFault(error, 'pin_mismatch', 'pin_missing')) {
-        this.note('disconnected', error.message);
-        if (!this.guide.forsake()) throw error;
-        // Where another key answers is not where the orchestrator is; the pinned key stays the only one that is trusted.
-        logger.error('somebody else answers where the orchestrator was', { reason: error.message });
-        this.where = '';
-        return null;
-      }
-      logger.warn('cannot connect to the orchestrator', { orchestrator: this.where, reason: messageOf(error) });
-      this.note('disconnected', messageOf(error));
+      if (isFault(error, 'pin_mismatch', 'pin_missing')) return this.distrust(error);
+      const hint = isFault(error) ? (error.hint ?? null) : null;
+      const reason = messageOf(error);
+      logger.warn('cannot connect to the orchestrator, trying again', {
+        orchestrator: this.where,
+        reason,
+        ...(hint === null ? {} : { hint }),
+      });
+      this.note('disconnected', reason, hint);
       return null;
     }
+  }
+
+  /**
+   * The peer is not the orchestrator, for all that is known: nothing is done for it, and the address is dialled again, for the
+   * orchestrator may come back to it. Returns the pause, in milliseconds.
+   */
+  private distrust(fault: Fault): number {
+    const { logger, endsUntrusted } = this.options;
+    this.note('untrusted', fault.message, fault.hint);
+    if (!this.guide.forsake() && endsUntrusted && this.trust.key === null) throw fault;
+    logger.error('the peer is not trusted, nothing is done for it and it is dialled again', {
+      reason: fault.message,
+      hint: fault.hint,
+    });
+    return this.untrusted.next();
   }
 
   private async serve(socket: WebSocket, orchestratorKey: PublicKeyHex, signal: AbortSignal): Promise<SessionEnd> {
@@ -246,8 +282,9 @@ class Agent {
     const { logger } = this.options;
     if (code === CLOSE.version) {
       const fault = new Fault('protocol_mismatch', `the orchestrator does not speak with this agent: ${reason}`);
-      logger.error(fault.message, { hint: 'install the same version of orch on both sides' });
-      this.note('disconnected', fault.message);
+      const hint = 'install the same version of orch on both sides';
+      logger.error(fault.message, { hint });
+      this.note('disconnected', fault.message, hint);
       return REJECTED_PAUSE;
     }
     if (code === CLOSE.rejected) {
@@ -273,9 +310,9 @@ class Agent {
     }
   }
 
-  private note(link: LinkState, lastError: string | null): void {
+  private note(link: LinkState, lastError: string | null, hint: string | null = null): void {
     const { dataDir, clock, logger } = this.options;
-    this.state = { ...this.state, link, since: toTimestamp(clock.now()), last_error: lastError };
+    this.state = { ...this.state, link, since: toTimestamp(clock.now()), last_error: lastError, hint };
     try {
       writeAgentState(dataDir, this.state);
     } catch (error) {

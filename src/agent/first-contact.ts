@@ -1,4 +1,4 @@
-/** Whose key the agent trusts: the pinned one, else the one it was given, else the one a person or a flag accepts. */
+/** Which key the agent trusts: the pinned one, else the given one, else the one that a person or a flag accepts. */
 import { join } from 'node:path';
 import { readPin, requirePinned, writePin } from '../identity/pin.js';
 import { Fault } from '../kernel/fault.js';
@@ -8,7 +8,7 @@ export const PIN_FILE = 'orchestrator.pub';
 
 export interface TrustOptions {
   readonly dataDir: string;
-  /** The key that the orchestrator has to have; pinned at the start. */
+  /** The key that the orchestrator has to have; pinned once the orchestrator has proved it. */
   readonly orchestratorKey?: PublicKeyHex | undefined;
   /** Pin whatever key the first orchestrator shows. */
   readonly trustOnFirstUse: boolean;
@@ -30,25 +30,41 @@ export class Trust {
   private readonly file: string;
   private pinned: PublicKeyHex | null;
 
-  /** Throws `pin_mismatch` when another key than the given one is pinned already. */
   constructor(options: TrustOptions) {
     this.options = options;
     this.file = join(options.dataDir, PIN_FILE);
-    if (options.orchestratorKey !== undefined) writePin(this.file, options.orchestratorKey);
     this.pinned = readPin(this.file);
   }
 
+  /** The key that an orchestrator has proved to this agent; null before the first contact. */
   get key(): PublicKeyHex | null {
     return this.pinned;
   }
 
-  /** For the handshake. Throws `pin_mismatch`, `pin_missing`, or what `settle` has to see. */
+  /** The only key that is trusted; null while any may be accepted. */
+  get expected(): PublicKeyHex | null {
+    return this.pinned ?? this.options.orchestratorKey ?? null;
+  }
+
+  /** A given key that contradicts the pinned one, which counts; null when there is no contradiction. */
+  get contradiction(): Fault | null {
+    const { orchestratorKey: given } = this.options;
+    if (given === undefined || this.pinned === null || given === this.pinned) return null;
+    return new Fault('pin_mismatch', `${this.file} pins ${this.pinned}, and the agent was given ${given}`, {
+      hint: 'give the pinned key or none; if the orchestrator really has a new key, first forget the pinned one with "orch agent repin"',
+      data: { pinned: this.pinned, given },
+    });
+  }
+
+  /** For the handshake, in which the peer has proved the key. Throws `pin_mismatch`, `pin_missing`, or what `settle` has to see. */
   verify(shown: PublicKeyHex, where: string): void {
+    const { orchestratorKey: given } = this.options;
     if (this.pinned !== null) {
       requirePinned(this.pinned, shown, where);
       return;
     }
-    if (this.options.trustOnFirstUse) {
+    if (given !== undefined && given !== shown) throw notTheGiven(given, shown, where);
+    if (given !== undefined || this.options.trustOnFirstUse) {
       this.pin(shown);
       return;
     }
@@ -78,3 +94,9 @@ export class Trust {
     this.pinned = key;
   }
 }
+
+const notTheGiven = (given: PublicKeyHex, shown: PublicKeyHex, where: string): Fault =>
+  new Fault('pin_mismatch', `${where} shows the key ${shown}, but the agent was given ${given}`, {
+    hint: 'nothing was pinned: compare both with "orch status" on the orchestrator, and start the agent with the right key or the right address',
+    data: { given, shown },
+  });

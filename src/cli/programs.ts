@@ -7,8 +7,8 @@ import type { StorePrograms } from './store-programs.js';
 
 /**
  * Settings of `orch serve` as the command line gave them, by flat snake_case name (`agent_port`, `log_level`, …), and
- * beside them `config` (a path), `ready_file` (a path), `new_epoch` (true: begin one) and `config_schema` (true: print the
- * schema and end). Text is neither checked nor converted; what was not given is absent.
+ * beside them `config` (a path), `ready_file` (a path), `new_epoch` (true: begin one), `new_store` and `new_identity` (true: the
+ * old one is lost) and `config_schema` (true: print the schema and end). Text is neither checked nor converted; what was not given is absent.
  */
 export type ServeFlags = Readonly<Record<string, string | boolean>>;
 

@@ -5,7 +5,7 @@ import { createPrivateFile, readPrivateFile } from './private-file.js';
 import { parsePublicKey } from './public-key.js';
 
 const REPIN =
-  'if the orchestrator really has a new key, or the pinned one was mistyped, run as root on this machine: orch agent repin';
+  'if the orchestrator really has a new key: stop the agent, forget the pinned key as root with "orch agent repin", and start the agent with the new one';
 
 /** The pinned key, or null when there is no pin yet. A pin that cannot be read is a fault, not a missing one. */
 export function readPin(path: string): PublicKeyHex | null {
@@ -23,7 +23,7 @@ export function readPin(path: string): PublicKeyHex | null {
   }
 }
 
-/** Pins a key. Throws `pin_mismatch` when another one is pinned. */
+/** Pins a key that the peer has proved. Throws `pin_mismatch` when another one is pinned. */
 export function writePin(path: string, key: PublicKeyHex): void {
   try {
     createPrivateFile(path, `${key}\n`);

@@ -88,6 +88,7 @@ function start(port: number, more: Partial<AgentOptions> = {}): Running {
       target: { host: '127.0.0.1', port },
       orchestratorKey: undefined,
       trustOnFirstUse: false,
+      endsUntrusted: true,
       ask: null,
       logger,
       clock,
@@ -167,25 +168,113 @@ describe('first contact', () => {
     expect(existsSync(join(careful.dataDir, PIN_FILE))).toBe(false);
   });
 
-  it('ends at once, and for good, when another orchestrator is there than the pinned one', async () => {
-    const evil = newIdentity();
-    const there = await listen(evil.privateKey);
-    const agent = start(there.port, {
-      orchestratorKey: identity.publicKey,
-      trustOnFirstUse: true,
-      ask: async () => true,
-    });
+  it('pins no key that no orchestrator has proved: a mistyped one is not in the way of the right one', async () => {
+    const there = await listen();
+    const mistyped = newIdentity().publicKey;
+    const agent = start(there.port, { orchestratorKey: mistyped, trustOnFirstUse: true, ask: async () => true });
     const fault = await faultOf(agent.ended);
-    expect(fault).toMatchObject({ code: 'pin_mismatch', data: { pinned: identity.publicKey, shown: evil.publicKey } });
-    expect(fault.hint).toContain('orch agent repin');
+    expect(fault).toMatchObject({ code: 'pin_mismatch', data: { given: mistyped, shown: identity.publicKey } });
+    expect(fault.hint).toContain('nothing was pinned');
     expect(there.connections).toHaveLength(0);
-    expect(pinOf(agent.dataDir)).toBe(identity.publicKey);
-    const again = start(there.port, { dataDir: agent.dataDir, orchestratorKey: evil.publicKey });
-    expect((await faultOf(again.ended)).code).toBe('pin_mismatch');
-    repin(agent.dataDir, PIN_FILE);
-    const third = start(there.port, { dataDir: agent.dataDir, orchestratorKey: evil.publicKey });
+    expect(existsSync(join(agent.dataDir, PIN_FILE))).toBe(false);
+    const { dataDir } = agent;
+    expect(readAgentState(dataDir)).toMatchObject({
+      orchestrator_key: null,
+      last_error: fault.message,
+      hint: fault.hint,
+    });
+    start(there.port, { dataDir, orchestratorKey: identity.publicKey });
     await (await there.connection(1)).approve();
-    expect(pinOf(third.dataDir)).toBe(evil.publicKey);
+    expect(pinOf(dataDir)).toBe(identity.publicKey);
+  });
+
+  it('refuses a given key that contradicts the pinned one, until that is forgotten', async () => {
+    const other = newIdentity();
+    const first = await listen();
+    const agent = start(first.port, { orchestratorKey: identity.publicKey });
+    await (await first.connection(1)).approve();
+    await agent.stop();
+    const { dataDir } = agent;
+    const there = await listen(other.privateKey);
+    const again = start(there.port, { dataDir, orchestratorKey: other.publicKey });
+    const fault = await faultOf(again.ended);
+    expect(fault).toMatchObject({ code: 'pin_mismatch', data: { pinned: identity.publicKey, given: other.publicKey } });
+    expect(fault.hint).toContain('orch agent repin');
+    repin(dataDir, PIN_FILE);
+    start(there.port, { dataDir, orchestratorKey: other.publicKey });
+    await (await there.connection(1)).approve();
+    expect(pinOf(dataDir)).toBe(other.publicKey);
+  });
+
+  it('goes on with the pinned key under a service manager, whatever key it is given', async () => {
+    const there = await listen();
+    const agent = start(there.port, { orchestratorKey: identity.publicKey });
+    await (await there.connection(1)).approve();
+    await agent.stop();
+    const given = { dataDir: agent.dataDir, orchestratorKey: newIdentity().publicKey, endsUntrusted: false };
+    const later = start(there.port, given);
+    await (await there.connection(2)).approve();
+    expect(later.log.find(({ level }) => level === 'error')).toMatchObject({
+      message: 'the given key of the orchestrator is not used, the pinned one counts',
+      fields: { hint: expect.stringContaining('orch agent repin') },
+    });
+    expect(pinOf(agent.dataDir)).toBe(identity.publicKey);
+  });
+
+  it.each([
+    ['in the foreground, once the right one has answered', true],
+    ['under a service manager', false],
+  ])('outlives another key at the address of its orchestrator: %s', async (_, endsUntrusted) => {
+    const there = await listen();
+    const agent = start(there.port, { orchestratorKey: identity.publicKey, endsUntrusted });
+    await (await there.connection(1)).approve();
+    await there.stop();
+    const impostor = await listen(newIdentity().privateKey, there.port);
+    const state = () => readAgentState(agent.dataDir);
+    for (let round = 0; round < 500 && state().link !== 'untrusted'; round += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    expect(state()).toMatchObject({
+      link: 'untrusted',
+      orchestrator_key: identity.publicKey,
+      last_error: expect.stringContaining(`but ${identity.publicKey} is pinned`),
+      hint: expect.stringContaining('orch agent repin'),
+    });
+    expect(impostor.connections).toHaveLength(0);
+    const said = agent.log.find(({ message }) => message.includes('is not trusted'));
+    expect(said).toMatchObject({ level: 'error', fields: { hint: expect.stringContaining('orch agent repin') } });
+    await impostor.stop();
+    const back = await listen(identity.privateKey, there.port);
+    await (await back.connection(1)).approve();
+    expect(state()).toMatchObject({ link: 'connected', last_error: null, hint: null });
+  });
+
+  it('waits for the right key under a service manager, also when none has ever answered', async () => {
+    const impostor = await listen(newIdentity().privateKey);
+    const agent = start(impostor.port, { orchestratorKey: identity.publicKey, endsUntrusted: false });
+    for (let round = 0; round < 500 && !agent.log.some(({ level }) => level === 'error'); round += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    expect(agent.log.find(({ level }) => level === 'error')?.message).toContain('nothing is done for it');
+    await impostor.stop();
+    const there = await listen(identity.privateKey, impostor.port);
+    await (await there.connection(1)).approve();
+    expect(pinOf(agent.dataDir)).toBe(identity.publicKey);
+  });
+
+  it('says in log and status what may be wrong with an address that does not exist', async () => {
+    const target = { host: 'no-such-host.invalid', port: 4747 };
+    const agent = start(0, { target, orchestratorKey: identity.publicKey });
+    const isSaid = () => agent.log.some(({ level }) => level === 'warn');
+    for (let round = 0; round < 500 && !isSaid(); round += 1) await new Promise((resolve) => setTimeout(resolve, 10));
+    expect(agent.log.find(({ level }) => level === 'warn')).toMatchObject({
+      message: 'cannot connect to the orchestrator, trying again',
+      fields: { hint: expect.stringContaining('check the spelling') },
+    });
+    expect(readAgentState(agent.dataDir)).toMatchObject({
+      last_error: expect.stringContaining('the host name is not known'),
+      hint: expect.stringContaining('check the spelling'),
+    });
   });
 
   it('is not forgotten in a directory where no agent is', () => {
@@ -342,7 +431,7 @@ describe('the agent', () => {
     await probe.stop();
     const agent = start(probe.port, { orchestratorKey: identity.publicKey });
     for (let round = 0; round < 500 && agent.log.length < 3; round += 1) await new Promise((r) => setTimeout(r, 10));
-    expect(agent.log.map(({ message }) => message)).toContain('cannot connect to the orchestrator');
+    expect(agent.log.map(({ message }) => message)).toContain('cannot connect to the orchestrator, trying again');
     const there = await listen(identity.privateKey, probe.port);
     await (await there.connection(1)).approve();
   });

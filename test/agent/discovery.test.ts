@@ -147,11 +147,11 @@ describe('the port', () => {
   });
 });
 
-async function listen(identity: Identity) {
+async function listen(identity: Identity, port = 0) {
   const connections: ScriptedOrchestrator[] = [];
   const listener = new AgentListener({
     host: '127.0.0.1',
-    port: 0,
+    port,
     privateKey: identity.privateKey,
     logger: silentLogger,
     onConnection: ({ socket }) => void connections.push(new ScriptedOrchestrator(socket)),
@@ -170,6 +170,7 @@ interface Waiting {
   readonly port: number;
   readonly log: { readonly message: string; readonly fields: LogFields | undefined }[];
   hear(packet: Buffer): void;
+  stop(): Promise<unknown>;
   ended: Promise<unknown>;
 }
 
@@ -184,6 +185,7 @@ async function wait(more: Partial<AgentOptions> = {}): Promise<Waiting> {
       target: { discoveryPort: 0 },
       orchestratorKey: undefined,
       trustOnFirstUse: false,
+      endsUntrusted: true,
       ask: null,
       logger,
       clock,
@@ -196,15 +198,16 @@ async function wait(more: Partial<AgentOptions> = {}): Promise<Waiting> {
     },
     stopper.signal,
   ).catch((error: unknown) => error);
-  onTestFinished(async () => {
+  const stop = () => {
     stopper.abort();
-    await ended;
-  });
+    return ended;
+  };
+  onTestFinished(async () => void (await stop()));
   await until(() => log.some(({ message }) => message.startsWith('waiting for')), 'the agent waits');
   const port = Number(log.find(({ message }) => message.startsWith('waiting for'))?.fields?.udp_port);
   const sender: Socket = createSocket('udp4');
   onTestFinished(() => void sender.close());
-  return { dataDir, port, log, ended, hear: (packet) => void sender.send(packet, port, '127.0.0.1') };
+  return { dataDir, port, log, ended, stop, hear: (packet) => void sender.send(packet, port, '127.0.0.1') };
 }
 
 const tells = (agent: Waiting, text: string) =>
@@ -248,7 +251,7 @@ describe('an agent that waits to be found', () => {
     const trap = await listen(stranger);
     const agent = await wait({ trustOnFirstUse: true });
     agent.hear(packetOf(home, { port: trap.port }));
-    await tells(agent, 'somebody else answers');
+    await tells(agent, 'the peer is not trusted');
     expect(trap.connections).toEqual([]);
     expect(() => readFileSync(join(agent.dataDir, PIN_FILE))).toThrow('ENOENT');
     const there = await listen(home);
@@ -286,13 +289,32 @@ describe('an agent that waits to be found', () => {
     await now.connection(1);
   });
 
-  it('leaves a place where somebody else answers, without end and without trust in it', async () => {
+  it('goes back to where the orchestrator was when a packet leads to another key, as an old one may', async () => {
+    const trap = await listen(stranger);
+    const there = await listen(home);
+    const agent = await wait({ orchestratorKey: home.publicKey });
+    agent.hear(packetOf(home, { port: there.port }));
+    await (await there.connection(1)).approve();
+    await agent.stop();
+    const again = await wait({ dataDir: agent.dataDir, orchestratorKey: home.publicKey });
+    const second = await there.connection(2);
+    await there.stop();
+    second.socket.terminate();
+    await tells(again, 'cannot connect');
+    again.hear(packetOf(home, { port: trap.port }));
+    await tells(again, 'the peer is not trusted');
+    const back = await listen(home, there.port);
+    await back.connection(1);
+    expect(trap.connections).toEqual([]);
+  });
+
+  it('dials a place where another key answers again, without trust in it, and listens as well', async () => {
     const trap = await listen(stranger);
     const before = await wait({ orchestratorKey: home.publicKey });
     const dataDir = place();
     writeAgentState(dataDir, { ...readAgentState(before.dataDir), orchestrator: `127.0.0.1:${trap.port}` });
     const agent = await wait({ dataDir, orchestratorKey: home.publicKey });
-    await tells(agent, 'somebody else answers');
+    await tells(agent, 'the peer is not trusted');
     const there = await listen(home);
     agent.hear(packetOf(home, { port: there.port }));
     await there.connection(1);

@@ -71,6 +71,7 @@ const RAISED_ELSEWHERE: Readonly<Record<string, string>> = {
   'terminal.transcript_found': 'terminal/recordings/strays.test.ts',
   'terminal.transcripts_pruned': 'terminal/recordings/transcripts.test.ts',
   'audit.key_changed': 'events/verification.test.ts',
+  'orchestrator.identity_changed': 'e2e/identity.test.ts',
   'orchestrator.backed_up': 'e2e/backup.test.ts',
   'orchestrator.restored': 'e2e/backup.test.ts',
 };

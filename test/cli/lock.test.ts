@@ -71,7 +71,7 @@ describe('the index', () => {
   it('has a flag of orch serve for every setting', async () => {
     const { command } = await import('../../src/cli/commands/serve.js');
     const flags = Object.entries(command.options).map(([key, { negative }]) => (negative ? `${key}_enabled` : key));
-    const apart = ['config', 'config_schema', 'new_epoch', 'ready_file'];
+    const apart = ['config', 'config_schema', 'new_epoch', 'new_identity', 'new_store', 'ready_file'];
     expect(flags.filter((key) => !apart.includes(key)).sort()).toEqual(SETTING_KEYS.map(flatName).sort());
   });
 });

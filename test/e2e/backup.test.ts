@@ -503,7 +503,7 @@ describe('a data directory that was copied back by hand', () => {
     await agentBack();
     const stale = await apply('seven');
     expect(stale.status).not.toBe(0);
-    expect(stale.stderr + stale.stdout).toContain('was an old state of the orchestrator restored?');
+    expect((stale.stderr + stale.stdout).replace(/\s+/g, ' ')).toContain('start once with "orch serve --new-epoch"');
     expect(readFileSync(file, 'utf8')).toBe('six');
     expect(await server.stop()).toBe(0);
 

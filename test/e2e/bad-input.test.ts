@@ -116,7 +116,7 @@ describe('agents', () => {
     await until(async () => (await agents()).some((one) => one.node_id === node && one.connected), 'it is back');
   });
 
-  it('refuses an orchestrator with another key than the pinned one, at once', async () => {
+  it('refuses an orchestrator that it cannot trust: at once when there never was another, else again and again', async () => {
     const wrong = sandbox.start(['agent', 'connect', ready.agent_address, '--data-dir', sandbox.path('pinned')]);
     expect(await wrong.stop('SIGCONT')).toBe(78);
     expect(wrong.output()).toContain('--orchestrator-key');
@@ -124,8 +124,16 @@ describe('agents', () => {
     const key = publicKeyOfKeyObject(loadKey(sandbox.path('config', 'orch', 'operator.key')));
     writeFileSync(sandbox.path('pinned', 'orchestrator.pub'), `${key}\n`, { mode: 0o600 });
     const pinned = sandbox.start(['agent', 'connect', ready.agent_address, '--data-dir', sandbox.path('pinned')]);
-    expect(await pinned.stop('SIGCONT')).toBe(78);
+    await until(() => pinned.output().split('nothing is done for it').length > 2, 'it has dialled twice');
     expect(pinned.output()).toContain('orch agent repin');
+    expect(await pinned.stop()).toBe(0);
+    const given = ['--orchestrator-key', key, '--data-dir', sandbox.path('given')];
+    const mistyped = sandbox.start(['agent', 'connect', ready.agent_address, ...given]);
+    expect(await mistyped.stop('SIGCONT')).toBe(78);
+    expect(mistyped.output()).toContain('nothing was pinned');
+    const unit = sandbox.start(['agent', 'connect', ready.agent_address, ...given], { INVOCATION_ID: 'of-a-unit' });
+    await until(() => unit.output().includes('nothing is done for it'), 'the service has met it');
+    expect(await unit.stop()).toBe(0);
   });
 });
 

@@ -58,12 +58,22 @@ describeHosts('the first loop on booted machines', () => {
   const agents = () => json<Agent[]>('agents', 'list');
   const isConnected = async (name: string) => (await agents()).some((one) => one.name === name && one.connected);
   const host = (name: string) => fleet.host(name);
+  const shell = async (line: string) => {
+    const { status, stdout, stderr } = await control.run(['sh', '-c', line]);
+    if (status !== 0) throw new Error(`${line} ended with ${status}:\n${stderr}${stdout}`);
+    return stdout;
+  };
 
   beforeAll(async () => {
     fleet = await startFleet({ hosts: ['orch', 'web-01', 'web-02'] });
     control = fleet.host('orch');
     webs.push(fleet.host('web-01'), fleet.host('web-02'));
     expect(await orch('operator', 'init')).toMatchObject({ status: 0 });
+    // The data of the orchestrator on a file system of its own, which outlives that it is not mounted.
+    await shell(
+      'mkdir -p /srv/disk /var/lib/orch && mount -t tmpfs tmpfs /srv/disk && mkdir -m 700 /srv/disk/orch && ' +
+        'mount --bind /srv/disk/orch /var/lib/orch',
+    );
     await control.writeFile('/etc/orch/orchestrator.yaml', example('config/orchestrator.yaml'));
     await control.writeFile('/etc/systemd/system/orch-serve.service', example('systemd/orch-serve.service'));
     expect(await control.run(['systemctl', 'enable', '--now', 'orch-serve'])).toMatchObject({ status: 0 });
@@ -222,23 +232,34 @@ describeHosts('the first loop on booted machines', () => {
     expect(await isConnected('web-02')).toBe(false);
   });
 
-  it('refuses an orchestrator with another key, and does not try again', async () => {
-    await host('web-01').run(['systemctl', 'stop', 'orch-agent']);
-    await control.run([
-      'sh',
-      '-c',
-      'systemctl stop orch-serve; mv /var/lib/orch/identity.key /root/; systemctl start orch-serve',
-    ]);
-    await until(async () => (await orch('status')).status === 0, 'the impostor is up');
-    await host('web-01').run(['systemctl', 'start', 'orch-agent']);
+  it('does not start without its file system, and agents outlive whatever else answers there meanwhile', async () => {
+    const web = host('web-01');
+    const journal = async (of: BootedHost, unit: string) =>
+      (await of.run(['journalctl', '-u', unit, '--no-pager'])).stdout;
+    const pid = async () => (await web.run(['systemctl', 'show', '-P', 'MainPID', 'orch-agent'])).stdout;
+    const before = await pid();
+    await shell('systemctl stop orch-serve && umount /var/lib/orch && systemctl start orch-serve');
     await until(
-      async () => (await host('web-01').run(['systemctl', 'is-failed', 'orch-agent'])).status === 0,
-      'the agent has given up',
+      async () => (await journal(control, 'orch-serve')).includes('/var/lib/orch is not mounted'),
+      'the start is refused',
     );
-    const { stdout } = await host('web-01').run(['systemctl', 'show', '-P', 'ExecMainStatus', 'orch-agent']);
-    expect(stdout).toBe('78\n');
-    expect((await host('web-01').run(['journalctl', '-u', 'orch-agent', '--no-pager', '-n', '5'])).stdout).toContain(
-      'repin',
+    expect(await shell('ls -A /var/lib/orch')).toBe('');
+    await shell('systemctl stop orch-serve');
+
+    const impostor = await control.spawn(['orch', 'serve', '--new-identity']);
+    await until(
+      async () => (await web.run(['orch', 'agent', 'status'])).stdout.includes('untrusted'),
+      'the agent has met another key',
     );
+    expect(await journal(web, 'orch-agent')).toContain('nothing is done for it and it is dialled again');
+    expect((await web.run(['systemctl', 'is-active', 'orch-agent'])).stdout).toBe('active\n');
+    impostor.kill();
+    await impostor.ended;
+
+    await shell('mount --bind /srv/disk/orch /var/lib/orch && systemctl start orch-serve');
+    await until(async () => (await orch('status')).status === 0, 'the right one is back');
+    await until(() => isConnected('web-01'), 'the agent is back by itself');
+    expect(await pid()).toBe(before);
+    expect(await json<RunResult>('apply', 'web-01', '-m', 'baseline', '--yes')).toMatchObject({ status: 'succeeded' });
   });
 });

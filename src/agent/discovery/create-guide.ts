@@ -23,13 +23,13 @@ export interface GuideOptions {
 
 export function createGuide({ target, dataDir, trustOnFirstUse, clock, logger }: GuideOptions, trust: Trust): Guide {
   if ('host' in target) return new FixedGuide(target);
-  if (trust.key === null && !trustOnFirstUse) {
+  if (trust.expected === null && !trustOnFirstUse) {
     logger.warn('no discovery packet will be followed: no key of an orchestrator is known here', {
       hint: 'start the agent with --orchestrator-key HEX, or with --trust-on-first-use',
     });
   }
-  const judge = new PacketJudge({ clock, pinned: () => trust.key, trustOnFirstUse });
+  const judge = new PacketJudge({ clock, pinned: () => trust.expected, trustOnFirstUse });
   // Where it was is of use only together with the key that it had.
-  const last = trust.key === null ? null : lastOrchestrator(dataDir);
+  const last = trust.expected === null ? null : lastOrchestrator(dataDir);
   return new DiscoveredGuide({ port: target.discoveryPort, judge, last, clock, logger });
 }

@@ -24,6 +24,8 @@ export class DiscoveredGuide implements Guide {
   private readonly options: DiscoveredGuideOptions;
   private socket: PacketSocket | null = null;
   private current: Place | null;
+  /** Where the right key answered last. */
+  private proven: Place | null;
   /** There is a place that was not tried yet. */
   private isFresh = false;
   private isConnected = false;
@@ -34,6 +36,7 @@ export class DiscoveredGuide implements Guide {
   constructor(options: DiscoveredGuideOptions) {
     this.options = options;
     this.current = options.last === null ? null : { target: options.last, announcedKey: null };
+    this.proven = this.current;
   }
 
   async start(): Promise<void> {
@@ -62,11 +65,14 @@ export class DiscoveredGuide implements Guide {
 
   connected(is: boolean): void {
     this.isConnected = is;
-    if (is) this.isFresh = false;
+    if (!is) return;
+    this.isFresh = false;
+    this.proven = this.current;
   }
 
   forsake(): boolean {
-    if (!this.isFresh) this.current = null;
+    // The orchestrator may come back to where it was.
+    if (!this.isFresh) this.current = this.proven;
     return true;
   }
 

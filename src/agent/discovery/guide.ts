@@ -21,7 +21,7 @@ export interface Guide {
   rest(ms: number, signal: AbortSignal): Promise<boolean>;
   /** Says whether there is a connection; as long as there is, no other place is looked for. */
   connected(is: boolean): void;
-  /** Somebody else answers at the place. True when another one is looked for; false when that is all there is. */
+  /** Another key answers at the place. False when there is no other place to look for. */
   forsake(): boolean;
 }
 

@@ -10,7 +10,7 @@ import { type Announcement, type PacketDecoder, packetDecoder, signedBytes } fro
 
 export interface PacketJudgeOptions {
   readonly clock: Clock;
-  /** The only key that is followed, as of now; null while none is pinned. */
+  /** The only key that is followed, as of now; null while none is pinned and none was given. */
   readonly pinned: () => PublicKeyHex | null;
   /** Follow whatever key comes first. */
   readonly trustOnFirstUse: boolean;
@@ -68,7 +68,7 @@ export class PacketJudge {
   private refusalOf(key: PublicKeyHex): string | null {
     const pinned = this.options.pinned();
     if (pinned === null) return this.options.trustOnFirstUse ? null : 'no key of an orchestrator is known here';
-    return key === pinned ? null : 'it is of another orchestrator than the pinned one';
+    return key === pinned ? null : 'it is of another orchestrator than the expected one';
   }
 
   private untimely(key: PublicKeyHex, timestamp: number, now: number): string | null {

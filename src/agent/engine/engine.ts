@@ -104,7 +104,10 @@ export class Engine implements RunEngine {
     if (runs.some(({ isApply }) => isApply)) return ['operation_in_progress', 'the agent is busy with an apply'];
     if (mode !== 'apply') return runs.length < QUEUE ? null : ['operation_in_progress', 'too many plans are waiting'];
     if (this.options.journal.isNewer(epoch, generation)) return null;
-    return ['stale_generation', 'the agent has seen a newer operation; was an old state of the orchestrator restored?'];
+    return [
+      'stale_generation',
+      'the agent has seen a newer operation, so the store of the orchestrator is an old one: put a backup back with "orch serve restore", or start once with "orch serve --new-epoch"',
+    ];
   }
 
   /** The journal has it before anybody is told, and before the plan that it ends is over. */

@@ -21,6 +21,8 @@ export const command = defineCommand({
       completes: 'file',
     }),
     new_epoch: flag('begin a new epoch: after a data directory was copied back by hand'),
+    new_store: flag('begin with an empty store beside the keys of one that is lost'),
+    new_identity: flag('take another identity key for a lost one; agents have to be repinned'),
     data_dir: text('DIR', 'keys and store; /var/lib/orch for root, else below $XDG_STATE_HOME', { completes: 'file' }),
     agent_port: text('PORT', 'TCP port of the agent link; 4747, 0 picks a free one'),
     agent_host: text('ADDRESS', 'address that the agent link listens on; 0.0.0.0'),

@@ -1,0 +1,93 @@
+/**
+ * Remembers, outside of the data directory, which data directories are on a file system of their own. When such a directory
+ * is empty and no longer on another file system, it is not mounted, and no first start takes place in it.
+ */
+import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { loadKey } from '../../src/identity/key-file.js';
+import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
+import { Fault, messageOf } from '../../src/kernel/fault.js';
+import type { Logger } from '../../src/kernel/logger.js';
+
+/** Entries that are kept, the newest last. */
+const MOST = 50;
+
+export class DirectoryMemory {
+  private readonly file: string;
+
+  /** @param file outside of every data directory; it and its directory need not exist */
+  constructor(file: string) {
+    this.file = file;
+  }
+
+  /** Throws `data_dir_invalid` when an orchestrator ran in the directory on another file system than is there now. */
+  requireMounted(dataDir: string): void {
+    const key = this.read().get(dataDir);
+    if (key === undefined || this.isElsewhere(dataDir) || isMoved(dataDir, key)) return;
+    throw new Fault(
+      'data_dir_invalid',
+      `${dataDir} is not mounted: the data of the orchestrator ${key} was there, on a file system of its own`,
+      {
+        hint: 'mount it, then start again; only to begin anew with another identity, which no agent trusts: orch serve --new-identity',
+      },
+    );
+  }
+
+  /** After a start. A memory that cannot be written is a warning, as the orchestrator works without it. */
+  note(dataDir: string, publicKey: string, logger: Logger): void {
+    const known = this.read();
+    const isElsewhere = this.isElsewhere(dataDir);
+    if (isElsewhere ? known.get(dataDir) === publicKey : !known.has(dataDir)) return;
+    known.delete(dataDir);
+    if (isElsewhere) known.set(dataDir, publicKey);
+    try {
+      this.write(known);
+    } catch (error) {
+      logger.warn('an unmounted data directory would not be noticed at the next start', {
+        file: this.file,
+        reason: messageOf(error),
+      });
+    }
+  }
+
+  private isElsewhere(dataDir: string): boolean {
+    // Of the directory: on overlays the device of a file is another one.
+    return deviceOf(dataDir) !== deviceOf(dirname(this.file));
+  }
+
+  private read(): Map<string, string> {
+    try {
+      const value: unknown = JSON.parse(readFileSync(this.file, 'utf8'));
+      if (typeof value !== 'object' || value === null) return new Map();
+      return new Map(Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === 'string'));
+    } catch {
+      return new Map();
+    }
+  }
+
+  private write(known: ReadonlyMap<string, string>): void {
+    mkdirSync(dirname(this.file), { recursive: true, mode: 0o700 });
+    const temporary = `${this.file}.new`;
+    writeFileSync(temporary, `${JSON.stringify(Object.fromEntries([...known].slice(-MOST)), null, 2)}\n`, {
+      mode: 0o600,
+    });
+    renameSync(temporary, this.file);
+  }
+}
+
+/** The data itself is there, on this file system. A key that cannot be read is for the start to complain of. */
+function isMoved(dataDir: string, publicKey: string): boolean {
+  const path = join(dataDir, 'identity.key');
+  if (!existsSync(path)) return false;
+  try {
+    return publicKeyOfKeyObject(loadKey(path)) === publicKey;
+  } catch {
+    return true;
+  }
+}
+
+/** The device of a path, or of the nearest directory above it that exists. */
+function deviceOf(path: string): number {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  return stats === undefined && dirname(path) !== path ? deviceOf(dirname(path)) : (stats?.dev ?? 0);
+}

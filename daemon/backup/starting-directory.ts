@@ -1,0 +1,127 @@
+/** Holds a data directory against what the orchestrator had before, so that a lost disk or key is not taken for a first start. */
+import type { KeyObject } from 'node:crypto';
+import { existsSync, renameSync, statSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { loadKey, loadOrCreateKey } from '../../src/identity/key-file.js';
+import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
+import { Fault, isFault } from '../../src/kernel/fault.js';
+import { getMeta, setMeta } from '../store/meta.js';
+import { hasNoOperators } from '../store/operators.js';
+import type { Queryable } from '../store/queryable.js';
+import { IDENTITY_KEY } from './backup-note.js';
+import { keysIn } from './key-files.js';
+import { STORE_FILE } from './own-directory.js';
+
+/** What the person who starts the orchestrator takes upon them. */
+export interface StartChoices {
+  /** Begin with an empty store beside the keys of before. */
+  readonly newStore: boolean;
+  /** Go on with another identity than the store's. */
+  readonly newIdentity: boolean;
+}
+
+export interface StartingDirectory {
+  /** There are neither keys nor a store. */
+  readonly isFirst: boolean;
+  /** A store without any table may be filled. */
+  readonly mayBeEmpty: boolean;
+}
+
+/**
+ * Looks at the files, before the store is opened: SQLite would make a missing one, and delete a log that has lost its store.
+ * @throws Fault `data_dir_invalid` for keys or a log without a store, `usage` for a new store where there is one
+ */
+export function examineDirectory(dataDir: string, { newStore }: StartChoices): StartingDirectory {
+  const keys = keysIn(dataDir);
+  const log = join(dataDir, `${STORE_FILE}-wal`);
+  const isThere = sizeOf(join(dataDir, STORE_FILE)) > 0;
+  const hasLog = sizeOf(log) > 0;
+  if (newStore && isThere) {
+    throw new Fault('usage', `--new-store: there is a store in ${dataDir}`, {
+      hint: 'start without --new-store; to begin with another store, move orch.db and orch.db-wal away first',
+    });
+  }
+  if (!newStore && !isThere && (keys.length > 0 || hasLog)) throw lostStore(dataDir);
+  if (newStore && hasLog) renameSync(log, `${log}.lost`);
+  return { isFirst: !isThere && keys.length === 0, mayBeEmpty: newStore || keys.length === 0 };
+}
+
+/** Keys of an orchestrator whose store is missing or holds nothing. */
+export function lostStore(dataDir: string): Fault {
+  const keys = keysIn(dataDir).map((path) => basename(path));
+  const beside = keys.length === 0 ? 'a log' : keys.join(', ');
+  return new Fault(
+    'data_dir_invalid',
+    `${dataDir} holds ${beside} of an orchestrator, but its store orch.db is missing or empty`,
+    {
+      hint: 'mount the file system that it is on, or put a backup in its place with "orch serve restore FILE"; only to begin with an empty store, in which no agent, operator or module is known: orch serve --new-store',
+    },
+  );
+}
+
+export interface StoreIdentity {
+  readonly privateKey: KeyObject;
+  /** The key of before, of which the agents do not know that it was replaced; null when it is the same, or the first one. */
+  readonly replaced: string | null;
+}
+
+/**
+ * The key of the agent link that belongs to the store, made for a store that never had one.
+ * @throws Fault `key_unreadable` when it is missing, `wrong_orchestrator` when it is another one, `usage` for a new identity
+ * where the old one is in order
+ */
+export async function identityOf(
+  db: Queryable,
+  dataDir: string,
+  { newIdentity }: StartChoices,
+): Promise<StoreIdentity> {
+  const path = join(dataDir, 'identity.key');
+  const known = await getMeta(db, IDENTITY_KEY);
+  const isThere = existsSync(path);
+  const present = isThere ? publicKeyOfKeyObject(loadKey(path)) : null;
+  // A restore with another identity leaves the choice open; a store without a note has operators if it was ever in use.
+  const isOpen = known === '';
+  const isUsed = !isOpen && (known !== null || !(await hasNoOperators(db)));
+  const isLost = isUsed && !isThere;
+  const isOther = isUsed && known !== null && present !== null && known !== present;
+  if (isLost && !newIdentity) throw missingIdentity(path, known);
+  if (isOther && !newIdentity) throw otherIdentity(path, known, present);
+  if (newIdentity && isUsed && !isLost && !isOther) {
+    throw new Fault('usage', `--new-identity: ${path} is the key that the store and the agents know`, {
+      hint: 'start without --new-identity; it is for a key that is lost',
+    });
+  }
+  const privateKey = loadOrCreateKey(path);
+  const here = publicKeyOfKeyObject(privateKey);
+  if (known !== here) await note(db, here);
+  return { privateKey, replaced: isLost || isOther || isOpen ? known || 'unknown' : null };
+}
+
+/** Notes which identity the store belongs to. */
+async function note(db: Queryable, publicKey: string): Promise<void> {
+  try {
+    await setMeta(db, IDENTITY_KEY, publicKey);
+  } catch (error) {
+    // On a full disk the store can be read all the same; the next start notes it.
+    if (!isFault(error, 'store_unavailable')) throw error;
+  }
+}
+
+const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+
+const MENDS =
+  'put identity.key back from where you keep it; if it is lost: orch serve --new-identity, and then "orch agent repin" on each machine';
+
+const missingIdentity = (path: string, known: string | null): Fault =>
+  new Fault(
+    'key_unreadable',
+    `${path} is missing, the key${known === null ? '' : ` (${known})`} that the agents trust`,
+    {
+      hint: MENDS,
+    },
+  );
+
+const otherIdentity = (path: string, known: string, present: string): Fault =>
+  new Fault('wrong_orchestrator', `the store is of the orchestrator ${known}, and ${path} is the key of ${present}`, {
+    hint: MENDS,
+  });
