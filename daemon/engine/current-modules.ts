@@ -96,15 +96,18 @@ export class CurrentModules {
     return [...modules.values()];
   }
 
-  /** Where a JSON pointer into the definition stands in the text. */
-  async locate(db: Queryable, module: CurrentModule | SentModule, pointer: string): Promise<Position> {
+  /** Where JSON pointers into the definition stand in the text. */
+  async locate(
+    db: Queryable,
+    module: CurrentModule | SentModule,
+    pointers: readonly string[],
+  ): Promise<ReadonlyMap<string, Position>> {
     const positions = this.prepared.get(module.sha256)?.positions ?? new Map<string, Position>();
-    const known = positions.get(pointer);
-    if (known !== undefined) return known;
-    const text = await textOf(db, module);
-    const position = text === null ? { line: 1, column: 1 } : await this.parser.locate(text, pointer);
-    positions.set(pointer, position);
-    return position;
+    const missing = pointers.filter((pointer) => !positions.has(pointer));
+    const text = missing.length === 0 ? null : await textOf(db, module);
+    const found = text === null ? [] : await this.parser.locate(text, missing);
+    for (const [index, pointer] of missing.entries()) positions.set(pointer, found[index] ?? { line: 1, column: 1 });
+    return positions;
   }
 
   private async stored(db: Queryable, head: ModuleHead): Promise<CurrentModule> {

@@ -1,7 +1,6 @@
 /** What an agent is to be, and what it therefore is not to be any more. */
 import type { RunResult } from '../../src/contract/runs.js';
 import type { AgentFacts } from '../../src/language/fill.js';
-import { resolveCompiled } from '../../src/language/resolve.js';
 import { type RevivedRemovals, reviveRemovals, secretsOfRemovals } from '../../src/language/revive-removals.js';
 import type { DesiredResource, Removal } from '../../src/resources/desired.js';
 import type { ResourceResult } from '../../src/resources/result.js';
@@ -13,6 +12,7 @@ import type { AgentSecrets, LentSecrets, SecretHashes } from './agent-secrets.js
 import { removalOf } from './applied-resource.js';
 import type { AssignedModules } from './assigned-modules.js';
 import type { CurrentModule, CurrentModules, SentModule } from './current-modules.js';
+import { resolveLocated } from './resolve-located.js';
 import { keyText, resourceKey } from './resource-key.js';
 
 export interface DesiredSet {
@@ -67,11 +67,10 @@ export class DesiredSets {
     const always = new Set(assignments.flatMap((assignment) => assignment.modules));
     const modules = await current.find(db, [...new Set([...always, ...named])], sent);
     const lent = await secrets.lend(db, agent, new Set(modules.flatMap(({ secrets: names }) => [...names])));
-    const { resources, warnings } = resolveCompiled({
-      modules: modules.map(({ compiled }) => compiled),
-      agent: await factsOf(db, agent),
-      secret: lent.source,
-    });
+    const { resources, warnings } = await resolveLocated(
+      { modules, agent: await factsOf(db, agent), secret: lent.source },
+      (module, pointers) => current.locate(db, module, pointers),
+    );
     const managed = await listAppliedResources(db, agent.node_id);
     const wanted = new Set(resources.map((resource) => keyText(resourceKey(resource))));
     const removed = managed.filter((row) => !wanted.has(keyText(row)));
@@ -107,7 +106,8 @@ export class DesiredSets {
     const located: RunResult['warnings'] = [];
     for (const { module, path, message } of warnings) {
       const source = modules.find(({ name }) => name === module);
-      const place = source ? await this.options.current.locate(db, source, path) : { line: 1, column: 1 };
+      const places = source && (await this.options.current.locate(db, source, [path]));
+      const place = places?.get(path) ?? { line: 1, column: 1 };
       located.push({ module, path, message, ...place });
     }
     return located;

@@ -3,7 +3,7 @@ import * as Type from 'typebox';
 import { checkShape } from './check-shape.js';
 import type { KindSet } from './kind-set.js';
 import type { Located } from './located.js';
-import { belowResource } from './misplaced-key.js';
+import { belowResource, withIndentedKinds } from './misplaced-key.js';
 import type { MistakeList, Place } from './mistake.js';
 import { readOutline } from './outline.js';
 import { Budget, COMPARISONS, reachOf } from './reach.js';
@@ -28,7 +28,8 @@ export interface ModuleToCheck {
   readonly mistakes: MistakeList;
 }
 
-export function checkModule(root: Located, { text, lines, kinds, mistakes }: ModuleToCheck): void {
+export function checkModule(written: Located, { text, lines, kinds, mistakes }: ModuleToCheck): void {
+  const root = withIndentedKinds(written, kinds, mistakes);
   checkShape(FRAME, root, {
     mistakes,
     path: '',

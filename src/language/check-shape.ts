@@ -5,6 +5,7 @@ import { escapePointer } from '../kernel/validator.js';
 import { checkText } from './check-text.js';
 import { hasExpression } from './expression.js';
 import { dataOf, type Located, type LocatedList, type LocatedMap } from './located.js';
+import { meantInstead } from './meant-key.js';
 import type { MistakeList, Place } from './mistake.js';
 import { suggestion } from './nearest.js';
 import { quoted, shortened } from './printable.js';
@@ -46,12 +47,14 @@ function accepts(schema: TSchema, node: Located): boolean {
 
 function checkMap(shape: ShapeSchema, node: LocatedMap, context: ShapeContext): void {
   const { mistakes, path } = context;
+  // The known keys are listed once for each mapping.
+  let isListed = false;
   for (const [name, { key, value }] of node.members) {
     const at = `${path}/${escapePointer(name)}`;
     const schema = memberSchema(shape, name);
     if (schema === true) continue;
     if (schema !== false) checkShape(schema, value, { ...context, path: at, label: quoted(name) });
-    else reportUnknown(shape, name, { ...context, path: at, node, key });
+    else isListed = reportUnknown(shape, name, { ...context, path: at, node, key, isListed });
   }
   for (const name of shape.required ?? []) {
     if (node.members.has(name)) continue;
@@ -70,24 +73,39 @@ function memberSchema(shape: ShapeSchema, name: string): TSchema | boolean {
 interface UnknownKey extends ShapeContext {
   readonly node: LocatedMap;
   readonly key: Place;
+  /** The known keys of the mapping have been listed already. */
+  readonly isListed: boolean;
 }
 
-function reportUnknown(shape: ShapeSchema, name: string, { mistakes, path, node, key, elsewhere }: UnknownKey): void {
+/** Returns whether the known keys have been listed. */
+function reportUnknown(shape: ShapeSchema, name: string, context: UnknownKey): boolean {
+  const { mistakes, path, label, node, key, elsewhere, isListed } = context;
   const advice = elsewhere?.(name, shape);
   if (advice) {
     mistakes.error('misplaced_key', advice, path, key);
-    return;
+    return isListed;
   }
   const known = Object.keys(shape.properties ?? {});
   const [glued] = /^[^:]+(?=:.)/.exec(name) ?? [];
   if (glued !== undefined && known.includes(glued)) {
     mistakes.error('unknown_key', `unknown key ${quoted(name)}; behind a key stands ": ", with a space`, path, key);
-    return;
+    return isListed;
   }
   // Of the known keys, those that are not given yet are meant more likely.
   const missing = known.filter((candidate) => !node.members.has(candidate));
-  const message = `unknown key ${quoted(name)}${suggestion(name, missing) || suggestion(name, known)}`;
-  mistakes.error('unknown_key', message, path, key);
+  const meant =
+    meantInstead(shape.title ?? label.replaceAll('"', ''), name, known) ||
+    suggestion(name, missing) ||
+    suggestion(name, known);
+  const list = meant === '' && !isListed ? `; known: ${listKeys(shape)}` : '';
+  mistakes.error('unknown_key', `unknown key ${quoted(name)}${meant}${list}`, path, key);
+  return isListed || list !== '';
+}
+
+/** The keys of a mapping, with the form of those that have a pattern. */
+function listKeys({ properties = {}, patternProperties = {} }: ShapeSchema): string {
+  const tags = Object.keys(patternProperties).some((pattern) => pattern.startsWith('^tag')) ? ['tag.NAME'] : [];
+  return [...Object.keys(properties), ...tags].join(', ');
 }
 
 const titleOf = (shape: ShapeSchema, { label }: ShapeContext): string =>

@@ -21,6 +21,8 @@ export interface CompiledModule {
   readonly name: string;
   readonly supports: readonly AttributeClause[];
   readonly resources: readonly CompiledResource[];
+  /** Where a JSON pointer stands in the text, for messages, such as `line 5`; absent when the text is not at hand. */
+  readonly placeOf?: (pointer: string) => string;
 }
 
 export interface CompiledResource {

@@ -5,13 +5,14 @@ import { checkShape } from './check-shape.js';
 import { hasExpression } from './expression.js';
 import type { KindSet, KnownKind } from './kind-set.js';
 import { dataOf, type Located, type LocatedMap, type LocatedMember, placeAt, scalarAt } from './located.js';
+import { kindsMeant } from './meant-key.js';
 import { besideResource } from './misplaced-key.js';
 import { MistakeList } from './mistake.js';
-import { suggestion } from './nearest.js';
+import { nearest, suggestion } from './nearest.js';
 import { quoted } from './printable.js';
 import { type Named, namedItems } from './read-located.js';
 import type { AttributeClause } from './schema.js';
-import { shapeOf } from './shape-schema.js';
+import { memberNames, shapeOf } from './shape-schema.js';
 
 /** One resource that an entry can become on an agent. */
 export interface OutlineOption {
@@ -32,6 +33,8 @@ interface ChoiceContext {
   /** JSON pointer of what stands below `resource`. */
   readonly path: string;
   readonly when: AttributeClause | null;
+  /** The key that the kind was written as, where that is none. */
+  readonly writtenAs?: string;
 }
 
 /** Reports what is wrong below `resource`; null when there is no body of a known kind. */
@@ -42,13 +45,18 @@ export function readKindChoice(node: Located, context: ChoiceContext): OutlineOp
     mistakes.error('wrong_type', message, path, node);
     return null;
   }
+  const outdented = withIndentedBody(node, context);
+  if (outdented !== null) return readKindChoice(outdented, context);
   const known = [...node.members].filter(([name]) => kinds.has(name));
-  for (const [name, { key }] of node.members) {
+  const strangers: (readonly [string, LocatedMember])[] = [];
+  for (const [name, member] of node.members) {
     if (kinds.has(name)) continue;
     const at = `${path}/${escapePointer(name)}`;
     const advice = besideResource(name);
-    if (advice === null) mistakes.error('unknown_kind', unknownKind(name, kinds), at, key);
-    else mistakes.error('misplaced_key', advice, at, key);
+    if (advice === null) {
+      mistakes.error('unknown_kind', unknownKind(name, kinds), at, member.key);
+      strangers.push([name, member]);
+    } else mistakes.error('misplaced_key', advice, at, member.key);
   }
   if (node.members.size === 0) {
     mistakes.error('kind_missing', `a resource needs one kind: ${[...kinds.keys()].join(', ')}`, path, node);
@@ -56,14 +64,52 @@ export function readKindChoice(node: Located, context: ChoiceContext): OutlineOp
   const [first, second] = known;
   if (first && second) reportSecondKind(first[0], second, context);
   const options = known.map(([name, member]) => readBody(name, member, context));
+  const [stranger] = strangers;
+  if (options.length === 0 && stranger && strangers.length === 1) return readAsMeant(stranger, context);
   return options.length === 1 ? (options[0] ?? null) : null;
+}
+
+/**
+ * The same with the members of a body below its kind, where they stand beside it: the commonest slip of indentation. Null when
+ * it is not so.
+ */
+function withIndentedBody(node: LocatedMap, { kinds, mistakes, path }: ChoiceContext): LocatedMap | null {
+  const [[name, { key, value }] = ['', { key: node, value: node }], ...others] = node.members;
+  const kind = kinds.get(name);
+  const isEmpty = value.type === 'scalar' && value.value === null && value.raw === '';
+  const [first] = others;
+  if (kind === undefined || !isEmpty || first === undefined) return null;
+  const own = new Set(memberNames(kind.schema));
+  if (!others.some(([member]) => own.has(member)) || others.some(([member]) => kinds.has(member))) return null;
+  const keys = others.map(([member]) => quoted(member));
+  const shown = keys.length > 3 ? [...keys.slice(0, 3), '…'] : keys;
+  const message = `${shown.join(', ')} ${keys.length === 1 ? 'belongs' : 'belong'} below "${name}": indent ${keys.length === 1 ? 'it' : 'them'} by two more spaces`;
+  mistakes.error('misplaced_key', message, `${path}/${escapePointer(first[0])}`, first[1].key);
+  const { start } = first[1].key;
+  const body: LocatedMap = { type: 'map', members: new Map(others), start, end: start };
+  return { ...node, members: new Map([[name, { key, value: body }]]) };
+}
+
+/** The body of an unknown kind, read as that of the known one that it fits best, so that its own mistakes are seen too. */
+function readAsMeant([name, member]: readonly [string, LocatedMember], context: ChoiceContext): OutlineOption | null {
+  const names = [...context.kinds.keys()];
+  const close = nearest(name, names);
+  const candidates = close === null ? kindsMeant(name, names) : [close];
+  const readings = candidates.map((kind) => {
+    const mistakes = new MistakeList();
+    return { mistakes, option: readBody(kind, member, { ...context, mistakes, writtenAs: name }) };
+  });
+  const fewest = Math.min(...readings.map(({ mistakes }) => mistakes.found.length));
+  const best = readings.find(({ mistakes }) => mistakes.found.length === fewest);
+  context.mistakes.addAll(best?.mistakes.found ?? []);
+  return best?.option ?? null;
 }
 
 function unknownKind(name: string, kinds: KindSet): string {
   const message = `unknown resource kind ${quoted(name)}`;
   const meant = suggestion(name, kinds.keys());
   if (meant !== '') return message + meant;
-  const related = [...kinds.keys()].filter((kind) => kind.split('-').includes(name));
+  const related = kindsMeant(name, [...kinds.keys()]);
   if (related.length > 0) return `${message}; did you mean ${related.join(' or ')}?`;
   return `${message}; known: ${[...kinds.keys()].join(', ')}`;
 }
@@ -76,7 +122,7 @@ function reportSecondKind(first: string, [second, { key }]: [string, LocatedMemb
 function readBody(name: string, { value: node }: LocatedMember, context: ChoiceContext): OutlineOption | null {
   const kind = context.kinds.get(name);
   if (kind === undefined) return null;
-  const path = `${context.path}/${name}`;
+  const path = `${context.path}/${escapePointer(context.writtenAs ?? name)}`;
   const mistakes = new MistakeList();
   checkShape(kind.kind.schema, node, {
     mistakes,

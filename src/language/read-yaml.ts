@@ -32,7 +32,7 @@ export function readYaml(
   const tokens = guardYaml(text, mistakes);
   if (tokens === null) return null;
   const document = compose(tokens, text.length);
-  if (!checkSyntax(document, lines, mistakes)) return null;
+  if (!checkSyntax(document, { text, lines, mistakes })) return null;
   if (isEmpty(document)) {
     mistakes.error('empty_module', `the file holds no ${noun}; begin with "${begin}:"`, '', { start: 0, end: 0 });
     return null;

@@ -59,10 +59,12 @@ export function realize(module: CompiledModule, resource: CompiledResource, cont
   return { module, resource, option, body, taint: taint.size === 0 ? UNTAINTED : taint, identity };
 }
 
-/** `module "web", resource "conf"`, or its pointer when it has no label. */
+/** `module "web", resource "conf" (line 5)`, as far as it has a label and its place is known; else its pointer. */
 export function placeOf(module: CompiledModule, { id, name, path }: CompiledResource): string {
   const label = id ?? name;
-  return `module "${module.name}", ${label === null ? path : `resource ${quoted(label)}`}`;
+  const place = module.placeOf?.(path);
+  if (label === null) return `module "${module.name}", ${place ?? path}`;
+  return `module "${module.name}", resource ${quoted(label)}${place === undefined ? '' : ` (${place})`}`;
 }
 
 /** What validation could not see before the expressions were filled in. Values that hold a secret stay out of messages. */

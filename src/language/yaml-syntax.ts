@@ -1,10 +1,27 @@
 /** The YAML library's syntax errors in plain words. */
 import { type Document, isScalar, visit, type YAMLParseError } from 'yaml';
+import { findMisindented } from './indentation.js';
 import type { MistakeList } from './mistake.js';
 import type { TextLines } from './text-lines.js';
 
+interface SyntaxContext {
+  readonly text: string;
+  readonly lines: TextLines;
+  readonly mistakes: MistakeList;
+}
+
+/** Errors that a line of the wrong indentation causes. */
+const INDENTED: ReadonlySet<string> = new Set([
+  'BLOCK_AS_IMPLICIT_KEY',
+  'BAD_INDENT',
+  'MULTILINE_IMPLICIT_KEY',
+  'MISSING_CHAR',
+  'UNEXPECTED_TOKEN',
+  'IMPOSSIBLE',
+]);
+
 /** Reports the first error of each line (the others of a line follow from it); true when there is none. */
-export function checkSyntax(document: Document, lines: TextLines, mistakes: MistakeList): boolean {
+export function checkSyntax(document: Document, { text, lines, mistakes }: SyntaxContext): boolean {
   const seen = new Set<number>();
   const errors = [...document.errors].sort((a, b) => a.pos[0] - b.pos[0]);
   for (const error of errors) {
@@ -12,6 +29,12 @@ export function checkSyntax(document: Document, lines: TextLines, mistakes: Mist
     const { line } = lines.positionAt(place.start);
     if (seen.has(line)) continue;
     seen.add(line);
+    const misindented = INDENTED.has(error.code) ? findMisindented(text, line) : null;
+    if (misindented !== null) {
+      // What follows is read in the wrong place, so that further errors say nothing.
+      mistakes.error('yaml_syntax', misindented.message, '', misindented);
+      return false;
+    }
     mistakes.error(error.code === 'TAB_AS_INDENT' ? 'yaml_tab' : 'yaml_syntax', messageOf(error), '', place);
   }
   return errors.length === 0;

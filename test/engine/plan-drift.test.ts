@@ -65,6 +65,29 @@ describe('a plan', () => {
     expect((await bench.plan(agent, ['site'])).plan_hash).toBe(plan.plan_hash);
   });
 
+  it('tells by the line of its text what it cannot resolve', async () => {
+    const bench = await openBench();
+    const agent = await bench.agent('1');
+    const content = [
+      'name: site',
+      'supports: [{platform: linux}]',
+      'resources:',
+      '  - variants:',
+      '      - when: {distro: fedora}',
+      '        resource: {file-unix: {path: /a}}',
+      '  - id: conf',
+      '    resource: {file-unix: {path: /b, content: "${{ tags.none }}"}}',
+      '',
+    ].join('\n');
+    await bench.engine.modules.upload({ name: 'site', content }, ALICE);
+    const fault = await rejection(bench.plan(agent, ['site']));
+    expect(fault.message).toBe('module "site", line 4: no variant matches agent "web-1" (and 1 more)');
+    expect(fault.errors).toMatchObject([
+      { path: '/resources/0/variants', line: 5 },
+      { message: 'module "site", resource "conf" (line 7): content: the agent has no tag "none"', line: 8 },
+    ]);
+  });
+
   it('refuses texts that are no modules, have another name or come twice', async () => {
     const { engine } = await openBench();
     const content = moduleText('site', FILES);

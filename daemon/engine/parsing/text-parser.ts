@@ -15,8 +15,8 @@ export interface ParsedText {
 
 export interface TextParser {
   parse(content: string): Promise<ParsedText>;
-  /** The position in a text that a JSON pointer into its definition means. */
-  locate(content: string, pointer: string): Promise<Position>;
+  /** The positions in a text that JSON pointers into its definition mean. */
+  locate(content: string, pointers: readonly string[]): Promise<readonly Position[]>;
 }
 
 export function parseText(content: string): ParsedText {
@@ -24,8 +24,13 @@ export function parseText(content: string): ParsedText {
   return { definition, diagnostics, name: locate('/name') };
 }
 
+export function locateIn(content: string, pointers: readonly string[]): readonly Position[] {
+  const { locate } = parseModule(content);
+  return pointers.map(locate);
+}
+
 /** Parses on the calling thread, which a large module holds up for half a second. */
 export const inlineParser: TextParser = {
   parse: async (content) => parseText(content),
-  locate: async (content, pointer) => parseModule(content).locate(pointer),
+  locate: async (content, pointers) => locateIn(content, pointers),
 };

@@ -33,5 +33,10 @@ export function readModule(path: string, source: string): ReadModule {
 
 function prepare(path: string, { diagnostics, locate }: ParsedModule, definition: ModuleDefinition): ReadModule {
   const { name } = definition;
-  return { name, path, definition, compiled: compileModule({ name, definition }), diagnostics, locate };
+  const placeOf = (pointer: string): string => {
+    const { line, column } = locate(pointer);
+    return `${path}:${line}:${column}`;
+  };
+  const compiled = { ...compileModule({ name, definition }), placeOf };
+  return { name, path, definition, compiled, diagnostics, locate };
 }

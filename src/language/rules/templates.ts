@@ -2,8 +2,9 @@
 import { hasExpression } from '../expression.js';
 import type { OutlineOption } from '../kind-choice.js';
 import { suggestion } from '../nearest.js';
+import type { OutlineEntry } from '../outline.js';
 import { quoted } from '../printable.js';
-import { member, type Named, named } from '../read-located.js';
+import { items, member, type Named, named } from '../read-located.js';
 import type { RuleContext } from './rule.js';
 
 export function checkTemplates({ outline, mistakes, lineOf }: RuleContext): void {
@@ -33,10 +34,17 @@ export function checkTemplates({ outline, mistakes, lineOf }: RuleContext): void
       checkContent(option, reference, { outline, mistakes });
     }
   }
+  // A body that could not be read may use any of them.
+  if (outline.entries.some(hasUnread)) return;
   for (const id of unused.values()) {
     mistakes.warning('unused_template', `template ${quoted(id.text)} is not used by any resource`, id.path, id);
   }
 }
+
+const hasUnread = ({ node, options }: OutlineEntry): boolean => {
+  const written = (node.members.has('resource') ? 1 : 0) + items(member(node, 'variants')).length;
+  return options.length < written;
+};
 
 /** The content that a template gives has to be one that the resource could have itself. */
 function checkContent(

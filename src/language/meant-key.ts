@@ -1,0 +1,156 @@
+/** What people type who know other tools, and what the module language has in its place. */
+import { quoted } from './printable.js';
+
+/** By the key that is typed: the key that is meant, or after a space what to do instead. */
+type Meant = Readonly<Record<string, string>>;
+
+const THERE =
+  ' what a module declares is made so, and what no module declares any longer is removed; leave the key out';
+const MADE_OF = ' the text stands in "content", or in a template that "template" names';
+const ALL: Meant = { state: THERE, ensure: THERE, present: THERE };
+const DIRECTORY: Meant = {
+  dest: 'path',
+  target: 'path',
+  name: 'path',
+  perm: 'mode',
+  perms: 'mode',
+  permissions: 'mode',
+  user: 'owner',
+  recurse: ' each directory and file is a resource of its own',
+  recursive: ' each directory and file is a resource of its own',
+};
+const FILE: Meant = {
+  ...DIRECTORY,
+  source: MADE_OF,
+  src: MADE_OF,
+  text: 'content',
+  body: 'content',
+  data: 'content',
+};
+const PACKAGE: Meant = {
+  state: ' a package that is declared is installed; "version" says which one',
+  ensure: ' a package that is declared is installed; "version" says which one',
+  package: 'name',
+  pkg: 'name',
+  packages: ' each package is a resource of its own',
+  names: ' each package is a resource of its own',
+  release: 'version',
+};
+const SERVICE: Meant = {
+  state: 'running',
+  ensure: 'running',
+  status: 'running',
+  started: 'running',
+  enable: 'enabled',
+  service: 'name',
+  unit: 'name',
+  exec: 'exec_start',
+  command: 'exec_start',
+  cmd: 'exec_start',
+  env: 'environment',
+  cwd: 'working_directory',
+  directory: 'working_directory',
+  subscribe: 'restart_on',
+  notify: ' "restart_on" of the service names the ids of the resources whose change restarts it',
+  requires: 'dependencies',
+};
+const USER: Meant = {
+  groups: 'additional_groups',
+  group: 'primary_group',
+  gid: 'primary_group',
+  homedir: 'home',
+  home_dir: 'home',
+  user: 'name',
+  username: 'name',
+  authorized_keys: ' the keys are a file: declare ~/.ssh/authorized_keys of the user with file-unix',
+  ssh_authorized_keys: ' the keys are a file: declare ~/.ssh/authorized_keys of the user with file-unix',
+  ssh_keys: ' the keys are a file: declare ~/.ssh/authorized_keys of the user with file-unix',
+  password: ' passwords of Unix accounts are not managed',
+  comment: 'full_name',
+};
+const SCRIPT: Meant = {
+  run: 'apply',
+  command: 'apply',
+  script: 'apply',
+  exec: 'apply',
+  shell: 'program',
+  interpreter: 'program',
+  unless: 'check',
+  creates: ' "check" ends with 0 when there is nothing to do, as in: test -e PATH',
+  onlyif: ' "check" ends with 0 when there is nothing to do',
+  trigger: 'rerun_on',
+};
+const ENTRY: Meant = {
+  requires: 'depends_on',
+  require: 'depends_on',
+  needs: 'depends_on',
+  after: 'depends_on',
+  notify:
+    ' the resource that is to react names this one: "restart_on" or "reload_on" of a service, "rerun_on" of a script',
+  before: ' the resource that comes later names this one in its "depends_on"',
+  tags: ' "supports" or "when" of a variant say for which agents it is, as in tag.role: web',
+  loop: ' each thing is a resource of its own',
+};
+const MODULE: Meant = {
+  tasks: 'resources',
+  steps: 'resources',
+  states: 'resources',
+  resource: 'resources',
+  hosts: ' "supports" says which agents a module is for, and an assignment gives it to them',
+  targets: ' "supports" says which agents a module is for, and an assignment gives it to them',
+  variables: ` values come from tags and secrets, as in \${{ tags.KEY }}`,
+  vars: ` values come from tags and secrets, as in \${{ tags.KEY }}`,
+  version: ' the orchestrator numbers the revisions of a module itself',
+};
+
+const KINDS: readonly (readonly [RegExp, Meant])[] = [
+  [/^directory-/, DIRECTORY],
+  [/^file-/, FILE],
+  [/^package-/, PACKAGE],
+  [/^service-/, SERVICE],
+  [/^user-/, USER],
+  [/^script$/, SCRIPT],
+];
+
+/** `; use "mode"` or another piece of advice for a key that an object does not have; empty when there is none. */
+export function meantInstead(owner: string, key: string, known: readonly string[]): string {
+  const word = key.toLowerCase().replaceAll('-', '_');
+  const own =
+    { module: MODULE, resource: ENTRY }[owner.toLowerCase()] ?? KINDS.find(([kinds]) => kinds.test(owner))?.[1];
+  const isKind = KINDS.some(([kinds]) => kinds.test(owner));
+  const meant = meantBy(own, word) ?? (isKind ? meantBy(ALL, word) : undefined);
+  if (meant === undefined) return '';
+  if (meant.startsWith(' ')) return `;${meant}`;
+  return known.includes(meant) ? `; use ${quoted(meant)}` : '';
+}
+
+const meantBy = (map: Meant | undefined, key: string): string | undefined =>
+  map !== undefined && Object.hasOwn(map, key) ? map[key] : undefined;
+
+/** Kinds of other tools by the family or kind that they are here. */
+const OTHER_KINDS: Readonly<Record<string, string>> = {
+  copy: 'file',
+  template: 'file',
+  dir: 'directory',
+  folder: 'directory',
+  pkg: 'package',
+  yum: 'dnf',
+  homebrew: 'brew',
+  chocolatey: 'choco',
+  unit: 'systemd',
+  daemon: 'service',
+  account: 'user',
+  shell: 'script',
+  command: 'script',
+  cmd: 'script',
+  exec: 'script',
+  bash: 'script',
+  powershell: 'script',
+};
+
+/** The kinds that a name which is none can mean: `file` is `file-unix` or `file-windows`. */
+export function kindsMeant(name: string, kinds: readonly string[]): readonly string[] {
+  const word = name.toLowerCase().replaceAll('_', '-');
+  const own = Object.hasOwn(OTHER_KINDS, word) ? OTHER_KINDS[word] : word;
+  return kinds.filter((kind) => kind === own || kind.split('-').includes(own ?? word));
+}
