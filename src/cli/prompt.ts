@@ -1,4 +1,5 @@
-/** Questions at the terminal. They go to standard error, and are never asked where nobody can answer. */
+/** Questions at the terminal. They go to standard error, and are never asked where there is no terminal to answer at. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Fault } from '../kernel/fault.js';
 import type { Prompt } from './context.js';
 import type { InputStream, OutputStream } from './render/printer.js';
@@ -17,21 +18,23 @@ export interface PromptOptions {
 export function createPrompt({ stdin, stderr, yes, signal, interrupt }: PromptOptions): Prompt {
   const possible = stdin.isTTY === true && stderr.isTTY === true;
   const terminal = { input: stdin, output: stderr, signal };
-  const ask = async <T>(instead: string, question: string, answer: () => Promise<T>): Promise<T> => {
+  const left = (cause?: unknown): Fault => {
+    interrupt();
+    return new Fault('cancelled', 'interrupted at a question', { cause });
+  };
+  const ask = async <T>(instead: string, question: string, answer: (prompts: Prompts) => Promise<T>): Promise<T> => {
     if (!possible) throw nobodyToAsk(question, instead);
+    const prompts = await import('@inquirer/prompts');
+    if (!(await dropTypedAhead(stdin, signal))) throw left();
     try {
-      return await answer();
+      return await answer(prompts);
     } catch (error) {
       if (!isLeft(error)) throw error;
-      interrupt();
-      throw new Fault('cancelled', 'interrupted at a question', { cause: error });
+      throw left(error);
     }
   };
   const confirm: Prompt['confirm'] = (question, instead) =>
-    ask(instead, question, async () => {
-      const prompts = await import('@inquirer/prompts');
-      return prompts.confirm({ message: clean(question), default: false }, terminal);
-    });
+    ask(instead, question, (prompts) => prompts.confirm({ message: clean(question), default: false }, terminal));
   return {
     possible,
     confirm,
@@ -40,22 +43,46 @@ export function createPrompt({ stdin, stderr, yes, signal, interrupt }: PromptOp
       throw new Fault('cancelled', 'not confirmed, so nothing was changed');
     },
     text: (question, standard) =>
-      ask('', question, async () => {
-        const prompts = await import('@inquirer/prompts');
+      ask('', question, (prompts) => {
         const answer = { message: clean(question), ...(standard === undefined ? {} : { default: standard }) };
         return prompts.input(answer, terminal);
       }),
     choose: (question, choices) =>
-      ask('', question, async () => {
-        const prompts = await import('@inquirer/prompts');
-        return prompts.select({ message: clean(question), choices: [...choices] }, terminal);
-      }),
+      ask('', question, (prompts) => prompts.select({ message: clean(question), choices: [...choices] }, terminal)),
     secret: (question, instead) =>
-      ask(instead, question, async () => {
-        const prompts = await import('@inquirer/prompts');
-        return prompts.password({ message: clean(question) }, terminal);
-      }),
+      ask(instead, question, (prompts) => prompts.password({ message: clean(question) }, terminal)),
   };
+}
+
+type Prompts = typeof import('@inquirer/prompts');
+
+const CTRL_C = '\u0003';
+/** Turns of the event loop without input after which nothing is pending: the first may end before the terminal was polled. */
+const QUIET_TURNS = 3;
+
+/**
+ * Drops everything typed before the question appears, because it was meant for something else, such as the shell.
+ * Leaves the terminal in raw mode, in which a pending line that lacks its Enter is readable too; the question needs that mode anyway.
+ * Returns false, with the terminal in its usual mode, when Ctrl-C was pressed meanwhile.
+ */
+async function dropTypedAhead(stdin: InputStream, signal: AbortSignal): Promise<boolean> {
+  let quietTurns = 0;
+  let interrupted = false;
+  const drop = (typed: Buffer | string) => {
+    quietTurns = 0;
+    interrupted ||= typed.includes(CTRL_C);
+  };
+  stdin.setRawMode?.(true);
+  stdin.on('data', drop);
+  while (quietTurns < QUIET_TURNS && !interrupted && !signal.aborted) {
+    quietTurns += 1;
+    await nextTurn();
+  }
+  stdin.off('data', drop);
+  stdin.pause();
+  if (!interrupted && !signal.aborted) return true;
+  stdin.setRawMode?.(false);
+  return false;
 }
 
 const clean = (question: string): string => question.split('\n').map(sanitizeLine).join('\n');
