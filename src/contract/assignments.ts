@@ -73,14 +73,20 @@ const rolloutBody = {
   concurrency: optional(
     Type.Integer({
       minimum: 1,
-      description: `Agents at a time; default ${ROLLOUT_CONCURRENCY.standard}, at most ${ROLLOUT_CONCURRENCY.maximum}`,
+      description: `Most agents at a time; default ${ROLLOUT_CONCURRENCY.standard}, at most ${ROLLOUT_CONCURRENCY.maximum}. With \`canary\` or \`max_failures\` the rollout starts with one, and each success makes room for one more`,
     }),
   ),
   canary: optional(
-    Type.Integer({ minimum: 0, description: 'So many connected agents go first, and have to succeed before the rest' }),
+    Type.Integer({
+      minimum: 0,
+      description: 'Number of connected agents that go first; the rest starts when all of them have succeeded',
+    }),
   ),
   max_failures: optional(
-    Type.Integer({ minimum: 1, description: 'Once so many have failed, no further agent starts' }),
+    Type.Integer({
+      minimum: 1,
+      description: 'No further agent starts once this many have failed; never more are in flight than may still fail',
+    }),
   ),
   modules: optional(
     Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {

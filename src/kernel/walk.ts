@@ -1,4 +1,10 @@
-/** The order of a run over many agents: canaries first, so many at a time, and no further one once too many have failed. */
+/**
+ * The order of a run over many agents: canaries first, a limited number at a time, and no further one once too many have failed.
+ *
+ * With canaries or a bound on failures the run starts with a single agent. Each success makes room for one more, which doubles the
+ * number in flight from one round to the next, and a failure brings it back to one. A bound on failures is never exceeded: no more
+ * agents are in flight than may still fail.
+ */
 
 export interface WalkResult {
   readonly status: 'succeeded' | 'failed' | 'unreachable' | 'skipped';
@@ -6,10 +12,11 @@ export interface WalkResult {
 
 export interface WalkOptions<A, R extends WalkResult> {
   readonly agents: readonly A[];
+  /** The most agents in flight. */
   readonly concurrency: number;
-  /** So many connected agents go first; the rest follows when all of them have succeeded. */
+  /** Number of connected agents that go first; the rest follows when all of them have succeeded. */
   readonly canary: number;
-  /** Once so many have failed, no further agent starts; null for no bound. Unreachable ones have not failed. */
+  /** Number of failed agents after which no further agent starts; null for no bound. Unreachable ones have not failed. */
   readonly maxFailures: number | null;
   readonly isConnected: (agent: A) => boolean;
   /** Why no further agent is to start, such as that it was cancelled; null while they may. */
@@ -21,39 +28,58 @@ export interface WalkOptions<A, R extends WalkResult> {
   readonly onResult: (result: R) => Promise<void>;
 }
 
-/** The results in the order of the agents. */
+/** Returns the results in the order of the agents. */
 export async function walk<A, R extends WalkResult>(options: WalkOptions<A, R>): Promise<readonly R[]> {
   const { agents, concurrency, canary, maxFailures, run, skip, onResult } = options;
   const results = new Map<A, R>();
+  const canaries = new Set(canary > 0 ? agents.filter(options.isConnected).slice(0, canary) : []);
+  const slowStart = canary > 0 || maxFailures !== null ? 1 : Number.POSITIVE_INFINITY;
+  let window = slowStart;
   let failures = 0;
   let failedCanaries = 0;
   const stopReason = (): string | null => {
-    if (failedCanaries > 0) return `not started: ${failedCanaries} of ${canary} canary agents did not succeed`;
+    if (failedCanaries > 0) return `not started: ${failedCanaries} of ${canaries.size} canary agents did not succeed`;
     if (maxFailures !== null && failures >= maxFailures)
       return `not started: ${failures === 1 ? '1 agent has' : `${failures} agents have`} failed`;
     return options.halted();
   };
-  const visit = async (agent: A): Promise<R> => {
+  const room = (): number => {
+    const mayFail = maxFailures === null ? Number.POSITIVE_INFINITY : Math.max(1, maxFailures - failures);
+    return Math.min(concurrency, window, mayFail);
+  };
+  const visit = async (agent: A): Promise<void> => {
     const why = stopReason();
     const result = why === null ? await run(agent) : skip(agent, why);
-    if (result.status === 'failed') failures += 1;
+    if (result.status === 'succeeded') window += 1;
+    else if (result.status === 'failed') {
+      failures += 1;
+      window = slowStart;
+    }
+    if (why === null && result.status !== 'succeeded' && canaries.has(agent)) failedCanaries += 1;
     results.set(agent, result);
     await onResult(result);
-    return result;
   };
-  const crew = async (members: readonly A[]): Promise<readonly R[]> => {
-    const visited: R[] = [];
-    const left = members.values();
-    const worker = async () => {
-      for (const agent of left) visited.push(await visit(agent));
-    };
-    await Promise.all(Array.from({ length: Math.min(concurrency, members.length) }, worker));
-    return visited;
-  };
-  const first = new Set(canary > 0 ? agents.filter(options.isConnected).slice(0, canary) : []);
-  if (first.size > 0) {
-    failedCanaries = (await crew([...first])).filter(({ status }) => status !== 'succeeded').length;
-  }
-  await crew(agents.filter((agent) => !first.has(agent)));
+  const visitAll = (members: readonly A[]): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const left = members.values();
+      let inFlight = 0;
+      const fill = () => {
+        while (inFlight < room()) {
+          const next = left.next();
+          if (next.done) {
+            if (inFlight === 0) resolve();
+            return;
+          }
+          inFlight += 1;
+          visit(next.value).then(() => {
+            inFlight -= 1;
+            fill();
+          }, reject);
+        }
+      };
+      fill();
+    });
+  await visitAll([...canaries]);
+  await visitAll(agents.filter((agent) => !canaries.has(agent)));
   return agents.flatMap((agent) => results.get(agent) ?? []);
 }

@@ -321,6 +321,27 @@ describe('a selector', () => {
     expect(asked).toHaveLength(1);
     expect(ran.stdout).toContain('1 failed, 1 not started');
   });
+
+  it('touches few of many agents when they fail under a bound', async () => {
+    const fleet = Array.from({ length: 12 }, (_, index) => ({
+      ...web1,
+      node_id: index.toString(16).repeat(32),
+      name: `web-${index}`,
+    }));
+    const asked: string[] = [];
+    api.answer({
+      listAgents: { body: fleet },
+      applyAgent: ({ params }) => {
+        asked.push(params.node_id ?? '');
+        const result = asked.length > 2 ? partlyApplied : planned;
+        return streamOf(runResult(result, { operation_id: ulid(asked.length), plan_hash: null }));
+      },
+    });
+    const ran = await run(['apply', '-l', 'role=web', '--yes', '--canary', '3', '--max-failures', '1']);
+    expect(ran.status).toBe(3);
+    expect(asked).toHaveLength(3);
+    expect(ran.stdout).toContain('1 failed, 9 not started');
+  });
 });
 
 describe('orch ops list --rollout', () => {

@@ -16,6 +16,25 @@ const REQUEST: ApplyRolloutRequest = {
   expect: null,
 };
 
+/** Lets all agents that are in flight finish at once, again and again; returns how many they were each time. */
+async function inRounds(
+  bench: Bench,
+  agents: Awaited<ReturnType<typeof fleet>>['agents'],
+  change: Partial<ApplyRolloutRequest>,
+) {
+  for (const agent of agents) agent.diligent = false;
+  const { finished } = await begin(bench, change);
+  const most: number[] = [];
+  for (let round = 0; round < agents.length; round += 1) {
+    await bench.settle();
+    const busy = agents.filter(({ isBusy }) => isBusy);
+    if (busy.length === 0) break;
+    most.push(busy.length);
+    for (const agent of busy) agent.diligent = true;
+  }
+  return { finished, most };
+}
+
 /** So many agents of one assignment. */
 async function fleet(count: number, options: Parameters<typeof openBench>[0] = {}) {
   const bench = await openBench(options);
@@ -163,11 +182,11 @@ describe('canaries', () => {
     for (const agent of agents) agent.diligent = false;
     const { finished } = await begin(bench, { canary: 2 });
     await bench.settle();
-    // An agent that is not there is no canary.
-    expect(agents.map(({ isBusy }) => isBusy)).toEqual([false, true, true, false]);
+    // An agent that is not there is no canary, and the first canary is alone.
+    expect(agents.map(({ isBusy }) => isBusy)).toEqual([false, true, false, false]);
     if (agents[1]) agents[1].diligent = true;
     await bench.settle();
-    expect(agents[3]?.isBusy).toBe(false);
+    expect(agents.map(({ isBusy }) => isBusy)).toEqual([false, false, true, false]);
     for (const agent of agents) agent.diligent = true;
     expect(statuses(await bench.while(finished))).toEqual(['unreachable', 'succeeded', 'succeeded', 'succeeded']);
   });
@@ -192,6 +211,38 @@ describe('canaries', () => {
       message: 'not started: 1 of 1 canary agents did not succeed',
     });
     expect(agents[1]?.received.filter(({ type }) => type === 'run')).toEqual([]);
+  });
+});
+
+describe('a bound', () => {
+  it.each([
+    ['max_failures', { canary: 0, maxFailures: 1 }],
+    ['max_failures behind canaries', { canary: 3, maxFailures: 1 }],
+    ['canaries', { canary: 3, maxFailures: null }],
+  ])('of %s touches no agent behind the first that fails', async (_what, pace) => {
+    const { bench, agents } = await fleet(12);
+    agents[2]?.mishaps.set('/site', 'fail');
+    agents[3]?.mishaps.set('/site', 'fail');
+    const result = await apply(bench, pace);
+    expect(result.summary).toMatchObject({ agents: 12, succeeded: 2, failed: 1, skipped: 9 });
+    expect(agents.map(({ received }) => received.some(({ type }) => type === 'run'))).toEqual(
+      agents.map((_agent, index) => index < 3),
+    );
+  });
+
+  it('starts with one agent, doubles what is in flight, and keeps to the concurrency', async () => {
+    const { bench, agents } = await fleet(15);
+    const { finished, most } = await inRounds(bench, agents, { maxFailures: 15, concurrency: 5 });
+    expect(most).toEqual([1, 2, 4, 5, 3]);
+    expect((await bench.while(finished)).summary.succeeded).toBe(15);
+  });
+
+  it('never has more in flight than may still fail, and begins anew with few after a failure', async () => {
+    const { bench, agents } = await fleet(12);
+    agents[6]?.mishaps.set('/site', 'fail');
+    const { finished, most } = await inRounds(bench, agents, { maxFailures: 3 });
+    expect(most).toEqual([1, 2, 3, 3, 2, 1]);
+    expect((await bench.while(finished)).summary).toMatchObject({ succeeded: 11, failed: 1 });
   });
 });
 

@@ -1,10 +1,14 @@
-/** How a run goes over many agents: how many at a time, who first, and when no further one begins. */
+/** The pace of a run over many agents: how many at a time, which ones first, and when no further one starts. */
 import { integer } from '../option.js';
 
 export const paceOptions = {
-  concurrency: integer('N', 'agents at a time; 8, or 32 where the orchestrator goes over an assignment', 1),
-  canary: integer('N', 'so many connected agents go first, and have to succeed before the rest'),
-  maxFailures: integer('N', 'once so many have failed, no further agent begins', 1),
+  concurrency: integer(
+    'N',
+    'most agents at a time [8, or 32 for an assignment]; --canary and --max-failures start with 1',
+    1,
+  ),
+  canary: integer('N', 'number of connected agents that go first; the rest starts when all of them have succeeded'),
+  maxFailures: integer('N', 'start no further agent once N have failed; never more in flight than may still fail', 1),
 } as const;
 
 /** What is undefined is as the options say. */
