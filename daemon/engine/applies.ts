@@ -8,6 +8,7 @@ import { guardReason, removalGuardFault, removesSomething } from '../../src/reso
 import type { RunContent } from '../../src/wire/parts.js';
 import type { RequestContext } from '../events/request-context.js';
 import type { AppliedResourceRow } from '../store/applied-resources.js';
+import { findModuleHeads } from '../store/modules.js';
 import { findOperationHead } from '../store/operations.js';
 import type { Database } from '../store/schema.js';
 import type { AgentGate } from './agent-gate.js';
@@ -158,6 +159,9 @@ export class Applies {
     });
     if (reason === null) return;
     const rows = removed.filter(isRemoved);
+    const known = new Set(
+      (await findModuleHeads(db, [...new Set(rows.map(({ module }) => module))])).map(({ name }) => name),
+    );
     const causes = await removalCauses(db, { nodeId: agent.nodeId, removals: rows, modules, assignments });
     throw removalGuardFault({
       reason,
@@ -168,7 +172,9 @@ export class Applies {
         kind,
         identity,
         cause: causes[index] ?? '',
+        isLeftOut: known.has(module) && !named.has(module),
       })),
+      isLocal: false,
     });
   }
 

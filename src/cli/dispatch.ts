@@ -3,7 +3,7 @@ import { Fault } from '../kernel/fault.js';
 import { VERSION } from '../kernel/version.js';
 import { nearest } from '../language/nearest.js';
 import { exitStatusOf } from './exit-status.js';
-import { type Found, findCommand, wordsBelow } from './find-command.js';
+import { type Found, findCommand, groupOf, wordsBelow } from './find-command.js';
 import { guessGlobals } from './global-options.js';
 import { listWords } from './option.js';
 import type { Outcome } from './outcome.js';
@@ -64,8 +64,34 @@ function noSuchCommand({ path, stray, unknown }: Extract<Found, { kind: 'group' 
   if (stray === null) {
     return new Fault('usage', `"${name}" needs one more word: ${listWords(words)}`, { hint: see });
   }
-  const guess = nearest(stray, words);
+  const guess = synonymOf(stray, words) ?? nearest(stray, words);
   return new Fault('usage', `"${name}" has no command "${stray}"`, {
-    hint: guess === null ? see : `did you mean "${name} ${guess}"? (${see})`,
+    hint: groupOf(path)?.absent?.get(stray) ?? (guess === null ? see : `did you mean "${name} ${guess}"? (${see})`),
   });
+}
+
+/** Words of other tools, and what they are called here. */
+const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
+  ls: ['list'],
+  get: ['show', 'list'],
+  info: ['show', 'status'],
+  describe: ['show'],
+  rm: ['remove', 'revoke'],
+  del: ['remove', 'revoke'],
+  delete: ['remove', 'revoke'],
+  add: ['create', 'set', 'init'],
+  create: ['add', 'set', 'new'],
+  new: ['create', 'add', 'set'],
+  put: ['set'],
+  edit: ['update', 'set'],
+  update: ['edit', 'set'],
+  kill: ['close', 'cancel', 'end'],
+  stop: ['end', 'cancel', 'close'],
+  log: ['output', 'list'],
+  logs: ['output', 'list'],
+};
+
+function synonymOf(word: string, words: readonly string[]): string | null {
+  const meant = Object.hasOwn(SYNONYMS, word) ? SYNONYMS[word] : [];
+  return meant?.find((candidate) => words.includes(candidate)) ?? null;
 }

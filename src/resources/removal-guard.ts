@@ -43,6 +43,8 @@ export interface RefusedRemoval {
   readonly identity: string;
   /** Why it is no longer desired, as far as the store tells. */
   readonly cause: string;
+  /** Its module is not part of this apply, and could be. */
+  readonly isLeftOut: boolean;
 }
 
 export interface Refusal {
@@ -52,13 +54,15 @@ export interface Refusal {
   readonly limit: number;
   /** Those that would be removed, without the releases. */
   readonly removals: readonly RefusedRemoval[];
+  /** An apply on this machine alone, which takes its modules as files and has no assignments. */
+  readonly isLocal: boolean;
 }
 
 /** Resources that the message names; the data names all. */
 const NAMED_IN_MESSAGE = 5;
 
-/** The Fault `removal_guard` that names each resource and the cause. */
-export function removalGuardFault({ reason, agent, limit, removals }: Refusal): Fault {
+/** The Fault `removal_guard` that names each resource and the cause, and first of all how to keep them. */
+export function removalGuardFault({ reason, agent, limit, removals, isLocal }: Refusal): Fault {
   const count = removals.length;
   const things = count === 1 ? '1 resource' : `${count} resources`;
   const what = {
@@ -71,7 +75,29 @@ export function removalGuardFault({ reason, agent, limit, removals }: Refusal): 
     .map(({ kind, identity, cause }) => `${kind} ${identity} (${cause})`);
   const more = count > named.length ? ` and ${count - named.length} more` : '';
   return new Fault('removal_guard', `${what}: ${named.join('; ')}${more}`, {
-    hint: `if you mean it, say how many: orch apply … --allow-removals ${count}`,
-    data: { reason, removals: removals.map((removal) => ({ ...removal })), allow_removals: count },
+    hint: [
+      ...keepingHints(removals, isLocal),
+      `to remove ${count === 1 ? 'it' : 'them'}, say how many: orch apply … --allow-removals ${count}`,
+    ].join('\n'),
+    data: { reason, removals: removals.map(({ isLeftOut: _, ...removal }) => removal), allow_removals: count },
   });
+}
+
+/** Modules that a hint names. */
+const NAMED_IN_HINT = 5;
+
+/** An apply names everything that the agent is to have: a module that it leaves out is to go. */
+function keepingHints(removals: readonly RefusedRemoval[], isLocal: boolean): readonly string[] {
+  const modules = [...new Set(removals.flatMap(({ module, isLeftOut }) => (isLeftOut ? module : [])))];
+  if (modules.length === 0) return [];
+  const named = modules.slice(0, NAMED_IN_HINT);
+  const more = modules.length > named.length ? ` and ${modules.length - named.length} more` : '';
+  const what = named.length === 1 ? 'its module' : 'their modules';
+  if (isLocal)
+    return [`to keep what ${named.join(', ')}${more} declared, give ${what} too: orch apply --local -f FILE -f FILE`];
+  const flags = named.map((name) => `-m ${name}`).join(' ');
+  return [
+    `to keep what is there, name ${what} too: add ${flags}${more} (as in: orch apply NODE ${flags} -f FILE)`,
+    `to keep it with every apply, assign ${what}: orch assignments create NAME ${flags}${more} --selector SELECTOR`,
+  ];
 }

@@ -42,6 +42,9 @@ describe('wrong words', () => {
   it.each([
     ['unknown-command', ['agnets']],
     ['unknown-subcommand', ['agents', 'lst']],
+    ['secrets-get', ['secrets', 'get', 'x']],
+    ['word-of-another-tool', ['module', 'delete', 'x']],
+    ['no-property-of-objects', ['module', 'constructor']],
     ['group-alone', ['operator']],
     ['unknown-option', ['agents', '--sttaus', 'pending']],
     ['option-before-command', ['--jsn', 'agents']],

@@ -46,7 +46,11 @@ describe('the removal guard', () => {
       message: expect.stringContaining(
         `file-unix /extra (module extra was only named in operation ${first.operation_id})`,
       ),
-      hint: expect.stringContaining('--allow-removals 1'),
+      hint: [
+        'to keep what is there, name its module too: add -m extra (as in: orch apply NODE -m extra -f FILE)',
+        'to keep it with every apply, assign its module: orch assignments create NAME -m extra --selector SELECTOR',
+        'to remove it, say how many: orch apply … --allow-removals 1',
+      ].join('\n'),
       data: {
         reason: 'ad_hoc',
         allow_removals: 1,
@@ -70,6 +74,8 @@ describe('the removal guard', () => {
       message:
         'this apply would remove everything that is managed on web-1, 1 resource: ' +
         'file-unix /a (module site was deleted by alice at 2026-03-01T12:00:00.000Z)',
+      // A module that is gone cannot be named.
+      hint: 'to remove it, say how many: orch apply … --allow-removals 1',
     });
   });
 

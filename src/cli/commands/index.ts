@@ -17,6 +17,8 @@ export interface Group {
   readonly standard?: string;
   /** The command that is meant when a word follows that is none of the group's: its first argument. */
   readonly otherwise?: string;
+  /** Words that people expect here and that cannot be, each with the hint that says why. */
+  readonly absent?: ReadonlyMap<string, string>;
 }
 
 type Loader = CommandEntry['load'];
@@ -169,7 +171,12 @@ export const GROUPS: readonly Group[] = [
   { path: 'assignments', summary: 'which modules which agents have', standard: 'list' },
   { path: 'ops', summary: 'applies, running and past', standard: 'list' },
   { path: 'term', summary: 'terminals on agents, and what ran in them', standard: 'list', otherwise: 'open' },
-  { path: 'secrets', summary: 'values that modules name and nobody reads back', standard: 'list' },
+  {
+    path: 'secrets',
+    summary: 'values that modules name and nobody reads back',
+    standard: 'list',
+    absent: new Map([['get', 'a stored value is never given back; the rest of a secret: orch secrets show NAME']]),
+  },
   { path: 'maintenance', summary: 'times in which nothing is checked or sent by itself', standard: 'list' },
   { path: 'channels', summary: 'where notifications are sent', standard: 'list' },
   { path: 'notifications', summary: 'what somebody has to know of', standard: 'list' },

@@ -28,6 +28,8 @@ export function guardRemovals({ state, agent }: LocalSession, desired: LocalDesi
       kind,
       identity,
       cause: named.has(module) ? `module ${module} does not declare it now` : `module ${module} is not named`,
+      isLeftOut: !named.has(module),
     })),
+    isLocal: true,
   });
 }

@@ -65,7 +65,19 @@ export function pickAgent(agents: readonly Agent[], text: string, leastPrefix = 
   return first ?? notFound(text, agents);
 }
 
+/** Words that other commands have behind their name, where this one has an agent. */
+const VERBS: ReadonlySet<string> = new Set(['list', 'ls', 'show', 'get', 'all']);
+
 function notFound(text: string, agents: readonly Agent[]): never {
+  if (VERBS.has(text)) {
+    throw new Fault(
+      'agent_not_found',
+      `"${text}" stands where the name of an agent belongs, and no agent has that name`,
+      {
+        hint: 'list the agents with: orch agents',
+      },
+    );
+  }
   const names = agents.flatMap(({ name }) => name ?? []);
   const meant = nearest(text, names);
   throw new Fault('agent_not_found', `there is no agent "${text}"`, {
