@@ -26,7 +26,6 @@ const CORE = [
   'dist/src/cli/terminal/run-terminal.js',
   'dist/src/cli/render/table.js',
   'node_modules/commander/esm.mjs',
-  'node_modules/cli-table3/index.js',
 ];
 
 const { outputFiles, metafile } = await build({

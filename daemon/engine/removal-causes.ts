@@ -25,7 +25,7 @@ const DELETIONS = 200;
 export async function removalCauses(db: Queryable, input: CausesInput): Promise<readonly string[]> {
   const { nodeId, removals } = input;
   if (removals.length === 0) return [];
-  const since = Math.min(...removals.map((removal) => removal.applied_at));
+  const since = removals.reduce((first, { applied_at }) => Math.min(first, applied_at), Number.POSITIVE_INFINITY);
   const facts = new Map<string, ModuleFacts>();
   for (const module of new Set(removals.map((removal) => removal.module))) {
     const known = await moduleFacts(db, { module, since, modules: input.modules });

@@ -2,9 +2,12 @@
 import { describe, expect, it } from 'vitest';
 import { wantsColor } from '../../src/cli/render/color.js';
 import { loadPaint } from '../../src/cli/render/paint.js';
+import { runsView } from '../../src/cli/render/runs.js';
 import { renderView } from '../../src/cli/render/view.js';
 import { cutToWidth, widthOf } from '../../src/cli/render/width.js';
 import { headed, lines, stack, styled, type TableView } from '../../src/cli/view.js';
+import type { ResourceResult } from '../../src/resources/result.js';
+import { planned, runResult, web1 } from './support/world.js';
 
 const table: TableView = {
   kind: 'table',
@@ -44,6 +47,22 @@ describe('a table', () => {
     expect(narrow[2]).toContain('database-01');
   });
 
+  it('leaves out columns from the right where cutting is not enough, last those that people copy', async () => {
+    const titles = async (columns: number) => (await render(table, columns))[0];
+    expect(await titles(26)).toMatch(/^NAME +SUMMARY +N$/);
+    expect(await titles(22)).toMatch(/^NAME +SUMMARY$/);
+    expect(await titles(14)).toBe('NAME');
+    const two = { ...table, columns: [table.columns[0], { title: 'SUMMARY' }, { title: 'ID', whole: true }] };
+    expect((await render(two as TableView, 16))[0]).toMatch(/^NAME +ID$/);
+  });
+
+  it('of very many rows takes time for each of them once', async () => {
+    const rows = Array.from({ length: 150_000 }, (_, index) => [`web-${index}`, 'text', '1', '']);
+    const shown = await render({ ...table, rows }, 80);
+    expect(shown).toHaveLength(150_001);
+    expect(shown.at(-1)).toMatch(/^web-149999 +text +1$/);
+  });
+
   it('has more columns and is not cut with -o wide', async () => {
     expect((await render(table, null, true))[0]).toMatch(/NAME .* N {2}MORE$/);
   });
@@ -64,6 +83,22 @@ describe('views', () => {
   it('leave out a heading without a body and the gap around it', async () => {
     const view = stack(lines('a'), headed('Empty', lines()), headed('Full', lines('b')));
     expect(await render(view, null)).toEqual(['a', '', 'Full', 'b']);
+  });
+});
+
+describe('a plan', () => {
+  it('of more lines than a call takes arguments is shown whole', async () => {
+    const resource = { ...(planned.find(({ diff }) => diff === null) ?? planned[0]), error: null } as ResourceResult;
+    const diff = '+a line\n'.repeat(150_000);
+    const result = { ...runResult([{ ...resource, status: 'pending', action: 'update', diff }]), has_changes: true };
+    const shown = await render(runsView([{ agent: web1, result }], { kind: 'plan', verbose: false }), null);
+    expect(shown.filter((line) => line.trim() === '+a line')).toHaveLength(150_000);
+    const many = Array.from({ length: 150_000 }, (_, index) => ({ ...resource, identity: `/f${index}` }));
+    const wide = await render(
+      runsView([{ agent: web1, result: runResult(many) }], { kind: 'plan', verbose: true }),
+      null,
+    );
+    expect(wide.length).toBeGreaterThan(150_000);
   });
 });
 

@@ -7,7 +7,7 @@ import { EXIT, type ExitStatus, exitStatusOfCode } from '../exit-status.js';
 import { text } from '../option.js';
 import { readInlineOrFile } from '../read-text.js';
 import { escapeJson } from '../render/sanitize.js';
-import { lines, textLines } from '../view.js';
+import { linesOf, textLines } from '../view.js';
 
 export const command = defineCommand({
   examples: [
@@ -33,7 +33,7 @@ export const command = defineCommand({
     const shown = value === undefined ? answer.text : escapeJson(JSON.stringify(value, null, 2));
     return {
       ...(answer.text === '' ? {} : { body: value === undefined ? answer.text : value }),
-      view: lines(...textLines(shown)),
+      view: linesOf(textLines(shown)),
       exitStatus: exitStatusOfAnswer(answer.status, value),
     };
   },

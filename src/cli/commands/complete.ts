@@ -2,7 +2,7 @@
 import { optionalList } from '../argument.js';
 import { candidates } from '../completion/candidates.js';
 import { defineCommand } from '../define-command.js';
-import { lines } from '../view.js';
+import { linesOf } from '../view.js';
 
 export const command = defineCommand({
   examples: ['orch __complete -- agents show w'],
@@ -23,7 +23,7 @@ export const command = defineCommand({
     return {
       body: found,
       names: found.map(({ word }) => word),
-      view: lines(...found.map(({ word, summary }) => `${word} ${summary}`.trim())),
+      view: linesOf(found.map(({ word, summary }) => `${word} ${summary}`.trim())),
     };
   },
 });

@@ -5,7 +5,7 @@ import { argument } from '../argument.js';
 import { SHELLS, shellScript } from '../completion/shell-scripts.js';
 import { defineCommand } from '../define-command.js';
 import { listWords } from '../option.js';
-import { lines, textLines } from '../view.js';
+import { linesOf, textLines } from '../view.js';
 
 export const command = defineCommand({
   examples: [
@@ -20,6 +20,6 @@ export const command = defineCommand({
     const known = SHELLS.find((candidate) => candidate === shell);
     if (known === undefined)
       throw new Fault('usage', `there is no completion for "${shell}"; there is for ${listWords(SHELLS)}`);
-    return { view: lines(...textLines(shellScript(known))) };
+    return { view: linesOf(textLines(shellScript(known))) };
   },
 });

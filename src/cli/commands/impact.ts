@@ -6,7 +6,7 @@ import { impactOf } from '../impact/impact.js';
 import { impactMarkdown, impactView } from '../impact/impact-view.js';
 import { readModules } from '../modules/read-modules.js';
 import { choice } from '../option.js';
-import { lines } from '../view.js';
+import { linesOf } from '../view.js';
 
 export const command = defineCommand({
   examples: ['orch impact modules/', 'orch impact modules/ --format markdown'],
@@ -27,7 +27,7 @@ export const command = defineCommand({
     return {
       body,
       names: impacts.filter(({ changes, error }) => changes.length > 0 || error !== null).map(({ name }) => name),
-      view: format === undefined ? impactView(impacts) : lines(...text),
+      view: format === undefined ? impactView(impacts) : linesOf(text),
       exitStatus: impacts.some(({ error }) => error !== null) ? EXIT.error : EXIT.done,
     };
   },

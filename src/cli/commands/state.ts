@@ -4,7 +4,7 @@ import { defineCommand } from '../define-command.js';
 import { agentHandle, formatTime } from '../format.js';
 import { nodeArgument } from '../nodes/node-argument.js';
 import { resolveNode } from '../nodes/resolve-node.js';
-import { fields, headed, type Line, lines, stack, type TableView, type View } from '../view.js';
+import { fields, headed, type Line, linesOf, stack, type TableView, type View } from '../view.js';
 
 export const command = defineCommand({
   examples: ['orch state web-01'],
@@ -53,5 +53,5 @@ const appliedTable = (applied: State['applied']): TableView => ({
 
 function listed(title: string, resources: State['unapplied']): View {
   const all = resources.map(({ module, kind, identity }): Line => `  ${kind} ${identity} (${module})`);
-  return headed(title, lines(...all));
+  return headed(title, linesOf(all));
 }

@@ -4,7 +4,7 @@ import { shellWord } from '../../identity/shell-word.js';
 import { Fault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { agentName, count } from '../format.js';
-import { type Line, lines, styled } from '../view.js';
+import { type Line, linesOf, styled } from '../view.js';
 
 /** Fails before anything is asked of the orchestrator when an answer is needed and nobody can give it. */
 export function requireExecConsent({ prompt, globals }: Context): void {
@@ -23,10 +23,8 @@ export async function confirmExec(
 ): Promise<void> {
   if (context.globals.yes) return;
   await context.present(
-    lines(
-      ...agents.map(
-        (agent): Line => [`  ${agentName(agent)}`, agent.connected ? '' : styled('warn', '  not connected')],
-      ),
+    linesOf(
+      agents.map((agent): Line => [`  ${agentName(agent)}`, agent.connected ? '' : styled('warn', '  not connected')]),
     ),
   );
   await context.prompt.consent(`Run this on ${count(agents.length, 'agent')}: ${command.map(shellWord).join(' ')}?`);

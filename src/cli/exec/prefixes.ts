@@ -22,7 +22,7 @@ export async function prefixesFor(
   const paints = { out: await loadPaint(color.out), err: await loadPaint(color.err) };
   const names = new Map(agents.map((agent) => [agent, cutToWidth(sanitize(agentName(agent)), WIDEST)]));
   const styles = new Map(agents.map((agent, index) => [agent, COLORS[index % COLORS.length] ?? 'accent']));
-  const width = Math.max(0, ...[...names.values()].map(widthOf));
+  const width = [...names.values()].reduce((most, name) => Math.max(most, widthOf(name)), 0);
   return (agent, stream) => {
     const name = names.get(agent) ?? '';
     const padding = ' '.repeat(width - widthOf(name));

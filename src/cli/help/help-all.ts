@@ -2,7 +2,7 @@
 import { COMMANDS } from '../commands/index.js';
 import { loadPaint } from '../render/paint.js';
 import { renderView } from '../render/view.js';
-import { lines, stack, styled, type View } from '../view.js';
+import { lines, stackOf, styled, type View } from '../view.js';
 import { commandHelp, overview } from './help.js';
 import { TOPICS } from './topics.js';
 
@@ -18,5 +18,5 @@ export async function helpAllView(): Promise<View> {
   for (const entry of COMMANDS.filter(({ hidden }) => !hidden)) {
     commands.push(lines(styled('accent', `── orch ${entry.path} ──`)), await commandHelp(entry));
   }
-  return stack(overview(), ...commands, ...TOPICS.map((topic) => topic.view()));
+  return stackOf([overview(), ...commands, ...TOPICS.map((topic) => topic.view())]);
 }

@@ -6,26 +6,26 @@ import { entryOf, groupOf, wordsBelow } from '../find-command.js';
 import { optionsBeside } from '../global-options.js';
 import { flagOf, type Option, type Options } from '../option.js';
 import { argumentSyntax } from '../parse-input.js';
-import { fields, headed, type Line, lines, stack, styled, type View } from '../view.js';
+import { fieldsOf, headed, type Line, lines, linesOf, stack, stackOf, styled, type View } from '../view.js';
 import { TOPICS } from './topics.js';
 
 const EXAMPLES = ['orch agents', 'orch plan web-01 -f site.orch.yaml', 'orch apply web-01 -f site.orch.yaml'];
 
 const indented = (rows: readonly (readonly [string, string])[]): View =>
-  fields(...rows.map(([label, value]) => [`  ${label}`, value] as const));
+  fieldsOf(rows.map(([label, value]) => [`  ${label}`, value] as const));
 
 /** `orch --help`. */
 export function overview(): View {
   const sections = SECTIONS.map(([title, words]) =>
     headed(title, indented(words.map((word) => [word, summaryOf(word)] as const))),
   );
-  return stack(
+  return stackOf([
     lines(['orch', ' manages a fleet of machines by what they should be.']),
-    headed('For example', lines(...EXAMPLES.map((example) => `  ${example}`))),
+    headed('For example', linesOf(EXAMPLES.map((example) => `  ${example}`))),
     ...sections,
     headed('Topics', indented(TOPICS.map(({ name, summary }) => [`help ${name}`, summary] as const))),
     lines('orch COMMAND --help explains a command, orch help --all every one of them.'),
-  );
+  ]);
 }
 
 /** `orch agents --help`, and `orch --help` for no path. */
@@ -40,10 +40,10 @@ export async function groupHelp(path: string): Promise<View> {
   const standard = group?.standard ? [`"orch ${path}" alone is "orch ${path} ${group.standard}".`] : [];
   const otherwise = group?.otherwise ? [`Before any other word it is "orch ${path} ${group.otherwise}".`] : [];
   return stack(
-    lines(...examples.map((example): Line => [styled('dim', '$ '), example])),
+    linesOf(examples.map((example): Line => [styled('dim', '$ '), example])),
     lines(`orch ${path}: ${group?.summary ?? ''}.`),
     indented(rows),
-    lines(...standard, ...otherwise, `What each takes: orch ${path} ${wordsBelow(path)[0] ?? 'COMMAND'} --help`),
+    linesOf([...standard, ...otherwise, `What each takes: orch ${path} ${wordsBelow(path)[0] ?? 'COMMAND'} --help`]),
   );
 }
 
@@ -51,7 +51,7 @@ export async function commandHelp(entry: CommandEntry): Promise<View> {
   const { command } = await entry.load();
   const below = wordsBelow(entry.path).map((word) => `${entry.path} ${word}`);
   return stack(
-    lines(...command.examples.map((example): Line => [styled('dim', '$ '), example])),
+    linesOf(command.examples.map((example): Line => [styled('dim', '$ '), example])),
     lines(`orch ${entry.path}: ${entry.summary}.`),
     lines([styled('strong', 'Usage: '), usageOf(entry.path, command)]),
     section(
@@ -64,8 +64,8 @@ export async function commandHelp(entry: CommandEntry): Promise<View> {
       'See also',
       below.map((path) => [path, summaryOf(path)] as const),
     ),
-    lines(...command.detail),
-    lines(...accessLine(command)),
+    linesOf(command.detail),
+    linesOf(accessLine(command)),
   );
 }
 

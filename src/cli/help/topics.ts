@@ -1,6 +1,6 @@
 /** What `orch help TOPIC` explains beside the commands. */
 import { EXIT_MEANINGS } from '../exit-status.js';
-import { fields, headed, type Line, lines, stack, type View } from '../view.js';
+import { fields, fieldsOf, headed, type Line, lines, linesOf, stack, type View } from '../view.js';
 
 export interface Topic {
   readonly name: string;
@@ -15,7 +15,7 @@ export const TOPICS: readonly Topic[] = [
     view: () =>
       headed(
         'How orch ends',
-        fields(...EXIT_MEANINGS.map(([status, meaning]) => [String(status).padStart(3), meaning] as const)),
+        fieldsOf(EXIT_MEANINGS.map(([status, meaning]) => [String(status).padStart(3), meaning] as const)),
       ),
   },
   {
@@ -27,12 +27,12 @@ export const TOPICS: readonly Topic[] = [
   {
     name: 'selectors',
     summary: 'how to select agents by attributes and tags',
-    view: () => stack(headed('Selectors', lines(...selectorText)), selectorTable),
+    view: () => stack(headed('Selectors', linesOf(selectorText)), selectorTable),
   },
   {
     name: 'output',
     summary: 'what goes to standard output and what to standard error',
-    view: () => stack(headed('Output', outputTable), lines(...outputText)),
+    view: () => stack(headed('Output', outputTable), linesOf(outputText)),
   },
 ];
 

@@ -2,7 +2,7 @@
 import { count } from '../format.js';
 import { plainText } from '../render/paint.js';
 import { textDiffLines } from '../render/text-diff.js';
-import { type Line, lines, stack, styled, type View } from '../view.js';
+import { type Line, lines, linesOf, stackOf, styled, type View } from '../view.js';
 import type { DesiredChange } from './compare-desired.js';
 import type { AgentImpact } from './impact.js';
 
@@ -16,13 +16,13 @@ const SIGNS = { added: ['+', 'good'], changed: ['~', 'warn'], removed: ['-', 'ba
 
 export function impactView(impacts: readonly AgentImpact[]): View {
   const parts = groupsOf(impacts).map(({ names, impact }) =>
-    lines(
+    linesOf([
       styled('strong', namesOf(names)),
       ...(impact.error ? [] : impact.changes.flatMap(changeLines)),
       ...errorLine(impact),
-    ),
+    ]),
   );
-  return stack(...parts, lines(totals(impacts)));
+  return stackOf([...parts, lines(totals(impacts))]);
 }
 
 function changeLines({ change, kind, identity, fields, diff }: DesiredChange): readonly Line[] {
@@ -95,7 +95,7 @@ function markdownChange({ change, kind, identity, fields, diff }: DesiredChange)
 
 /** Longer than any run of backticks inside. */
 const fenceFor = (text: string): string =>
-  '`'.repeat(Math.max(3, ...[...text.matchAll(/`+/g)].map(([run]) => run.length + 1)));
+  '`'.repeat([...text.matchAll(/`+/g)].reduce((most, [run]) => Math.max(most, run.length + 1), 3));
 
 /** Text from modules stands as it is, without meaning to Markdown. */
 const plainMarkdown = (text: string): string => text.replace(/[\\`*_[\]<>#|!]/g, '\\$&').replaceAll('\n', ' ');

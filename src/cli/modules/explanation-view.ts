@@ -3,7 +3,7 @@ import type { State } from '../../contract/operations.js';
 import { showClause } from '../../language/clause.js';
 import type { DeclaredVariant } from '../../language/declarations.js';
 import { formatTime } from '../format.js';
-import { fields, headed, type Line, stack, styled, type View } from '../view.js';
+import { fieldsOf, headed, type Line, stackOf, styled, type View } from '../view.js';
 
 /** Where a module declares a resource. */
 export interface DeclaredPlace {
@@ -30,9 +30,12 @@ export interface Explanation {
 }
 
 export const explanationView = (agent: string, all: readonly Explanation[]): View =>
-  stack(
-    ...all.map((one) =>
-      headed(`${one.kind} ${one.identity} on ${agent}`, fields(...one.declared.flatMap(placeRows), ...stateRows(one))),
+  stackOf(
+    all.map((one) =>
+      headed(
+        `${one.kind} ${one.identity} on ${agent}`,
+        fieldsOf([...one.declared.flatMap(placeRows), ...stateRows(one)]),
+      ),
     ),
   );
 

@@ -30,11 +30,16 @@ export interface PlanOptions {
 }
 
 export function planLines(resources: readonly ResourceResult[], { verbose, details }: PlanOptions): readonly Line[] {
-  const shown = resources.filter((resource) => verbose || isNoteworthy(resource));
-  const modules = [...new Set(shown.map(({ module }) => module))];
-  return modules.flatMap((module): readonly Line[] => [
+  const modules = new Map<string, ResourceResult[]>();
+  for (const resource of resources) {
+    if (!verbose && !isNoteworthy(resource)) continue;
+    const others = modules.get(resource.module);
+    if (others === undefined) modules.set(resource.module, [resource]);
+    else others.push(resource);
+  }
+  return [...modules].flatMap(([module, its]): readonly Line[] => [
     styled('accent', `  ${module}`),
-    ...shown.filter((resource) => resource.module === module).flatMap((resource) => resourceLines(resource, details)),
+    ...its.flatMap((resource) => resourceLines(resource, details)),
   ]);
 }
 

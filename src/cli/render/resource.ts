@@ -50,7 +50,7 @@ function outcomeSpans({ action, status }: ResourceResult): readonly Span[] {
 
 function changeLines({ changes, diff, action }: ResourceResult): readonly Line[] {
   const shown = diff === null ? changes : changes.filter(({ field }) => field !== 'content');
-  const width = Math.max(0, ...shown.map(({ field }) => field.length));
+  const width = shown.reduce((most, { field }) => Math.max(most, field.length), 0);
   return shown.map(({ field, before, after }): Line => {
     const label = styled('dim', `${BODY}${field.padEnd(width)}  `);
     if (action === 'create' && before === null) return [label, after ?? 'none'];

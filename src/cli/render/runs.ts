@@ -1,7 +1,7 @@
 /** The runs of one agent or of a fleet: agents with the same result together, the totals last. */
 import { agentName, count } from '../format.js';
 import { type AgentRun, hasResult, type Result, standingOf } from '../runs/agent-run.js';
-import { type Line, lines, type Span, stack, styled, textLines, type View } from '../view.js';
+import { type Line, lines, linesOf, type Span, stackOf, styled, textLines, type View } from '../view.js';
 import { spansOf } from './paint.js';
 import { countLines, planLines, type RunKind } from './plan.js';
 
@@ -18,11 +18,13 @@ export function runsView(runs: readonly AgentRun[], options: RunsOptions): View 
   const groups = new Map<string, AgentRun[]>();
   for (const run of shown) {
     const key = JSON.stringify(sameness(run));
-    groups.set(key, [...(groups.get(key) ?? []), run]);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [run]);
+    else group.push(run);
   }
-  const parts = [...groups.values()].map((group) => lines(...groupLines(group, options)));
+  const parts = [...groups.values()].map((group) => linesOf(groupLines(group, options)));
   if (runs.length === 0) return lines('No agent matches, so there is nothing to do.');
-  return stack(...parts, ...(runs.length > 1 ? [lines(totals(runs, options.kind))] : []));
+  return stackOf([...parts, ...(runs.length > 1 ? [lines(totals(runs, options.kind))] : [])]);
 }
 
 const isNoteworthyRun = (run: AgentRun): boolean =>

@@ -12,63 +12,76 @@ export interface TableOptions {
 }
 
 const GAP = 2;
-/** No column is cut below that. */
+/** The least width to which a column is cut. */
 const NARROWEST = 6;
-const NO_LINES = Object.fromEntries(
-  [
-    ...['top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left', 'bottom-right'],
-    ...['left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', 'middle'],
-  ].map((name) => [name, '']),
-);
 
-/** The lines of a table; of an empty one, its sentence. */
-export async function renderTable(view: TableView, options: TableOptions): Promise<readonly string[]> {
-  const { paint, wide, columns } = options;
+/** A column with its cells, top down, and how wide it is without being cut. */
+interface Shown {
+  readonly column: Column;
+  readonly cells: readonly Cell[];
+  readonly width: number;
+}
+
+type Cell = TableView['rows'][number][number];
+
+/** Returns the lines of a table; of an empty one, its sentence. Costs time in proportion to the number of cells. */
+export function renderTable(view: TableView, { paint, wide, columns }: TableOptions): readonly string[] {
   if (view.rows.length === 0) return [paint.span(view.empty)];
-  const shown = view.columns.map((column, index) => ({ column, index })).filter(({ column }) => wide || !column.wide);
-  const cells = view.rows.map((row) => shown.map(({ index }) => row[index] ?? ''));
-  const natural = shown.map(({ column }, index) =>
-    Math.max(widthOf(column.title), ...cells.map((row) => widthOf(sanitize(plainText(row[index] ?? ''))))),
-  );
-  const widths =
-    columns === null
-      ? natural
-      : narrow(
-          natural,
-          shown.map(({ column }) => column),
-          columns,
-        );
-  const { default: Table } = await import('cli-table3');
-  const table = new Table({
-    chars: NO_LINES,
-    style: { head: [], border: [], compact: true, 'padding-left': 0, 'padding-right': GAP },
-    colWidths: widths.map((width) => width + GAP),
-    colAligns: shown.map(({ column }) => (column.right ? 'right' : 'left')),
+  const natural = view.columns.flatMap((column, index): Shown | readonly [] => {
+    if (column.wide && !wide) return [];
+    const cells = view.rows.map((row) => harmless(row[index] ?? ''));
+    const width = cells.reduce((most, cell) => Math.max(most, widthOf(plainText(cell))), widthOf(column.title));
+    return { column, cells: view.titles === false ? cells : [styled('dim', column.title), ...cells], width };
   });
-  if (view.titles !== false) table.push(shown.map(({ column }) => paint.span(styled('dim', column.title))));
-  for (const row of cells) {
-    table.push(row.map((span, index) => paint.span(cut(span, widths[index] ?? 0))));
+  const shown = columns === null ? natural : fit(natural, columns);
+  const texts = shown.map(({ column, cells, width }) => cells.map((cell) => padded(cell, { width, column, paint })));
+  const count = texts[0]?.length ?? 0;
+  return Array.from({ length: count }, (_, row) =>
+    texts
+      .map((column) => column[row] ?? '')
+      .join(' '.repeat(GAP))
+      .trimEnd(),
+  );
+}
+
+const harmless = (cell: Cell): Cell =>
+  typeof cell === 'string' ? sanitize(cell) : { ...cell, text: sanitize(cell.text) };
+
+function padded(
+  cell: Cell,
+  { width, column, paint }: { readonly width: number; readonly column: Column; readonly paint: Paint },
+): string {
+  const text = cutToWidth(plainText(cell), width);
+  const painted = paint.span(typeof cell === 'string' ? text : { ...cell, text });
+  const padding = ' '.repeat(width - widthOf(text));
+  return column.right ? padding + painted : painted + padding;
+}
+
+/**
+ * Cuts columns until a row fits. Where that is not enough, leaves out columns from the right, last those that are not cut; the
+ * first always stays.
+ */
+function fit(natural: readonly Shown[], available: number): readonly Shown[] {
+  let left = natural;
+  for (;;) {
+    const widths = narrow(left, available);
+    if (widths !== null || left.length <= 1) {
+      return left.map((shown, index) => ({ ...shown, width: widths?.[index] ?? shown.width }));
+    }
+    const cuttable = left.findLastIndex(({ column }, index) => index > 0 && !column.whole);
+    left = left.toSpliced(cuttable > 0 ? cuttable : left.length - 1, 1);
   }
-  return table
-    .toString()
-    .split('\n')
-    .map((line) => line.trimEnd());
 }
 
-function cut(span: TableView['rows'][number][number], width: number) {
-  const text = cutToWidth(sanitize(plainText(span)), width);
-  return typeof span === 'string' ? text : { ...span, text };
-}
-
-/** Takes from the widest column that may be cut until the row fits, or nothing can be cut any more. */
-function narrow(natural: readonly number[], columns: readonly Column[], available: number): readonly number[] {
-  const widths = [...natural];
+/** Takes from the widest column that may be cut until the row fits; null when nothing can be cut any more. */
+function narrow(shown: readonly Shown[], available: number): readonly number[] | null {
+  const widths = shown.map(({ width }) => width);
   let excess = widths.reduce((sum, width) => sum + width, 0) + GAP * (widths.length - 1) - available;
   while (excess > 0) {
-    const candidates = widths.map((width, index) => (columns[index]?.whole ? 0 : width));
-    const widest = candidates.indexOf(Math.max(...candidates));
-    const width = widths[widest] ?? 0;
-    if ((candidates[widest] ?? 0) <= NARROWEST) break;
+    const candidates = widths.map((width, index) => (shown[index]?.column.whole ? 0 : width));
+    const widest = candidates.reduce((best, width, index) => (width > (candidates[best] ?? 0) ? index : best), 0);
+    const width = candidates[widest] ?? 0;
+    if (width <= NARROWEST) return null;
     widths[widest] = width - 1;
     excess -= 1;
   }

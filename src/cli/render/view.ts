@@ -27,7 +27,7 @@ export async function renderView(view: View, options: TableOptions): Promise<rea
 }
 
 function renderFields({ fields }: FieldsView, { paint }: TableOptions): readonly string[] {
-  const width = Math.max(0, ...fields.map(([label]) => widthOf(label)));
+  const width = fields.reduce((most, [label]) => Math.max(most, widthOf(label)), 0);
   return fields.map(([label, value]) =>
     `${paint.span(styled('dim', label))}${' '.repeat(width - widthOf(label))}  ${paint.line(value)}`.trimEnd(),
   );

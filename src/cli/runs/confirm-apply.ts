@@ -35,10 +35,11 @@ export function requireConsent({ prompt, globals }: Context): void {
 export async function confirmApply(context: Context, api: ApiClient, targets: RunTargets): Promise<Confirmed> {
   if (context.globals.yes) return { targets: targets.agents.map((agent) => ({ agent, planHash: null })), missed: [] };
   const { missed, planned } = await consentTo(context, await planAgents(context, api, { ...targets, pace: {} }));
+  const plans = new Map(planned.map(({ agent, result }) => [agent.node_id, result]));
   return {
     missed,
     targets: targets.agents.flatMap((agent) => {
-      const plan = planned.find((run) => run.agent.node_id === agent.node_id)?.result;
+      const plan = plans.get(agent.node_id);
       return plan === undefined ? [] : [{ agent, planHash: 'plan_hash' in plan ? plan.plan_hash : null }];
     }),
   };
@@ -55,8 +56,8 @@ export interface Consented {
 /** Shows plans that change something, or did not come about, and asks whether to apply them. Throws `cancelled`. */
 export async function consentTo(context: Context, plans: readonly AgentRun[]): Promise<Consented> {
   context.progress.end();
+  const planned = plans.filter(hasResult).filter(({ result }) => result.status === 'succeeded');
   const missed = plans.filter((run) => !hasResult(run) || run.result.status !== 'succeeded');
-  const planned = plans.filter((run) => !missed.includes(run)).filter(hasResult);
   const changing = planned.filter(({ result }) => result.has_changes);
   if (changing.length > 0 || missed.length > 0) {
     await context.present(runsView(plans, { kind: 'plan', verbose: context.globals.verbose }));

@@ -4,7 +4,7 @@ import { integer } from '../option.js';
 export const paceOptions = {
   concurrency: integer(
     'N',
-    'most agents at a time [8, or 32 for an assignment]; --canary and --max-failures start with 1',
+    'most agents at a time [8; 32 with --assignment]; a bound starts with one',
     1,
   ),
   canary: integer('N', 'number of connected agents that go first; the rest starts when all of them have succeeded'),

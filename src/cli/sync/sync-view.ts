@@ -3,7 +3,7 @@ import type { Agent } from '../../contract/agents.js';
 import { matches, parseSelector } from '../../language/selector.js';
 import { count } from '../format.js';
 import { textDiff, textDiffLines } from '../render/text-diff.js';
-import { type Line, lines, type Style, stack, styled, type View } from '../view.js';
+import { type Line, linesOf, type Style, stackOf, styled, type View } from '../view.js';
 import { assignmentDifferences, type Stored, type SyncAction, type SyncPlan } from './sync-plan.js';
 import { pathOf } from './sync-run.js';
 
@@ -28,7 +28,10 @@ export function syncView(plan: SyncPlan, options: SyncViewOptions): View {
       options,
     ),
   ];
-  return stack(...(shown.length === 0 ? [] : [lines(...shown)]), lines(...extraLines(extra), countLine(plan, options)));
+  return stackOf([
+    ...(shown.length === 0 ? [] : [linesOf(shown)]),
+    linesOf([...extraLines(extra), countLine(plan, options)]),
+  ]);
 }
 
 function sectionLines(title: string, actions: readonly SyncAction[], { verbose }: SyncViewOptions): readonly Line[] {
@@ -73,7 +76,7 @@ function detailLines(action: SyncAction, verbose: boolean): readonly Line[] {
 const indented = (line: Line): Line => ['      ', ...(Array.isArray(line) ? line : [line])];
 
 function fieldLines(rows: readonly (readonly [field: string, value: string])[]): readonly Line[] {
-  const width = Math.max(0, ...rows.map(([field]) => field.length));
+  const width = rows.reduce((most, [field]) => Math.max(most, field.length), 0);
   return rows.map(([field, value]) => [styled('dim', `      ${field.padEnd(width)}  `), value]);
 }
 

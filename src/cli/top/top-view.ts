@@ -5,7 +5,7 @@ import { percent } from '../commands/metrics-view.js';
 import { sessionLabel } from '../commands/term/session-view.js';
 import { agentName, count, formatAge, formatDuration, NONE } from '../format.js';
 import { bar, sparkline } from '../render/chart.js';
-import { headed, type Line, lines, type Span, stack, styled, type TableView, type View } from '../view.js';
+import { headed, type Line, lines, linesOf, type Span, stackOf, styled, type TableView, type View } from '../view.js';
 import type { FleetAgent, FleetSnapshot } from './fleet-snapshot.js';
 import type { ProcessorHistory } from './processor-history.js';
 import { diskOf, memoryOf } from './sort-fleet.js';
@@ -75,16 +75,16 @@ export function agentTable({ fleet, history, agents, columns }: AgentTableOption
 
 /** Everything once, for a pipe. */
 export const snapshotView = (options: AgentTableOptions, now: number): View =>
-  stack(
+  stackOf([
     lines(totalsLine(options.fleet)),
     agentTable(options),
     ...sections(options.fleet, now, Number.POSITIVE_INFINITY),
-  );
+  ]);
 
 /** What goes on, each part with its newest lines. */
 export function sections({ operations, terminals, events }: FleetSnapshot, now: number, most: number): readonly View[] {
   const part = (title: string, all: readonly Line[]): readonly View[] =>
-    all.length === 0 ? [] : [headed(title, lines(...all.slice(0, most)))];
+    all.length === 0 ? [] : [headed(title, linesOf(all.slice(0, most)))];
   return [
     ...part(
       'Running operations',

@@ -5,7 +5,7 @@ import type { Context } from '../context.js';
 import { formatTime } from '../format.js';
 import { loadPaint } from '../render/paint.js';
 import { renderView } from '../render/view.js';
-import { type Line, lines, stack, styled, type View } from '../view.js';
+import { type Line, linesOf, stackOf, styled, type View } from '../view.js';
 import { type FleetSnapshot, readFleet } from './fleet-snapshot.js';
 import { type LiveScreen, openScreen } from './live-screen.js';
 import { ProcessorHistory } from './processor-history.js';
@@ -92,11 +92,11 @@ function screenView(shown: Shown, { rows, columns }: LiveScreen, { clock }: Cont
   const isTight = left < PART;
   const most = Math.max(1, isTight ? rows - ABOVE : left);
   const sorted = sortFleet(fleet.agents, sort);
-  return stack(
-    lines(titleLine(shown, clock.now()), totalsLine(fleet), ...(trouble === null ? [] : [styled('bad', trouble)])),
+  return stackOf([
+    linesOf([titleLine(shown, clock.now()), totalsLine(fleet), ...(trouble === null ? [] : [styled('bad', trouble)])]),
     agentTable({ fleet, history, agents: sorted.slice(skipped, skipped + most), columns }),
     ...(isTight ? [] : below),
-  );
+  ]);
 }
 
 const titleLine = ({ sort, fleet, skipped }: Shown, now: number): Line => [

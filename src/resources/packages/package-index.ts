@@ -46,7 +46,9 @@ export async function askIndex(
 /** True when nothing has come into the index within a day, or a source has changed since. */
 export function readsAsOld(text: string): boolean {
   const newest = (what: string) =>
-    Math.max(0, ...text.split('\n').flatMap((line) => (line.startsWith(what) ? [Number(line.split(' ')[1])] : [])));
+    text
+      .split('\n')
+      .reduce((most, line) => (line.startsWith(what) ? Math.max(most, Number(line.split(' ')[1])) : most), 0);
   const index = newest('index');
   return index === 0 || index < newest('source');
 }

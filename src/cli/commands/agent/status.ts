@@ -1,6 +1,6 @@
 /** `orch agent status`. */
 import { defineCommand } from '../../define-command.js';
-import { fields } from '../../view.js';
+import { fieldsOf } from '../../view.js';
 import { agentOptions } from './agent-options.js';
 
 export const command = defineCommand({
@@ -13,7 +13,7 @@ export const command = defineCommand({
     const rows = Object.entries(status).map(
       ([key, value]) => [labelOf(key), value === null ? '-' : String(value)] as const,
     );
-    return { body: status, names: [String(status.node_id)], view: fields(...rows) };
+    return { body: status, names: [String(status.node_id)], view: fieldsOf(rows) };
   },
 });
 

@@ -2,7 +2,17 @@
 import type { Agent } from '../../../contract/agents.js';
 import { groupsOfFour } from '../../../identity/key-id.js';
 import { formatTags, formatTime, NONE, orNone } from '../../format.js';
-import { type FieldsView, fields, headed, type Span, stack, styled, type TableView, type View } from '../../view.js';
+import {
+  type FieldsView,
+  fields,
+  fieldsOf,
+  headed,
+  type Span,
+  stack,
+  styled,
+  type TableView,
+  type View,
+} from '../../view.js';
 
 /** Enough for an approval, which wants 8. */
 const SHORT_ID = 12;
@@ -48,7 +58,7 @@ export function agentDetails(agent: Agent): View {
   const attributes = Object.entries(agent.attributes).sort(([a], [b]) => (a < b ? -1 : 1));
   return stack(
     agentFields(agent),
-    headed('Attributes', fields(...attributes.map(([key, value]) => [`  ${key}`, value] as const))),
+    headed('Attributes', fieldsOf(attributes.map(([key, value]) => [`  ${key}`, value] as const))),
   );
 }
 

@@ -10,7 +10,7 @@ import { agentHandle, formatTime } from '../../format.js';
 import { allAgents } from '../../nodes/agent-pages.js';
 import { pickAgent } from '../../nodes/resolve-node.js';
 import { flag, text } from '../../option.js';
-import { fields, lines } from '../../view.js';
+import { fields, lines, linesOf } from '../../view.js';
 
 /** Nobody computes a key whose ID begins with eight given digits in passing. */
 const LEAST_PREFIX = 8;
@@ -87,9 +87,7 @@ async function approveAll(context: Context, api: ApiClient, agents: readonly Age
   return {
     body: approved,
     names: approved.map(agentHandle),
-    view: lines(
-      ...(pending.length === 0 ? ['No agent is waiting for approval.'] : [...told, total(approved, pending)]),
-    ),
+    view: linesOf(pending.length === 0 ? ['No agent is waiting for approval.'] : [...told, total(approved, pending)]),
   };
 }
 

@@ -2,7 +2,7 @@
 import { defineCommand } from '../../define-command.js';
 import { agentHandle, count } from '../../format.js';
 import { operatorNames } from '../../operator-names.js';
-import { headed, lines, stack } from '../../view.js';
+import { headed, lines, linesOf, stack } from '../../view.js';
 import { assignmentArgument, assignmentFields } from './assignment-view.js';
 
 export const command = defineCommand({
@@ -17,10 +17,7 @@ export const command = defineCommand({
     const matched =
       agents.length === 0
         ? lines('It matches no approved agent now.')
-        : headed(
-            `Matches ${count(agents.length, 'agent')} now`,
-            lines(...agents.map((one) => `  ${agentHandle(one)}`)),
-          );
+        : headed(`Matches ${count(agents.length, 'agent')} now`, linesOf(agents.map((one) => `  ${agentHandle(one)}`)));
     return { body: assignment, names: [assignment.name], view: stack(assignmentFields(assignment, nameOf), matched) };
   },
 });

@@ -4,7 +4,7 @@ import { defineCommand } from '../../define-command.js';
 import { EXIT } from '../../exit-status.js';
 import { count } from '../../format.js';
 import { text } from '../../option.js';
-import { type Line, lines, styled } from '../../view.js';
+import { type Line, linesOf, styled } from '../../view.js';
 
 export const command = defineCommand({
   examples: ['orch audit verify', 'orch audit verify --since orch-checkpoint-v1.1.4096.…'],
@@ -19,7 +19,7 @@ export const command = defineCommand({
     const api = await context.api();
     const body = await api.call('verifyAudit', { query: { since: since ?? null }, signal: context.signal });
     const names = body.intact && body.checkpoint ? [body.checkpoint.text] : [];
-    return { body, names, view: lines(...report(body)), exitStatus: body.intact ? EXIT.done : EXIT.error };
+    return { body, names, view: linesOf(report(body)), exitStatus: body.intact ? EXIT.done : EXIT.error };
   },
 });
 

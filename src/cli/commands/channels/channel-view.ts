@@ -2,7 +2,7 @@
 import type { Channel, Delivery } from '../../../contract/channels.js';
 import { formatAge, formatTime, orNone } from '../../format.js';
 import type { NameOfOperator } from '../../operator-names.js';
-import { type FieldsView, fields, type Span, styled, type TableView } from '../../view.js';
+import { type FieldsView, fieldsOf, type Span, styled, type TableView } from '../../view.js';
 
 export const channelTable = (channels: readonly Channel[], now: number): TableView => ({
   kind: 'table',
@@ -25,7 +25,7 @@ export const channelTable = (channels: readonly Channel[], now: number): TableVi
 
 export function channelFields(channel: Channel, { nameOf, now }: { nameOf: NameOfOperator; now: number }): FieldsView {
   const config = Object.entries(channel.config).map(([name, value]): [string, string] => [`  ${name}`, String(value)]);
-  return fields(
+  return fieldsOf([
     ['Channel', channel.name],
     ['ID', channel.id],
     ['Type', channel.channel_type],
@@ -35,7 +35,7 @@ export function channelFields(channel: Channel, { nameOf, now }: { nameOf: NameO
       ? []
       : [['Disabled', `${formatTime(channel.disabled_at)}, its address is gone`] as [string, string]]),
     ['Last attempt', [lastAttempt(channel, now)]],
-  );
+  ]);
 }
 
 export const deliveryTable = (deliveries: readonly Delivery[], now: number): TableView => ({

@@ -3,7 +3,7 @@ import type { DriftDetail, DriftRecord } from '../../../contract/runs.js';
 import { formatAge, formatTime } from '../../format.js';
 import type { NameOfOperator } from '../../operator-names.js';
 import { countLines, planLines } from '../../render/plan.js';
-import { fields, lines, type Span, stack, styled, type TableView, type View } from '../../view.js';
+import { fieldsOf, linesOf, type Span, stack, styled, type TableView, type View } from '../../view.js';
 
 export interface DriftTableOptions {
   /** The agent's name, or its ID. */
@@ -55,7 +55,7 @@ export interface DriftDetailOptions {
 
 export const driftDetails = (record: DriftDetail, { name, nameOf, verbose }: DriftDetailOptions): View =>
   stack(
-    fields(
+    fieldsOf([
       ['Drift', record.drift_id],
       ['Agent', name],
       ['Status', driftStatus(record.status)],
@@ -65,8 +65,8 @@ export const driftDetails = (record: DriftDetail, { name, nameOf, verbose }: Dri
       ],
       ['Compared with', record.operation_id],
       ...(record.error === null ? [] : [['Error', styled('bad', record.error.message)] as const]),
-    ),
-    lines(...planLines(record.resources, { verbose, details: true }), ...countLines('drift', record)),
+    ]),
+    linesOf([...planLines(record.resources, { verbose, details: true }), ...countLines('drift', record)]),
   );
 
 function driftStatus(status: DriftRecord['status']): Span {

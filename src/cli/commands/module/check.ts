@@ -11,7 +11,7 @@ import { readAttributes, readTags } from '../../modules/facts.js';
 import { type ReadModule, readModules } from '../../modules/read-modules.js';
 import { allAgents } from '../../nodes/agent-pages.js';
 import { list } from '../../option.js';
-import { type Line, lines, stack, styled } from '../../view.js';
+import { type Line, linesOf, stack, styled } from '../../view.js';
 
 export const command = defineCommand({
   examples: [
@@ -40,7 +40,10 @@ export const command = defineCommand({
     return {
       body: checked,
       names: checked.filter((one) => one.errors.length > 0).map(({ name }) => name),
-      view: stack(lines(...conflictLines(checked)), lines(...unusedLines(checked, modules), summary(checked, errors))),
+      view: stack(
+        linesOf(conflictLines(checked)),
+        linesOf([...unusedLines(checked, modules), summary(checked, errors)]),
+      ),
       exitStatus: errors.length === 0 ? EXIT.done : EXIT.error,
     };
   },

@@ -5,7 +5,7 @@ import { argument } from '../../argument.js';
 import { defineCommand } from '../../define-command.js';
 import { dependencyDot, dependencyLines } from '../../modules/dependency-view.js';
 import { readModules } from '../../modules/read-modules.js';
-import { headed, lines } from '../../view.js';
+import { headed, linesOf } from '../../view.js';
 
 export const command = defineCommand({
   examples: ['orch module deps site.orch.yaml', 'orch module deps site.orch.yaml -o dot | dot -Tsvg > site.svg'],
@@ -24,7 +24,7 @@ export const command = defineCommand({
     return {
       body: { name, resources: graph },
       names: graph.map(nameOf),
-      view: headed(name, lines(...dependencyLines(graph))),
+      view: headed(name, linesOf(dependencyLines(graph))),
       dot: dependencyDot(name, graph),
     };
   },

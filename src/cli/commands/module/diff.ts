@@ -8,7 +8,7 @@ import { requireValid } from '../../modules/check-files.js';
 import { readModuleFiles } from '../../modules/module-files.js';
 import { integer } from '../../option.js';
 import { textDiff, textDiffLines } from '../../render/text-diff.js';
-import { lines, stack, styled } from '../../view.js';
+import { linesOf, stackOf, styled } from '../../view.js';
 
 export const command = defineCommand({
   examples: ['orch module diff site.orch.yaml', 'orch module diff site.orch.yaml --revision 3'],
@@ -25,7 +25,7 @@ export const command = defineCommand({
     return {
       body: compared.length === 1 ? compared[0] : compared,
       names: changed.map(({ name }) => name),
-      view: stack(...compared.map((one) => lines(...shown(one)))),
+      view: stackOf(compared.map((one) => linesOf(shown(one)))),
     };
   },
 });

@@ -2,7 +2,7 @@
 import { argumentList } from '../../argument.js';
 import { defineCommand } from '../../define-command.js';
 import { uploadFiles } from '../../modules/upload.js';
-import { lines } from '../../view.js';
+import { linesOf } from '../../view.js';
 
 export const command = defineCommand({
   examples: ['orch module push site.orch.yaml', 'orch module push modules/'],
@@ -15,7 +15,7 @@ export const command = defineCommand({
     return {
       body: bodies.length === 1 ? bodies[0] : bodies,
       names: uploaded.map(({ name }) => name),
-      view: lines(...uploaded.map(({ name, path }) => `Uploaded ${name} (${path}).`)),
+      view: linesOf(uploaded.map(({ name, path }) => `Uploaded ${name} (${path}).`)),
     };
   },
 });

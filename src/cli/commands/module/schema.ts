@@ -1,6 +1,6 @@
 /** `orch module schema`. */
 import { defineCommand } from '../../define-command.js';
-import { lines, textLines } from '../../view.js';
+import { linesOf, textLines } from '../../view.js';
 
 export const command = defineCommand({
   examples: ['orch module schema > orch-module.schema.json'],
@@ -9,6 +9,6 @@ export const command = defineCommand({
   run: async () => {
     const { moduleJsonSchema } = await import('../../../language/schema.js');
     const schema = moduleJsonSchema();
-    return { body: schema, view: lines(...textLines(JSON.stringify(schema, null, 2))) };
+    return { body: schema, view: linesOf(textLines(JSON.stringify(schema, null, 2))) };
   },
 });

@@ -4,7 +4,7 @@ import { defineCommand } from '../../define-command.js';
 import { formatTime } from '../../format.js';
 import { operatorNames } from '../../operator-names.js';
 import { integer } from '../../option.js';
-import { fields, lines, stack, textLines } from '../../view.js';
+import { fields, linesOf, stack, textLines } from '../../view.js';
 
 export const command = defineCommand({
   examples: ['orch module show nginx', 'orch module show nginx --revision 3'],
@@ -26,7 +26,7 @@ export const command = defineCommand({
           ['Uploaded', `${formatTime(module.uploaded_at)} by ${nameOf(module.uploaded_by)}`],
           ['SHA-256', module.sha256],
         ),
-        lines(...textLines(module.content)),
+        linesOf(textLines(module.content)),
       ),
     };
   },

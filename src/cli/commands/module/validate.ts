@@ -5,7 +5,7 @@ import { EXIT } from '../../exit-status.js';
 import { count } from '../../format.js';
 import { checkFiles, diagnosticLines, sumUp } from '../../modules/check-files.js';
 import { readModuleFiles } from '../../modules/module-files.js';
-import { lines, stack, styled } from '../../view.js';
+import { lines, linesOf, stackOf, styled } from '../../view.js';
 
 export const command = defineCommand({
   examples: ['orch module validate site.orch.yaml', 'orch module validate modules/'],
@@ -22,7 +22,7 @@ export const command = defineCommand({
     return {
       body: files.map(({ path, name, valid, diagnostics }) => ({ path, name, valid, diagnostics })),
       names: files.flatMap(({ name }) => name ?? []),
-      view: stack(...files.map((file) => lines(...diagnosticLines(file))), lines(told)),
+      view: stackOf([...files.map((file) => linesOf(diagnosticLines(file))), lines(told)]),
       exitStatus: wrong === null ? EXIT.done : EXIT.error,
     };
   },

@@ -3,7 +3,7 @@ import type { Operator } from '../../../contract/operators.js';
 import { groupsOfFour } from '../../../identity/key-id.js';
 import { formatTime, orNone } from '../../format.js';
 import type { NameOfOperator } from '../../operator-names.js';
-import { type FieldsView, fields, type TableView } from '../../view.js';
+import { type FieldsView, fieldsOf, type TableView } from '../../view.js';
 
 export const operatorTable = (operators: readonly Operator[], nameOf: NameOfOperator): TableView => ({
   kind: 'table',
@@ -33,7 +33,7 @@ export function operatorFields(operator: Operator, nameOf: NameOfOperator): Fiel
     operator.removed_at === null
       ? []
       : [['Removed', `${formatTime(operator.removed_at)} by ${nameOf(operator.removed_by ?? 'unknown')}`]];
-  return fields(
+  return fieldsOf([
     ['Username', operator.username],
     ['Role', operator.role],
     ['Operator ID', groupsOfFour(operator.operator_id)],
@@ -43,5 +43,5 @@ export function operatorFields(operator: Operator, nameOf: NameOfOperator): Fiel
       `${formatTime(operator.added_at)} by ${nameOf(operator.added_by)}${operator.bootstrap ? ' (the first one)' : ''}`,
     ],
     ...removed,
-  );
+  ]);
 }

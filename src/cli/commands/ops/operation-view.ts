@@ -3,7 +3,7 @@ import type { Operation, OperationDetail } from '../../../contract/operations.js
 import { formatAge, formatDuration, formatTime, orNone } from '../../format.js';
 import type { NameOfOperator } from '../../operator-names.js';
 import { countLines, planLines } from '../../render/plan.js';
-import { fields, lines, type Span, stack, styled, type TableView, type View } from '../../view.js';
+import { fieldsOf, linesOf, type Span, stack, styled, type TableView, type View } from '../../view.js';
 
 export interface OperationViewOptions {
   readonly nameOf: NameOfOperator;
@@ -51,7 +51,7 @@ export const operationTable = (
 
 export const operationDetails = (operation: OperationDetail, nameOf: NameOfOperator, verbose: boolean): View =>
   stack(
-    fields(
+    fieldsOf([
       ['Operation', operation.operation_id],
       ['Agent', operation.node_name ?? operation.node_id],
       ['Status', operationStatus(operation.status)],
@@ -62,11 +62,11 @@ export const operationDetails = (operation: OperationDetail, nameOf: NameOfOpera
       ['Started', formatTime(operation.started_at)],
       ['Finished', orNone(formatTime(operation.finished_at))],
       ...(operation.error === null ? [] : [['Error', styled('bad', operation.error.message)] as const]),
-    ),
-    lines(
+    ]),
+    linesOf([
       ...planLines(operation.resources, { verbose, details: true }),
       ...countLines('apply', operation, operation.finished_at !== null),
-    ),
+    ]),
   );
 
 export function operationStatus(status: Operation['status']): Span {

@@ -2,7 +2,7 @@
 import type { SuccessBody } from '../../../client/request.js';
 import { defineCommand } from '../../define-command.js';
 import { outputLines } from '../../render/output.js';
-import { headed, lines, stack, type View } from '../../view.js';
+import { headed, lines, linesOf, stackOf, type View } from '../../view.js';
 import { operationArgument } from './operation-argument.js';
 
 type Output = SuccessBody<'getOperationOutput'>['output'][string];
@@ -24,10 +24,10 @@ export const command = defineCommand({
       view:
         scripts.length === 0
           ? lines('No script of this operation printed anything.')
-          : stack(...scripts.flatMap((name) => outputView(name, body.output[name]))),
+          : stackOf(scripts.flatMap((name) => outputView(name, body.output[name]))),
     };
   },
 });
 
 const outputView = (name: string, output: Output | undefined): readonly View[] =>
-  output === undefined ? [] : [headed(name, lines(...outputLines(output)))];
+  output === undefined ? [] : [headed(name, linesOf(outputLines(output)))];

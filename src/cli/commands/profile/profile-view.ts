@@ -2,7 +2,7 @@
 import type { Profile } from '../../../client/profile.js';
 import type { Profiles } from '../../../client/profiles.js';
 import { formatFingerprint } from '../../../identity/fingerprint.js';
-import { type FieldsView, fields, type Span, styled } from '../../view.js';
+import { type FieldsView, fieldsOf, type Span, styled } from '../../view.js';
 
 export function profileFields(name: string, profile: Profile): FieldsView {
   const optional: readonly (readonly [string, string | undefined])[] = [
@@ -13,7 +13,7 @@ export function profileFields(name: string, profile: Profile): FieldsView {
     ['Plain HTTP', profile.allow_plain_http ? 'allowed' : undefined],
   ];
   const given = optional.flatMap(([label, value]) => (value === undefined ? [] : [[label, value] as const]));
-  return fields(['Profile', name], ['URL', profile.url], ...given);
+  return fieldsOf([['Profile', name], ['URL', profile.url], ...given]);
 }
 
 /** `*` marks the default one. */

@@ -4,7 +4,7 @@ import { argument } from '../../argument.js';
 import { defineCommand } from '../../define-command.js';
 import { formatBytes } from '../../format.js';
 import { flag } from '../../option.js';
-import { fields, type Line, lines, stack } from '../../view.js';
+import { fields, type Line, lines, linesOf, stack } from '../../view.js';
 import { storeFlags, storeOptions } from './store-options.js';
 
 export const command = defineCommand({
@@ -23,7 +23,7 @@ export const command = defineCommand({
     const view = stack(
       lines(`Backed up to ${made.file}, with everything up to event ${made.last_seq} of the audit log.`),
       fields(['Size', formatBytes(made.bytes)], ['SHA-256', made.sha256], ['Schema', String(made.schema)]),
-      lines(...about(made.keys)),
+      linesOf(about(made.keys)),
     );
     return { body: made, names: [made.file], view };
   },

@@ -5,7 +5,7 @@ import { defineCommand } from '../../define-command.js';
 import { count } from '../../format.js';
 import { flag } from '../../option.js';
 import type { Restored, RestorePlan } from '../../store-programs.js';
-import { type Line, lines, styled } from '../../view.js';
+import { type Line, linesOf, styled } from '../../view.js';
 import { storeFlags, storeOptions } from './store-options.js';
 
 export const command = defineCommand({
@@ -27,12 +27,12 @@ export const command = defineCommand({
   },
   run: async ({ programs, prompt, present }, { file, new_identity: newIdentity, ...which }) => {
     const confirm = async (plan: RestorePlan) => {
-      await present(lines(...planLines(plan)));
+      await present(linesOf(planLines(plan)));
       await prompt.consent(`Put ${plan.file} in the place of the store in ${plan.data_dir}?`);
     };
     const request = { flags: storeFlags(which), file: resolve(file), newIdentity, confirm };
     const restored = await programs.store.restore(request);
-    return { body: restored, names: [restored.data_dir], view: lines(...doneLines(restored)) };
+    return { body: restored, names: [restored.data_dir], view: linesOf(doneLines(restored)) };
   },
 });
 

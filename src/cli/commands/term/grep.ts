@@ -9,7 +9,7 @@ import { count, formatTime } from '../../format.js';
 import { resolveNode } from '../../nodes/resolve-node.js';
 import { flag, integer, text } from '../../option.js';
 import { formatTimeInRecording } from '../../terminal/replay-time.js';
-import { type Line, type LinesView, lines, styled } from '../../view.js';
+import { type Line, type LinesView, lines, linesOf, styled } from '../../view.js';
 import { parseWhen } from '../../when.js';
 
 export const command = defineCommand({
@@ -86,7 +86,7 @@ function matchLines(matches: readonly TerminalMatch[]): LinesView {
     session = match.session_id;
     all.push([styled('dim', `${formatTimeInRecording(match.at).padStart(8)}  `), match.line]);
   }
-  return lines(...all);
+  return linesOf(all);
 }
 
 const headOf = ({ session_id, operator, node_name, node_id, opened_at }: TerminalMatch): Line => [

@@ -1,7 +1,7 @@
 /** How terminal sessions are shown. */
 import type { TerminalDetail, TerminalSession } from '../../../contract/terminal.js';
 import { formatAge, formatBytes, formatDuration, formatTime, NONE, orNone } from '../../format.js';
-import { type FieldsView, fields, type Span, styled, type TableView } from '../../view.js';
+import { type FieldsView, fieldsOf, type Span, styled, type TableView } from '../../view.js';
 
 export const sessionTable = (sessions: readonly TerminalSession[], now: number, empty: string): TableView => ({
   kind: 'table',
@@ -37,7 +37,7 @@ export const sessionTable = (sessions: readonly TerminalSession[], now: number, 
 });
 
 export const sessionDetails = (session: TerminalDetail): FieldsView =>
-  fields(
+  fieldsOf([
     ['Session', session.session_id],
     ['Agent', nodeOf(session)],
     ['Status', sessionStatus(session)],
@@ -53,7 +53,7 @@ export const sessionDetails = (session: TerminalDetail): FieldsView =>
     ['Output', formatBytes(session.output_bytes)],
     ['Recording', recordingOf(session)],
     ...(session.transcript_sha256 === null ? [] : [['SHA-256', session.transcript_sha256] as const]),
-  );
+  ]);
 
 /** Whose and where: `ada on web-01, /bin/bash`. */
 export const sessionLabel = (session: TerminalSession): string =>
