@@ -1,4 +1,5 @@
 /** Checks every approved, connected agent for drift once in an interval, spread evenly over it. */
+import { setMaxListeners } from 'node:events';
 import type { Kysely } from 'kysely';
 import type { Clock } from '../../src/kernel/clock.js';
 import { isFault, messageOf } from '../../src/kernel/fault.js';
@@ -56,6 +57,8 @@ export class DriftScheduler implements Service {
 
   async start(): Promise<void> {
     this.shutdown = new AbortController();
+    // Every check that is under way listens to it.
+    setMaxListeners(0, this.shutdown.signal);
     this.timer = setInterval(() => {
       this.round = this.round.then(() => this.tick());
     }, TICK);

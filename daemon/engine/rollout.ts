@@ -1,4 +1,5 @@
 /** Rollouts: plan and apply on every agent that the selector of an assignment matches now. */
+import { setMaxListeners } from 'node:events';
 import type { Kysely } from 'kysely';
 import type { Rollout } from '../../src/contract/assignments.js';
 import { Fault, isFault, messageOf } from '../../src/kernel/fault.js';
@@ -97,11 +98,15 @@ export class Rollouts {
 
   constructor(options: RolloutsOptions) {
     this.options = options;
+    // Every agent of every rollout listens to it.
+    setMaxListeners(0, this.shutdown.signal);
   }
 
   /** Throws `assignment_not_found`, `module_not_found`, and the signal's reason when it is aborted. */
   async plan(request: PlanRolloutRequest, context: RequestContext, watcher: RolloutWatcher | null): Promise<Rollout> {
     const { modules, sent = [], signal } = request;
+    // Every agent that is planned listens to it.
+    setMaxListeners(0, signal);
     const { head, agents } = await this.begin(request, { deed: 'planned', only: null, sent }, context);
     watcher?.onStarted(head.id, head.agents);
     const results = await this.walk(request, agents, {

@@ -2,6 +2,7 @@
  * Sends what is due to channels. What is to be sent is in the store, and so is what came of it: a restart goes on where it
  * was, and nothing is sent again once its success is written.
  */
+import { setMaxListeners } from 'node:events';
 import type { Clock } from '../../src/kernel/clock.js';
 import { messageOf as messageOfError } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
@@ -48,6 +49,8 @@ export class Outbox implements Service {
 
   constructor(options: OutboxOptions) {
     this.options = options;
+    // Every delivery that is under way listens to it.
+    setMaxListeners(0, this.cancel.signal);
   }
 
   async start(): Promise<void> {

@@ -1,4 +1,5 @@
 /** What asks the command to end, Ctrl-C above all: aborts a signal, unless a command has asked to be told instead. */
+import { setMaxListeners } from 'node:events';
 import { EXIT } from './exit-status.js';
 
 /** Ctrl-C, `kill` or the end of a service, and a terminal or an ssh connection that is gone. */
@@ -33,6 +34,8 @@ export interface InterruptWatch {
 /** After the abort the next interrupt does what the system does by itself: it ends the process. */
 export function watchInterrupts(interrupts: Interrupts = processInterrupts): InterruptWatch {
   const controller = new AbortController();
+  // Every request to one of many agents listens to it.
+  setMaxListeners(0, controller.signal);
   let listener: ((interrupt: Interrupt) => void) | null = null;
   let first: Interrupt | null = null;
   const abort = (interrupt: Interrupt) => {

@@ -2,6 +2,7 @@
  * The transport over Node's own HTTP client. It takes a tenth of undici's time to load, and a command of `orch` is mostly
  * start-up; what undici would add (proxies, a check of each connection) is a few lines here.
  */
+import { setMaxListeners } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
@@ -23,6 +24,7 @@ const IDLE_MS = 10_000;
 export function createTransport(connection: Connection): Transport {
   const { url } = connection;
   const closing = new AbortController();
+  setMaxListeners(0, closing.signal);
   const agent = url.protocol === 'https:' ? secureAgent(connection, closing.signal) : plainAgent(connection);
   const spkiOf = ({ socket }: IncomingMessage) => (agent instanceof TrustedAgent ? agent.spkiOf(socket) : null);
   return {

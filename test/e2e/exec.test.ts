@@ -1,4 +1,5 @@
 /** `orch exec` with the real three programs: streams, status, input, time, signals, who may, and what is kept of it. */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';
@@ -12,6 +13,7 @@ import type { Agent } from '../../src/contract/agents.js';
 import type { AuditEvent } from '../../src/contract/audit.js';
 import type { TerminalDetail, TerminalSession } from '../../src/contract/terminal.js';
 import { type Finished, type Ready, Sandbox, until } from '../support/orch.js';
+import { refuseRuntimeWarnings } from '../support/runtime-warnings.js';
 
 const ORCH = fileURLToPath(new URL('../../dist/orch/orch.js', import.meta.url));
 const sandbox = new Sandbox();
@@ -68,6 +70,7 @@ function start(args: readonly string[]): { child: ChildProcess; out: () => strin
     stderr += chunk;
   });
   const ended = new Promise<Finished>((resolve) => child.on('close', (status) => resolve({ status, stdout, stderr })));
+  onTestFinished(() => refuseRuntimeWarnings(stderr));
   onTestFinished(async () => {
     if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
     await ended;

@@ -4,6 +4,7 @@ import type { ApplyRolloutRequest } from '../../daemon/engine/rollout.js';
 import type { AgentResult } from '../../daemon/engine/rollout-result.js';
 import { updateAgent } from '../../daemon/store/agents.js';
 import { rejection } from '../store/support.js';
+import { withoutRuntimeWarnings } from '../support/runtime-warnings.js';
 import { ALICE, type Bench, openBench } from './support.js';
 
 const REQUEST: ApplyRolloutRequest = {
@@ -164,6 +165,19 @@ describe('a rollout', () => {
     expect(agents.map(({ isBusy }) => isBusy)).toEqual([false, true, true, false, false]);
     for (const agent of agents) agent.diligent = true;
     expect((await bench.while(finished)).summary.succeeded).toBe(5);
+  });
+
+  it('of many agents at once leaves no warning of piled-up listeners', async () => {
+    const { bench, agents } = await fleet(15);
+    await withoutRuntimeWarnings(async () => {
+      for (const agent of agents) agent.diligent = false;
+      const planned = plan(bench);
+      await bench.settle();
+      expect(agents.filter(({ received }) => received.length > 0).length).toBeGreaterThan(10);
+      for (const agent of agents) agent.diligent = true;
+      expect((await bench.while(planned)).summary.succeeded).toBe(15);
+      expect((await apply(bench)).summary.succeeded).toBe(15);
+    });
   });
 
   it('waits for room when others use every place for operations', async () => {

@@ -1,5 +1,6 @@
 /** Starts programs on this machine and collects what they say. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { refuseRuntimeWarnings } from '../support/runtime-warnings.js';
 
 export interface Outcome {
   /** The exit status; null when a signal ended the program. */
@@ -20,7 +21,7 @@ export interface Command {
   readonly child: ChildProcessWithoutNullStreams;
   readonly stdout: () => string;
   readonly stderr: () => string;
-  /** Settles when the program has ended and its output is complete; rejects when it could not be started. */
+  /** Settles when the program has ended and its output is complete; rejects when it could not be started, or on a warning of Node. */
   readonly ended: Promise<Outcome>;
 }
 
@@ -33,7 +34,14 @@ export function start(argv: readonly string[], env: NodeJS.ProcessEnv = process.
   child.stdin.on('error', () => {});
   const ended = new Promise<Outcome>((resolve, reject) => {
     child.on('error', reject);
-    child.on('close', (status, signal) => resolve({ status, signal, stdout: out(), stderr: err() }));
+    child.on('close', (status, signal) => {
+      try {
+        refuseRuntimeWarnings(err());
+        resolve({ status, signal, stdout: out(), stderr: err() });
+      } catch (error) {
+        reject(error);
+      }
+    });
   });
   ended.catch(() => {});
   return { child, stdout: out, stderr: err, ended };

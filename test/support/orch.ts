@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { refuseRuntimeWarnings } from './runtime-warnings.js';
 import { until } from './until.js';
 
 export { until } from './until.js';
@@ -53,7 +54,7 @@ export class Sandbox {
     return join(this.root, ...parts);
   }
 
-  /** Runs `orch` to its end, without a terminal. */
+  /** Runs `orch` to its end, without a terminal. Throws when the runtime printed a warning. */
   async orch(
     args: readonly string[],
     options: { readonly input?: string; readonly env?: NodeJS.ProcessEnv } = {},
@@ -70,6 +71,7 @@ export class Sandbox {
     child.stdin.on('error', () => undefined);
     child.stdin.end(options.input ?? '');
     const status = await new Promise<number | null>((resolve) => child.on('close', (code) => resolve(code)));
+    refuseRuntimeWarnings(stderr);
     return { status, stdout, stderr };
   }
 
@@ -80,7 +82,7 @@ export class Sandbox {
     return JSON.parse(stdout) as T;
   }
 
-  /** Starts a long-running program. */
+  /** Starts a long-running program; `dispose` throws when the runtime printed a warning in it. */
   start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Running {
     const child = spawn(process.execPath, [ORCH, ...args], {
       env: { ...this.env, ...env },
@@ -134,5 +136,6 @@ export class Sandbox {
   async dispose(): Promise<void> {
     await Promise.all(this.running.map((running) => running.stop('SIGKILL')));
     rmSync(this.root, { recursive: true, force: true });
+    for (const running of this.running) refuseRuntimeWarnings(running.output());
   }
 }

@@ -2,6 +2,7 @@
 import xterm from '@xterm/headless';
 import { type IPty, spawn } from 'node-pty';
 import { until } from './orch.js';
+import { refuseRuntimeWarnings } from './runtime-warnings.js';
 
 export interface PtyOptions {
   readonly env: NodeJS.ProcessEnv;
@@ -91,13 +92,15 @@ export class Pty {
     }
   }
 
-  /** Its exit status. */
+  /** Its exit status. Throws when the runtime printed a warning. */
   async ended(): Promise<number> {
     await until(() => this.status !== null, 'the program in the terminal has ended');
+    refuseRuntimeWarnings(this.text);
     return this.status ?? -1;
   }
 
   kill(signal: NodeJS.Signals = 'SIGKILL'): void {
     if (this.status === null) this.pty.kill(signal);
+    refuseRuntimeWarnings(this.text);
   }
 }

@@ -1,4 +1,5 @@
 /** The commands that run now, and what interrupts make of them: Ctrl-C is theirs, twice kills them, three times leaves. */
+import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TerminalSession } from '../../client/terminal/terminal-session.js';
 import { Fault } from '../../kernel/fault.js';
@@ -32,6 +33,7 @@ export class RunningCommands {
   constructor(context: Context, several: boolean) {
     this.context = context;
     this.several = several;
+    setMaxListeners(0, this.requests.signal);
     this.left = new Promise<never>((_resolve, reject) => {
       this.reject = reject;
     });

@@ -1,4 +1,5 @@
 /** What Ctrl-C does while operations run: once leaves them running, twice cancels them. SIGTERM and SIGHUP leave them at once. */
+import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiClient } from '../../client/api-client.js';
 import { Fault, messageOf } from '../../kernel/fault.js';
@@ -32,6 +33,8 @@ export const leaveOrCancel = (context: Context, api: ApiClient, running: Readonl
 
 export function leaving(context: Context, work: Leavable): Leaving {
   const streams = new AbortController();
+  // One stream for each agent of a run.
+  setMaxListeners(0, streams.signal);
   const second = new AbortController();
   let reject: (reason: Fault) => void = () => {};
   const promise = new Promise<never>((_resolve, fail) => {

@@ -1,4 +1,5 @@
 /** `orch top` on a terminal: draws the fleet anew every two seconds, and whenever a key says so. */
+import { setMaxListeners } from 'node:events';
 import type { ApiClient } from '../../client/api-client.js';
 import { messageOf } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
@@ -31,6 +32,7 @@ export async function watchFleet(context: Context, api: ApiClient, first: Sort):
   let sort = first;
   let skipped = 0;
   const ending = new AbortController();
+  setMaxListeners(0, ending.signal);
   const end = () => ending.abort();
   const signal = AbortSignal.any([context.signal, ending.signal]);
   const draw = async (screen: LiveScreen) => {

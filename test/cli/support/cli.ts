@@ -7,6 +7,7 @@ import { PassThrough, type Readable, Writable } from 'node:stream';
 import { INTERRUPTS } from '../../../src/cli/interrupts.js';
 import type { Programs } from '../../../src/cli/programs.js';
 import { runCli } from '../../../src/cli/run.js';
+import { withoutRuntimeWarnings } from '../../support/runtime-warnings.js';
 
 /** Fixed, so that "2h ago" always means the same. */
 export const NOW = Date.UTC(2025, 2, 1, 12, 0, 0);
@@ -118,7 +119,10 @@ export class Home {
   }
 }
 
-export async function runOrch(argv: readonly string[], options: RunOptions = {}): Promise<Ran> {
+export const runOrch = (argv: readonly string[], options: RunOptions = {}): Promise<Ran> =>
+  withoutRuntimeWarnings(() => runInThisProcess(argv, options));
+
+async function runInThisProcess(argv: readonly string[], options: RunOptions): Promise<Ran> {
   const stdout = new Screen(options.columns);
   const stderr = new Screen(options.columns);
   const stdin = new Keyboard(options.columns !== undefined);
