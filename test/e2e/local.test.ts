@@ -115,6 +115,9 @@ describe('what is no longer declared', () => {
     expect(left.status).toBe(6);
     expect(left.stderr).toContain('everything that is managed');
     expect(left.stderr).toContain('module site is not named');
+    expect(left.stderr).toMatch(
+      /hint: to keep what site declared, give its module too[\s\S]*to remove it, say how many/,
+    );
   });
 
   it('is known after an apply that was killed', async () => {

@@ -1,8 +1,8 @@
 /** A real terminal for tests: a pseudo-terminal with a program in it, and the screen that it would show. */
 import xterm from '@xterm/headless';
 import { type IPty, spawn } from 'node-pty';
-import { until } from './orch.js';
 import { refuseRuntimeWarnings } from './runtime-warnings.js';
+import { until } from './until.js';
 
 export interface PtyOptions {
   readonly env: NodeJS.ProcessEnv;

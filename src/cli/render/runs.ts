@@ -44,7 +44,7 @@ function groupLines(group: readonly AgentRun[], { kind, verbose }: RunsOptions):
   const [first] = group;
   if (first === undefined) return [];
   const head = styled('strong', namesOf(group));
-  if (!hasResult(first)) return [[head, ': ', styled('bad', first.fault.message)]];
+  if (!hasResult(first)) return [[head, ': ', styled('bad', first.fault.message)], ...hintLines(first.fault.hint)];
   const { resources, error } = first.result;
   const warnings = 'warnings' in first.result ? first.result.warnings : [];
   return [
@@ -61,6 +61,9 @@ function groupLines(group: readonly AgentRun[], { kind, verbose }: RunsOptions):
     ...countLines(kind, first.result),
   ];
 }
+
+const hintLines = (hint = ''): readonly Line[] =>
+  textLines(hint).map((line, index) => [styled('dim', index === 0 ? '  hint: ' : '        '), ...spansOf(line)]);
 
 const SUCCESSES: readonly string[] = ['succeeded', 'in_sync', 'drifted'];
 

@@ -33,7 +33,7 @@ export function renderTable(view: TableView, { paint, wide, columns }: TableOpti
     const width = cells.reduce((most, cell) => Math.max(most, widthOf(plainText(cell))), widthOf(column.title));
     return { column, cells: view.titles === false ? cells : [styled('dim', column.title), ...cells], width };
   });
-  const shown = columns === null ? natural : fit(natural, columns);
+  const shown = columns === null ? natural : fitTo(natural, columns);
   const texts = shown.map(({ column, cells, width }) => cells.map((cell) => padded(cell, { width, column, paint })));
   const count = texts[0]?.length ?? 0;
   return Array.from({ length: count }, (_, row) =>
@@ -61,7 +61,7 @@ function padded(
  * Cuts columns until a row fits. Where that is not enough, leaves out columns from the right, last those that are not cut; the
  * first always stays.
  */
-function fit(natural: readonly Shown[], available: number): readonly Shown[] {
+function fitTo(natural: readonly Shown[], available: number): readonly Shown[] {
   let left = natural;
   for (;;) {
     const widths = narrow(left, available);
