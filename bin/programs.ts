@@ -8,6 +8,7 @@ export const programs: Programs = {
     return (await import('./serve.js')).serve(flags);
   },
   rotateSecretsKey: async (flags) => (await import('./rotate-secrets-key.js')).rotateSecretsKey(flags),
+  clock: async (flags, accept) => (await import('./serve-clock.js')).serveClock(flags, accept),
   store: {
     backup: async (request) => (await import('./store.js')).backup(request),
     restore: async (request) => (await import('./store.js')).restore(request),

@@ -15,7 +15,7 @@ import type { Discovery } from './discovery/discovery.js';
 import type { Engine } from './engine/engine.js';
 import type { Audit } from './events/audit.js';
 import type { WiredFleet } from './fleet-wiring.js';
-import { healthOf } from './health.js';
+import { healthOf, type Problem } from './health.js';
 import type { Authenticate } from './http/access.js';
 import { agentHandlers } from './http/agents.js';
 import { type ApiServer, createApiServer } from './http/api-server.js';
@@ -63,6 +63,7 @@ export interface ApiWiringOptions {
   readonly maintenanceWindows: MaintenanceWindows;
   readonly notify: Notify;
   readonly own: OwnMetrics;
+  readonly problems: () => readonly Problem[];
   readonly secrets: Secrets;
   readonly terminals: WiredTerminals;
 }
@@ -109,7 +110,7 @@ function handlersOf(options: ApiWiringOptions) {
   const authenticate = authenticatorOf(auth);
   return {
     ...statusHandlers({
-      health: () => healthOf({ dataDir: settings().data_dir, publicKey }),
+      health: () => healthOf({ dataDir: settings().data_dir, publicKey, problems: options.problems }),
       openApi: () => ({ ...openApiDocument(CONTRACT, { version: VERSION }) }),
       moduleSchema: () => ({ ...moduleJsonSchema() }),
     }),

@@ -2,11 +2,16 @@
 import * as Type from 'typebox';
 import { closed } from '../src/kernel/schema.js';
 
-export const CONTROL_VERBS = ['rotate-secrets-key', 'backup'] as const;
+export const CONTROL_VERBS = ['rotate-secrets-key', 'backup', 'clock'] as const;
 export type ControlVerb = (typeof CONTROL_VERBS)[number];
 
 export const ControlRequestSchema = Type.Union([
   closed({ verb: Type.Literal('rotate-secrets-key') }),
+  closed({
+    verb: Type.Literal('clock'),
+    /** Take the clock as right, instead of only telling of it. */
+    accept: Type.Boolean(),
+  }),
   closed({
     verb: Type.Literal('backup'),
     /** An absolute path, as the orchestrator sees it. */

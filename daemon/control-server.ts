@@ -100,7 +100,14 @@ export class ControlServer implements Service {
   }
   private perform(asked: ControlRequest): Promise<Readonly<Record<string, unknown>>> {
     const { verbs } = this.options;
-    return asked.verb === 'backup' ? verbs.backup(asked) : verbs['rotate-secrets-key'](asked);
+    switch (asked.verb) {
+      case 'backup':
+        return verbs.backup(asked);
+      case 'clock':
+        return verbs.clock(asked);
+      case 'rotate-secrets-key':
+        return verbs['rotate-secrets-key'](asked);
+    }
   }
 }
 

@@ -25,6 +25,8 @@ export interface FleetWiringOptions {
   readonly uow: UnitOfWork;
   readonly settings: () => Settings;
   readonly clock: Clock;
+  /** Unix milliseconds by which age is judged. */
+  readonly ageTime: () => number;
   readonly newId: NewId;
   readonly randomBytes: (count: number) => Buffer;
   readonly logger: Logger;
@@ -38,9 +40,10 @@ export interface FleetWiringOptions {
 
 export function wireFleet(options: FleetWiringOptions) {
   const { db, uow, settings, clock, newId, logger, privateKey, publicKey, registry, metrics, terminals } = options;
+  const { ageTime } = options;
   const gateway = new AgentGateway({
     registry,
-    enrolment: new Enrolment({ uow, registry, clock, newId, limits: () => pendingLimits(settings()) }),
+    enrolment: new Enrolment({ uow, registry, clock, newId, ageTime, limits: () => pendingLimits(settings()) }),
     presence: new Presence({ uow, clock }),
     traffic: options.engine.traffic,
     onMetrics: (nodeId, answer) => metrics.receive(nodeId, answer),
@@ -61,6 +64,7 @@ export function wireFleet(options: FleetWiringOptions) {
     uow,
     clock,
     newId,
+    ageTime,
     random: options.randomBytes,
     publicKey,
     address: () => agentAddress(settings(), listener.address().port),

@@ -1,4 +1,4 @@
-/** Whether the orchestrator can do its work: for now, whether its disk has room. */
+/** Whether the orchestrator can do its work. */
 import { statfs } from 'node:fs/promises';
 import type { Status } from '../src/contract/status.js';
 import { PROTOCOL_VERSION, VERSION } from '../src/kernel/version.js';
@@ -6,14 +6,25 @@ import { PROTOCOL_VERSION, VERSION } from '../src/kernel/version.js';
 /** Less free disk than this is a warning (`security.md` c7), in bytes. */
 const ENOUGH_DISK = 1024 ** 3;
 
-export async function healthOf({
-  dataDir,
-  publicKey,
-}: {
+/** A reason for which the orchestrator is degraded. Everyone who reaches the API may read it. */
+export type Problem = Status['reasons'][number];
+
+export interface HealthOptions {
   readonly dataDir: string;
   readonly publicKey: string;
-}): Promise<Status> {
+  readonly problems: () => readonly Problem[];
+}
+
+export async function healthOf({ dataDir, publicKey, problems }: HealthOptions): Promise<Status> {
+  const reasons = [...(await diskProblems(dataDir)), ...problems()];
+  const status = reasons.length > 0 ? 'degraded' : 'ok';
+  return { status, protocol_version: PROTOCOL_VERSION, public_key: publicKey, version: VERSION, reasons };
+}
+
+async function diskProblems(dataDir: string): Promise<readonly Problem[]> {
   const { bavail, bsize } = await statfs(dataDir);
-  const status = bavail * bsize < ENOUGH_DISK ? 'degraded' : 'ok';
-  return { status, protocol_version: PROTOCOL_VERSION, public_key: publicKey, version: VERSION };
+  const free = bavail * bsize;
+  if (free >= ENOUGH_DISK) return [];
+  const detail = `${Math.floor(free / 1024 ** 2)} MiB are free on the disk of the data directory, less than 1 GiB`;
+  return [{ code: 'disk_low', detail }];
 }

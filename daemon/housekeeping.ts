@@ -18,7 +18,9 @@ export class Housekeeping implements Service {
     this.options = options;
   }
 
+  /** Begins with a round, because an orchestrator may run for less time than lies between two. */
   async start(): Promise<void> {
+    this.round = this.runAll();
     this.timer = setInterval(() => {
       this.round = this.round.then(() => this.runAll());
     }, this.options.everyMs);

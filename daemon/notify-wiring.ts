@@ -16,6 +16,8 @@ export interface NotifyWiringOptions {
   readonly uow: UnitOfWork;
   readonly settings: () => Settings;
   readonly clock: Clock;
+  /** Unix milliseconds by which age is judged. */
+  readonly ageTime: () => number;
   readonly newId: NewId;
   readonly logger: Logger;
   readonly raiser: Raiser;

@@ -22,6 +22,7 @@ import { Engine } from './engine/engine.js';
 import { storedEpoch } from './engine/epoch.js';
 import { type Audit, createAudit } from './events/audit.js';
 import { AuditKey } from './events/audit-key.js';
+import { ClockWatch } from './events/clock-watch.js';
 import { type DomainEvent, SYSTEM } from './events/domain-event.js';
 import { EventBus } from './events/event-bus.js';
 import { TransactionalWriter } from './events/transactional-writer.js';
@@ -29,6 +30,7 @@ import { addFirstOperator, type BootstrapOperator, namedOperator } from './first
 import type { AgentListener } from './fleet/agent-listener.js';
 import { ConnectionRegistry } from './fleet/connection-registry.js';
 import { wireFleet } from './fleet-wiring.js';
+import type { Problem } from './health.js';
 import type { ApiServer } from './http/api-server.js';
 import { MaintenanceWatch } from './maintenance/maintenance-watch.js';
 import { MaintenanceWindows } from './maintenance/maintenance-windows.js';
@@ -131,6 +133,7 @@ class Wired implements Orchestrator {
   private readonly auth: Auth;
   private readonly secrets: Secrets;
   private readonly notify: Notify;
+  private readonly clockWatch: ClockWatch;
   private readonly maintenance: MaintenanceWatch;
   private readonly audit: Audit;
   private readonly api: ApiServer;
@@ -152,9 +155,11 @@ class Wired implements Orchestrator {
       publish: (event) => bus.publish(event),
       onRecorded: (tx, events) => raiser.raising.record(tx, events),
     });
+    this.clockWatch = new ClockWatch({ db, uow, clock, logger });
+    const { ageTime } = this.clockWatch;
     this.maintenance = new MaintenanceWatch({ db, uow, clock, logger });
     const registry = new ConnectionRegistry();
-    const secrets = createSecrets({ db, uow, clock, newId, logger, keyring: options.keyring });
+    const secrets = createSecrets({ db, uow, clock, ageTime, newId, logger, keyring: options.keyring });
     const engine = new Engine({
       db,
       uow,
@@ -170,17 +175,19 @@ class Wired implements Orchestrator {
     const metrics = new MetricsPoller({
       db,
       clock,
+      ageTime,
       logger,
       link: registry,
       random: Math.random,
       schedule: () => metricsSchedule(settings()),
     });
-    this.terminals = wireTerminals({ ...options, db, uow, bus, link: registry });
+    this.terminals = wireTerminals({ ...options, db, uow, ageTime, bus, link: registry });
     this.publicKey = publicKeyOfKeyObject(privateKey);
     const common = {
       ...options,
       db,
       uow,
+      ageTime,
       publicKey: this.publicKey,
       secrets,
       engine,
@@ -208,6 +215,7 @@ class Wired implements Orchestrator {
       version: VERSION,
       connected: () => [...registry.connected()].length,
       terminals: () => this.terminals.terminals.active,
+      problems: () => this.problems(),
       queues: { notifications: () => countPendingDeliveries(db) },
     });
     this.audit = createAudit({
@@ -216,6 +224,7 @@ class Wired implements Orchestrator {
       bus,
       key: options.auditKey,
       clock,
+      ageTime,
       logger,
       epoch: storedEpoch,
       retentionDays: () => settings()['audit.retention_days'] || null,
@@ -225,10 +234,18 @@ class Wired implements Orchestrator {
     this.api = wireApi({
       ...common,
       ...{ fleet, auth, audit, notify, own },
+      problems: () => this.problems(),
       discovery: wireDiscovery({ ...common, listener: this.listener }),
       maintenanceWindows: new MaintenanceWindows({ db, uow, clock, newId, onChanged }),
     });
-    const upkeep = wireUpkeep({ ...common, audit, auth, notify, enrolmentTokens: fleet.enrolmentTokens });
+    const upkeep = wireUpkeep({
+      ...common,
+      clockWatch: this.clockWatch,
+      audit,
+      auth,
+      notify,
+      enrolmentTokens: fleet.enrolmentTokens,
+    });
     const drift = new DriftScheduler({
       db,
       clock,
@@ -258,6 +275,8 @@ class Wired implements Orchestrator {
   async start(): Promise<void> {
     const started: Service[] = [];
     try {
+      started.push(this.clockWatch);
+      await this.clockWatch.start();
       started.push(this.audit.checkpoints);
       await this.audit.checkpoints.start();
       await this.beginAnew();
@@ -290,6 +309,7 @@ class Wired implements Orchestrator {
     try {
       await this.auth.failures.flush(true);
       await this.tell('orchestrator.stopped', 'The orchestrator stopped');
+      await this.clockWatch.stop();
     } finally {
       await this.audit.checkpoints.stop();
       await store.close();
@@ -322,6 +342,11 @@ class Wired implements Orchestrator {
       public_key: this.publicKey,
       hint: 'on each machine: stop the agent, "orch agent repin", and start it with the new key',
     });
+  }
+
+  /** What keeps the orchestrator from doing all of its work, beside a lack of room on its disk. */
+  private problems(): readonly Problem[] {
+    return this.clockWatch.problems();
   }
 
   /** A rotation that does not come to its end leaves both keys, and everything works with them. */

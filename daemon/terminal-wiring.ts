@@ -25,6 +25,8 @@ export interface TerminalWiringOptions {
   readonly link: TerminalLink;
   readonly settings: () => Settings;
   readonly clock: Clock;
+  /** Unix milliseconds by which age is judged. */
+  readonly ageTime: () => number;
   readonly newId: NewId;
   readonly randomBytes: (count: number) => Buffer;
   /** Of the orchestrator. */
@@ -50,6 +52,7 @@ export function wireTerminals(options: TerminalWiringOptions) {
     uow,
     dataDir,
     clock,
+    ageTime: options.ageTime,
     logger,
     durableSize: (sessionId) => recordings.durableSize(sessionId),
     days: () => settings()['retention.transcripts_days'],

@@ -11,6 +11,7 @@ import { CONTROL_SOCKET } from './control-protocol.js';
 import { ControlServer } from './control-server.js';
 import { Retention } from './engine/retention.js';
 import type { Audit } from './events/audit.js';
+import type { ClockWatch } from './events/clock-watch.js';
 import type { TransactionalWriter } from './events/transactional-writer.js';
 import type { EnrolmentTokens } from './fleet/enrolment-tokens.js';
 import { Housekeeping } from './housekeeping.js';
@@ -27,10 +28,13 @@ export interface UpkeepWiringOptions {
   readonly uow: TransactionalWriter;
   readonly settings: () => Settings;
   readonly clock: Clock;
+  /** Unix milliseconds by which age is judged. */
+  readonly ageTime: () => number;
   readonly logger: Logger;
   readonly publicKey: PublicKeyHex;
   readonly audit: Audit;
   readonly auth: Auth;
+  readonly clockWatch: ClockWatch;
   readonly enrolmentTokens: EnrolmentTokens;
   readonly metrics: MetricsPoller;
   readonly notify: Notify;
@@ -46,7 +50,8 @@ export const wireUpkeep = (options: UpkeepWiringOptions) => ({
   housekeeping: housekeepingOf(options),
 });
 
-function controlOf({ store, uow, settings, clock, logger, publicKey, secrets }: UpkeepWiringOptions): ControlServer {
+function controlOf(options: UpkeepWiringOptions): ControlServer {
+  const { store, uow, settings, clock, logger, publicKey, secrets, clockWatch } = options;
   const dataDir = settings().data_dir;
   const backups = new Backups({ dataDir, store, uow, clock, publicKey, seal: sealInThread });
   return new ControlServer({
@@ -55,13 +60,14 @@ function controlOf({ store, uow, settings, clock, logger, publicKey, secrets }: 
     verbs: {
       'rotate-secrets-key': async () => ({ ...(await secrets.rotation.rotate()) }),
       backup: async (target) => ({ ...(await backups.make(target)) }),
+      clock: async ({ accept }) => ({ ...(accept ? await clockWatch.accept() : clockWatch.report()) }),
     },
   });
 }
 
 function housekeepingOf(options: UpkeepWiringOptions): Housekeeping {
-  const { store, uow, settings, clock, logger, audit, auth, metrics, notify, secrets, terminals } = options;
-  const retention = new Retention({ uow, clock, days: () => retentionDays(settings()) });
+  const { store, uow, settings, logger, audit, auth, metrics, notify, secrets, terminals } = options;
+  const retention = new Retention({ uow, ageTime: options.ageTime, days: () => retentionDays(settings()) });
   return new Housekeeping({
     everyMs: MINUTE,
     logger,
@@ -75,7 +81,7 @@ function housekeepingOf(options: UpkeepWiringOptions): Housekeeping {
       { name: 'old records', run: () => retention.run() },
       { name: 'old recordings', run: () => terminals.transcripts.prune() },
       { name: 'old audit events', run: () => audit.pruning.run() },
-      { name: 'idempotency keys', run: () => deleteIdempotencyKeysBefore(store.db, clock.now() - DAY) },
+      { name: 'idempotency keys', run: () => deleteIdempotencyKeysBefore(store.db, options.ageTime() - DAY) },
     ],
   });
 }

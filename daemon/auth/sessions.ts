@@ -28,6 +28,8 @@ const TOKEN = /^orch_st_[A-Za-z0-9_-]{43}$/;
 const HASH_DOMAIN = 'orch-session-v1';
 /** The time of last use is kept to that precision. */
 const TOUCH_MS = 60_000;
+/** A session may have been made by a clock that was ahead by this much, in milliseconds: corrections of a clock end no login. */
+const AHEAD_MS = 5 * 60_000;
 
 export interface SessionsOptions {
   readonly db: Kysely<Database>;
@@ -80,7 +82,7 @@ export class Sessions {
   async authenticate(token: string): Promise<Session | null> {
     if (!TOKEN.test(token)) return null;
     const found = await findSession(this.options.db, hashOf(token));
-    if (!found || found.session.expires_at <= this.options.clock.now()) return null;
+    if (!found || !isValid(found.session, this.options.clock.now())) return null;
     this.touch(found.session);
     return { operator: operatorOfRow(found.operator), expiresAt: toSeconds(found.session.expires_at) };
   }
@@ -104,14 +106,15 @@ export class Sessions {
 
   /** Drops the rows of expired sessions, which are of no use already; returns how many there were. */
   prune(): Promise<number> {
-    return this.options.unitOfWork.write((tx) => deleteExpiredSessions(tx, this.options.clock.now()));
+    const now = this.options.clock.now();
+    return this.options.unitOfWork.write((tx) => deleteExpiredSessions(tx, { now, madeUpTo: now + AHEAD_MS }));
   }
 
   /** Nobody waits for it, and a store that cannot be written does not keep anybody from reading. */
   private touch({ token_hash, last_used_at }: SessionRow): void {
     const { clock, unitOfWork, logger } = this.options;
     const now = clock.now();
-    if (now - last_used_at < TOUCH_MS || this.touching.has(token_hash)) return;
+    if (Math.abs(now - last_used_at) < TOUCH_MS || this.touching.has(token_hash)) return;
     this.touching.add(token_hash);
     unitOfWork
       .write((tx) => touchSession(tx, token_hash, now))
@@ -119,5 +122,9 @@ export class Sessions {
       .finally(() => this.touching.delete(token_hash));
   }
 }
+
+/** Without the second condition a session that was made while the clock was ahead would live as long as it was ahead. */
+const isValid = ({ created_at, expires_at }: SessionRow, now: number): boolean =>
+  expires_at > now && created_at <= now + AHEAD_MS;
 
 const hashOf = (token: string): string => createHash('sha256').update(HASH_DOMAIN).update(token).digest('hex');

@@ -1,5 +1,5 @@
 /** Deletes operations, outputs, drift records and notifications that are older than they are kept: once a day, and little at a time. */
-import { type Clock, toTimestamp } from '../../src/kernel/clock.js';
+import { toTimestamp } from '../../src/kernel/clock.js';
 import { SYSTEM } from '../events/domain-event.js';
 import type { EventType } from '../events/event-type.js';
 import type { UnitOfWork } from '../events/unit-of-work.js';
@@ -18,7 +18,8 @@ export interface RetentionDays {
 
 export interface RetentionOptions {
   readonly uow: UnitOfWork;
-  readonly clock: Clock;
+  /** Unix milliseconds by which age is judged. */
+  readonly ageTime: () => number;
   /** As they are now; asked each time. */
   readonly days: () => RetentionDays;
 }
@@ -76,10 +77,10 @@ export class Retention {
 
   /** One step of what is due; to be called each minute. */
   async run(): Promise<void> {
-    const { clock, days } = this.options;
+    const { ageTime, days } = this.options;
     const kept = days();
     // Whole days, so that what grows old all the time goes at once and leaves one event, not one each minute.
-    const today = Math.floor(clock.now() / DAY) * DAY;
+    const today = Math.floor(ageTime() / DAY) * DAY;
     for (const stock of STOCKS) {
       const before = today - kept[stock.name] * DAY;
       if (before <= 0 || this.done.get(stock.name) === before) continue;

@@ -1,15 +1,16 @@
 /**
- * The audit log as a chain: each event has a number without gaps, an ID and a time that never go back, and a hash over the
+ * The audit log as a chain: each event has a number without gaps, an ID that never goes back, and a hash over the
  * hash of the event before it (32 bytes) and the canonical JSON of the event itself. The first one follows 32 zero bytes.
  */
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../src/kernel/clock.js';
 import type { NewId } from '../../src/kernel/ids.js';
 import { canonicalJson } from '../../src/kernel/json.js';
-import { type AuditRow, insertAuditRows, lastAuditRow } from '../store/audit.js';
+import { type AuditRow, insertAuditRows, lastAuditRow, noteAuditTurn } from '../store/audit.js';
 import { findAuditCut, newestCheckpoints } from '../store/audit-marks.js';
 import type { Queryable } from '../store/queryable.js';
 import { idAbove } from '../store/rising-ids.js';
+import { JUMP_MS } from './clock-trust.js';
 import type { DomainEvent, Party } from './domain-event.js';
 import { EVENT_SEVERITY } from './event-type.js';
 
@@ -63,7 +64,8 @@ export async function appendEvents(
   const rows: AuditRow[] = [];
   let last = head;
   for (const event of events) {
-    const timestamp = Math.max(clock.now(), last.timestamp);
+    const timestamp = timeAfter(last.timestamp, clock.now());
+    if (timestamp < last.timestamp) await noteAuditTurn(tx, last.seq + 1);
     const row = rowOf(event, {
       seq: last.seq + 1,
       id: last.id === '' ? newId() : idAbove(last.id, newId()),
@@ -93,6 +95,9 @@ export function hashOf(row: Omit<AuditRow, 'hash'>, previous: string): string {
   };
   return createHash('sha256').update(Buffer.from(previous, 'hex')).update(canonicalJson(event)).digest('hex');
 }
+
+/** A clock that was set back a little makes no earlier times; one that was far ahead does not date all that follows. */
+const timeAfter = (last: number, now: number): number => (last - now > JUMP_MS ? now : Math.max(now, last));
 
 interface Place {
   readonly seq: number;

@@ -21,6 +21,8 @@ export interface AuditPruningOptions {
   readonly uow: UnitOfWork;
   readonly key: AuditKey;
   readonly clock: Clock;
+  /** Unix milliseconds by which age is judged. */
+  readonly ageTime: () => number;
   readonly epoch: (db: Queryable) => Promise<number>;
   /** Days that events are kept, null for ever; asked each time. */
   readonly days: (db: Queryable) => Promise<number | null>;
@@ -63,10 +65,10 @@ export class AuditPruning {
 
   /** One step of what is due; to be called each minute. */
   async run(): Promise<void> {
-    const { db, uow, clock, days } = this.options;
+    const { db, uow, ageTime, days } = this.options;
     const kept = await days(db);
     // Whole days, so that what grows old all the time goes at once and leaves one event, not one each minute.
-    const before = kept === null ? 0 : (Math.floor(clock.now() / DAY) - kept) * DAY;
+    const before = kept === null ? 0 : (Math.floor(ageTime() / DAY) - kept) * DAY;
     if (before > this.done) {
       await uow.write(async (tx, emit) => {
         const cut = await this.cutBefore(tx, before);

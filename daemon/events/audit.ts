@@ -26,6 +26,8 @@ export interface AuditOptions {
   readonly key: AuditKey;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Unix milliseconds by which age is judged. */
+  readonly ageTime: () => number;
   /** That of the store as it is now. */
   readonly epoch: (db: Queryable) => Promise<number>;
   /** Days of the configuration that events are kept, null for ever; asked each time. */

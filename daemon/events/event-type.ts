@@ -79,6 +79,8 @@ export const EVENT_SEVERITY = {
   'orchestrator.backed_up': 'info',
   'orchestrator.restored': 'critical',
   'orchestrator.identity_changed': 'critical',
+  'orchestrator.clock_jumped': 'warning',
+  'orchestrator.clock_accepted': 'notice',
 } as const satisfies Record<string, Severity>;
 
 export type EventType = keyof typeof EVENT_SEVERITY;

@@ -30,6 +30,8 @@ export interface EnrolmentTokensOptions {
   readonly db: Queryable;
   readonly uow: UnitOfWork;
   readonly clock: Clock;
+  /** Unix milliseconds by which age is judged. */
+  readonly ageTime: () => number;
   readonly newId: NewId;
   readonly random: (count: number) => Buffer;
   /** Of this orchestrator. */
@@ -104,7 +106,7 @@ export class EnrolmentTokens {
 
   /** Drops tokens that expired long ago; returns how many there were. */
   prune(): Promise<number> {
-    return this.options.uow.write((tx) => deleteTokensExpiredBefore(tx, this.options.clock.now() - SHOWN_AFTER));
+    return this.options.uow.write((tx) => deleteTokensExpiredBefore(tx, this.options.ageTime() - SHOWN_AFTER));
   }
 }
 

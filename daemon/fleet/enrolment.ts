@@ -33,6 +33,8 @@ export interface EnrolmentOptions {
   readonly registry: ConnectionRegistry;
   readonly clock: Clock;
   readonly newId: NewId;
+  /** Unix milliseconds by which age is judged. */
+  readonly ageTime: () => number;
   /** Asked each time, so that a changed setting takes effect. */
   readonly limits: () => EnrolmentLimits;
 }
@@ -85,8 +87,8 @@ export class Enrolment {
 
   /** Forgets agents that wait for approval and have not been seen for an hour. */
   async sweep(): Promise<void> {
-    const { uow, registry, clock } = this.options;
-    const before = clock.now() - PENDING_LIFE;
+    const { uow, registry, ageTime } = this.options;
+    const before = ageTime() - PENDING_LIFE;
     await uow.write(async (tx, emit) => {
       for (const agent of await listPendingAgents(tx)) {
         const idle = agent.last_seen_at < before && !registry.has(agent.node_id as NodeId);

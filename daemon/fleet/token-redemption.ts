@@ -37,6 +37,9 @@ export interface Bearer {
   readonly token: string | null | undefined;
 }
 
+/** The clock may have been corrected by this much since a token was made, in milliseconds. */
+const AHEAD_MS = 5 * 60_000;
+
 const NO_PASS: Pass = { verdict: null, isVouched: false };
 
 /** Looks at a token and changes nothing. Why one is refused learns only who knows its secret. */
@@ -51,7 +54,8 @@ export async function passOf(tx: Queryable, { nodeId, agent, token }: Bearer, no
     return { verdict: 'accepted', isVouched: true, token: null, approves: false };
   }
   if (row.revoked_at !== null || !(await isMakerAdmin(tx, row))) return { verdict: 'revoked', isVouched: false };
-  if (row.expires_at <= now) return { verdict: 'expired', isVouched: false };
+  // One that was made while the clock was ahead would be good for as long as it was ahead.
+  if (row.expires_at <= now || row.created_at > now + AHEAD_MS) return { verdict: 'expired', isVouched: false };
   if (row.uses_left <= 0) return { verdict: 'used_up', isVouched: false };
   const approves = row.auto_approve === 1 && !(await wasRemovedByOperator(tx, nodeId));
   return { verdict: 'accepted', isVouched: true, token: row, approves };

@@ -21,6 +21,8 @@ export interface MetricsLink {
 export interface MetricsPollerOptions {
   readonly db: Queryable;
   readonly clock: Clock;
+  /** Unix milliseconds by which age is judged. */
+  readonly ageTime: () => number;
   readonly logger: Logger;
   readonly link: MetricsLink;
   /** Milliseconds; as they are now. */
@@ -78,8 +80,8 @@ export class MetricsPoller implements Service {
 
   /** Drops what is older than the retention, in slices. */
   async prune(): Promise<void> {
-    const { db, clock, schedule } = this.options;
-    const before = clock.now() - schedule().retention;
+    const { db, ageTime, schedule } = this.options;
+    const before = ageTime() - schedule().retention;
     while ((await deleteSamplesBefore(db, before, PRUNED_AT_ONCE)) >= PRUNED_AT_ONCE);
   }
 

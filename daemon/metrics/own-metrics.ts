@@ -12,6 +12,8 @@ export interface OwnMetricsOptions {
   readonly connected: () => number;
   /** Terminal sessions that are open. */
   readonly terminals: () => number;
+  /** Why the orchestrator is degraded. */
+  readonly problems: () => readonly { readonly code: string }[];
   /** What waits in queues of this process or of the store, by name. */
   readonly queues: Readonly<Record<string, () => number | Promise<number>>>;
 }
@@ -31,7 +33,7 @@ export class OwnMetrics {
   private readonly requests: Histogram;
   private readonly events: Counter;
 
-  constructor({ db, version, connected, terminals, queues }: OwnMetricsOptions) {
+  constructor({ db, version, connected, terminals, problems, queues }: OwnMetricsOptions) {
     const registers = [this.registry];
     collectDefaultMetrics({ register: this.registry });
     new Gauge({ name: 'orch_info', help: 'The version of the orchestrator', labelNames: ['version'], registers }).set(
@@ -72,6 +74,16 @@ export class OwnMetrics {
       async collect() {
         this.reset();
         for (const [state, count] of await countOperationsByState(db)) this.set({ state }, count);
+      },
+    });
+    new Gauge({
+      name: 'orch_degraded',
+      help: '1 for each reason for which the orchestrator is degraded, beside a disk with little room',
+      labelNames: ['reason'],
+      registers,
+      collect() {
+        this.reset();
+        for (const { code } of problems()) this.set({ reason: code }, 1);
       },
     });
     new Gauge({

@@ -69,10 +69,11 @@ export class Absences implements Service {
     const { wall, steady } = this.started;
     const isSettled = clock.monotonic() - steady >= RETURN_MS;
     try {
-      const span = { from: isSettled ? 0 : wall, to: clock.now() - AWAY_MS };
+      const now = clock.now();
+      const span = { from: isSettled ? 0 : wall, to: now - AWAY_MS, now };
       const away = await agentsAwaySince(db, span, AT_ONCE);
       if (away.length > 0) await this.tell(away);
-      const lost = isSettled ? await agentsConnectedBefore(db, wall, AT_ONCE) : [];
+      const lost = isSettled ? await agentsConnectedBefore(db, { time: wall, now }, AT_ONCE) : [];
       if (lost.length > 0) await this.noteLost(lost);
     } catch (error) {
       logger.error('absent agents could not be told of, it is tried again', { reason: messageOf(error) });

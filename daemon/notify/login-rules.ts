@@ -17,7 +17,7 @@ export async function loginFailed(
   const before = await findLoginStreak(tx, target.id);
   const failures = (before?.failures ?? 0) + (typeof metadata.count === 'number' ? metadata.count : 1);
   const toldAt = before?.told_at ?? null;
-  const isDue = failures >= STREAK && (toldAt === null || timestamp - toldAt >= TOLD_EVERY);
+  const isDue = failures >= STREAK && (toldAt === null || timestamp < toldAt || timestamp - toldAt >= TOLD_EVERY);
   await putLoginStreak(tx, {
     subject: target.id,
     failures: isDue ? 0 : failures,

@@ -22,6 +22,8 @@ export interface NotifyOptions {
   readonly db: Kysely<Database>;
   readonly uow: UnitOfWork;
   readonly clock: Clock;
+  /** Unix milliseconds by which age is judged. */
+  readonly ageTime: () => number;
   readonly newId: NewId;
   readonly logger: Logger;
   readonly vault: ChannelVault;
@@ -59,7 +61,7 @@ export function createRaiser(options: { readonly newId: NewId; readonly isMainte
 }
 
 export function createNotify(options: NotifyOptions): Notify {
-  const { db, clock, raiser } = options;
+  const { db, ageTime, raiser } = options;
   const sender = new Sender(options);
   const log = new DeliveryLog(options);
   return {
@@ -68,6 +70,6 @@ export function createNotify(options: NotifyOptions): Notify {
     inbox: new Inbox(options),
     outbox: new Outbox({ ...options, sender, log, bell: raiser.bell }),
     absences: new Absences({ ...options, raising: raiser.raising }),
-    pruneAddresses: () => deleteLoginAddressesBefore(db, clock.now() - ADDRESS_DAYS * DAY),
+    pruneAddresses: () => deleteLoginAddressesBefore(db, ageTime() - ADDRESS_DAYS * DAY),
   };
 }

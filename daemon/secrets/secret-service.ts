@@ -29,6 +29,8 @@ export interface SecretServiceOptions {
   readonly db: Kysely<Database>;
   readonly uow: UnitOfWork;
   readonly clock: Clock;
+  /** Unix milliseconds by which age is judged. */
+  readonly ageTime: () => number;
   readonly newId: NewId;
   readonly keyring: Keyring;
 }
@@ -119,10 +121,10 @@ export class SecretService {
 
   /** Tells the audit log of every secret that has expired since the last time; to be called each minute. */
   async tellExpired(): Promise<void> {
-    const { db, uow, clock } = this.options;
-    if ((await expiredSecrets(db, clock.now())).length === 0) return;
+    const { db, uow, ageTime } = this.options;
+    if ((await expiredSecrets(db, ageTime())).length === 0) return;
     await uow.write(async (tx, emit) => {
-      for (const { secret_id, name, expires_at } of await expiredSecrets(tx, clock.now())) {
+      for (const { secret_id, name, expires_at } of await expiredSecrets(tx, ageTime())) {
         await updateSecret(tx, secret_id, { expiry_told: 1 });
         emit({
           type: 'secret.expired',

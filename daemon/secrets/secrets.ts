@@ -18,6 +18,8 @@ export interface SecretsOptions {
   readonly db: Kysely<Database>;
   readonly uow: UnitOfWork;
   readonly clock: Clock;
+  /** Unix milliseconds by which age is judged. */
+  readonly ageTime: () => number;
   readonly newId: NewId;
   readonly logger: Logger;
   readonly keyring: Keyring;

@@ -21,26 +21,29 @@ export async function deleteAgentAbsence(db: Queryable, nodeId: string): Promise
   await db.deleteFrom('agent_absences').where('node_id', '=', nodeId).execute();
 }
 
-/** Those that have gone in that span of time, the longest ago first. */
+/** Those that have gone in that span of time, or while the clock was ahead of `now`, the longest ago first. */
 export async function agentsAwaySince(
   db: Queryable,
-  { from, to }: { readonly from: number; readonly to: number },
+  { from, to, now }: { readonly from: number; readonly to: number; readonly now: number },
   limit: number,
 ): Promise<readonly AgentAbsenceRow[]> {
   const query = db
     .selectFrom('agent_absences')
     .selectAll()
     .where('away_since', '>=', from)
-    .where('away_since', '<=', to);
+    .where((is) => is.or([is('away_since', '<=', to), is('away_since', '>', now)]));
   return query.orderBy('away_since').limit(limit).execute();
 }
 
-/** Those that count as connected since before that time. */
+/** Those that count as connected since before that time, or since a time ahead of `now`. */
 export async function agentsConnectedBefore(
   db: Queryable,
-  time: number,
+  { time, now }: { readonly time: number; readonly now: number },
   limit: number,
 ): Promise<readonly AgentAbsenceRow[]> {
-  const query = db.selectFrom('agent_absences').selectAll().where('connected_at', '<', time);
+  const query = db
+    .selectFrom('agent_absences')
+    .selectAll()
+    .where((is) => is.or([is('connected_at', '<', time), is('connected_at', '>', now)]));
   return query.orderBy('node_id').limit(limit).execute();
 }

@@ -1,6 +1,7 @@
 /** The audit log as rows; `daemon/events` gives them their meaning. `metadata_json` is for the caller to parse. */
 import { type Expression, type ExpressionBuilder, expressionBuilder, type SqlBool } from 'kysely';
 import { chunks } from './chunks.js';
+import { getMeta, setMeta } from './meta.js';
 import type { Queryable } from './queryable.js';
 import type { Database, Row } from './schema.js';
 
@@ -39,9 +40,53 @@ async function edge(db: Queryable, order: 'asc' | 'desc'): Promise<number | null
   return row?.seq ?? null;
 }
 
-/** The `seq` of the first event of a time in Unix milliseconds or later, null when there is none. */
+/** The latest time in the log in Unix milliseconds, 0 when there are no events. */
+export async function newestAuditTime(db: Queryable): Promise<number> {
+  const query = db.selectFrom('audit_events').select('timestamp').orderBy('timestamp', 'desc').limit(1);
+  return (await query.executeTakeFirst())?.timestamp ?? 0;
+}
+
+/** In `meta`: JSON array of the `seq`s at which the time went back, ascending. */
+const TURNS = 'audit.turns';
+
+/** Notes that the time of an event is earlier than that of the event before it. */
+export async function noteAuditTurn(tx: Queryable, seq: number): Promise<void> {
+  await setMeta(tx, TURNS, JSON.stringify([...(await auditTurns(tx)), seq]));
+}
+
+async function auditTurns(db: Queryable): Promise<readonly number[]> {
+  return JSON.parse((await getMeta(db, TURNS)) ?? '[]');
+}
+
+/** The lowest `seq` of an event of a time in Unix milliseconds or later, null when there is none. */
 export async function firstAuditSeqFrom(db: Queryable, time: number): Promise<number | null> {
-  return firstSeq(db, expressionBuilder<Database, 'audit_events'>()('timestamp', '>=', time), 'timestamp');
+  const isLater = expressionBuilder<Database, 'audit_events'>()('timestamp', '>=', time);
+  const turns = await auditTurns(db);
+  if (turns.length === 0) return firstSeq(db, isLater, 'timestamp');
+  const [first, last] = [await firstAuditSeq(db), await lastAuditSeq(db)];
+  if (first === null || last === null) return null;
+  const starts = [first, ...turns.filter((seq) => seq > first)];
+  for (const [index, start] of starts.entries()) {
+    const found = await firstLaterIn(db, time, { start, end: starts[index + 1] ?? last + 1 });
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+/** Between two turns times rise with `seq`, so halving finds the first one. */
+async function firstLaterIn(
+  db: Queryable,
+  time: number,
+  { start, end }: { readonly start: number; readonly end: number },
+): Promise<number | null> {
+  let [low, high] = [start, end];
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    const row = await db.selectFrom('audit_events').select('timestamp').where('seq', '=', middle).executeTakeFirst();
+    if (row !== undefined && row.timestamp >= time) high = middle;
+    else low = middle + 1;
+  }
+  return low < end ? low : null;
 }
 
 /** The `seq` of the first event after that of an ID, which need not be there any more; null when there is none. */
@@ -200,17 +245,23 @@ function partyOf(is: Is, type: string, ids: readonly string[]): readonly Conditi
   ]);
 }
 
-/** Times and IDs grow with `seq`, so they become bounds of it; null when nothing can lie between them. */
+/**
+ * Times and IDs grow with `seq`, so they become bounds of it; null when nothing can lie between them. Where a clock that was
+ * ahead has been set right, times go back: then they bound only from below, and each event is compared as well.
+ */
 async function rangeOf(db: Queryable, { from, until, beforeId }: AuditQuery): Promise<readonly Condition[] | null> {
   const is = expressionBuilder<Database, 'audit_events'>();
+  const hasTurns = (await auditTurns(db)).length > 0;
   const bounds: Condition[] = [];
   if (from !== undefined) {
-    const first = await firstSeq(db, is('timestamp', '>=', from), 'timestamp');
+    const first = await firstAuditSeqFrom(db, from);
     if (first === null) return null;
     bounds.push(is('seq', '>=', first));
+    if (hasTurns) bounds.push(is('timestamp', '>=', from));
   }
+  if (until !== undefined && hasTurns) bounds.push(is('timestamp', '<', until));
   const ends = [
-    ...(until === undefined ? [] : [await firstSeq(db, is('timestamp', '>=', until), 'timestamp')]),
+    ...(until === undefined || hasTurns ? [] : [await firstSeq(db, is('timestamp', '>=', until), 'timestamp')]),
     ...(beforeId === undefined ? [] : [await firstSeq(db, is('id', '>=', beforeId), 'id')]),
   ];
   for (const end of ends) if (end !== null) bounds.push(is('seq', '<', end));

@@ -7,6 +7,9 @@ import type { DeliveryTable, NewRow, Row } from './schema.js';
 export type DeliveryRow = Row<'deliveries'>;
 export type DeliveryKey = Pick<DeliveryRow, 'channel_id' | 'seq'>;
 
+/** A clock is corrected by less than this without putting anything off for long, in milliseconds. */
+const AHEAD_MS = 60_000;
+
 export async function insertDeliveries(db: Queryable, rows: readonly NewRow<'deliveries'>[]): Promise<void> {
   for (const part of chunks(rows, 500)) await db.insertInto('deliveries').values(part).execute();
 }
@@ -24,7 +27,7 @@ export async function updateDelivery(
   await db.updateTable('deliveries').set(change).where('channel_id', '=', channel_id).where('seq', '=', seq).execute();
 }
 
-/** Pending ones of a channel that are due by then, in the order they are due. */
+/** Pending ones of a channel that are due by then, or were put off while the clock was ahead, in the order they are due. */
 export async function dueDeliveries(
   db: Queryable,
   { channelId, now, limit }: { readonly channelId: string; readonly now: number; readonly limit: number },
@@ -33,7 +36,8 @@ export async function dueDeliveries(
     .selectFrom('deliveries')
     .selectAll()
     .where('channel_id', '=', channelId)
-    .where('next_at', '<=', now)
+    .where('next_at', 'is not', null)
+    .where((is) => is.or([is('next_at', '<=', now), is('updated_at', '>', now + AHEAD_MS)]))
     .orderBy('next_at')
     .orderBy('seq')
     .limit(limit)

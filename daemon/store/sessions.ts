@@ -49,8 +49,14 @@ export async function deleteAllSessions(db: Queryable): Promise<number> {
   return Number(result.numDeletedRows);
 }
 
-/** Drops what expired at that time in ms or before; returns how many there were. */
-export async function deleteExpiredSessions(db: Queryable, now: number): Promise<number> {
-  const result = await db.deleteFrom('sessions').where('expires_at', '<=', now).executeTakeFirst();
+/** Drops what has expired at `now`, or was made after `madeUpTo`, both in ms; returns how many there were. */
+export async function deleteExpiredSessions(
+  db: Queryable,
+  { now, madeUpTo }: { readonly now: number; readonly madeUpTo: number },
+): Promise<number> {
+  const result = await db
+    .deleteFrom('sessions')
+    .where((is) => is.or([is('expires_at', '<=', now), is('created_at', '>', madeUpTo)]))
+    .executeTakeFirst();
   return Number(result.numDeletedRows);
 }

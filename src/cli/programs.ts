@@ -12,6 +12,18 @@ import type { StorePrograms } from './store-programs.js';
  */
 export type ServeFlags = Readonly<Record<string, string | boolean>>;
 
+/** How far the orchestrator believes its clock. */
+export interface ServeClock {
+  /** RFC 3339. */
+  readonly now: string;
+  /** Milliseconds of the clock's time that the orchestrator has not seen pass; below zero after the clock was set back. */
+  readonly doubt_ms: number;
+  /** True while nothing is deleted for its age. */
+  readonly waits: boolean;
+  /** By how many milliseconds the newest event of the audit log lies ahead of the clock, 0 when none does. */
+  readonly ahead_ms: number;
+}
+
 export interface RotatedSecretsKey {
   /** Of the new key. */
   readonly key_id: string;
@@ -136,6 +148,8 @@ export interface Programs {
   serve(flags: ServeFlags): Promise<number>;
   /** Has the running orchestrator change the key of its secrets; `config` and `data_dir` say which one. */
   rotateSecretsKey(flags: ServeFlags): Promise<RotatedSecretsKey>;
+  /** Shows what the running orchestrator holds of its clock, and with `accept` has it take the clock as right. */
+  clock(flags: ServeFlags, accept: boolean): Promise<ServeClock>;
   /** What is done to the store of an orchestrator on its host. */
   readonly store: StorePrograms;
   readonly agent: {

@@ -9,6 +9,13 @@ export const StatusSchema = closed({
   protocol_version: Type.Integer(),
   public_key: PublicKey,
   version: Type.String(),
+  /** Why it is degraded; empty when it is not. */
+  reasons: Type.Array(
+    closed({
+      code: Type.Enum(['disk_low', 'clock_jumped', 'times_ahead', 'store_check_failed', 'store_read_only']),
+      detail: Type.String(),
+    }),
+  ),
 });
 export type Status = Type.Static<typeof StatusSchema>;
 

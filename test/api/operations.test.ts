@@ -74,6 +74,8 @@ const RAISED_ELSEWHERE: Readonly<Record<string, string>> = {
   'orchestrator.identity_changed': 'e2e/identity.test.ts',
   'orchestrator.backed_up': 'e2e/backup.test.ts',
   'orchestrator.restored': 'e2e/backup.test.ts',
+  'orchestrator.clock_jumped': 'events/clock-watch.test.ts',
+  'orchestrator.clock_accepted': 'events/clock-watch.test.ts',
 };
 
 const SETTINGS = ['--metrics-poll-interval', '1', '--limits-headers-timeout-secs', '3'];

@@ -20,6 +20,22 @@ describe('a session', () => {
     expect(await s.sessions.authenticate(token)).toBeNull();
   });
 
+  it('of a clock that was ahead ends when the clock is right, and is dropped', async () => {
+    const s = await scene();
+    const right = s.clock.now();
+    const { token: before } = await logIn(s, s.alice);
+    s.clock.setWall(right + 400 * 24 * HOUR);
+    const { token } = await logIn(s, s.alice);
+    expect(await s.sessions.authenticate(token)).not.toBeNull();
+    s.clock.setWall(right);
+    expect(await s.sessions.authenticate(token)).toBeNull();
+    expect(await s.sessions.authenticate(before)).not.toBeNull();
+    expect(await s.sessions.prune()).toBe(1);
+    // A correction by a little ends no login.
+    s.clock.setWall(right - 60_000);
+    expect(await s.sessions.authenticate(before)).not.toBeNull();
+  });
+
   it('lives as long as the setting says at the login', async () => {
     let lifetime = 1000;
     const s = await scene({ sessionLifetimeMs: () => lifetime });

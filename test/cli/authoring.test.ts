@@ -298,7 +298,9 @@ describe('a plan in a file', () => {
     expect(open.stderr).toContain('can be changed by other users');
     chmodSync(path, 0o600);
     api.answer({
-      getStatus: { body: { status: 'ok', protocol_version: 1, public_key: 'e'.repeat(64), version: '0.1.0' } },
+      getStatus: {
+        body: { status: 'ok', protocol_version: 1, public_key: 'e'.repeat(64), version: '0.1.0', reasons: [] },
+      },
     });
     expect((await golden('apply-plan-elsewhere', ['apply', path, '--yes'])).status).toBe(1);
     for (const text of ['', '{}', '{"orchplan": 3}', '[]']) {

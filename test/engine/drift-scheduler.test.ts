@@ -185,6 +185,17 @@ describe('the drift scheduler', () => {
     expect((await records(bench)).length).toBeGreaterThanOrEqual(2);
   });
 
+  it('goes on when the clock was ahead during the last apply', async () => {
+    const { bench, agents } = await managed('1');
+    const right = bench.clock.now();
+    const { pass } = schedulerOf(bench);
+    bench.clock.setWall(right + 400 * 24 * HOUR);
+    if (agents[0]) await bench.apply(agents[0], ['site']);
+    bench.clock.setWall(right);
+    await pass(62);
+    expect(await nodesChecked(bench)).toContain('1');
+  });
+
   it('ends its checks when it stops', async () => {
     const { bench, agents } = await managed('1');
     const { scheduler, pass } = schedulerOf(bench);

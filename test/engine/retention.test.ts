@@ -11,7 +11,7 @@ function retention(bench: Bench, change: Partial<RetentionDays> = {}): Retention
   const uow = new TransactionalWriter({ db, clock, newId, publish: (event) => bench.events.push(event) });
   return new Retention({
     uow,
-    clock,
+    ageTime: () => clock.now(),
     days: () => ({ operations: 365, outputs: 90, drift: 30, notifications: 90, ...change }),
   });
 }

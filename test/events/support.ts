@@ -52,6 +52,16 @@ export function auditOf(
     uow.write(async (_tx, emit) => {
       for (const one of events) emit(one);
     });
-  const standard = { db, uow, bus, key, clock, logger, epoch: async () => 1, retentionDays: () => null };
+  const standard = {
+    db,
+    uow,
+    bus,
+    key,
+    clock,
+    ageTime: () => clock.now(),
+    logger,
+    epoch: async () => 1,
+    retentionDays: () => null,
+  };
   return { ...createAudit({ ...standard, ...options }), db, uow, bus, emit, key, clock };
 }

@@ -184,7 +184,13 @@ describe('the routes about the API itself', () => {
       tls: tlsFiles(),
       contract: { getStatus, getOpenApi, getModuleSchema },
       handlers: statusHandlers({
-        health: async () => ({ status: 'ok', protocol_version: 1, public_key: '0'.repeat(64), version: '0.1.0' }),
+        health: async () => ({
+          status: 'ok',
+          protocol_version: 1,
+          public_key: '0'.repeat(64),
+          version: '0.1.0',
+          reasons: [],
+        }),
         openApi: () => {
           made += 1;
           return { openapi: '3.1.0' };
@@ -200,6 +206,7 @@ describe('the routes about the API itself', () => {
         protocol_version: 1,
         public_key: '0'.repeat(64),
         version: '0.1.0',
+        reasons: [],
       });
       expect(await get('/openapi.json')).toEqual({ openapi: '3.1.0' });
       expect(await get('/openapi.json')).toEqual({ openapi: '3.1.0' });

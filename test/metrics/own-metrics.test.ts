@@ -16,6 +16,7 @@ describe('the counters', () => {
       version: '1.2.3',
       connected: () => 1,
       terminals: () => 2,
+      problems: () => [{ code: 'clock_jumped' }],
       queues: { deliveries: async () => waiting },
     });
     own.happened('agent.approved');
@@ -30,6 +31,7 @@ describe('the counters', () => {
       'orch_agents_connected 1',
       'orch_terminal_sessions 2',
       'orch_queue_length{queue="deliveries"} 3',
+      'orch_degraded{reason="clock_jumped"} 1',
       'orch_events_total{type="agent.approved"} 2',
       'orch_http_request_duration_seconds_bucket{le="0.005",route="getStatus",method="GET",status="200"} 1',
       'orch_http_request_duration_seconds_bucket{le="0.0025",route="getStatus",method="GET",status="200"} 0',

@@ -36,6 +36,7 @@ async function bench() {
   const poller = new MetricsPoller({
     db,
     clock,
+    ageTime: () => clock.now(),
     logger: silentLogger,
     link: {
       connected: () => connected,

@@ -116,6 +116,21 @@ describe('a delivery', () => {
     expect(receiver.requests).toHaveLength(7);
   });
 
+  it('that was put off while the clock was ahead is tried when the clock is right', async () => {
+    const receiver = await startReceiver();
+    receiver.answer(status(500));
+    const notify = await bench();
+    const right = notify.clock.now();
+    const { id } = await notify.channel('webhook', { url: receiver.url });
+    notify.clock.setWall(right + 400 * 24 * HOUR);
+    await notify.emit(apply());
+    await notify.deliveriesOnce(id, attempts(1));
+    receiver.answer(status(200));
+    notify.clock.setWall(right);
+    await notify.pass(0);
+    expect(await notify.deliveriesOnce(id, every('delivered'))).toMatchObject([{ attempts: 2 }]);
+  });
+
   it('waits as long as the receiver asks, and holds back what else is for it', async () => {
     const receiver = await startReceiver();
     receiver.answer(status(429, { 'retry-after': '90' }));

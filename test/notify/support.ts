@@ -69,7 +69,7 @@ export async function openNotify(options: NotifyBenchOptions = {}): Promise<Noti
     publish: (one) => void events.push(one),
     onRecorded: (tx, recorded) => raiser.raising.record(tx, recorded),
   });
-  const secrets = createSecrets({ db, uow, clock, newId, logger, keyring });
+  const secrets = createSecrets({ db, uow, clock, ageTime: () => clock.now(), newId, logger, keyring });
   const policy = new AddressPolicy({
     rules: () => ({ ...LOOPBACK, ...options.rules }),
     own: () => ({ ports: options.ownPorts ?? [], addresses: [] }),
@@ -80,6 +80,7 @@ export async function openNotify(options: NotifyBenchOptions = {}): Promise<Noti
     db,
     uow,
     clock,
+    ageTime: () => clock.now(),
     newId,
     logger,
     vault,

@@ -14,7 +14,7 @@ async function serve(verb: () => Promise<Record<string, unknown>>, directory = t
   const server = new ControlServer({
     path,
     logger,
-    verbs: { 'rotate-secrets-key': verb, backup: async ({ file }) => ({ file }) },
+    verbs: { 'rotate-secrets-key': verb, backup: async ({ file }) => ({ file }), clock: async () => ({}) },
   });
   await server.start();
   onTestFinished(() => server.stop());

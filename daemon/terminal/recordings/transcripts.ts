@@ -28,6 +28,8 @@ export interface TranscriptsOptions {
   readonly uow: UnitOfWork;
   readonly dataDir: string;
   readonly clock: Clock;
+  /** Unix milliseconds by which age is judged. */
+  readonly ageTime: () => number;
   readonly logger: Logger;
   /** Of a session that is being recorded: see `RecordingStore`. */
   readonly durableSize: (sessionId: string) => number | null;
@@ -130,8 +132,8 @@ export class Transcripts {
 
   /** Deletes the recordings of sessions that ended too long ago. Gives how many. */
   async prune(): Promise<number> {
-    const { db, uow, clock, days, dataDir } = this.options;
-    const before = clock.now() - days() * DAY;
+    const { db, uow, ageTime, days, dataDir } = this.options;
+    const before = ageTime() - days() * DAY;
     let pruned = 0;
     for (;;) {
       const rows = await listOldRecordings(db, before, PAGE);

@@ -135,6 +135,7 @@ export const COMMANDS: readonly CommandEntry[] = [
     'change the key that the secrets are encrypted with',
     () => import('./serve/rotate-secrets-key.js'),
   ),
+  entry('serve accept-clock', 'confirm a clock that has jumped', () => import('./serve/accept-clock.js')),
   entry('serve backup', 'copy the store into a file, while everything runs', () => import('./serve/backup.js')),
   entry('serve restore', 'put a backup in the place of the store', () => import('./serve/restore.js')),
   entry(

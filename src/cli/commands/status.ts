@@ -17,6 +17,7 @@ export const command = defineCommand({
       view: fields(
         ['Orchestrator', api.url.href.replace(/\/$/, '')],
         ['Status', styled(healthy ? 'good' : 'bad', status.status)],
+        ...status.reasons.map(({ code, detail }) => ['Reason', `${detail} (${code})`] as const),
         ['Version', status.version],
         ['Agent protocol', String(status.protocol_version)],
         ['Public key', status.public_key],

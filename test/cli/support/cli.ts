@@ -89,6 +89,7 @@ export const noPrograms: Programs = {
   },
   quickstart: async () => 0,
   rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', secrets: 2, outputs: 0, channels: 0 }),
+  clock: async () => ({ now: '2026-03-01T12:00:00.000Z', doubt_ms: 0, waits: false, ahead_ms: 0 }),
   store: {
     backup: async () => {
       throw new Error('no store is prepared');

@@ -104,6 +104,7 @@ export class Fleet {
       registry,
       clock,
       newId: monotonicFactory(),
+      ageTime: () => clock.now(),
       limits: () => this.limits,
     });
     this.presence = new Presence({ uow: this.writers.presence, clock });
@@ -128,6 +129,7 @@ export class Fleet {
       db,
       uow,
       clock,
+      ageTime: () => clock.now(),
       newId: monotonicFactory(),
       random: randomBytes,
       publicKey: this.identity.publicKey,

@@ -44,7 +44,7 @@ async function openBench() {
       ...more,
     });
   const transcriptsAt = (clock: Clock) =>
-    new Transcripts({ ...common, clock, durableSize: () => null, days: () => 30 });
+    new Transcripts({ ...common, clock, ageTime: () => clock.now(), durableSize: () => null, days: () => 30 });
   const transcripts = transcriptsAt(realClock);
   const later = transcriptsAt({ ...realClock, now: () => Date.now() + 31 * DAY });
   /** Writes a recording; a null output leaves it as it is while a session is being opened. */

@@ -48,7 +48,7 @@ async function openBench({ days = 30, searchWithin = 15_000, beforeOpening = (_p
   });
   const logger = recordingLogger();
   const transcripts = new Transcripts({
-    ...{ db, uow, dataDir, clock: realClock, logger, searchWithin },
+    ...{ db, uow, dataDir, clock: realClock, ageTime: () => realClock.now(), logger, searchWithin },
     durableSize: (sessionId) => {
       // Asked when the file was found and is not open yet.
       beforeOpening(join(dataDir, recordingPath(sessionId, decodeTime(sessionId))));

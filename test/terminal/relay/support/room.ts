@@ -219,7 +219,12 @@ export class Room {
       times: { hello: 5_000, ping: 10_000, dead: 3_600_000, goodbye: 2_000, ...options.times },
     });
     this.agent.send = (message) => room.terminals.receive(this.agent.nodeId, message as never);
-    const transcripts = new Transcripts({ ...common, durableSize: (id) => recordings.durableSize(id), days: () => 90 });
+    const transcripts = new Transcripts({
+      ...common,
+      ageTime: () => Date.now(),
+      durableSize: (id) => recordings.durableSize(id),
+      days: () => 90,
+    });
     await room.terminals.start();
     const listener = new AgentListener({
       host: '127.0.0.1',
