@@ -9,6 +9,7 @@ import {
   holdersOfUnixPath,
   metadataOfNew,
   unknownPrincipal,
+  unsafeTakeover,
 } from './unix/unix-metadata.js';
 import { MODE_PATTERN, parseMode } from './unix/unix-mode.js';
 import { missingParent } from './unix/unix-parent.js';
@@ -67,6 +68,8 @@ export const directoryUnix = defineResource<DirectoryBody, PathFact>({
         const metadata = compareMetadata(want, have, context);
         if ('code' in metadata) return { action: 'fail', ...metadata };
         if (metadata.changes.length === 0) return { action: 'none' };
+        const refusal = unsafeTakeover(want.path, have, metadata, context);
+        if (refusal) return { action: 'fail', ...refusal };
         const mode = want.mode == null ? null : parseMode(want.mode);
         return {
           action: 'update',

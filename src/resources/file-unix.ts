@@ -2,18 +2,21 @@
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import { compareContent } from './content-comparison.js';
-import { type PathFact, READ_BATCH } from './host.js';
-import { type Decision, defineResource } from './kind.js';
+import { type Metadata, type PathFact, READ_BATCH } from './host.js';
+import { type Decision, defineResource, type PlanContext } from './kind.js';
 import { checkText } from './text-content.js';
 import {
   checkUnixPath,
   compareMetadata,
   holdersOfUnixPath,
   metadataOfNew,
+  type UnixMetadataBody,
   unknownPrincipal,
+  unsafeTakeover,
 } from './unix/unix-metadata.js';
 import { MODE_PATTERN, parseMode } from './unix/unix-mode.js';
 import { missingParent } from './unix/unix-parent.js';
+import { isUnprivileged, ownersOfSecret } from './unix/unix-takeover.js';
 
 const schema = closed({
   path: Type.String({ minLength: 1, description: 'Absolute path, the identity of the resource' }),
@@ -61,6 +64,7 @@ export const fileUnix = defineResource<FileBody, PathFact>({
       owner,
       group,
       mode: mode === null ? null : parseMode(mode),
+      ...(context.sensitive ? { isSecret: true } : {}),
     } as const;
 
     switch (have.type) {
@@ -82,12 +86,25 @@ export const fileUnix = defineResource<FileBody, PathFact>({
         return { action: 'update', changes: [replaced, ...fields], ...text, steps: [write] };
       }
       case 'file': {
-        const metadata = compareMetadata(want, have, context, mode);
-        if ('code' in metadata) return { action: 'fail', ...metadata };
         const content = compareContent(want.content ?? null, have);
+        const owned = context.sensitive ? ownedSecret(want, have, context) : want;
+        const metadata = compareMetadata({ ...owned, mode }, have, context, { isReplaced: content !== null });
+        if ('code' in metadata) return { action: 'fail', ...metadata };
         const changes = [...(content?.changes ?? []), ...metadata.changes];
         if (changes.length === 0) return { action: 'none' };
-        if (content) return { action: 'update', changes, text: content.text, steps: [write] };
+        const isTaken = owned.owner !== want.owner || owned.group !== want.group;
+        const more = {
+          ...(content ? { text: content.text } : {}),
+          ...(isTaken
+            ? { reason: `it holds a secret, and user ${context.accounts.userName(have.uid)} made the file` }
+            : {}),
+        };
+        const refusal = unsafeTakeover(want.path, have, metadata, context);
+        // A new file leaves behind access lists, and the users who have the old one open.
+        const isSuspect = metadata.isGiven || have.exposedTo !== undefined || refusal !== null;
+        if (content || (want.content != null && isSuspect))
+          return { action: 'update', changes, ...more, steps: [write] };
+        if (refusal) return { action: 'fail', ...refusal };
         const { mode: bits } = write;
         return {
           action: 'update',
@@ -105,3 +122,19 @@ export const fileUnix = defineResource<FileBody, PathFact>({
     return { action: 'remove', changes: [], steps: [{ do: 'remove-file', path: last.path }] };
   },
 });
+
+/** The body with the owner and group that a file with a secret gets; the body itself where nothing else than declared is set. */
+function ownedSecret(want: FileBody, have: Metadata, { accounts }: PlanContext): UnixMetadataBody {
+  if (!isUnprivileged(have.uid, accounts.own)) return want;
+  const idOf = (id: number | undefined) => id ?? -1;
+  const declared = {
+    uid: want.owner == null ? null : idOf(accounts.uid(want.owner)),
+    gid: want.group == null ? null : idOf(accounts.gid(want.group)),
+  };
+  const { uid, gid } = ownersOfSecret(have, declared, accounts.own);
+  return {
+    ...want,
+    ...(uid === declared.uid ? {} : { owner: accounts.userName(uid ?? accounts.own.uid) }),
+    ...(gid === declared.gid ? {} : { group: accounts.groupName(gid ?? accounts.own.gid) }),
+  };
+}

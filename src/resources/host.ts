@@ -7,10 +7,15 @@ import type { Command, CommandResult } from './command.js';
 
 /** What is at a path. Nothing is followed at the last component; ancestors are walked as `security.md` c9 says. */
 export type PathFact =
-  | { readonly type: 'absent'; readonly parent: 'directory' | 'absent' | 'not-directory' }
-  | ({ readonly type: 'file'; readonly size: number; readonly content: FileContent } & Metadata)
+  | {
+      readonly type: 'absent';
+      readonly parent: 'directory' | 'absent' | 'not-directory';
+      /** Missing directories on the way, outermost first; left out where they cannot be made. */
+      readonly missing?: readonly string[];
+    }
+  | ({ readonly type: 'file'; readonly size: number; readonly content: FileContent } & Metadata & Exposure)
   /** `entries` is null when they were not asked for or are more than `MAX_ENTRIES`. */
-  | ({ readonly type: 'directory'; readonly entries: readonly string[] | null } & Metadata)
+  | ({ readonly type: 'directory'; readonly entries: readonly string[] | null } & Metadata & Exposure)
   | { readonly type: 'symlink'; readonly target: string }
   | { readonly type: 'other'; readonly what: 'fifo' | 'socket' | 'block device' | 'character device' | 'unknown' }
   /** The path cannot be looked at; `code` and `message` say why. */
@@ -21,6 +26,15 @@ export interface Metadata {
   readonly gid: number;
   /** Permission bits with setuid, setgid and sticky: 0 to 0o7777. */
   readonly mode: number;
+}
+
+/** Which unprivileged users could have put a file or directory where it is; root and the agent's own user do not count. */
+export interface Exposure {
+  /**
+   * `owner`: only the user who owns both it and its directory. `others`: another user, who may have moved there what is not
+   * theirs. Left out: none.
+   */
+  readonly exposedTo?: 'owner' | 'others';
 }
 
 /** `unread` when it was not asked for; `too-large` and `binary` differ from every text a module can hold. */
@@ -59,8 +73,12 @@ export type FileStep =
       readonly content: string;
       readonly owner: Principal;
       readonly group: Principal;
-      /** Permission bits, or null for those of the file that is replaced (a new one: 0644). */
+      /** Permission bits, or null for what `keptMode` leaves of the file that is replaced (a new one: 0644). */
       readonly mode: number | null;
+      /** True when the content holds a secret: nothing of a file that another user made is kept. */
+      readonly isSecret?: boolean;
+      /** True when missing directories on the way are made too. */
+      readonly parents?: boolean;
     }
   | {
       readonly do: 'make-directory';
@@ -68,9 +86,13 @@ export type FileStep =
       readonly owner: Principal;
       readonly group: Principal;
       readonly mode: number;
+      readonly parents?: boolean;
     }
   | {
-      /** Change owner, group or mode of what is there; fails when it is not of the expected type any more. */
+      /**
+       * Change owner, group or mode of what is there; a mode of null is what `keptMode` leaves. Fails when it is not of the
+       * expected type any more, or when `refusalOfTakeover` says so.
+       */
       readonly do: 'set-metadata';
       readonly path: string;
       readonly expect: 'file' | 'directory';
@@ -110,7 +132,11 @@ export interface Accounts {
   /** The name of a numeric id, or its digits when it has none. */
   userName(uid: number): string;
   groupName(gid: number): string;
+  /** The ids of this process, which it makes files with. */
+  readonly own: Ownership;
 }
+
+export type Ownership = Pick<Metadata, 'uid' | 'gid'>;
 
 export interface Host {
   readonly platform: 'linux' | 'macos' | 'windows';

@@ -293,6 +293,16 @@ describe('orch apply', () => {
     expect(bodies).toHaveLength(1);
   });
 
+  it('does not say that all is well when the agent could not begin', async () => {
+    const summary = { total: 2, unchanged: 0, pending: 0, changed: 0, failed: 0, skipped: 0, removed: 0 };
+    const error = { code: 'disk_full', message: 'the journal cannot be written: ENOSPC' };
+    const full = runResult([], { operation_id: ulid(1), status: 'failed', summary, error });
+    api.answer({ planAgent: streamOf(runResult(planned)), ...order([], streamOf(full)) });
+    const ran = await run(['apply', 'web-01', '-m', 'site', '--yes'], { columns: 100 });
+    expect(ran.status).toBe(3);
+    expect(ran.stdout).toBe(`web-01 failed  operation ${ulid(1)}\n  error: the journal cannot be written: ENOSPC\n`);
+  });
+
   it('passes the removal guard only with --allow-removals', async () => {
     api.answer(
       order([], { problem: 'removal_guard', detail: '12 resources would be removed; 10 are allowed' } as never),

@@ -232,11 +232,102 @@ describeHosts('files and directories on a booted machine', () => {
       );
       expect(found).toEqual({
         '/srv/eve/www/f0':
-          'unsafe_path: /srv/eve/www/f0 has other names too, in a directory where users other than root can link files',
+          'unsafe_path: an unprivileged user could have put /srv/eve/www/f0 there, so its mode is not changed; declare its content, or remove it so that it is made anew',
       });
       expect(await run('cat /srv/vault/f1; stat -c %U:%a /srv/vault/f0 /srv/vault/f1 /srv/eve/www/f1')).toBe(
         'vault\nroot:600\nroot:600\neve:600',
       );
+    });
+  });
+
+  describe('what a user has made before', () => {
+    const ours = '/srv/eve/box';
+    const changesOf = async (verb: 'plan' | 'drift' = 'plan') =>
+      (await orch.results(verb)).map(({ identity, action, changes }) => [
+        identity,
+        action,
+        ...changes.map(({ field, before, after }) => `${field} ${before} -> ${after}`),
+      ]);
+
+    beforeEach(async () => {
+      await run(`rm -rf /srv/eve && mkdir -p /srv/eve && chown eve /srv/eve && runuser -u eve -- mkdir ${ours}`);
+    });
+
+    it("never becomes another owner's program, whoever owns the directory", async () => {
+      await run(`cd /srv/eve && runuser -u eve -- sh -c 'cp /bin/sh app && chmod 6777 app'
+        cp /bin/sh /srv/site/app && chown eve:eve /srv/site/app && chmod 6777 /srv/site/app
+        mkdir /srv/site/d && chown eve:eve /srv/site/d && chmod 2777 /srv/site/d`);
+      await orch.declare(
+        file('/srv/eve/app', { owner: 'root' }),
+        file('/srv/site/app', { owner: 'root' }),
+        directory('/srv/site/d', { group: 'audio' }),
+      );
+      expect(await changesOf()).toEqual([
+        ['/srv/eve/app', 'none'],
+        ['/srv/site/app', 'update', 'owner eve -> root', 'mode 6777 -> 0755'],
+        ['/srv/site/d', 'update', 'group eve -> audio', 'mode 2777 -> 0775'],
+      ]);
+      expect(failures(await orch.apply())).toEqual({
+        '/srv/eve/app':
+          'unsafe_path: an unprivileged user could have put /srv/eve/app there, so its owner and group are not changed; declare its content, or remove it so that it is made anew',
+      });
+      expect(await run('stat -c %U:%G:%a /srv/eve/app /srv/site/app /srv/site/d')).toBe(
+        'eve:eve:6777\nroot:eve:755\neve:audio:775',
+      );
+      expect(await applied(file('/srv/eve/app', { owner: 'root', content: 'ours\n' }))).toEqual({});
+      expect(await run('stat -c %U:%a /srv/eve/app; cat /srv/eve/app')).toBe('root:755\nours');
+      expect(await orch.differences()).toEqual([]);
+    });
+
+    it('is not handed to another user, nor opened, when it was moved there', async () => {
+      await run(`cd /srv/eve && echo root >theirs && chmod 600 theirs && runuser -u eve -- mv theirs box/f
+        mkdir box/d && echo root >box/d/f && chmod 700 box/d`);
+      const found = await applied(file(`${ours}/f`, { owner: 'eve' }), directory(`${ours}/d`, { owner: 'eve' }));
+      expect(Object.values(found).map((why) => why.split(':')[0])).toEqual(['unsafe_path', 'unsafe_path']);
+      expect(await applied(file(`${ours}/f`, { mode: '0644' }))).toEqual({
+        [`${ours}/f`]: expect.stringMatching(/^unsafe_path: .* so its mode is not changed/),
+      });
+      expect(await run(`stat -c %U:%a ${ours}/f ${ours}/d`)).toBe('root:600\nroot:700');
+    });
+
+    it('does not become a file with a secret that its maker reads, by owner, group or access list', async () => {
+      await run(`cd ${ours} && runuser -u eve -- sh -c 'echo x >early; echo x >listed; chmod 666 early listed'
+        echo 'a+ ${ours}/listed - - - - u:eve:r' >/run/acl.conf && systemd-tmpfiles --create /run/acl.conf
+        printf %s hunter2hunter2 >/root/token`);
+      const content = `\${{ secrets.token }}`;
+      const flag = ['--secret-file', 'token=/root/token'];
+      await orch.declare(
+        file(`${ours}/early`, { content }),
+        file(`${ours}/listed`, { content, owner: 'root', mode: '0640' }),
+      );
+      const planned = await orch.results('plan', ...flag);
+      expect(planned.map(({ changes, reason }) => [changes.map(({ field, after }) => [field, after]), reason])).toEqual(
+        [
+          [
+            [
+              ['content', null],
+              ['owner', 'root'],
+              ['group', 'root'],
+              ['mode', '0600'],
+            ],
+            'it holds a secret, and user eve made the file',
+          ],
+          [
+            [
+              ['content', null],
+              ['owner', 'root'],
+              ['group', 'root'],
+              ['mode', '0640'],
+            ],
+            'it holds a secret, and user eve made the file',
+          ],
+        ],
+      );
+      expect(failures(await orch.results('apply', '--yes', ...flag))).toEqual({});
+      expect(await run(`stat -c %U:%G:%a ${ours}/early ${ours}/listed`)).toBe('root:root:600\nroot:root:640');
+      for (const name of ['early', 'listed']) {
+        expect(await run(`runuser -u eve -- cat ${ours}/${name} 2>&1 || true`)).toContain('Permission denied');
+      }
     });
   });
 

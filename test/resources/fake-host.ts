@@ -37,6 +37,7 @@ export class FakeHost implements Host {
       gid: (group) => idOf(groups, group),
       userName: (uid) => nameOf(users, uid),
       groupName: (gid) => nameOf(groups, gid),
+      own: { uid: 0, gid: 0 },
     };
   }
 

@@ -1,6 +1,7 @@
 /** A tree of files in memory that behaves as the file system of a machine does, as far as steps and looks tell. */
 import type { FileStep, Metadata, ObserveRequest, PathFact, Principal, StepOutcome } from '../../src/resources/host.js';
 import { parentOf } from '../../src/resources/unix/unix-path.js';
+import { keptMode } from '../../src/resources/unix/unix-takeover.js';
 
 export type FakeNode =
   | ({ readonly type: 'file'; readonly text: string } & Metadata)
@@ -65,7 +66,7 @@ export class FakeFiles {
       }
       case 'set-metadata': {
         if (node?.type !== step.expect) return refused('wrong_type', step.path);
-        const metadata = this.metadataOf(step, node, step.mode ?? node.mode);
+        const metadata = this.metadataOf(step, node, step.mode);
         if ('code' in metadata) return metadata;
         this.nodes.set(step.path, { ...node, ...metadata });
         return null;
@@ -81,7 +82,7 @@ export class FakeFiles {
     step: Extract<FileStep, { do: 'write-file' }>,
     old: Extract<FakeNode, { type: 'file' }> | null,
   ): StepOutcome {
-    const metadata = this.metadataOf(step, old, step.mode ?? old?.mode ?? 0o644);
+    const metadata = this.metadataOf(step, old, step.mode ?? (old ? null : 0o644));
     if ('code' in metadata) return metadata;
     this.nodes.set(step.path, { type: 'file', text: step.content, ...metadata });
     return null;
@@ -96,12 +97,15 @@ export class FakeFiles {
   private metadataOf(
     { owner, group }: { readonly owner: Principal; readonly group: Principal },
     old: Metadata | null,
-    mode: number,
+    mode: number | null,
   ): Metadata | Refused {
     const uid = owner === null ? (old?.uid ?? 0) : this.numbers('owner', owner);
     const gid = group === null ? (old?.gid ?? 0) : this.numbers('group', group);
     if (uid === undefined) return refused('unknown_owner', String(owner));
-    return gid === undefined ? refused('unknown_group', String(group)) : { uid, gid, mode };
+    if (gid === undefined) return refused('unknown_group', String(group));
+    if (mode !== null || old === null) return { uid, gid, mode: mode ?? 0 };
+    const takeover = { isNewOwner: uid !== old.uid, isNewGroup: gid !== old.gid, isGroupDeclared: group !== null };
+    return { uid, gid, mode: keptMode(old.mode, { ...takeover, isReplaced: true }) };
   }
 
   private namesIn(directory: string): readonly string[] {

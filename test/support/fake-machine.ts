@@ -40,6 +40,7 @@ export class FakeMachine implements Host {
       gid: (group) => this.gidOf(group),
       userName: (uid) => (uid === 0 ? 'root' : String(uid)),
       groupName: (gid) => [...this.groups].find(([, number]) => number === gid)?.[0] ?? String(gid),
+      own: { uid: 0, gid: 0 },
     };
   }
 

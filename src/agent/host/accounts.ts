@@ -14,6 +14,7 @@ export function parseAccounts(passwd: string, group: string): Accounts {
     gid: (name) => groups.idOf(name),
     userName: (uid) => users.nameOf(uid),
     groupName: (gid) => groups.nameOf(gid),
+    own: { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 },
   };
 }
 

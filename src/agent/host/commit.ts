@@ -171,7 +171,7 @@ class Group {
     this.machine.temporaries.sweep(place.footing);
     const { footing } = place;
     const at = `${footing.at}${path.slice(path.lastIndexOf('/'))}`;
-    return { directory: footing, at, isTrusted: this.walk.isTrusted(footing.stats) };
+    return { directory: footing, at, exposureOf: (entry) => this.walk.exposureOf(footing, entry) };
   }
 }
 

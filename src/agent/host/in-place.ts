@@ -15,9 +15,10 @@ import {
   unlinkSync,
 } from 'node:fs';
 import { Fault, systemCodeOf } from '../../kernel/fault.js';
-import type { Accounts, Step } from '../../resources/host.js';
+import type { Accounts, Exposure, Step } from '../../resources/host.js';
+import { keptMode, refusalOfTakeover } from '../../resources/unix/unix-takeover.js';
 import type { Footing, Reach } from './footing.js';
-import { isSameOwner, ownersOf } from './ownership.js';
+import { isSameOwner, ownersOf, takeoverOf } from './ownership.js';
 
 type StepOf<Do extends Step['do']> = Extract<Step, { do: Do }>;
 
@@ -25,12 +26,11 @@ type StepOf<Do extends Step['do']> = Extract<Step, { do: Do }>;
 export interface Spot {
   readonly directory: Footing;
   readonly at: string;
-  /** True when nobody but root and this process can change what lies in the directory. */
-  readonly isTrusted: boolean;
+  exposureOf(entry: Stats): Exposure;
 }
 
-const OPEN_DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 const PERMISSIONS = 0o7777;
+const OPEN_DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
 /** Makes a directory; returns a descriptor of it. */
 export function makeDirectory(step: StepOf<'make-directory'>, { at }: Spot, accounts: Accounts): number {
@@ -53,7 +53,10 @@ export function makeDirectory(step: StepOf<'make-directory'>, { at }: Spot, acco
   }
 }
 
-/** Sets owner, group and mode, mode last; returns a descriptor, or null when it may not be opened. */
+/**
+ * Sets owner, group and mode, mode last; returns a descriptor, or null when it may not be opened. Throws `unsafe_path` where an
+ * unprivileged user would gain by it.
+ */
 export function setMetadata(
   step: StepOf<'set-metadata'>,
   spot: Spot,
@@ -63,15 +66,20 @@ export function setMetadata(
   try {
     const { stats } = found;
     requireKind(step, stats);
-    if (stats.isFile() && stats.nlink > 1 && !spot.isTrusted) {
+    const exposure = spot.exposureOf(stats);
+    if (stats.isFile() && stats.nlink > 1 && exposure.exposedTo !== undefined) {
       const message = `${step.path} has other names too, in a directory where users other than root can link files`;
       throw new Fault('unsafe_path', message);
     }
     const owners = ownersOf(step, stats, machine.accounts);
+    const mode = step.mode ?? keptMode(stats.mode, takeoverOf(step, stats, owners));
+    const there = { ...exposure, uid: stats.uid, gid: stats.gid, mode: stats.mode & PERMISSIONS };
+    const refusal = refusalOfTakeover(there, { ...step, after: { ...owners, mode } }, machine.accounts.own);
+    if (refusal !== null) throw new Fault('unsafe_path', refusal);
     const isGiven = !isSameOwner(stats, owners);
     if (isGiven) chownSync(found.at, owners.uid, owners.gid);
-    // A change of owner takes setuid away.
-    if (isGiven || step.mode !== null) chmodSync(found.at, step.mode ?? stats.mode & PERMISSIONS);
+    // The system clears setuid when the owner changes, but not setgid of directories, nor write for others.
+    if (isGiven || step.mode !== null) chmodSync(found.at, mode);
     return openForSync(found.at);
   } finally {
     found.release();

@@ -20,7 +20,8 @@ const TIMEOUT = 30_000;
 
 /**
  * Copies what goes beyond owner, mode and times, with one process for all. Best effort: file systems and machines whose
- * `cp` cannot do it keep nothing. Leaves the owners as they are, and the modes wrong: set them afterwards.
+ * `cp` cannot do it keep nothing. Leaves the owners as they are, the modes wrong, and capabilities copied: set owner and mode
+ * afterwards.
  */
 export async function keepAttributes(replacements: readonly Replacement[]): Promise<void> {
   for (const withMode of [true, false]) {

@@ -14,6 +14,7 @@ import {
 } from 'node:fs';
 import { systemCodeOf } from '../../kernel/fault.js';
 import {
+  type Exposure,
   type FileContent,
   MAX_CONTENT_BYTES,
   MAX_ENTRIES,
@@ -50,41 +51,55 @@ function observeOne(walk: SafeWalk, request: ObserveRequest, buffer: Buffer): Pa
   const parent = walk.directory(parentOf(path));
   if (parent.kind === 'missing') return { type: 'absent', parent: parent.what };
   if (parent.kind === 'refused') return { type: 'unreadable', ...parent.refusal };
-  const at = `${parent.footing.at}${path.slice(path.lastIndexOf('/'))}`;
+  const { footing } = parent;
+  const at = `${footing.at}${path.slice(path.lastIndexOf('/'))}`;
+  const exposureOf = (stats: Stats) => walk.exposureOf(footing, stats);
   // Opening some devices does something to them, so what lies among them is looked at first.
   if (path.startsWith('/dev/') || !(request.content || request.entries)) {
-    const fact = look(at);
+    const fact = look(at, exposureOf);
     const isDone = !((fact.type === 'file' && request.content) || (fact.type === 'directory' && request.entries));
     if (isDone) return fact;
   }
-  return open(at, request, buffer);
+  return open(at, request, { buffer, exposureOf });
+}
+
+type ExposureOf = (stats: Stats) => Exposure;
+
+interface Means {
+  readonly buffer: Buffer;
+  readonly exposureOf: ExposureOf;
 }
 
 /** One system call more for everything but a file or directory that is there. */
-function open(at: string, request: ObserveRequest, buffer: Buffer): PathFact {
+function open(at: string, request: ObserveRequest, { buffer, exposureOf }: Means): PathFact {
   let descriptor: number;
   try {
     descriptor = openSync(at, LOOK);
   } catch (error) {
-    const fact = look(at);
+    const fact = look(at, exposureOf);
     if (fact.type === 'file' || fact.type === 'directory') throw error;
     return fact;
   }
   try {
     const stats = fstatSync(descriptor);
-    if (stats.isFile()) return file(stats, request.content ? contentOf(descriptor, stats.size, buffer) : UNREAD);
-    if (stats.isDirectory()) return directory(stats, request.entries ? entriesOf(at, descriptor) : null);
+    if (stats.isFile()) {
+      const content = request.content ? contentOf(descriptor, stats.size, buffer) : UNREAD;
+      return { ...file(stats, content), ...exposureOf(stats) };
+    }
+    if (stats.isDirectory()) {
+      return { ...directory(stats, request.entries ? entriesOf(at, descriptor) : null), ...exposureOf(stats) };
+    }
     return other(stats);
   } finally {
     closeSync(descriptor);
   }
 }
 
-function look(at: string): PathFact {
+function look(at: string, exposureOf: ExposureOf): PathFact {
   const stats = lstatSync(at, { throwIfNoEntry: false });
   if (!stats) return { type: 'absent', parent: 'directory' };
-  if (stats.isFile()) return file(stats, UNREAD);
-  if (stats.isDirectory()) return directory(stats, null);
+  if (stats.isFile()) return { ...file(stats, UNREAD), ...exposureOf(stats) };
+  if (stats.isDirectory()) return { ...directory(stats, null), ...exposureOf(stats) };
   return stats.isSymbolicLink() ? { type: 'symlink', target: targetOf(at) } : other(stats);
 }
 
@@ -129,14 +144,14 @@ function entriesOf(at: string, descriptor: number): readonly string[] | null {
 
 const metadataOf = ({ uid, gid, mode }: Stats): Metadata => ({ uid, gid, mode: mode & 0o7777 });
 
-const file = (stats: Stats, content: FileContent): PathFact => ({
+const file = (stats: Stats, content: FileContent): Extract<PathFact, { type: 'file' }> => ({
   type: 'file',
   size: stats.size,
   content,
   ...metadataOf(stats),
 });
 
-const directory = (stats: Stats, entries: readonly string[] | null): PathFact => ({
+const directory = (stats: Stats, entries: readonly string[] | null): Extract<PathFact, { type: 'directory' }> => ({
   type: 'directory',
   entries,
   ...metadataOf(stats),

@@ -1,23 +1,49 @@
 /** Who a file or directory shall belong to, in numbers. */
 import { Fault } from '../../kernel/fault.js';
-import type { Accounts, Principal } from '../../resources/host.js';
-
-export interface Owners {
-  readonly uid: number;
-  readonly gid: number;
-}
+import type { Accounts, Ownership, Principal } from '../../resources/host.js';
+import { ownersOfSecret, type Takeover } from '../../resources/unix/unix-takeover.js';
 
 /** The ids of the names, or those that are there. Throws `unknown_owner` and `unknown_group`. */
-export function ownersOf(
-  wanted: { readonly owner: Principal; readonly group: Principal },
-  there: Owners,
+export function ownersOf(wanted: Wanted, there: Ownership, accounts: Accounts): Ownership {
+  const { uid, gid } = declaredBy(wanted, accounts);
+  return { uid: uid ?? there.uid, gid: gid ?? there.gid };
+}
+
+/** As `ownersOf`, for a file that takes the place of another one; one with a secret keeps none that another user has chosen. */
+export function ownersOfReplacement(
+  wanted: Wanted & { readonly isSecret?: boolean },
+  there: Ownership,
   accounts: Accounts,
-): Owners {
-  const uid = wanted.owner === null ? there.uid : accounts.uid(wanted.owner);
-  const gid = wanted.group === null ? there.gid : accounts.gid(wanted.group);
+): Ownership {
+  if (!wanted.isSecret) return ownersOf(wanted, there, accounts);
+  const { uid, gid } = ownersOfSecret(there, declaredBy(wanted, accounts), accounts.own);
+  return { uid: uid ?? there.uid, gid: gid ?? there.gid };
+}
+
+/** What a change of the owners of something that is there means for its mode. */
+export const takeoverOf = (
+  { group }: Pick<Wanted, 'group'>,
+  there: Ownership,
+  owners: Ownership,
+): Omit<Takeover, 'isReplaced'> & { readonly isReplaced: false } => ({
+  isNewOwner: there.uid !== owners.uid,
+  isNewGroup: there.gid !== owners.gid,
+  isGroupDeclared: group !== null,
+  isReplaced: false,
+});
+
+interface Wanted {
+  readonly owner: Principal;
+  readonly group: Principal;
+}
+
+/** Null for what is not declared. */
+function declaredBy(wanted: Wanted, accounts: Accounts): { readonly uid: number | null; readonly gid: number | null } {
+  const uid = wanted.owner === null ? null : accounts.uid(wanted.owner);
+  const gid = wanted.group === null ? null : accounts.gid(wanted.group);
   if (uid === undefined) throw new Fault('unknown_owner', `there is no user "${wanted.owner}" on this machine`);
   if (gid === undefined) throw new Fault('unknown_group', `there is no group "${wanted.group}" on this machine`);
   return { uid, gid };
 }
 
-export const isSameOwner = (a: Owners, b: Owners): boolean => a.uid === b.uid && a.gid === b.gid;
+export const isSameOwner = (a: Ownership, b: Ownership): boolean => a.uid === b.uid && a.gid === b.gid;

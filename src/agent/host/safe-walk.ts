@@ -1,6 +1,7 @@
 /** Walks from the root to a directory by the rules of a root process among users it does not trust (`security.md` c9). */
 import { readlinkSync, type Stats } from 'node:fs';
 import { systemCodeOf } from '../../kernel/fault.js';
+import type { Exposure } from '../../resources/host.js';
 import { parentOf } from '../../resources/unix/unix-path.js';
 import type { Footing, Reach } from './footing.js';
 import { type Refusal, refusalOf } from './path-refusal.js';
@@ -24,6 +25,8 @@ export class SafeWalk {
   private readonly held: Footing[] = [];
   /** Those that nobody but root and this process can put another directory in the place of. */
   private readonly fixed = new WeakSet<Footing>();
+  /** Those that nobody but root, this process and their owner can put another directory in the place of. */
+  private readonly anchored = new WeakSet<Footing>();
   private readonly user = process.geteuid?.() ?? 0;
 
   constructor(reach: Reach) {
@@ -39,8 +42,21 @@ export class SafeWalk {
     return place;
   }
 
+  /** Tells which users other than root and this process could have put an entry into a directory that was reached. */
+  exposureOf(directory: Footing, entry: Stats): Exposure {
+    const { stats } = directory;
+    if (this.fixed.has(directory) && this.isTrusted(stats)) return {};
+    const isOwners = stats.uid === entry.uid && (stats.mode & WRITABLE_BY_OTHERS) === 0 && this.anchored.has(directory);
+    return { exposedTo: isOwners ? 'owner' : 'others' };
+  }
+
+  /** Takes a directory that was missing for unknown again, because it has been made. */
+  forget(path: string): void {
+    this.places.delete(path);
+  }
+
   /** True when nobody but root and this process can change what lies in the directory. */
-  isTrusted({ uid, mode }: Stats): boolean {
+  private isTrusted({ uid, mode }: Stats): boolean {
     return this.isTrustedOwner(uid) && (mode & WRITABLE_BY_OTHERS) === 0;
   }
 
@@ -74,8 +90,11 @@ export class SafeWalk {
           `${way.path} leads through a directory of user ${from.stats.uid} into one of user ${next.stats.uid}`,
         );
       }
-      const isFixed = this.fixed.has(from) && this.cannotExchange(from.stats, next.stats);
-      return { kind: 'directory', footing: isFixed ? this.fix(next, `${from.at}/${name}`) : next };
+      if (this.fixed.has(from) && this.cannotExchange(from.stats, next.stats)) {
+        return { kind: 'directory', footing: this.fix(next, `${from.at}/${name}`) };
+      }
+      if (this.anchored.has(from) && this.isKeptByOwner(from.stats, next.stats)) this.anchored.add(next);
+      return { kind: 'directory', footing: next };
     } catch (error) {
       if (systemCodeOf(error) === 'ENOENT') return { kind: 'missing', what: 'absent' };
       if (systemCodeOf(error) === 'ENOTDIR') return { kind: 'missing', what: 'not-directory' };
@@ -109,12 +128,16 @@ export class SafeWalk {
   private fix({ stats }: Footing, at: string): Footing {
     const footing: Footing = { stats, at, release() {} };
     this.fixed.add(footing);
+    this.anchored.add(footing);
     return footing;
   }
 
   private cannotExchange(directory: Stats, entry: Stats): boolean {
-    const isClosed = (directory.mode & WRITABLE_BY_OTHERS) === 0 || (directory.mode & STICKY) !== 0;
-    return isClosed && this.isTrustedOwner(directory.uid) && this.isTrustedOwner(entry.uid);
+    return isClosed(directory) && this.isTrustedOwner(directory.uid) && this.isTrustedOwner(entry.uid);
+  }
+
+  private isKeptByOwner(directory: Stats, entry: Stats): boolean {
+    return isClosed(directory) && (this.isTrustedOwner(directory.uid) || directory.uid === entry.uid);
   }
 
   private hold(path: string): Footing {
@@ -132,5 +155,8 @@ export class SafeWalk {
     return !this.isTrustedOwner(from.uid) && to.uid !== from.uid;
   }
 }
+
+/** True when users other than the owners of a directory and of an entry cannot exchange the entry. */
+const isClosed = ({ mode }: Stats): boolean => (mode & WRITABLE_BY_OTHERS) === 0 || (mode & STICKY) !== 0;
 
 const unsafe = (message: string): Place => ({ kind: 'refused', refusal: { code: 'unsafe_path', message } });

@@ -14,10 +14,11 @@ import {
 } from 'node:fs';
 import { promisify } from 'node:util';
 import { Fault } from '../../kernel/fault.js';
-import type { Accounts, Step } from '../../resources/host.js';
+import type { Accounts, Ownership, Step } from '../../resources/host.js';
+import { isUnprivileged, keptMode } from '../../resources/unix/unix-takeover.js';
 import type { Footing, Reach } from './footing.js';
 import type { Replacement } from './keep-attributes.js';
-import { isSameOwner, type Owners, ownersOf } from './ownership.js';
+import { isSameOwner, ownersOfReplacement, takeoverOf } from './ownership.js';
 import type { Temporaries } from './temporaries.js';
 
 export type WriteStep = Extract<Step, { do: 'write-file' }>;
@@ -30,7 +31,6 @@ export interface FileMachine {
 
 const CREATE = constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY | constants.O_NOFOLLOW;
 const NEW_MODE = 0o644;
-const PERMISSIONS = 0o7777;
 /** Of an old mode, what must not show on a file that shall not have it. */
 const CLOSE = 0o7077;
 
@@ -41,6 +41,7 @@ export class StagedFile {
   private readonly target: string;
   private readonly temporary: string;
   private readonly mode: number;
+  private readonly owners: Ownership;
   private readonly replaced: Footing | null;
   private descriptor: number | null = null;
   private isRenamed = false;
@@ -53,27 +54,37 @@ export class StagedFile {
     this.target = `${directory.at}/${name}`;
     this.temporary = `${directory.at}/${machine.temporaries.nameFor(name)}`;
     this.replaced = reachReplaced(machine.reach, this.target, step.path);
-    this.mode = step.mode ?? (this.replaced ? this.replaced.stats.mode & PERMISSIONS : NEW_MODE);
     try {
       this.descriptor = openSync(this.temporary, CREATE, 0o600);
       writeFileSync(this.descriptor, step.content);
-      this.giveTo(step, machine.accounts);
+      const made: Ownership = fstatSync(this.descriptor);
+      this.owners = this.ownersFor(step, made, machine.accounts);
+      this.mode = step.mode ?? this.modeFor(step);
+      if (!isSameOwner(made, this.owners)) fchownSync(this.descriptor, this.owners.uid, this.owners.gid);
     } catch (error) {
       this.discard();
       throw error;
     }
   }
 
-  /** What of the file that goes is to be kept, or null when there is none. */
+  /**
+   * Returns the file whose access list and attributes are kept, or null when there is none: those of a file that belonged to
+   * another owner or group would let its former owner in.
+   */
   replacement(): Replacement | null {
     const { descriptor: to, replaced } = this;
-    if (to === null || replaced === null) return null;
+    if (to === null || replaced === null || !isSameOwner(replaced.stats, this.owners)) return null;
     return { from: replaced.at, to, withMode: (replaced.stats.mode & CLOSE & ~this.mode) === 0 };
   }
 
-  /** Sets the mode; after the owner, because a change of owner takes setuid away. */
+  /**
+   * Sets the mode; after the owner, because a change of owner clears setuid. It clears capabilities too, which must not pass to
+   * a new content, so the owner is set even where it is right.
+   */
   setMode(): void {
-    if (this.descriptor !== null) fchmodSync(this.descriptor, this.mode);
+    if (this.descriptor === null) return;
+    if (this.replaced !== null) fchownSync(this.descriptor, this.owners.uid, this.owners.gid);
+    fchmodSync(this.descriptor, this.mode);
   }
 
   /** Resolves when content, owner and mode are on the disk. */
@@ -102,11 +113,17 @@ export class StagedFile {
     }
   }
 
-  private giveTo(step: WriteStep, accounts: Accounts): void {
-    if (this.descriptor === null || (step.owner === null && step.group === null && this.replaced === null)) return;
-    const own: Owners = fstatSync(this.descriptor);
-    const owners = ownersOf(step, this.replaced?.stats ?? own, accounts);
-    if (!isSameOwner(own, owners)) fchownSync(this.descriptor, owners.uid, owners.gid);
+  private ownersFor(step: WriteStep, made: Ownership, accounts: Accounts): Ownership {
+    if (this.replaced !== null) return ownersOfReplacement(step, this.replaced.stats, accounts);
+    // The owner of a setgid directory has chosen the group of what is made in it.
+    const isChosen = step.isSecret === true && isUnprivileged(this.directory.stats.uid, accounts.own);
+    return ownersOfReplacement(step, isChosen ? { uid: made.uid, gid: accounts.own.gid } : made, accounts);
+  }
+
+  private modeFor(step: WriteStep): number {
+    if (this.replaced === null) return NEW_MODE;
+    const { stats } = this.replaced;
+    return keptMode(stats.mode, { ...takeoverOf(step, stats, this.owners), isReplaced: true });
   }
 }
 

@@ -31,6 +31,7 @@ const NO_ACCOUNTS: Accounts = {
   gid: () => undefined,
   userName: String,
   groupName: String,
+  own: { uid: 0, gid: 0 },
 };
 
 export class WindowsHost implements Host {

@@ -51,7 +51,8 @@ export interface Counted {
 
 /** `Plan: 2 to create, 1 to remove; 14 unchanged.`; nothing of a run that failed before it looked at a resource. */
 export function countLines(kind: RunKind, { resources, summary, error }: Counted, isOver = true): readonly Line[] {
-  if (error !== null && summary.total === 0) return [];
+  const { unchanged, pending, changed, failed, skipped } = summary;
+  if (error !== null && unchanged + pending + changed + failed + skipped === 0) return [];
   const changes = changeWords(resources);
   const rest = [
     ...(summary.failed > 0 ? [styled('bad', `${summary.failed} failed`)] : []),

@@ -17,7 +17,7 @@ export interface ServiceFileDifference {
   readonly changes: readonly FieldChange[];
   readonly text?: { readonly before: string | null; readonly after: string };
   readonly steps: readonly FileStep[];
-  /** True when its content changes. */
+  /** True when it is written anew. */
   readonly isReplaced: boolean;
 }
 
@@ -47,7 +47,8 @@ export function compareServiceFile(
 ): ServiceFileDifference {
   const metadata = { path, owner: 'root', group, mode: context.sensitive ? '0600' : '0644' };
   const mode = parseMode(metadata.mode);
-  const write: FileStep = { do: 'write-file', path, content: text, owner: 'root', group, mode };
+  const secret = context.sensitive ? { isSecret: true } : {};
+  const write: FileStep = { do: 'write-file', path, content: text, owner: 'root', group, mode, ...secret };
   if (file.type !== 'file') {
     const before = file.type === 'symlink' ? `symlink to ${file.target}` : null;
     const changes = [{ field, before, after: path }];
@@ -61,6 +62,8 @@ export function compareServiceFile(
     return { changes, text: content.text, steps: [write], isReplaced: true };
   }
   if (others.length === 0) return NO_DIFFERENCE;
-  const step: FileStep = { do: 'set-metadata', path, expect: 'file', owner: 'root', group, mode };
-  return { changes: others, steps: [step], isReplaced: false };
+  // A new file leaves behind access lists, and the users who have the old one open.
+  const isRewritten = file.exposedTo !== undefined;
+  const set: FileStep = { do: 'set-metadata', path, expect: 'file', owner: 'root', group, mode };
+  return { changes: others, steps: [isRewritten ? write : set], isReplaced: isRewritten };
 }

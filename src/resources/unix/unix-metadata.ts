@@ -1,9 +1,10 @@
 /** Owner, group and mode of files and directories: what differs, and whether the names exist. */
 import type { FaultCode } from '../../kernel/fault-code.js';
-import type { Metadata } from '../host.js';
+import type { Exposure, Metadata } from '../host.js';
 import type { BodyProblem, Family, FieldChange, PlanContext } from '../kind.js';
 import { formatMode, parseMode } from './unix-mode.js';
 import { parentOf, problemOfUnixPath } from './unix-path.js';
+import { keptMode, refusalOfTakeover } from './unix-takeover.js';
 
 /** The fields that files and directories share; null or absent is not managed. */
 export interface UnixMetadataBody {
@@ -14,7 +15,13 @@ export interface UnixMetadataBody {
 }
 
 export type MetadataComparison =
-  | { readonly changes: readonly FieldChange[] }
+  | {
+      readonly changes: readonly FieldChange[];
+      /** True when the owner or the group changes. */
+      readonly isGiven: boolean;
+      /** The mode, owner and group as they will be; an id is -1 while its user or group does not exist. */
+      readonly after: Metadata;
+    }
   | { readonly code: FaultCode; readonly message: string };
 
 /** An owner or group that neither exists nor can come with something earlier, as a refusal; null when all is well. */
@@ -33,27 +40,44 @@ export function unknownPrincipal(
   return null;
 }
 
-/** Compares the managed ones of owner, group and mode; a `mode` given here overrides the body's. */
+/**
+ * Compares the managed ones of owner, group and mode, and tells what another owner, group or content takes from a mode that
+ * is not managed.
+ */
 export function compareMetadata(
   want: UnixMetadataBody,
   have: Metadata,
   context: PlanContext,
-  mode: string | null = want.mode ?? null,
+  { isReplaced = false }: { readonly isReplaced?: boolean } = {},
 ): MetadataComparison {
   const refusal = unknownPrincipal(want, context);
   if (refusal) return refusal;
   const changes: FieldChange[] = [];
   const { accounts } = context;
-  if (want.owner != null && accounts.uid(want.owner) !== have.uid) {
-    changes.push({ field: 'owner', before: accounts.userName(have.uid), after: want.owner });
-  }
-  if (want.group != null && accounts.gid(want.group) !== have.gid) {
-    changes.push({ field: 'group', before: accounts.groupName(have.gid), after: want.group });
-  }
-  if (mode != null && parseMode(mode) !== have.mode) {
-    changes.push({ field: 'mode', before: formatMode(have.mode), after: formatMode(parseMode(mode)) });
-  }
-  return { changes };
+  const uid = want.owner == null ? have.uid : (accounts.uid(want.owner) ?? -1);
+  const gid = want.group == null ? have.gid : (accounts.gid(want.group) ?? -1);
+  const isNewOwner = uid !== have.uid;
+  const isNewGroup = gid !== have.gid;
+  if (isNewOwner) changes.push({ field: 'owner', before: accounts.userName(have.uid), after: want.owner ?? null });
+  if (isNewGroup) changes.push({ field: 'group', before: accounts.groupName(have.gid), after: want.group ?? null });
+  const isGroupDeclared = want.group != null;
+  const mode =
+    want.mode == null
+      ? keptMode(have.mode, { isNewOwner, isNewGroup, isGroupDeclared, isReplaced })
+      : parseMode(want.mode);
+  if (mode !== have.mode) changes.push({ field: 'mode', before: formatMode(have.mode), after: formatMode(mode) });
+  return { changes, isGiven: isNewOwner || isNewGroup, after: { uid, gid, mode } };
+}
+
+/** Returns why a difference must not be mended in place, as a refusal; null when it may be. */
+export function unsafeTakeover(
+  path: string,
+  have: Metadata & Exposure & { readonly type: 'file' | 'directory' },
+  { after }: { readonly after: Metadata },
+  context: PlanContext,
+): { readonly code: FaultCode; readonly message: string } | null {
+  const message = refusalOfTakeover(have, { path, expect: have.type, after }, context.accounts.own);
+  return message === null ? null : { code: 'unsafe_path', message };
 }
 
 /** What a new file or directory gets, as changes from nothing. */

@@ -3,9 +3,12 @@ import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, type TestContext } from 'vitest';
-import { commitOne, host, needs, place, run, succeeds, write } from '../support/place.js';
+import { commitOne, host, isRoot, needs, place, run, succeeds, write } from '../support/place.js';
 
 const ACL = 'system.posix_acl_access';
+const CAPABILITY = 'security.capability';
+/** cap_net_raw=ep */
+const NET_RAW = '0100000200200000000000000000000000000000';
 
 type Attributes = Readonly<Record<string, string>>;
 
@@ -60,6 +63,23 @@ describe('a replaced file', () => {
     expect(await commitOne(write(file, 'secret', { mode: 0o600 }))).toBeNull();
     expect(attributesOf(file)).toEqual([{ 'user.note': '66' }]);
     expect(statSync(file).mode & 0o7777).toBe(0o600);
+  });
+
+  it('keeps none of them when its owner or group changes, and never a capability', async (context) => {
+    needs(context, isRoot, 'root');
+    const directory = place();
+    const files = ['owner', 'group', 'same'].map((name) => join(directory, name));
+    withAttributes(context, ...files);
+    needs(context, succeeds('python3', '-c', SET, CAPABILITY, NET_RAW, ...files), 'a file system with capabilities');
+    const [owner = '', group = '', same = ''] = files;
+    const steps = [write(owner, 'new', { owner: '1234' }), write(group, 'new', { group: '1234' }), write(same, 'new')];
+    expect(await host().commit(steps)).toEqual([null, null, null]);
+    expect(attributesOf(owner, group, same)).toEqual([
+      {},
+      {},
+      { 'user.note': expect.any(String), [ACL]: READABLE_FOR_1234 },
+    ]);
+    expect(steps.map(({ path }) => statSync(path).mode & 0o7777)).toEqual([0o640, 0o640, 0o640]);
   });
 
   it('keeps them in a group, each its own, with one process and no traces', async (context) => {

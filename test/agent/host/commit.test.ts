@@ -42,7 +42,7 @@ describe('write-file', () => {
     expect(modeOf(file)).toBe(0o6777);
   });
 
-  it('keeps the mode of the file it replaces, and the file itself whole for whoever has it open', async () => {
+  it('keeps the mode of the file it replaces but for setuid, and the file itself whole for whoever has it open', async () => {
     const directory = place();
     const file = join(directory, 'f');
     writeFileSync(file, 'old');
@@ -50,11 +50,11 @@ describe('write-file', () => {
     linkSync(file, join(directory, 'other-name'));
     expect(await commitOne(write(file, 'new'))).toBeNull();
     expect(readFileSync(file, 'utf8')).toBe('new');
-    expect(modeOf(file)).toBe(0o4750);
+    expect(modeOf(file)).toBe(0o750);
     expect(readFileSync(join(directory, 'other-name'), 'utf8')).toBe('old');
   });
 
-  it('keeps owner and group, sets those that are named, and keeps setuid through it', async (context) => {
+  it('keeps owner and group, sets those that are named, and has setuid only where it is wanted', async (context) => {
     needs(context, isRoot, 'root');
     const file = join(place(), 'f');
     writeFileSync(file, 'old');
@@ -62,10 +62,38 @@ describe('write-file', () => {
     chmodSync(file, 0o6755);
     expect(await commitOne(write(file, 'new'))).toBeNull();
     expect(statSync(file)).toMatchObject({ uid: 1234, gid: 2345 });
-    expect(modeOf(file)).toBe(0o6755);
+    expect(modeOf(file)).toBe(0o755);
     expect(await commitOne(write(file, 'newer', { owner: '4321', mode: 0o4711 }))).toBeNull();
     expect(statSync(file)).toMatchObject({ uid: 4321, gid: 2345 });
     expect(modeOf(file)).toBe(0o4711);
+  });
+
+  it('takes over a file that a user made when it is to hold a secret', async (context) => {
+    needs(context, isRoot, 'root');
+    const directory = place();
+    const [early, declared, group] = ['early', 'declared', 'group'].map((name) => join(directory, name)) as [
+      string,
+      string,
+      string,
+    ];
+    for (const file of [early, declared, group]) {
+      writeFileSync(file, '');
+      chmodSync(file, 0o666);
+      chownSync(file, 1234, 1234);
+    }
+    const secret = { isSecret: true, mode: 0o640 } as const;
+    expect(await commitOne(write(early, 'secret', secret))).toBeNull();
+    expect(await commitOne(write(declared, 'secret', { ...secret, owner: '1234' }))).toBeNull();
+    expect(await commitOne(write(group, 'secret', { ...secret, owner: '7' }))).toBeNull();
+    expect(statSync(early)).toMatchObject({ uid: 0, gid: 0 });
+    expect(statSync(declared)).toMatchObject({ uid: 1234, gid: 1234 });
+    expect(statSync(group)).toMatchObject({ uid: 7, gid: 0 });
+    const theirs = join(directory, 'theirs');
+    mkdirSync(theirs);
+    chownSync(theirs, 1234, 1234);
+    chmodSync(theirs, 0o2755);
+    expect(await commitOne(write(join(theirs, 'f'), 'secret', secret))).toBeNull();
+    expect(statSync(join(theirs, 'f'))).toMatchObject({ uid: 0, gid: 0 });
   });
 
   it('replaces a symbolic link and never writes through it', async () => {
@@ -222,14 +250,57 @@ describe('set-metadata', () => {
     expect(readFileSync(join(directory, 'f'), 'utf8')).toBe('x');
   });
 
-  it('keeps setuid through a change of owner', async (context) => {
+  it('carries neither setuid nor setgid nor write for others over a change of owner or group', async (context) => {
+    needs(context, isRoot, 'root');
+    const directory = place();
+    const cases = [
+      [{ owner: '1234', group: '1235' }, 0o775],
+      [{ owner: '1234' }, 0o755],
+      [{ group: '1235' }, 0o775],
+      [{ owner: '1234', mode: 0o4711 }, 0o4711],
+    ] as const;
+    for (const [at, [more, mode]] of cases.entries()) {
+      const [file, folder] = [join(directory, `f${at}`), join(directory, `d${at}`)];
+      writeFileSync(file, '');
+      mkdirSync(folder);
+      for (const path of [file, folder]) chmodSync(path, 0o6777);
+      expect(await commitOne(set(file, more))).toBeNull();
+      expect(await commitOne(set(folder, { ...more, expect: 'directory' }))).toBeNull();
+      expect([modeOf(file), modeOf(folder)]).toEqual([mode, mode]);
+      expect(await commitOne(write(file, 'new', { ...more, owner: '4321' }))).toBeNull();
+    }
+  });
+
+  it('changes no owner of what a user could have put there, and opens nothing that another user owns', async (context) => {
+    needs(context, isRoot, 'root');
+    const home = join(place(), 'home');
+    mkdirSync(home);
+    const [own, foreign] = [join(home, 'own'), join(home, 'foreign')];
+    for (const path of [own, foreign]) writeFileSync(path, 'x', { mode: 0o600 });
+    chownSync(own, 1234, 1234);
+    chownSync(home, 1234, 1234);
+    chmodSync(join(home, '..'), 0o755);
+    const unsafe = { code: 'unsafe_path' };
+    expect(await commitOne(set(own, { owner: '0' }))).toMatchObject(unsafe);
+    expect(await commitOne(set(own, { group: '5', mode: 0o2755 }))).toMatchObject(unsafe);
+    expect(await commitOne(set(foreign, { owner: '1234' }))).toMatchObject(unsafe);
+    expect(await commitOne(set(foreign, { mode: 0o644 }))).toMatchObject(unsafe);
+    expect([own, foreign].map((path) => statSync(path).uid)).toEqual([1234, 0]);
+    expect([modeOf(own), modeOf(foreign)]).toEqual([0o600, 0o600]);
+    expect(await commitOne(set(own, { group: '5', mode: 0o640 }))).toBeNull();
+    expect(await commitOne(set(foreign, { mode: 0o400 }))).toBeNull();
+    expect(statSync(own)).toMatchObject({ uid: 1234, gid: 5 });
+  });
+
+  it("gives no special bit to a user's file, wherever it lies", async (context) => {
     needs(context, isRoot, 'root');
     const file = join(place(), 'f');
-    writeFileSync(file, '');
-    chmodSync(file, 0o6755);
-    expect(await commitOne(set(file, { owner: '1234', group: '1235' }))).toBeNull();
-    expect(statSync(file)).toMatchObject({ uid: 1234, gid: 1235 });
-    expect(modeOf(file)).toBe(0o6755);
+    writeFileSync(file, 'x');
+    chownSync(file, 1234, 1234);
+    expect(await commitOne(set(file, { owner: '0', mode: 0o4755 }))).toMatchObject({ code: 'unsafe_path' });
+    expect(statSync(file)).toMatchObject({ uid: 1234, mode: 0o100644 });
+    expect(await commitOne(set(file, { owner: '0' }))).toBeNull();
+    expect(statSync(file)).toMatchObject({ uid: 0, mode: 0o100644 });
   });
 
   it('follows no link and changes nothing of another type', async () => {
