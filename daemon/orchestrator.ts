@@ -20,6 +20,7 @@ import { wireDiscovery } from './discovery-wiring.js';
 import { DriftScheduler } from './engine/drift-scheduler.js';
 import { Engine } from './engine/engine.js';
 import { storedEpoch } from './engine/epoch.js';
+import { ParserPool } from './engine/parsing/parser-pool.js';
 import { type Audit, createAudit } from './events/audit.js';
 import { AuditKey } from './events/audit-key.js';
 import { ClockWatch } from './events/clock-watch.js';
@@ -160,6 +161,7 @@ class Wired implements Orchestrator {
     this.maintenance = new MaintenanceWatch({ db, uow, clock, logger });
     const registry = new ConnectionRegistry();
     const secrets = createSecrets({ db, uow, clock, ageTime, newId, logger, keyring: options.keyring });
+    const parser = new ParserPool({ logger });
     const engine = new Engine({
       db,
       uow,
@@ -171,6 +173,7 @@ class Wired implements Orchestrator {
       removalGuard: () => settings().removal_guard,
       secrets: secrets.lender,
       vault: secrets.vault,
+      parser,
     });
     const metrics = new MetricsPoller({
       db,
@@ -256,6 +259,7 @@ class Wired implements Orchestrator {
       isMaintenance: () => this.maintenance.isMaintenance(),
     });
     this.services = [
+      parser,
       this.maintenance,
       engine,
       metrics,

@@ -40,6 +40,8 @@ const { outputFiles, metafile } = await build({
     // What writes recordings, and what searches them.
     'recording-worker': 'dist/daemon/terminal/recordings/recording-worker.js',
     'search-worker': 'dist/daemon/terminal/recordings/search-worker.js',
+    // What parses modules.
+    'parser-worker': 'dist/daemon/engine/parsing/parser-worker.js',
     // The check of a backup, beside the orchestrator's own work.
     'seal-copy-worker': 'dist/daemon/backup/seal-copy-worker.js',
   },

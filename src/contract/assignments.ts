@@ -174,7 +174,7 @@ export const assignmentRoutes = {
     bodyOptional: true,
     answers: { 200: RolloutSchema },
     stream: RolloutEventSchema,
-    faults: ['assignment_not_found', 'module_not_found', 'invalid_module'],
+    faults: ['assignment_not_found', 'module_not_found', 'invalid_module', 'rate_limited'],
   }),
   applyAssignment: route({
     id: 'applyAssignment',

@@ -57,7 +57,7 @@ export const moduleRoutes = {
     access: 'operator',
     body: closed({ name: Type.String(), content: Type.String({ description: 'YAML; its name must equal `name`' }) }),
     answers: { 201: closed({ ...ModuleEntrySchema.properties, warnings: Type.Array(WarningSchema) }) },
-    faults: ['invalid_module'],
+    faults: ['invalid_module', 'rate_limited'],
   }),
   getModule: route({
     id: 'getModule',

@@ -103,7 +103,14 @@ export const runRoutes = {
     bodyBytes: PLAN_BODY_BYTES,
     answers: { 200: RunResultSchema },
     stream: RunEventSchema,
-    faults: [...DISPATCH_FAULTS, ...RESOLUTION_FAULTS, 'invalid_module', 'operation_in_progress', 'cancelled'],
+    faults: [
+      ...DISPATCH_FAULTS,
+      ...RESOLUTION_FAULTS,
+      'invalid_module',
+      'rate_limited',
+      'operation_in_progress',
+      'cancelled',
+    ],
   }),
   applyAgent: route({
     id: 'applyAgent',

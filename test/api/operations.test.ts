@@ -42,6 +42,11 @@ const UNPROVOKED: Readonly<Record<string, string>> = {
     'needs an agent that tells of a system that does not exist: see test/language/cases/resolve',
   'applyAgent variant_ambiguous':
     'needs an agent that tells of a system that does not exist: see test/language/cases/resolve',
+  'uploadModule rate_limited':
+    'needs more texts at a time than wait for the parser: see test/engine/parser-pool.test.ts',
+  'planAgent rate_limited': 'needs more texts at a time than wait for the parser: see test/engine/parser-pool.test.ts',
+  'planAssignment rate_limited':
+    'needs more texts at a time than wait for the parser: see test/engine/parser-pool.test.ts',
   'checkDrift agent_timeout':
     'needs an agent that lives and says nothing for a minute: see test/engine/plan-drift.test.ts',
 };

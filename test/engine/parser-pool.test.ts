@@ -1,0 +1,94 @@
+/** The parser of modules in its threads, as it is built. */
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { ParserPoolOptions } from '../../daemon/engine/parsing/parser-pool.js';
+import { inlineParser } from '../../daemon/engine/parsing/text-parser.js';
+import { type Logger, silentLogger } from '../../src/kernel/logger.js';
+import { moduleText } from './support.js';
+
+const dist = fileURLToPath(new URL('../../dist/daemon/engine/parsing/', import.meta.url));
+
+/** Threads run what is built, so the other side does too. */
+async function open(options: Partial<ParserPoolOptions> = {}) {
+  const url = pathToFileURL(`${dist}parser-pool.js`).href;
+  const { ParserPool } = (await import(url)) as typeof import('../../daemon/engine/parsing/parser-pool.js');
+  const errors: string[] = [];
+  const logger: Logger = { ...silentLogger, error: (message) => void errors.push(message) };
+  const pool = new ParserPool({ logger, ...options });
+  onTestFinished(() => pool.stop());
+  return { pool, errors };
+}
+
+const SMALL = moduleText('small', { '/a': 'x' });
+const LARGE = moduleText('large', Object.fromEntries(Array.from({ length: 1000 }, (_, at) => [`/f/${at}`, 'x'])));
+/** As much as a module may hold: it takes several times the heap of a small one. */
+const LARGEST = `name: largest\nsupports: [{platform: linux}]\nresources:\n${Array.from(
+  { length: 1900 },
+  (_, at) =>
+    `  - resource: {file-unix: {path: /f/${at}, owner: root, group: root, mode: "0644", content: "line ${at}"}}\n`,
+).join('')}`;
+const WRONG = 'name: wrong\nsupports: []\nresources:\n  - resource: {file-unix: {path: a}}\n';
+
+describe('the parser in threads', () => {
+  it('says the same as the one of this thread', async () => {
+    const { pool } = await open();
+    for (const text of [SMALL, WRONG, '', '[[[']) {
+      const expected = await inlineParser.parse(text);
+      expect(await pool.parse(text)).toEqual(JSON.parse(JSON.stringify(expected)));
+      const pointers = ['/name', '/resources/0', '/none'];
+      expect(await pool.locate(text, pointers)).toEqual(await inlineParser.locate(text, pointers));
+    }
+  });
+
+  it('leaves this thread free meanwhile', async () => {
+    const { pool } = await open();
+    await pool.parse(SMALL);
+    let turns = 0;
+    let isOver = false;
+    const parsing = pool.parse(LARGE).finally(() => {
+      isOver = true;
+    });
+    while (!isOver) {
+      await new Promise((resolve) => setImmediate(resolve));
+      turns += 1;
+    }
+    expect((await parsing).definition?.name).toBe('large');
+    // On this thread it would be one turn.
+    expect(turns).toBeGreaterThan(20);
+  });
+
+  it('fails only the text that breaks its thread', async () => {
+    const { pool, errors } = await open({ threads: 1, heap: 22 });
+    const broken = rejectionOf(pool.parse(LARGEST));
+    const next = pool.parse(SMALL);
+    expect(await broken).toContain('broke down');
+    expect((await next).definition?.name).toBe('small');
+    expect(errors).toEqual(['a thread that parses modules broke down']);
+  });
+
+  it('ends a thread whose text takes too long, and goes on with another', async () => {
+    const { pool } = await open({ threads: 1, patience: 1 });
+    expect(await rejectionOf(pool.parse(LARGE))).toContain('it took too long');
+  });
+
+  it('refuses more than may wait, and everything when it stops', async () => {
+    const { pool } = await open({ threads: 1, waiting: 2 });
+    const texts = [pool.parse(LARGE), pool.parse(LARGE), pool.parse(LARGE)].map(reasonOf);
+    expect(await reasonOf(pool.parse(SMALL))).toMatchObject({ code: 'rate_limited', data: { retry_after: 5 } });
+    await pool.stop();
+    for (const reason of await Promise.all(texts)) expect(reason).toMatchObject({ code: 'shutting_down' });
+    expect(await reasonOf(pool.parse(SMALL))).toMatchObject({ code: 'shutting_down' });
+  });
+});
+
+/** What a promise is rejected with; the built classes are others than those of the tests. */
+const reasonOf = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+
+async function rejectionOf(promise: Promise<unknown>): Promise<string> {
+  const reason = await reasonOf(promise);
+  return reason instanceof Error ? reason.message : '';
+}
