@@ -6,6 +6,7 @@ import { Fault, isFault, messageOf } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import { DirectMessages } from '../../src/terminal/direct-messages.js';
 import { type Frame, pingFrame, pongFrame, readFrame } from '../../src/terminal/frames.js';
+import { STALL } from '../../src/terminal/input-gate.js';
 import { TERMINAL_CLOSE, TERMINAL_LIMITS } from '../../src/terminal/limits.js';
 import { YoungMemory } from '../../src/terminal/young-memory.js';
 import { BulkTurns } from './bulk-turns.js';
@@ -69,6 +70,9 @@ export class TerminalSocket {
   private ended = false;
   private lastHeard: number;
   private lastAsked: number;
+  private silences = 0;
+  /** When the first ping was sent that is not answered; null when nothing is waited for. */
+  private askedAt: number | null = null;
   private latest: number | null = null;
   private onLatency: ((ms: number) => void) | null = null;
   private goodbye: NodeJS.Timeout | undefined;
@@ -96,6 +100,21 @@ export class TerminalSocket {
   /** The newest round trip in milliseconds; null when none was measured yet. */
   get roundTrip(): number | null {
     return this.latest;
+  }
+
+  /** How often nothing has come for longer than its peer is ever silent. */
+  get stalls(): number {
+    return this.silences;
+  }
+
+  /** Milliseconds since a ping that nothing has come after; 0 when nothing is waited for. */
+  get unanswered(): number {
+    return this.askedAt === null ? 0 : this.now() - this.askedAt;
+  }
+
+  /** Asks for a sign of life, unless that is done already. */
+  probe(): void {
+    if (this.askedAt === null) this.ping();
   }
 
   /** The hello is accepted: hands over what has come since, and from now on each frame as it comes. */
@@ -150,7 +169,10 @@ export class TerminalSocket {
 
   private take(data: RawData, isBinary: boolean): void {
     if (this.ended) return;
-    this.lastHeard = this.now();
+    const now = this.now();
+    if (now - this.lastHeard > STALL) this.silences += 1;
+    this.lastHeard = now;
+    this.askedAt = null;
     if (Buffer.isBuffer(data)) YOUNG.read(data.length);
     try {
       if (!isBinary || !Buffer.isBuffer(data)) throw new Fault('protocol_violation', 'the peer sent a text frame');
@@ -214,6 +236,7 @@ export class TerminalSocket {
 
   private ping(): void {
     this.lastAsked = this.now();
+    this.askedAt ??= this.lastAsked;
     this.send(pingFrame(Math.floor(this.lastAsked * 1000)));
   }
 

@@ -98,6 +98,26 @@ export class Backlog {
     }
   }
 
+  /** Forgets everything from the offset on; nothing when that is beyond the end already. */
+  dropFrom(offset: number): void {
+    const end = Math.max(offset, this.first);
+    if (end >= this.last) return;
+    if (end === this.first) {
+      this.restart(end);
+      return;
+    }
+    for (let block = this.blocks.at(-1); block !== undefined; block = this.blocks.at(-1)) {
+      if (block.start < end) {
+        block.filled = end - block.start;
+        break;
+      }
+      if (block.memory.length === BLOCK) POOL.give(block.memory);
+      this.blocks.pop();
+    }
+    while ((this.runs.at(-1)?.start ?? Number.NEGATIVE_INFINITY) >= end) this.runs.pop();
+    this.last = end;
+  }
+
   /** Forgets all, and goes on at that offset. */
   restart(offset: number): void {
     this.dropBefore(this.last);

@@ -20,6 +20,8 @@ export const FRAME = {
   eof: 0x0b,
   /** Output of a command's standard error; shares the offsets of the output, in the order in which both were read. */
   errors: 0x0c,
+  place: 0x10,
+  anew: 0x11,
 } as const;
 
 /** Which of a program's streams wrote it; a terminal has but one. */
@@ -40,6 +42,10 @@ export type Frame =
   | { readonly type: 'ping' | 'pong'; readonly t: number }
   /** No more input follows. */
   | { readonly type: 'eof' }
+  /** Input has come up to the offset. Its sender sends the rest again, or drops it and goes on from there, behind an `anew`. */
+  | { readonly type: 'place'; readonly offset: number }
+  /** Input that follows is what its sender means now. */
+  | { readonly type: 'anew' }
   /** Of a later version; to be ignored. */
   | { readonly type: 'unknown' };
 
@@ -84,6 +90,14 @@ export function resizeFrame(cols: number, rows: number, generation: number): Buf
 export const signalFrame = (signal: string): Buffer => Buffer.from(`\x05${signal}`, 'latin1');
 
 export const eofFrame = (): Buffer => Buffer.of(FRAME.eof);
+
+export function placeFrame(offset: number): Buffer {
+  const frame = pingFrame(offset);
+  frame[0] = FRAME.place;
+  return frame;
+}
+
+export const anewFrame = (): Buffer => Buffer.of(FRAME.anew);
 
 /** @param t whole number that the pong gives back, such as milliseconds of a monotonic clock */
 export function pingFrame(t: number): Buffer {
@@ -157,6 +171,11 @@ export function readFrame(data: Buffer): Frame {
       return { type: type === FRAME.ping ? 'ping' : 'pong', t: readOffset(data, 1) };
     case FRAME.eof:
       return { type: 'eof' };
+    case FRAME.place:
+      requireLength(data, 9);
+      return { type: 'place', offset: readOffset(data, 1) };
+    case FRAME.anew:
+      return { type: 'anew' };
     default:
       return { type: 'unknown' };
   }

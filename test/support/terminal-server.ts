@@ -14,7 +14,15 @@ import { generateKey } from '../../src/identity/private-key.js';
 import type { FaultCode } from '../../src/kernel/fault-code.js';
 import { Backlog } from '../../src/terminal/backlog.js';
 import type { Exit } from '../../src/terminal/exit.js';
-import { ackFrame, type Frame, jsonFrame, pongFrame, readFrame, snapshotFrame } from '../../src/terminal/frames.js';
+import {
+  ackFrame,
+  type Frame,
+  jsonFrame,
+  placeFrame,
+  pongFrame,
+  readFrame,
+  snapshotFrame,
+} from '../../src/terminal/frames.js';
 import { TERMINAL_LIMITS, TERMINAL_SUBPROTOCOL } from '../../src/terminal/limits.js';
 import type { ClientHello, ClientNote, ServerNote, TerminalMode } from '../../src/terminal/notes.js';
 import { outputFrame } from './output-frame.js';
@@ -48,6 +56,8 @@ export class ScriptedSession {
   notes: ClientNote[] = [];
   hellos: ClientHello[] = [];
   eof = false;
+  /** How often its client began anew with its input. */
+  begun = 0;
   mode: TerminalMode = 'write';
   recorded = true;
   exit: Exit | null = null;
@@ -90,6 +100,11 @@ export class ScriptedSession {
 
   acknowledgeInput(): void {
     this.peer?.send(ackFrame(this.input.length, this.input.length + this.inputLimit));
+  }
+
+  /** Asks the client for the input that it still means, as after a silence. */
+  ask(): void {
+    this.peer?.send(placeFrame(this.input.length));
   }
 
   close(code: number): void {
@@ -159,6 +174,7 @@ class Peer {
       session.onResize();
     } else if (frame.type === 'signal') session.signals.push(frame.signal);
     else if (frame.type === 'eof') session.eof = true;
+    else if (frame.type === 'anew') session.begun += 1;
     else if (frame.type === 'ping') this.send(pongFrame(frame.t));
     else if (frame.type === 'note') {
       session.notes.push(frame.value as ClientNote);
@@ -193,6 +209,7 @@ class Peer {
         viewers: [],
       } satisfies ServerNote),
     );
+    this.send(placeFrame(session.input.length));
     if (hello.resume !== null) this.place = Math.max(hello.resume.received - session.overlap, session.output.start);
     else if (session.snapshotFor === null) this.place = session.output.start;
     else {

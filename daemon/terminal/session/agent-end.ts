@@ -7,6 +7,10 @@ import type { TerminalSignal } from '../../../src/terminal/signals.js';
 import type { Credit } from '../../../src/terminal/window.js';
 import type { OnFrame, TerminalSocket } from '../terminal-socket.js';
 
+/** Input that it has not taken asks for a sign of life after that, and makes a silence of what is not answered then. Milliseconds. */
+const INPUT_ASKS = 900;
+const INPUT_PATIENCE = 1_900;
+const ANSWER_WITHIN = 900;
 const UNTOLD: Credit = { consumed: -1, limit: -1 };
 /** Credit that is worth a frame of its own, in bytes. */
 const WORTH = TERMINAL_LIMITS.leastWindow / 4;
@@ -17,6 +21,7 @@ export class AgentEnd {
   private said: AgentHello | null = null;
   private told = UNTOLD;
   private awaySince: number | null;
+  private isQuiet = false;
   /** Signals that came while it was away, each once. */
   private readonly waiting = new Set<TerminalSignal>();
 
@@ -49,6 +54,7 @@ export class AgentEnd {
     this.socket = socket;
     this.said = hello;
     this.awaySince = null;
+    this.isQuiet = false;
     before?.close(TERMINAL_CLOSE.replaced, 'another socket has taken the place of this one');
   }
 
@@ -90,6 +96,19 @@ export class AgentEnd {
 
   beat(): void {
     this.socket?.beat();
+  }
+
+  /**
+   * Whether it is silent although input waits for it.
+   * @param inputAge milliseconds since the first input that it has not taken
+   */
+  isSilent(inputAge: number): boolean {
+    if (this.socket === null) return false;
+    if (inputAge > INPUT_ASKS) this.socket.probe();
+    const { roundTrip, unanswered } = this.socket;
+    const isLate = inputAge > INPUT_PATIENCE && unanswered > ANSWER_WITHIN + (roundTrip ?? 0);
+    this.isQuiet = unanswered > 0 && (this.isQuiet || isLate);
+    return this.isQuiet;
   }
 
   /** @param onLatency is given the milliseconds there and back, or null at once when it is not here */

@@ -2,7 +2,7 @@
 import { Fault } from '../../../src/kernel/fault.js';
 import { validator } from '../../../src/kernel/validator.js';
 import { ExitSchema } from '../../../src/terminal/exit.js';
-import { ackFrame, type Frame } from '../../../src/terminal/frames.js';
+import { ackFrame, type Frame, placeFrame } from '../../../src/terminal/frames.js';
 import { TERMINAL_CLOSE, TERMINAL_LIMITS } from '../../../src/terminal/limits.js';
 import type { SessionCore } from './session-core.js';
 import { BY_AGENT } from './session-ending.js';
@@ -45,6 +45,16 @@ export class AgentFrames {
     recording.stop('truncated', 'output was lost');
   }
 
+  /** The one who types decides about input that has waited for long. */
+  private placed(offset: number): void {
+    const { input, people } = this.core;
+    const { writer } = people;
+    const place = input.placed(offset, writer?.gate.canAsk ?? true);
+    if (place === null || writer === null) return;
+    writer.gate.shut();
+    writer.socket.send(placeFrame(place));
+  }
+
   private take(frame: Frame, data: Buffer): void {
     const { agent, clock, course, end, input, pace, people, relay } = this.core;
     if (course.isOver) return;
@@ -57,6 +67,9 @@ export class AgentFrames {
       case 'ack':
         input.acked(frame.consumed);
         people.writer?.socket.send(data);
+        return;
+      case 'place':
+        this.placed(frame.offset);
         return;
       case 'exit':
         if (!isExit.check(frame.value)) throw new Fault('protocol_violation', 'the peer sent an exit that is none');

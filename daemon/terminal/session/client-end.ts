@@ -1,4 +1,6 @@
 /** One operator's end of a session, from its welcome until its socket is gone. */
+
+import type { InputGate } from '../../../src/terminal/input-gate.js';
 import type { TerminalMode } from '../../../src/terminal/notes.js';
 import type { TerminalSocket } from '../terminal-socket.js';
 import type { Attacher } from '../tickets.js';
@@ -13,5 +15,6 @@ export interface ClientEnd {
   readonly secretHash: string;
   mode: TerminalMode;
   readonly output: ClientOutput;
+  readonly gate: InputGate;
   readonly asks: AskBudget;
 }

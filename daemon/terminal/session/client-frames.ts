@@ -1,7 +1,7 @@
 /** What the operators who are attached to a session send: input and sizes count from the one who writes alone. */
 import { Fault } from '../../../src/kernel/fault.js';
 import { validator } from '../../../src/kernel/validator.js';
-import type { Frame } from '../../../src/terminal/frames.js';
+import { type Frame, placeFrame } from '../../../src/terminal/frames.js';
 import { clampSize, TERMINAL_CLOSE } from '../../../src/terminal/limits.js';
 import { type ClientNote, ClientNoteSchema } from '../../../src/terminal/notes.js';
 import { TERMINAL_SIGNALS, type TerminalSignal } from '../../../src/terminal/signals.js';
@@ -39,7 +39,10 @@ export class ClientFrames {
         if (isWriter && isSignal(frame.signal)) agent.signal(frame.signal);
         return;
       case 'eof':
-        if (isWriter) input.close();
+        if (isWriter && this.passes(client)) input.close();
+        return;
+      case 'anew':
+        client.gate.open(client.socket.stalls);
         return;
       case 'note':
         if (isNote.check(frame.value)) this.noted(client, frame.value.kind);
@@ -51,10 +54,19 @@ export class ClientFrames {
     }
   }
 
-  private type({ socket }: ClientEnd, { offset, bytes }: Extract<Frame, { readonly type: 'input' }>): void {
+  private type(client: ClientEnd, { offset, bytes }: Extract<Frame, { readonly type: 'input' }>): void {
     const { input, watch } = this.core;
+    const { socket } = client;
     watch.typed();
+    if (!this.passes(client)) return;
     if (!input.take(offset, bytes)) socket.close(TERMINAL_CLOSE.overrun, 'more input than was asked for');
+  }
+
+  /** Input may have been on its way for long: then the client is asked whether it is still meant. */
+  private passes({ gate, socket }: ClientEnd): boolean {
+    const passage = gate.passage(socket.stalls);
+    if (passage === 'ask') socket.send(placeFrame(this.core.input.end));
+    return passage === 'take';
   }
 
   private resize(cols: number, rows: number): void {

@@ -1,4 +1,6 @@
 /** How operators come to a session and leave it: anew, or as the same client with its place in the output and its pen. */
+import { placeFrame } from '../../../src/terminal/frames.js';
+import { InputGate } from '../../../src/terminal/input-gate.js';
 import { TERMINAL_CLOSE } from '../../../src/terminal/limits.js';
 import type { ClientHello, TerminalMode } from '../../../src/terminal/notes.js';
 import { operatorParty, type ResumeKey } from '../session-book.js';
@@ -159,14 +161,14 @@ export class Joining {
     this.update();
   }
 
-  private add(given: Omit<ClientEnd, 'output' | 'asks'>): ClientEnd {
+  private add(given: Omit<ClientEnd, 'output' | 'asks' | 'gate'>): ClientEnd {
     const { clock, people, relay, watch } = this.core;
     const output = relay.add({
       send: (...parts) => given.socket.send(...parts),
       isSkippable: () => client !== people.writer,
       onFinished: () => this.options.ending.served(client),
     });
-    const client: ClientEnd = { ...given, output, asks: new AskBudget(clock.monotonic()) };
+    const client: ClientEnd = { ...given, output, gate: new InputGate(), asks: new AskBudget(clock.monotonic()) };
     people.add(client);
     if (client.mode === 'write') {
       watch.tookPen();
@@ -183,7 +185,7 @@ export class Joining {
   }
 
   private welcome({ mode, socket }: ClientEnd, secret: string, taken: number): void {
-    const { agent, course, facts, people, recording } = this.core;
+    const { agent, course, facts, input, people, recording } = this.core;
     socket.send(
       noteFrame({
         kind: 'welcome',
@@ -196,6 +198,7 @@ export class Joining {
         ...people.names,
       }),
     );
+    socket.send(placeFrame(input.end));
     if (!agent.isHere && !course.isOver) socket.send(noteFrame({ kind: 'agent_link', connected: false }));
   }
 

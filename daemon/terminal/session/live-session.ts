@@ -72,6 +72,8 @@ export class LiveSession {
   /** Resolves when the output can be served and the agent's place in the input is known, or it is all over. */
   private readonly inStep: { readonly promise: Promise<void>; readonly resolve: () => void };
   private running: Running | null = null;
+  /** People know that the agent does not answer. */
+  private isSilenceTold = false;
   private storing: Promise<void> | null = null;
 
   constructor(options: LiveSessionOptions) {
@@ -81,6 +83,7 @@ export class LiveSession {
     this.agent = new AgentEnd(clock);
     this.watch = new SessionWatch(clock);
     this.input = new InputRelay({
+      clock,
       send: (data) => this.agent.send(data),
       // Above what an orchestrator before this one has counted to.
       generation: Math.floor(clock.now() / 1000) % 2 ** 32,
@@ -132,6 +135,7 @@ export class LiveSession {
       return;
     }
     this.agent.came(socket, hello);
+    this.isSilenceTold = false;
     if (this.running === null) return;
     this.course.take({ type: 'agent_came' });
     this.running.agentFrames.greet();
@@ -209,6 +213,7 @@ export class LiveSession {
       this.running.ending.leaveWhenServed();
       return;
     }
+    this.tellSilence();
     this.running.core.relay.settle(this.options.clock.monotonic(), QUIET);
     this.pace(true);
     this.look();
@@ -250,6 +255,15 @@ export class LiveSession {
     this.people.tell({ kind: 'recording', recorded: false, text: `this is not recorded any more: ${reason}` });
     this.background(this.options.book.recordingStopped(this.facts, state));
     this.pace(false);
+  }
+
+  /** What is typed tells first that the agent's connection is dead. */
+  private tellSilence(): void {
+    if (!this.agent.isHere) return;
+    const isSilent = this.agent.isSilent(this.input.age);
+    if (isSilent === this.isSilenceTold) return;
+    this.isSilenceTold = isSilent;
+    this.people.tell({ kind: 'agent_link', connected: !isSilent });
   }
 
   /** Ends it when it is time to, and warns people before. */

@@ -2,7 +2,8 @@
 
 import { messageOf } from '../../kernel/fault.js';
 import type { Exit, ExitReason } from '../../terminal/exit.js';
-import { ackFrame, type Frame, jsonFrame, type OutputStream } from '../../terminal/frames.js';
+import { ackFrame, type Frame, jsonFrame, type OutputStream, placeFrame } from '../../terminal/frames.js';
+import { InputGate } from '../../terminal/input-gate.js';
 import { TERMINAL_CLOSE, TERMINAL_LIMITS, TERMINAL_VERSION } from '../../terminal/limits.js';
 import { TERMINAL_SIGNALS, type TerminalSignal } from '../../terminal/signals.js';
 import { type SessionMark, sessionMembers, signalSession } from '../pty/process-table.js';
@@ -53,6 +54,7 @@ export class HostedSession implements ProgramListener {
   private socket: SessionSocket | null = null;
   private readonly sender = new OutputSender();
   private readonly intake = new InputIntake();
+  private gate = new InputGate();
   /** The orchestrator has said on this socket where to go on. */
   private isLive = false;
   private flushing: NodeJS.Immediate | undefined;
@@ -98,6 +100,7 @@ export class HostedSession implements ProgramListener {
       onClosed: (code, reason) => this.lost(code, reason),
     });
     this.socket = socket;
+    this.gate = new InputGate();
   }
 
   /** Ends the program, and forgets the session when it has ended; the orchestrator wants nothing more of it. */
@@ -196,7 +199,7 @@ export class HostedSession implements ProgramListener {
     this.pace();
     // The end may have been decided while it was being started.
     if (this.isClosing || this.ending !== null) this.hangUp(HANG_UP);
-    for (const frame of this.early.splice(0)) this.hear(frame);
+    for (const frame of this.early.splice(0)) this.obey(frame);
   }
 
   /** The operator reads the reason as output. */
@@ -246,6 +249,22 @@ export class HostedSession implements ProgramListener {
       this.credited(frame.consumed, frame.limit);
       return;
     }
+    if (frame.type === 'anew') {
+      this.gate.open(this.socket?.stalls ?? 0);
+      return;
+    }
+    if ((frame.type === 'input' || frame.type === 'eof') && !this.passes()) return;
+    this.obey(frame);
+  }
+
+  /** Input may have been on its way for long: then the orchestrator is asked for what is still meant. */
+  private passes(): boolean {
+    const passage = this.gate.passage(this.socket?.stalls ?? 0);
+    if (passage === 'ask') this.socket?.send(placeFrame(this.intake.end));
+    return passage === 'take';
+  }
+
+  private obey(frame: Frame): void {
     if (this.program === null) {
       if (this.end === null) this.early.push(frame);
       return;
@@ -274,6 +293,7 @@ export class HostedSession implements ProgramListener {
       this.isLive = true;
       this.failures = 0;
       this.sender.rewind();
+      this.socket?.send(placeFrame(this.intake.end));
       // Whoever types has to know how far they may go.
       this.acknowledge();
       this.startSoon();

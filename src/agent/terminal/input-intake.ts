@@ -10,6 +10,11 @@ export class InputIntake {
   private told = 0;
   private total = 0;
 
+  /** Input up to here is not asked for again. */
+  get end(): number {
+    return this.accepted;
+  }
+
   /** The system has taken it up to here. */
   get taken(): number {
     return this.total;

@@ -8,6 +8,7 @@ import type { Clock } from '../../kernel/clock.js';
 import { messageOf } from '../../kernel/fault.js';
 import { DirectMessages } from '../../terminal/direct-messages.js';
 import { type Frame, jsonFrame, pingFrame, pongFrame, readFrame } from '../../terminal/frames.js';
+import { STALL } from '../../terminal/input-gate.js';
 import { AGENT_TERMINAL_PATH, TERMINAL_CLOSE, TERMINAL_LIMITS, TERMINAL_SUBPROTOCOL } from '../../terminal/limits.js';
 import type { AgentHello } from '../../terminal/notes.js';
 import { dialOrchestrator } from '../link/dial.js';
@@ -52,6 +53,7 @@ export class SessionSocket {
   private heartbeat: NodeJS.Timeout | undefined;
   private lastHeard: number;
   private lastAsked: number;
+  private silences = 0;
   private isClosed = false;
 
   /** Dials at once. */
@@ -60,6 +62,11 @@ export class SessionSocket {
     this.lastHeard = options.clock.monotonic();
     this.lastAsked = this.lastHeard;
     void this.dial();
+  }
+
+  /** How often nothing has come for longer than the orchestrator is ever silent. */
+  get stalls(): number {
+    return this.silences;
   }
 
   /** False while so much waits to be sent that more would only fill the memory. */
@@ -146,7 +153,9 @@ export class SessionSocket {
   }
 
   private heard(): void {
-    this.lastHeard = this.options.clock.monotonic();
+    const now = this.options.clock.monotonic();
+    if (now - this.lastHeard > STALL) this.silences += 1;
+    this.lastHeard = now;
   }
 
   private beat(socket: WebSocket): void {

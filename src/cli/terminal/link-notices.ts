@@ -8,10 +8,13 @@ export interface LinkNoticesOptions {
   readonly leave: string | null;
   /** Input waits for as long as it takes. */
   readonly queueInput: boolean;
+  /** Milliseconds that something typed has waited for the agent. */
+  readonly inputAge: () => number;
 }
 
-/** A shorter loss is nobody's business. */
+/** A shorter loss is not worth a word, and neither is one of which what is typed shows nothing. */
 const QUIET_MS = 3_000;
+const INPUT_QUIET_MS = 1_500;
 
 export class LinkNotices {
   private readonly options: LinkNoticesOptions;
@@ -42,7 +45,8 @@ export class LinkNotices {
 
   private soon(text: string): void {
     this.stop();
-    this.timer = setTimeout(() => this.tell(text), QUIET_MS);
+    if (this.options.inputAge() > INPUT_QUIET_MS) this.tell(text);
+    else this.timer = setTimeout(() => this.tell(text), QUIET_MS);
   }
 
   private tell(text: string): void {
@@ -50,7 +54,9 @@ export class LinkNotices {
     if (this.told) return;
     this.told = true;
     const { notices, leave, queueInput } = this.options;
-    const keys = queueInput ? 'what you type is sent when it is back' : 'what you type is kept for 10 s';
+    const keys = queueInput
+      ? 'what you type is sent when it is back'
+      : 'what you type is dropped unless it is back within 10 s';
     notices.say(text, leave === null ? keys : `${keys}; ${leave} leaves`);
   }
 

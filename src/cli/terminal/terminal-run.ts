@@ -78,7 +78,12 @@ export class TerminalRun {
     });
     const leave = character === null ? null : `${shownCharacter(character)}.`;
     const queueInput = options.queueInput || !typing;
-    this.link = new LinkNotices({ notices: this.notices, leave, queueInput });
+    this.link = new LinkNotices({
+      notices: this.notices,
+      leave,
+      queueInput,
+      inputAge: () => this.session.inputAge,
+    });
     this.escapes = new EscapeReader(character);
     this.ended = new Promise((resolve) => {
       this.end = resolve;
@@ -97,7 +102,8 @@ export class TerminalRun {
         drain: () => this.piped?.drain(),
         inputDropped: (bytes) =>
           this.notices.say(
-            `${bytes} bytes that you typed without a connection are dropped; type again when it is back`,
+            `${bytes === 1 ? '1 byte' : `${bytes} bytes`} that you typed without a connection came too late and were dropped`,
+            'what was typed before may stand there still: look before you press Enter',
           ),
         ended: (end) => this.end(end),
       },

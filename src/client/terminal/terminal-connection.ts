@@ -3,6 +3,7 @@ import { Fault, isFault, messageOf } from '../../kernel/fault.js';
 import type { Exit } from '../../terminal/exit.js';
 import {
   ackFrame,
+  anewFrame,
   eofFrame,
   type Frame,
   inputFrame,
@@ -15,7 +16,6 @@ import type { ClientNote, ServerNote, TerminalMode, TerminalSignal } from '../..
 import type { Credit } from '../../terminal/window.js';
 import { InputOutbox } from './input-outbox.js';
 import { lateExit } from './late-exit.js';
-import { OfflineInput } from './offline-input.js';
 import { OutputIntake } from './output-intake.js';
 import { type Check, exits, serverNotes, snapshotHeads } from './server-checks.js';
 import type { TerminalEnd } from './terminal-events.js';
@@ -26,8 +26,8 @@ const PATIENCE = 30 * 60_000;
 /** Output that was taken is told so after that much quiet, in milliseconds. */
 const REST_PAUSE = 200;
 const LATE_EXIT_DEADLINE = 30_000;
-/** For input without a connection, in milliseconds. */
-const INPUT_PATIENCE = 10_000;
+/** Input that has not arrived by then is dropped when the connection is back, in milliseconds. */
+const INPUT_LIFE = 10_000;
 
 type OutputFrame = Extract<Frame, { readonly type: 'output' }>;
 type SnapshotFrame = Extract<Frame, { readonly type: 'snapshot' }>;
@@ -40,15 +40,15 @@ export class TerminalConnection implements TerminalSession {
   private readonly link: TerminalLink;
   private readonly intake: OutputIntake;
   private readonly outbox: InputOutbox;
-  private readonly offline: OfflineInput;
   /** The welcome of the present connection has come. */
   private connected = false;
+  /** The orchestrator has said on this connection where the input stands. */
+  private isPlaced = false;
   /** There was a welcome before. */
   private wasConnected = false;
   private secret: string | null = null;
   private size: { readonly cols: number; readonly rows: number } | null = null;
   private generation = 0;
-  private eofWaits = false;
   private isFull = false;
   private exit: Exit | null = null;
   private over = false;
@@ -60,11 +60,11 @@ export class TerminalConnection implements TerminalSession {
     this.sessionId = sessionId;
     this.intake = new OutputIntake(clock);
     this.outbox = new InputOutbox({
+      clock,
+      life: options.queueInput ? null : INPUT_LIFE,
       send: (offset, bytes) => this.link.send(inputFrame(offset, bytes)),
       sendEof: () => this.link.send(eofFrame()),
-    });
-    this.offline = new OfflineInput({
-      patience: options.queueInput ? null : INPUT_PATIENCE,
+      sendAnew: () => this.link.send(anewFrame()),
       onDropped: (bytes) => events.inputDropped(bytes),
     });
     this.link = new TerminalLink({
@@ -74,6 +74,7 @@ export class TerminalConnection implements TerminalSession {
       random: () => random(),
       patience,
       hello: () => ({ version: TERMINAL_VERSION, resume: this.resumption() }),
+      inputAge: () => this.outbox.age,
       attachAs: () => this.attachAs(),
       onFrame: (frame) => this.receive(frame),
       onRoundTrip: (ms) => this.measured(ms),
@@ -86,22 +87,23 @@ export class TerminalConnection implements TerminalSession {
     });
   }
 
+  get inputAge(): number {
+    return this.outbox.age;
+  }
+
   begin(wsUrl: string): void {
     this.link.begin(wsUrl);
   }
 
   sendInput(bytes: Uint8Array): boolean {
     if (this.over || this.mode === 'read') return true;
-    const own = Buffer.from(bytes);
-    if (this.connected) this.outbox.add(own);
-    else this.offline.add(own);
-    this.isFull = !this.outbox.hasRoom || this.offline.length > 0;
+    this.outbox.add(Buffer.from(bytes));
+    this.isFull = !this.outbox.hasRoom || (!this.connected && this.outbox.pending > 0);
     return !this.isFull;
   }
 
   sendEof(): void {
-    if (this.connected) this.outbox.end();
-    else this.eofWaits = true;
+    this.outbox.finish();
   }
 
   resize(cols: number, rows: number): void {
@@ -145,6 +147,7 @@ export class TerminalConnection implements TerminalSession {
     else if (frame.type === 'output') this.output(frame);
     else if (frame.type === 'snapshot') this.snapshot(frame);
     else if (frame.type === 'ack') this.acknowledged(frame);
+    else if (frame.type === 'place') this.placed(frame.offset);
     else if (frame.type === 'exit') this.exited(checked(exits, frame.value));
   }
 
@@ -160,6 +163,7 @@ export class TerminalConnection implements TerminalSession {
 
   private welcomed({ mode, taken, secret }: Extract<ServerNote, { readonly kind: 'welcome' }>): void {
     this.connected = true;
+    this.isPlaced = false;
     this.secret = secret;
     this.link.settled();
     const { credit } = this.intake;
@@ -168,9 +172,6 @@ export class TerminalConnection implements TerminalSession {
       this.outbox.resume(taken);
       this.tellSize();
     } else this.changeMode(mode, taken);
-    for (const bytes of this.offline.release()) if (mode === 'write') this.outbox.add(bytes);
-    if (this.eofWaits) this.outbox.end();
-    this.eofWaits = false;
   }
 
   private changeMode(mode: TerminalMode, taken: number): void {
@@ -225,6 +226,12 @@ export class TerminalConnection implements TerminalSession {
   private acknowledged({ consumed, limit }: Extract<Frame, { readonly type: 'ack' }>): void {
     this.outbox.acknowledge(consumed, limit);
     this.refill();
+  }
+
+  private placed(offset: number): void {
+    const isFirst = !this.isPlaced;
+    this.isPlaced = true;
+    if (this.mode === 'write') this.outbox.placed(offset, isFirst);
   }
 
   private refill(): void {
@@ -286,7 +293,7 @@ export class TerminalConnection implements TerminalSession {
     if (this.over) return;
     this.over = true;
     this.disconnect();
-    this.offline.stop();
+    this.outbox.clear();
     if (this.restTimer !== null) clearTimeout(this.restTimer);
     this.link.drop();
     queueMicrotask(() => this.options.events.ended(end));

@@ -38,7 +38,7 @@ export interface TerminalEvents {
   state(state: LinkState): void;
   /** There is room for input again after `sendInput` gave false. */
   drain(): void;
-  /** Input that was typed while the connection was lost is dropped, and more of it until it is back. */
+  /** So much input was dropped as one, because its beginning had waited too long for the connection. */
   inputDropped(bytes: number): void;
   /** Once, as the last: after all output has been handed out and is `done`. */
   ended(end: TerminalEnd): void;

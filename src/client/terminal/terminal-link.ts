@@ -20,6 +20,8 @@ export interface TerminalLinkOptions {
   random(): number;
   /** Milliseconds after which a lost connection is given up. */
   readonly patience: number;
+  /** Milliseconds that input has waited for its acknowledgement. */
+  inputAge(): number;
   /** For each connection. */
   hello(): ClientHello;
   /** As what to come back. */
@@ -99,12 +101,13 @@ export class TerminalLink {
   }
 
   private dial(wsUrl: string): void {
-    const { api, clock, hello, onFrame, onRoundTrip, onSilence } = this.options;
+    const { api, clock, hello, inputAge, onFrame, onRoundTrip, onSilence } = this.options;
     this.socket = new TerminalSocket({
       address: streamAddress(api.url, wsUrl),
       connections: api.connections,
       clock,
       hello: hello(),
+      inputAge,
       onFrame,
       onRoundTrip,
       onSilence,

@@ -12,10 +12,10 @@ export interface ConnectTerminalOptions {
   /** What it was asked for: that of a session that was just opened is `write`. */
   readonly mode: TerminalMode;
   readonly events: TerminalEvents;
-  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly clock: Pick<Clock, 'monotonic' | 'now'>;
   /** From 0 to 1, for the pauses between attempts. */
   random(): number;
-  /** Input that is given while the connection is lost waits for as long as it takes, instead of ten seconds. */
+  /** Input waits for a lost connection for as long as it takes; else it is dropped when it has waited for ten seconds. */
   readonly queueInput: boolean;
   /** Milliseconds after which a lost connection is given up; half an hour when absent. */
   readonly patience?: number;
@@ -27,6 +27,8 @@ export interface TerminalSession {
   readonly mode: TerminalMode | null;
   /** Milliseconds to the orchestrator and back; null while not measured. */
   readonly roundTrip: number | null;
+  /** Milliseconds since the first input that the agent has not taken; 0 without one. */
+  readonly inputAge: number;
   /**
    * Takes input of any length. Without the pen it is dropped.
    * @returns false when it would be better to wait for `drain` before more is given

@@ -16,6 +16,8 @@ export interface TerminalSocketOptions {
   readonly connections: Agent;
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly hello: ClientHello;
+  /** Milliseconds that input has waited for its acknowledgement. */
+  inputAge(): number;
   /** A fault that it throws closes the connection. */
   onFrame(frame: Frame): void;
   /** Milliseconds there and back. */
@@ -30,6 +32,10 @@ export interface TerminalSocketOptions {
 const OPENING_DEADLINE = 15_000;
 /** How long a ping may be unanswered before people are told, in milliseconds. */
 const PONG_PATIENCE = 2_000;
+/** Input that is not acknowledged asks for a pong after that, and makes a silence of what is not answered then. Milliseconds. */
+const INPUT_ASKS = 1_000;
+const INPUT_PATIENCE = 2_000;
+const INPUT_ANSWER = 500;
 const TICK = 500;
 /** The peer answers a close by then, in milliseconds. */
 const CLOSE_DEADLINE = 1_000;
@@ -47,6 +53,7 @@ export class TerminalSocket {
   private lastHeard: number;
   private lastPing: number;
   private silent = false;
+  private roundTrip = 0;
 
   constructor(options: TerminalSocketOptions) {
     const { address, connections, clock } = options;
@@ -140,8 +147,10 @@ export class TerminalSocket {
 
   private dispatch(frame: Frame): void {
     if (frame.type === 'ping') this.send(pongFrame(frame.t));
-    else if (frame.type === 'pong') this.options.onRoundTrip(Math.max(0, this.lastHeard - frame.t / 1_000));
-    else this.options.onFrame(frame);
+    else if (frame.type === 'pong') {
+      this.roundTrip = Math.max(0, this.lastHeard - frame.t / 1_000);
+      this.options.onRoundTrip(this.roundTrip);
+    } else this.options.onFrame(frame);
   }
 
   private tick(): void {
@@ -157,9 +166,14 @@ export class TerminalSocket {
       return;
     }
     if (!this.answered) return;
-    if (now - this.lastPing >= TERMINAL_LIMITS.pingInterval) this.ping();
-    const unanswered = this.lastHeard < this.lastPing && now - this.lastPing > PONG_PATIENCE;
-    if (unanswered && !this.silent) this.setSilent(true);
+    const inputAge = this.options.inputAge();
+    const isAsked = this.lastHeard < this.lastPing;
+    const isDue =
+      now - this.lastPing >= (inputAge > INPUT_ASKS && !isAsked ? INPUT_ASKS : TERMINAL_LIMITS.pingInterval);
+    if (isDue) this.ping();
+    if (!isAsked || this.silent) return;
+    const within = inputAge > INPUT_PATIENCE ? INPUT_ANSWER : PONG_PATIENCE;
+    if (now - this.lastPing > within + this.roundTrip) this.setSilent(true);
   }
 
   private setSilent(silent: boolean): void {

@@ -3,22 +3,27 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { TerminalHost } from '../../../src/agent/terminal/host.js';
 import { type FromHost, systemMonotonic } from '../../../src/agent/terminal/host-messages.js';
 import { silentLogger } from '../../../src/kernel/logger.js';
+import { anewFrame, inputFrame } from '../../../src/terminal/frames.js';
 import { newIdentity } from '../../identity/keys.js';
 import { until } from '../../support/orch.js';
 import { launchOf } from '../pty/support/running.js';
-import { clock } from '../support/place.js';
 import { sessionId } from './support/agent-end.js';
 import { OrchestratorEnd, Relay } from './support/orchestrator-end.js';
 
 const id = sessionId(1);
 
-async function start() {
+async function start(deadAfter = 2_000) {
+  let skew = 0;
+  const clock = { now: () => Date.now() + skew, monotonic: () => performance.now() + skew };
+  const pass = (ms: number) => {
+    skew += ms;
+  };
   const orchestrator = await new OrchestratorEnd().start();
   const said: FromHost[] = [];
   const host = new TerminalHost({
     privateKey: newIdentity().privateKey,
     clock,
-    pace: { pingInterval: 100, deadAfter: 2_000 },
+    pace: { pingInterval: 100, deadAfter },
     logger: silentLogger,
     say: (message) => void said.push(message),
   });
@@ -26,7 +31,7 @@ async function start() {
   const relay = new Relay();
   orchestrator.relays.set(id, relay);
   const place = { host: '127.0.0.1', port: orchestrator.port, key: orchestrator.identity.publicKey };
-  return { orchestrator, host, said, relay, place };
+  return { orchestrator, host, said, relay, place, pass };
 }
 
 const startBy = systemMonotonic() + 600_000;
@@ -45,6 +50,27 @@ describe('the host of terminals', () => {
     relay.type('again\n');
     await relay.shows('again\nagain');
     expect(relay.sockets.length).toBe(2);
+  });
+
+  it('takes no input after a silence until the orchestrator has said again what is meant', async () => {
+    const { orchestrator, host, relay, place, pass } = await start(3_600_000);
+    const placed = () => relay.socket?.frames.filter(({ type }) => type === 'place') ?? [];
+    host.take({ do: 'open', sessionId: id, order, dial: { place, ticket: orchestrator.ticket() }, startBy });
+    await relay.shows('up');
+    expect(placed()).toEqual([{ type: 'place', offset: 0 }]);
+    relay.socket?.send(anewFrame());
+    relay.type('one\n');
+    await relay.shows('one\none');
+    pass(12_000);
+    relay.socket?.send(inputFrame(4, Buffer.from('late\n')));
+    await until(() => placed().length === 2, 'it asks');
+    expect(placed()[1]).toEqual({ type: 'place', offset: 4 });
+    // What was on its way already does not count either.
+    relay.socket?.send(inputFrame(9, Buffer.from('later\n')));
+    relay.socket?.send(anewFrame());
+    relay.type('meant\n');
+    await relay.shows('meant\nmeant');
+    expect(relay.text()).not.toContain('late');
   });
 
   it('says nothing of itself to somebody else than the orchestrator', async () => {

@@ -23,7 +23,7 @@ export interface Told {
   isStalled: boolean;
 }
 
-const clock: Pick<Clock, 'monotonic'> = { monotonic: () => performance.now() };
+const clock: Pick<Clock, 'monotonic' | 'now'> = { monotonic: () => performance.now(), now: () => Date.now() };
 
 export async function attach(server: TerminalServer, options: Partial<ConnectTerminalOptions> = {}): Promise<Told> {
   const api = clientOf(server.url, { pin: server.fingerprint, token: 'token' });

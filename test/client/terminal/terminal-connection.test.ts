@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
-import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { TERMINAL_CLOSE } from '../../../src/terminal/limits.js';
 import { until } from '../../support/orch.js';
 import { outputFrame } from '../../support/output-frame.js';
@@ -217,31 +217,6 @@ describe('a terminal at the operator', () => {
     expect(told.end).toMatchObject({ kind: 'exit', exit: { code: 9, reason: 'exited' }, complete: false });
   });
 
-  it('drops what was typed without a connection, unless it is to be kept', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    onTestFinished(() => {
-      vi.useRealTimers();
-    });
-    const { OfflineInput } = await import('../../../src/client/terminal/offline-input.js');
-    let dropped = 0;
-    const count = (bytes: number) => {
-      dropped += bytes;
-    };
-    const keeper = new OfflineInput({ patience: 10_000, onDropped: count });
-    keeper.add(Buffer.from('rm -r'));
-    vi.advanceTimersByTime(9_999);
-    expect(dropped).toBe(0);
-    vi.advanceTimersByTime(1);
-    keeper.add(Buffer.from(' .'));
-    expect({ dropped, sent: keeper.release() }).toEqual({ dropped: 5, sent: [] });
-    keeper.add(Buffer.from('ls'));
-    expect(keeper.release().map(String)).toEqual(['ls']);
-    const patient = new OfflineInput({ patience: null, onDropped: count });
-    patient.add(Buffer.from('x'));
-    vi.advanceTimersByTime(3_600_000);
-    expect(patient.release()).toHaveLength(1);
-  });
-
   it('sends what was typed in a short gap', async () => {
     const told = await attach(server);
     await connected(told);
@@ -251,6 +226,22 @@ describe('a terminal at the operator', () => {
     await until(() => told.states.at(-1)?.kind === 'lost', 'it is lost');
     told.session.sendInput(Buffer.from('bc'));
     await until(() => remote.input.toString() === 'abc', 'all keys are there');
+  });
+
+  it('types on behind what somebody else has typed while it was away', async () => {
+    const told = await attach(server);
+    await connected(told);
+    remote.print('x');
+    await until(() => told.shown.length === 1, 'it can come back to its place');
+    told.session.sendInput(Buffer.from('a'));
+    await until(() => remote.input.length === 1, 'the first key is there');
+    remote.acknowledgeInput();
+    remote.cut();
+    await until(() => told.states.at(-1)?.kind === 'lost', 'it is lost');
+    remote.input = Buffer.from('a of somebody else ');
+    await until(() => told.states.at(-1)?.kind === 'connected', 'it is back');
+    told.session.sendInput(Buffer.from('b'));
+    await until(() => remote.input.toString() === 'a of somebody else b', 'it types on');
   });
 
   it('does not type without the pen, and types from the right place when it gets it', async () => {
@@ -289,7 +280,9 @@ describe('a terminal at the operator', () => {
 
   it('cuts a connection that is half open, and goes on with another one', async () => {
     let now = 0;
-    const told = await attach(server, { clock: { monotonic: () => performance.now() + now } });
+    const told = await attach(server, {
+      clock: { monotonic: () => performance.now() + now, now: () => Date.now() + now },
+    });
     await connected(told);
     remote.deaf = true;
     // In steps, as a jump would be the sleep of this machine.

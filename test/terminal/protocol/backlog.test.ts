@@ -6,7 +6,7 @@ import type { OutputStream } from '../../../src/terminal/frames.js';
 
 type Step =
   | { readonly do: 'append'; readonly bytes: Buffer; readonly stream: OutputStream }
-  | { readonly do: 'drop'; readonly offset: number }
+  | { readonly do: 'drop' | 'cut'; readonly offset: number }
   | { readonly do: 'read'; readonly offset: number; readonly most: number; readonly limit: number }
   | { readonly do: 'restart'; readonly offset: number };
 
@@ -40,6 +40,7 @@ const steps = fc.array(
       }),
     },
     { weight: 3, arbitrary: fc.record({ do: fc.constant('drop' as const), offset: place }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant('cut' as const), offset: place }) },
     {
       weight: 4,
       arbitrary: fc.record({
@@ -68,6 +69,10 @@ function play(backlog: Backlog, model: Model, step: Step): void {
       model.start += dropped;
       break;
     }
+    case 'cut':
+      backlog.dropFrom(model.start + step.offset);
+      model.bytes = model.bytes.slice(0, Math.max(0, step.offset));
+      break;
     case 'restart':
       backlog.restart(step.offset);
       model.bytes = [];

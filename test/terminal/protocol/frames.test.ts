@@ -5,12 +5,14 @@ import { describe, expect, it } from 'vitest';
 import { isFault } from '../../../src/kernel/fault.js';
 import {
   ackFrame,
+  anewFrame,
   eofFrame,
   FRAME,
   inputFrame,
   jsonFrame,
   OUTPUT_HEAD,
   pingFrame,
+  placeFrame,
   pongFrame,
   readFrame,
   resizeFrame,
@@ -69,6 +71,11 @@ describe('a frame comes back', () => {
     expect(readFrame(eofFrame())).toEqual({ type: 'eof' });
   });
 
+  it('of the place of the input, and of its new beginning', () => {
+    expect(readFrame(placeFrame(2 ** 40))).toEqual({ type: 'place', offset: 2 ** 40 });
+    expect(readFrame(anewFrame())).toEqual({ type: 'anew' });
+  });
+
   it('whatever part of a larger buffer it is', () => {
     const frame = outputFrame('err', 7, Buffer.from('text'));
     const around = Buffer.concat([Buffer.alloc(3, 0xff), frame, Buffer.alloc(3, 0xff)]);
@@ -109,7 +116,8 @@ describe('what is no frame', () => {
         const data = Buffer.from(array);
         try {
           const { type } = readFrame(data);
-          if ((data[0] ?? 0) > 0x0c) expect(type).toBe('unknown');
+          const isKnown = Object.values<number>(FRAME).includes(data[0] ?? 0);
+          expect(type === 'unknown').toBe(!isKnown);
         } catch (error) {
           expect(isFault(error, 'protocol_violation')).toBe(true);
         }

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { type ClientOptions, WebSocket } from 'ws';
 import { nodeIdOf } from '../../../../src/identity/key-id.js';
 import type { NodeId } from '../../../../src/kernel/ids.js';
-import { ackFrame, type Frame, jsonFrame, pongFrame, readFrame } from '../../../../src/terminal/frames.js';
+import { ackFrame, type Frame, jsonFrame, placeFrame, pongFrame, readFrame } from '../../../../src/terminal/frames.js';
 import { AGENT_TERMINAL_PATH, TERMINAL_SUBPROTOCOL } from '../../../../src/terminal/limits.js';
 import { LINK_ALPN } from '../../../../src/wire/limits.js';
 import type { OrchestratorMessage, OrchestratorMessageOf } from '../../../../src/wire/messages.js';
@@ -41,6 +41,8 @@ export class FakeAgent {
   claims: object = {};
   /** Program side takes input as it comes. */
   readsInput = true;
+  /** It says where its input stands; an older version does not. */
+  places = true;
   send: (message: { type: 'terminal_answer' | 'terminals'; [key: string]: unknown }) => void = () => undefined;
 
   readonly identity: Identity;
@@ -162,6 +164,12 @@ export class FakeAgent {
     this.pump(session);
   }
 
+  /** Says that it has input up to there alone, and takes no more until the orchestrator begins anew. */
+  ask(session: AgentSession, place: number): void {
+    session.input = session.input.subarray(0, place);
+    session.socket?.send(placeFrame(place));
+  }
+
   async attached(id: string): Promise<AgentSession> {
     await until(() => (this.sessions.get(id)?.limit ?? 0) > 0, 'the agent may send');
     return this.get(id);
@@ -174,7 +182,11 @@ export class FakeAgent {
         socket.send(pongFrame(frame.t));
         return;
       case 'ack':
-        if (session.limit === 0) session.sent = frame.consumed;
+        if (session.limit === 0) {
+          session.sent = frame.consumed;
+          if (this.places) socket.send(placeFrame(session.input.length));
+          socket.send(ackFrame(session.input.length, session.input.length + 1024 * 1024));
+        }
         session.forgotten = Math.max(session.forgotten, frame.consumed);
         session.limit = Math.max(session.limit, frame.limit);
         this.pump(session);
