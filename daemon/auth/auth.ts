@@ -20,9 +20,9 @@ export interface AuthOptions {
   readonly logger: Logger;
   /** Life of a session in milliseconds; asked at each login. */
   readonly sessionLifetimeMs: () => number;
-  /** Challenges and verifications a minute and address. */
+  /** Failed challenges and verifications a minute and network. */
   readonly loginsPerMinute: number;
-  /** Failed verifications a minute, address and key. */
+  /** Failed verifications a minute, network and key. */
   readonly failedLoginsPerMinute: number;
   /** SHA-256 of the SPKI of the certificate that clients see, 32 bytes; null over plain HTTP on loopback. */
   readonly serverSpki: () => Uint8Array | null;
@@ -45,7 +45,7 @@ export function createAuth(options: AuthOptions): Auth {
     sessions,
     failures,
     challenges: new ChallengeStore(clock),
-    requests: new RateLimiter({ clock, limit: loginsPerMinute, what: 'login requests from this address' }),
+    failedRequests: new RateLimiter({ clock, limit: loginsPerMinute, what: 'failed login requests from this address' }),
     rejections: new RateLimiter({ clock, limit: failedLoginsPerMinute, what: 'failed logins with this key' }),
   });
   const operators = new Operators({ ...options, sessions });

@@ -2,9 +2,10 @@
 import type { Kysely } from 'kysely';
 import { operatorIdOf } from '../../src/identity/key-id.js';
 import { makeBoundNonce } from '../../src/identity/login-binding.js';
-import { isSignatureHex, verifySignature } from '../../src/identity/signature.js';
+import { isSignatureHex, signatureTest } from '../../src/identity/signature.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
+import { hostNetworkOf } from '../../src/kernel/ip-network.js';
 import { type Party, SYSTEM } from '../events/domain-event.js';
 import type { RequestContext } from '../events/request-context.js';
 import type { UnitOfWork } from '../events/unit-of-work.js';
@@ -24,9 +25,9 @@ export interface LoginOptions {
   readonly challenges: ChallengeStore;
   readonly sessions: Pick<Sessions, 'issue'>;
   readonly failures: FailedLogins;
-  /** Challenges and verifications, by address. */
-  readonly requests: RateLimiter;
-  /** Failed verifications, by address and key. */
+  /** Failed challenges and verifications, by network. A login that succeeds is never refused by a limit. */
+  readonly failedRequests: RateLimiter;
+  /** Failed verifications, by network and key. */
   readonly rejections: RateLimiter;
   readonly random: RandomBytes;
   /** SHA-256 of the SPKI of the certificate that clients see, 32 bytes; null over plain HTTP on loopback. */
@@ -47,48 +48,57 @@ export class Login {
   }
 
   /**
-   * A nonce to sign, 64 hex digits.
+   * Returns a nonce to sign, 64 hex digits. The key of an active operator gets one however many logins have failed: else
+   * anybody who knows the key could keep its operator out.
    * @throws Fault `rate_limited`, `invalid_public_key`, `unknown_operator` (alike for keys that were removed)
    */
   async challenge(publicKey: string, context: LoginContext): Promise<string> {
-    await this.limit(this.options.requests, `${context.address}`, context);
-    const key = formOfHexKey(publicKey);
+    const key = await this.wellFormed(context, () => formOfHexKey(publicKey));
     const { db, challenges, random, serverSpki } = this.options;
     const operator = await findActiveOperator(db, operatorIdOf(key));
+    const make = () => makeBoundNonce({ random16: random(16), operatorKey: key, serverSpki: serverSpki() });
+    if (operator) return Buffer.from(challenges.issue(key, make)).toString('hex');
     // Made for strangers too, so that the time of the answer tells nothing.
-    const nonce = makeBoundNonce({ random16: random(16), operatorKey: key, serverSpki: serverSpki() });
-    if (!operator) {
-      parseHexKey(publicKey);
-      throw await this.failed('unknown_operator', STRANGER, context);
-    }
-    challenges.add(key, nonce);
-    return nonce.toString('hex');
+    make();
+    await this.wellFormed(context, () => parseHexKey(publicKey));
+    await this.count(this.options.failedRequests, networkOf(context), context);
+    throw await this.failed('unknown_operator', STRANGER, context);
   }
 
   /**
-   * A session for whoever signed an open nonce of the key.
+   * Returns a session for the signature of an open nonce of the key. The limits count failures alone and are asked after the
+   * signature was looked at, so that a right one always gets in.
    * @throws Fault `rate_limited`, `invalid_public_key`, `invalid_signature`, `signature_verification_failed` for every other
    * reason
    */
   async verify(publicKey: string, signature: string, context: LoginContext): Promise<IssuedToken> {
-    await this.limit(this.options.requests, `${context.address}`, context);
-    const key = formOfHexKey(publicKey);
-    if (!isSignatureHex(signature)) {
+    const key = await this.wellFormed(context, () => {
+      const form = formOfHexKey(publicKey);
+      if (isSignatureHex(signature)) return form;
       throw new Fault('invalid_signature', 'signature is not an Ed25519 signature in hex', {
         hint: 'send the 128 hex digits of a signature over the 32 raw bytes of the nonce',
       });
-    }
-    const { challenges, rejections } = this.options;
-    // Counted before the outcome is known, so that attempts at the same time do not slip through.
-    const subject = `${context.address} ${key}`;
-    await this.limit(rejections, subject, context);
-    if (challenges.claim(key, (nonce) => verifySignature(key, nonce, signature))) {
-      rejections.giveBack(subject);
+    });
+    const { challenges, failedRequests, rejections } = this.options;
+    if (await challenges.claim(key, signatureTest(key, signature))) {
       const issued = await this.open(key, context);
       if (issued) return issued;
     }
-    parseHexKey(publicKey);
+    await this.wellFormed(context, () => parseHexKey(publicKey));
+    const network = networkOf(context);
+    await this.count(rejections, `${network} ${key}`, context);
+    await this.count(failedRequests, network, context);
     throw await this.failed('signature_verification_failed', await this.claimed(key), context);
+  }
+
+  /** The result of `read`; what it throws counts as a failure of the network. */
+  private async wellFormed<T>(context: LoginContext, read: () => T): Promise<T> {
+    try {
+      return read();
+    } catch (error) {
+      await this.count(this.options.failedRequests, networkOf(context), context);
+      throw error;
+    }
   }
 
   /** Null when the operator was removed after the challenge. */
@@ -109,7 +119,7 @@ export class Login {
     return operator ? partyOfOperator(operator) : STRANGER;
   }
 
-  private async limit(limiter: RateLimiter, subject: string, context: LoginContext): Promise<void> {
+  private async count(limiter: RateLimiter, subject: string, context: LoginContext): Promise<void> {
     try {
       limiter.take(subject);
     } catch (error) {
@@ -127,6 +137,9 @@ export class Login {
     return this.options.failures.record({ reason, party, address, requestId });
   }
 }
+
+/** IPv6 clients choose their address within a /64 at will, so all of it counts as one. */
+const networkOf = ({ address }: LoginContext): string => (address === null ? 'unknown' : hostNetworkOf(address));
 
 const ANSWERS = {
   unknown_operator: () =>

@@ -36,13 +36,6 @@ export class RateLimiter {
     this.forgetOldest();
   }
 
-  /** Takes the last count back: it turned out to be none of those that are limited. */
-  giveBack(subject: string): void {
-    const times = this.times.get(subject) ?? [];
-    if (times.length > 1) this.times.set(subject, times.slice(0, -1));
-    else this.times.delete(subject);
-  }
-
   private forgetOldest(): void {
     if (this.times.size <= SUBJECTS) return;
     const [oldest] = this.times.keys();

@@ -159,7 +159,7 @@ export const SETTINGS = {
   }),
   'limits.headers_timeout_secs': number('Time for the headers of a request', 10, { minimum: 1, maximum: 600 }),
   'limits.request_timeout_secs': number('Time for a whole request to arrive', 30, { minimum: 1, maximum: 3600 }),
-  'limits.login_per_minute': number('Challenges and verifications a minute and address', 120, {
+  'limits.login_per_minute': number('Failed challenges and verifications a minute and address', 120, {
     minimum: 1,
     maximum: 100_000,
   }),

@@ -2,6 +2,7 @@
 import { Fault } from '../../src/kernel/fault.js';
 import { PROTOCOL_VERSION } from '../../src/kernel/version.js';
 import type { Decode } from '../../src/wire/codec.js';
+import { LINK_LIMITS } from '../../src/wire/limits.js';
 import type { AgentMessage } from '../../src/wire/messages.js';
 import { commonVersion } from '../../src/wire/version.js';
 
@@ -31,6 +32,7 @@ function requireCommon(theirs: number | null): void {
 
 /** The version in what at least looks like a hello, else null. */
 function versionOf(frame: string): number | null {
+  if (frame.length > LINK_LIMITS.pendingFrame) return null;
   try {
     const value: unknown = JSON.parse(frame);
     if (typeof value !== 'object' || value === null || !('type' in value) || value.type !== 'hello') return null;

@@ -40,7 +40,8 @@ export function addEndpoint(
   app.route({
     method: route.method === 'GET' ? ['GET', 'HEAD'] : route.method,
     config: { routeId: route.id },
-    bodyLimit: Math.max(limits.bodyBytes, route.bodyBytes ?? 0),
+    // Refused by Content-Length before a byte is read, else when the limit is reached.
+    bodyLimit: route.access === 'public' ? limits.publicBodyBytes : Math.max(limits.bodyBytes, route.bodyBytes ?? 0),
     url: API_BASE + route.path.replace(/\{(\w+)\}/g, ':$1'),
     onRequest: async ({ exchange, headers }) => {
       if (route.access === 'public') return;

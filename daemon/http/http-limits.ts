@@ -12,6 +12,8 @@ export interface HttpLimits {
   readonly headerBytes: number;
   readonly urlBytes: number;
   readonly bodyBytes: number;
+  /** Body of a request that needs no login. */
+  readonly publicBodyBytes: number;
   /** Nesting of a JSON body. */
   readonly jsonDepth: number;
   /** What may wait in memory for one slow reader of a stream. */
@@ -33,6 +35,7 @@ export const HTTP_LIMITS: HttpLimits = {
   headerBytes: 16 * 1024,
   urlBytes: 4 * 1024,
   bodyBytes: 2 * 1024 * 1024,
+  publicBodyBytes: 4 * 1024,
   jsonDepth: 64,
   streamBacklogBytes: 32 * 1024 * 1024,
   stallMs: 30_000,

@@ -1,5 +1,6 @@
 /** Reads a JSON body without trusting it: its type, encoding, depth and keys are checked before anybody looks inside. */
 import { Fault } from '../../src/kernel/fault.js';
+import { jsonExcess } from '../../src/kernel/json.js';
 
 export interface BodyRules {
   /** The `Content-Type` header. */
@@ -13,7 +14,7 @@ export interface BodyRules {
 export function readJson(body: Buffer, rules: BodyRules): unknown {
   requireJson(rules);
   const text = decode(body);
-  if (depthOf(text) > rules.maxDepth) throw invalid(`the body is nested deeper than ${rules.maxDepth} levels`);
+  refuseExcess(text, rules.maxDepth);
   const value = parse(text);
   if (/__proto__|constructor|\\u/.test(text)) refusePrototypes(value);
   return value;
@@ -51,24 +52,18 @@ function parse(text: string): unknown {
   }
 }
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
+/** Members of a body: many more than any request needs, and few enough to be checked in milliseconds. */
+const MAX_MEMBERS = 10_000;
 
-/** The deepest nesting, without recursion and without building anything. */
-function depthOf(text: string): number {
-  let depth = 0;
-  let deepest = 0;
-  let inString = false;
-  for (let at = 0; at < text.length; at += 1) {
-    const code = text.charCodeAt(at);
-    if (inString) {
-      if (code === BACKSLASH) at += 1;
-      else if (code === QUOTE) inString = false;
-    } else if (code === QUOTE) inString = true;
-    else if (code === 0x7b || code === 0x5b) deepest = Math.max(deepest, ++depth);
-    else if (code === 0x7d || code === 0x5d) depth -= 1;
+function refuseExcess(text: string, maxDepth: number): void {
+  switch (jsonExcess(text, { depth: maxDepth, members: MAX_MEMBERS, width: MAX_MEMBERS })) {
+    case null:
+      return;
+    case 'depth':
+      throw invalid(`the body is nested deeper than ${maxDepth} levels`);
+    default:
+      throw invalid(`the body has more than ${MAX_MEMBERS} members`);
   }
-  return deepest;
 }
 
 /** Keys that would reach the prototype of whatever object they are copied into. */

@@ -1,7 +1,7 @@
 /** Reads query strings strictly: every name known and given once, numbers and flags by their schema. */
 import type { TSchema } from 'typebox';
 import { Fault, type FaultDetail } from '../../src/kernel/fault.js';
-import { escapePointer, validator } from '../../src/kernel/validator.js';
+import { escapePointer, MAX_PROBLEMS, validator } from '../../src/kernel/validator.js';
 
 interface FieldSchema {
   readonly type?: unknown;
@@ -37,6 +37,7 @@ function readPairs(text: string, known: ReadonlyMap<string, FieldSchema>) {
   const errors: FaultDetail[] = [];
   const complain = (name: string, message: string) => errors.push({ path: `/${escapePointer(name)}`, message });
   for (const pair of text.split('&').filter((part) => part !== '')) {
+    if (errors.length >= MAX_PROBLEMS) break;
     const equals = pair.indexOf('=');
     const name = decode(equals < 0 ? pair : pair.slice(0, equals));
     const value = decode(equals < 0 ? '' : pair.slice(equals + 1));

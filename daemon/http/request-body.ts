@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { Fault, type FaultDetail } from '../../src/kernel/fault.js';
-import { validator } from '../../src/kernel/validator.js';
+import { escapePointer, MAX_PROBLEMS, validator } from '../../src/kernel/validator.js';
 import { withoutAbsent } from './absent-members.js';
 import { readJson } from './json-body.js';
 
@@ -35,9 +35,9 @@ export function bodyReader(route: RouteSpec, maxDepth: number): (sent: SentBody)
 /** An empty object is as good as no body. */
 function requireNothing(value: unknown): undefined {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
-    const errors = Object.keys(value).map((name) => ({ path: `/${name}`, message: `unknown key "${name}"` }));
-    if (errors.length === 0) return undefined;
-    throw invalidBody(errors.slice(0, 256));
+    const names = Object.keys(value).slice(0, MAX_PROBLEMS);
+    if (names.length === 0) return undefined;
+    throw invalidBody(names.map((name) => ({ path: `/${escapePointer(name)}`, message: `unknown key "${name}"` })));
   }
   throw new Fault('invalid_body', 'this request takes no body');
 }

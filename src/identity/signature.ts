@@ -1,5 +1,6 @@
 /** Verifies Ed25519 signatures strictly. */
-import { verify } from 'node:crypto';
+import { type KeyObject, verify } from 'node:crypto';
+import { promisify } from 'node:util';
 import type { PublicKeyHex } from '../kernel/ids.js';
 import { isForgeableKey } from './acceptable-key.js';
 import { keyObjectOf, rawKeyOf } from './key-object.js';
@@ -14,4 +15,22 @@ export const isSignatureHex = (text: string): boolean => /^[0-9a-fA-F]{128}$/.te
 export function verifySignature(key: PublicKeyHex, message: Uint8Array, signatureHex: string): boolean {
   if (!isSignatureHex(signatureHex) || isForgeableKey(rawKeyOf(key))) return false;
   return verify(null, message, keyObjectOf(key), Buffer.from(signatureHex, 'hex'));
+}
+
+const verifyInThread = promisify(verify);
+
+/**
+ * Returns the same test as `verifySignature` for many messages of which one was signed. It runs beside the event loop; the
+ * key is looked at when the first message comes.
+ */
+export function signatureTest(key: PublicKeyHex, signatureHex: string): (message: Uint8Array) => Promise<boolean> {
+  let keyObject: KeyObject | null | undefined;
+  const signature = Buffer.from(signatureHex, 'hex');
+  return async (message) => {
+    if (keyObject === undefined) {
+      const isUsable = isSignatureHex(signatureHex) && !isForgeableKey(rawKeyOf(key));
+      keyObject = isUsable ? keyObjectOf(key) : null;
+    }
+    return keyObject !== null && (await verifyInThread(null, message, keyObject, signature));
+  };
 }

@@ -37,6 +37,16 @@ export function containsAddress({ bits, value, prefix }: IpNetwork, address: IpA
 export const sameAddress = (one: IpAddress, other: IpAddress): boolean =>
   one.bits === other.bits && one.value === other.value;
 
+/**
+ * What one host can send from, as text to count by: the address itself, or the first 64 bits of an IPv6 address, within which
+ * a host chooses at will. What is no address stays as it is.
+ */
+export function hostNetworkOf(text: string): string {
+  const address = parseIpAddress(text);
+  if (address === null) return text;
+  return address.bits === 32 ? `4:${address.value.toString(16)}` : `6:${(address.value >> 64n).toString(16)}`;
+}
+
 function unmapped({ bits, value, prefix }: IpNetwork): IpNetwork {
   const isMapped = bits === 128 && prefix >= 96 && value >> 32n === MAPPED >> 32n;
   return isMapped ? { bits: 32, value: value & 0xffff_ffffn, prefix: prefix - 96 } : { bits, value, prefix };

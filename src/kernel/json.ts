@@ -17,3 +17,44 @@ export function canonicalJson(value: unknown): string {
   }
   return JSON.stringify(value ?? null);
 }
+
+export interface JsonLimits {
+  /** Levels of objects and arrays. */
+  readonly depth: number;
+  /** Members of all objects together. */
+  readonly members: number;
+  /** Members of one object. */
+  readonly width: number;
+}
+
+const QUOTE = 0x22;
+const COLON = 0x3a;
+const BACKSLASH = 0x5c;
+
+/**
+ * Names the limit that a JSON text exceeds, before it is parsed: parsing and checking of many members costs a second of CPU
+ * for a megabyte. Returns null for a text within the limits; a malformed text may be either. Stops at the first excess.
+ */
+export function jsonExcess(text: string, limits: JsonLimits): keyof JsonLimits | null {
+  let inString = false;
+  let members = 0;
+  /** Members of the objects that are open here, the innermost last. */
+  const open: number[] = [];
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (inString) {
+      if (code === BACKSLASH) at += 1;
+      else if (code === QUOTE) inString = false;
+    } else if (code === QUOTE) inString = true;
+    else if (code === COLON) {
+      members += 1;
+      if (members > limits.members) return 'members';
+      const width = (open.pop() ?? 0) + 1;
+      if (width > limits.width) return 'width';
+      open.push(width);
+    } else if (code === 0x7b || code === 0x5b) {
+      if (open.push(0) > limits.depth) return 'depth';
+    } else if (code === 0x7d || code === 0x5d) open.pop();
+  }
+  return null;
+}

@@ -41,10 +41,13 @@ export function validator<S extends TSchema>(schema: S): Validator<Static<S>> {
   };
 }
 
+/** Most mistakes that are told of one value. */
+export const MAX_PROBLEMS = 256;
+
 /** The library stops after 8 errors unless told otherwise. */
 function allErrors(errorsOf: () => unknown): unknown {
   const { maxErrors } = Settings.Get();
-  Settings.Set({ maxErrors: 256 });
+  Settings.Set({ maxErrors: MAX_PROBLEMS });
   try {
     return errorsOf();
   } finally {
@@ -56,14 +59,14 @@ function describe(errors: readonly RawError[]): readonly Problem[] {
   const found = new Map<string, Problem>();
   const add = (path: string, message: string) => {
     const key = `${path}\0${message}`;
-    if (!found.has(key)) found.set(key, { path, message });
+    if (found.size < MAX_PROBLEMS && !found.has(key)) found.set(key, { path, message });
   };
   // The branches of a union each complain; the union's own error stands for them when nothing more is known.
   const specific = errors.filter((error) => error.keyword !== 'anyOf' && !isNullBranch(error, errors));
   for (const error of specific.length > 0 ? specific : errors) {
     const { keyword, params, instancePath: path, message } = error;
     if (keyword === 'additionalProperties') {
-      for (const name of params.additionalProperties as readonly string[]) {
+      for (const name of (params.additionalProperties as readonly string[]).slice(0, MAX_PROBLEMS)) {
         add(`${path}/${escapePointer(name)}`, `unknown key "${name}"`);
       }
     } else if (keyword === 'required') {
@@ -74,9 +77,13 @@ function describe(errors: readonly RawError[]): readonly Problem[] {
       add(path, `must be one of ${(params.allowedValues as readonly unknown[]).join(', ')}`);
     } else if (keyword !== 'boolean') {
       add(path, message);
+    } else if (error.schemaPath.endsWith('/additionalProperties')) {
+      // Each unknown key is an error of its own too. Of very many only these fit into the list of errors.
+      add(path, `unknown key "${unescapePointer(path.slice(path.lastIndexOf('/') + 1))}"`);
     }
   }
-  return [...found.values()];
+  // What is not valid must never look valid, whatever the library says of it.
+  return found.size > 0 ? [...found.values()] : [{ path: '', message: 'is not valid' }];
 }
 
 /** `must be null` beside `must be string` only tells that the member is optional. */
@@ -90,6 +97,8 @@ function isNullBranch(error: RawError, errors: readonly RawError[]): boolean {
 
 const isAtOrBelow = (error: RawError, place: RawError): boolean =>
   error.instancePath === place.instancePath || error.instancePath.startsWith(`${place.instancePath}/`);
+
+const unescapePointer = (token: string): string => token.replaceAll('~1', '/').replaceAll('~0', '~');
 
 /** A member name as a JSON pointer token (RFC 6901). */
 export const escapePointer = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1');

@@ -3,6 +3,7 @@
  * forwarded as it came; what is JSON is checked by whoever reads it.
  */
 import { Fault } from '../kernel/fault.js';
+import { jsonExcess } from '../kernel/json.js';
 import { TERMINAL_LIMITS } from './limits.js';
 
 export const FRAME = {
@@ -196,8 +197,10 @@ function readSnapshot(data: Buffer): Frame {
 }
 
 function readJson(bytes: Buffer): unknown {
+  const text = bytes.toString('utf8');
+  if (jsonExcess(text, TERMINAL_LIMITS.json) !== null) throw violation('JSON with too much in it');
   try {
-    return JSON.parse(bytes.toString('utf8'));
+    return JSON.parse(text);
   } catch {
     throw violation('text that is no JSON');
   }

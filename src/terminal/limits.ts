@@ -2,6 +2,8 @@
 export const TERMINAL_LIMITS = {
   /** Largest frame that the orchestrator and agents take, as the WebSocket counts it. */
   frame: 128 * 1024,
+  /** The JSON of a frame: many times what any frame needs, and little enough to cost nothing. */
+  json: { depth: 16, members: 4_096, width: 256 },
   /** Largest frame that an operator takes: a picture of a big, colourful screen. */
   pictureFrame: 8 * 1024 * 1024,
   /** Most output in one frame. */

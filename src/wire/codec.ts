@@ -1,6 +1,8 @@
 /** Messages as text frames, and back: nothing unvalidated leaves here. */
 import { Fault } from '../kernel/fault.js';
+import { jsonExcess } from '../kernel/json.js';
 import { type Validator, validator } from '../kernel/validator.js';
+import { LINK_LIMITS } from './limits.js';
 import {
   type AgentMessage,
   AgentMessageSchemas,
@@ -14,10 +16,23 @@ export type Decode<M> = (frame: string) => M;
 export const encode = (message: AgentMessage | OrchestratorMessage): string => JSON.stringify(message);
 
 /** A decoder of what agents send. */
-export const agentDecoder = (): Decode<AgentMessage> => decoder(AgentMessageSchemas);
+export const agentDecoder = (): Decode<AgentMessage> => {
+  const decode = decoder<AgentMessage>(AgentMessageSchemas);
+  return (frame) => {
+    const excess = jsonExcess(frame, LINK_LIMITS.agentJson);
+    if (excess !== null)
+      throw violation(`a frame with too much in it: more than ${LINK_LIMITS.agentJson[excess]} ${EXCESS[excess]}`);
+    return decode(frame);
+  };
+};
+
+const EXCESS = { depth: 'levels', members: 'members', width: 'members in one object' } as const;
 
 /** A decoder of what orchestrators send. */
 export const orchestratorDecoder = (): Decode<OrchestratorMessage> => decoder(OrchestratorMessageSchemas);
+
+/** Characters of a frame whose mistake is named. */
+const DETAILED = 16 * 1024;
 
 function decoder<M extends { type: string }>(
   schemas: Readonly<Record<string, Parameters<typeof validator>[0]>>,
@@ -31,7 +46,8 @@ function decoder<M extends { type: string }>(
     const known = typeof type === 'string' ? validators.get(type) : undefined;
     if (!known) throw violation(`a message of unknown type ${JSON.stringify(type)?.slice(0, 80)}`);
     if (!known.check(value)) {
-      const first = known.problems(value)[0];
+      // A list of all mistakes costs many times what the check does, and a large frame has many.
+      const first = frame.length > DETAILED ? undefined : known.problems(value)[0];
       throw violation(`a malformed ${type} message: ${first ? `${first.path || '/'} ${first.message}` : 'invalid'}`);
     }
     return value as M;

@@ -2,6 +2,11 @@
 export const LINK_LIMITS = {
   /** Largest frame from an agent to the orchestrator. */
   agentFrame: 1024 * 1024,
+  /**
+   * What the JSON of a frame from an agent may hold, so that a frame costs the orchestrator little more than its bytes. The
+   * widest object of a valid message has 64 members, and a frame has no room for 100,000 valid ones.
+   */
+  agentJson: { depth: 32, members: 100_000, width: 256 },
   /** Largest frame from the orchestrator to an agent. */
   orchestratorFrame: 4 * 1024 * 1024,
   /** Largest frame from an agent that is not approved. */

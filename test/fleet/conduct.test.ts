@@ -65,6 +65,8 @@ describe('a connection', () => {
   });
 });
 
+const manyMembers = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, 1]));
+
 describe('a violation before the approval', () => {
   const nested = `{"type":"hello","attributes":${'['.repeat(4_000)}${']'.repeat(4_000)}}`;
   const cases: readonly [string, readonly unknown[], RegExp][] = [
@@ -88,7 +90,8 @@ describe('a violation before the approval', () => {
       /malformed hello message: \/attributes/,
     ],
     ['an attribute that is no text', [{ ...HELLO, attributes: { cpus: 4 } }], /malformed hello message: \/attributes/],
-    ['a deep frame', [nested], /malformed hello message/],
+    ['a deep frame', [nested], /more than 32 levels/],
+    ['very many members', [{ ...HELLO, ...manyMembers(1_000) }], /more than 256 members in one object/],
     ['a frame over the limit', [{ ...HELLO, hostname: 'x'.repeat(16 * 1024) }], /more than 16384 bytes/],
     ['one over the limit in bytes only', [{ ...HELLO, hostname: 'ä'.repeat(9_000) }], /more than 16384 bytes/],
   ];
@@ -182,6 +185,16 @@ describe('a violation of an approved agent', () => {
   });
 
   it.each<[string, (agent: TestAgent) => void, RegExp]>([
+    [
+      'members that no message has, without a look at each of them',
+      (agent) => agent.send({ type: 'attributes', attributes: manyMembers(80_000) }),
+      /too much in it: more than 256 members in one object/,
+    ],
+    [
+      'very many small objects',
+      (agent) => agent.send({ type: 'terminals', sessions: Array.from({ length: 101_000 }, () => ({ a: 1 })) }),
+      /too much in it: more than 100000 members/,
+    ],
     ['a frame over 1 MiB', (agent) => agent.send('x'.repeat(1024 * 1024 + 1)), /broken frame: Max payload/],
     ['text that is not UTF-8', (agent) => agent.socket.send(Buffer.from([0xff, 0xfe]), { binary: false }), /UTF-8/],
     [

@@ -112,6 +112,20 @@ describe('JSON bodies', () => {
     expect((await send(api, 'GET', '/api/v1/ping')).status).toBe(200);
   });
 
+  it('are refused for very many members before they are parsed, and name the first few hundred unknown keys', async () => {
+    const api = await startTiny();
+    const body = (keys: number) => Object.fromEntries(Array.from({ length: keys }, (_, at) => [`k${at}`, 1]));
+    const many = await send(api, 'PUT', ITEM, { body: body(100_000) });
+    expect(many.json).toMatchObject({ code: 'invalid_body', detail: 'the body has more than 10000 members' });
+    const put = await send(api, 'PUT', ITEM, { body: { size: 1, ...body(9_000) } });
+    const run = await send(api, 'POST', '/api/v1/run', { body: body(9_000) });
+    const removed = await send(api, 'DELETE', ITEM, { token: 'admin', body: body(9_000) });
+    for (const { json } of [put, run, removed]) {
+      expect(json.code).toBe('invalid_body');
+      expect(json.errors).toHaveLength(256);
+    }
+  });
+
   it('do not echo what they held', async () => {
     const api = await startTiny();
     for (const body of ['{"size":1,"value":"hunter2"', '{"value": hunter2}', 'hunter2']) {

@@ -67,7 +67,7 @@ export const command = defineCommand({
     limits_body_bytes: text('BYTES', 'largest request body of the API'),
     limits_headers_timeout_secs: text('SECONDS', 'time for the headers of a request'),
     limits_request_timeout_secs: text('SECONDS', 'time for a whole request to arrive'),
-    limits_login_per_minute: text('N', 'challenges and verifications a minute and address'),
+    limits_login_per_minute: text('N', 'failed challenges and verifications a minute and address'),
     limits_failed_login_per_minute: text('N', 'failed verifications a minute, address and key'),
     limits_pending_per_address: text('N', 'most agents of one address that wait for approval'),
     limits_operations: text('N', 'most operations in progress'),
