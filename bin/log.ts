@@ -1,7 +1,7 @@
 /** The log of the long-running programs: lines of JSON through pino, or lines for people. */
-import { Writable } from 'node:stream';
 import chalk from 'chalk';
-import { type Logger as Pino, pino } from 'pino';
+import { type DestinationStream, type Logger as Pino, pino } from 'pino';
+import { escapeJson, sanitize } from '../src/cli/render/sanitize.js';
 import type { LogFields, Logger } from '../src/kernel/logger.js';
 
 export interface LogOptions {
@@ -16,7 +16,7 @@ export interface LeveledLogger extends Logger {
 }
 
 export function createLogger({ level, format, destination }: LogOptions): LeveledLogger {
-  const stream = format === 'json' ? destination : prettyStream(destination);
+  const stream = format === 'json' ? escapedStream(destination) : prettyStream(destination);
   const root = pino(
     {
       level,
@@ -56,26 +56,26 @@ const COLOURS: Readonly<Record<string, (text: string) => string>> = {
 };
 
 /** `12:34:56 info  message  key=value …` */
-function prettyStream(destination: NodeJS.WritableStream): Writable {
-  return new Writable({
-    decodeStrings: false,
-    write(line: string, _encoding, done) {
-      const { level, time, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
-      const label = String(level);
-      const colour = COLOURS[label] ?? ((text: string) => text);
-      const rest = Object.entries(fields).map(([key, value]) => chalk.dim(`${key}=`) + shown(value));
-      const clock = String(time).slice(11, 19);
-      destination.write(`${[chalk.dim(clock), colour(label.padEnd(5)), String(msg), ...rest].join(' ')}\n`);
-      done();
-    },
-  });
+function prettyStream(destination: NodeJS.WritableStream): DestinationStream {
+  const write = (line: string) => {
+    const { level, time, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
+    const label = String(level);
+    const colour = COLOURS[label] ?? ((text: string) => text);
+    const rest = Object.entries(fields).map(([key, value]) => chalk.dim(`${shown(key)}=`) + shown(value));
+    const clock = String(time).slice(11, 19);
+    const words = [chalk.dim(clock), colour(label.padEnd(5)), sanitize(String(msg)), ...rest];
+    destination.write(`${words.join(' ')}\n`);
+  };
+  return { write };
 }
+
+/** Lines of JSON. Hosts and agents choose some of the text, and a terminal would obey it. */
+const escapedStream = (destination: NodeJS.WritableStream): DestinationStream => ({
+  write: (line) => destination.write(escapeJson(line)),
+});
 
 /** Quoted when it is not a plain word, so that a value from outside cannot pass for other fields or move the cursor. */
 function shown(value: unknown): string {
   if (typeof value === 'string' && /^[\w.:/@+-]+$/.test(value)) return value;
-  return JSON.stringify(value).replace(
-    /[\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
+  return escapeJson(JSON.stringify(value) ?? 'undefined');
 }
