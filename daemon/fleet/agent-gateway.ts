@@ -80,7 +80,10 @@ export class AgentGateway implements Service {
 
   async start(): Promise<void> {
     const { registry, enrolment } = this.options;
-    this.heartbeat = setInterval(() => registry.heartbeat(), BEAT_EVERY);
+    this.heartbeat = setInterval(() => {
+      registry.heartbeat();
+      this.work.start(this.flush());
+    }, BEAT_EVERY);
     this.sweep = setInterval(() => this.work.start(enrolment.sweep()), SWEEP_EVERY);
   }
 
@@ -90,6 +93,14 @@ export class AgentGateway implements Service {
     clearInterval(this.sweep);
     for (const connection of this.open) connection.close(CLOSE.goingAway, 'the orchestrator stops');
     await this.work.settled();
+    this.work.start(this.flush(true));
+    await this.work.settled();
+  }
+
+  /** Records what repeats itself as one event. */
+  private async flush(everything = false): Promise<void> {
+    await this.options.presence.flush(everything);
+    await this.options.enrolment.flush(everything);
   }
 
   /** A peer that has proved its key. */

@@ -1,10 +1,11 @@
 /** Who is let in: known agents by their record, unknown ones into the bounded queue of those that wait for approval. */
 import type { Clock } from '../../src/kernel/clock.js';
 import type { NewId, NodeId } from '../../src/kernel/ids.js';
+import { hostNetworkOf } from '../../src/kernel/ip-network.js';
 import type { TokenVerdict } from '../../src/wire/enrolment-token.js';
 import { CLOSE } from '../../src/wire/limits.js';
 import type { AgentMessageOf } from '../../src/wire/messages.js';
-import { SYSTEM } from '../events/domain-event.js';
+import { type DomainEvent, SYSTEM } from '../events/domain-event.js';
 import type { Emit, UnitOfWork } from '../events/unit-of-work.js';
 import { type AgentRow, deleteAgent, findAgent, insertAgent, listPendingAgents } from '../store/agents.js';
 import type { Queryable } from '../store/queryable.js';
@@ -12,6 +13,7 @@ import type { AgentConnection } from './agent-connection.js';
 import { agentParty } from './agent-party.js';
 import type { ConnectionRegistry } from './connection-registry.js';
 import { type NewAgent, pendingEvent, recordOfNew } from './new-agent.js';
+import { RepeatedEvents, type Summarize } from './report-throttle.js';
 import { type Pass, passOf, redeem } from './token-redemption.js';
 
 export type Admission =
@@ -56,14 +58,25 @@ const REJECTED: Admission = {
 
 const CROWDED = { closeCode: CLOSE.full, reason: 'too many agents of this address wait for approval' } as const;
 
+const FULL = { closeCode: CLOSE.full, reason: 'too many agents wait for approval' } as const;
+
 /** A pending agent is forgotten that long after it was last seen, in milliseconds. */
 const PENDING_LIFE = 60 * 60 * 1000;
 
 export class Enrolment {
   private readonly options: EnrolmentOptions;
+  /** Agents that come and are forgotten, all together: keys and addresses cost them nothing. */
+  private readonly repeated: RepeatedEvents;
 
   constructor(options: EnrolmentOptions) {
     this.options = options;
+    this.repeated = new RepeatedEvents({ clock: options.clock, atOnce: 20, summarize: summarizeStrangers });
+  }
+
+  /** Records what was held back because it repeated itself, with `everything` also what is younger; to be called now and then. */
+  flush(everything = false): Promise<void> {
+    const { uow } = this.options;
+    return this.repeated.flush((events) => uow.write(async (_tx, emit) => events.forEach(emit)), everything);
   }
 
   /**
@@ -71,18 +84,15 @@ export class Enrolment {
    * agent about which no operator has decided yet: `verdict` is null for the others, and for those without one.
    */
   async admit(connection: AgentConnection, hello: AgentMessageOf<'hello'>): Promise<Admission> {
-    const { uow, registry, clock } = this.options;
+    const { uow, clock } = this.options;
     const { nodeId } = connection;
-    const evicted: NodeId[] = [];
-    const admission = await uow.write(async (tx, emit): Promise<Admission> => {
+    return uow.write(async (tx, emit): Promise<Admission> => {
       const agent = await findAgent(tx, nodeId);
       if (agent?.status === 'rejected') return REJECTED;
       if (agent?.status === 'approved') return { kind: 'admitted', verdict: null };
       const pass = await passOf(tx, { nodeId, agent, token: hello.enrolment_token }, clock.now());
-      return this.place(tx, emit, { connection, hello, agent, pass }, evicted);
+      return this.place(tx, emit, { connection, hello, agent, pass });
     });
-    for (const nodeId of evicted) registry.get(nodeId)?.close(CLOSE.full, 'too many agents wait for approval');
-    return admission;
   }
 
   /** Forgets agents that wait for approval and have not been seen for an hour. */
@@ -92,21 +102,22 @@ export class Enrolment {
     await uow.write(async (tx, emit) => {
       for (const agent of await listPendingAgents(tx)) {
         const idle = agent.last_seen_at < before && !registry.has(agent.node_id as NodeId);
-        if (idle) await forget(tx, emit, agent, 'it was not seen for an hour while it waited for approval');
+        if (idle) await this.forget(tx, emit, agent, 'it was not seen for an hour while it waited for approval');
       }
     });
   }
 
   /** Gives an agent that is neither approved nor rejected its place: in the queue, or where its token puts it. */
-  private async place(tx: Queryable, emit: Emit, arrival: Arrival, evicted: NodeId[]): Promise<Admission> {
+  private async place(tx: Queryable, emit: Emit, arrival: Arrival): Promise<Admission> {
     const { connection, hello, agent, pass } = arrival;
     const { verdict } = pass;
     if (agent === null && !pass.isVouched) {
       const pending = (await listPendingAgents(tx)).filter((one) => one.enrolment_token_id === null);
       if (this.isCrowded(pending, connection)) return { kind: 'refused', verdict, ...CROWDED };
-      for (const one of this.surplus(pending, this.options.limits().pendingCapacity - 1)) {
-        await forget(tx, emit, one, 'too many agents wait for approval, and it had waited the longest');
-        evicted.push(one.node_id as NodeId);
+      const surplus = this.surplus(pending, this.options.limits().pendingCapacity - 1);
+      if (surplus === null) return { kind: 'refused', verdict, ...FULL };
+      for (const one of surplus) {
+        await this.forget(tx, emit, one, 'too many agents wait for approval, and it had been away the longest');
       }
     }
     const record = agent ?? (await this.record(tx, emit, arrival));
@@ -121,15 +132,33 @@ export class Enrolment {
 
   private isCrowded(pending: readonly PendingAgent[], { remoteAddress }: AgentConnection): boolean {
     const { pendingPerAddress } = this.options.limits();
-    return pending.filter((agent) => agent.initial_ip === remoteAddress).length >= pendingPerAddress;
+    const network = hostNetworkOf(remoteAddress);
+    return pending.filter((agent) => hostNetworkOf(agent.initial_ip) === network).length >= pendingPerAddress;
   }
 
-  /** Those that have to go so that at most `room` are left: first the ones that are not connected, then the oldest. */
-  private surplus(pending: readonly PendingAgent[], room: number): readonly PendingAgent[] {
+  /**
+   * The agents that have to go so that at most `room` are left: those that have been away the longest. Null when those that
+   * are connected are too many already: newcomers never push them out.
+   */
+  private surplus(pending: readonly PendingAgent[], room: number): readonly PendingAgent[] | null {
+    const excess = pending.length - room;
+    if (excess <= 0) return [];
     const { registry } = this.options;
-    const connected = (agent: PendingAgent) => Number(registry.has(agent.node_id as NodeId));
-    const sorted = [...pending].sort((a, b) => connected(a) - connected(b) || a.connected_at - b.connected_at);
-    return sorted.slice(0, Math.max(0, pending.length - room));
+    const away = pending.filter((agent) => registry.get(agent.node_id as NodeId) === undefined);
+    if (away.length < excess) return null;
+    return away.sort((a, b) => a.last_seen_at - b.last_seen_at).slice(0, excess);
+  }
+
+  private async forget(tx: Queryable, emit: Emit, agent: PendingAgent, why: string): Promise<void> {
+    await deleteAgent(tx, agent.node_id);
+    const event: DomainEvent = {
+      type: 'agent.removed',
+      actor: SYSTEM,
+      target: agentParty({ node_id: agent.node_id, name: null }),
+      summary: `Agent ${agent.node_id} was forgotten: ${why}`,
+      metadata: { reason: why },
+    };
+    if (this.repeated.passes('forgotten', event)) emit(event);
   }
 
   private async record(tx: Queryable, emit: Emit, arrival: Arrival): Promise<AgentRow> {
@@ -138,18 +167,21 @@ export class Enrolment {
     await insertAgent(tx, record);
     // One that its token approves does not wait.
     const { pass } = arrival;
-    if (pass.verdict !== 'accepted' || !pass.approves) emit(pendingEvent(arrival));
+    if (pass.verdict === 'accepted' && pass.approves) return record;
+    const event = pendingEvent(arrival);
+    if (this.repeated.passes('pending', event)) emit(event);
     return record;
   }
 }
 
-async function forget(tx: Queryable, emit: Emit, agent: PendingAgent, why: string): Promise<void> {
-  await deleteAgent(tx, agent.node_id);
-  emit({
-    type: 'agent.removed',
-    actor: SYSTEM,
-    target: agentParty({ node_id: agent.node_id, name: null }),
-    summary: `Agent ${agent.node_id} was forgotten: ${why}`,
-    metadata: { reason: why },
-  });
-}
+/** One event for many agents, which names the last ones. */
+const summarizeStrangers: Summarize = (events, count) => {
+  const last = events.at(-1);
+  if (last === undefined || count === 1) return last ?? null;
+  const summary =
+    last.type === 'agent.pending'
+      ? `${count} more unknown agents wait for approval or have waited, the last of them: ${last.summary}`
+      : `${count} more agents that waited for approval were forgotten, the last of them: ${last.summary}`;
+  const agents = events.map(({ target, metadata }) => ({ ...metadata, node_id: target.id }));
+  return { ...last, summary, metadata: { ...last.metadata, count, agents } };
+};

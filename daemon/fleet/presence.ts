@@ -1,7 +1,9 @@
 /** What the store and the audit log learn of connections: who came, who went, what changed, who was turned away. */
 import type { Clock } from '../../src/kernel/clock.js';
+import { hostNetworkOf } from '../../src/kernel/ip-network.js';
 import { canonicalJson } from '../../src/kernel/json.js';
 import type { AgentMessageOf } from '../../src/wire/messages.js';
+import type { DomainEvent } from '../events/domain-event.js';
 import type { EventType } from '../events/event-type.js';
 import type { Emit, UnitOfWork } from '../events/unit-of-work.js';
 import { type AgentRow, findAgent, updateAgent } from '../store/agents.js';
@@ -9,7 +11,7 @@ import type { Queryable } from '../store/queryable.js';
 import type { AgentConnection } from './agent-connection.js';
 import { agentEvent, agentLabel } from './agent-event.js';
 import { listed } from './listed.js';
-import { ReportThrottle } from './report-throttle.js';
+import { lastOf, RepeatedEvents, ReportThrottle, type Summarize } from './report-throttle.js';
 
 export interface PresenceOptions {
   readonly uow: UnitOfWork;
@@ -22,12 +24,30 @@ type Hello = AgentMessageOf<'hello'>;
 export class Presence {
   private readonly options: PresenceOptions;
   private readonly throttle: ReportThrottle;
+  /** What approved agents do over and over, by agent. */
+  private readonly changes: RepeatedEvents;
+  /** What unknown keys do over and over, all together: keys and addresses cost them nothing. */
+  private readonly strangers: RepeatedEvents;
   /** The record of each connection's agent as it was when the arrival was last recorded. */
   private readonly arrivals = new WeakMap<AgentConnection, AgentRow>();
 
   constructor(options: PresenceOptions) {
     this.options = options;
-    this.throttle = new ReportThrottle(options.clock);
+    const { clock } = options;
+    this.throttle = new ReportThrottle(clock);
+    this.changes = new RepeatedEvents({ clock, atOnce: 6, summarize: summarizeChanges });
+    this.strangers = new RepeatedEvents({ clock, atOnce: 10, summarize: lastOf });
+  }
+
+  /** Records what was held back because it repeated itself, with `everything` also what is younger; to be called now and then. */
+  async flush(everything = false): Promise<void> {
+    const { uow } = this.options;
+    const record = (events: readonly DomainEvent[]) =>
+      uow.write(async (tx, emit) => {
+        for (const event of events) if ((await findAgent(tx, event.target.id))?.status === 'approved') emit(event);
+      });
+    await this.changes.flush(record, everything);
+    await this.strangers.flush((events) => uow.write(async (_tx, emit) => events.forEach(emit)), everything);
   }
 
   /**
@@ -45,7 +65,8 @@ export class Presence {
       const { remoteAddress: address } = connection;
       const { agent_version, protocol_version } = hello;
       const summary = `Agent ${agentLabel(agent)} connected from ${address}`;
-      emit(agentEvent('agent.connected', agent, summary, { address, agent_version, protocol_version }));
+      const metadata = { address, agent_version, protocol_version };
+      this.noteConnection(emit, agentEvent('agent.connected', agent, summary, metadata));
       return agent;
     });
   }
@@ -58,7 +79,7 @@ export class Presence {
       if (agent === undefined) return;
       await updateAgent(tx, agent.node_id, { last_seen_at: now });
       if (agent.status === 'approved') {
-        emit(agentEvent('agent.disconnected', agent, `Agent ${agentLabel(agent)} disconnected`));
+        this.noteConnection(emit, agentEvent('agent.disconnected', agent, `Agent ${agentLabel(agent)} disconnected`));
       }
     });
   }
@@ -81,10 +102,11 @@ export class Presence {
   /** The token of an agent was not accepted. Told by address, because an agent without a token goes on with any key. */
   async tokenRefused({ nodeId, remoteAddress: address }: AgentConnection, reason: string): Promise<void> {
     await this.options.uow.write(async (tx, emit) => {
-      if (!this.throttle.passes(`token ${address}`)) return;
+      if (!this.throttle.passes(`token ${hostNetworkOf(address)}`)) return;
       const agent = (await findAgent(tx, nodeId)) ?? { node_id: nodeId, name: null };
       const summary = `The enrolment token of agent ${agentLabel(agent)} (${address}) was not accepted: ${reason}`;
-      emit(agentEvent('agent.refused', agent, summary, { reason: `enrolment token: ${reason}`, address }));
+      const event = agentEvent('agent.refused', agent, summary, { reason: `enrolment token: ${reason}`, address });
+      if (this.strangers.passes('token', event)) emit(event);
     });
   }
 
@@ -119,7 +141,12 @@ export class Presence {
     const names = new Set([...Object.keys(before), ...Object.keys(attributes)]);
     const changed = [...names].filter((name) => before[name] !== attributes[name]).sort();
     const summary = `Agent ${agentLabel(agent)} reports other ${listed(changed)}`;
-    emit(agentEvent('agent.attributes_changed', agent, summary, { changed }));
+    const event = agentEvent('agent.attributes_changed', agent, summary, { changed });
+    if (this.changes.passes(`attributes ${agent.node_id}`, event)) emit(event);
+  }
+
+  private noteConnection(emit: Emit, event: DomainEvent): void {
+    if (this.changes.passes(`connection ${event.target.id}`, event)) emit(event);
   }
 
   /** @param note what else to write when the agent is known, whether the event is news or not */
@@ -133,14 +160,24 @@ export class Presence {
     await this.options.uow.write(async (tx, emit) => {
       const known = await findAgent(tx, nodeId);
       if (known !== null) await note?.(tx, known);
-      // Keys cost nothing to make, so strangers count by address.
-      if (!this.throttle.passes(`${type} ${known?.node_id ?? address}`)) return;
+      // Keys cost nothing to make, so all whom no operator has approved count by network.
+      const isStranger = known === null || known.status === 'pending';
+      if (!this.throttle.passes(`${type} ${isStranger ? hostNetworkOf(address) : nodeId}`)) return;
       const agent = known ?? { node_id: nodeId, name: null };
       const summary = REPORTS[type](agentLabel(agent), metadata.reason ?? address);
-      emit(agentEvent(type, agent, summary, { ...metadata, address }));
+      const event = agentEvent(type, agent, summary, { ...metadata, address });
+      if (!isStranger || this.strangers.passes(type, event)) emit(event);
     });
   }
 }
+
+/** Connections by where the agent stands at the end, attributes by all that changed. */
+const summarizeChanges: Summarize = (events, count) => {
+  const last = lastOf(events, count);
+  if (last?.type !== 'agent.attributes_changed') return last;
+  const changed = [...new Set(events.flatMap(({ metadata }) => metadata.changed ?? []))].map(String).sort();
+  return { ...last, metadata: { ...last.metadata, changed } };
+};
 
 const REPORTS = {
   'agent.refused': (agent, reason) => `Agent ${agent} was turned away: ${reason}`,

@@ -248,7 +248,7 @@ describe('the queue', () => {
     const fleet = await start({ limits: { pendingCapacity: 2, pendingPerAddress: 2 } });
     const token = await make(fleet, { uses: 3 });
     const vouched = [await come(fleet, token), await come(fleet, token)];
-    await fleet.join();
+    await fleet.gone(await fleet.join());
     await fleet.join();
     const crowded = await fleet.join();
     expect((await crowded.closed).code).toBe(4429);

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { AgentConnection } from '../../daemon/fleet/agent-connection.js';
+import { nodeIdOf } from '../../src/identity/key-id.js';
 import { newIdentity } from '../identity/keys.js';
 import { Fleet, until } from './support/fleet-fixture.js';
 import { HELLO, type TestAgent } from './support/test-agent.js';
@@ -125,7 +127,7 @@ describe('the queue of those that wait', () => {
     expect(await fleet.events('agent.pending')).toHaveLength(3);
   });
 
-  it('that is full forgets first who is not connected, then who came first', async () => {
+  it('that is full forgets who has been away the longest, and never who is connected', async () => {
     const fleet = await Fleet.start({ limits: { pendingCapacity: 3, pendingPerAddress: 100 } });
     const oldest = await fleet.join();
     fleet.clock.advance(1_000);
@@ -139,12 +141,60 @@ describe('the queue of those that wait', () => {
     expect(await pendingIds(fleet)).toEqual(idsOf(oldest, fourth, fifth));
     fleet.clock.advance(1_000);
     const sixth = await fleet.join();
-    expect(await pendingIds(fleet)).toEqual(idsOf(fourth, fifth, sixth));
+    expect(await sixth.closed).toEqual({ code: 4429, reason: 'too many agents wait for approval' });
+    expect(await pendingIds(fleet)).toEqual(idsOf(oldest, fourth, fifth));
+    expect(oldest.socket.readyState).toBe(oldest.socket.OPEN);
 
-    expect(await oldest.closed).toEqual({ code: 4429, reason: 'too many agents wait for approval' });
     const removed = await fleet.events('agent.removed');
-    expect(removed.map(({ target }) => target.id)).toEqual([gone.nodeId, goneLater.nodeId, oldest.nodeId]);
+    expect(removed.map(({ target }) => target.id)).toEqual([gone.nodeId, goneLater.nodeId]);
     expect(removed[0]).toMatchObject({ actor: { type: 'system' }, metadata: { reason: expect.any(String) } });
+  });
+
+  it('counts all of an IPv6 network as one address', async () => {
+    const fleet = await Fleet.start({ limits: { pendingPerAddress: 2 } });
+    for (let host = 1; host <= 2; host += 1) {
+      const agent = await passBy(fleet);
+      const change = { initial_ip: `2001:db8:0:7::${host}` };
+      await fleet.db.updateTable('agents').set(change).where('node_id', '=', agent.nodeId).execute();
+    }
+    const from = async (remoteAddress: string) => {
+      const { publicKey } = newIdentity();
+      const connection = { nodeId: nodeIdOf(publicKey), publicKey, remoteAddress, state: 'fresh' };
+      return fleet.enrolment.admit(connection as unknown as AgentConnection, HELLO);
+    };
+    expect(await from('2001:db8:0:7:ffff::1')).toMatchObject({ kind: 'refused' });
+    expect(await from('2001:db8:0:8::1')).toMatchObject({ kind: 'admitted' });
+  });
+
+  it('becomes one event and one notification for all that come after the first twenty of half a minute', async () => {
+    const fleet = await Fleet.start({ limits: { pendingCapacity: 15, pendingPerAddress: 1_000 } });
+    const come = async (count: number) => {
+      for (let at = 0; at < count; at += 1) await fleet.gone(await fleet.join());
+    };
+    await come(60);
+    await fleet.enrolment.flush();
+    expect(await fleet.events('agent.pending')).toHaveLength(20);
+    expect(await fleet.events('agent.removed')).toHaveLength(20);
+    fleet.clock.advance(30_000);
+    await fleet.enrolment.flush();
+    await fleet.enrolment.flush();
+    const pending = await fleet.events('agent.pending');
+    expect(pending).toHaveLength(21);
+    expect(pending.at(-1)).toMatchObject({
+      summary: expect.stringMatching(/^40 more unknown agents/),
+      metadata: { count: 40 },
+    });
+    expect((await fleet.events('agent.removed')).at(-1)).toMatchObject({ metadata: { count: 25 } });
+    await come(30);
+    expect(await fleet.events('agent.pending')).toHaveLength(21);
+    fleet.clock.advance(30_000);
+    await fleet.enrolment.flush();
+    fleet.clock.advance(30_000);
+    await fleet.enrolment.flush();
+    await come(1);
+    expect((await fleet.events('agent.pending')).map(({ metadata }) => metadata.count ?? 1).slice(20)).toEqual([
+      40, 30, 1,
+    ]);
   });
 
   it('shrinks to a capacity that was lowered, and never counts who is approved', async () => {
@@ -159,7 +209,7 @@ describe('the queue of those that wait', () => {
     expect((await fleet.agents.get(approved.nodeId)).connected).toBe(true);
   });
 
-  it('closes an agent that is pushed out while its hello is still looked at so that it comes again', async () => {
+  it('does not push out an agent whose hello is still looked at', async () => {
     const fleet = await Fleet.start({ limits: { pendingCapacity: 1, pendingPerAddress: 100 } });
     const release = fleet.writers.enrolment.delayNext();
     const first = await fleet.dial();
@@ -167,9 +217,10 @@ describe('the queue of those that wait', () => {
     await until(() => fleet.writers.enrolment.commits === 1);
     const second = await fleet.join();
     release();
-    expect((await first.closed).code).toBe(4429);
-    expect(first.received).toEqual([]);
-    expect(await pendingIds(fleet)).toEqual(idsOf(second));
+    expect((await second.closed).code).toBe(4429);
+    await first.message(0);
+    expect(first.received).toMatchObject([{ status: 'pending' }]);
+    expect(await pendingIds(fleet)).toEqual(idsOf(first));
   });
 });
 

@@ -29,6 +29,30 @@ describe('an approved agent', () => {
     expect(fleet.traffic.log).toEqual([`disconnected ${agent.nodeId}`]);
   });
 
+  it('that comes and goes over and over, each time with another attribute, fills no log', async () => {
+    const fleet = await Fleet.start();
+    let agent = await fleet.approved('web');
+    const types = ['agent.connected', 'agent.disconnected', 'agent.attributes_changed'];
+    for (let at = 0; at < 50; at += 1) {
+      await fleet.gone(agent);
+      agent = await fleet.join(agent.identity, { attributes: { kernel: `${at}`, [`a${at % 3}`]: 'x' } });
+    }
+    const during = await fleet.events(...types);
+    expect(during.length).toBeLessThanOrEqual(2 * 6);
+    expect((await fleet.agents.get(agent.nodeId)).attributes).toMatchObject({ kernel: '49' });
+    fleet.clock.advance(30_000);
+    await fleet.presence.flush();
+    await fleet.presence.flush();
+    expect((await fleet.events(...types)).slice(during.length)).toMatchObject([
+      { type: 'agent.connected', target: { name: 'web' }, metadata: { count: 95 } },
+      { type: 'agent.attributes_changed', metadata: { count: 44, changed: ['a0', 'a1', 'a2', 'kernel'] } },
+    ]);
+    await fleet.gone(agent);
+    expect(await fleet.events(...types)).toHaveLength(during.length + 2);
+    await fleet.gateway.stop();
+    expect((await fleet.events(...types)).at(-1)).toMatchObject({ type: 'agent.disconnected' });
+  });
+
   it('that says goodbye is gone at once', async () => {
     const fleet = await Fleet.start();
     const agent = await fleet.approved('web');
