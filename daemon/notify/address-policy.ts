@@ -71,14 +71,35 @@ export class AddressPolicy {
     const address = parseIpAddress(text);
     if (address === null) return `${text} is no address`;
     if (this.isOwn(address, destination.port)) return `${text} port ${destination.port} is this orchestrator itself`;
-    const { allowNetworks, allowHttp } = this.options.rules();
+    const { allowNetworks } = this.options.rules();
     if (isIn(address, networks(allowNetworks))) return null;
     if (!isPublic(address)) {
       return `${text} is not a public address; if it is meant, name its network in notifications.allow_networks`;
     }
-    if (!destination.isTls && !allowHttp) return 'the URL is not https; if that is meant, set notifications.allow_http';
-    if (PORTS.has(destination.port)) return null;
-    return `port ${destination.port} is neither 443, 80 nor 8443; if it is meant, name the network of ${text} in notifications.allow_networks`;
+    return this.refusalOfAny(text, destination);
+  }
+
+  /**
+   * Why nothing may ever be sent to that URL under the rules as they are, without a look-up of its name; null when that shows
+   * only when it is connected to, because a network is allowed that the name may turn out to be in.
+   */
+  refusalAtOnce(url: URL): string | null {
+    const isTls = url.protocol === 'https:';
+    const port = url.port === '' ? (isTls ? 443 : 80) : Number(url.port);
+    const host = url.hostname.replace(/^\[|\]$/g, '');
+    const literal = /(^|\.)localhost$/i.test(host) ? '127.0.0.1' : host;
+    if (parseIpAddress(literal) !== null) return this.refusal(literal, { port, isTls });
+    const { allowNetworks } = this.options.rules();
+    return allowNetworks.length > 0 ? null : this.refusalOfAny(host, { port, isTls });
+  }
+
+  /** Why nothing may be sent to a public address of the host. */
+  private refusalOfAny(host: string, { port, isTls }: Destination): string | null {
+    if (!isTls && !this.options.rules().allowHttp) {
+      return 'the URL is not https; if that is meant, set notifications.allow_http';
+    }
+    if (PORTS.has(port)) return null;
+    return `port ${port} is neither 443, 80 nor 8443; if it is meant, name the network of ${host} in notifications.allow_networks`;
   }
 
   private isOwn(address: IpAddress, port: number): boolean {

@@ -15,7 +15,10 @@ export function readConfig(type: ChannelType, given: object, stored: JsonObject 
     if (!kind.secretMembers.includes(name) || typeof value !== 'string') return [name, value];
     return [name, meantBy(name, value, { shown, stored })];
   });
-  return kind.read(Object.fromEntries(entries));
+  const read = kind.read(Object.fromEntries(entries));
+  const mistakes = kind.newMistakes(read.config);
+  if (mistakes.length > 0) throw invalidConfig(mistakes);
+  return read;
 }
 
 interface Known {

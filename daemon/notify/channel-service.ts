@@ -2,17 +2,28 @@
 import type { Kysely } from 'kysely';
 import type { Channel, CreateChannel, Delivery, UpdateChannel } from '../../src/contract/channels.js';
 import type { Clock } from '../../src/kernel/clock.js';
+import { Fault } from '../../src/kernel/fault.js';
 import type { NewId } from '../../src/kernel/ids.js';
 import { canonicalJson } from '../../src/kernel/json.js';
 import type { Doorbell } from '../events/doorbell.js';
 import type { RequestContext } from '../events/request-context.js';
 import type { UnitOfWork } from '../events/unit-of-work.js';
 import type { ChannelVault } from '../secrets/channel-vault.js';
-import { type ChannelRow, deleteChannel, insertChannel, listChannels, updateChannel } from '../store/channels.js';
+import {
+  type ChannelRow,
+  deleteChannel,
+  findChannelByName,
+  insertChannel,
+  listChannels,
+  updateChannel,
+} from '../store/channels.js';
 import { hastenDeliveries, listDeliveries } from '../store/deliveries.js';
+import type { Queryable } from '../store/queryable.js';
 import type { Database } from '../store/schema.js';
+import type { AddressPolicy } from './address-policy.js';
 import { readConfig } from './channel-config.js';
 import { channelEvent, channelView, configOrNull, deliveryView, requireChannel } from './channel-record.js';
+import { invalidConfig, type ReadConfig } from './channels/channel-kind.js';
 import { typeOf } from './channels/index.js';
 
 export interface ChannelServiceOptions {
@@ -21,6 +32,7 @@ export interface ChannelServiceOptions {
   readonly clock: Clock;
   readonly newId: NewId;
   readonly vault: ChannelVault;
+  readonly policy: Pick<AddressPolicy, 'refusalAtOnce'>;
   /** Rung when there may be something to send. */
   readonly bell: Pick<Doorbell, 'ring'>;
 }
@@ -42,10 +54,11 @@ export class ChannelService {
     return this.view(await requireChannel(this.options.db, id));
   }
 
-  /** Throws `invalid_body`. */
+  /** Throws `invalid_body`, also for an address that could never be sent to, and `channel_exists`. */
   async create({ channel_type, name, config }: CreateChannel, context: RequestContext): Promise<Channel> {
     const { uow, clock, newId, vault } = this.options;
     const read = readConfig(channel_type, config, null);
+    this.requireReachable(read);
     const place = { channel_id: newId(), row_version: 1 };
     const row: ChannelRow = {
       ...place,
@@ -61,19 +74,24 @@ export class ChannelService {
       attempt_error: null,
     };
     await uow.write(async (tx, emit) => {
+      await requireFreeName(tx, name);
       await insertChannel(tx, row);
       emit(channelEvent('channel.created', `created the ${channel_type} channel ${name}`, { row, context }));
     });
     return this.view(row);
   }
 
-  /** What is left out stays; a configuration replaces the old one and enables the channel. Throws `channel_not_found`, `invalid_body`. */
+  /**
+   * What is left out stays; a configuration replaces the old one and enables the channel. Throws `channel_not_found`,
+   * `channel_exists`, `invalid_body`.
+   */
   async update(id: string, given: UpdateChannel, context: RequestContext): Promise<Channel> {
     const { uow, clock, bell } = this.options;
     return uow.write(async (tx, emit) => {
       const before = await requireChannel(tx, id);
       const { row, changed } = this.changed(before, given);
       if (changed.length === 0) return this.view(before);
+      if (row.name !== before.name) await requireFreeName(tx, row.name);
       const { channel_id: _id, ...change } = row;
       await updateChannel(tx, id, change);
       // What waits for its next attempt is not to wait for what was wrong with the old configuration.
@@ -116,6 +134,7 @@ export class ChannelService {
       const { vault } = this.options;
       const stored = configOrNull(vault, before);
       const read = readConfig(typeOf(before), config, stored);
+      this.requireReachable(read);
       if (before.disabled_at !== null || stored === null || canonicalJson(stored) !== canonicalJson(read.config)) {
         const place = { channel_id: before.channel_id, row_version: before.row_version + 1 };
         const sealed = vault.seal(JSON.stringify(read.config), place);
@@ -126,7 +145,22 @@ export class ChannelService {
     return { row, changed };
   }
 
+  /** Names resolve later, and to other addresses each time: they are checked when they are connected to. */
+  private requireReachable({ destination }: ReadConfig): void {
+    const refusal = this.options.policy.refusalAtOnce(new URL(destination.url));
+    if (refusal !== null) throw invalidConfig([{ path: `/config/${destination.member}`, message: refusal }]);
+  }
+
   private view(row: ChannelRow): Channel {
     return channelView(row, this.options.vault);
   }
+}
+
+async function requireFreeName(db: Queryable, name: string): Promise<void> {
+  const other = await findChannelByName(db, name);
+  if (other === null) return;
+  throw new Fault('channel_exists', `there is a channel named ${JSON.stringify(name)} already`, {
+    hint: 'change that one with: orch channels update, or take another name',
+    data: { id: other.channel_id },
+  });
 }

@@ -65,7 +65,7 @@ export function createNotify(options: NotifyOptions): Notify {
   const sender = new Sender(options);
   const log = new DeliveryLog(options);
   return {
-    channels: new ChannelService({ ...options, bell: raiser.bell }),
+    channels: new ChannelService({ ...options, policy: options.network.policy, bell: raiser.bell }),
     tester: new ChannelTester({ ...options, sender, bell: raiser.bell }),
     inbox: new Inbox(options),
     outbox: new Outbox({ ...options, sender, log, bell: raiser.bell }),

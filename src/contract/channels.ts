@@ -74,7 +74,7 @@ export type Delivery = Type.Static<typeof DeliverySchema>;
 export const DELIVERY_LIST_LIMIT = { standard: 50, maximum: 500 } as const;
 
 const params = closed({ id: Type.String({ minLength: 1, maxLength: 64 }) });
-const Name = Type.String({ minLength: 1, maxLength: 128, pattern: '^[^\\u0000-\\u001f\\u007f]*$' });
+const Name = Type.String({ minLength: 1, maxLength: 128, pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$' });
 
 export const CreateChannelSchema = closed({
   channel_type: Type.Enum(CHANNEL_TYPES),
@@ -114,7 +114,7 @@ export const channelRoutes = {
     tls: true,
     body: CreateChannelSchema,
     answers: { 201: ChannelSchema },
-    faults: ['tls_required'],
+    faults: ['channel_exists', 'tls_required'],
   }),
   getChannel: route({
     id: 'getChannel',
@@ -138,7 +138,7 @@ export const channelRoutes = {
     params,
     body: UpdateChannelSchema,
     answers: { 200: ChannelSchema },
-    faults: ['channel_not_found', 'tls_required'],
+    faults: ['channel_not_found', 'channel_exists', 'tls_required'],
   }),
   removeChannel: route({
     id: 'removeChannel',

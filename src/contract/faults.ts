@@ -74,6 +74,7 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   invalid_restriction: entry(400, 'Invalid restriction'),
   secrets_locked: entry(500, 'Secrets cannot be decrypted'),
   channel_not_found: entry(404, 'Channel not found'),
+  channel_exists: entry(409, 'Channel exists'),
   delivery_failed: entry(502, 'Delivery failed'),
   notification_not_found: entry(404, 'Notification not found'),
   maintenance_window_not_found: entry(404, 'Maintenance window not found'),

@@ -70,6 +70,7 @@ export const FAULT_CODES = [
   'secrets_locked',
   // channels and notifications
   'channel_not_found',
+  'channel_exists',
   'delivery_failed',
   'notification_not_found',
   // maintenance windows

@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { createApiServer } from '../../daemon/http/api-server.js';
 import { channelHandlers } from '../../daemon/http/channels.js';
 import { notificationHandlers } from '../../daemon/http/notifications.js';
+import type { AddressRules } from '../../daemon/notify/address-policy.js';
 import { channelRoutes } from '../../src/contract/channels.js';
 import { notificationRoutes } from '../../src/contract/notifications.js';
 import { type SendOptions, send } from '../http/send.js';
@@ -22,8 +23,8 @@ const WEBHOOK = {
   config: { url: 'https://hooks.example.com/orch', secret: SECRET },
 };
 
-async function serve() {
-  const notify = await openNotify();
+async function serve(rules: Partial<AddressRules> = {}) {
+  const notify = await openNotify({ rules });
   onTestFinished(() => notify.close());
   const api = createApiServer({
     contract: { ...channelRoutes, ...notificationRoutes },
@@ -95,6 +96,58 @@ describe('channels', () => {
       'channel.deleted: admin deleted the channel night shift',
     ]);
     expect(JSON.stringify([notify.events, notify.logger.lines])).not.toContain(SECRET);
+  });
+
+  it('have names of their own', async () => {
+    const { notify, call } = await serve();
+    const first = await call('POST', '/channels', { body: WEBHOOK });
+    const again = await Promise.all([1, 2].map(() => call('POST', '/channels', { body: WEBHOOK })));
+    for (const answer of again) {
+      expect(answer.json).toMatchObject({ status: 409, code: 'channel_exists', id: first.json.id });
+    }
+    const other = await call('POST', '/channels', { body: { ...WEBHOOK, name: 'other' } });
+    const renamed = await call('PUT', `/channels/${other.json.id}`, { body: { name: 'ops' } });
+    expect(renamed.json).toMatchObject({ code: 'channel_exists' });
+    expect(await call('PUT', `/channels/${first.json.id}`, { body: { name: 'ops' } })).toMatchObject({ status: 200 });
+    expect(await notify.channels.list()).toHaveLength(2);
+  });
+
+  it.each([
+    [
+      'webhook',
+      { url: 'https://10.0.0.7/x' },
+      '/config/url',
+      /10\.0\.0\.7 is not a public .*notifications\.allow_networks/,
+    ],
+    ['webhook', { url: 'https://[fe80::1]/x' }, '/config/url', /not a public address/],
+    ['webhook', { url: 'https://0x7f.1:9/' }, '/config/url', /127\.0\.0\.1 is not a public/],
+    ['webhook', { url: 'https://a.localhost/' }, '/config/url', /not a public address/],
+    ['webhook', { url: 'http://hooks.example/' }, '/config/url', /not https.*notifications\.allow_http/],
+    ['discord', { webhook_url: 'https://hooks.example:8444/' }, '/config/webhook_url', /port 8444 .*allow_networks/],
+    ['ntfy', { topic: 'a', url: 'https://192.168.0.9' }, '/config/url', /not a public address/],
+    ['webhook', { url: 'https://hooks.example/a\r\nb' }, '/config/url', /line breaks/],
+    ['webhook', { url: ' https://hooks.example/' }, '/config/url', /white space/],
+    ['webhook', { url: 'https://hooks.example/', secret: 'a\nb' }, '/config/secret', /line breaks/],
+    ['webhook', { url: 'https://hooks.example/', secret: 'whsec_no base64' }, '/config/secret', /base64/],
+    ['ntfy', { topic: 'a', token: 'tk_1\r\nX-Evil: 1' }, '/config/token', /line breaks/],
+    ['ntfy', { topic: 'a', token: 'tk gruß' }, '/config/token', /visible ASCII/],
+  ])('of the type %s with %j are refused at once', async (channel_type, config, path, message) => {
+    const { notify, call } = await serve({ allowNetworks: [] });
+    const { json } = await call('POST', '/channels', { body: { channel_type, name: 'one', config } });
+    expect(json).toMatchObject({
+      status: 400,
+      code: 'invalid_body',
+      errors: [{ path, message: expect.stringMatching(message) }],
+    });
+    expect(await notify.channels.list()).toEqual([]);
+  });
+
+  it('of addresses that may turn out to be allowed wait for their first delivery', async () => {
+    const { call } = await serve({ allowNetworks: ['10.0.0.0/8'] });
+    for (const url of ['http://hooks.example:8080/', 'https://10.1.2.3:9/']) {
+      const body = { channel_type: 'webhook', name: url, config: { url } };
+      expect((await call('POST', '/channels', { body })).status).toBe(201);
+    }
   });
 
   it.each([

@@ -19,6 +19,8 @@ export interface ReadConfig {
   readonly config: JsonObject;
   /** What is shown. */
   readonly masked: JsonObject;
+  /** What it sends to, and the member that says so. */
+  readonly destination: { readonly member: string; readonly url: string };
   /** @param now Unix milliseconds of this attempt */
   request(message: Message, now: number): Outgoing;
 }
@@ -28,6 +30,8 @@ export interface ChannelKind {
   readonly secretMembers: readonly string[];
   /** Throws `invalid_body` with every mistake. */
   read(given: unknown): ReadConfig;
+  /** Mistakes of a configuration that comes in, beyond those for which `read` refuses a stored one too. */
+  newMistakes(config: JsonObject): readonly FaultDetail[];
 }
 
 export interface ChannelKindSpec<S extends TObject> {
@@ -40,6 +44,10 @@ export interface ChannelKindSpec<S extends TObject> {
   readonly servers?: readonly (string & keyof Static<S>)[];
   /** Members that are URLs with a secret path. */
   readonly secretUrls: readonly (string & keyof Static<S>)[];
+  /** Where an absent server is. */
+  readonly standardUrl?: string;
+  /** What is wrong with the value of a secret member, or null. */
+  readonly secretMistake?: (name: string, value: string) => string | null;
   readonly request: (config: Static<S>, message: Message, now: number) => Outgoing;
 }
 
@@ -47,7 +55,8 @@ export interface ChannelKindSpec<S extends TObject> {
 const MOST_BYTES = 20_000;
 
 export function defineChannel<S extends TObject>(spec: ChannelKindSpec<S>): ChannelKind {
-  const { schema, secrets, urls, secretUrls, servers = [] } = spec;
+  const { schema, secrets, urls, secretUrls, servers = [], standardUrl = '', secretMistake } = spec;
+  const addresses = [...urls, ...servers, ...secretUrls];
   const { check, problems } = validator(schema);
   return {
     secretMembers: [...secrets, ...secretUrls],
@@ -55,16 +64,39 @@ export function defineChannel<S extends TObject>(spec: ChannelKindSpec<S>): Chan
       const config = withoutNulls(given);
       const errors: FaultDetail[] = problems(config).map((one) => ({ ...one, path: `/config${one.path}` }));
       for (const name of servers) errors.push(...serverProblems(config[name], `/config/${name}`));
-      for (const name of [...urls, ...servers, ...secretUrls])
-        errors.push(...urlProblems(config[name], `/config/${name}`));
+      for (const name of addresses) errors.push(...urlProblems(config[name], `/config/${name}`));
       if (errors.length > 0 || !check(config)) throw invalidConfig(errors);
       return {
         config,
         masked: mask(config, secrets, secretUrls),
+        destination: destinationOf(config, addresses, standardUrl),
         request: (message, now) => bounded(message, (one) => spec.request(config, one, now)),
       };
     },
+    newMistakes: (config) =>
+      Object.entries(config).flatMap(([name, value]) => {
+        if (typeof value !== 'string') return [];
+        const message =
+          textMistake(value, addresses.includes(name)) ??
+          (secrets.includes(name) ? secretMistake?.(name, value) : null);
+        return message == null ? [] : [{ path: `/config/${name}`, message }];
+      }),
   };
+}
+
+/** URLs are read leniently: tabs and line breaks vanish from them, and a header must never get one. */
+function textMistake(value: string, isUrl: boolean): string | null {
+  if (/[\u0000-\u001f\u007f-\u009f]/.test(value)) return 'must not hold line breaks or other control characters';
+  return isUrl && /\s/.test(value) ? 'must not hold white space' : null;
+}
+
+function destinationOf(
+  config: JsonObject,
+  addresses: readonly string[],
+  standardUrl: string,
+): ReadConfig['destination'] {
+  const member = addresses.find((name) => typeof config[name] === 'string') ?? addresses[0] ?? '';
+  return { member, url: String(config[member] ?? standardUrl) };
 }
 
 /** @param errors each with the pointer into the body */

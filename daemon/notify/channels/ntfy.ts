@@ -22,6 +22,8 @@ export const ntfy = defineChannel({
   urls: [],
   servers: ['url'],
   secretUrls: [],
+  standardUrl: PUBLIC_SERVICE,
+  secretMistake: (_name, token) => (headerText(token) === token ? null : 'must be visible ASCII without blanks'),
   request: ({ topic, url, token, priority }, message) => ({
     url: url ?? PUBLIC_SERVICE,
     headers: { authorization: typeof token === 'string' ? `Bearer ${headerText(token)}` : undefined },

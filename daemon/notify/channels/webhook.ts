@@ -10,6 +10,8 @@ export const webhook = defineChannel({
   secrets: ['secret'],
   urls: ['url'],
   secretUrls: [],
+  secretMistake: (_name, secret) =>
+    secret.startsWith('whsec_') && encodedKey(secret) === null ? 'must be base64 behind whsec_' : null,
   request: ({ url, secret }, message, now) => {
     const body = JSON.stringify(bodyOf(message));
     const stamp = { 'webhook-id': message.id, 'webhook-timestamp': String(toSeconds(now)) };
@@ -32,7 +34,10 @@ const bodyOf = ({ id, event_type, severity, summary, timestamp, actor, target, m
 });
 
 /** The bytes behind `whsec_`, else those of the text. */
-function keyOf(secret: string): Buffer {
+const keyOf = (secret: string): Buffer => encodedKey(secret) ?? Buffer.from(secret);
+
+/** The bytes behind `whsec_`; null when they are not base64. */
+function encodedKey(secret: string): Buffer | null {
   const [, encoded] = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(secret) ?? [];
-  return encoded === undefined ? Buffer.from(secret) : Buffer.from(encoded, 'base64');
+  return encoded === undefined ? null : Buffer.from(encoded, 'base64');
 }
