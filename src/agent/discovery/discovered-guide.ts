@@ -20,6 +20,53 @@ export interface DiscoveredGuideOptions {
 /** Refused packets are told that seldom, in milliseconds: anybody can send them. */
 const TOLD_EVERY = 60_000;
 
+/** The least time between two checks of signatures, in milliseconds. */
+const CHECK_EVERY = 50;
+/** Addresses that packets wait from, and ports of each. */
+const MOST_ADDRESSES = 64;
+const MOST_PORTS = 16;
+
+interface Packet {
+  readonly bytes: Uint8Array;
+  readonly from: string;
+  readonly port: number;
+}
+
+/**
+ * The newest packet of each sender, so that a flood of one does not keep those of others from being checked. Addresses take
+ * turns; among the ports of one, and when there are too many, chance decides, because senders can be forged.
+ */
+class WaitingPackets {
+  /** The address that has waited the longest first. */
+  private readonly byAddress = new Map<string, Map<number, Packet>>();
+
+  put(packet: Packet): void {
+    const ports = this.byAddress.get(packet.from) ?? new Map<number, Packet>();
+    if (!ports.has(packet.port) && ports.size >= MOST_PORTS) ports.delete(anyOf(ports.keys()) ?? 0);
+    ports.set(packet.port, packet);
+    if (!this.byAddress.has(packet.from) && this.byAddress.size >= MOST_ADDRESSES) {
+      this.byAddress.delete(anyOf(this.byAddress.keys()) ?? '');
+    }
+    this.byAddress.set(packet.from, ports);
+  }
+
+  take(): Packet | null {
+    const [first] = this.byAddress;
+    if (first === undefined) return null;
+    const [address, ports] = first;
+    const packet = anyOf(ports.values()) ?? null;
+    this.byAddress.delete(address);
+    ports.delete(packet?.port ?? 0);
+    if (ports.size > 0) this.byAddress.set(address, ports);
+    return packet;
+  }
+}
+
+function anyOf<T>(all: Iterable<T>): T | undefined {
+  const list = [...all];
+  return list[Math.floor(Math.random() * list.length)];
+}
+
 export class DiscoveredGuide implements Guide {
   private readonly options: DiscoveredGuideOptions;
   private socket: PacketSocket | null = null;
@@ -30,6 +77,9 @@ export class DiscoveredGuide implements Guide {
   private isFresh = false;
   private isConnected = false;
   private wake: () => void = () => undefined;
+  private readonly waiting = new WaitingPackets();
+  /** Until the next signature is checked; undefined while none waits. */
+  private turn: NodeJS.Timeout | undefined;
   private refusals = 0;
   private lastTold = Number.NEGATIVE_INFINITY;
 
@@ -40,11 +90,12 @@ export class DiscoveredGuide implements Guide {
   }
 
   async start(): Promise<void> {
-    this.socket = await openPacketSocket(this.options.port, (bytes, from) => this.heard(bytes, from));
+    this.socket = await openPacketSocket(this.options.port, (...datagram) => this.heard(...datagram));
     this.options.logger.info('waiting for discovery packets', { udp_port: this.socket.port });
   }
 
   stop(): void {
+    clearTimeout(this.turn);
     this.socket?.close();
     this.socket = null;
   }
@@ -76,11 +127,23 @@ export class DiscoveredGuide implements Guide {
     return true;
   }
 
-  private heard(bytes: Uint8Array, from: string): void {
+  private heard(bytes: Uint8Array, from: string, port: number): void {
     if (this.isConnected || bytes.length > DISCOVERY.maxBytes) return;
-    const verdict = this.options.judge.judge(bytes);
-    if ('follow' in verdict) this.follow(verdict.follow, from);
-    else this.tell(verdict, from);
+    const refusal = this.options.judge.screen(bytes);
+    if (refusal === null) {
+      this.waiting.put({ bytes, from, port });
+      if (this.turn === undefined) this.judgeNext();
+    } else this.tell(refusal, from);
+  }
+
+  /** Checks one signature, and the next one only after a while: a flood of forgeries must not keep a machine busy. */
+  private judgeNext(): void {
+    const packet = this.waiting.take();
+    this.turn = packet === null ? undefined : setTimeout(() => this.judgeNext(), CHECK_EVERY);
+    if (packet === null || this.isConnected) return;
+    const verdict = this.options.judge.judge(packet.bytes);
+    if ('follow' in verdict) this.follow(verdict.follow, packet.from);
+    else this.tell(verdict, packet.from);
   }
 
   private follow(announcement: Announcement, from: string): void {

@@ -16,18 +16,18 @@ export interface PacketJudgeOptions {
   readonly trustOnFirstUse: boolean;
 }
 
-export type Verdict =
-  | { readonly follow: Announcement }
-  /** `key` is the one that the packet names, proved or not. */
-  | { readonly refused: string; readonly key: PublicKeyHex | null };
+/** `key` is the one that the packet names, proved or not. */
+export interface Refusal {
+  readonly refused: string;
+  readonly key: PublicKeyHex | null;
+}
+
+export type Verdict = { readonly follow: Announcement } | Refusal;
 
 /** Milliseconds between two packets that are followed. */
 const PAUSE = 10_000;
 /** So long an earlier packet's time counts, in milliseconds: a clock that was set back must not silence an orchestrator. */
 const MEMORY = 600_000;
-
-/** Signatures that are checked in a second: a flood of forgeries must not keep a machine busy. */
-const CHECKS = 10;
 
 interface Followed {
   readonly key: PublicKeyHex;
@@ -40,29 +40,30 @@ export class PacketJudge {
   private readonly options: PacketJudgeOptions;
   private readonly decode: PacketDecoder = packetDecoder();
   private last: Followed | null = null;
-  private checks = { since: Number.NEGATIVE_INFINITY, count: 0 };
 
   constructor(options: PacketJudgeOptions) {
     this.options = options;
   }
 
-  judge(bytes: Uint8Array): Verdict {
+  /** Why a packet is not followed, whatever its signature; null when that decides. Costs next to nothing. */
+  screen(bytes: Uint8Array): Refusal | null {
     const packet = this.decode(bytes);
+    if (packet === null) return { refused: 'it is no discovery packet', key: null };
+    const { publicKey: key, timestamp } = packet;
+    const refused = this.refusalOf(key) ?? this.untimely(key, timestamp, this.options.clock.monotonic());
+    return refused === null ? null : { refused, key };
+  }
+
+  judge(bytes: Uint8Array): Verdict {
+    const refusal = this.screen(bytes);
+    const packet = this.decode(bytes);
+    if (refusal !== null) return refusal;
     if (packet === null) return { refused: 'it is no discovery packet', key: null };
     const { publicKey: key, signature, timestamp } = packet;
     const now = this.options.clock.monotonic();
-    const refused = this.refusalOf(key) ?? this.untimely(key, timestamp, now);
-    if (refused !== null) return { refused, key };
-    if (!this.mayCheck(now)) return { refused: 'too many were checked within the last second', key };
     if (!verifySignature(key, signedBytes(packet), signature)) return { refused: 'its signature is wrong', key };
     this.last = { key, timestamp, at: now };
     return { follow: packet };
-  }
-
-  private mayCheck(now: number): boolean {
-    if (now - this.checks.since >= 1_000) this.checks = { since: now, count: 0 };
-    this.checks.count += 1;
-    return this.checks.count <= CHECKS;
   }
 
   private refusalOf(key: PublicKeyHex): string | null {

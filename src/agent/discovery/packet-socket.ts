@@ -11,7 +11,7 @@ export interface PacketSocket {
 }
 
 /** `from` is the address that the datagram says it came from, with the zone of a link-local one. */
-export type OnDatagram = (bytes: Uint8Array, from: string) => void;
+export type OnDatagram = (bytes: Uint8Array, from: string, port: number) => void;
 
 /** Throws `port_in_use` or `invalid_config`. A machine without IPv6 hears IPv4 alone. */
 export async function openPacketSocket(port: number, onDatagram: OnDatagram): Promise<PacketSocket> {
@@ -30,7 +30,7 @@ export async function openPacketSocket(port: number, onDatagram: OnDatagram): Pr
     if (isHeard) joinGroup(six);
     for (const socket of [four, six]) {
       socket.on('error', () => undefined);
-      socket.on('message', (bytes, { address }) => onDatagram(bytes, address));
+      socket.on('message', (bytes, { address, port }) => onDatagram(bytes, address, port));
     }
     return { port: actual, close };
   } catch (error) {
