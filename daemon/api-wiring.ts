@@ -107,7 +107,6 @@ const authenticatorOf =
 function handlersOf(options: ApiWiringOptions) {
   const { db, settings, publicKey, auth, audit, engine, fleet, notify, secrets } = options;
   const { applies, operations, state } = engine;
-  const authenticate = authenticatorOf(auth);
   return {
     ...statusHandlers({
       health: () => healthOf({ dataDir: settings().data_dir, publicKey, problems: options.problems }),
@@ -124,12 +123,12 @@ function handlersOf(options: ApiWiringOptions) {
     ...moduleHandlers(engine.modules),
     ...assignmentHandlers(engine),
     ...runHandlers(engine),
-    ...operationHandlers({ applies, operations, state, authenticate }),
+    ...operationHandlers({ applies, operations, state }),
     ...secretHandlers({ secrets: secrets.service, usage: secrets.usage }),
     ...channelHandlers(notify),
     ...notificationHandlers(notify.inbox),
     ...maintenanceWindowHandlers(options.maintenanceWindows),
     ...terminalHandlers(options.terminals),
-    ...auditHandlers({ ...audit, db, authenticate }),
+    ...auditHandlers({ ...audit, db }),
   };
 }

@@ -34,5 +34,8 @@ export function bearerToken(header: string | undefined): string {
 /** Throws `unauthenticated` when there is no session. */
 export function requireSession(session: Session | null): Session {
   if (session !== null) return session;
-  throw new Fault('unauthenticated', 'the session is unknown or over', { hint: 'log in again' });
+  throw sessionOver();
 }
+
+export const sessionOver = (): Fault =>
+  new Fault('unauthenticated', 'the session is unknown or over', { hint: 'log in again' });

@@ -8,9 +8,10 @@ import { EventStream } from './event-stream.js';
 import type { HttpLimits } from './http-limits.js';
 import { type IdempotentRequests, idempotencyKeyOf, type Outcome } from './idempotency.js';
 import { LineStream, wantsLines } from './line-stream.js';
-import type { Rendered } from './rendered.js';
+import { type Rendered, renderFault } from './rendered.js';
 import { type Input, inputReader } from './request-input.js';
 import { type AnyHandler, type Outlets, type RunOptions, runner } from './run-handler.js';
+import { guardSession, type SessionGuard } from './session-guard.js';
 
 export interface EndpointOptions extends RunOptions {
   readonly authenticate: Authenticate;
@@ -55,12 +56,22 @@ export function addEndpoint(
       const input = readInput(request);
       const outlets = outletsOf(request, reply);
       const run = () => runHandler(request.exchange, input, outlets);
+      const isLong = outlets.lines !== null || outlets.events !== null;
+      const guard = isLong ? guardOf(request, reply) : null;
       const outcome = await once(request, input, run);
+      guard?.stop();
       if (request.method === 'HEAD') outcome.rendered.pieces?.destroy();
-      send(reply, outlets, outcome);
+      else if (outcome.rendered.pieces) guardOf(request, reply);
+      send(reply, outlets, guard?.ended ? endedOutcome(guard.ended, request.id) : outcome);
       return reply;
     },
   });
+
+  /** Null for who has no session that could end. */
+  function guardOf({ exchange }: FastifyRequest, reply: FastifyReply): SessionGuard | null {
+    const isSession = exchange.session !== null && exchange.session !== SCRAPER;
+    return isSession ? guardSession(exchange, reply.raw, authenticate) : null;
+  }
 
   function outletsOf({ method, headers }: FastifyRequest, reply: FastifyReply): Outlets {
     const isStream = route.stream !== undefined && wantsLines(headers.accept);
@@ -86,6 +97,11 @@ export function addEndpoint(
     return await idempotent.run({ operatorId, key, route: route.id, content: input, isSecret }, run);
   }
 }
+
+const endedOutcome = (fault: Fault, requestId: string): Outcome => ({
+  rendered: renderFault(fault, requestId),
+  replayed: false,
+});
 
 /** Who comes with the token for scraping. */
 const SCRAPER: Session = {

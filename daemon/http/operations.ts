@@ -4,32 +4,24 @@ import { clampLimit } from '../../src/contract/shapes.js';
 import type { Applies } from '../engine/applies.js';
 import type { OperationReader } from '../engine/operation-reader.js';
 import type { StateReader } from '../engine/state.js';
-import type { Authenticate } from './access.js';
 import type { Handler, HandlersFor } from './handler.js';
-import { sessionGuard } from './session-guard.js';
 
 export interface OperationServices {
   readonly applies: Applies;
   readonly operations: OperationReader;
   readonly state: StateReader;
-  readonly authenticate: Authenticate;
 }
 
 type Routes = typeof operationRoutes;
 
-export const operationHandlers = ({
-  applies,
-  operations,
-  state,
-  authenticate,
-}: OperationServices): HandlersFor<Routes> => ({
+export const operationHandlers = ({ applies, operations, state }: OperationServices): HandlersFor<Routes> => ({
   getState: async ({ params }) => ({ status: 200, body: await state.get(params.node_id) }),
   listAgentOperations: async ({ params, query }) => ({
     status: 200,
     body: await operations.list(pageOf(query), params.node_id),
   }),
   listOperations: async ({ query }) => ({ status: 200, body: await operations.list(pageOf(query)) }),
-  getOperation: getOperation(operations, authenticate),
+  getOperation: getOperation(operations),
   getOperationOutput: async ({ params: { node_id, operation_id } }) => ({
     status: 200,
     body: { operation_id, output: await operations.output(node_id, operation_id) },
@@ -41,19 +33,16 @@ export const operationHandlers = ({
 });
 
 const getOperation =
-  (operations: OperationReader, authenticate: Authenticate): Handler<Routes['getOperation']> =>
-  async ({ params, token, signal, stream }) => {
+  (operations: OperationReader): Handler<Routes['getOperation']> =>
+  async ({ params, signal, stream }) => {
     const { operation_id } = params;
     if (stream !== null) {
-      const stillAllowed = sessionGuard(authenticate, token);
       await operations.get(operation_id);
       await stream({ event: 'started', operation_id });
       for await (const resource of operations.follow(operation_id, { signal, isPatient: true })) {
-        await stillAllowed();
         await stream({ event: 'resource', resource });
       }
       const result = await operations.result(operation_id, []);
-      await stillAllowed();
       await stream({ event: 'result', result });
     }
     return { status: 200, body: await operations.detail(operation_id) };

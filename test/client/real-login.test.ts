@@ -32,7 +32,7 @@ async function start() {
     handlers: {
       ...authHandlers(s.auth),
       ...operatorHandlers(s.auth),
-      ...auditHandlers({ ...auditOf(s.store), authenticate: (token) => s.sessions.authenticate(token) }),
+      ...auditHandlers(auditOf(s.store)),
     },
     authenticate: (token) => s.sessions.authenticate(token),
     authorize,

@@ -1,6 +1,4 @@
-import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import type { Authenticate, Session } from '../../daemon/http/access.js';
 import type { Handler } from '../../daemon/http/handler.js';
 import { moduleHandlers } from '../../daemon/http/modules.js';
 import { operationHandlers } from '../../daemon/http/operations.js';
@@ -61,16 +59,13 @@ async function call<R extends RouteSpec>(route: R, handler: Handler<R>, request:
   }
 }
 
-const SESSION: Session = { operator: OPERATOR, expiresAt: Number.MAX_SAFE_INTEGER };
-
-const handlersOf = ({ engine }: Bench, authenticate: Authenticate = async () => SESSION) => ({
+const handlersOf = ({ engine }: Bench) => ({
   ...moduleHandlers(engine.modules),
   ...runHandlers(engine),
   ...operationHandlers({
     applies: engine.applies,
     operations: engine.operations,
     state: engine.state,
-    authenticate,
   }),
 });
 
@@ -88,28 +83,6 @@ describe('the handlers', () => {
     await call(ROUTES.getModule, handlers.getModule, { params, query: { revision: 1 } });
     expect(await call(ROUTES.removeModule, handlers.removeModule, { params })).toMatchObject({ status: 204 });
     expect((await rejection(call(ROUTES.getModule, handlers.getModule, { params }))).code).toBe('module_not_found');
-  });
-
-  it('show nothing more of an operation to whose session has ended', async () => {
-    const bench = await openBench();
-    const agent = await bench.agent('1');
-    let session: Session | null = SESSION;
-    const handlers = handlersOf(bench, async () => session);
-    await bench.upload('site', { '/a': '', '/b': '' });
-    agent.diligent = false;
-    const params = { operation_id: await bench.start(agent, ['site']) };
-    const lines: { event?: string }[] = [];
-    const following = rejection(call(ROUTES.getOperation, handlers.getOperation, { params, lines }));
-    await bench.settle();
-    agent.work();
-    await bench.settle();
-    expect(lines.map(({ event }) => event)).toEqual(['started', 'resource']);
-    session = null;
-    await setTimeout(1100);
-    agent.diligent = true;
-    await bench.settle();
-    expect((await following).code).toBe('unauthenticated');
-    expect(lines).toHaveLength(2);
   });
 
   it('answer as the contract says: plan, apply, operations, state and drift', async () => {

@@ -23,7 +23,7 @@ async function start(limits: Partial<HttpLimits> = {}) {
   const authenticate = (token: string) => s.sessions.authenticate(token);
   const api = createApiServer({
     contract: auditRoutes,
-    handlers: auditHandlers({ ...audit, authenticate }),
+    handlers: auditHandlers(audit),
     authenticate,
     authorize,
     idempotency: noKeys,
@@ -175,6 +175,13 @@ describe('GET /events', () => {
     for (const query of ['after=x', 'category=', 'before=2020-01-01']) {
       expect((await s.open(`/events?${query}`)).answer.statusCode, query).toBe(400);
     }
+  });
+
+  it('ends with its session though nothing happens', async () => {
+    const s = await start({ heartbeatMs: 3_600_000 });
+    const quiet = await s.open('/events?category=agent');
+    await s.operators.remove(s.viewer.operator.operator_id, s.context);
+    expect(await lastOf(quiet)).toMatchObject({ status: 401, code: 'unauthenticated' });
   });
 
   it('needs a session, and ends within seconds when it does', async () => {

@@ -1,10 +1,11 @@
-import { request } from 'node:http';
+import { type IncomingMessage, request } from 'node:http';
+import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import type { ApiServer } from '../../daemon/http/api-server.js';
 import type { Call } from '../../daemon/http/handler.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { send } from './send.js';
-import { startTiny, storedKeys } from './tiny-api.js';
+import { authenticate, startTiny, storedKeys } from './tiny-api.js';
 import type { Tiny } from './tiny-contract.js';
 
 const LINES = { accept: 'application/x-ndjson' };
@@ -35,6 +36,76 @@ function open(api: ApiServer, headers: Record<string, string> = {}) {
   client.end();
   return client;
 }
+
+/** An API whose sessions end when the test says so. */
+async function startRevocable(handlers: NonNullable<Parameters<typeof startTiny>[0]>['handlers'] = {}) {
+  let isOver = false;
+  const api = await startTiny({
+    handlers,
+    limits: { streamBacklogBytes: 1024 ** 3 },
+    authenticate: async (token) => (isOver ? null : await authenticate(token)),
+  });
+  return {
+    api,
+    revoke: () => {
+      isOver = true;
+    },
+  };
+}
+
+describe('an answer that goes on', () => {
+  it('ends with its session though nothing happens in it', async () => {
+    let begun = () => {};
+    const isBegun = new Promise<void>((resolve) => {
+      begun = resolve;
+    });
+    const quiet = async ({ stream, signal }: Call<Tiny['run']>) => {
+      await stream?.({ event: 'piece', piece: 'one' });
+      begun();
+      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+      return answer;
+    };
+    const { api, revoke } = await startRevocable({ run: quiet });
+    const sent = send(api, 'POST', '/api/v1/run', { headers: LINES });
+    await isBegun;
+    revoke();
+    expect(parse((await sent).text)).toMatchObject([
+      { event: 'piece' },
+      { event: 'error', error: { code: 'unauthenticated', status: 401 } },
+    ]);
+  });
+
+  it('ends with its session though the client takes nothing', async () => {
+    const { api, revoke } = await startRevocable({
+      run: async ({ stream, signal }) => {
+        while (!signal.aborted) await stream?.({ event: 'piece', piece: 'x'.repeat(100_000) });
+        return answer;
+      },
+    });
+    const client = open(api);
+    const response = await new Promise<IncomingMessage>((resolve) => client.on('response', resolve));
+    response.pause();
+    revoke();
+    await api.stop();
+    await new Promise((resolve) => response.on('error', resolve).resume());
+  });
+
+  it('ends with its session in the middle of a download', async () => {
+    const endless = Readable.from(
+      (function* () {
+        for (;;) yield 'x'.repeat(10_000);
+      })(),
+    );
+    const { api, revoke } = await startRevocable({
+      dumpItems: async () => {
+        revoke();
+        return { status: 200, body: endless };
+      },
+    });
+    await expect(send(api, 'GET', '/api/v1/dump')).rejects.toThrow();
+    expect(endless.destroyed).toBe(true);
+  });
+});
 
 describe('a stream of lines', () => {
   it('is what the client gets that asks for one', async () => {

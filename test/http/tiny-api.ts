@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ulid } from 'ulid';
 import { onTestFinished } from 'vitest';
-import type { Session } from '../../daemon/http/access.js';
+import type { Authenticate, Session } from '../../daemon/http/access.js';
 import { type ApiServer, createApiServer } from '../../daemon/http/api-server.js';
 import type { HandlersFor } from '../../daemon/http/handler.js';
 import type { HttpLimits } from '../../daemon/http/http-limits.js';
@@ -105,6 +105,7 @@ export interface TinyOptions {
   readonly logger?: Logger;
   readonly host?: string;
   readonly streams?: StreamDoor;
+  readonly authenticate?: Authenticate;
 }
 
 /** A running API with the tiny contract, stopped with the test. Plain HTTP unless told otherwise. */
@@ -112,7 +113,7 @@ export async function startTiny(options: TinyOptions = {}): Promise<ApiServer> {
   const api = createApiServer({
     contract: TINY,
     handlers: { ...echo, ...options.handlers },
-    authenticate,
+    authenticate: options.authenticate ?? authenticate,
     authorize,
     idempotency: options.idempotency ?? noKeys,
     logger: options.logger ?? silentLogger,
