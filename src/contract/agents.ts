@@ -3,7 +3,7 @@ import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { AGENT_STATUSES } from './agent-statuses.js';
 import { route } from './route.js';
-import { KeyId, limitOf, NodeParams, Seconds, StringMap } from './shapes.js';
+import { KeyId, limitOf, NodeParams, PublicKey, Seconds, StringMap } from './shapes.js';
 
 export const AgentSchema = closed({
   node_id: KeyId,
@@ -15,7 +15,7 @@ export const AgentSchema = closed({
   initial_hostname: Type.String(),
   initial_ip: Type.String(),
   agent_version: Type.String(),
-  public_key: Type.String(),
+  public_key: PublicKey,
   attributes: StringMap,
   tags: StringMap,
 });

@@ -4,7 +4,7 @@ import { closed, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
 import { limitOf, Ulid } from './shapes.js';
 
-const Timestamp = Type.String({ description: 'RFC 3339 in UTC with milliseconds' });
+const Timestamp = Type.String({ format: 'date-time', description: 'RFC 3339 in UTC with milliseconds' });
 
 export const SEVERITIES = ['info', 'notice', 'warning', 'critical'] as const;
 

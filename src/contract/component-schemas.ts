@@ -26,6 +26,7 @@ import { OperatorSchema } from './operators.js';
 import { ProblemSchema } from './problem.js';
 import { DriftDetailSchema, DriftRecordSchema, RunEventSchema, RunResultSchema, RunStatusSchema } from './runs.js';
 import { SecretSchema, SecretUsageSchema } from './secrets.js';
+import { StringMap } from './shapes.js';
 import { StatusSchema } from './status.js';
 
 export const COMPONENT_SCHEMAS: Readonly<Record<string, TSchema>> = {
@@ -63,6 +64,7 @@ export const COMPONENT_SCHEMAS: Readonly<Record<string, TSchema>> = {
   Secret: SecretSchema,
   SecretUsage: SecretUsageSchema,
   State: StateSchema,
+  StringMap,
   Status: StatusSchema,
   Summary: SummarySchema,
   Warning: WarningSchema,

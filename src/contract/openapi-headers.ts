@@ -14,7 +14,7 @@ export const COMPONENT_HEADERS: JsonObject = {
   Challenge: { description: 'How to log in: with a bearer token', required: true, schema: text },
   RetryAfter: {
     description: 'Seconds to wait before the next attempt, where it is known',
-    schema: { type: 'integer', minimum: 0 },
+    schema: { type: 'integer', format: 'int64', minimum: 0 },
   },
   Replayed: {
     description:

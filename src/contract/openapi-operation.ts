@@ -3,9 +3,9 @@ import type { TSchema } from 'typebox';
 import type { FaultCode } from '../kernel/fault-code.js';
 import type { JsonObject } from '../kernel/json.js';
 import { FAULTS, generalFaults } from './faults.js';
-import { headersOfAnswer, headersOfProblem } from './openapi-headers.js';
+import { headersOfAnswer } from './openapi-headers.js';
+import type { SharedResponses } from './openapi-responses.js';
 import type { WriteSchema } from './openapi-schema.js';
-import { ProblemSchema } from './problem.js';
 import type { Access, RouteSpec } from './route.js';
 
 const WHO: Readonly<Record<Access, string>> = {
@@ -22,7 +22,9 @@ const STATUS_TEXT: Readonly<Record<string, string>> = {
   204: 'Done; there is no body',
 };
 
-export function describeOperation(route: RouteSpec, write: WriteSchema): JsonObject {
+const LINES = { type: 'string', description: 'One JSON value a line, each as `x-line` says' };
+
+export function describeOperation(route: RouteSpec, write: WriteSchema, shared: SharedResponses): JsonObject {
   const parameters = parametersOf(route, write);
   return {
     operationId: route.id,
@@ -32,7 +34,7 @@ export function describeOperation(route: RouteSpec, write: WriteSchema): JsonObj
     security: route.access === 'public' ? [] : [{ bearer: [] }],
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(route.body ? { requestBody: bodyOf(route, route.body, write) } : {}),
-    responses: { ...answersOf(route, write), ...problemsOf(route, write) },
+    responses: { ...answersOf(route, write), ...problemsOf(route, write, shared) },
   };
 }
 
@@ -84,7 +86,10 @@ function bodyOf(route: RouteSpec, body: TSchema, write: WriteSchema): JsonObject
 }
 
 function answersOf(route: RouteSpec, write: WriteSchema): JsonObject {
-  const lines: JsonObject = route.stream ? { 'application/x-ndjson': { schema: write(route.stream) } } : {};
+  // As the schema of the body it would make generated clients take the whole answer for one line.
+  const lines: JsonObject = route.stream
+    ? { 'application/x-ndjson': { schema: LINES, 'x-line': write(route.stream) } }
+    : {};
   const answers = Object.entries(route.answers).map(([status, schema]) => {
     const description = STATUS_TEXT[status] ?? 'Done';
     const headers = headersOfAnswer(route);
@@ -97,31 +102,19 @@ function answersOf(route: RouteSpec, write: WriteSchema): JsonObject {
   return Object.fromEntries(answers);
 }
 
-/** One response for each status, which tells the codes behind it. */
-function problemsOf(route: RouteSpec, write: WriteSchema): JsonObject {
+/** One response for each status. */
+function problemsOf(route: RouteSpec, write: WriteSchema, shared: SharedResponses): JsonObject {
   const byStatus = new Map<number, Set<FaultCode>>();
   for (const code of [...route.faults, ...generalFaults(route)]) {
     const status = route.statuses?.[code] ?? FAULTS[code].status;
     byStatus.set(status, (byStatus.get(status) ?? new Set()).add(code));
   }
   return Object.fromEntries(
-    [...byStatus].map(([status, codes]) => [String(status), problemOf({ route, status }, [...codes], write)]),
+    [...byStatus].map(([status, codes]) => [
+      String(status),
+      shared.problem({ route, status, codes: [...codes], write }),
+    ]),
   );
-}
-
-function problemOf(
-  { route, status }: { readonly route: RouteSpec; readonly status: number },
-  codes: readonly FaultCode[],
-  write: WriteSchema,
-): JsonObject {
-  const code = { enum: codes };
-  return {
-    description: codes.map((name) => `${FAULTS[name].title} (\`${name}\`)`).join(', '),
-    headers: headersOfProblem(route, status),
-    content: {
-      'application/problem+json': { schema: { allOf: [write(ProblemSchema), { properties: { code } }] } },
-    },
-  };
 }
 
 interface ObjectSchema {

@@ -22,8 +22,11 @@ export function schemaWriter(named: Readonly<Record<string, TSchema>>): SchemaWr
     if (typeof value === 'object' && value !== null) return copyMembers(value);
     return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null;
   };
-  const copyMembers = (value: object): JsonObject =>
-    Object.fromEntries(Object.entries(value).map(([key, member]) => [key, copy(member)]));
+  const copyMembers = (value: object): JsonObject => ({
+    ...Object.fromEntries(Object.entries(value).map(([key, member]) => [key, copy(member)])),
+    ...formatOf(value),
+    ...typeOf(value),
+  });
   return {
     write: (schema) => {
       const name = names.get(schema);
@@ -31,4 +34,23 @@ export function schemaWriter(named: Readonly<Record<string, TSchema>>): SchemaWr
     },
     definitions: () => Object.fromEntries(Object.entries(named).map(([name, schema]) => [name, copyMembers(schema)])),
   };
+}
+
+const MOST_INT32 = 2 ** 31 - 1;
+
+/** Generated clients take an integer without a format for 32 bits, which bytes and times do not fit into. */
+function formatOf(schema: {
+  readonly type?: unknown;
+  readonly maximum?: unknown;
+  readonly format?: unknown;
+}): JsonObject {
+  if (schema.type !== 'integer' || schema.format !== undefined) return {};
+  const { maximum } = schema;
+  return { format: typeof maximum === 'number' && maximum <= MOST_INT32 ? 'int32' : 'int64' };
+}
+
+/** Generated clients want to know what the values of an enumeration are. */
+function typeOf(schema: { readonly type?: unknown; readonly enum?: unknown }): JsonObject {
+  const isOfText = Array.isArray(schema.enum) && schema.enum.every((value) => typeof value === 'string');
+  return isOfText && schema.type === undefined ? { type: 'string' } : {};
 }

@@ -1,9 +1,12 @@
 /** The contract as an OpenAPI 3.1 document: made from the schemas that check requests and answers, so it cannot lie. */
+
+import type { TSchema } from 'typebox';
 import type { JsonObject } from '../kernel/json.js';
 import { COMPONENT_SCHEMAS } from './component-schemas.js';
 import { API_BASE } from './contract.js';
 import { COMPONENT_HEADERS } from './openapi-headers.js';
 import { describeOperation } from './openapi-operation.js';
+import { pascalCase, SharedResponses } from './openapi-responses.js';
 import { schemaWriter } from './openapi-schema.js';
 import type { RouteSpec } from './route.js';
 
@@ -29,12 +32,13 @@ export function openApiDocument(
   contract: Readonly<Record<string, RouteSpec>>,
   { version }: OpenApiOptions,
 ): JsonObject {
-  const schemas = schemaWriter(COMPONENT_SCHEMAS);
   const routes = Object.values(contract);
+  const schemas = schemaWriter({ ...COMPONENT_SCHEMAS, ...bodiesOf(routes) });
+  const problems = new SharedResponses();
   const paths: Record<string, Record<string, JsonObject>> = {};
   for (const route of routes) {
     const path = API_BASE + route.path;
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: describeOperation(route, schemas.write) };
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: describeOperation(route, schemas.write, problems) };
   }
   return {
     openapi: '3.1.0',
@@ -47,6 +51,34 @@ export function openApiDocument(
     servers: [{ url: '/', description: 'The orchestrator that serves this document' }],
     tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name })),
     paths,
-    components: { schemas: schemas.definitions(), headers: COMPONENT_HEADERS, securitySchemes: SECURITY },
+    components: {
+      schemas: schemas.definitions(),
+      responses: problems.definitions(),
+      headers: COMPONENT_HEADERS,
+      securitySchemes: SECURITY,
+    },
   };
+}
+
+/** Names for the bodies that have none of their own, so that generated clients get types for them: after the operation. */
+function bodiesOf(routes: readonly RouteSpec[]): Readonly<Record<string, TSchema>> {
+  const known = new Set(Object.values(COMPONENT_SCHEMAS));
+  const named: Record<string, TSchema> = {};
+  const add = (name: string, schema: TSchema | null | undefined) => {
+    if (!schema || known.has(schema)) return;
+    known.add(schema);
+    named[name] = schema;
+  };
+  for (const { id, answers, body, events, mediaType, stream } of routes) {
+    const name = pascalCase(id);
+    add(`${name}Request`, body);
+    if (mediaType === undefined) {
+      const [first, ...others] = Object.entries(answers);
+      add(`${name}Response`, first?.[1]);
+      for (const [status, schema] of others) add(`${name}Response${status}`, schema);
+    }
+    add(`${name}Line`, stream);
+    add(`${name}Event`, events);
+  }
+  return named;
 }

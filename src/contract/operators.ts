@@ -2,7 +2,7 @@
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
-import { KeyId, Seconds } from './shapes.js';
+import { KeyId, PublicKey, Seconds } from './shapes.js';
 
 export const ROLES = ['admin', 'operator', 'viewer'] as const;
 export type Role = (typeof ROLES)[number];
@@ -16,7 +16,7 @@ export const OperatorSchema = closed({
   added_by: Type.String({ description: 'operator_id, or "system" for the first one' }),
   removed_at: nullable(Seconds),
   removed_by: nullable(Type.String()),
-  public_key: Type.String(),
+  public_key: PublicKey,
 });
 export type Operator = Type.Static<typeof OperatorSchema>;
 

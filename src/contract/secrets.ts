@@ -5,6 +5,8 @@ import { route } from './route.js';
 import { KeyId, Seconds } from './shapes.js';
 
 const Timestamp = Type.String({ description: 'RFC 3339' });
+/** As it is told: in UTC with milliseconds. */
+const Moment = Type.String({ format: 'date-time', description: 'RFC 3339 in UTC with milliseconds' });
 
 /** Largest value in bytes of UTF-8. */
 export const MAX_SECRET_BYTES = 64 * 1024;
@@ -18,11 +20,11 @@ export type Restriction = Type.Static<typeof RestrictionSchema>;
 export const SecretSchema = closed({
   name: Type.String(),
   description: nullable(Type.String()),
-  expires_at: nullable(Timestamp),
+  expires_at: nullable(Moment),
   restriction: Type.Optional(RestrictionSchema),
-  created_at: Timestamp,
+  created_at: Moment,
   created_by: Type.String({ description: 'operator_id' }),
-  updated_at: Timestamp,
+  updated_at: Moment,
   updated_by: Type.String({ description: 'operator_id' }),
 });
 export type Secret = Type.Static<typeof SecretSchema>;

@@ -9,7 +9,10 @@ interface HeaderObject {
 }
 
 interface ResponseObject {
-  readonly content?: Readonly<Record<string, { readonly schema: object; readonly 'x-event-data'?: object }>>;
+  readonly $ref?: string;
+  readonly content?: Readonly<
+    Record<string, { readonly schema: object; readonly 'x-event-data'?: object; readonly 'x-line'?: object }>
+  >;
   readonly headers?: Readonly<Record<string, HeaderObject>>;
 }
 
@@ -32,6 +35,7 @@ export interface OpenApi {
   readonly components: {
     readonly schemas: Readonly<Record<string, object>>;
     readonly headers: Readonly<Record<string, HeaderObject>>;
+    readonly responses: Readonly<Record<string, ResponseObject>>;
   };
 }
 
@@ -63,7 +67,7 @@ export class DescribedApi {
     this.document = document;
     this.ajv.addSchema(document, 'api');
     const all = Object.entries(document.paths).flatMap(([path, item]) =>
-      Object.entries(item).map(([method, object]) => this.describe(method, path, object)),
+      Object.entries(item).map(([method, object]) => this.describe(method, path, this.withResponses(object))),
     );
     this.operations = new Map(all.map((operation) => [operation.id, operation]));
   }
@@ -110,6 +114,18 @@ export class DescribedApi {
     };
   }
 
+  /** The operation with its shared answers in place. */
+  private withResponses(object: OperationObject): OperationObject {
+    const responses = Object.entries(object.responses).map(([status, response]) => {
+      const { $ref } = response;
+      return [
+        status,
+        $ref === undefined ? response : (this.document.components.responses[$ref.split('/').at(-1) ?? ''] ?? {}),
+      ];
+    });
+    return { ...object, responses: Object.fromEntries(responses) };
+  }
+
   private codesOf({ responses }: OperationObject): readonly string[] {
     return Object.entries(responses)
       .filter(([status]) => !SUCCESSES.test(status))
@@ -122,9 +138,9 @@ export class DescribedApi {
       return type === undefined && text === '' ? [] : ['there is a body, and none is described'];
     const found = Object.entries(content).find(([name]) => mediaTypeOf(name) === mediaTypeOf(type ?? ''));
     if (found === undefined) return [`the type ${type} is not described`];
-    const [name, { schema, 'x-event-data': event }] = found;
+    const [name, { schema, 'x-event-data': event, 'x-line': line = {} }] = found;
     if (event !== undefined) return eventsIn(text).flatMap((data) => this.mismatches(event, data));
-    if (name === 'application/x-ndjson') return linesIn(text).flatMap((line) => this.mismatches(schema, line));
+    if (name === 'application/x-ndjson') return linesIn(text).flatMap((one) => this.mismatches(line, one));
     return this.mismatches(schema, /json$/.test(mediaTypeOf(name)) ? json : text);
   }
 

@@ -31,11 +31,31 @@ interface Document {
   readonly servers: readonly { readonly url: string }[];
   readonly tags: readonly { readonly name: string }[];
   readonly paths: Record<string, Record<string, Operation>>;
-  readonly components: { readonly schemas: Record<string, object>; readonly securitySchemes: Record<string, object> };
+  readonly components: {
+    readonly schemas: Record<string, object>;
+    readonly responses: Record<string, object>;
+    readonly securitySchemes: Record<string, object>;
+  };
 }
 
 // As a client gets it.
-const document: Document = JSON.parse(JSON.stringify(openApiDocument(CONTRACT, { version: '0.1.0' })));
+const text = JSON.stringify(openApiDocument(CONTRACT, { version: '0.1.0' }));
+const raw: Document = JSON.parse(text);
+/** The same, with shared answers in the place of references to them. */
+const document: Document = {
+  ...raw,
+  paths: JSON.parse(JSON.stringify(raw.paths), (key, value) =>
+    key === 'responses'
+      ? Object.fromEntries(Object.entries(value).map(([status, one]) => [status, sharedOr(one as { $ref?: string })]))
+      : value,
+  ),
+};
+
+function sharedOr(response: { readonly $ref?: string }): object {
+  const { $ref } = response;
+  return $ref === undefined ? response : (raw.components.responses[$ref.split('/').at(-1) ?? ''] ?? {});
+}
+
 const routes: readonly RouteSpec[] = Object.values(CONTRACT);
 const operations = Object.entries(document.paths).flatMap(([path, item]) =>
   Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
@@ -79,7 +99,7 @@ describe('the OpenAPI document', () => {
   });
 
   it('has nothing but references that lead somewhere', () => {
-    const references = [...objects(document)].filter(([, value]) => '$ref' in value);
+    const references = [...objects(raw)].filter(([, value]) => '$ref' in value);
     expect(references.length).toBeGreaterThan(50);
     for (const [way, value] of references) {
       expect(Object.keys(value), way).toEqual(['$ref']);
@@ -87,7 +107,56 @@ describe('the OpenAPI document', () => {
     }
     const used = new Set(references.map(([, value]) => String(value.$ref).split('/').at(-1)));
     expect(Object.keys(document.components.schemas).filter((name) => !used.has(name))).toEqual([]);
-    expect(Object.keys(COMPONENT_SCHEMAS).sort()).toEqual(Object.keys(document.components.schemas).sort());
+    expect(Object.keys(document.components.responses).filter((name) => !used.has(name))).toEqual([]);
+    expect(Object.keys(document.components.schemas)).toEqual(expect.arrayContaining(Object.keys(COMPONENT_SCHEMAS)));
+  });
+
+  it('has a name for every body, and each error answer once', () => {
+    for (const { operation } of operations) {
+      const bodies = [operation.requestBody, ...Object.values(operation.responses)];
+      for (const body of bodies) {
+        const schema = body?.content?.['application/json']?.schema;
+        if (schema) expect(Object.keys(schema), operation.operationId).toEqual(['$ref']);
+      }
+    }
+    for (const [, item] of Object.entries(raw.paths)) {
+      for (const { operationId, responses } of Object.values(item)) {
+        const errors = Object.entries(responses).filter(([status]) => Number(status) >= 400);
+        for (const [status, error] of errors) expect(Object.keys(error), `${operationId} ${status}`).toEqual(['$ref']);
+      }
+    }
+    const answers = Object.values(document.components.responses).map((one) => JSON.stringify(one));
+    expect(new Set(answers).size).toBe(answers.length);
+    expect(text.length).toBeLessThan(250_000);
+  });
+
+  it('says how wide every integer is, and what a string is where it is more than text', () => {
+    const integers = [...objects(raw)].filter(([, { type }]) => type === 'integer');
+    for (const [way, { format }] of integers) expect(['int32', 'int64'], way).toContain(format);
+    const schemaAt = (...way: readonly string[]) =>
+      way.reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], raw.components.schemas);
+    const inner = (schema: unknown) => (schema as { anyOf?: readonly object[] }).anyOf?.[0] ?? schema;
+    expect(inner(schemaAt('MetricsSample', 'properties', 'memory_total'))).toMatchObject({ format: 'int64' });
+    expect(schemaAt('ResourceResult', 'properties', 'duration_ms')).toMatchObject({ format: 'int64' });
+    expect(schemaAt('VerifyChallengeResponse', 'properties', 'expires_at')).toMatchObject({ format: 'int64' });
+    expect(schemaAt('AuditEvent', 'properties', 'timestamp')).toMatchObject({ format: 'date-time' });
+    expect(inner(schemaAt('Secret', 'properties', 'expires_at'))).toMatchObject({ format: 'date-time' });
+    expect(schemaAt('Agent', 'properties', 'node_id')).toMatchObject({ pattern: expect.any(String) });
+    expect(schemaAt('Agent', 'properties', 'status')).toMatchObject({ type: 'string', enum: expect.any(Array) });
+    const open = operations.find(({ operation }) => operation.operationId === 'openTerminal')?.operation;
+    for (const name of ['cols', 'rows']) {
+      const parameter = open?.parameters?.find((one) => one.name === name);
+      expect(parameter?.schema, name).toMatchObject({ type: 'integer', format: 'int32' });
+    }
+  });
+
+  it('gives a stream as text, with the schema of its lines beside it', () => {
+    for (const { operation } of operations) {
+      const lines = operation.responses[200]?.content?.['application/x-ndjson'];
+      if (!lines) continue;
+      expect(lines.schema, operation.operationId).toMatchObject({ type: 'string' });
+      expect(lines, operation.operationId).toMatchObject({ 'x-line': { $ref: expect.any(String) } });
+    }
   });
 
   it('declares every parameter of a path, and no other', () => {
