@@ -22,6 +22,10 @@ export async function channels(world: World): Promise<void> {
     const { id } = await world.gives('createChannel', { body }, 201);
     const params = { id };
     await world.refuses('createChannel', { body: { ...body, config: { url: 'nonsense' } } }, 'invalid_body');
+    await world.refuses('createChannel', { body }, 'channel_exists');
+    const { id: other } = await world.gives('createChannel', { body: { ...body, name: 'other' } }, 201);
+    await world.refuses('updateChannel', { params: { id: other }, body: { name: body.name } }, 'channel_exists');
+    await world.gives('removeChannel', { params: { id: other } }, 204);
     await world.gives('listChannels', {}, 200);
     await world.gives('getChannel', { params }, 200);
     await world.gives('testChannel', { params }, 200);
