@@ -15,6 +15,7 @@ import type { Auth } from './auth/auth.js';
 import { wireAuth } from './auth-wiring.js';
 import { newEpoch } from './backup/new-epoch.js';
 import { examineDirectory, identityOf, lostStore, type StartChoices } from './backup/starting-directory.js';
+import { StoreCheck } from './backup/store-check.js';
 import type { Settings } from './config/settings.js';
 import { wireDiscovery } from './discovery-wiring.js';
 import { DriftScheduler } from './engine/drift-scheduler.js';
@@ -22,7 +23,9 @@ import { Engine } from './engine/engine.js';
 import { storedEpoch } from './engine/epoch.js';
 import { ParserPool } from './engine/parsing/parser-pool.js';
 import { type Audit, createAudit } from './events/audit.js';
+import { AUDIT_HEAD_FILE, AuditHead, type LostEvents, lostEvents, lostEventsFault } from './events/audit-head.js';
 import { AuditKey } from './events/audit-key.js';
+import { readChainHead } from './events/audit-log.js';
 import { ClockWatch } from './events/clock-watch.js';
 import { type DomainEvent, SYSTEM } from './events/domain-event.js';
 import { EventBus } from './events/event-bus.js';
@@ -97,8 +100,10 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     const logger: Logger = { ...options.logger, info: (...line) => notes.push(() => options.logger.info(...line)) };
     const file = join(dataDir, 'secrets.key');
     const keyring = await openKeyring({ ...options, db: store.db, file, logger });
+    const lost = await lostEvents(store.db, { file: join(dataDir, AUDIT_HEAD_FILE), key: auditKey });
+    if (lost !== null && !options.newEpoch && !options.newStore) throw lostEventsFault(dataDir, lost);
     const newId = await risingIds(store.db, options.newId);
-    return new Wired({ ...options, newId, store, keyring, privateKey, replaced, auditKey, certificate, notes });
+    return new Wired({ ...options, newId, store, keyring, privateKey, replaced, auditKey, certificate, notes, lost });
   } catch (error) {
     await store.close();
     throw error;
@@ -123,6 +128,8 @@ interface WiredOptions extends OrchestratorOptions {
   /** The key that the identity key took the place of; null when it is the same as ever. */
   readonly replaced: string | null;
   readonly auditKey: AuditKey;
+  /** Events that the store has lost; the person who starts the orchestrator knows. */
+  readonly lost: LostEvents | null;
   readonly certificate: ApiCertificate | null;
 }
 
@@ -134,7 +141,11 @@ class Wired implements Orchestrator {
   private readonly auth: Auth;
   private readonly secrets: Secrets;
   private readonly notify: Notify;
+  private readonly auditHead: AuditHead;
+  /** The audit log knows of this start. */
+  private isStartTold = true;
   private readonly clockWatch: ClockWatch;
+  private readonly storeCheck: StoreCheck;
   private readonly maintenance: MaintenanceWatch;
   private readonly audit: Audit;
   private readonly api: ApiServer;
@@ -154,8 +165,11 @@ class Wired implements Orchestrator {
       clock,
       newId,
       publish: (event) => bus.publish(event),
+      onCommitted: (head) => this.auditHead.committed(head),
       onRecorded: (tx, events) => raiser.raising.record(tx, events),
     });
+    const headFile = join(settings().data_dir, AUDIT_HEAD_FILE);
+    this.auditHead = new AuditHead({ file: headFile, key: options.auditKey, clock, logger });
     this.clockWatch = new ClockWatch({ db, uow, clock, logger });
     const { ageTime } = this.clockWatch;
     this.maintenance = new MaintenanceWatch({ db, uow, clock, logger });
@@ -233,6 +247,8 @@ class Wired implements Orchestrator {
       retentionDays: () => settings()['audit.retention_days'] || null,
     });
     const { auth, audit, notify, own } = this;
+    const { verification } = this.audit;
+    this.storeCheck = new StoreCheck({ store, file: join(settings().data_dir, 'orch.db'), uow, verification, logger });
     const onChanged = () => this.maintenance.load();
     this.api = wireApi({
       ...common,
@@ -244,6 +260,9 @@ class Wired implements Orchestrator {
     const upkeep = wireUpkeep({
       ...common,
       clockWatch: this.clockWatch,
+      late: async () => {
+        if (!this.isStartTold) await this.tellStart();
+      },
       audit,
       auth,
       notify,
@@ -273,6 +292,7 @@ class Wired implements Orchestrator {
       this.audit.feed,
       upkeep.control,
       upkeep.housekeeping,
+      this.storeCheck,
     ];
   }
 
@@ -284,13 +304,14 @@ class Wired implements Orchestrator {
       started.push(this.audit.checkpoints);
       await this.audit.checkpoints.start();
       await this.beginAnew();
+      this.auditHead.open(await storedEpoch(this.options.store.db), await readChainHead(this.options.store.db));
       const first = await addFirstOperator({ ...this.options, operators: this.auth.operators });
       await this.endRotation();
       for (const service of this.services) {
         started.push(service);
         await service.start();
       }
-      await this.tell('orchestrator.started', 'The orchestrator started');
+      await this.tellStart();
       const { pid, ...ready } = this.ready();
       this.options.logger.info('the orchestrator is ready', { ...ready, pid, version: VERSION });
       for (const note of this.options.notes) note();
@@ -301,6 +322,7 @@ class Wired implements Orchestrator {
         });
     } catch (error) {
       for (const service of started.reverse()) await service.stop();
+      await this.auditHead.close();
       await this.options.store.close();
       throw error;
     }
@@ -316,6 +338,7 @@ class Wired implements Orchestrator {
       await this.clockWatch.stop();
     } finally {
       await this.audit.checkpoints.stop();
+      await this.auditHead.close();
       await store.close();
     }
   }
@@ -334,10 +357,11 @@ class Wired implements Orchestrator {
   }
 
   private async beginAnew(): Promise<void> {
-    const { newEpoch: wantsEpoch, newStore, replaced, logger } = this.options;
+    const { newEpoch: wantsEpoch, newStore, replaced, lost, logger } = this.options;
     if (newStore || wantsEpoch) {
       await newEpoch({ ...this.options, uow: this.uow, by: newStore ? 'new_store' : 'new_epoch' });
     }
+    if (lost !== null) await this.tellLost(lost);
     if (replaced === null) return;
     const summary = 'The orchestrator has another identity key: each agent has to be repinned';
     await this.tell('orchestrator.identity_changed', summary, { before: replaced, after: this.publicKey });
@@ -348,9 +372,31 @@ class Wired implements Orchestrator {
     });
   }
 
+  /** On a full disk the orchestrator is there to be read, and the audit log hears of the start once there is room. */
+  private async tellStart(): Promise<void> {
+    this.isStartTold = true;
+    try {
+      await this.tell('orchestrator.started', 'The orchestrator started');
+    } catch (error) {
+      if (!isFault(error, 'store_unavailable')) throw error;
+      this.isStartTold = false;
+      this.options.logger.error('the store cannot be written, it can only be read', {
+        reason: error.message,
+        hint: 'free some space on the disk of the data directory; writes are refused until then',
+      });
+    }
+  }
+
+  private async tellLost(lost: LostEvents): Promise<void> {
+    const { expected_seq, last_seq } = lost;
+    const summary = `The store was taken without its newest events: it ended with event ${last_seq}, ${expected_seq} was committed`;
+    await this.tell('audit.events_lost', summary, { ...lost });
+    this.options.logger.error(summary, { ...lost });
+  }
+
   /** What keeps the orchestrator from doing all of its work, beside a lack of room on its disk. */
   private problems(): readonly Problem[] {
-    return this.clockWatch.problems();
+    return [...this.clockWatch.problems(), ...this.storeCheck.problems()];
   }
 
   /** A rotation that does not come to its end leaves both keys, and everything works with them. */

@@ -34,6 +34,8 @@ export interface UpkeepWiringOptions {
   readonly publicKey: PublicKeyHex;
   readonly audit: Audit;
   readonly auth: Auth;
+  /** Does what a full disk has put off. */
+  readonly late: () => Promise<void>;
   readonly clockWatch: ClockWatch;
   readonly enrolmentTokens: EnrolmentTokens;
   readonly metrics: MetricsPoller;
@@ -72,6 +74,7 @@ function housekeepingOf(options: UpkeepWiringOptions): Housekeeping {
     everyMs: MINUTE,
     logger,
     jobs: [
+      { name: 'what a full disk has put off', run: () => options.late() },
       { name: 'failed logins', run: () => auth.failures.flush() },
       { name: 'expired sessions', run: () => auth.sessions.prune() },
       { name: 'expired enrolment tokens', run: () => options.enrolmentTokens.prune() },

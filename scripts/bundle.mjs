@@ -44,6 +44,8 @@ const { outputFiles, metafile } = await build({
     'parser-worker': 'dist/daemon/engine/parsing/parser-worker.js',
     // The check of a backup, beside the orchestrator's own work.
     'seal-copy-worker': 'dist/daemon/backup/seal-copy-worker.js',
+    // The check of the store after a start.
+    'check-copy-worker': 'dist/daemon/backup/check-copy-worker.js',
   },
   outdir: out,
   write: false,

@@ -5,6 +5,7 @@ import { basename, join } from 'node:path';
 import { holdDataDirectory } from '../../src/identity/data-directory.js';
 import { toTimestamp } from '../../src/kernel/clock.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
+import { AUDIT_HEAD_FILE } from '../events/audit-head.js';
 import { SYSTEM } from '../events/domain-event.js';
 import { checkKeyring } from '../secrets/open-keyring.js';
 import { deleteMeta, setMeta } from '../store/meta.js';
@@ -76,6 +77,8 @@ export async function restoreStore(options: RestoreOptions): Promise<Restored> {
     const plan = { ...planOf(options, backup, present), sha256 };
     const anew = await withStore({ ...options, file: staged }, (store) => prepare(store, options, plan, present));
     requireClosed(staged);
+    // It tells of the store that is replaced; the next start makes it anew.
+    rmSync(join(dataDir, AUDIT_HEAD_FILE), { force: true });
     const kept = swapStore({ dataDir, staged, stamp: stampOf(options.clock.now()) });
     return { ...plan, ...anew, kept };
   } finally {

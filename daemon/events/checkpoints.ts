@@ -1,6 +1,6 @@
 /** Signs the end of the audit log: after so many events, after so much time, and when the orchestrator stops. */
 import type { Clock } from '../../src/kernel/clock.js';
-import { messageOf } from '../../src/kernel/fault.js';
+import { isFault, messageOf } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
 import { findAuditRow } from '../store/audit.js';
@@ -55,7 +55,14 @@ export class Checkpoints implements Service {
     const { bus } = this.options;
     await this.takeOver();
     await this.inspect();
-    await this.sign();
+    try {
+      await this.sign();
+    } catch (error) {
+      if (!isFault(error, 'store_unavailable')) throw error;
+      // On a full disk the log can be read all the same.
+      this.unsigned += 1;
+      this.options.logger.error('the audit log could not be signed, it is tried again', { reason: error.message });
+    }
     this.unsubscribe = bus.subscribe('all', () => this.count());
     this.timer = setInterval(() => this.unsigned > 0 && this.begin(), EVERY_MS);
   }

@@ -18,6 +18,8 @@ export interface TransactionalWriterOptions {
   readonly newId: NewId;
   /** Called with each event after its commit, in the order of the log, before the writer is told. Must not throw. */
   readonly publish: (event: RecordedEvent) => void;
+  /** Called with the end of the log after each commit, before its writers are told. Must not throw. */
+  readonly onCommitted?: (head: ChainHead) => void;
   /** Called in the transaction with the events of a unit as they were recorded; what it throws undoes the unit. */
   readonly onRecorded?: (tx: Queryable, events: readonly RecordedEvent[]) => Promise<void>;
 }
@@ -76,6 +78,8 @@ export class TransactionalWriter implements UnitOfWork {
     const batch = this.waiting.splice(0, 1);
     try {
       const performed = await this.options.db.transaction().execute((tx) => this.performBatch(tx, batch));
+      const end = performed.at(-1);
+      if (end !== undefined) this.options.onCommitted?.(end.head);
       for (const { settle } of performed) settle();
     } catch (error) {
       for (const unit of batch) unit.reject(error);

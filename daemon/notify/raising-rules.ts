@@ -50,6 +50,8 @@ export const RULES: Readonly<Partial<Record<EventType, Rule>>> = {
   'operator.login_failed': loginFailed,
   'secret.expired': asItIs,
   'orchestrator.restored': asItIs,
+  'orchestrator.store_damaged': asItIs,
+  'audit.events_lost': asItIs,
   'orchestrator.clock_jumped': asItIs,
   'channel.delivery_failed': async (_tx, { summary, target, metadata }) => {
     // A channel that goes on failing is told of once; and what fails while telling that is told to nobody, else two broken

@@ -23,6 +23,20 @@ export async function backupTo(connection: Connection, file: string): Promise<vo
   }
 }
 
+/** Pages of one step, after which other work goes on. */
+const STEP = 100;
+
+/** Neither durable nor whole before the promise resolves. */
+export async function copyTo(connection: Connection, file: string, signal: AbortSignal): Promise<void> {
+  closeSync(openSync(file, 'wx', 0o600));
+  await connection.backup(file, {
+    progress: () => {
+      signal.throwIfAborted();
+      return STEP;
+    },
+  });
+}
+
 function sync(path: string): void {
   const descriptor = openSync(path, 'r');
   try {

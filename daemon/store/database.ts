@@ -4,7 +4,7 @@ import type { Database as Connection } from 'better-sqlite3';
 import { Kysely } from 'kysely';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
-import { backupTo } from './backup.js';
+import { backupTo, copyTo } from './backup.js';
 import { loadSqlite, type Sqlite } from './load-sqlite.js';
 import { setMeta } from './meta.js';
 import { migrate, schemaVersionOf } from './migrate.js';
@@ -31,6 +31,8 @@ export interface OpenDatabase {
   readonly db: Kysely<Database>;
   /** Copies the store into a file while work goes on. Throws `store_unavailable`. */
   backup(file: string): Promise<void>;
+  /** Copies the store into a file of which nothing is promised after a crash. Rejects when the signal aborts. */
+  copy(file: string, signal: AbortSignal): Promise<void>;
   /** Waits for the transaction under way. Safe to call twice. */
   close(): Promise<void>;
 }
@@ -73,7 +75,7 @@ async function markRunning(db: Kysely<Database>, { file, logger }: OpenDatabaseO
   } catch (error) {
     if (!isFault(error, 'store_unavailable') || isBusyError(error.cause) || isFatalSqliteError(error.cause))
       throw error;
-    logger.error('the store can be read only', { file, reason: error.message });
+    logger.error('the store can only be read', { file, reason: error.message });
   }
 }
 
@@ -82,6 +84,7 @@ function opened(db: Kysely<Database>, connection: Connection): OpenDatabase {
   return {
     db,
     backup: (file) => backupTo(connection, file),
+    copy: (file, signal) => copyTo(connection, file, signal),
     close: () => {
       closing ??= close(db);
       return closing;

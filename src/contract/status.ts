@@ -12,7 +12,7 @@ export const StatusSchema = closed({
   /** Why it is degraded; empty when it is not. */
   reasons: Type.Array(
     closed({
-      code: Type.Enum(['disk_low', 'clock_jumped', 'times_ahead', 'store_check_failed', 'store_read_only']),
+      code: Type.Enum(['disk_low', 'clock_jumped', 'times_ahead', 'store_check_failed']),
       detail: Type.String(),
     }),
   ),

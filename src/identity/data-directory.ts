@@ -1,16 +1,19 @@
 /** The private directory of a long-running program: 0700, and held by one process at a time. */
 import {
   chmodSync,
+  closeSync,
   existsSync,
   linkSync,
   mkdirSync,
+  openSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
 
 const LOCK = 'lock';
@@ -36,12 +39,15 @@ interface Holder {
 export function holdDataDirectory(path: string, program: string): DataDirectory {
   prepare(path);
   const lock = join(path, LOCK);
-  const own = `${lock}.${process.pid}`;
   const me: Holder = { pid: process.pid, start: processOf(process.pid)?.start ?? null };
+  let own = `${lock}.${process.pid}`;
   try {
-    writeFileSync(own, JSON.stringify(me), { mode: 0o600 });
+    own = writeOwn(own, me);
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-      if (takeLock(own, lock)) return { path, release: () => releaseLock(lock, me) };
+      if (takeLock(own, lock)) {
+        sweepNamed(path, own);
+        return { path, release: () => releaseLock(lock, me) };
+      }
       const holder = readHolder(lock);
       if (holder !== null && isAlive(holder)) {
         throw new Fault('data_dir_locked', `${path} is in use by process ${holder.pid}`, {
@@ -55,8 +61,47 @@ export function holdDataDirectory(path: string, program: string): DataDirectory 
   } catch (error) {
     throw error instanceof Fault ? error : unusable(path, error);
   } finally {
-    rmSync(own, { force: true });
+    if (!isNamed(own) || readHolder(lock)?.pid !== me.pid) rmSync(own, { force: true });
   }
+}
+
+/**
+ * Writes who this process is into a file of its own, and returns its path. On a full disk the file stays empty and its name
+ * says it, for that needs no room; it is kept beside the lock then.
+ */
+function writeOwn(own: string, me: Holder): string {
+  try {
+    writeFileSync(own, JSON.stringify(me), { mode: 0o600 });
+    return own;
+  } catch (error) {
+    if (!['ENOSPC', 'EDQUOT'].includes(systemCodeOf(error) ?? '')) throw error;
+    const named = join(dirname(own), nameOf(me));
+    closeSync(openSync(own, 'w', 0o600));
+    renameSync(own, named);
+    return named;
+  }
+}
+
+const NAMED = /^lock\.of-(\d+)-(.*)$/;
+const nameOf = ({ pid, start }: Holder): string => `${LOCK}.of-${pid}-${encodeURIComponent(start ?? '')}`;
+const isNamed = (path: string): boolean => NAMED.test(basename(path));
+
+/** Removes what processes have left that held the directory while its disk was full. */
+function sweepNamed(directory: string, own: string): void {
+  for (const name of readdirSync(directory)) {
+    if (NAMED.test(name) && name !== basename(own)) rmSync(join(directory, name), { force: true });
+  }
+}
+
+/** The holder that an empty lock's other name says; null when it has none. */
+function namedHolder(lock: string): Holder | null {
+  const { ino } = statSync(lock);
+  for (const name of readdirSync(dirname(lock))) {
+    const [, pid, start = ''] = NAMED.exec(name) ?? [];
+    if (pid === undefined || statSync(join(dirname(lock), name), { throwIfNoEntry: false })?.ino !== ino) continue;
+    return { pid: Number(pid), start: start === '' ? null : decodeURIComponent(start) };
+  }
+  return null;
 }
 
 /** The process that holds a directory now, or null. */
@@ -119,12 +164,16 @@ function clearStale(lock: string, grave: string): void {
 
 function releaseLock(lock: string, me: Holder): void {
   const holder = readHolder(lock);
-  if (holder?.pid === me.pid && holder.start === me.start) rmSync(lock, { force: true });
+  if (holder?.pid !== me.pid || holder.start !== me.start) return;
+  rmSync(lock, { force: true });
+  rmSync(join(dirname(lock), nameOf(me)), { force: true });
 }
 
 function readHolder(lock: string): Holder | null {
   try {
-    const value: unknown = JSON.parse(readFileSync(lock, 'utf8'));
+    const text = readFileSync(lock, 'utf8');
+    if (text === '') return namedHolder(lock);
+    const value: unknown = JSON.parse(text);
     if (typeof value !== 'object' || value === null || !('pid' in value) || typeof value.pid !== 'number') return null;
     return { pid: value.pid, start: 'start' in value && typeof value.start === 'string' ? value.start : null };
   } catch {
@@ -161,8 +210,10 @@ function processOf(pid: number): { readonly start: string; readonly isOver: bool
   }
 }
 
-const unusable = (path: string, cause: unknown): Fault =>
-  new Fault('data_dir_invalid', `cannot use ${path} as data directory: ${messageOf(cause)}`, {
-    cause,
-    hint: 'choose another directory with --data-dir, or make this one writable for this user',
-  });
+function unusable(path: string, cause: unknown): Fault {
+  const isFull = ['ENOSPC', 'EDQUOT'].includes(systemCodeOf(cause) ?? '');
+  const hint = isFull
+    ? 'free some space on its disk'
+    : 'choose another directory with --data-dir, or make this one writable for this user';
+  return new Fault('data_dir_invalid', `cannot use ${path} as data directory: ${messageOf(cause)}`, { cause, hint });
+}

@@ -492,12 +492,17 @@ describe('orch serve restore', () => {
 describe('a data directory that was copied back by hand', () => {
   it('is too old for its agents until a new epoch begins', async () => {
     expect(await server.stop()).toBe(0);
-    const copy = readFileSync(store);
+    const head = sandbox.path('serve', 'audit.head');
+    const [copy, copyOfHead] = [readFileSync(store), readFileSync(head)];
     await serve();
     await agentBack();
     expect((await apply('six')).status).toBe(0);
     expect(await server.stop()).toBe(0);
     writeFileSync(store, copy, { mode: 0o600 });
+    const alone = await sandbox.orch(['serve', '--data-dir', sandbox.path('serve')]);
+    expect(alone.status).not.toBe(0);
+    expect(alone.stderr.replace(/\s+/g, ' ')).toMatch(/ends too early: .*"orch serve --new-epoch"/);
+    writeFileSync(head, copyOfHead, { mode: 0o600 });
 
     await serve();
     await agentBack();

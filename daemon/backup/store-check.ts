@@ -1,0 +1,123 @@
+/**
+ * Looks through the store once after each start, beside the orchestrator's work: a page that changed on the disk while
+ * nothing ran is noticed before it is needed. A thread checks a copy, because the store itself is locked for this process.
+ */
+import { rmSync, statSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { messageOf } from '../../src/kernel/fault.js';
+import type { Logger } from '../../src/kernel/logger.js';
+import type { Service } from '../../src/kernel/service.js';
+import type { Verification } from '../events/audit-verification.js';
+import { SYSTEM } from '../events/domain-event.js';
+import type { UnitOfWork } from '../events/unit-of-work.js';
+import type { OpenDatabase } from '../store/database.js';
+
+export interface StoreCheckOptions {
+  readonly store: OpenDatabase;
+  /** Path of the store. */
+  readonly file: string;
+  readonly uow: UnitOfWork;
+  readonly verification: Verification;
+  readonly logger: Logger;
+}
+
+/** Agents come back first, in milliseconds. */
+const BEGINS_AFTER = 10_000;
+/** Bytes that stay free beside the copy. */
+const SPARE = 256 * 1024 * 1024;
+
+export class StoreCheck implements Service {
+  readonly name = 'store check';
+  private readonly options: StoreCheckOptions;
+  private readonly stopping = new AbortController();
+  private timer: NodeJS.Timeout | undefined;
+  private checking: Promise<void> = Promise.resolve();
+  private damage: string | null = null;
+
+  constructor(options: StoreCheckOptions) {
+    this.options = options;
+  }
+
+  async start(): Promise<void> {
+    rmSync(this.copy, { force: true });
+    this.timer = setTimeout(() => {
+      this.checking = this.check();
+    }, BEGINS_AFTER);
+    this.timer.unref();
+  }
+
+  async stop(): Promise<void> {
+    clearTimeout(this.timer);
+    this.stopping.abort();
+    await this.checking;
+  }
+
+  problems(): readonly { readonly code: 'store_check_failed'; readonly detail: string }[] {
+    if (this.damage === null) return [];
+    return [
+      {
+        code: 'store_check_failed',
+        detail: `the store is damaged; put a backup in its place: orch serve restore FILE`,
+      },
+    ];
+  }
+
+  private get copy(): string {
+    return `${this.options.file}.check`;
+  }
+
+  /** Never rejects. */
+  private async check(): Promise<void> {
+    const { logger, file, verification } = this.options;
+    const { signal } = this.stopping;
+    try {
+      const { bavail, bsize } = await statfs(dirname(file));
+      if (bavail * bsize < statSync(file).size + SPARE) {
+        logger.warn('the store was not checked, there is too little room for a copy of it', { file });
+      } else {
+        await this.examineCopy();
+      }
+      signal.throwIfAborted();
+      if (this.damage === null) this.damage = (await verification.run({ since: null, signal })).problem?.detail ?? null;
+      if (this.damage === null) logger.debug('the store was checked and is whole', { file });
+      else await this.tell(this.damage);
+    } catch (error) {
+      if (!signal.aborted) logger.error('the store could not be checked', { file, reason: messageOf(error) });
+    } finally {
+      for (const end of ['', '-wal', '-journal']) rmSync(`${this.copy}${end}`, { force: true });
+    }
+  }
+
+  private async examineCopy(): Promise<void> {
+    const { signal } = this.stopping;
+    await this.options.store.copy(this.copy, signal);
+    this.damage = await damageIn(this.copy, signal);
+  }
+
+  private async tell(damage: string): Promise<void> {
+    const { uow, logger, file } = this.options;
+    const hint = 'put a backup in its place: orch serve restore FILE';
+    logger.error('the store is damaged', { file, reason: damage, hint });
+    await uow.write(async (_, emit) => {
+      emit({
+        type: 'orchestrator.store_damaged',
+        actor: SYSTEM,
+        target: SYSTEM,
+        summary: 'The store of the orchestrator is damaged; put a backup in its place',
+        metadata: { damage: damage.slice(0, 500) },
+      });
+    });
+  }
+}
+
+function damageIn(copy: string, signal: AbortSignal): Promise<string | null> {
+  return new Promise((resolve, reject) => {
+    const worker = new Worker(new URL('./check-copy-worker.js', import.meta.url), { workerData: copy });
+    signal.addEventListener('abort', () => void worker.terminate(), { once: true });
+    worker.once('message', (damage: string | null) => resolve(damage));
+    worker.once('error', (error) => resolve(messageOf(error)));
+    worker.once('exit', (code) => reject(new Error(`the check of the copy ended with ${code}`)));
+  });
+}
