@@ -53,7 +53,7 @@ async function runUntilStopped(flags: AgentRunFlags, how: Pick<AgentOptions, 'ta
   process.umask(0o077);
   const logger = createLogger({
     level: 'info',
-    format: process.stderr.isTTY ? 'pretty' : 'json',
+    format: 'auto',
     destination: process.stderr,
   });
   const signal = stopSignal();

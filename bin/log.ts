@@ -6,8 +6,9 @@ import type { LogFields, Logger } from '../src/kernel/logger.js';
 
 export interface LogOptions {
   readonly level: 'debug' | 'info' | 'warn' | 'error';
-  readonly format: 'json' | 'pretty';
-  readonly destination: NodeJS.WritableStream;
+  /** `auto`: pretty on a terminal, else JSON. */
+  readonly format: 'auto' | 'json' | 'pretty';
+  readonly destination: NodeJS.WritableStream & { readonly isTTY?: boolean };
 }
 
 /** A logger whose level can be changed while it runs. */
@@ -16,7 +17,8 @@ export interface LeveledLogger extends Logger {
 }
 
 export function createLogger({ level, format, destination }: LogOptions): LeveledLogger {
-  const stream = format === 'json' ? escapedStream(destination) : prettyStream(destination);
+  const isPretty = format === 'pretty' || (format === 'auto' && destination.isTTY === true);
+  const stream = isPretty ? prettyStream(destination) : escapedStream(destination);
   const root = pino(
     {
       level,

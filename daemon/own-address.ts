@@ -1,5 +1,6 @@
 /** Under which addresses the orchestrator is reached, as far as its settings tell. */
-import { isIPv6 } from 'node:net';
+import { isIPv4, isIPv6 } from 'node:net';
+import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
 import type { Settings } from './config/settings.js';
 
 /** Where agents reach it, as far as it can be known here. */
@@ -10,9 +11,21 @@ export const agentAddress = ({ agent_host: host, advertised_host: advertised }: 
 
 const isEverywhere = (host: string): boolean => host === '0.0.0.0' || host === '::';
 
-/** A host that listens everywhere is reached under the name it advertises, or here on loopback. */
-export const reachable = (host: string, advertised: string): string =>
-  isEverywhere(host) ? advertised || '127.0.0.1' : host;
+/**
+ * Returns under which host an address is reached: one that listens everywhere under the name it advertises, else under the first address
+ * of this machine that others can reach, and on loopback only where there is none.
+ */
+export function reachable(
+  host: string,
+  advertised: string,
+  interfaces: NodeJS.Dict<NetworkInterfaceInfo[]> = networkInterfaces(),
+): string {
+  if (!isEverywhere(host)) return host;
+  if (advertised !== '') return advertised;
+  const outward = Object.values(interfaces).flatMap((all) => (all ?? []).filter(({ internal }) => !internal));
+  const addresses = outward.map(({ address }) => address).filter((address) => !address.startsWith('fe80:'));
+  return addresses.find(isIPv4) ?? addresses[0] ?? '127.0.0.1';
+}
 
 export const authority = (host: string, port: number): string =>
   isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;

@@ -9,11 +9,12 @@ import { build } from 'esbuild';
 import { closureOf, compiledName, toCommonJs, withCore, withLazyImports } from './bundle/common-js.mjs';
 import { compileCore } from './bundle/compile-core.mjs';
 import { evaluatedModules } from './bundle/evaluated-modules.mjs';
+import { launcherFor } from './bundle/launcher.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const out = `${root}dist/orch`;
-const ENTRY = 'orch.js';
-const { optionalDependencies } = JSON.parse(readFileSync(`${root}package.json`, 'utf8'));
+const ENTRY = 'main.js';
+const { engines, optionalDependencies } = JSON.parse(readFileSync(`${root}package.json`, 'utf8'));
 
 /** What is loaded by most commands, and by those that are to start at once. */
 const CORE = [
@@ -33,7 +34,7 @@ const { outputFiles, metafile } = await build({
   // The agent starts its engine and the process of its terminals, and the orchestrator the emulator of their screens, from
   // files beside the one that each runs from.
   entryPoints: {
-    orch: 'dist/bin/orch.js',
+    main: 'dist/bin/orch.js',
     worker: 'dist/src/agent/engine/worker.js',
     'terminal-host': 'dist/src/agent/terminal/terminal-host.js',
     emulator: 'dist/daemon/terminal/emulator/emulator.js',
@@ -95,6 +96,7 @@ for (const { name, code, map } of files) {
   writeFileSync(`${out}/${name}`, map === undefined ? code : `${code}//# sourceMappingURL=${name}.map\n`);
   if (map !== undefined) writeFileSync(`${out}/${name}.map`, map);
 }
+writeFileSync(`${out}/orch.js`, launcherFor(engines.node, ENTRY), { mode: 0o755 });
 writeFileSync(`${out}/package.json`, '{"type":"commonjs"}\n');
 writeFileSync(`${out}/${compiledName(core)}`, compileCore(out, nameOf('dist/src/cli/dispatch.js')));
 

@@ -4,6 +4,14 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
+const [major, minor] = process.versions.node.split('.').map(Number);
+if (major < 20 || (major === 20 && minor < 19)) {
+  process.stderr.write(
+    `setup: this is Node.js ${process.versions.node} (${process.execPath}), and orch needs 20.19 or newer\n`,
+  );
+  process.exit(1);
+}
+
 const root = fileURLToPath(new URL('..', import.meta.url));
 const stamp = `${root}node_modules/.orch-installed`;
 

@@ -147,9 +147,9 @@ export const SETTINGS = {
     live: true,
   },
   'log.format': {
-    schema: Type.Enum(['json', 'pretty'], {
-      default: 'json',
-      description: 'json: a line of JSON each; pretty: for people',
+    schema: Type.Enum(['auto', 'json', 'pretty'], {
+      default: 'auto',
+      description: 'json: a line of JSON each; pretty: for people; auto: pretty on a terminal, else json',
     }),
     live: false,
   },

@@ -63,7 +63,7 @@ export const command = defineCommand({
     metrics_retention: text('SECONDS', 'how long measurements are kept; 86400'),
     audit_retention_days: text('DAYS', 'how long audit events are kept, until set with orch audit retention; 90'),
     log_level: text('LEVEL', 'debug, info, warn or error; info'),
-    log_format: text('FORMAT', 'json, or pretty for people; json'),
+    log_format: text('FORMAT', 'json, pretty for people, or auto: pretty on a terminal; auto'),
     limits_body_bytes: text('BYTES', 'largest request body of the API'),
     limits_headers_timeout_secs: text('SECONDS', 'time for the headers of a request'),
     limits_request_timeout_secs: text('SECONDS', 'time for a whole request to arrive'),
