@@ -5,9 +5,11 @@ import type { QueryOf } from '../../src/contract/route.js';
 import { clampLimit } from '../../src/contract/shapes.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { isUlid } from '../../src/kernel/ids.js';
+import { nearest } from '../../src/language/nearest.js';
 import type { Audit } from '../events/audit.js';
 import { type AuditFilter, readAuditPage } from '../events/audit-reader.js';
 import { parseCheckpoint } from '../events/checkpoint.js';
+import { EVENT_SEVERITY } from '../events/event-type.js';
 import { parseTimestamp } from '../events/parse-timestamp.js';
 import type { Database } from '../store/schema.js';
 import type { Handler, HandlersFor } from './handler.js';
@@ -84,8 +86,8 @@ const streamEvents =
 const filterOf = (query: Query): AuditFilter => ({
   agent: text(query, 'agent'),
   operator: text(query, 'operator'),
-  eventType: text(query, 'event_type'),
-  category: text(query, 'category'),
+  eventType: knownType(text(query, 'event_type')),
+  category: knownCategory(text(query, 'category')),
   after: time(query, 'after'),
 });
 
@@ -93,6 +95,22 @@ function text(query: Query, parameter: keyof Query) {
   const value = query[parameter] ?? undefined;
   if (value === '') throw invalid(parameter, 'is empty', 'leave it out, or give it a value');
   return value;
+}
+
+const EVENT_TYPES: readonly string[] = Object.keys(EVENT_SEVERITY);
+
+/** A type that does not exist never comes: whoever follows the log would wait for ever. */
+function knownType(type: string | undefined): string | undefined {
+  if (type === undefined || EVENT_TYPES.includes(type)) return type;
+  const meant = nearest(type, EVENT_TYPES);
+  const hint = meant === null ? 'leave it out to see which types there are' : `did you mean "${meant}"?`;
+  throw invalid('event_type', `names no type of event: "${type}"`, hint);
+}
+
+function knownCategory(category: string | undefined): string | undefined {
+  if (category === undefined || EVENT_TYPES.some((type) => type.startsWith(category))) return category;
+  const categories = new Set(EVENT_TYPES.map((type) => type.split('.')[0] ?? ''));
+  throw invalid('category', `begins no type of event: "${category}"`, `there are ${[...categories].join(', ')}`);
 }
 
 const HOW_TO_WRITE_TIMES = 'write it like 2026-01-31T12:00:00Z; a + has to be sent as %2B';

@@ -127,6 +127,8 @@ describe('the audit route', () => {
     ['agent', '', 'agent is empty'],
     ['operator', '', 'operator is empty'],
     ['event_type', '', 'event_type is empty'],
+    ['event_type', 'nosuch', 'event_type names no type of event: "nosuch"'],
+    ['category', 'nosuch', 'category begins no type of event: "nosuch"'],
     ['category', '', 'category is empty'],
   ])('refuses %s %j by name', async (parameter, value, message) => {
     const { audit } = await api();
