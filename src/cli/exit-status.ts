@@ -68,7 +68,7 @@ export const EXIT_MEANINGS: readonly (readonly [ExitStatus, string])[] = [
   [EXIT.changes, 'changes or drift present (only with --detailed-exitcode, on plan, apply, drift and sync)'],
   [EXIT.partlyFailed, 'some agents or resources failed'],
   [EXIT.notAllowed, 'not logged in, or not allowed'],
-  [EXIT.offline, 'only offline agents were missed'],
+  [EXIT.offline, 'only offline agents were missed (with --detailed-exitcode 2, when others have changes)'],
   [EXIT.refusedForNow, 'refused for now: operation in progress, stale plan, removal guard, too many requests'],
   [EXIT.usage, 'wrong usage, or consent is needed and there is no terminal to ask on'],
   [EXIT.unreachable, 'the orchestrator is not reachable'],

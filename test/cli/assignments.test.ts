@@ -176,6 +176,10 @@ describe('orch plan --assignment', () => {
     expect((await golden('plan-assignment', ['plan', '--assignment', 'web'])).status).toBe(5);
     const json = await run(['plan', '--assignment', 'web', '--json']);
     expect(JSON.parse(json.stdout)).toEqual(rolloutOf([plan(web1), plan(web2), missed(db, ...OFFLINE)]));
+    // Who asks whether something changes hears it, although an agent was missed.
+    expect((await run(['plan', '--assignment', 'web', '--detailed-exitcode'])).status).toBe(2);
+    api.answer({ planAssignment: streamed([missed(db, ...OFFLINE)]) });
+    expect((await run(['plan', '--assignment', 'web', '--detailed-exitcode'])).status).toBe(5);
     api.answer({ planAssignment: streamed([plan(web1)]) });
     expect((await run(['plan', '--assignment', 'web', '--detailed-exitcode'])).status).toBe(2);
   });
@@ -295,6 +299,23 @@ describe('a selector', () => {
     expect(refused.status).toBe(1);
     expect(refused.stderr).toContain('no approved agent matches "role=none"');
     expect((await run(['drift', '-l', 'role=none', '--allow-empty'])).status).toBe(0);
+  });
+
+  it('takes ranges of names', async () => {
+    const asked: (string | undefined)[] = [];
+    api.answer({
+      planAgent: ({ params }) => {
+        asked.push(params.node_id);
+        return streamOf(runResult(planned));
+      },
+    });
+    expect((await run(['plan', 'web-[01-02]', 'web-02', '-m', 'site'])).status).toBe(0);
+    expect(asked.toSorted()).toEqual([web1.node_id, web2.node_id].toSorted());
+    const missing = await run(['plan', 'web-[01-03]', '-m', 'site']);
+    expect(missing).toMatchObject({ status: 1, stderr: expect.stringContaining('there is no agent "web-03"') });
+    const single = await run(['state', 'web-[01-02]']);
+    expect(single).toMatchObject({ status: 64, stderr: expect.stringContaining('takes a single node') });
+    expect((await run(['plan', 'web-[02-01]', '-m', 'site'])).stderr).toContain('"web-[02-01]" is no range of nodes');
   });
 
   it('that matches a single agent gives programs the same shape', async () => {

@@ -30,13 +30,18 @@ export function exitStatusOfRun(run: AgentRun, detailed: boolean): ExitStatus {
   return ofError === EXIT.error ? EXIT.partlyFailed : ofError;
 }
 
-/** One kind of failure on every agent keeps its status; offline ones count only when nothing worse happened. */
+/**
+ * One kind of failure on every agent keeps its status; offline ones count only when nothing worse happened. Changes that were asked about
+ * come before offline agents: a fleet with a laptop in it is seldom whole.
+ */
 export function exitStatusOfRuns(runs: readonly AgentRun[], detailed: boolean): ExitStatus {
   const statuses = runs.map((run) => exitStatusOfRun(run, detailed));
   const failures = statuses.filter((status) => status !== EXIT.done && status !== EXIT.changes);
   const [first] = failures;
   if (first === undefined) return statuses.includes(EXIT.changes) ? EXIT.changes : EXIT.done;
-  if (failures.every((status) => status === EXIT.offline)) return EXIT.offline;
+  if (failures.every((status) => status === EXIT.offline)) {
+    return statuses.includes(EXIT.changes) ? EXIT.changes : EXIT.offline;
+  }
   return failures.length === runs.length && failures.every((status) => status === first) ? first : EXIT.partlyFailed;
 }
 

@@ -17,6 +17,9 @@ export interface Leaving {
 /** How long the second Ctrl-C has, in milliseconds. */
 const SECOND_CHANCE = 2000;
 
+/** When the second Ctrl-C counts, for a message that stays on the screen. */
+export const WITHIN = `within ${SECOND_CHANCE / 1000} seconds`;
+
 /** What goes on when the person leaves. */
 export interface Leavable {
   /** Says how to watch it and how to cancel it. `last`: nobody is there to press Ctrl-C again. */
@@ -78,7 +81,7 @@ function tellHowToGoOn({ note }: Context, running: ReadonlySet<string>, last: bo
     note(`  watch it:  orch ops watch ${id}`);
     note(`  cancel it: orch ops cancel ${id}`);
   }
-  if (running.size > 0 && !last) note('Press Ctrl-C again now to cancel.');
+  if (running.size > 0 && !last) note(`Press Ctrl-C again ${WITHIN} to cancel.`);
 }
 
 async function cancelAll({ note, warn }: Context, api: ApiClient, running: ReadonlySet<string>): Promise<void> {

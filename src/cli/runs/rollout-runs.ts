@@ -8,7 +8,7 @@ import type { Context } from '../context.js';
 import { planBody, type RunModules } from '../modules/run-modules.js';
 import type { RunKind } from '../render/plan.js';
 import type { AgentRun } from './agent-run.js';
-import { leaving } from './leave-or-cancel.js';
+import { leaving, WITHIN } from './leave-or-cancel.js';
 import type { Pace } from './pace.js';
 import { createRunProgress } from './run-progress.js';
 
@@ -44,7 +44,7 @@ export async function applyRollout(context: Context, api: ApiClient, order: Appl
     tell: (last) => {
       context.note(`Rollout ${id ?? ''} goes on without you.`);
       context.note(`  watch it: orch ops list --rollout ${id ?? 'ID'}`);
-      if (!last) context.note('Press Ctrl-C again now to cancel it.');
+      if (!last) context.note(`Press Ctrl-C again ${WITHIN} to cancel it.`);
     },
     cancel: async () => {
       if (id === null) return;
