@@ -67,12 +67,12 @@ export class ModuleService {
   async upload(
     { name, content }: { readonly name: string; readonly content: string },
     context: RequestContext,
-  ): Promise<ModuleEntry & { readonly warnings: Warning[] }> {
+  ): Promise<ModuleEntry & { readonly changed: boolean; readonly warnings: Warning[] }> {
     const { definition, sha256, warnings } = await checkUpload(this.options.parser, { name, content });
     const uploaded = { uploaded_at: this.options.clock.now(), uploaded_by: context.actor.id };
     const stored = await this.options.uow.write(async (tx, emit) => {
       const [current] = await findModuleHeads(tx, [name]);
-      if (current?.sha256 === sha256) return current;
+      if (current?.sha256 === sha256) return { ...current, changed: false };
       const definition_json = JSON.stringify(definition);
       const revision = await addModuleRevision(tx, { name, sha256, content, definition_json, ...uploaded });
       await pruneModuleRevisions(tx, name, KEPT_REVISIONS);
@@ -84,9 +84,9 @@ export class ModuleService {
           metadata: { revision, sha256, warnings: warnings.length },
         }),
       );
-      return { name, ...uploaded };
+      return { name, ...uploaded, changed: true };
     });
-    return { ...entryOf(stored), warnings: [...warnings] };
+    return { ...entryOf(stored), changed: stored.changed, warnings: [...warnings] };
   }
 
   /** Throws `module_not_found`, `module_in_use`. What the module put on agents stays there and is removed by their next apply. */

@@ -5,10 +5,12 @@ const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_40
 const AGO = /^(\d{1,9})\s*(s|m|h|d|w)(?:\s+ago)?$/i;
 const AHEAD = /^(?:in\s+)?(\d{1,6})\s*(s|m|h|d|w)$/i;
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
+/** Unix seconds, as the API has them; fewer digits are more likely a span without its unit. */
+const UNIX_SECONDS = /^\d{10}$/;
 const RFC_3339 = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?([Zz]|[+-]\d{2}:\d{2})$/;
 
 /**
- * RFC 3339, a date (its beginning in UTC), or how long ago: `2h ago`, `30m`. Gives RFC 3339 in UTC.
+ * RFC 3339, a date (its beginning in UTC), Unix seconds, or how long ago: `2h ago`, `30m`. Gives RFC 3339 in UTC.
  * @param now Unix milliseconds
  * @throws Fault `usage` naming the flag
  */
@@ -20,7 +22,7 @@ export function parseWhen(text: string, flag: string, now: number): string {
 }
 
 /**
- * A time to come: RFC 3339, a date (its beginning in UTC), or how far ahead: `30d`, `in 12h`. Gives RFC 3339 in UTC.
+ * A time to come: RFC 3339, a date (its beginning in UTC), Unix seconds, or how far ahead: `30d`, `in 12h`. Gives RFC 3339 in UTC.
  * @param now Unix milliseconds
  * @throws Fault `usage` naming the flag, also for a time that is over
  */
@@ -39,8 +41,10 @@ function spanOf(pattern: RegExp, text: string): number | null {
   return Number(amount) * (UNITS[unit.toLowerCase()] ?? 0) * 1000;
 }
 
-const momentOf = (text: string): Date =>
-  new Date(DATE.test(text) || RFC_3339.test(text) ? text.replace(/^(\S+) (?=\d)/, '$1T') : Number.NaN);
+function momentOf(text: string): Date {
+  if (UNIX_SECONDS.test(text)) return new Date(Number(text) * 1000);
+  return new Date(DATE.test(text) || RFC_3339.test(text) ? text.replace(/^(\S+) (?=\d)/, '$1T') : Number.NaN);
+}
 
 const noTime = (flag: string, text: string, hint: string): Fault =>
   new Fault('usage', `${flag} takes a time, not "${text}"`, { hint });

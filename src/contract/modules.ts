@@ -56,7 +56,15 @@ export const moduleRoutes = {
     path: '/modules',
     access: 'operator',
     body: closed({ name: Type.String(), content: Type.String({ description: 'YAML; its name must equal `name`' }) }),
-    answers: { 201: closed({ ...ModuleEntrySchema.properties, warnings: Type.Array(WarningSchema) }) },
+    answers: {
+      201: closed({
+        ...ModuleEntrySchema.properties,
+        changed: Type.Boolean({
+          description: 'false: the text is that of the current revision, so there is no new one',
+        }),
+        warnings: Type.Array(WarningSchema),
+      }),
+    },
     faults: ['invalid_module', 'rate_limited'],
   }),
   getModule: route({

@@ -66,7 +66,7 @@ const cancelling = { ...finished, status: 'running' };
 const uploadAnswer: Answers = {
   uploadModule: ({ body }) => {
     const { name } = body as { name: string };
-    return { body: { name, uploaded_at: 1, uploaded_by: 'ada', warnings: [] } };
+    return { body: { name, uploaded_at: 1, uploaded_by: 'ada', changed: true, warnings: [] } };
   },
 };
 
@@ -704,6 +704,9 @@ describe('orch module', () => {
     expect(api.requests.length).toBe(before);
     const json = await run(['module', 'push', siteFile, '-o', 'json']);
     expect(JSON.parse(json.stdout)).toMatchObject({ name: 'site', warnings: [] });
+    const same = { name: 'site', uploaded_at: 1, uploaded_by: 'ada', changed: false, warnings: [] };
+    api.answer({ uploadModule: { body: same } });
+    expect((await run(['module', 'push', siteFile])).stdout).toBe(`Unchanged: site (${siteFile}).\n`);
   });
 
   it('push shows what only the orchestrator refuses, with its places', async () => {

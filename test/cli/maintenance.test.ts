@@ -81,6 +81,10 @@ describe('orch maintenance', () => {
   it('starts one now', async () => {
     await golden('start', ['maintenance', 'start', '--for', '2h', '--reason', 'new switch']);
     expect(sent).toEqual({ reason: 'new switch', starts_at: now, ends_at: now + 2 * HOUR });
+    await run(['maintenance', 'start', '--ends-at', '3h', '--reason', 'new switch']);
+    expect(sent).toEqual({ reason: 'new switch', starts_at: now, ends_at: now + 3 * HOUR });
+    const both = await run(['maintenance', 'start', '--ends-at', '3h', '--for', '3h', '--reason', 'new switch']);
+    expect(both).toMatchObject({ status: 64, stderr: expect.stringContaining('one of --for and --ends-at') });
     await golden('start-no-reason', ['maintenance', 'start', '--for', '2h'], 64);
     await golden('start-bad-span', ['maintenance', 'start', '--for', 'long', '--reason', 'x'], 64);
   });

@@ -58,11 +58,29 @@ describe('a person reads', () => {
     ['agents', 72, ['agents']],
     ['audit', 72, ['audit']],
     ['ops', 80, ['ops']],
+    ['agents-60', 60, ['agents']],
+    ['agents-30', 30, ['agents']],
     ['drift-list', 80, ['drift', 'list']],
   ])('%s on a terminal of %d columns', async (name, columns, argv) => {
     const ran = await run(argv, columns);
     for (const line of ran.stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(columns);
     expectGolden(`narrow-${name}`, ran.stdout);
+  });
+});
+
+describe('some agents', () => {
+  it.each([['-l'], ['--selector'], ['--filter']])('are selected with %s', async (option) => {
+    expect((await run(['agents', option, 'role=web', '-o', 'json'])).status).toBe(0);
+    expect(api.requests.at(-1)).toContain('filter=role%3Dweb');
+  });
+
+  it('are those that are offline', async () => {
+    const { stdout } = await run(['agents', '--offline', '-o', 'name']);
+    expect(stdout).toBe('db-01\n');
+    expect(api.requests.at(-1)).toContain('status=approved');
+    const wrong = await run(['agents', '--offline', '--status', 'pending']);
+    expect(wrong).toMatchObject({ status: 64, stderr: expect.stringContaining('--offline is about approved agents') });
+    expect((await run(['agents', '-l', 'role=web', '--filter', 'role=db'])).status).toBe(64);
   });
 });
 
@@ -191,6 +209,8 @@ describe('a long list', () => {
           : { body: { events: [first], has_more: true, next_cursor: first?.id } },
     };
     api.answer(pages);
+    const rest = await run(['audit', '--cursor', String(first?.id), '-o', 'json']);
+    expect(JSON.parse(rest.stdout)).toMatchObject({ events: others });
     const json = await run(['audit', '--all', '-o', 'json']);
     const table = await run(['audit', '--all']);
     const one = await run(['audit']);

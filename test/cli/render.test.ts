@@ -129,6 +129,11 @@ describe('colours', () => {
     [{ FORCE_COLOR: '1', NO_COLOR: '1' }, false, false, true],
     [{ FORCE_COLOR: '1' }, true, true, false],
     [{ FORCE_COLOR: '0' }, false, true, false],
+    [{ CLICOLOR_FORCE: '1' }, false, false, true],
+    [{ CLICOLOR_FORCE: '1', NO_COLOR: '1' }, false, false, true],
+    [{ CLICOLOR_FORCE: '0' }, false, false, false],
+    [{ CLICOLOR_FORCE: '1' }, true, true, false],
+    [{ CLICOLOR: '0' }, false, true, false],
     [{ TERM: 'dumb' }, false, true, false],
   ])('%o, --no-color %s, terminal %s: %s', (env, noColor, terminal, expected) => {
     expect(wantsColor(env, noColor, terminal)).toBe(expected);

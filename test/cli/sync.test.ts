@@ -70,8 +70,9 @@ function having(modules: Readonly<Record<string, string>>, assignments: readonly
     },
     uploadModule: ({ body }) => {
       const { name, content } = body as { name: string; content: string };
+      const changed = texts.get(name) !== content;
       texts.set(name, content);
-      return { body: { ...entry(name), warnings: [] } };
+      return { body: { ...entry(name), changed, warnings: [] } };
     },
     removeModule: ({ params: { name = '' } }): Reply => {
       texts.delete(name);

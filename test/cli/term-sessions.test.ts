@@ -252,6 +252,20 @@ describe('orch term close', () => {
     expect(closed()).toBe(before + 1);
   });
 
+  it('closes several after one question, and none unless all can be', async () => {
+    const before = closed();
+    const both = [shell.session_id, detached.session_id];
+    const refused = await run(['close', ...both, exec.session_id, '--yes']);
+    expect(refused).toMatchObject({ status: 1, stderr: expect.stringContaining(`${exec.session_id} is over`) });
+    expect(closed()).toBe(before);
+    const yes = await run(['close', ...both, shell.session_id], {
+      columns: 80,
+      answers: [{ at: /Close these 2 sessions, and end their programs\? \(y\/N\)/, type: 'y\n' }],
+    });
+    expect(yes).toMatchObject({ status: 0, stdout: both.map((id) => `Closed ${id}.\n`).join('') });
+    expect(closed()).toBe(before + 2);
+  });
+
   it.each([
     ['term-close-no-terminal', shell.session_id, 64],
     ['term-close-over', exec.session_id, 1],

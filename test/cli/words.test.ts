@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { EXIT, EXIT_MEANINGS, exitStatusOf } from '../../src/cli/exit-status.js';
 import { findCommand } from '../../src/cli/find-command.js';
+import { expandRanges } from '../../src/cli/nodes/node-ranges.js';
 import { parseAhead, parseWhen } from '../../src/cli/when.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { NOW, runOrch } from './support/cli.js';
@@ -35,6 +36,25 @@ describe('which command is meant', () => {
     expect(findCommand(['-o', 'json', 'agents', 'show', '-v', 'web-01'])).toMatchObject({
       rest: ['-o', 'json', '-v', 'web-01'],
     });
+  });
+});
+
+describe('ranges of nodes', () => {
+  it.each([
+    ['web-01', ['web-01']],
+    ['web[08-11]', ['web08', 'web09', 'web10', 'web11']],
+    ['db[1,3,7-8]-x', ['db1-x', 'db3-x', 'db7-x', 'db8-x']],
+    ['r[1-2]n[1-2]', ['r1n1', 'r1n2', 'r2n1', 'r2n2']],
+    ['[3]', ['3']],
+  ])('%s', (text, names) => expect(expandRanges(text)).toEqual(names));
+
+  it.each(['web[', 'web]', 'web[]', 'web[a-c]', 'web[3-1]', 'web[1-]', 'web[[1]]', 'web[1,]', 'web[1-2]]'])(
+    '%s is none',
+    (text) => expect(() => expandRanges(text)).toThrow(/is no range of nodes/),
+  );
+
+  it.each(['web[1-999999999]', 'a[1-999]b[1-999]'])('%s is too many', (text) => {
+    expect(() => expandRanges(text)).toThrow(/more than 10000 nodes/);
   });
 });
 
@@ -135,7 +155,11 @@ describe('times', () => {
     ['2025-02-03 04:05Z', '2025-02-03T04:05:00.000Z'],
   ])('%s is %s', (text, time) => expect(parseWhen(text, '--after', NOW)).toBe(time));
 
-  it.each(['', 'now', '2025-02-30T99:00:00Z', '03/02/2025', '5 parsecs ago', '2025-02-03T04:05:06'])(
+  it('takes the seconds of the API', () => {
+    expect(parseWhen('1740826800', '--since', NOW)).toBe('2025-03-01T11:00:00.000Z');
+  });
+
+  it.each(['', 'now', '3600', '2025-02-30T99:00:00Z', '03/02/2025', '5 parsecs ago', '2025-02-03T04:05:06'])(
     '%s is none',
     (text) => {
       expect(() => parseWhen(text, '--after', NOW)).toThrow(/--after takes a time/);
@@ -144,6 +168,7 @@ describe('times', () => {
 
   it.each([
     ['2h', '2025-03-01T14:00:00.000Z'],
+    ['1740834000', '2025-03-01T13:00:00.000Z'],
     ['in 30 d', '2025-03-31T12:00:00.000Z'],
     ['2030-01-31', '2030-01-31T00:00:00.000Z'],
     ['2025-03-01T13:30:00+01:00', '2025-03-01T12:30:00.000Z'],

@@ -23,7 +23,7 @@ export const command = defineCommand({
   args: { node: nodeArgument },
   options: {
     history: flag('what was measured before too'),
-    since: text('TIME', 'with --history, not what is older: 2h, 2025-03-01'),
+    since: text('TIME', 'with --history, not what is older: 2h, 2025-03-01, Unix seconds'),
     watch: flag('go on with each new measurement, until Ctrl-C'),
   },
   run: async (context, { node, history, since, watch }) => {

@@ -47,7 +47,7 @@ const environment = fields(
   ['ORCH_ALLOW_UNBOUND_LOGIN', 'true: log in to servers that do not bind the login to their certificate'],
   ['ORCH_ALLOW_PLAIN_HTTP', 'true: speak plain HTTP to hosts beyond loopback'],
   ['HTTPS_PROXY, NO_PROXY', 'the proxy to go through, and for which hosts not'],
-  ['NO_COLOR, FORCE_COLOR', 'never, or always, print colours (--no-color)'],
+  ['NO_COLOR, FORCE_COLOR', 'never, or always, print colours (--no-color); also CLICOLOR=0, CLICOLOR_FORCE=1'],
   ['XDG_CONFIG_HOME', 'where orch/config.yaml and orch/operator.key are; ~/.config'],
   ['XDG_STATE_HOME', 'where session tokens are kept; ~/.local/state'],
 );

@@ -5,4 +5,4 @@ const SUMMARY = 'agent name, node ID, or a unique beginning of one (4 characters
 
 export const nodeArgument = argument('NODE', SUMMARY, 'node');
 /** Where something else may stand for the agents, such as `--local`. */
-export const optionalNodesArgument = optionalList('NODE', SUMMARY, 'node');
+export const optionalNodesArgument = optionalList('NODE', `${SUMMARY}, or "web[01-20]"`, 'node');

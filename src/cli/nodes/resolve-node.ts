@@ -7,6 +7,7 @@ import { isNodeId } from '../../kernel/ids.js';
 import { nearest } from '../../language/nearest.js';
 import { agentName } from '../format.js';
 import { allAgents } from './agent-pages.js';
+import { expandRanges, isRange } from './node-ranges.js';
 
 export interface ResolveOptions {
   readonly signal: AbortSignal;
@@ -14,19 +15,21 @@ export interface ResolveOptions {
   readonly leastPrefix?: number;
 }
 
-/** Throws `agent_not_found` or `ambiguous_node`. */
+/** Throws `agent_not_found` or `ambiguous_node`, and `usage` for a range. */
 export async function resolveNode(api: ApiClient, text: string, options: ResolveOptions): Promise<Agent> {
+  if (isRange(text)) throw new Fault('usage', `"${text}" is a range, and this takes a single node`);
   const found = await resolveNodes(api, [text], options);
   // One text gives one agent, or a fault.
   return found[0] ?? notFound(text, []);
 }
 
-/** One agent for each text, in their order; an agent that was named twice comes once. */
+/** Returns the agents of the texts, ranges expanded, in their order; an agent that was named twice comes once. */
 export async function resolveNodes(
   api: ApiClient,
-  texts: readonly string[],
+  given: readonly string[],
   { signal, leastPrefix = 4 }: ResolveOptions,
 ): Promise<readonly Agent[]> {
+  const texts = given.flatMap(expandRanges);
   const one = texts.length === 1 ? texts[0] : undefined;
   if (one !== undefined) {
     // Without the whole fleet, which may be large.
@@ -34,7 +37,8 @@ export async function resolveNodes(
     if (agent) return [agent];
   }
   const agents = await allAgents(api, { signal });
-  const found = texts.map((text) => pickAgent(agents, text, leastPrefix));
+  const byName = new Map(agents.map((agent) => [agent.name, agent]));
+  const found = texts.map((text) => byName.get(text) ?? pickAgent(agents, text, leastPrefix));
   return [...new Map(found.map((agent) => [agent.node_id, agent])).values()];
 }
 

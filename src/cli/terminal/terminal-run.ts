@@ -17,13 +17,15 @@ import type { SessionSettings } from './session-options.js';
 import { ShownOutput } from './shown-output.js';
 import type { GiveWay, TerminalApi } from './terminal-api.js';
 import { TerminalOutput } from './terminal-output.js';
-import { sizeOf, watchSize } from './terminal-size.js';
+import { type Size, sizeOf, watchSize } from './terminal-size.js';
 
 export interface TerminalRunOptions extends SessionSettings {
   readonly connection: TerminalApi;
   readonly sessionId: string;
   readonly wsUrl: string;
   readonly mode: TerminalMode;
+  /** The size that was asked for, whatever that of this terminal is. */
+  readonly size?: Size;
   /** It has just been opened: its output begins at the beginning, without a picture of the screen. */
   readonly isNew: boolean;
 }
@@ -117,7 +119,7 @@ export class TerminalRun {
     const { stdin, stdout, stderr } = this.context.streams;
     const terminals = [stdout, stderr];
     const stops = [
-      watchSize(terminals, ({ cols, rows }) => this.session.resize(cols, rows)),
+      watchSize(terminals, () => this.tellSize()),
       this.context.onInterrupt((interrupt) => this.interrupt(interrupt)),
       onProcess('SIGCONT', () => void this.resume()),
       // Whatever ends this program in an unforeseen way, the terminal is usable afterwards.
@@ -265,7 +267,8 @@ export class TerminalRun {
   }
 
   private tellSize(): void {
-    const { cols, rows } = sizeOf([this.context.streams.stdout, this.context.streams.stderr]);
+    const { stdout, stderr } = this.context.streams;
+    const { cols, rows } = this.options.size ?? sizeOf([stdout, stderr]);
     this.session.resize(cols, rows);
   }
 

@@ -53,6 +53,19 @@ describe('orch term', () => {
     await expectTidy(run);
   });
 
+  it('opens a session of the size that was asked for, and keeps it', async () => {
+    const run = await runTerm(['term', 'web-01', '--cols', '132', '--rows', '43'], { cols: 100, rows: 30 });
+    await attached(run);
+    expect(run.server.requests[1]).toContain('cols=132&rows=43');
+    run.pty.resize(90, 20);
+    run.pty.write('x');
+    const { session } = run.server;
+    await until(() => session.input.toString() === 'x', 'it is typed');
+    expect(session.sizes.every((size) => size === '132x43')).toBe(true);
+    session.end({ code: 0 });
+    expect(await run.finished()).toEqual({ status: 0, restored: true });
+  });
+
   it.each([
     [{ code: 0 }, 0],
     [{ code: 255 }, 255],

@@ -23,6 +23,7 @@ export const command = defineCommand({
     ...auditOptions,
     before: text('TIME', 'only before then'),
     limit: integer('N', 'at most that many, newest first; 50 when left out, 500 at most', 1),
+    cursor: text('ID', 'go on behind this event: next_cursor of the page before'),
     all: flag('every event, page after page'),
   },
   run: async (context, input) => {
@@ -34,7 +35,7 @@ export const command = defineCommand({
       limit: input.limit ?? (input.all ? PAGE : null),
     };
     const api = await context.api();
-    const pages = auditPages(api, query, context.signal);
+    const pages = auditPages(api, { ...query, cursor: input.cursor ?? null }, context.signal);
     if (input.all) return pages;
     const first = await pages.next();
     if (first.done) return {};
@@ -49,7 +50,7 @@ const isMore = ({ body }: Outcome): boolean =>
   typeof body === 'object' && body !== null && 'has_more' in body && body.has_more === true;
 
 async function* auditPages(api: ApiClient, query: Query, signal: AbortSignal): AsyncGenerator<Outcome, void> {
-  let cursor: string | null = null;
+  let cursor = query.cursor ?? null;
   let titles = true;
   do {
     const body: {

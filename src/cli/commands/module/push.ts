@@ -15,7 +15,9 @@ export const command = defineCommand({
     return {
       body: bodies.length === 1 ? bodies[0] : bodies,
       names: uploaded.map(({ name }) => name),
-      view: linesOf(uploaded.map(({ name, path }) => `Uploaded ${name} (${path}).`)),
+      view: linesOf(
+        uploaded.map(({ name, path, changed }) => `${changed ? 'Uploaded' : 'Unchanged:'} ${name} (${path}).`),
+      ),
     };
   },
 });

@@ -2,7 +2,7 @@
 import type { ApiClient } from '../../../client/api-client.js';
 import { Fault } from '../../../kernel/fault.js';
 import { isUlid } from '../../../kernel/ids.js';
-import { argument } from '../../argument.js';
+import { argument, argumentList } from '../../argument.js';
 import { sessionLabel } from './session-view.js';
 
 /** Fewest characters that stand for an ID. */
@@ -11,11 +11,10 @@ const BEGINNING = /^[0-9A-HJKMNP-TV-Z]{1,26}$/;
 /** Sessions that share a beginning: so many are named. */
 const NAMED = 10;
 
-export const sessionArgument = argument(
-  'ID',
-  'session ID, as "orch term list --all" shows it, or a unique beginning of one (4 characters or more)',
-  'terminal',
-);
+const SUMMARY = 'session ID, as "orch term list --all" shows it, or a unique beginning of one (4 characters or more)';
+
+export const sessionArgument = argument('ID', SUMMARY, 'terminal');
+export const sessionsArgument = argumentList('ID', SUMMARY, 'terminal');
 
 /**
  * The whole ID. One that is given whole is not looked up.

@@ -4,7 +4,7 @@ import { defineCommand } from '../../define-command.js';
 import { EXIT } from '../../exit-status.js';
 import { nodeArgument } from '../../nodes/node-argument.js';
 import { resolveNode } from '../../nodes/resolve-node.js';
-import { text } from '../../option.js';
+import { integer, text } from '../../option.js';
 import { openableTerm } from '../../terminal/openable-term.js';
 import { sessionOptions, sessionSettings } from '../../terminal/session-options.js';
 import { terminalApi } from '../../terminal/terminal-api.js';
@@ -29,16 +29,19 @@ export const command = defineCommand({
   args: { node: nodeArgument },
   options: {
     shell: text('PATH', 'the shell, as in /etc/shells of the machine'),
+    cols: integer('N', 'width, in place of that of this terminal', 1),
+    rows: integer('N', 'height, in place of that of this terminal', 1),
     ...sessionOptions,
   },
-  run: async (context, { node, shell, ...given }) => {
+  run: async (context, { node, shell, cols, rows, ...given }) => {
     const { env, signal, streams } = context;
     const settings = sessionSettings(given);
     const connection = await terminalApi(context);
     const { api } = connection;
     const { node_id } = await resolveNode(api, node, { signal });
-    const { cols, rows } = sizeOf([streams.stdout, streams.stderr]);
-    const query = { cols, rows, shell: shell ?? null, term: openableTerm(env.TERM) };
+    const own = sizeOf([streams.stdout, streams.stderr]);
+    const size = { cols: cols ?? own.cols, rows: rows ?? own.rows };
+    const query = { ...size, shell: shell ?? null, term: openableTerm(env.TERM) };
     // Loaded while the agent starts the shell, behind the request: what is loaded first would hold that up.
     const [opened, { runTerminal }] = await Promise.all([
       api.call('openTerminal', { params: { node_id }, query, signal }),
@@ -50,6 +53,7 @@ export const command = defineCommand({
       wsUrl: opened.ws_url,
       mode: 'write',
       isNew: true,
+      ...(cols === undefined && rows === undefined ? {} : { size }),
       ...settings,
     });
   },
