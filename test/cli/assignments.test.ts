@@ -343,6 +343,43 @@ describe('a selector', () => {
     expect(ran.stdout).toContain('1 failed, 1 not started');
   });
 
+  it('begins no further agent once Ctrl-C was pressed', async () => {
+    const asked: string[] = [];
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const result = runResult(applied, { operation_id: ulid(1), plan_hash: null });
+    api.answer({
+      ...selected,
+      applyAgent: ({ params }) => {
+        asked.push(params.node_id ?? '');
+        return {
+          lines: (async function* () {
+            yield { event: 'started', operation_id: ulid(1) };
+            yield { event: 'resource', resource: applied[0] };
+            await released;
+            yield { event: 'result', result };
+          })(),
+        };
+      },
+    });
+    const interrupts = new EventEmitter();
+    let pressed = false;
+    const onError = (shown: string) => {
+      // The agent ends while the person could still press Ctrl-C again.
+      if (shown.includes('Press Ctrl-C again within 2 seconds')) release();
+      if (pressed || !shown.includes('1 resource')) return;
+      pressed = true;
+      interrupts.emit('SIGINT');
+    };
+    const argv = ['apply', '-l', 'role=web', '--yes', '--concurrency', '1'];
+    const ran = await run(argv, { columns: 100, interrupts, onError });
+    expect(asked).toHaveLength(1);
+    expect(ran.stderr).toContain('No further agent begins.');
+    expect(ran).toMatchObject({ status: 3, stdout: expect.stringContaining('1 not started') });
+  });
+
   it('touches few of many agents when they fail under a bound', async () => {
     const fleet = Array.from({ length: 12 }, (_, index) => ({
       ...web1,

@@ -1,6 +1,5 @@
 /** Applies to agents and follows it; Ctrl-C leaves it running, twice cancels it. */
 import type { ApiClient } from '../../client/api-client.js';
-import { Fault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import type { AgentRun } from './agent-run.js';
 import type { ApplyTarget } from './confirm-apply.js';
@@ -16,7 +15,7 @@ export interface ApplyOrder extends Pick<Work, 'pace' | 'fleet'> {
 
 export async function applyAgents(context: Context, api: ApiClient, order: ApplyOrder): Promise<readonly AgentRun[]> {
   const running = new Set<string>();
-  const left = leaveOrCancel(context, api, running);
+  const left = leaveOrCancel(context, api, running, order.targets.length > 1);
   try {
     const { targets, pace, fleet } = order;
     const work = runAgents(context, {
@@ -24,8 +23,8 @@ export async function applyAgents(context: Context, api: ApiClient, order: Apply
       agents: targets.map(({ agent }) => agent),
       ...(pace === undefined ? {} : { pace }),
       ...(fleet === undefined ? {} : { fleet }),
+      halted: () => (left.interrupted ? 'not started: interrupted' : null),
       run: async (agent, progress) => {
-        if (left.signal.aborted) throw new Fault('cancelled', 'interrupted before it began');
         const stream = api.stream('applyAgent', {
           params: { node_id: agent.node_id },
           body: bodyFor(

@@ -11,6 +11,8 @@ export interface Leaving {
   readonly signal: AbortSignal;
   /** Rejects with Fault `cancelled` once the person has left; never resolves. */
   readonly promise: Promise<never>;
+  /** Ctrl-C was pressed: what has not begun does not begin any more, although the person may still choose. */
+  readonly interrupted: boolean;
   stop(): void;
 }
 
@@ -27,10 +29,21 @@ export interface Leavable {
   cancel(): Promise<void>;
 }
 
-/** @param running the operations that are known to run; read at each Ctrl-C */
-export const leaveOrCancel = (context: Context, api: ApiClient, running: ReadonlySet<string>): Leaving =>
+/**
+ * @param running the operations that are known to run; read at each Ctrl-C
+ * @param several there are more agents, which begin one after the other
+ */
+export const leaveOrCancel = (
+  context: Context,
+  api: ApiClient,
+  running: ReadonlySet<string>,
+  several: boolean,
+): Leaving =>
   leaving(context, {
-    tell: (last) => tellHowToGoOn(context, running, last),
+    tell: (last) => {
+      if (several) context.note('No further agent begins.');
+      tellHowToGoOn(context, running, last);
+    },
     cancel: () => cancelAll(context, api, running),
   });
 
@@ -39,6 +52,7 @@ export function leaving(context: Context, work: Leavable): Leaving {
   // One stream for each agent of a run.
   setMaxListeners(0, streams.signal);
   const second = new AbortController();
+  let stopped = false;
   let reject: (reason: Fault) => void = () => {};
   const promise = new Promise<never>((_resolve, fail) => {
     reject = fail;
@@ -57,11 +71,12 @@ export function leaving(context: Context, work: Leavable): Leaving {
   const leave = async () => {
     tell(false);
     await sleep(SECOND_CHANCE, undefined, { signal: second.signal }).catch(() => {});
+    if (stopped) return;
     if (second.signal.aborted) await work.cancel();
     end('SIGINT');
   };
   let presses = 0;
-  const stop = context.onInterrupt((by) => {
+  const stopListening = context.onInterrupt((by) => {
     if (by !== 'SIGINT') {
       if (presses === 0) tell(true);
       return end(by);
@@ -71,7 +86,20 @@ export function leaving(context: Context, work: Leavable): Leaving {
     else if (presses === 2) second.abort();
     else end(by);
   });
-  return { signal: streams.signal, promise, stop };
+  return {
+    signal: streams.signal,
+    promise,
+    get interrupted() {
+      return presses > 0;
+    },
+    stop: () => {
+      stopListening();
+      // Everything has ended before the person chose.
+      if (second.signal.aborted) return;
+      stopped = true;
+      second.abort();
+    },
+  };
 }
 
 function tellHowToGoOn({ note }: Context, running: ReadonlySet<string>, last: boolean): void {

@@ -42,8 +42,9 @@ export async function applyRollout(context: Context, api: ApiClient, order: Appl
   let id: string | null = null;
   const left = leaving(context, {
     tell: (last) => {
-      context.note(`Rollout ${id ?? ''} goes on without you.`);
-      context.note(`  watch it: orch ops list --rollout ${id ?? 'ID'}`);
+      if (id === null) return context.note('Interrupted. The rollout may have begun; see: orch ops');
+      context.note(`Rollout ${id} goes on without you, as long as the orchestrator runs.`);
+      context.note(`  watch it: orch ops list --rollout ${id}`);
       if (!last) context.note(`Press Ctrl-C again ${WITHIN} to cancel it.`);
     },
     cancel: async () => {
@@ -113,8 +114,8 @@ function runOf(told: RolloutResult, result: RunResult | null): AgentRun {
 }
 
 const lost = (id: string, cause?: unknown): Fault =>
-  new Fault('unreachable', `the connection broke while rollout ${id} was under way; it goes on without it`, {
-    hint: `see how it gets on: orch ops list --rollout ${id}`,
+  new Fault('unreachable', `the connection broke while rollout ${id} was under way`, {
+    hint: `agents that have begun go on, and the others begin unless the orchestrator has stopped: orch ops list --rollout ${id}`,
     cause,
     data: { rollout_id: id },
   });

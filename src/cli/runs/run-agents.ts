@@ -18,6 +18,8 @@ export interface Work {
   readonly pace?: Pace;
   /** The agents were chosen by an assignment or a selector: even of a single one the faults stay with it. */
   readonly fleet?: boolean;
+  /** Why no further agent is to begin; null while they may. */
+  halted?(): string | null;
   run(agent: Agent, progress: RunProgress): Promise<Result>;
 }
 
@@ -38,7 +40,7 @@ export async function runAgents(context: Context, work: Work): Promise<readonly 
     canary: pace.canary ?? 0,
     maxFailures: pace.maxFailures ?? null,
     isConnected: ({ connected }) => connected,
-    halted: () => (thrown.length > 0 ? 'not started: the command fails' : null),
+    halted: () => (thrown.length > 0 ? 'not started: the command fails' : (work.halted?.() ?? null)),
     run: async (agent) => {
       try {
         return visitOf({ agent, result: await work.run(agent, progress) });
