@@ -76,9 +76,11 @@ export function removalGuardFault({ reason, agent, limit, removals, isLocal }: R
   const more = count > named.length ? ` and ${count - named.length} more` : '';
   return new Fault('removal_guard', `${what}: ${named.join('; ')}${more}`, {
     hint: [
-      ...keepingHints(removals, isLocal),
+      keepingHint(removals, isLocal),
       `to remove ${count === 1 ? 'it' : 'them'}, say how many: orch apply … --allow-removals ${count}`,
-    ].join('\n'),
+    ]
+      .filter((part) => part !== null)
+      .join('; '),
     data: { reason, removals: removals.map(({ isLeftOut: _, ...removal }) => removal), allow_removals: count },
   });
 }
@@ -86,18 +88,18 @@ export function removalGuardFault({ reason, agent, limit, removals, isLocal }: R
 /** Modules that a hint names. */
 const NAMED_IN_HINT = 5;
 
-/** An apply names everything that the agent is to have: a module that it leaves out is to go. */
-function keepingHints(removals: readonly RefusedRemoval[], isLocal: boolean): readonly string[] {
+/** An apply names everything that the agent is to have: a module that it leaves out is to go. Null when none was left out. */
+function keepingHint(removals: readonly RefusedRemoval[], isLocal: boolean): string | null {
   const modules = [...new Set(removals.flatMap(({ module, isLeftOut }) => (isLeftOut ? module : [])))];
-  if (modules.length === 0) return [];
+  if (modules.length === 0) return null;
   const named = modules.slice(0, NAMED_IN_HINT);
   const more = modules.length > named.length ? ` and ${modules.length - named.length} more` : '';
-  const what = named.length === 1 ? 'its module' : 'their modules';
+  const what = modules.length === 1 ? 'its module' : 'their modules';
   if (isLocal)
-    return [`to keep what ${named.join(', ')}${more} declared, give ${what} too: orch apply --local -f FILE -f FILE`];
+    return `to keep what ${named.join(', ')}${more} declared, give ${what} too: orch apply --local -f FILE -f FILE`;
   const flags = named.map((name) => `-m ${name}`).join(' ');
-  return [
-    `to keep what is there, name ${what} too: add ${flags}${more} (as in: orch apply NODE ${flags} -f FILE)`,
-    `to keep it with every apply, assign ${what}: orch assignments create NAME ${flags}${more} --selector SELECTOR`,
-  ];
+  return (
+    `to keep what is there, name ${what} too (orch apply NODE ${flags}${more} -f FILE), ` +
+    `or assign ${what} for good (orch assignments create NAME ${flags}${more} --selector SELECTOR)`
+  );
 }

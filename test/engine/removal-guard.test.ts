@@ -46,11 +46,10 @@ describe('the removal guard', () => {
       message: expect.stringContaining(
         `file-unix /extra (module extra was only named in operation ${first.operation_id})`,
       ),
-      hint: [
-        'to keep what is there, name its module too: add -m extra (as in: orch apply NODE -m extra -f FILE)',
-        'to keep it with every apply, assign its module: orch assignments create NAME -m extra --selector SELECTOR',
+      hint:
+        'to keep what is there, name its module too (orch apply NODE -m extra -f FILE), ' +
+        'or assign its module for good (orch assignments create NAME -m extra --selector SELECTOR); ' +
         'to remove it, say how many: orch apply … --allow-removals 1',
-      ].join('\n'),
       data: {
         reason: 'ad_hoc',
         allow_removals: 1,
