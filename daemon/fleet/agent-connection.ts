@@ -6,6 +6,7 @@ import type { NodeId, PublicKeyHex } from '../../src/kernel/ids.js';
 import { type Decode, encode } from '../../src/wire/codec.js';
 import { LINK_LIMITS } from '../../src/wire/limits.js';
 import { type AgentMessage, type OrchestratorMessage, PENDING_MESSAGES } from '../../src/wire/messages.js';
+import { isKnown } from '../../src/wire/version.js';
 import type { AgentPeer } from './agent-listener.js';
 import { closeReason, farewell } from './farewell.js';
 import type { FrameLimit } from './frame-limit.js';
@@ -51,6 +52,7 @@ export class AgentConnection {
   private events: ConnectionEvents | undefined;
   private current: ConnectionState = 'fresh';
   private greeted = false;
+  private version = 1;
   private draining = false;
   private goodbye: NodeJS.Timeout | undefined;
 
@@ -94,9 +96,20 @@ export class AgentConnection {
     return true;
   }
 
-  /** False when there is nobody to send to, or the peer reads so little that it is cut. */
+  /** The protocol version of the agent, from its hello. */
+  speaks(version: number): void {
+    this.version = version;
+  }
+
+  /** False when the agent is too old for messages of the type. */
+  knows(type: OrchestratorMessage['type']): boolean {
+    return isKnown(this.version, type);
+  }
+
+  /** False when there is no peer, the peer does not know the message, or it reads so little that it is cut. */
   send(message: OrchestratorMessage): boolean {
-    if (this.current === 'closed' || this.socket.readyState !== this.socket.OPEN) return false;
+    if (!this.knows(message.type) || this.current === 'closed' || this.socket.readyState !== this.socket.OPEN)
+      return false;
     this.socket.send(encode(message));
     if (this.socket.bufferedAmount <= LINK_LIMITS.unsent) return true;
     this.terminate();

@@ -8,7 +8,6 @@ import { agentDecoder } from '../../src/wire/codec.js';
 import { REFUSAL_TEXT, type TokenVerdict } from '../../src/wire/enrolment-token.js';
 import { CLOSE, LINK_LIMITS } from '../../src/wire/limits.js';
 import type { AgentMessage, AgentMessageOf } from '../../src/wire/messages.js';
-import { commonVersion } from '../../src/wire/version.js';
 import type { AgentTraffic } from '../engine/agent-link.js';
 import { AgentConnection, type OpenState } from './agent-connection.js';
 import type { AgentPeer } from './agent-listener.js';
@@ -55,6 +54,9 @@ const TIMEOUTS: GatewayTimeouts = { hello: LINK_LIMITS.helloDeadline, answer: 5_
 const BEAT_EVERY = 1_000;
 /** How often agents that have waited too long for approval are looked for. */
 const SWEEP_EVERY = 60_000;
+
+/** What an agent that was rejected is told. */
+const REJECTED = 'this agent was rejected by an operator';
 
 /** The least time between two reports of attributes of one connection, in milliseconds. */
 const ATTRIBUTES_EVERY = 10_000;
@@ -131,7 +133,7 @@ export class AgentGateway implements Service {
 
   /** The agent was rejected or removed: its connection closes in this tick, its runs end. */
   async revoked(nodeId: NodeId): Promise<void> {
-    this.options.registry.get(nodeId)?.close(CLOSE.rejected, 'this agent was rejected by an operator');
+    this.options.registry.get(nodeId)?.close(CLOSE.rejected, REJECTED);
     await Promise.all([this.options.traffic.revoked(nodeId), this.options.terminals.revoked(nodeId)]);
   }
 
@@ -163,6 +165,7 @@ export class AgentGateway implements Service {
   }
 
   private async hello(connection: AgentConnection, hello: AgentMessageOf<'hello'>): Promise<void> {
+    connection.speaks(hello.protocol_version);
     if (!(await this.claim(connection))) return;
     const { enrolment_token: _, ...known } = hello;
     this.hellos.set(connection, known);
@@ -205,13 +208,12 @@ export class AgentGateway implements Service {
   private async settle(connection: AgentConnection, hello: AgentMessageOf<'hello'>): Promise<void> {
     const agent = await this.options.presence.arrived(connection, hello);
     if (agent === null) return connection.close(CLOSE.goingAway, 'the record of this agent is gone, so it enrols anew');
-    if (agent.status === 'rejected') return connection.close(CLOSE.rejected, 'this agent was rejected by an operator');
+    if (agent.status === 'rejected') return connection.close(CLOSE.rejected, REJECTED);
     const status = agent.status === 'approved' ? 'approved' : 'pending';
     // An approval that came meanwhile, or a revocation, has the last word.
     if (!connection.become(status)) return;
-    const version = commonVersion(hello.protocol_version) ?? hello.protocol_version;
     const name = status === 'approved' ? agent.name : null;
-    connection.send({ type: 'status', status, protocol_version: version, name });
+    connection.send({ type: 'status', status, protocol_version: hello.protocol_version, name });
   }
 
   private failed(connection: AgentConnection, fault: Fault): void {

@@ -40,6 +40,11 @@ export class ConnectionRegistry implements AgentLink {
     return messages.every((message) => connection.send(message));
   }
 
+  /** False for an agent that is not connected, or is too old for messages of this type. */
+  knows(nodeId: NodeId, type: OrchestratorMessage['type']): boolean {
+    return this.connections.get(nodeId)?.knows(type) ?? false;
+  }
+
   /** Approved agents that are connected now. */
   *connected(): Iterable<NodeId> {
     for (const [nodeId, { state }] of this.connections) if (state === 'approved') yield nodeId;

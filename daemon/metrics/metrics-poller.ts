@@ -104,8 +104,9 @@ export class MetricsPoller implements Service {
       }
       next.set(nodeId, now + (due === undefined ? interval * (0.5 + random() / 2) : interval));
       this.requests = (this.requests + 1) % REQUESTS;
-      this.asked.set(nodeId, this.requests);
-      link.send(nodeId, [{ type: 'metrics_request', request_id: this.requests }]);
+      // An agent that is too old for the question is not sent it.
+      if (link.send(nodeId, [{ type: 'metrics_request', request_id: this.requests }]))
+        this.asked.set(nodeId, this.requests);
     }
     for (const nodeId of this.asked.keys()) if (!next.has(nodeId)) this.asked.delete(nodeId);
     this.due = next;

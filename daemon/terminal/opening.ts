@@ -83,6 +83,11 @@ function refusal({ code, message }: { readonly code: string; readonly message: s
   return new Fault(known, message, options);
 }
 
+export const tooOld = (label: string): Fault =>
+  new Fault('terminal_unsupported', `the agent of ${label} is of an orch without remote terminals`, {
+    hint: 'install the orch of the orchestrator on that machine',
+  });
+
 export const notConnected = (label: string): Fault =>
   new Fault('agent_not_connected', `agent ${label} is not connected`, { hint: 'start it, or wait until it is back' });
 

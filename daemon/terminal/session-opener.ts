@@ -10,7 +10,7 @@ import { findTerminal } from '../store/terminal-sessions.js';
 import { operatorRemoved, requireOperator } from './active-operator.js';
 import { approvedAgent } from './approved-agent.js';
 import type { LiveSessions } from './live-sessions.js';
-import { notConnected, type Opening } from './opening.js';
+import { notConnected, type Opening, tooOld } from './opening.js';
 import type { PartsMaker } from './parts-maker.js';
 import type { LiveSession } from './session/live-session.js';
 import { resumeHash } from './session/resume-keys.js';
@@ -99,6 +99,7 @@ export class SessionOpener {
     const { clock, db, link, newId } = this.options;
     const agent = await approvedAgent(db, nodeId);
     if (!link.isConnected(agent.nodeId)) throw notConnected(agent.name ?? agent.nodeId);
+    if (!link.knows(agent.nodeId, 'terminal_open')) throw tooOld(agent.name ?? agent.nodeId);
     return {
       id: newId(),
       nodeId: agent.nodeId,

@@ -56,8 +56,11 @@ const SOON = 5_000;
 const DIAL_TIMEOUT = 15_000;
 /** Milliseconds; the longest pause before the next look at a peer that proved another key. */
 const UNTRUSTED_PAUSE = 300_000;
-/** A rejected agent asks that seldom whether it has been approved after all, in milliseconds. */
-const REJECTED_PAUSE = 60_000;
+/** Milliseconds before the next try with an orchestrator of another version. */
+const VERSION_PAUSE = 60_000;
+/** Milliseconds between two questions of a rejected agent whether it has been approved after all: the least, and what comes on top. */
+const REJECTED_PAUSE = 2_000;
+const REJECTED_MORE = 28_000;
 
 /**
  * Runs until `signal` aborts; then the group of resources that is being applied is finished first.
@@ -139,6 +142,7 @@ class Agent {
   /** The place that is dialled, for people. */
   private where = '';
   private readonly untrusted: Backoff;
+  private readonly rejections: Backoff;
   private state: AgentState;
 
   constructor(options: AgentOptions, { trust, engine, guide, terminals }: AgentParts) {
@@ -148,6 +152,7 @@ class Agent {
     this.engine = engine;
     this.guide = guide;
     this.terminals = terminals;
+    this.rejections = new Backoff({ random: options.random, last: REJECTED_MORE });
     this.untrusted = new Backoff({ random: options.random, last: UNTRUSTED_PAUSE });
     this.enrolment = new Enrolment(options.enrolmentToken, options.logger);
     this.metrics = new Metrics({ clock, settings: options.metrics });
@@ -265,6 +270,7 @@ class Agent {
           onTokenVerdict: (verdict) => enrolment.judged(verdict),
           onStatus: (status, name) => {
             enrolment.settled(status);
+            this.rejections.reset();
             this.state = { ...this.state, name };
             if (status === 'approved') logger.info('connected to the orchestrator', { orchestrator: this.where, name });
             else logger.info('waiting for approval by an operator', { node_id: this.state.node_id });
@@ -285,18 +291,24 @@ class Agent {
       const hint = 'install the same version of orch on both sides';
       logger.error(fault.message, { hint });
       this.note('disconnected', fault.message, hint);
-      return REJECTED_PAUSE;
+      return VERSION_PAUSE;
     }
     if (code === CLOSE.rejected) {
-      logger.error('an operator rejected this agent', { node_id: this.state.node_id, reason });
-      this.note('rejected', reason);
-      void this.cancelApplies();
-      this.terminals?.closeAll();
-      return REJECTED_PAUSE;
+      this.rejected(reason);
+      return REJECTED_PAUSE + this.rejections.next();
     }
     logger.warn('the connection to the orchestrator ended', { code, reason });
     this.note('disconnected', reason === '' ? `closed with code ${code}` : reason);
     return null;
+  }
+
+  private rejected(reason: string): void {
+    if (this.state.link !== 'rejected') {
+      this.options.logger.error('an operator rejected this agent', { node_id: this.state.node_id, reason });
+    }
+    this.note('rejected', reason, 'once an operator approves it again, it connects within half a minute');
+    void this.cancelApplies();
+    this.terminals?.closeAll();
   }
 
   /** Nobody may change this machine through an orchestrator that has turned it away. */

@@ -154,7 +154,9 @@ class Session {
     this.heard();
     try {
       if (binary) throw new Fault('protocol_violation', 'the orchestrator sent a binary frame');
-      this.handle(this.decode(data.toString()));
+      const message = this.decode(data.toString());
+      if (message !== null) this.handle(message);
+      else this.options.logger.debug('the orchestrator sent a message that this agent does not know');
     } catch (error) {
       this.options.logger.error('the orchestrator broke the protocol', { reason: messageOf(error) });
       this.end(CLOSE.violation, messageOf(error));

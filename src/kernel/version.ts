@@ -1,4 +1,4 @@
 /** The version of this program; a test holds it equal to the one in `package.json`. */
 export const VERSION = '0.1.0';
 /** The agent link's protocol version that this program speaks; its history is in `src/wire/version.ts`. */
-export const PROTOCOL_VERSION = 1;
+export const PROTOCOL_VERSION = 2;

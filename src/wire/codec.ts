@@ -28,14 +28,24 @@ export const agentDecoder = (): Decode<AgentMessage> => {
 
 const EXCESS = { depth: 'levels', members: 'members', width: 'members in one object' } as const;
 
-/** A decoder of what orchestrators send. */
-export const orchestratorDecoder = (): Decode<OrchestratorMessage> => decoder(OrchestratorMessageSchemas);
+/**
+ * A decoder of what orchestrators send, which may be newer than the agent: members of a message that are not known are passed
+ * over, and a message of an unknown type is null. What is inside of the members is as closed as ever.
+ */
+export const orchestratorDecoder = (): Decode<OrchestratorMessage | null> => {
+  const open = Object.entries(OrchestratorMessageSchemas).map(
+    ([type, schema]) => [type, { ...schema, additionalProperties: true }] as const,
+  );
+  return decoder<OrchestratorMessage | null>(Object.fromEntries(open), null);
+};
 
 /** Characters of a frame whose mistake is named. */
 const DETAILED = 16 * 1024;
 
-function decoder<M extends { type: string }>(
+/** @param unknown what stands for a message of an unknown type; left out: such a message is a violation */
+function decoder<M extends { type: string } | null>(
   schemas: Readonly<Record<string, Parameters<typeof validator>[0]>>,
+  unknown?: M,
 ): Decode<M> {
   const validators = new Map<string, Validator<unknown>>(
     Object.entries(schemas).map(([type, schema]) => [type, validator(schema)]),
@@ -44,6 +54,7 @@ function decoder<M extends { type: string }>(
     const value = parse(frame);
     const type = typeof value === 'object' && value !== null && 'type' in value ? value.type : undefined;
     const known = typeof type === 'string' ? validators.get(type) : undefined;
+    if (!known && unknown !== undefined && typeof type === 'string') return unknown;
     if (!known) throw violation(`a message of unknown type ${JSON.stringify(type)?.slice(0, 80)}`);
     if (!known.check(value)) {
       // A list of all mistakes costs many times what the check does, and a large frame has many.

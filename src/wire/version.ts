@@ -2,10 +2,34 @@
  * The protocol version of the agent link: a rising integer. An orchestrator also speaks the version before its own, so
  * that a fleet is upgraded host by host.
  *
+ * A message or member that changes what an agent does belongs to a new version: its type gets a line in `SINCE`, and the
+ * orchestrator sends it to no older agent. Agents since version 2 pass over types and members that they do not know, so that a
+ * mistake in that costs a feature and not the connection.
+ *
  * History:
- *   1  hello, status, attributes, runs (plan, apply, drift) in parts, results, inventory, acknowledgement, cancel; metrics; terminals.
+ *   1  hello, status, attributes, runs (plan, apply, drift) in parts, results, inventory, acknowledgement, cancel.
+ *   2  metrics, enrolment tokens, terminals.
  */
 import { PROTOCOL_VERSION } from '../kernel/version.js';
+import type { OrchestratorMessage } from './messages.js';
+
+/** The version in which a message of the orchestrator came up. */
+const SINCE: Readonly<Record<OrchestratorMessage['type'], number>> = {
+  status: 1,
+  run: 1,
+  run_part: 1,
+  run_cancel: 1,
+  run_resume: 1,
+  run_ack: 1,
+  token_verdict: 2,
+  metrics_request: 2,
+  terminal_open: 2,
+  terminal_attach: 2,
+  terminal_close: 2,
+};
+
+/** True when an agent of that version knows messages of the type. */
+export const isKnown = (version: number, type: OrchestratorMessage['type']): boolean => version >= SINCE[type];
 
 /** The version that both sides speak, or null when they have none in common. `theirs` is what the agent said. */
 export function commonVersion(theirs: number): number | null {

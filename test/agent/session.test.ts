@@ -9,6 +9,7 @@ import { Journal } from '../../src/agent/journal.js';
 import { runSession, type SessionEnd, type SessionOptions } from '../../src/agent/session.js';
 import type { TerminalReport } from '../../src/agent/terminal/terminals.js';
 import { silentLogger } from '../../src/kernel/logger.js';
+import { PROTOCOL_VERSION } from '../../src/kernel/version.js';
 import { summarize } from '../../src/resources/result.js';
 import type { RunItem } from '../../src/wire/messages.js';
 import { content, directory, file } from './support/content.js';
@@ -87,7 +88,7 @@ describe('a session', () => {
       pace: { pingInterval: 1_000, deadAfter: 5_000, factsInterval: 5 },
     });
     expect(await orchestrator.next('hello')).toMatchObject({
-      protocol_version: 1,
+      protocol_version: PROTOCOL_VERSION,
       hostname: 'box',
       attributes: { platform: 'linux', hostname: 'box' },
     });
@@ -312,6 +313,14 @@ describe('a session', () => {
     orchestrator.run(head(1), content([file('/tmp/never')]));
     expect(await end).toMatchObject({ code: 1008, reason: expect.stringContaining('before the approval') });
     expect(existsSync('/tmp/never')).toBe(false);
+  });
+
+  it('passes over messages and members that a newer orchestrator may send', async () => {
+    const { orchestrator } = await connect(startEngine());
+    await orchestrator.approve();
+    orchestrator.socket.send(JSON.stringify({ type: 'weather_request', request_id: 1, where: { sky: 'blue' } }));
+    orchestrator.socket.send(JSON.stringify({ type: 'metrics_request', request_id: 7, detail: 'all' }));
+    expect(await orchestrator.next('metrics')).toMatchObject({ request_id: 7 });
   });
 
   it('closes when the orchestrator speaks another version', async () => {

@@ -50,7 +50,7 @@ export class ScriptedFleet implements AgentLink {
   send(id: NodeId, messages: readonly OrchestratorMessage[]): boolean {
     const agent = this.agents.get(id);
     if (!agent?.connected) return false;
-    agent.inbox.push(...messages.map((message) => decode(encode(message))));
+    agent.inbox.push(...messages.flatMap((message) => decode(encode(message)) ?? []));
     return true;
   }
 }

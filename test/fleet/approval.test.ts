@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { PROTOCOL_VERSION } from '../../src/kernel/version.js';
 import { Fleet, OPERATOR, until } from './support/fleet-fixture.js';
 
 const rejected = { code: 4403, reason: 'this agent was rejected by an operator' };
@@ -19,7 +20,12 @@ describe('an approval', () => {
       connected_at: 1_760_000_000,
       updated_at: 1_760_000_009,
     });
-    expect(await agent.message(1)).toEqual({ type: 'status', status: 'approved', protocol_version: 1, name: 'web-01' });
+    expect(await agent.message(1)).toEqual({
+      type: 'status',
+      status: 'approved',
+      protocol_version: PROTOCOL_VERSION,
+      name: 'web-01',
+    });
     expect(fleet.registry.send(agent.nodeId, [ack])).toBe(true);
     expect(await agent.message(2)).toEqual(ack);
     expect(await fleet.agents.get(agent.nodeId)).toMatchObject({ connected_at: 1_760_000_000 });
@@ -42,7 +48,7 @@ describe('an approval', () => {
     await fleet.gone(agent);
     expect(await fleet.approve(agent.nodeId, 'web')).toMatchObject({ status: 'approved', connected: false });
     expect((await fleet.join(agent.identity)).received).toEqual([
-      { type: 'status', status: 'approved', protocol_version: 1, name: 'web' },
+      { type: 'status', status: 'approved', protocol_version: PROTOCOL_VERSION, name: 'web' },
     ]);
     expect(await fleet.story()).toEqual(['agent.pending', 'agent.approved', 'agent.connected']);
   });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Fault } from '../../src/kernel/fault.js';
+import { PROTOCOL_VERSION } from '../../src/kernel/version.js';
 import { newIdentity } from '../identity/keys.js';
 import { Fleet, until } from './support/fleet-fixture.js';
 import { HELLO, type TestAgent } from './support/test-agent.js';
@@ -36,7 +37,9 @@ describe('a connection', () => {
   it('of a pending agent is told so, with the version that both speak', async () => {
     const fleet = await Fleet.start();
     const agent = await fleet.join();
-    expect(agent.received).toEqual([{ type: 'status', status: 'pending', protocol_version: 1, name: null }]);
+    expect(agent.received).toEqual([
+      { type: 'status', status: 'pending', protocol_version: PROTOCOL_VERSION, name: null },
+    ]);
   });
 
   it('of an approved agent has its messages handed on in order, one at a time', async () => {
@@ -253,9 +256,9 @@ describe('a failure of ours', () => {
 
 describe('a version that is not spoken', () => {
   it.each<[string, unknown, RegExp]>([
-    ['too new', { ...HELLO, protocol_version: 7 }, /protocol version 7, the orchestrator 1: upgrade the orchestrator/],
-    ['too old', { ...HELLO, protocol_version: 0 }, /protocol version 0, the orchestrator 1: upgrade the agent/],
-    ['too new, in another form', { type: 'hello', protocol_version: 2, token: 'x' }, /protocol version 2, /],
+    ['too new', { ...HELLO, protocol_version: 7 }, /protocol version 7, the orchestrator 2: upgrade the orchestrator/],
+    ['too old', { ...HELLO, protocol_version: 0 }, /protocol version 0, the orchestrator 2: upgrade the agent/],
+    ['too new, in another form', { type: 'hello', protocol_version: 3, token: 'x' }, /protocol version 3, /],
   ])('%s is refused with the reason on both sides', async (_, hello, reason) => {
     const fleet = await Fleet.start();
     const agent = await fleet.dial();

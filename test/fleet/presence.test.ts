@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { PROTOCOL_VERSION } from '../../src/kernel/version.js';
 import { newIdentity } from '../identity/keys.js';
 import { Fleet, until } from './support/fleet-fixture.js';
 import { HELLO, type TestAgent } from './support/test-agent.js';
@@ -23,7 +24,7 @@ describe('an approved agent', () => {
       {
         type: 'agent.connected',
         summary: 'Agent web connected from 127.0.0.1',
-        metadata: { address: '127.0.0.1', agent_version: '0.2.0', protocol_version: 1 },
+        metadata: { address: '127.0.0.1', agent_version: '0.2.0', protocol_version: PROTOCOL_VERSION },
       },
     ]);
     expect(fleet.traffic.log).toEqual([`disconnected ${agent.nodeId}`]);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { PROTOCOL_VERSION } from '../../src/kernel/version.js';
 import { Fleet, OPERATOR } from './support/fleet-fixture.js';
 
 describe('a removal', () => {
@@ -72,7 +73,9 @@ describe('a removal', () => {
 
     fleet.clock.advance(3_000);
     const again = await fleet.join(agent.identity, { hostname: 'reinstalled', attributes: { platform: 'linux' } });
-    expect(again.received).toEqual([{ type: 'status', status: 'pending', protocol_version: 1, name: null }]);
+    expect(again.received).toEqual([
+      { type: 'status', status: 'pending', protocol_version: PROTOCOL_VERSION, name: null },
+    ]);
     expect(await fleet.agents.get(nodeId)).toMatchObject({
       name: null,
       status: 'pending',

@@ -4,13 +4,14 @@ import { dialOrchestrator } from '../../../src/agent/link/dial.js';
 import { selfSignedEd25519 } from '../../../src/identity/certificate.js';
 import { nodeIdOf } from '../../../src/identity/key-id.js';
 import type { NodeId } from '../../../src/kernel/ids.js';
+import { PROTOCOL_VERSION } from '../../../src/kernel/version.js';
 import { orchestratorDecoder } from '../../../src/wire/codec.js';
 import type { AgentMessageOf, OrchestratorMessage } from '../../../src/wire/messages.js';
 import { type Identity, newIdentity } from '../../identity/keys.js';
 
 export const HELLO: AgentMessageOf<'hello'> = {
   type: 'hello',
-  protocol_version: 1,
+  protocol_version: PROTOCOL_VERSION,
   agent_version: '0.1.0',
   hostname: 'box',
   attributes: { platform: 'linux', arch: 'x86_64' },
@@ -38,7 +39,9 @@ export class TestAgent {
     this.nodeId = nodeIdOf(identity.publicKey);
     socket.on('error', () => undefined);
     socket.on('message', (data) => {
-      this.received.push(decode(data.toString()));
+      const message = decode(data.toString());
+      if (message === null) throw new Error(`the orchestrator sent an unknown message: ${data.toString()}`);
+      this.received.push(message);
       for (const wake of this.waiting.splice(0)) wake();
     });
     this.closed = new Promise((resolve) => {

@@ -207,6 +207,7 @@ export class Room {
       resumeKey: resumeKeyOf(identity.privateKey),
       link: {
         isConnected: () => this.isLinked,
+        knows: () => this.isLinked,
         send: (_, messages) => {
           if (this.isLinked) for (const message of messages) this.agent.receive(message);
           return this.isLinked;
