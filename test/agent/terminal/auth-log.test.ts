@@ -1,10 +1,14 @@
 /** The machine's log of logins, which a machine need not have. */
+import { execFile } from 'node:child_process';
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { writeAuthLog } from '../../../src/agent/terminal/auth-log.js';
 import { until } from '../../support/orch.js';
 import { place } from '../support/place.js';
+
+const built = new URL('../../../dist/src/agent/terminal/auth-log.js', import.meta.url).href;
 
 it('is written by the program of the system, as one line without anything that could forge another', async () => {
   const directory = place();
@@ -22,6 +26,15 @@ it('is written by the program of the system, as one line without anything that c
 });
 
 it('does not matter when there is none', async () => {
-  writeAuthLog('terminal opened', place());
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  const directory = place();
+  const program = [
+    `import { writeAuthLog } from ${JSON.stringify(built)};`,
+    `writeAuthLog('terminal opened', ${JSON.stringify(directory)});`,
+    // An error that nothing listens for would end the process before.
+    `process.on('exit', (status) => process.stdout.write('ended with ' + status));`,
+  ];
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [
+    ...['--input-type=module', '--eval', program.join('\n')],
+  ]);
+  expect({ stdout, stderr }).toEqual({ stdout: 'ended with 0', stderr: '' });
 });

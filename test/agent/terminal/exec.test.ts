@@ -1,8 +1,9 @@
 /** Commands on pipes, from the request to the exit. */
+import { writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { eofFrame, signalFrame } from '../../../src/terminal/frames.js';
 import { until } from '../../support/orch.js';
-import { isRoot, needs } from '../support/place.js';
+import { isRoot, needs, place } from '../support/place.js';
 import { AgentEnd } from './support/agent-end.js';
 
 const sh = (script: string): readonly string[] => ['sh', '-c', script];
@@ -10,7 +11,15 @@ const sh = (script: string): readonly string[] => ['sh', '-c', script];
 describe('a command', () => {
   it('keeps its output and its errors apart, in the order in which they came', async () => {
     const agent = await AgentEnd.start();
-    const { id, relay } = agent.exec(sh('echo one; sleep 0.2; echo two >&2; sleep 0.2; echo three; exit 9'));
+    const steps = place();
+    const step = (name: string) => `until [ -e ${steps}/${name} ]; do sleep 0.01; done`;
+    const script = `echo one; ${step('a')}; echo two >&2; ${step('b')}; echo three; exit 9`;
+    const { id, relay } = agent.exec(sh(script));
+    // Each piece is there before the next one is written: two pipes have no order among themselves.
+    await relay.shows('one\n');
+    writeFileSync(`${steps}/a`, '');
+    await relay.shows('two\n');
+    writeFileSync(`${steps}/b`, '');
     expect(await agent.answer(id)).toMatchObject({ shell: null, error: null });
     expect(await relay.ended()).toEqual({ code: 9, signal: null, reason: 'exited', final_offset: 14 });
     expect(relay.pieces.map(({ stream, bytes }) => [stream, bytes.toString()])).toEqual([
