@@ -134,6 +134,26 @@ describe('on one agent', () => {
     expect(terminals.started[0]?.session.input.toString()).toBe(input);
   });
 
+  it.each([[[]], [['--batch', '1']]])('gives each of several commands all of standard input (%j)', async (more) => {
+    const input = 'line after line\n'.repeat(100_000);
+    const terminals = withProgram(({ session }) => {
+      session.onInput = () => session.acknowledgeInput();
+      const waiting = setInterval(() => {
+        if (!session.eof) return;
+        clearInterval(waiting);
+        session.print(`${session.input.length}\n`);
+        session.end();
+      }, 5);
+      onTestFinished(() => clearInterval(waiting));
+      return undefined;
+    });
+    const ran = await run(['web-01', 'web-02', 'db-01', ...more, '--', 'wc', '-c'], { input });
+    expect(ran).toMatchObject({ status: 0, stderr: expect.stringContaining('3 succeeded') });
+    expect(ran.stdout.match(new RegExp(`${input.length}\n`, 'g'))).toHaveLength(3);
+    expect(terminals.started.map(({ stdin }) => stdin)).toEqual([true, true, true]);
+    for (const { session } of terminals.started) expect(session.input.toString()).toBe(input);
+  });
+
   it('leaves a terminal on standard input alone, unless it is told otherwise', async () => {
     const terminals = withProgram(prints('done\n'));
     expect((await run(['web-01', '--', 'true'], { columns: 80 })).status).toBe(0);
@@ -403,7 +423,6 @@ describe('by a selector', () => {
     ['no-command', ['web-01', 'uptime']],
     ['no-agent', ['--', 'uptime']],
     ['both-ways', ['web-01', '-l', 'role=web', '--', 'uptime']],
-    ['stdin-of-several', ['web-01', 'web-02', '--stdin', '--', 'cat']],
     ['timeout-too-long', ['web-01', '--timeout', '3d', '--', 'uptime']],
   ])('%s is refused', async (name, argv) => {
     const ran = await run(argv);

@@ -22,11 +22,13 @@ export const command = defineCommand({
     'orch exec -l role=web --group -- uname -r',
     'orch exec db-01 -- sh -c "pg_dump app | gzip" > app.sql.gz',
     'orch exec web-01 -- tar -xf - -C /srv < site.tar',
+    'orch exec web-01 web-02 -- sh -s < script.sh',
   ],
   detail: [
     'No shell reads the command: for pipes and variables run one, such as sh -c "…". It gets no terminal; for that there is',
     'orch term open. Its standard output and standard error stay apart.',
-    'With one NODE every byte goes through, and standard input too when it is not a terminal. It ends as the command does:',
+    'Standard input goes to the command when it is not a terminal; to each of them, from its beginning, when there are several.',
+    'In a loop that reads its own standard input, add </dev/null. With one NODE every byte goes through. It ends as the command does:',
     'with its status, 128 and the number of the signal that ended it, 124 when its time was over, 254 when it was closed,',
     'and 255 when orch exec itself failed, so that nothing is known of the command.',
     'With several agents each line stands behind the name of its agent, or with --group the agents of equal output together',
@@ -57,13 +59,11 @@ export const command = defineCommand({
     if (words.length === 0) throw noCommand(nodes);
     if (nodes.length > 0 === (selector !== undefined)) throw whichAgents(nodes);
     const timeoutSecs = timeout === undefined ? null : secondsOf(timeout);
-    if (stdin && nodes.length > 1) throw oneReader();
     const fleet = selector !== undefined;
     if (fleet) requireExecConsent(context);
     const api = await context.api();
     const agents = await chooseAgents(api, { nodes, assignment: undefined, selector, allowEmpty }, context);
     if (agents.length === 0) return { body: [], view: lines('No agent matches, so nothing is run.') };
-    if (stdin && agents.length > 1) throw oneReader();
     if (fleet && agents.length > 1) await confirmExec(context, { agents, command: words });
     const { stdin: input } = context.streams;
     return execOutcome(context, api, {
@@ -72,7 +72,7 @@ export const command = defineCommand({
       order: { command: words, timeoutSecs },
       batch: batch ?? BATCH,
       group,
-      input: agents.length === 1 && (stdin || (!fleet && input.isTTY !== true)) ? input : null,
+      input: stdin || input.isTTY !== true ? input : null,
     });
   },
 });
@@ -94,8 +94,3 @@ const whichAgents = (nodes: readonly string[]): Fault =>
     : new Fault('usage', '"orch exec" needs an agent', {
         hint: 'name it, or choose several: orch exec --selector role=web -- COMMAND',
       });
-
-const oneReader = (): Fault =>
-  new Fault('usage', '--stdin goes to one agent only, for it can be read but once', {
-    hint: 'name a single agent, or give each its own run',
-  });

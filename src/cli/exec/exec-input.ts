@@ -1,39 +1,172 @@
-/** Hands standard input on to the command of the one agent there is. */
+/** Hands standard input on to the commands: each of them reads all of it, whenever it begins. */
 import type { TerminalSession } from '../../client/terminal/terminal-session.js';
 import type { InputStream } from '../render/printer.js';
 
-export interface ExecInput {
+type Session = Pick<TerminalSession, 'sendInput' | 'sendEof'>;
+
+/** One command's place in the input. */
+export interface InputReader {
   /** To be called when the session exists. */
-  begin(session: Pick<TerminalSession, 'sendInput' | 'sendEof'>): void;
+  begin(session: Session): void;
   /** There is room again. */
   drain(): void;
-  /** Nobody reads any more. The rest of the input is left to others. */
+  /** The command reads no more. */
   stop(): void;
 }
 
-export function execInput(stdin: InputStream): ExecInput {
-  let session: Pick<TerminalSession, 'sendInput' | 'sendEof'> | null = null;
-  const onData = (chunk: Buffer | string) => {
-    if (session?.sendInput(Buffer.from(chunk)) === false) stdin.pause();
+export interface ExecInput {
+  /** For the next command; to be called once for each of them. */
+  reader(): InputReader;
+}
+
+export interface ExecInputOptions {
+  readonly stdin: InputStream;
+  /** How many commands there are, those that begin later among them. */
+  readonly readers: number;
+  /** More has come than is kept for commands that have not begun. */
+  readonly onTooMuch: () => void;
+}
+
+/** Input that is read ahead of the slowest command, and that is kept for commands that have not begun. Bytes. */
+const AHEAD = 1024 * 1024;
+export const MOST_KEPT = 64 * 1024 * 1024;
+
+export const execInput = (options: ExecInputOptions): ExecInput => new SharedInput(options);
+
+class SharedInput implements ExecInput {
+  private readonly options: ExecInputOptions;
+  private readonly readers = new Set<Reader>();
+  private chunks: Buffer[] = [];
+  /** How many chunks before these are forgotten. */
+  private forgotten = 0;
+  private kept = 0;
+  private unbegun: number;
+  private isReading = false;
+  private hasEnded = false;
+
+  constructor(options: ExecInputOptions) {
+    this.options = options;
+    this.unbegun = options.readers;
+  }
+
+  reader(): InputReader {
+    this.unbegun -= 1;
+    const reader = new Reader(this);
+    this.readers.add(reader);
+    return reader;
+  }
+
+  get isEnded(): boolean {
+    return this.hasEnded;
+  }
+
+  chunk(index: number): Buffer | undefined {
+    return this.chunks[index - this.forgotten];
+  }
+
+  read(): void {
+    if (this.isReading) return;
+    this.isReading = true;
+    const { stdin } = this.options;
+    stdin.on('data', this.onData);
+    stdin.once('end', this.onEnd);
+    // A terminal that is gone, or a directory in place of a file: as if it were at its end.
+    stdin.once('error', this.onEnd);
+  }
+
+  left(reader: Reader): void {
+    this.readers.delete(reader);
+    this.moved();
+    if (this.readers.size > 0 || this.unbegun > 0) return;
+    const { stdin } = this.options;
+    stdin.off('data', this.onData);
+    stdin.off('end', this.onEnd);
+    // An open pipe that nobody reads must not keep the process alive.
+    stdin.destroy();
+  }
+
+  /** A reader is further, or gone. */
+  moved(): void {
+    if (this.unbegun === 0) this.forget(Math.min(...[...this.readers].map(({ next }) => next)));
+    if (!this.isReading || this.hasEnded) return;
+    if (this.isAhead()) this.options.stdin.pause();
+    else this.options.stdin.resume();
+  }
+
+  private readonly onData = (chunk: Buffer | string): void => {
+    const bytes = Buffer.from(chunk);
+    this.chunks.push(bytes);
+    this.kept += bytes.length;
+    for (const reader of [...this.readers]) reader.pump();
+    this.moved();
+    if (this.unbegun > 0 && this.kept > MOST_KEPT) this.options.onTooMuch();
   };
-  const onEnd = () => session?.sendEof();
-  return {
-    begin: (opened) => {
-      session = opened;
-      stdin.on('data', onData);
-      stdin.once('end', onEnd);
-      // A terminal that is gone, or a directory in place of a file: as if it were at its end.
-      stdin.once('error', onEnd);
-    },
-    drain: () => {
-      if (session !== null) stdin.resume();
-    },
-    stop: () => {
-      session = null;
-      stdin.off('data', onData);
-      stdin.off('end', onEnd);
-      // An open pipe that nobody reads must not keep the process alive.
-      stdin.destroy();
-    },
+
+  private readonly onEnd = (): void => {
+    this.hasEnded = true;
+    for (const reader of [...this.readers]) reader.pump();
   };
+
+  private isAhead(): boolean {
+    for (const { next } of this.readers) {
+      let behind = 0;
+      for (let index = next; behind < AHEAD; index += 1) {
+        const bytes = this.chunk(index);
+        if (bytes === undefined) break;
+        behind += bytes.length;
+      }
+      if (behind >= AHEAD) return true;
+    }
+    return false;
+  }
+
+  private forget(upTo: number): void {
+    const count = Math.min(Math.max(0, upTo - this.forgotten), this.chunks.length);
+    for (const bytes of this.chunks.splice(0, count)) this.kept -= bytes.length;
+    this.forgotten += count;
+  }
+}
+
+class Reader implements InputReader {
+  /** Index of the chunk that is sent next. */
+  next = 0;
+  private readonly input: SharedInput;
+  private session: Session | null = null;
+  private isFull = false;
+  private isOver = false;
+
+  constructor(input: SharedInput) {
+    this.input = input;
+  }
+
+  begin(session: Session): void {
+    this.session = session;
+    this.input.read();
+    this.pump();
+    this.input.moved();
+  }
+
+  drain(): void {
+    this.isFull = false;
+    this.pump();
+    this.input.moved();
+  }
+
+  stop(): void {
+    this.session = null;
+    this.input.left(this);
+  }
+
+  pump(): void {
+    while (this.session !== null && !this.isFull) {
+      const bytes = this.input.chunk(this.next);
+      if (bytes === undefined) break;
+      this.next += 1;
+      this.isFull = !this.session.sendInput(bytes);
+    }
+    if (this.session === null || this.isFull || this.isOver || !this.input.isEnded) return;
+    if (this.input.chunk(this.next) !== undefined) return;
+    this.isOver = true;
+    this.session.sendEof();
+  }
 }

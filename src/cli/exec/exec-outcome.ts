@@ -12,7 +12,7 @@ import { styled } from '../view.js';
 import { execAgents, type FleetExec } from './exec-agents.js';
 import { execBody } from './exec-body.js';
 import { type ExecResult, exitStatusOfEnd, exitStatusOfEnds, standingOfEnd, wordsOfEnd } from './exec-end.js';
-import { execInput } from './exec-input.js';
+import { execInput, MOST_KEPT } from './exec-input.js';
 import { summaryLines } from './exec-summary.js';
 import { OutputGroups } from './group-sink.js';
 import { handOver } from './hand-over.js';
@@ -27,7 +27,7 @@ export interface ExecPlan extends Pick<FleetExec, 'agents' | 'order' | 'batch'> 
   /** Several were named, or a selector chose them: even of a single one the faults stay with it. */
   readonly fleet: boolean;
   readonly group: boolean;
-  /** What the command reads; null for nothing. */
+  /** What each of the commands reads; null for nothing. */
   readonly input: InputStream | null;
 }
 
@@ -109,8 +109,11 @@ interface Running extends ExecPlan, Show {
 }
 
 async function run(context: Context, api: ApiClient, plan: Running): Promise<readonly ExecResult[]> {
-  const input = plan.input === null ? null : execInput(plan.input);
-  const results = await Promise.race([execAgents(context, api, { ...plan, input }), plan.running.left]);
+  const { input: stdin, agents, running } = plan;
+  const tooMuch = `more than ${MOST_KEPT / 2 ** 20} MiB of standard input would have to be kept for agents that begin later: raise --batch`;
+  const onTooMuch = () => void running.end(tooMuch);
+  const input = stdin === null ? null : execInput({ stdin, readers: agents.length, onTooMuch });
+  const results = await Promise.race([execAgents(context, api, { ...plan, input }), running.left]);
   const [only] = results;
   // The one agent that was named: why there is nothing of it is the answer.
   if (!plan.fleet && only?.end.kind === 'fault') throw only.end.fault;

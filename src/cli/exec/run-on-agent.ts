@@ -7,7 +7,7 @@ import { Fault, isFault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { agentName } from '../format.js';
 import type { ExecEnd } from './exec-end.js';
-import type { ExecInput } from './exec-input.js';
+import type { ExecInput, InputReader } from './exec-input.js';
 import type { ExecSink } from './exec-sink.js';
 import { InOrder } from './in-order.js';
 import type { RunningCommands } from './running-commands.js';
@@ -29,7 +29,8 @@ export interface AgentExec {
 
 /** Faults are how it ended; what is thrown is our own mistake. */
 export async function runOnAgent(context: Context, api: ApiClient, exec: AgentExec): Promise<ExecEnd> {
-  const { agent, order, sink, running, input } = exec;
+  const { agent, order, sink, running } = exec;
+  const input = exec.input?.reader() ?? null;
   const done = running.begin();
   try {
     const opened = await api.call('execOnAgent', {
@@ -37,7 +38,7 @@ export async function runOnAgent(context: Context, api: ApiClient, exec: AgentEx
       body: { command: [...order.command], timeout_secs: order.timeoutSecs, stdin: input !== null },
       signal: running.signal,
     });
-    const end = await follow(context, api, { ...exec, sessionId: opened.session_id, wsUrl: opened.ws_url });
+    const end = await follow(context, api, { ...exec, input, sessionId: opened.session_id, wsUrl: opened.ws_url });
     await sink.end();
     return end.kind === 'exit' ? end : { kind: 'fault', fault: faultOf(end) };
   } catch (error) {
@@ -49,7 +50,8 @@ export async function runOnAgent(context: Context, api: ApiClient, exec: AgentEx
   }
 }
 
-interface Following extends AgentExec {
+interface Following extends Omit<AgentExec, 'input'> {
+  readonly input: InputReader | null;
   readonly sessionId: string;
   readonly wsUrl: string;
 }
