@@ -10,7 +10,7 @@ import type { OperationState } from './operation-state.js';
 /** The agent of an operation or a run, as party of an event. */
 export const agentParty = ({ nodeId, nodeName }: Pick<OperationFacts, 'nodeId' | 'nodeName'>): Party => ({
   id: nodeId,
-  name: nodeName ?? '',
+  name: nodeName ?? nodeId,
   type: 'agent',
 });
 

@@ -1,20 +1,19 @@
 /** Handlers of the agents' routes. */
-import { AGENT_LIST_LIMIT, type Agent, type agentRoutes } from '../../src/contract/agents.js';
-import { API_BASE } from '../../src/contract/contract.js';
+import { AGENT_LIST_LIMIT, type agentRoutes } from '../../src/contract/agents.js';
 import { clampLimit } from '../../src/contract/shapes.js';
 import type { AgentService } from '../fleet/agent-service.js';
 import type { HandlersFor } from './handler.js';
+import { linkTo } from './query-string.js';
 
 export const agentHandlers = (agents: AgentService): HandlersFor<typeof agentRoutes> => ({
   listAgents: async ({ query }) => {
-    if (query.limit == null) return { status: 200, body: [...(await agents.list({ ...query, limit: undefined }))] };
     const limit = clampLimit(query.limit, AGENT_LIST_LIMIT.standard, AGENT_LIST_LIMIT.maximum);
     // One more than asked for tells whether there is a next page.
     const page = await agents.list({ ...query, limit: limit + 1 });
     const body = page.slice(0, limit);
     const last = body.at(-1);
     if (page.length <= limit || last === undefined) return { status: 200, body };
-    return { status: 200, body, headers: { link: `<${nextPage(query, limit, last)}>; rel="next"` } };
+    return { status: 200, body, headers: linkTo('/agents', { ...query, limit, after: last.node_id }) };
   },
   getAgent: async ({ params }) => ({ status: 200, body: await agents.get(params.node_id) }),
   setAgentStatus: async ({ params, body, context }) => ({
@@ -27,15 +26,3 @@ export const agentHandlers = (agents: AgentService): HandlersFor<typeof agentRou
   },
   getAgentAttributes: async ({ params }) => ({ status: 200, body: (await agents.get(params.node_id)).attributes }),
 });
-
-interface PageQuery {
-  readonly status?: string | null;
-  readonly filter?: string | null;
-}
-
-function nextPage({ status, filter }: PageQuery, limit: number, last: Agent): string {
-  const query = new URLSearchParams({ limit: String(limit), after: last.node_id });
-  if (status != null) query.set('status', status);
-  if (filter != null) query.set('filter', filter);
-  return `${API_BASE}/agents?${query}`;
-}

@@ -1,5 +1,6 @@
 /** Reads query strings strictly: every name known and given once, numbers and flags by their schema. */
 import type { TSchema } from 'typebox';
+import { API_BASE } from '../../src/contract/contract.js';
 import { Fault, type FaultDetail } from '../../src/kernel/fault.js';
 import { escapePointer, MAX_PROBLEMS, validator } from '../../src/kernel/validator.js';
 
@@ -24,6 +25,13 @@ export function queryReader(schema: TSchema | undefined): (text: string) => unkn
     if (all.length > 0) throw invalidQuery(all);
     return check ? values : undefined;
   };
+}
+
+/** The header `Link` that names the next page of a list; members that are null or absent are left out. */
+export function linkTo(path: string, query: Readonly<Record<string, unknown>>): { readonly link: string } {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) if (value != null) parameters.set(name, String(value));
+  return { link: `<${API_BASE}${path}?${parameters}>; rel="next"` };
 }
 
 /** What stands behind the first `?` of a URL. */

@@ -9,6 +9,7 @@ import type { TranscriptSearchQuery } from '../terminal/recordings/transcripts.j
 import type { Opened } from '../terminal/session-opener.js';
 import type { Terminals } from '../terminal/terminals.js';
 import type { HandlersFor } from './handler.js';
+import { linkTo } from './query-string.js';
 
 /** Recordings as they are read. */
 export interface TranscriptAccess {
@@ -31,7 +32,11 @@ const STANDARD_SIZE = { cols: 80, rows: 24 } as const;
 export const terminalHandlers = ({ terminals, transcripts }: TerminalServices): HandlersFor<typeof terminalRoutes> => ({
   listTerminals: async ({ query }) => {
     const limit = clampLimit(query.limit, TERMINAL_LIST_LIMIT.standard, TERMINAL_LIST_LIMIT.maximum);
-    return { status: 200, body: await terminals.list({ ...query, limit, offset: query.offset ?? 0 }) };
+    const offset = query.offset ?? 0;
+    // One more than asked for tells whether there is a next page.
+    const page = await terminals.list({ ...query, limit: limit + 1, offset });
+    const next = { ...query, limit, offset: offset + limit };
+    return { status: 200, body: page.slice(0, limit), headers: page.length > limit ? linkTo('/terminal', next) : {} };
   },
   getTerminal: async ({ params }) => ({ status: 200, body: await terminals.get(params.session_id) }),
   closeTerminal: async ({ params, context }) => {
@@ -57,8 +62,8 @@ export const terminalHandlers = ({ terminals, transcripts }: TerminalServices): 
       {
         nodeId: params.node_id,
         operator,
-        cols: query.cols ?? STANDARD_SIZE.cols,
-        rows: query.rows ?? STANDARD_SIZE.rows,
+        cols: query.cols || STANDARD_SIZE.cols,
+        rows: query.rows || STANDARD_SIZE.rows,
         term: query.term ?? '',
         shell: query.shell ?? null,
       },

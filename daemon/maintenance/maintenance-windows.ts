@@ -87,7 +87,8 @@ export class MaintenanceWindows {
     const now = clock.now();
     const view = await uow.write(async (tx, emit) => {
       const before = await requireWindow(tx, id);
-      const row = { ...before, ends_at: given.ends_at * 1000, reason: given.reason ?? before.reason };
+      const ends_at = given.ends_at == null ? before.ends_at : given.ends_at * 1000;
+      const row = { ...before, ends_at, reason: given.reason ?? before.reason };
       if (row.ends_at === before.ends_at && row.reason === before.reason) return windowView(before, now);
       checkOrder(row);
       if (row.ends_at !== before.ends_at && isOver(before, now)) throw windowOver(before);

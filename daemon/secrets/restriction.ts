@@ -6,8 +6,9 @@ import { matches, parseSelector } from '../../src/language/selector.js';
 
 /** The restriction as it is stored; null when every approved agent may have it. Throws `invalid_restriction`, `invalid_selector`. */
 export function readRestriction(given: NewRestriction | null | undefined): Restriction | null {
-  const nodes = given?.node_ids ?? null;
   const tags = given?.tags ?? null;
+  // As a restriction by tags alone is shown.
+  const nodes = tags !== null && given?.node_ids?.length === 0 ? null : (given?.node_ids ?? null);
   if (nodes !== null) checkNodes(nodes);
   if (tags !== null) checkTags(tags);
   return nodes === null && tags === null ? null : { node_ids: nodes === null ? null : [...new Set(nodes)], tags };

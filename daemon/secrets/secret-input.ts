@@ -16,7 +16,11 @@ export function checkName(name: string): void {
 /** Throws `invalid_body`. */
 export function checkValue(value: string): void {
   const bytes = Buffer.byteLength(value, 'utf8');
-  if (value === '') throw invalid('/value', 'is empty');
+  if (value === '')
+    throw invalid(
+      '/value',
+      'is empty: a variable that is not set looks like that, and there is nothing in it to keep secret',
+    );
   if (bytes > MAX_SECRET_BYTES) throw invalid('/value', `has ${bytes} bytes, and ${MAX_SECRET_BYTES} are the most`);
   if (/\p{Surrogate}/u.test(value)) throw invalid('/value', 'is not valid Unicode text');
 }

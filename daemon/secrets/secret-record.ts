@@ -24,7 +24,7 @@ export function secretView(row: Omit<SecretRow, 'sealed'>): Secret {
     name: row.name,
     description: row.description,
     expires_at: row.expires_at === null ? null : toTimestamp(row.expires_at),
-    ...(restriction === null ? {} : { restriction }),
+    ...(restriction === null ? {} : { restriction: { ...restriction, node_ids: restriction.node_ids ?? [] } }),
     created_at: toTimestamp(row.created_at),
     created_by: row.created_by,
     updated_at: toTimestamp(row.updated_at),

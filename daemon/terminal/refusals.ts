@@ -43,7 +43,7 @@ export class Refusals {
     const about = nodeId ?? grant?.nodeId ?? null;
     const by =
       nodeId !== null
-        ? ({ id: nodeId, name: '', type: 'agent' } as const)
+        ? ({ id: nodeId, name: nodeId, type: 'agent' } as const)
         : grant?.for === 'client'
           ? operatorParty(grant.operator)
           : SYSTEM;

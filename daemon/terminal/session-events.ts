@@ -5,7 +5,11 @@ import { type DomainEvent, type Party, SYSTEM } from '../events/domain-event.js'
 import type { RequestContext } from '../events/request-context.js';
 import { nodeLabel, type SessionFacts } from './session/session-facts.js';
 
-const agentParty = ({ nodeId, nodeName }: SessionFacts): Party => ({ id: nodeId, name: nodeName ?? '', type: 'agent' });
+const agentParty = ({ nodeId, nodeName }: SessionFacts): Party => ({
+  id: nodeId,
+  name: nodeName ?? nodeId,
+  type: 'agent',
+});
 
 const metadataOf = (facts: SessionFacts, more: JsonObject): JsonObject => ({
   session_id: facts.id,

@@ -26,7 +26,7 @@ export const AGENT_LIST_LIMIT = { standard: 1000, maximum: 1000 } as const;
 export const agentRoutes = {
   listAgents: route({
     id: 'listAgents',
-    summary: 'List agents by name, then node ID; with `limit`, a Link header names the next page',
+    summary: 'List agents by name, then node ID; a Link header names the next page',
     tag: 'agents',
     method: 'GET',
     path: '/agents',

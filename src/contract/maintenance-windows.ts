@@ -26,7 +26,7 @@ const Moment = Type.Integer({ minimum: 0, maximum: 253_402_300_799, description:
 export const CreateMaintenanceWindowSchema = closed({ reason: Reason, starts_at: Moment, ends_at: Moment });
 export type CreateMaintenanceWindow = Type.Static<typeof CreateMaintenanceWindowSchema>;
 
-export const UpdateMaintenanceWindowSchema = closed({ ends_at: Moment, reason: optional(Reason) });
+export const UpdateMaintenanceWindowSchema = closed({ ends_at: optional(Moment), reason: optional(Reason) });
 export type UpdateMaintenanceWindow = Type.Static<typeof UpdateMaintenanceWindowSchema>;
 
 export const maintenanceWindowRoutes = {

@@ -17,11 +17,17 @@ export const RestrictionSchema = closed({
 });
 export type Restriction = Type.Static<typeof RestrictionSchema>;
 
+/** As it is told: a list in any case, empty when the agents are not restricted. */
+const ShownRestriction = closed({
+  node_ids: Type.Array(KeyId, { description: 'The only agents that may have it; empty when that does not matter' }),
+  tags: nullable(Type.String({ description: 'Selector over the tags that operators give' })),
+});
+
 export const SecretSchema = closed({
   name: Type.String(),
   description: nullable(Type.String()),
   expires_at: nullable(Moment),
-  restriction: Type.Optional(RestrictionSchema),
+  restriction: Type.Optional(ShownRestriction),
   created_at: Moment,
   created_by: Type.String({ description: 'operator_id' }),
   updated_at: Moment,

@@ -16,10 +16,10 @@ export const StringMap = Type.Record(Type.String(), Type.String());
 
 export const NodeParams = closed({ node_id: Type.String({ minLength: 1, maxLength: 64 }) });
 
-/** `limit` of a list: more than the maximum is clamped to it, less than 1 is refused. */
+/** `limit` of a list: 0 is the standard, more than the maximum is clamped to it, less than 0 is refused. */
 export const limitOf = (standard: number, maximum: number) =>
-  Type.Integer({ minimum: 1, default: standard, description: `Default ${standard}, at most ${maximum}` });
+  Type.Integer({ minimum: 0, default: standard, description: `Default ${standard}, also for 0; at most ${maximum}` });
 
 /** A limit within its bounds. */
 export const clampLimit = (limit: number | null | undefined, standard: number, maximum: number): number =>
-  Math.min(limit ?? standard, maximum);
+  Math.min(limit || standard, maximum);

@@ -15,6 +15,8 @@ export const EXEC_TIMEOUT_MAX = 86_400;
 
 /** A terminal's width or height. */
 const Cells = Type.Integer({ minimum: 1, maximum: 1_000 });
+/** The same as a client knows it. */
+const MaybeCells = Type.Integer({ minimum: 0, maximum: 1_000, description: '0 when it is not known' });
 
 export const TerminalSessionSchema = closed({
   session_id: Ulid,
@@ -99,7 +101,7 @@ const OPEN_FAULTS = [
 export const terminalRoutes = {
   listTerminals: route({
     id: 'listTerminals',
-    summary: 'Terminal sessions and commands, the newest first',
+    summary: 'Terminal sessions and commands, the newest first; a Link header names the next page',
     tag: 'terminal',
     method: 'GET',
     path: '/terminal',
@@ -116,6 +118,7 @@ export const terminalRoutes = {
       offset: optional(Type.Integer({ minimum: 0 })),
     }),
     answers: { 200: Type.Array(TerminalSessionSchema) },
+    headers: { Link: 'The next page, `<URL>; rel="next"`; absent on the last one' },
     faults: [],
   }),
   getTerminal: route({
@@ -138,6 +141,8 @@ export const terminalRoutes = {
     access: 'operator',
     params: sessionParams,
     answers: { 204: null },
+    // What is over is not there to be closed.
+    statuses: { terminal_over: 404 },
     faults: ['terminal_not_found', 'terminal_over'],
   }),
   attachTerminal: route({
@@ -209,8 +214,8 @@ export const terminalRoutes = {
     secretAnswer: true,
     params: NodeParams,
     query: closed({
-      cols: optional(Cells),
-      rows: optional(Cells),
+      cols: optional(MaybeCells),
+      rows: optional(MaybeCells),
       shell: optional(Type.String({ minLength: 1, maxLength: 4_096 })),
       term: optional(Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9+._-]{0,63}$', description: "the client's TERM" })),
     }),

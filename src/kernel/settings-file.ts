@@ -1,5 +1,5 @@
 /** Reads settings out of a YAML text by a table of keys: every unknown key and bad value at once, with its line. */
-import { IsArray, type TSchema } from 'typebox';
+import { IsArray, type TSchema, Unknown } from 'typebox';
 import { isMap, isScalar, isSeq, LineCounter, type Pair, parseDocument } from 'yaml';
 import { Fault, type FaultDetail } from './fault.js';
 import { validator } from './validator.js';
@@ -44,8 +44,12 @@ export function parseSettings(table: SettingTable, { source, path, hint }: Setti
         complain(`/${key.replace('.', '/')}`, offset, `${key}: ${problem.message}`);
       }
       found[setting] = value;
-    } else if (prefix === '' && isMap(pair.value) && keys.some((candidate) => candidate.startsWith(`${name}.`))) {
-      for (const member of pair.value.items) take(member, `${name}.`);
+    } else if (prefix === '' && keys.some((candidate) => candidate.startsWith(`${name}.`))) {
+      if (isMap(pair.value)) for (const member of pair.value.items) take(member, `${name}.`);
+      // A section whose settings are all commented out is an empty one.
+      else if (valueOfNode(pair.value, Unknown()) !== null) {
+        complain(`/${name}`, offset, `${name} must hold settings of its own, such as "${name}:" with an indented line`);
+      }
     } else {
       complain(`/${key.replace('.', '/')}`, offset, `unknown key "${key}"`);
     }

@@ -47,11 +47,14 @@ describe('the file of the agent', () => {
     expect((await open(true)).settings).toEqual(standardSettings());
     writeFileSync(path, '# nothing\n');
     expect((await open()).settings).toEqual(standardSettings());
+    writeFileSync(path, 'metrics:\n# enabled: false\nremote_terminal: ~\n');
+    expect((await open()).settings).toEqual(standardSettings());
     writeFileSync(path, 'script_timeout: 30\n');
     expect((await open()).settings).toMatchObject({ script_timeout: 30 });
   });
 
   it('is refused with every line that is wrong, and when a named one is not there', async () => {
+    expect((await refusal('metrics: true\n')).message).toMatch(/:1:1: metrics must hold settings of its own/);
     const fault = await refusal('script_timeout: 0\nscript_timout: 5\n');
     expect(fault).toBeInstanceOf(Fault);
     expect(fault.code).toBe('invalid_config');

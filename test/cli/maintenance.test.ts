@@ -60,7 +60,7 @@ afterAll(async () => {
   expect(api.violations).toEqual([]);
 });
 
-const endOf = ({ body }: Request): number => (body as UpdateMaintenanceWindow).ends_at;
+const endOf = ({ body }: Request): number => (body as UpdateMaintenanceWindow).ends_at ?? 0;
 const run = (argv: readonly string[]) => runOrch(argv, { env: { ...loggedIn(api), NO_COLOR: '1' } });
 
 async function golden(name: string, argv: readonly string[], status = 0): Promise<void> {

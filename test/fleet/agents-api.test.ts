@@ -85,6 +85,20 @@ describe('GET /agents', () => {
     });
   });
 
+  it('gives a thousand agents at most, and says where the next ones are', async () => {
+    const { api } = await served(
+      Array.from({ length: 1_001 }, (_, at) => ({ name: `n${String(at).padStart(4, '0')}` })),
+    );
+    for (const query of ['', '?limit=0', '?limit=5000']) {
+      const first = await send(api, 'GET', `/api/v1/agents${query}`);
+      expect(first.json).toHaveLength(1_000);
+      const [, next = ''] = /^<(.*)>; rel="next"$/.exec(first.headers.link?.toString() ?? '') ?? [];
+      const second = await send(api, 'GET', next);
+      expect(labels(second)).toEqual(['n1000']);
+      expect(second.headers.link).toBeUndefined();
+    }
+  });
+
   it.each<[string, readonly (string | number)[]]>([
     ['status=approved', ['app', 'db', 'web']],
     ['status=pending', [1]],
@@ -115,7 +129,6 @@ describe('GET /agents', () => {
 
   it.each<[string, string]>([
     ['status=gone', 'invalid_query'],
-    ['limit=0', 'invalid_query'],
     ['limit=-1', 'invalid_query'],
     ['limit=many', 'invalid_query'],
     ['limit=1.5', 'invalid_query'],

@@ -38,7 +38,7 @@ describe('an unknown agent', () => {
       attributes: { platform: 'linux', arch: 'x86_64' },
       tags: {},
     });
-    const party = { id: agent.nodeId, name: '', type: 'agent' };
+    const party = { id: agent.nodeId, name: agent.nodeId, type: 'agent' };
     expect(await fleet.events()).toMatchObject([
       {
         type: 'agent.pending',

@@ -55,7 +55,9 @@ describe('the routes of secrets', () => {
     expect(again).toMatchObject({ status: 409, json: { code: 'secret_exists' } });
     const change = { body: { value: null, description: 'of the shop', restriction: { tags: 'role=db' } } };
     const changed = await send(api, 'PUT', '/api/v1/secrets/TOKEN', change);
-    expect(changed).toMatchObject({ status: 200, json: { restriction: { node_ids: null, tags: 'role=db' } } });
+    expect(changed).toMatchObject({ status: 200, json: { restriction: { node_ids: [], tags: 'role=db' } } });
+    const same = { body: { restriction: changed.json.restriction } };
+    expect(await send(api, 'PUT', '/api/v1/secrets/TOKEN', same)).toMatchObject({ status: 200 });
     const left = await send(api, 'PUT', '/api/v1/secrets/TOKEN', { body: { description: null } });
     expect(left.json).toMatchObject({ description: null, restriction: { tags: 'role=db' } });
     const cleared = await send(api, 'PUT', '/api/v1/secrets/TOKEN', { body: { restriction: null } });

@@ -113,7 +113,7 @@ export class Transcripts {
       emit(
         eventOfRequest(context, {
           type: 'terminal.transcript_read',
-          target: { id: 'recordings', name: '', type: 'session' },
+          target: { id: 'recordings', name: 'recordings', type: 'session' },
           summary: `${context.actor.name} searched ${found.opened} recordings of terminals for ${JSON.stringify(query.pattern)}`,
           metadata: {
             recordings: found.opened,

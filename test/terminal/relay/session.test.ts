@@ -98,7 +98,10 @@ describe('a shell', () => {
     await client.ended();
     // Nothing is missing of what the session was until then.
     expect(client.exit).toMatchObject({ code: null, reason: 'closed', final_offset: 5 });
-    expect((await room.call('DELETE', `/terminal/session/${id}`)).json.code).toBe('terminal_over');
+    expect(await room.call('DELETE', `/terminal/session/${id}`)).toMatchObject({
+      status: 404,
+      json: { code: 'terminal_over' },
+    });
     expect((await room.call('POST', `/terminal/session/${id}/attach`, { mode: 'read' })).json.code).toBe(
       'terminal_over',
     );
@@ -165,6 +168,11 @@ describe('a shell', () => {
     expect(await list('prefix=7ZZZZZZZZZZZZZZZZZZZZZ000&status=closed')).toHaveLength(10);
     expect(await list('prefix=7ZZZZZZZZZZZZZZZZZZZZZ000&status=active')).toEqual([]);
     expect(await list('prefix=7Y')).toEqual([]);
+    const first = await room.call('GET', '/terminal?status=closed&limit=0');
+    expect(first.json).toHaveLength(200);
+    expect(first.headers.link).toBe('</api/v1/terminal?status=closed&limit=200&offset=200>; rel="next"');
+    const last = await room.call('GET', '/terminal?status=closed&limit=200&offset=2000');
+    expect([last.json.length, last.headers.link]).toEqual([100, undefined]);
     expect((await room.call('GET', '/terminal?prefix=01_%25')).json).toMatchObject({
       status: 400,
       code: 'invalid_query',

@@ -1,5 +1,5 @@
 /** How secrets are shown. There is no value to show. */
-import type { Restriction, Secret, SecretUsage } from '../../../contract/secrets.js';
+import type { Secret, SecretUsage } from '../../../contract/secrets.js';
 import { count, orNone } from '../../format.js';
 import type { NameOfOperator } from '../../operator-names.js';
 import { type FieldsView, fields, type TableView } from '../../view.js';
@@ -47,9 +47,11 @@ export const usageFields = ({ modules, agents }: SecretUsage): FieldsView =>
     ],
   );
 
-function restrictionText(restriction: Restriction | undefined): string {
-  const { node_ids: nodes, tags } = restriction ?? { node_ids: null, tags: null };
-  return [...(nodes === null ? [] : [count(nodes.length, 'agent')]), ...(tags === null ? [] : [tags])].join(' and ');
+function restrictionText(restriction: Secret['restriction']): string {
+  const { node_ids: nodes, tags } = restriction ?? { node_ids: [], tags: null };
+  return [...(nodes.length === 0 ? [] : [count(nodes.length, 'agent')]), ...(tags === null ? [] : [tags])].join(
+    ' and ',
+  );
 }
 
 /** Without milliseconds. */
