@@ -23,7 +23,10 @@ const world = new World();
 let known: KnownIds;
 
 beforeAll(async () => {
-  await world.start(['--limits-login-per-minute', '100000', '--limits-failed-login-per-minute', '100000']);
+  await world.start([
+    ...['--limits-login-per-minute', '100000', '--limits-failed-login-per-minute', '100000'],
+    ...['--notifications-allow-networks', '127.0.0.0/8'],
+  ]);
   await world.startAgents();
   await world.gives('uploadModule', { body: { name: 'sample', content: MODULE } }, 201);
   const samples = samplesFor(world);
