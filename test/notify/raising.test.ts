@@ -62,6 +62,9 @@ const AT_ONCE: readonly EventType[] = [
   'secret.expired',
   'channel.delivery_failed',
   'orchestrator.restored',
+  'orchestrator.clock_jumped',
+  'orchestrator.store_damaged',
+  'audit.events_lost',
 ];
 const IN_THEIR_TIME: readonly EventType[] = ['agent.disconnected', 'operator.login', 'operator.login_failed'];
 
