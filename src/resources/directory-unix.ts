@@ -1,8 +1,9 @@
-/** `directory-unix`: a directory with its owner, group and mode, made one level deep. */
+/** `directory-unix`: a directory with its owner, group and mode. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import { type PathFact, READ_BATCH } from './host.js';
 import { type Decision, defineResource } from './kind.js';
+import { parentsField, wayTo } from './missing-parents.js';
 import {
   checkUnixPath,
   compareMetadata,
@@ -12,13 +13,14 @@ import {
   unsafeTakeover,
 } from './unix/unix-metadata.js';
 import { MODE_PATTERN, parseMode } from './unix/unix-mode.js';
-import { missingParent } from './unix/unix-parent.js';
+import { aboveUnixPath, UNIX_RULES } from './unix/unix-parent.js';
 
 const schema = closed({
   path: Type.String({ minLength: 1, description: 'Absolute path, the identity of the resource' }),
   owner: optional(Type.String({ minLength: 1, description: 'User name or numeric id; null: not managed' })),
   group: optional(Type.String({ minLength: 1, description: 'Group name or numeric id; null: not managed' })),
   mode: optional(Type.String({ pattern: MODE_PATTERN, description: 'Quoted octal mode such as "0755"' })),
+  parents: parentsField,
 });
 
 type DirectoryBody = Type.Static<typeof schema>;
@@ -33,6 +35,7 @@ export const directoryUnix = defineResource<DirectoryBody, PathFact>({
   check: checkUnixPath,
   identity: (body) => body.path,
   requires: holdersOfUnixPath,
+  above: aboveUnixPath,
   batch: READ_BATCH,
   read: (host, wants, purpose) =>
     host.observe(wants.map((want) => ({ path: want.path, content: false, entries: purpose === 'removal' }))),
@@ -55,13 +58,15 @@ export const directoryUnix = defineResource<DirectoryBody, PathFact>({
       case 'other':
         return { action: 'fail', code: 'wrong_type', message: `${want.path} is a ${have.what}, not a directory` };
       case 'absent': {
-        const refusal = missingParent(want.path, have, context) ?? unknownPrincipal(want, context);
+        const way = wayTo(want, have, context, UNIX_RULES);
+        const refusal = way.refusal ?? unknownPrincipal(want, context);
         if (refusal) return { ...refusal, action: 'fail' };
         const mode = want.mode ?? NEW_MODE;
         return {
           action: 'create',
-          changes: metadataOfNew(want, mode),
-          steps: [{ do: 'make-directory', path: want.path, owner, group, mode: parseMode(mode) }],
+          changes: [...way.changes, ...metadataOfNew(want, mode)],
+          steps: [{ do: 'make-directory', path: want.path, owner, group, mode: parseMode(mode), ...way.parents }],
+          ...way.makes,
         };
       }
       case 'directory': {

@@ -1,13 +1,15 @@
-/** `directory-windows`: a directory, made one level deep; who may use it is what its parent passes on. */
+/** `directory-windows`: a directory, who may use it is what its parent passes on. */
 import * as Type from 'typebox';
 import { closed } from '../kernel/schema.js';
 import { type PathFact, READ_BATCH } from './host.js';
 import { type Decision, defineResource } from './kind.js';
-import { checkWindowsPath, missingWindowsParent, requiredWindowsParent } from './windows/windows-parent.js';
+import { parentsField, wayTo } from './missing-parents.js';
+import { aboveWindowsPath, checkWindowsPath, requiredWindowsParent, WINDOWS_RULES } from './windows/windows-parent.js';
 import { windowsIdentity, windowsPath } from './windows/windows-path.js';
 
 const schema = closed({
   path: Type.String({ minLength: 1, description: 'Absolute path that begins with a drive letter; the identity' }),
+  parents: parentsField,
 });
 
 type DirectoryBody = Type.Static<typeof schema>;
@@ -23,6 +25,7 @@ export const directoryWindows = defineResource<DirectoryBody, PathFact>({
   check: checkWindowsPath,
   identity: (body) => windowsIdentity(body.path),
   requires: requiredWindowsParent,
+  above: aboveWindowsPath,
   batch: READ_BATCH,
   read: (host, wants, purpose) =>
     host.observe(
@@ -47,10 +50,10 @@ export const directoryWindows = defineResource<DirectoryBody, PathFact>({
       case 'other':
         return refuse(have.what);
       case 'absent': {
-        const refusal = missingWindowsParent(path, have, context);
-        if (refusal) return refusal;
-        const make = { do: 'make-directory', path, owner: null, group: null, mode: NO_MODE } as const;
-        return { action: 'create', changes: [], steps: [make] };
+        const way = wayTo({ ...want, path }, have, context, WINDOWS_RULES);
+        if (way.refusal) return way.refusal;
+        const make = { do: 'make-directory', path, owner: null, group: null, mode: NO_MODE, ...way.parents } as const;
+        return { action: 'create', changes: way.changes, steps: [make], ...way.makes };
       }
       case 'directory':
         return { action: 'none' };

@@ -4,6 +4,7 @@ import { closed, optional } from '../kernel/schema.js';
 import { compareContent } from './content-comparison.js';
 import { type Metadata, type PathFact, READ_BATCH } from './host.js';
 import { type Decision, defineResource, type PlanContext } from './kind.js';
+import { CLEAR_WAY, parentsField, wayTo } from './missing-parents.js';
 import { checkText } from './text-content.js';
 import {
   checkUnixPath,
@@ -15,7 +16,7 @@ import {
   unsafeTakeover,
 } from './unix/unix-metadata.js';
 import { MODE_PATTERN, parseMode } from './unix/unix-mode.js';
-import { missingParent } from './unix/unix-parent.js';
+import { aboveUnixPath, UNIX_RULES } from './unix/unix-parent.js';
 import { isUnprivileged, ownersOfSecret } from './unix/unix-takeover.js';
 
 const schema = closed({
@@ -25,6 +26,7 @@ const schema = closed({
   owner: optional(Type.String({ minLength: 1, description: 'User name or numeric id; null: not managed' })),
   group: optional(Type.String({ minLength: 1, description: 'Group name or numeric id; null: not managed' })),
   mode: optional(Type.String({ pattern: MODE_PATTERN, description: 'Quoted octal mode such as "0644"' })),
+  parents: parentsField,
 });
 
 /** The body on the link has its template filled into `content`. */
@@ -47,6 +49,7 @@ export const fileUnix = defineResource<FileBody, PathFact>({
   ],
   identity: (body) => body.path,
   requires: holdersOfUnixPath,
+  above: aboveUnixPath,
   batch: READ_BATCH,
   read: (host, wants) =>
     host.observe(wants.map((want) => ({ path: want.path, content: want.content != null, entries: false }))),
@@ -76,12 +79,15 @@ export const fileUnix = defineResource<FileBody, PathFact>({
         return { action: 'fail', code: 'wrong_type', message: `${want.path} is a ${have.what}, not a file` };
       case 'absent':
       case 'symlink': {
-        const refusal =
-          (have.type === 'absent' ? missingParent(want.path, have, context) : null) ?? unknownPrincipal(want, context);
+        const way = have.type === 'absent' ? wayTo(want, have, context, UNIX_RULES) : CLEAR_WAY;
+        const refusal = way.refusal ?? unknownPrincipal(want, context);
         if (refusal) return { ...refusal, action: 'fail' };
         const fields = metadataOfNew(want, mode ?? NEW_MODE);
         const text = want.content == null ? {} : { text: { before: null, after: want.content } };
-        if (have.type === 'absent') return { action: 'create', changes: fields, ...text, steps: [write] };
+        if (have.type === 'absent') {
+          const steps = [{ ...write, ...way.parents }];
+          return { action: 'create', changes: [...way.changes, ...fields], ...text, steps, ...way.makes };
+        }
         const replaced = { field: 'type', before: `symlink to ${have.target}`, after: 'file' };
         return { action: 'update', changes: [replaced, ...fields], ...text, steps: [write] };
       }

@@ -4,14 +4,16 @@ import { closed, optional } from '../kernel/schema.js';
 import { compareContent } from './content-comparison.js';
 import { type PathFact, READ_BATCH } from './host.js';
 import { type Decision, defineResource } from './kind.js';
+import { CLEAR_WAY, parentsField, wayTo } from './missing-parents.js';
 import { checkText } from './text-content.js';
-import { checkWindowsPath, missingWindowsParent, requiredWindowsParent } from './windows/windows-parent.js';
+import { aboveWindowsPath, checkWindowsPath, requiredWindowsParent, WINDOWS_RULES } from './windows/windows-parent.js';
 import { windowsIdentity, windowsPath } from './windows/windows-path.js';
 
 const schema = closed({
   path: Type.String({ minLength: 1, description: 'Absolute path that begins with a drive letter; the identity' }),
   content: optional(Type.String({ description: 'The whole content; null: not managed' })),
   template: optional(Type.String({ minLength: 1, description: 'Id of a top-level template that gives the content' })),
+  parents: parentsField,
 });
 
 /** The body on the link has its template filled into `content`. */
@@ -31,6 +33,7 @@ export const fileWindows = defineResource<FileBody, PathFact>({
   ],
   identity: (body) => windowsIdentity(body.path),
   requires: requiredWindowsParent,
+  above: aboveWindowsPath,
   batch: READ_BATCH,
   read: (host, wants) =>
     host.observe(
@@ -57,10 +60,13 @@ export const fileWindows = defineResource<FileBody, PathFact>({
         return { action: 'fail', code: 'wrong_type', message: `${path} is a ${have.what}, not a file` };
       case 'absent':
       case 'symlink': {
-        const refusal = have.type === 'absent' ? missingWindowsParent(path, have, context) : null;
-        if (refusal) return refusal;
+        const way = have.type === 'absent' ? wayTo({ ...want, path }, have, context, WINDOWS_RULES) : CLEAR_WAY;
+        if (way.refusal) return way.refusal;
         const text = want.content == null ? {} : { text: { before: null, after: want.content } };
-        if (have.type === 'absent') return { action: 'create', changes: [], ...text, steps: [write] };
+        if (have.type === 'absent') {
+          const steps = [{ ...write, ...way.parents }];
+          return { action: 'create', changes: way.changes, ...text, steps, ...way.makes };
+        }
         const replaced = { field: 'type', before: `symlink to ${have.target}`, after: 'file' };
         return { action: 'update', changes: [replaced], ...text, steps: [write] };
       }

@@ -6,12 +6,12 @@ import { changeLinuxGroup, createLinuxGroup, removeLinuxGroup } from './unix/lin
 import { changeMacGroup, createMacGroup, removeMacGroup } from './unix/mac-user-commands.js';
 import { readUnixAccounts } from './unix/read-unix-accounts.js';
 import { unixAccountFailure } from './unix/unix-account-failure.js';
-import { checkUnixNames, LARGEST_ID, MAX_ACCOUNT_NAME } from './unix/unix-account-name.js';
+import { checkUnixId, checkUnixNames, LARGEST_UINT32, MAX_ACCOUNT_NAME } from './unix/unix-account-name.js';
 import type { UnixAccounts, UnixGroup } from './unix/unix-accounts.js';
 
 const schema = closed({
   name: Type.String({ minLength: 1, maxLength: MAX_ACCOUNT_NAME, description: 'Name of the group' }),
-  gid: optional(Type.Integer({ minimum: 0, maximum: LARGEST_ID, description: 'Numeric id; null: not managed' })),
+  gid: optional(Type.Integer({ minimum: 0, maximum: LARGEST_UINT32, description: 'Numeric id; null: not managed' })),
 });
 
 type GroupBody = Type.Static<typeof schema>;
@@ -26,7 +26,7 @@ export const groupUnix = defineResource<GroupBody, UnixGroupFact>({
   family: 'group',
   platforms: ['linux', 'macos'],
   schema,
-  check: ({ name }) => checkUnixNames({ '/name': name }),
+  check: ({ name, gid }) => [...checkUnixNames({ '/name': name }), ...checkUnixId('gid', gid)],
   identity: ({ name }) => name,
   requires: () => [],
   queried: true,

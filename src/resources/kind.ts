@@ -35,6 +35,8 @@ export type Decision =
       readonly text?: { readonly before: string | null; readonly after: string | null };
       readonly steps: readonly Step[];
       readonly reason?: string;
+      /** Missing directories that are made on the way. */
+      readonly makes?: readonly string[];
       /**
        * A trigger that these steps answer because of their own change, such as the restart after a new unit file: owed from
        * before the first step until all have succeeded, so that a crash in between does not lose it.
@@ -51,6 +53,10 @@ export interface PlanContext {
   readonly accounts: Accounts;
   /** True when another resource of the desired set, applied before this one, provides that identity, and is of the kind if one is given. */
   declares(family: Family, identity: string, kind?: string): boolean;
+  /** True when another resource of the desired set provides that identity, and is applied after this one. */
+  comesLater(family: Family, identity: string): boolean;
+  /** True when a resource that is applied before this one makes that missing directory on its way. */
+  isMade(directory: string): boolean;
   /** True when that identity is removed in the same run, before this one. */
   removes(family: Family, identity: string): boolean;
   /** True when the body holds a secret: a new file is then private by default. */
@@ -99,6 +105,8 @@ export interface ResourceKind<B extends object = Body, Have = unknown> {
   identity(body: B, id: string | null): string;
   /** Identities of the same or another family that must be there first when they are declared too. */
   requires(body: B): readonly { readonly family: Family; readonly identity: string }[];
+  /** Identities further up that must come first when they are declared, as `requires` has the nearest ones. */
+  above?(body: B): readonly { readonly family: Family; readonly identity: string }[];
   /** How many resources to read at once at most, for kinds whose observations are large; without it, all of them. */
   readonly batch?: number;
   /**

@@ -132,7 +132,7 @@ describeHosts('files and directories on a booted machine', () => {
         file('/srv/site/bound/f', { content: 'new\n' }),
         file('/srv/site/folder', { content: 'new\n' }),
         file('/srv/site/pipe', { content: 'new\n' }),
-        file('/srv/site/nowhere/f', { content: 'new\n' }),
+        file('/srv/site/nowhere/f', { content: 'new\n', parents: false }),
         file('/srv/site/plain/f', { content: 'new\n' }),
         file('/srv/site/whose', { content: 'new\n', owner: 'nemo' }),
         directory('/srv/site/plain'),
@@ -160,6 +160,40 @@ describeHosts('files and directories on a booted machine', () => {
     } finally {
       await run('umount /srv/site/full /srv/site/still /srv/site/bound/f');
     }
+  });
+
+  it('makes the missing directories on the way, owned as what holds them, shows each once, and leaves them', async () => {
+    await run('rm -rf /srv/eve && mkdir /srv/eve && chown eve:eve /srv/eve');
+    const content = 'x\n';
+    await orch.declare(
+      file('/srv/site/a/b/f', { content }),
+      file('/srv/site/a/b/g'),
+      directory('/srv/site/a/c/d', { mode: '0700' }),
+      directory('/srv/site/p', { owner: 'eve' }),
+      file('/srv/site/p/q/f', { content, owner: 'eve' }),
+      file('/srv/eve/.config/app/f', { content, owner: 'eve' }),
+    );
+    const made = (results: Awaited<ReturnType<LocalOrch['results']>>) =>
+      results.map(({ changes }) => changes.find(({ field }) => field === 'parents')?.after ?? null);
+    const planned = made(await orch.results('plan'));
+    expect(planned).toEqual([
+      '/srv/site/a, /srv/site/a/b',
+      null,
+      '/srv/site/a/c',
+      null,
+      '/srv/site/p/q',
+      '/srv/eve/.config, /srv/eve/.config/app',
+    ]);
+    const results = await orch.apply();
+    expect([failures(results), made(results)]).toEqual([{}, planned]);
+    expect(await run('cd /srv && stat -c %U:%G:%a site/a site/a/b site/a/c site/p/q eve/.config eve/.config/app')).toBe(
+      ['root:root:755', 'root:root:755', 'root:root:755', 'eve:root:755', 'eve:eve:755', 'eve:eve:755'].join('\n'),
+    );
+    expect(await orch.differences()).toEqual([]);
+    expect(await applied(file('/srv/site/other'))).toEqual({});
+    expect(await run('cd /srv && find site eve -type f; find site eve -type d | sort')).toBe(
+      'site/other\neve\neve/.config\neve/.config/app\nsite\nsite/a\nsite/a/b\nsite/a/c\nsite/p\nsite/p/q',
+    );
   });
 
   it('says that a file is immutable, and leaves it', async (context) => {

@@ -15,6 +15,10 @@ interface Case {
   readonly body: Body;
   /** Families and identities that come before. */
   readonly declares?: readonly (readonly [Family, string])[];
+  /** Those that come after. */
+  readonly later?: readonly (readonly [Family, string])[];
+  /** Directories that earlier resources make on their way. */
+  readonly made?: readonly string[];
   readonly removes?: readonly (readonly [Family, string])[];
   readonly sensitive?: boolean;
   readonly due?: readonly TriggerField[];
@@ -54,6 +58,8 @@ describe.each(readdirSync(root))('%s', (name) => {
     const context: PlanContext = {
       accounts: host.accounts(),
       declares: has(given.declares),
+      comesLater: has(given.later),
+      isMade: (directory) => (given.made ?? []).includes(directory),
       removes: has(given.removes),
       sensitive,
       purpose,

@@ -24,6 +24,8 @@ const CONTEXT: PlanContext = {
   due: new Set(),
   memo: null,
   mayAppear: false,
+  comesLater: () => false,
+  isMade: () => false,
   digest: String,
 };
 const STEP: RunStep = { do: 'run', command: { argv: ['choco'] } };

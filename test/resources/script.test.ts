@@ -17,6 +17,8 @@ const context: PlanContext = {
   due: new Set(),
   memo: null,
   mayAppear: false,
+  comesLater: () => false,
+  isMade: () => false,
   digest: (value) => JSON.stringify(value),
 };
 

@@ -16,6 +16,8 @@ const CONTEXT: PlanContext = {
   due: new Set(),
   memo: null,
   mayAppear: false,
+  comesLater: () => false,
+  isMade: () => false,
   digest: String,
 };
 

@@ -18,6 +18,8 @@ const context = (more: Partial<PlanContext> = {}): PlanContext => ({
   purpose: 'plan',
   due: new Set(),
   mayAppear: false,
+  comesLater: () => false,
+  isMade: () => false,
   memo: null,
   digest: () => '',
   ...more,

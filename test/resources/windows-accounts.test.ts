@@ -17,6 +17,8 @@ const CONTEXT: PlanContext = {
   due: new Set(),
   memo: null,
   mayAppear: false,
+  comesLater: () => false,
+  isMade: () => false,
   digest: (value) => `digest of ${JSON.stringify(value)}`,
 };
 

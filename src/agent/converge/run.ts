@@ -111,6 +111,7 @@ export class Run {
       const moment = { ...this.quietly(target, accounts), due: due.fields };
       const examined = finding ? { finding } : this.decide(target, observations.get(target.index), { moment, due });
       this.standings.note(target, 'finding' in examined ? examined.finding.status : 'pending');
+      if ('pending' in examined) this.scope.noteMade(target, examined.pending.change.makes ?? []);
       if (isRemoval(target.source) && isGone(examined)) this.scope.noteRemoved(target);
       return examined;
     });

@@ -11,6 +11,8 @@ export class Scope {
   private readonly targets: readonly Target[];
   private readonly declared = new Map<string, number>();
   private readonly removed = new Set<string>();
+  /** Directories that are made on the way to a resource, with the position of the first such one. */
+  private readonly made = new Map<string, number>();
   private readonly ledger: Ledger;
 
   /** Throws `protocol_violation` when a resource is to wait for one that comes later. */
@@ -31,7 +33,8 @@ export class Scope {
   before({ index, kind, source }: Target): readonly number[] {
     if (isRemoval(source)) return [];
     if (kind === null) return source.after;
-    const needed = kind.requires(source.body).map(({ family, identity }) => this.declared.get(keyOf(family, identity)));
+    const holders = [...kind.requires(source.body), ...(kind.above?.(source.body) ?? [])];
+    const needed = holders.map(({ family, identity }) => this.declared.get(keyOf(family, identity)));
     const earlier = needed.filter((at) => at !== undefined && at < index) as readonly number[];
     return earlier.length === 0 ? source.after : [...new Set([...source.after, ...earlier])];
   }
@@ -48,6 +51,13 @@ export class Scope {
     if (kind) this.removed.add(keyOf(kind.family, source.identity));
   }
 
+  /** Notes that directories are made on the way to a resource. */
+  noteMade({ index }: Target, directories: readonly string[]): void {
+    for (const directory of directories) {
+      if (index < (this.made.get(directory) ?? Number.POSITIVE_INFINITY)) this.made.set(directory, index);
+    }
+  }
+
   /** `memo` is what the ledger holds, unless told. */
   contextOf(target: Target, moment: Moment, memo: string | null = this.ledger.memo(ledgerKey(target))): PlanContext {
     const { index, source } = target;
@@ -57,6 +67,8 @@ export class Scope {
         const at = this.declared.get(keyOf(family, identity));
         return at !== undefined && at < index && (kind === undefined || this.at(at)?.source.kind === kind);
       },
+      comesLater: (family, identity) => (this.declared.get(keyOf(family, identity)) ?? -1) > index,
+      isMade: (directory) => (this.made.get(directory) ?? index) < index,
       removes: (family, identity) => this.removed.has(keyOf(family, identity)),
       sensitive: isSensitive(source),
       memo,

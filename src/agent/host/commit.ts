@@ -5,7 +5,15 @@ import { Fault, systemCodeOf } from '../../kernel/fault.js';
 import type { Accounts, FileStep, StepOutcome } from '../../resources/host.js';
 import { parentOf, problemOfUnixPath } from '../../resources/unix/unix-path.js';
 import type { Footing, Reach } from './footing.js';
-import { makeDirectory, removeDirectory, removeFile, type Spot, setMetadata } from './in-place.js';
+import {
+  makeDirectory,
+  makeWay,
+  removeDirectory,
+  removeFile,
+  type Spot,
+  setMetadata,
+  type WayPart,
+} from './in-place.js';
 import { keepAttributes } from './keep-attributes.js';
 import { refusalOf } from './path-refusal.js';
 import { SafeWalk } from './safe-walk.js';
@@ -77,6 +85,8 @@ class Group {
   private readonly walk: SafeWalk;
   private readonly staged: StagedFile[] = [];
   private readonly open: number[] = [];
+  /** Directories that were made on the way to something. */
+  private readonly way: WayPart[] = [];
 
   constructor(machine: Machine) {
     this.machine = machine;
@@ -132,14 +142,23 @@ class Group {
   async makeDurable(tasks: readonly Task[]): Promise<void> {
     const done = tasks.filter((task) => task.outcome === null);
     const directories = new Map<Footing, Promise<void>>();
-    for (const { directory } of done) {
+    for (const directory of [...done.map((task) => task.directory), ...this.way.map((part) => part.directory)]) {
       if (directory && !directories.has(directory)) directories.set(directory, syncDirectory(directory));
     }
+    const way = Promise.all(
+      this.way.map(async ({ descriptor, directory }) => {
+        await sync(descriptor);
+        await directories.get(directory);
+      }),
+    );
+    // Handled by the tasks that need it, if any is left.
+    way.catch(() => undefined);
     await Promise.all(
       done.map(async (task) => {
         try {
           if (task.changed !== null) await sync(task.changed);
           if (task.directory) await directories.get(task.directory);
+          if (makesWay(task.step)) await way;
         } catch (error) {
           task.fail(error);
         }
@@ -158,10 +177,18 @@ class Group {
     return descriptor;
   }
 
-  private spotOf({ path }: FileStep): Spot {
+  private spotOf(step: FileStep): Spot {
+    const { path } = step;
     const problem = problemOfUnixPath(path);
     if (problem !== null) throw new Fault('unsafe_path', `${path} ${problem}`);
     const parent = parentOf(path);
+    if (makesWay(step)) {
+      const { walk, machine } = this;
+      makeWay(parent, { walk, accounts: machine.accounts }, (part) => {
+        this.open.push(part.descriptor);
+        this.way.push(part);
+      });
+    }
     const place = this.walk.directory(parent);
     if (place.kind === 'refused') throw new Fault(place.refusal.code, place.refusal.message);
     if (place.kind === 'missing') {
@@ -174,6 +201,8 @@ class Group {
     return { directory: footing, at, exposureOf: (entry) => this.walk.exposureOf(footing, entry) };
   }
 }
+
+const makesWay = (step: FileStep): boolean => 'parents' in step && step.parents === true;
 
 async function syncDirectory({ at }: Footing): Promise<void> {
   let descriptor: number;

@@ -15,10 +15,12 @@ import {
   unlinkSync,
 } from 'node:fs';
 import { Fault, systemCodeOf } from '../../kernel/fault.js';
-import type { Accounts, Exposure, Step } from '../../resources/host.js';
-import { keptMode, refusalOfTakeover } from '../../resources/unix/unix-takeover.js';
+import type { Accounts, Exposure, Ownership, Step } from '../../resources/host.js';
+import { parentOf } from '../../resources/unix/unix-path.js';
+import { isUnprivileged, keptMode, refusalOfTakeover } from '../../resources/unix/unix-takeover.js';
 import type { Footing, Reach } from './footing.js';
 import { isSameOwner, ownersOf, takeoverOf } from './ownership.js';
+import type { SafeWalk } from './safe-walk.js';
 
 type StepOf<Do extends Step['do']> = Extract<Step, { do: Do }>;
 
@@ -33,18 +35,58 @@ const PERMISSIONS = 0o7777;
 const OPEN_DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
 /** Makes a directory; returns a descriptor of it. */
-export function makeDirectory(step: StepOf<'make-directory'>, { at }: Spot, accounts: Accounts): number {
+export const makeDirectory = (step: StepOf<'make-directory'>, { at }: Spot, accounts: Accounts): number =>
+  makeOwned({ path: step.path, at, mode: step.mode }, (made) => ownersOf(step, made, accounts));
+
+/** A directory that was made on the way, open, and the one that holds it. */
+export interface WayPart {
+  readonly descriptor: number;
+  readonly directory: Footing;
+}
+
+/** Mode of directories that no resource declares. */
+const WAY_MODE = 0o755;
+
+/**
+ * Makes a directory and those above it that are missing. One in a directory of an unprivileged user belongs to that user, as no
+ * walk leads on through another's. Each is given to `keep`, which owns its descriptor.
+ */
+export function makeWay(
+  path: string,
+  { walk, accounts }: { readonly walk: SafeWalk; readonly accounts: Accounts },
+  keep: (part: WayPart) => void,
+): void {
+  const place = walk.directory(path);
+  if (place.kind !== 'missing' || place.what !== 'absent') return;
+  makeWay(parentOf(path), { walk, accounts }, keep);
+  const holder = walk.directory(parentOf(path));
+  if (holder.kind !== 'directory') return;
+  const { footing: directory } = holder;
+  const at = `${directory.at}${path.slice(path.lastIndexOf('/'))}`;
+  const isTheirs = isUnprivileged(directory.stats.uid, accounts.own);
+  const descriptor = makeOwned({ path, at, mode: WAY_MODE }, (made) => (isTheirs ? directory.stats : made));
+  keep({ descriptor, directory });
+  walk.forget(path);
+}
+
+interface NewDirectory {
+  readonly path: string;
+  readonly at: string;
+  readonly mode: number;
+}
+
+function makeOwned({ path, at, mode }: NewDirectory, ownersFor: (made: Ownership) => Ownership): number {
   mkdirSync(at, 0o700);
   let descriptor: number | null = null;
   try {
     descriptor = openSync(at, OPEN_DIRECTORY);
     const stats = fstatSync(descriptor);
     if (process.geteuid !== undefined && stats.uid !== process.geteuid()) {
-      throw new Fault('unsafe_path', `${step.path} was exchanged for another directory as soon as it was made`);
+      throw new Fault('unsafe_path', `${path} was exchanged for another directory as soon as it was made`);
     }
-    const owners = ownersOf(step, stats, accounts);
+    const owners = ownersFor(stats);
     if (!isSameOwner(stats, owners)) fchownSync(descriptor, owners.uid, owners.gid);
-    fchmodSync(descriptor, step.mode);
+    fchmodSync(descriptor, mode);
     return descriptor;
   } catch (error) {
     if (descriptor !== null) closeSync(descriptor);

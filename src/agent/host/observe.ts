@@ -49,7 +49,13 @@ function observeOne(walk: SafeWalk, request: ObserveRequest, buffer: Buffer): Pa
   const problem = problemOfUnixPath(path);
   if (problem !== null) return { type: 'unreadable', code: 'unsafe_path', message: `${path} ${problem}` };
   const parent = walk.directory(parentOf(path));
-  if (parent.kind === 'missing') return { type: 'absent', parent: parent.what };
+  if (parent.kind === 'missing') {
+    return {
+      type: 'absent',
+      parent: parent.what,
+      ...(parent.what === 'absent' ? missingOn(walk, parentOf(path)) : {}),
+    };
+  }
   if (parent.kind === 'refused') return { type: 'unreadable', ...parent.refusal };
   const { footing } = parent;
   const at = `${footing.at}${path.slice(path.lastIndexOf('/'))}`;
@@ -61,6 +67,23 @@ function observeOne(walk: SafeWalk, request: ObserveRequest, buffer: Buffer): Pa
     if (isDone) return fact;
   }
   return open(at, request, { buffer, exposureOf });
+}
+
+/** The directories that are missing down to one that is; none where something else has the name of the first. */
+function missingOn(walk: SafeWalk, path: string): { readonly missing?: readonly string[] } {
+  const missing: string[] = [];
+  for (let at = path; ; at = parentOf(at)) {
+    const place = walk.directory(at);
+    if (place.kind === 'refused') return {};
+    if (place.kind === 'missing') {
+      missing.unshift(at);
+      continue;
+    }
+    const [first = ''] = missing;
+    const name = first.slice(first.lastIndexOf('/'));
+    // A link that leads nowhere.
+    return lstatSync(`${place.footing.at}${name}`, { throwIfNoEntry: false }) === undefined ? { missing } : {};
+  }
 }
 
 type ExposureOf = (stats: Stats) => Exposure;

@@ -55,6 +55,7 @@ export async function commitWindows(
 }
 
 async function carryOut(step: FileStep, walk: WindowsWalk, machine: WindowsMachine): Promise<void> {
+  if ('parents' in step && step.parents) makeWay(parentOfWindowsPath(step.path), walk, machine.toNative);
   const directory = directoryOf(step.path, walk, machine);
   const at = machine.toNative(step.path);
   switch (step.do) {
@@ -84,6 +85,17 @@ function directoryOf(path: string, walk: WindowsWalk, { temporaries }: WindowsMa
   }
   temporaries.sweep({ at: place.at, stats: place.stats, release() {} });
   return place.at;
+}
+
+/** Makes a directory and those above it that are missing; who may use them is what the one that is there passes on. */
+function makeWay(path: string, walk: WindowsWalk, toNative: ToNative): void {
+  const place = walk.directory(path);
+  const parent = parentOfWindowsPath(path);
+  if (place.kind !== 'missing' || place.what !== 'absent' || parent === path) return;
+  makeWay(parent, walk, toNative);
+  if (walk.directory(parent).kind !== 'directory') return;
+  mkdirSync(toNative(path));
+  walk.forget(path);
 }
 
 interface Spot {

@@ -42,7 +42,13 @@ function observeOne(walk: WindowsWalk, request: ObserveRequest, means: Means): P
   const problem = problemOfWindowsPath(path);
   if (problem !== null) return { type: 'unreadable', code: 'unsafe_path', message: `${path} ${problem}` };
   const parent = walk.directory(parentOfWindowsPath(path));
-  if (parent.kind === 'missing') return { type: 'absent', parent: parent.what };
+  if (parent.kind === 'missing') {
+    return {
+      type: 'absent',
+      parent: parent.what,
+      ...(parent.what === 'absent' ? missingOn(walk, parentOfWindowsPath(path)) : {}),
+    };
+  }
   if (parent.kind === 'refused') return { type: 'unreadable', ...parent.refusal };
   const at = means.toNative(path);
   const stats = lstatSync(at, { throwIfNoEntry: false });
@@ -53,6 +59,17 @@ function observeOne(walk: WindowsWalk, request: ObserveRequest, means: Means): P
   }
   if (!stats.isFile()) return { type: 'other', what: 'unknown' };
   return fileAt(at, stats, request, means);
+}
+
+/** The directories that are missing down to one that is; none on a drive that is missing. */
+function missingOn(walk: WindowsWalk, path: string): { readonly missing?: readonly string[] } {
+  const missing: string[] = [];
+  for (let at = path; ; at = parentOfWindowsPath(at)) {
+    const place = walk.directory(at);
+    if (place.kind === 'directory') return { missing };
+    if (place.kind === 'refused' || parentOfWindowsPath(at) === at) return {};
+    missing.unshift(at);
+  }
 }
 
 function fileAt(at: string, stats: Stats, { path, content }: ObserveRequest, { buffer }: Means): PathFact {

@@ -34,6 +34,11 @@ export class WindowsWalk {
     return place;
   }
 
+  /** Takes a directory that was missing for unknown again, because it has been made. */
+  forget(path: string): void {
+    this.places.delete(path);
+  }
+
   private look(path: string): WindowsPlace {
     const at = this.toNative(path);
     try {

@@ -6,6 +6,15 @@ export const MAX_ACCOUNT_NAME = 32;
 /** The number after it means "leave it" to the system. */
 export const LARGEST_ID = 0xffff_fffe;
 
+/** What schemas accept: every unsigned number of 32 bits, of which `checkUnixId` refuses the last with its reason. */
+export const LARGEST_UINT32 = 0xffff_ffff;
+
+/** Why a number cannot be that of a user or group; `field` is `uid` or `gid`. */
+export const checkUnixId = (field: 'uid' | 'gid', id: number | null | undefined): readonly BodyProblem[] =>
+  id == null || id <= LARGEST_ID
+    ? []
+    : [{ path: `/${field}`, message: `${field} ${id} means "leave it" to the system; the largest is ${LARGEST_ID}` }];
+
 /** What would end a field or a line of the account files, separate a list, or is not seen. */
 const FORBIDDEN = /[:,/\\\s\p{C}]/u;
 

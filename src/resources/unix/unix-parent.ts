@@ -1,20 +1,12 @@
-/** The directory that a file or directory lies in has to be there first. */
-import type { PathFact } from '../host.js';
-import type { Decision, PlanContext } from '../kind.js';
+/** The directories that a file or directory of Unix lies in. */
+import type { PathRules } from '../missing-parents.js';
 import { parentOf } from './unix-path.js';
 
-/** Why nothing can be made at an absent path, or null when its directory is there or can come with something earlier. */
-export function missingParent(
-  path: string,
-  have: Extract<PathFact, { type: 'absent' }>,
-  context: PlanContext,
-): Extract<Decision, { action: 'fail' }> | null {
-  const parent = parentOf(path);
-  if (have.parent === 'directory' || context.declares('path', parent, 'directory-unix') || context.mayAppear)
-    return null;
-  const message =
-    have.parent === 'absent' && !context.declares('path', parent)
-      ? `the directory ${parent} does not exist; declare it as a directory-unix resource before this one`
-      : `${parent} is not a directory, so nothing can lie in it`;
-  return { action: 'fail', code: 'parent_missing', message };
+export const UNIX_RULES: PathRules = { parentOf, identityOf: (path) => path, directoryKind: 'directory-unix' };
+
+/** Directories above the one that a path lies in, which come first when they are declared. */
+export function aboveUnixPath({ path }: { readonly path: string }): readonly { family: 'path'; identity: string }[] {
+  const above: { family: 'path'; identity: string }[] = [];
+  for (let at = parentOf(parentOf(path)); at !== '/'; at = parentOf(at)) above.push({ family: 'path', identity: at });
+  return above;
 }

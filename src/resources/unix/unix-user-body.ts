@@ -2,14 +2,20 @@
 import * as Type from 'typebox';
 import { closed, optional } from '../../kernel/schema.js';
 import type { BodyProblem } from '../kind.js';
-import { checkGroupReferences, checkUnixNames, LARGEST_ID, MAX_ACCOUNT_NAME } from './unix-account-name.js';
+import {
+  checkGroupReferences,
+  checkUnixId,
+  checkUnixNames,
+  LARGEST_UINT32,
+  MAX_ACCOUNT_NAME,
+} from './unix-account-name.js';
 import { problemOfUnixPath } from './unix-path.js';
 
 const Group = Type.String({ minLength: 1, maxLength: MAX_ACCOUNT_NAME });
 
 export const unixUserSchema = closed({
   name: Type.String({ minLength: 1, maxLength: MAX_ACCOUNT_NAME, description: 'Name of the user' }),
-  uid: optional(Type.Integer({ minimum: 0, maximum: LARGEST_ID, description: 'Numeric id; null: not managed' })),
+  uid: optional(Type.Integer({ minimum: 0, maximum: LARGEST_UINT32, description: 'Numeric id; null: not managed' })),
   primary_group: optional(
     Type.String({
       minLength: 1,
@@ -31,10 +37,18 @@ export const unixUserSchema = closed({
 
 export type UnixUserBody = Type.Static<typeof unixUserSchema>;
 
-export function checkUnixUser({ name, primary_group, additional_groups, home, shell }: UnixUserBody): BodyProblem[] {
+export function checkUnixUser({
+  name,
+  uid,
+  primary_group,
+  additional_groups,
+  home,
+  shell,
+}: UnixUserBody): BodyProblem[] {
   const groups = (additional_groups ?? []).map((group, at) => [`/additional_groups/${at}`, group]);
   return [
     ...checkUnixNames({ '/name': name }),
+    ...checkUnixId('uid', uid),
     ...checkGroupReferences({
       ...(primary_group == null ? {} : { '/primary_group': primary_group }),
       ...Object.fromEntries(groups),

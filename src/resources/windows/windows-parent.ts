@@ -1,6 +1,6 @@
 /** What a file or directory of Windows needs before it can be made: the directory that it lies in. */
-import type { PathFact } from '../host.js';
-import type { BodyProblem, Decision, PlanContext, ResourceKind } from '../kind.js';
+import type { BodyProblem, ResourceKind } from '../kind.js';
+import type { PathRules } from '../missing-parents.js';
 import { parentOfWindowsPath, problemOfWindowsPath, windowsIdentity, windowsPath } from './windows-path.js';
 
 interface WindowsPathBody {
@@ -18,18 +18,21 @@ export const requiredWindowsParent = ({ path }: WindowsPathBody): ReturnType<Res
   { family: 'path', identity: windowsIdentity(parentOfWindowsPath(windowsPath(path))) },
 ];
 
-/** Why nothing can be made at an absent path, or null when its directory is there or declared earlier. */
-export function missingWindowsParent(
-  path: string,
-  have: Extract<PathFact, { type: 'absent' }>,
-  context: PlanContext,
-): Extract<Decision, { action: 'fail' }> | null {
-  const parent = parentOfWindowsPath(windowsPath(path));
-  const identity = windowsIdentity(parent);
-  if (have.parent === 'directory' || context.declares('path', identity, 'directory-windows')) return null;
-  const message =
-    have.parent === 'absent' && !context.declares('path', identity)
-      ? `the directory ${parent} does not exist; declare it as a directory-windows resource before this one`
-      : `${parent} is not a directory, so nothing can lie in it`;
-  return { action: 'fail', code: 'parent_missing', message };
+export const WINDOWS_RULES: PathRules = {
+  parentOf: (path) => parentOfWindowsPath(windowsPath(path)),
+  identityOf: windowsIdentity,
+  directoryKind: 'directory-windows',
+};
+
+/** Directories above the one that a path lies in, which come first when they are declared. */
+export function aboveWindowsPath({ path }: WindowsPathBody): ReturnType<ResourceKind['requires']> {
+  const above: { family: 'path'; identity: string }[] = [];
+  let at = parentOfWindowsPath(parentOfWindowsPath(windowsPath(path)));
+  for (; at.length > ROOT.length; at = parentOfWindowsPath(at)) {
+    above.push({ family: 'path', identity: windowsIdentity(at) });
+  }
+  return above;
 }
+
+/** The form of the root of a drive. */
+const ROOT = 'C:\\';

@@ -131,6 +131,28 @@ describe('write-file', () => {
     });
   });
 
+  it('makes missing directories on the way when it is told to, but none through a link that leads nowhere', async () => {
+    const directory = place();
+    symlinkSync('nowhere', join(directory, 'link'));
+    const steps = ['a/b/f', 'a/b/g', 'a/c', 'link/f'].map((name) =>
+      write(join(directory, name), name, { parents: true }),
+    );
+    expect((await host().commit(steps)).map((outcome) => outcome?.code ?? null)).toEqual([
+      null,
+      null,
+      null,
+      'apply_failed',
+    ]);
+    expect(readFileSync(join(directory, 'a/b/g'), 'utf8')).toBe('a/b/g');
+    expect([modeOf(join(directory, 'a')), modeOf(join(directory, 'a/b'))]).toEqual([0o755, 0o755]);
+    expect(look(join(directory, 'x/y/f'))).toEqual({
+      type: 'absent',
+      parent: 'absent',
+      missing: [join(directory, 'x'), join(directory, 'x/y')],
+    });
+    expect(look(join(directory, 'link/f'))).toEqual({ type: 'absent', parent: 'absent' });
+  });
+
   it('says which user or group there is not, and leaves nothing behind', async () => {
     const directory = place();
     const outcomes = await host().commit([

@@ -52,7 +52,7 @@ async function commit({ host }: Machine, ...steps: FileStep[]) {
   return await host.commit(steps);
 }
 
-const makeDirectory = (path: string): FileStep => ({
+const makeDirectory = (path: string): Extract<FileStep, { do: 'make-directory' }> => ({
   do: 'make-directory',
   path,
   owner: null,
@@ -72,7 +72,11 @@ describe('looking', () => {
     expect(look(one, 'C:\\dir')).toMatchObject({ type: 'directory', entries: [] });
     expect(look(one, 'C:\\link')).toEqual({ type: 'symlink', target: 'a.txt' });
     expect(look(one, 'C:\\none')).toEqual({ type: 'absent', parent: 'directory' });
-    expect(look(one, 'C:\\none\\x')).toEqual({ type: 'absent', parent: 'absent' });
+    expect(look(one, 'C:\\none\\x\\y')).toEqual({
+      type: 'absent',
+      parent: 'absent',
+      missing: ['C:\\none', 'C:\\none\\x'],
+    });
     expect(look(one, 'C:\\a.txt\\x')).toEqual({ type: 'absent', parent: 'not-directory' });
   });
 
@@ -166,6 +170,17 @@ describe('changing', () => {
       null,
       'wrong_type',
     ]);
+  });
+
+  it('makes missing directories on the way when it is told to', async () => {
+    const one = machine();
+    const outcomes = await commit(one, write('C:\\Apps\\Web\\a.ini', 'x', { parents: true }), {
+      ...makeDirectory('C:\\Apps\\Data\\d'),
+      parents: true,
+    });
+    expect(outcomes).toEqual([null, null]);
+    expect(readFileSync(join(one.root, 'Apps', 'Web', 'a.ini'), 'utf8')).toBe('x');
+    expect(existsSync(join(one.root, 'Apps', 'Data', 'd'))).toBe(true);
   });
 
   it('refuses owners and modes, missing directories and ways through links', async () => {

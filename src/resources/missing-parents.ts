@@ -1,0 +1,66 @@
+/** The directories on the way to a file or directory that is made: which are missing, and whether they are made too. */
+import * as Type from 'typebox';
+import { optional } from '../kernel/schema.js';
+import type { PathFact } from './host.js';
+import type { Decision, FieldChange, PlanContext } from './kind.js';
+
+/** The field of files and directories of every platform. */
+export const parentsField = optional(
+  Type.Boolean({ description: 'Make missing directories on the way (default); false: fail instead' }),
+);
+
+/** How paths of a platform are read. */
+export interface PathRules {
+  parentOf(path: string): string;
+  /** The identity of the directory at a path, as its resource has it. */
+  identityOf(path: string): string;
+  readonly directoryKind: string;
+}
+
+export interface Way {
+  readonly refusal: Extract<Decision, { action: 'fail' }> | null;
+  /** For the decision: missing directories that this resource makes. */
+  readonly makes: { readonly makes?: readonly string[] };
+  readonly changes: readonly FieldChange[];
+  /** For the step. */
+  readonly parents: { readonly parents?: true };
+}
+
+/** The way to what is there already. */
+export const CLEAR_WAY: Way = { refusal: null, makes: {}, changes: [], parents: {} };
+
+/** Returns what has to be made on the way to an absent path, or why nothing can be made there. */
+export function wayTo(
+  { path, parents }: { readonly path: string; readonly parents?: boolean | null },
+  have: Extract<PathFact, { type: 'absent' }>,
+  context: PlanContext,
+  rules: PathRules,
+): Way {
+  const { parentOf, identityOf, directoryKind } = rules;
+  const parent = parentOf(path);
+  const isDeclared = (directory: string) => context.declares('path', identityOf(directory), directoryKind);
+  if (have.parent === 'directory' || isDeclared(parent)) return CLEAR_WAY;
+  const missing = (have.missing ?? []).slice((have.missing ?? []).findLastIndex(isDeclared) + 1);
+  const later = missing.find((directory) => context.comesLater('path', identityOf(directory)));
+  if (later !== undefined) return refused(`the directory ${later} does not exist; declare it before this one`);
+  const isBlocked = have.parent !== 'absent' || context.declares('path', identityOf(parent));
+  if (parents === false || isBlocked || missing.length === 0) {
+    if (context.mayAppear) return CLEAR_WAY;
+    if (isBlocked) return refused(`${parent} is not a directory, so nothing can lie in it`);
+    return refused(`the directory ${parent} does not exist; declare it as a ${directoryKind} resource before this one`);
+  }
+  const makes = missing.filter((directory) => !context.isMade(directory));
+  if (makes.length === 0) return { ...CLEAR_WAY, parents: { parents: true } };
+  const after = `${makes.join(', ')}${context.mayAppear ? ', unless something before brings them' : ''}`;
+  return {
+    refusal: null,
+    makes: { makes },
+    changes: [{ field: 'parents', before: null, after }],
+    parents: { parents: true },
+  };
+}
+
+const refused = (message: string): Way => ({
+  ...CLEAR_WAY,
+  refusal: { action: 'fail', code: 'parent_missing', message },
+});
