@@ -20,6 +20,7 @@ export const EVENT_SEVERITY = {
   'agent.refused': 'warning',
   'agent.protocol_violation': 'warning',
   'agent.duplicate_identity': 'critical',
+  'agent.journal_lost': 'warning',
   'enrolment.created': 'notice',
   'enrolment.used': 'notice',
   'enrolment.revoked': 'notice',

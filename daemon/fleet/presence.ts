@@ -63,10 +63,15 @@ export class Presence {
       if (before === undefined) await this.noteHello(tx, emit, agent, hello);
       if (agent.status !== 'approved' || before?.status === 'approved') return agent;
       const { remoteAddress: address } = connection;
-      const { agent_version, protocol_version } = hello;
+      const { agent_version, protocol_version, journal_loss: reason } = hello;
       const summary = `Agent ${agentLabel(agent)} connected from ${address}`;
       const metadata = { address, agent_version, protocol_version };
       this.noteConnection(emit, agentEvent('agent.connected', agent, summary, metadata));
+      if (reason !== undefined) {
+        const lost = `Agent ${agentLabel(agent)} has lost its journal of applies, or part of it: ${reason}`;
+        const event = agentEvent('agent.journal_lost', agent, lost, { reason });
+        if (this.changes.passes(`journal ${agent.node_id}`, event)) emit(event);
+      }
       return agent;
     });
   }

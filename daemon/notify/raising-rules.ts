@@ -23,6 +23,7 @@ export const RULES: Readonly<Partial<Record<EventType, Rule>>> = {
   'agent.pending': asItIs,
   'agent.refused': asItIs,
   'agent.duplicate_identity': asItIs,
+  'agent.journal_lost': asItIs,
   'agent.connected': async (tx, { target, timestamp }) => {
     await putAgentAbsence(tx, { node_id: target.id, connected_at: timestamp, away_since: null, event_json: null });
     return null;

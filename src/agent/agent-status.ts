@@ -3,6 +3,7 @@ import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { holderOf } from '../identity/data-directory.js';
 import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
+import { readLoss } from './journal/journal-loss.js';
 import { inspectJournal } from './journal/read-journal.js';
 import { parseTarget, type Target } from './target.js';
 
@@ -70,7 +71,7 @@ function readJournalCounts(dataDir: string) {
       journal_running: running,
       journal_owed: owed,
       journal_bytes: bytes,
-      journal_error: null,
+      journal_error: readLoss(dataDir),
     };
   } catch (error) {
     return {

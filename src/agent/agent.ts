@@ -19,6 +19,7 @@ import type { RunEngine } from './engine/run-engine.js';
 import { Enrolment, type OfferedToken } from './enrolment.js';
 import { readFacts } from './facts.js';
 import { Trust, type TrustOptions } from './first-contact.js';
+import { forgetLoss, readLoss } from './journal/journal-loss.js';
 import { Backoff } from './link/backoff.js';
 import { dialOrchestrator } from './link/dial.js';
 import { placeOf } from './link/unreachable.js';
@@ -117,7 +118,7 @@ function requireConsistent({ contradiction }: Trust, { endsUntrusted, logger }: 
   });
 }
 
-/** An agent with a damaged journal could neither apply anything nor tell what it did: it does not start. */
+/** A damaged journal is set aside; an agent without one could neither apply anything nor tell what it did, and does not start. */
 async function requireJournal(engine: RunEngine, logger: Logger): Promise<void> {
   const runs = await engine.inventory();
   if (runs.length > 0) logger.info('results of earlier applies wait for the orchestrator', { applies: runs.length });
@@ -267,6 +268,8 @@ class Agent {
           sample: () => this.metrics.sample(),
           terminals: this.terminals,
           enrolmentToken: enrolment.offerTo(orchestratorKey),
+          journalLoss: () => readLoss(this.options.dataDir),
+          onLossTold: () => forgetLoss(this.options.dataDir),
           onTokenVerdict: (verdict) => enrolment.judged(verdict),
           onStatus: (status, name) => {
             enrolment.settled(status);

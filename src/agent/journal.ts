@@ -22,8 +22,9 @@ import type { RunContent } from '../wire/parts.js';
 import type { Intent } from './converge/apply-group.js';
 import { type Ledger, NO_NOTES, NO_PRECAUTIONS, type Notes, type Owed, type Precautions } from './converge/ledger.js';
 import { frameOf } from './journal/frames.js';
+import { markMade, recoverJournal } from './journal/journal-loss.js';
 import type { JournalledRun, JournalRecord, JournalState, RunError } from './journal/journal-state.js';
-import { journalFile, readJournal } from './journal/read-journal.js';
+import { journalFile } from './journal/read-journal.js';
 
 export interface Acceptance {
   readonly id: string;
@@ -52,17 +53,25 @@ export class Journal implements Ledger {
   /** The file cannot be trusted to hold what was written; the next sync writes another one. */
   private isDoubtful = false;
 
-  /** Opens or makes the journal of a data directory, which nobody else may write. Throws `journal_corrupt`. */
+  /** What a damaged or missing journal took with it; null when it was whole. */
+  readonly loss: string | null;
+
+  /**
+   * Opens or makes the journal of a data directory, which nobody else may write; a damaged one is kept beside a new one with
+   * what it proves. Throws `journal_corrupt` for one of a newer version.
+   */
   constructor(directory: string) {
     this.file = journalFile(directory);
-    const { state, length, size } = readJournal(this.file);
+    const { state, length, size, loss } = recoverJournal(directory);
     this.state = state;
+    this.loss = loss;
     try {
       if (length === 0) this.rewrite();
       else this.open(length, size);
     } catch (error) {
       throw notWritten(this.file, error);
     }
+    markMade(directory);
     this.shrink();
   }
 

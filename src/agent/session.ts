@@ -30,6 +30,10 @@ export interface SessionOptions {
   readonly pace?: Pace;
   /** For hello; null when there is none to show. */
   readonly enrolmentToken?: string | null;
+  /** For hello: what was lost of the journal; null when nothing was. */
+  readonly journalLoss?: () => string | null;
+  /** The orchestrator has heard of the loss. */
+  readonly onLossTold?: () => void;
   readonly onTokenVerdict?: (verdict: TokenVerdict) => void;
   readonly onStatus: (status: 'pending' | 'approved', name: string | null) => void;
 }
@@ -69,6 +73,7 @@ class Session {
   private lastHeard: number;
   private facts: Attributes;
   private ended: SessionEnd | null = null;
+  private tellsLoss = false;
 
   constructor(options: SessionOptions) {
     this.options = options;
@@ -112,7 +117,9 @@ class Session {
   }
 
   private hello(): void {
-    const { enrolmentToken: token } = this.options;
+    const { enrolmentToken: token, journalLoss } = this.options;
+    const loss = journalLoss?.() ?? null;
+    this.tellsLoss = loss !== null;
     this.send({
       type: 'hello',
       protocol_version: PROTOCOL_VERSION,
@@ -120,6 +127,7 @@ class Session {
       hostname: this.facts.hostname ?? '',
       attributes: { ...this.facts },
       ...(token == null ? {} : { enrolment_token: token }),
+      ...(loss === null ? {} : { journal_loss: loss }),
     });
   }
 
@@ -228,6 +236,7 @@ class Session {
     this.approved = status === 'approved';
     this.options.onStatus(status, name);
     if (!isNewlyApproved) return;
+    if (this.tellsLoss) this.options.onLossTold?.();
     void this.reportInventory();
     if (this.options.terminals !== undefined) this.send(this.options.terminals.list());
   }

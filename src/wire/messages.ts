@@ -43,6 +43,8 @@ const hello = closed({
   attributes: AttributesSchema,
   /** Sent only to an orchestrator that has proved the key in it. */
   enrolment_token: optional(Type.String({ pattern: ENROLMENT_TOKEN_PATTERN })),
+  /** What a damaged or missing journal has taken with it, until an orchestrator has approved this connection. */
+  journal_loss: optional(Type.String({ maxLength: 512 })),
 });
 
 const attributes = closed({ type: Type.Literal('attributes'), attributes: AttributesSchema });

@@ -404,7 +404,13 @@ describe('the agent', () => {
     await agent.stop();
     expect(state()).toMatchObject({ link: 'stopped', pid: null, name: 'web-01' });
     expect(statSync(join(agent.dataDir, 'state.json')).mode & 0o777).toBe(0o600);
-    expect(readdirSync(agent.dataDir).sort()).toEqual(['identity.key', 'journal', PIN_FILE, 'state.json']);
+    expect(readdirSync(agent.dataDir).sort()).toEqual([
+      'identity.key',
+      'journal',
+      'journal.made',
+      PIN_FILE,
+      'state.json',
+    ]);
   });
 
   it('comes back after every cut, with what it did in the meantime', async () => {
@@ -518,15 +524,20 @@ describe('a data directory', () => {
     expect(pinOf(agent.dataDir)).toBe(identity.publicKey);
   });
 
-  it('with a damaged journal is refused before anything is dialled, and freed again', async () => {
+  it('with a damaged journal is served all the same, and the loss is told until an orchestrator has it', async () => {
     const dataDir = place();
     writeFileSync(join(dataDir, 'journal'), 'not a journal at all\n'.repeat(20));
     const there = await listen();
-    const fault = await faultOf(start(there.port, { dataDir, orchestratorKey: identity.publicKey }).ended);
-    expect(fault.code).toBe('journal_corrupt');
-    expect(fault.hint).toContain('mv ');
-    expect(there.connections).toHaveLength(0);
-    expect(existsSync(join(dataDir, 'lock'))).toBe(false);
+    const agent = start(there.port, { dataDir, orchestratorKey: identity.publicKey });
+    const connection = await there.connection(1);
+    expect((await connection.next('hello')).journal_loss).toContain('does not begin like a journal');
+    expect(readAgentState(dataDir).journal_error).toContain('journal.damaged-1');
+    await connection.approve();
+    await connection.next('inventory');
+    expect(existsSync(join(dataDir, 'journal.loss'))).toBe(false);
+    await agent.stop();
+    start(there.port, { dataDir, orchestratorKey: identity.publicKey });
+    expect(await (await there.connection(2)).next('hello')).not.toHaveProperty('journal_loss');
   });
 
   it('that no agent has used says so', () => {

@@ -54,6 +54,7 @@ const UNPROVOKED: Readonly<Record<string, string>> = {
 /** Types of audit events that requests alone do not raise, and the tests in which they are. */
 const RAISED_ELSEWHERE: Readonly<Record<string, string>> = {
   'agent.attributes_changed': 'fleet/presence.test.ts',
+  'agent.journal_lost': 'fleet/presence.test.ts',
   'agent.refused': 'fleet/rejection.test.ts',
   'agent.protocol_violation': 'fleet/conduct.test.ts',
   'agent.duplicate_identity': 'fleet/presence.test.ts',

@@ -92,6 +92,22 @@ describe('an approved agent', () => {
   });
 });
 
+describe('a lost journal', () => {
+  it('is audited with its reason', async () => {
+    const fleet = await Fleet.start();
+    const agent = await fleet.approved('web');
+    await fleet.gone(agent);
+    await fleet.join(agent.identity, { journal_loss: 'the journal /j is damaged at byte 4' });
+    expect(await fleet.events('agent.journal_lost')).toMatchObject([
+      {
+        target: { id: agent.nodeId, name: 'web' },
+        summary: 'Agent web has lost its journal of applies, or part of it: the journal /j is damaged at byte 4',
+        metadata: { reason: 'the journal /j is damaged at byte 4' },
+      },
+    ]);
+  });
+});
+
 describe('attributes', () => {
   it('that are other at the next connection are audited once', async () => {
     const fleet = await Fleet.start();

@@ -174,16 +174,18 @@ describeHosts('files and directories on a booted machine', () => {
       file('/srv/eve/.config/app/f', { content, owner: 'eve' }),
     );
     const made = (results: Awaited<ReturnType<LocalOrch['results']>>) =>
-      results.map(({ changes }) => changes.find(({ field }) => field === 'parents')?.after ?? null);
+      Object.fromEntries(
+        results.flatMap(({ identity, changes }) =>
+          changes.flatMap(({ field, after }) => (field === 'parents' ? [[identity, after]] : [])),
+        ),
+      );
     const planned = made(await orch.results('plan'));
-    expect(planned).toEqual([
-      '/srv/site/a, /srv/site/a/b',
-      null,
-      '/srv/site/a/c',
-      null,
-      '/srv/site/p/q',
-      '/srv/eve/.config, /srv/eve/.config/app',
-    ]);
+    expect(planned).toEqual({
+      '/srv/site/a/b/f': '/srv/site/a, /srv/site/a/b',
+      '/srv/site/a/c/d': '/srv/site/a/c',
+      '/srv/site/p/q/f': '/srv/site/p/q',
+      '/srv/eve/.config/app/f': '/srv/eve/.config, /srv/eve/.config/app',
+    });
     const results = await orch.apply();
     expect([failures(results), made(results)]).toEqual([{}, planned]);
     expect(await run('cd /srv && stat -c %U:%G:%a site/a site/a/b site/a/c site/p/q eve/.config eve/.config/app')).toBe(

@@ -5,6 +5,7 @@ import { isFaultCode } from '../../kernel/fault-code.js';
 import type { Logger } from '../../kernel/logger.js';
 import { SCRIPT_TIMEOUT_SECS } from '../../resources/command.js';
 import type { RunContent } from '../../wire/parts.js';
+import { isJournalWhole } from '../journal/journal-loss.js';
 import { inspectJournal } from '../journal/read-journal.js';
 import type { EngineReport, Inventory, RunEngine, RunHead } from './run-engine.js';
 import type { EngineSettings, FromWorker, ToWorker, WorkerData } from './worker-messages.js';
@@ -58,10 +59,11 @@ export class EngineThread implements RunEngine {
     return () => this.listeners.delete(listener);
   }
 
-  /** Starts no thread while the journal holds nothing. Throws `journal_corrupt`. */
+  /** Starts no thread while the journal is whole and holds nothing. */
   async inventory(): Promise<Inventory> {
     const isAsleep = this.worker === null && this.ending === null;
-    if (isAsleep && inspectJournal(this.options.dataDir).unacknowledged === 0) return [];
+    const { dataDir } = this.options;
+    if (isAsleep && isJournalWhole(dataDir) && inspectJournal(dataDir).unacknowledged === 0) return [];
     return new Promise((resolve, reject) => {
       this.questions.push({ resolve, reject });
       this.post({ do: 'inventory' });

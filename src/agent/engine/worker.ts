@@ -35,7 +35,13 @@ function open(): Engine | null {
     const createHost = (signal?: AbortSignal) => thisHost({ signal, dataDir, ...settings });
     // What a process that died has left for its scripts to read does not wait for the next run.
     createHost();
-    const engine = new Engine({ journal: new Journal(dataDir), createHost, clock, logger });
+    const journal = new Journal(dataDir);
+    if (journal.loss !== null) {
+      logger.error('the journal was lost in part or as a whole; the agent goes on with what is left of it', {
+        reason: journal.loss,
+      });
+    }
+    const engine = new Engine({ journal, createHost, clock, logger });
     engine.subscribe((report) => say({ is: 'report', report }));
     return engine;
   } catch (error) {

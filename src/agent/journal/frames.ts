@@ -39,6 +39,21 @@ export function readFrames(data: Buffer): Frames {
   return { lists, length: at, damagedAt: null };
 }
 
+/** Every whole frame in order, wherever damage stands between them; `proven` of them precede the first damage. */
+export function salvageFrames(data: Buffer): {
+  readonly lists: readonly (readonly unknown[])[];
+  readonly proven: number;
+} {
+  const { lists: before, length } = readFrames(data);
+  const lists = [...before];
+  for (let at = data.indexOf(MAGIC, length); at >= 0; ) {
+    const frame = frameAt(data, at);
+    if (frame !== null) lists.push(frame.records);
+    at = data.indexOf(MAGIC, frame?.end ?? at + 1);
+  }
+  return { lists, proven: before.length };
+}
+
 function frameAt(data: Buffer, at: number): { readonly records: readonly unknown[]; readonly end: number } | null {
   if (data.length - at < HEADER || data.compare(MAGIC, 0, MAGIC.length, at, at + MAGIC.length) !== 0) return null;
   const end = at + HEADER + data.readUInt32LE(at + MAGIC.length);

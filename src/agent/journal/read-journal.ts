@@ -1,9 +1,8 @@
 /** Reads the file of a journal, and says so when it cannot be trusted. */
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { shellWord } from '../../identity/shell-word.js';
 import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
-import { frameOf, readFrames } from './frames.js';
+import { frameOf, readFrames, salvageFrames } from './frames.js';
 import { type JournalRecord, JournalState } from './journal-state.js';
 
 export const VERSION = 1;
@@ -28,6 +27,34 @@ export function readJournal(file: string): JournalContent {
   const state = new JournalState();
   for (const record of lists.flat()) state.absorb(asRecord(record, file));
   return { state, length, size: data.length };
+}
+
+/** Records that are true whatever was lost before them. */
+const LASTING: ReadonlySet<JournalRecord['t']> = new Set(['journal', 'key', 'owe', 'notes', 'ack']);
+
+/**
+ * What a damaged journal proves: everything before the damage, and of the rest what does not build on what was lost. An apply
+ * whose end is not proven is left out, because its results may have gaps; the orchestrator notes it as interrupted.
+ */
+export function salvageJournal(file: string): JournalState {
+  const state = new JournalState();
+  const { lists, proven } = salvageFrames(bytesOrNone(file));
+  for (const [at, records] of lists.entries()) {
+    for (const record of records.map((one) => asRecord(one, file))) {
+      if (at < proven || LASTING.has(record.t)) state.absorb(record);
+      else if (record.t === 'accepted') state.absorb({ ...record, t: 'journal', version: VERSION });
+    }
+  }
+  for (const run of state.runs) if (run.end === null) state.absorb({ t: 'ack', run: run.id });
+  return state;
+}
+
+function bytesOrNone(file: string): Buffer {
+  try {
+    return bytesOf(file);
+  } catch {
+    return Buffer.alloc(0);
+  }
 }
 
 /** What `orch agent status` tells about a journal; the agent may be writing to it meanwhile. */
@@ -83,6 +110,6 @@ const longestFirstFrame = (): number => {
 
 const corrupt = (file: string, why: string, offset: number): Fault =>
   new Fault('journal_corrupt', `the journal ${file} ${why}`, {
-    hint: `check the disk; to go on without the results in it: mv ${shellWord(file)} ${shellWord(`${file}.damaged`)}`,
+    hint: 'check the disk; at its next start the agent keeps the file aside and goes on with what the rest of it proves',
     data: { file, offset },
   });

@@ -1,6 +1,6 @@
 /** The engine in its thread, as it is built. */
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
@@ -100,19 +100,24 @@ describe('the thread of the engine', () => {
 
   it('says why it cannot work, for each that waits', async () => {
     const dataDir = place();
-    const journal = new Journal(dataDir);
-    journal.accept({ id: runId(1), epoch: 1, generation: 1, content: content([]) });
-    journal.close();
     const path = join(dataDir, 'journal');
-    const damaged = readFileSync(path);
-    damaged.writeUInt8(damaged.readUInt8(20) ^ 1, 20);
-    writeFileSync(path, damaged);
+    writeFileSync(path, frameOf([{ t: 'journal', version: 2, epoch: 0, generation: 0 }]));
+    const newer = readFileSync(path);
     const { engine, heard, log } = await start(dataDir);
     await expect(engine.inventory()).rejects.toMatchObject({ code: 'journal_corrupt' });
     engine.begin(head(2), content([]));
     expect(await heard.finished(2)).toMatchObject({ end: 'interrupted', error: { code: 'journal_corrupt' } });
     expect(log[0]?.message).toBe('the engine cannot work');
-    expect(readFileSync(path).equals(damaged)).toBe(true);
+    expect(readFileSync(path).equals(newer)).toBe(true);
+  });
+
+  it('goes on without a journal that is gone, and says so', async () => {
+    const dataDir = place();
+    new Journal(dataDir).close();
+    rmSync(join(dataDir, 'journal'));
+    const { engine, log } = await start(dataDir);
+    expect(await engine.inventory()).toEqual([]);
+    expect(log[0]).toMatchObject({ message: expect.stringContaining('the journal was lost') });
   });
 
   it('is replaced when it breaks down, and what it was doing is told as interrupted', async () => {

@@ -6,6 +6,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   truncateSync,
@@ -15,6 +16,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { frameOf } from '../../../src/agent/journal/frames.js';
+import { forgetLoss, isJournalWhole, readLoss } from '../../../src/agent/journal/journal-loss.js';
 import type { JournalledRun } from '../../../src/agent/journal/journal-state.js';
 import { inspectJournal } from '../../../src/agent/journal/read-journal.js';
 import { Journal } from '../../../src/agent/journal.js';
@@ -149,7 +151,7 @@ describe('the journal', () => {
       { id: idOf(1), intents: [intent(0)], items: [2, 3, 4, 5, 6, 7].map((i) => item(i)) },
     ]);
     expect(journal.isNewer(1, 7)).toBe(false);
-    expect(readdirSync(directory)).toEqual(['journal']);
+    expect(readdirSync(directory)).toEqual(['journal', 'journal.made']);
   });
 
   it('is written anew at its opening when nearly all of it means nothing and nothing is open', () => {
@@ -264,12 +266,15 @@ describe('a journal that was cut off', () => {
 });
 
 describe('a damaged journal', () => {
-  it('is refused, named, and left as it is', () => {
+  it('is kept aside and told of, and what it proves is gone on with', () => {
     const directory = place();
     const path = join(directory, 'journal');
     const journal = new Journal(directory);
     complete(journal, 1);
     complete(journal, 2);
+    journal.prepare({ owed: [{ key: 'web', field: 'restart_on', run: idOf(2) }], memos: [] });
+    journal.sync();
+    const runs = new Map(journal.runs.map((one) => [one.id, one]));
     journal.close();
     const whole = readFileSync(path);
     const lastFrame = whole.lastIndexOf(Buffer.from([0x1e]));
@@ -278,24 +283,65 @@ describe('a damaged journal', () => {
         const damaged = Buffer.from(whole);
         damaged.writeUInt8((damaged.readUInt8(at) ^ change) & 0xff, at);
         writeFileSync(path, damaged);
-        const fault = faultOf(() => new Journal(directory));
-        expect(fault.code).toBe('journal_corrupt');
-        expect(fault.message).toContain(path);
-        expect(fault.hint).toContain(`mv ${path} ${path}.damaged`);
-        expect(readFileSync(path).equals(damaged)).toBe(true);
+        expect(faultOf(() => inspectJournal(directory)).code).toBe('journal_corrupt');
+        const recovered = new Journal(directory);
+        expect(recovered.loss).toContain(`${path}.damaged-1`);
+        expect(readLoss(directory)).toBe(recovered.loss);
+        expect(readFileSync(`${path}.damaged-1`).equals(damaged)).toBe(true);
+        rmSync(`${path}.damaged-1`);
+        for (const one of recovered.runs) expect(one).toEqual(runs.get(one.id));
+        expect(recovered.owed).toHaveLength(1);
+        expect(recovered.isNewer(1, 1)).toBe(false);
+        const again = reopened(recovered, directory);
+        expect(again.loss).toBeNull();
+        expect(again.runs).toEqual(recovered.runs);
+        accept(again, 3);
+        again.close();
       }),
       { numRuns: 100 },
     );
-    expect(faultOf(() => inspectJournal(directory)).code).toBe('journal_corrupt');
+    forgetLoss(directory);
+    expect(readLoss(directory)).toBeNull();
+  });
+
+  it('does not give back an apply whose results have gaps', () => {
+    const directory = place();
+    const path = join(directory, 'journal');
+    const journal = new Journal(directory);
+    complete(journal, 1);
+    const before = statSync(path).size;
+    complete(journal, 2);
+    journal.close();
+    const damaged = readFileSync(path);
+    const second = damaged.indexOf(Buffer.from([0x1e]), before + 1);
+    damaged.writeUInt8(damaged.readUInt8(second + 20) ^ 1, second + 20);
+    writeFileSync(path, damaged);
+    const recovered = new Journal(directory);
+    expect(recovered.runs.map(({ id }) => id)).toEqual([idOf(1)]);
+    expect(recovered.isNewer(1, 2)).toBe(false);
+    expect(recovered.isNewer(1, 3)).toBe(true);
   });
 
   it('is not mistaken for an empty one', () => {
+    for (const text of ['x'.repeat(500), `${'0'.repeat(8)} {"t":"accepted"}\n`.repeat(20)]) {
+      const directory = place();
+      const path = join(directory, 'journal');
+      writeFileSync(path, text);
+      expect(new Journal(directory).loss).toContain('does not begin like a journal');
+      expect(readFileSync(`${path}.damaged-1`, 'utf8')).toBe(text);
+    }
+  });
+
+  it('is missed when it was removed or emptied, but not before it was made', () => {
     const directory = place();
     const path = join(directory, 'journal');
-    for (const text of ['x'.repeat(500), `${'0'.repeat(8)} {"t":"accepted"}\n`.repeat(20)]) {
-      writeFileSync(path, text);
-      expect(faultOf(() => new Journal(directory)).message).toContain('does not begin like a journal');
-      expect(readFileSync(path, 'utf8')).toBe(text);
+    expect(isJournalWhole(directory)).toBe(true);
+    expect(new Journal(directory).loss).toBeNull();
+    for (const lose of [() => rmSync(path), () => truncateSync(path, 0)]) {
+      lose();
+      expect(isJournalWhole(directory)).toBe(false);
+      expect(new Journal(directory).loss).toContain('empty or missing');
+      expect(isJournalWhole(directory)).toBe(true);
     }
   });
 
@@ -312,7 +358,8 @@ describe('a damaged journal', () => {
     expect(faultOf(() => new Journal(directory)).code).toBe('data_dir_invalid');
     const second = place();
     mkdirSync(join(second, 'journal'));
-    expect(faultOf(() => new Journal(second)).message).toContain('not a regular file');
+    expect(new Journal(second).loss).toContain('not a regular file');
+    expect(statSync(join(second, 'journal.damaged-1')).isDirectory()).toBe(true);
   });
 });
 
