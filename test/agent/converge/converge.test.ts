@@ -57,7 +57,7 @@ describe('a plan', () => {
       directory(join(root, 'a')),
       directory(join(root, 'a/b')),
       file(join(root, 'a/b/c'), { content: 'hi\n' }),
-      file(join(root, 'none/x')),
+      file(join(root, 'none/x'), { parents: false }),
       file(join(root, 'same')),
     ]);
     const { end, results, observed, error } = await planned(run);
@@ -132,7 +132,7 @@ describe('an apply', () => {
       file(join(root, 'needs-it'), { content: '' }, { after: [0] }),
       file(join(root, 'needs-that'), { content: '' }, { after: [1] }),
       file(join(root, 'independent')),
-      directory(join(root, 'gone/d')),
+      directory(join(root, 'gone/d'), { parents: false }),
       file(join(root, 'gone/d/f')),
     ]);
     const { end, results } = await applied(run);
@@ -197,7 +197,7 @@ describe('an apply', () => {
     const root = place();
     writeFileSync(join(root, 'f'), 'x');
     const intents: Intent[] = [];
-    await applied(content([file(join(root, 'f')), file(join(root, 'no/f'))]), {
+    await applied(content([file(join(root, 'f')), file(join(root, 'no/f'), { parents: false })]), {
       intend: (some) => void intents.push(...some),
     });
     expect(intents).toEqual([]);

@@ -63,7 +63,11 @@ describe('observe', () => {
     writeFileSync(join(directory, 'file'), '');
     symlinkSync('nowhere', join(directory, 'dangling'));
     expect(look(join(directory, 'x'))).toEqual({ type: 'absent', parent: 'directory' });
-    expect(look(join(directory, 'x/y/z'))).toEqual({ type: 'absent', parent: 'absent' });
+    expect(look(join(directory, 'x/y/z'))).toEqual({
+      type: 'absent',
+      parent: 'absent',
+      missing: [join(directory, 'x'), join(directory, 'x/y')],
+    });
     expect(look(join(directory, 'file/y'))).toEqual({ type: 'absent', parent: 'not-directory' });
     expect(look(join(directory, 'dangling'))).toEqual({ type: 'symlink', target: 'nowhere' });
   });
