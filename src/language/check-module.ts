@@ -2,8 +2,9 @@
 import * as Type from 'typebox';
 import { checkShape } from './check-shape.js';
 import type { KindSet } from './kind-set.js';
+import { readLeniently } from './lenient-reading.js';
 import type { Located } from './located.js';
-import { belowResource, withIndentedKinds } from './misplaced-key.js';
+import { belowResource } from './misplaced-key.js';
 import type { MistakeList, Place } from './mistake.js';
 import { readOutline } from './outline.js';
 import { Budget, COMPARISONS, reachOf } from './reach.js';
@@ -28,8 +29,9 @@ export interface ModuleToCheck {
   readonly mistakes: MistakeList;
 }
 
-export function checkModule(written: Located, { text, lines, kinds, mistakes }: ModuleToCheck): void {
-  const root = withIndentedKinds(written, kinds, mistakes);
+/** Returns the module as it is read. */
+export function checkModule(written: Located, { text, lines, kinds, mistakes }: ModuleToCheck): Located {
+  const root = readLeniently(written, { kinds, mistakes });
   checkShape(FRAME, root, {
     mistakes,
     path: '',
@@ -37,7 +39,7 @@ export function checkModule(written: Located, { text, lines, kinds, mistakes }: 
     expressions: false,
     elsewhere: belowResource(kinds),
   });
-  if (root.type !== 'map') return;
+  if (root.type !== 'map') return root;
   const outline = readOutline(root, kinds, mistakes);
   const context = { outline, mistakes, lineOf: (place: Place) => lines.positionAt(place.start).line };
   const budget = new Budget(COMPARISONS);
@@ -57,4 +59,5 @@ export function checkModule(written: Located, { text, lines, kinds, mistakes }: 
     const message = 'too many variants to compare with each other; split the module';
     mistakes.error('too_complex', message, '/resources', root.members.get('resources')?.key ?? root);
   }
+  return root;
 }

@@ -51,6 +51,7 @@ export const DIAGNOSTIC_CODES = [
   'variant_gap',
   'declared_before_parent',
   'unused_template',
+  'path_rewritten',
   'expression_ignored',
   // the report itself
   'too_many_mistakes',

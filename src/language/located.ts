@@ -1,6 +1,7 @@
 /** A module's text as data that remembers where in the text everything stands. */
-import { isMap, isScalar, isSeq, type Pair, Scalar, type YAMLMap, type YAMLSeq } from 'yaml';
+import { type Alias, isAlias, isMap, isScalar, isSeq, type Pair, Scalar, type YAMLMap, type YAMLSeq } from 'yaml';
 import { escapePointer } from '../kernel/validator.js';
+import { Anchors } from './anchors.js';
 import type { MistakeList, Place } from './mistake.js';
 import { quoted } from './printable.js';
 import type { TextLines } from './text-lines.js';
@@ -29,14 +30,40 @@ export interface LocatedScalar extends Place {
 
 export type Located = LocatedMap | LocatedList | LocatedScalar;
 
-export interface LocateContext {
+export interface TextToLocate {
   readonly text: string;
   readonly lines: TextLines;
   readonly mistakes: MistakeList;
 }
 
-/** Reads a composed document; doubled, reserved and merge keys are reported and left out. `key` places empty values. */
-export function locate(node: unknown, context: LocateContext, path = '', key: Place = { start: 0, end: 0 }): Located {
+interface LocateContext extends TextToLocate {
+  readonly anchors: Anchors;
+}
+
+/** Reads a composed document; doubled, reserved and merge keys and wrong aliases are reported and left out. */
+export function locate(node: unknown, text: TextToLocate): Located {
+  const anchors = new Anchors(text.mistakes);
+  const located = locateNode(node, { ...text, anchors }, '', NOWHERE);
+  anchors.warnOfUnused();
+  return located;
+}
+
+/** `key` places empty values. */
+function locateNode(node: unknown, context: LocateContext, path: string, key: Place): Located {
+  const { anchors } = context;
+  if (isAlias(node)) return anchors.valueOf(node.source, placeOfAlias(node), path) ?? emptyAt(placeOfAlias(node));
+  const anchor = isMap(node) || isSeq(node) || isScalar(node) ? node.anchor : undefined;
+  const begun = anchors.begin(anchor, context.text, key);
+  const located = locateValue(node, context, path, key);
+  anchors.end(begun, located);
+  return located;
+}
+
+const placeOfAlias = ({ range }: Alias): Place => ({ start: range?.[0] ?? 0, end: range?.[1] ?? 0 });
+
+const emptyAt = (place: Place): LocatedScalar => ({ type: 'scalar', value: null, raw: '', ...place });
+
+function locateValue(node: unknown, context: LocateContext, path: string, key: Place): Located {
   if (isMap(node)) return locateMap(node, context, path);
   if (isSeq(node)) return locateList(node, context, path);
   const value = isScalar(node) ? node.value : null;
@@ -60,7 +87,7 @@ function locateList(node: YAMLSeq, context: LocateContext, path: string): Locate
   const items = node.items.map((item, index) => {
     // An item without a value still has its place, behind its dash.
     const at = (isScalar(item) && item.range?.[0]) || start;
-    return locate(item, context, `${path}/${index}`, { start: at, end: at });
+    return locateNode(item, context, `${path}/${index}`, { start: at, end: at });
   });
   return { type: 'list', items, start, end: start };
 }
@@ -72,7 +99,7 @@ function locateMap(node: YAMLMap, context: LocateContext, path: string): Located
     if (key === null) continue;
     const first = members.get(key.name);
     if (first === undefined) {
-      const value = locate(pair.value, context, `${path}/${escapePointer(key.name)}`, key.place);
+      const value = locateNode(pair.value, context, `${path}/${escapePointer(key.name)}`, key.place);
       members.set(key.name, { key: key.place, value });
     } else {
       const { line } = context.lines.positionAt(first.key.start);

@@ -1,9 +1,7 @@
 /** Keys that are right but stand one level too high or too low. */
 import { TRIGGER_FIELDS } from '../resources/kind.js';
 import type { KindSet } from './kind-set.js';
-import type { Located } from './located.js';
 import { kindsMeant } from './meant-key.js';
-import type { MistakeList } from './mistake.js';
 import type { ShapeSchema } from './shape-schema.js';
 
 const BESIDE_RESOURCE: ReadonlySet<string> = new Set(['id', 'name', 'depends_on', 'resource', 'variants', 'when']);
@@ -11,40 +9,6 @@ const BESIDE_RESOURCE: ReadonlySet<string> = new Set(['id', 'name', 'depends_on'
 /** For a key inside a body or where a kind belongs: what to do when it belongs to the entry around it. */
 export const besideResource = (key: string): string | null =>
   BESIDE_RESOURCE.has(key) ? `"${key}" belongs beside "resource", not below it` : null;
-
-/** The module with kinds below the empty `resource:` that they stand beside; each is reported. */
-export function withIndentedKinds(root: Located, kinds: KindSet, mistakes: MistakeList): Located {
-  return mapItems(root, 'resources', '', (entry, path) =>
-    mapItems(indentKind(entry, path), 'variants', path, indentKind),
-  );
-
-  function indentKind(node: Located, path: string): Located {
-    if (node.type !== 'map') return node;
-    const resource = node.members.get('resource');
-    const isEmpty = resource?.value.type === 'scalar' && resource.value.raw === '';
-    const beside = [...node.members].filter(([name]) => kinds.has(name));
-    const [first] = beside;
-    if (!resource || !isEmpty || first === undefined) return node;
-    const [name, { key }] = first;
-    mistakes.error('misplaced_key', `"${name}" belongs below "resource": indent it by two more spaces`, path, key);
-    const kept = [...node.members].filter(([member]) => !kinds.has(member) && member !== 'resource');
-    const value: Located = { type: 'map', members: new Map(beside), start: key.start, end: key.start };
-    return { ...node, members: new Map([...kept, ['resource', { key: resource.key, value }]]) };
-  }
-}
-
-function mapItems(
-  node: Located,
-  name: string,
-  path: string,
-  change: (item: Located, path: string) => Located,
-): Located {
-  const list = node.type === 'map' ? node.members.get(name) : undefined;
-  if (node.type !== 'map' || list?.value.type !== 'list') return node;
-  const items = list.value.items.map((item, index) => change(item, `${path}/${name}/${index}`));
-  if (items.every((item, index) => item === (list.value.type === 'list' ? list.value.items[index] : null))) return node;
-  return { ...node, members: new Map(node.members).set(name, { key: list.key, value: { ...list.value, items } }) };
-}
 
 const BESIDE_VARIANTS: ReadonlySet<string> = new Set(['id', 'name', 'depends_on']);
 

@@ -34,8 +34,8 @@ function parseWith(source: string, kinds: KindSet, definitions: Validator<Module
   const text = source.startsWith('\ufeff') ? source.slice(1) : source;
   const lines = textLines(text);
   const mistakes = new MistakeList();
-  const root = readYaml(text, lines, mistakes);
-  if (root !== null) checkModule(root, { text, lines, kinds, mistakes });
+  const written = readYaml(text, lines, mistakes);
+  const root = written === null ? null : checkModule(written, { text, lines, kinds, mistakes });
   const definition = root === null || mistakes.failed ? null : definitionOf(root, definitions, mistakes);
   return {
     definition,

@@ -37,7 +37,9 @@ export function readYaml(
     mistakes.error('empty_module', `the file holds no ${noun}; begin with "${begin}:"`, '', { start: 0, end: 0 });
     return null;
   }
-  return locate(document.contents, { text, lines, mistakes });
+  const root = locate(document.contents, { text, lines, mistakes });
+  // Without the values of its aliases, whatever else is wrong would be told wrongly.
+  return mistakes.found.some(({ code, severity }) => code === 'yaml_alias' && severity === 'error') ? null : root;
 }
 
 function compose(tokens: Parameters<Composer['compose']>[0], length: number): Document {

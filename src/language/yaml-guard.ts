@@ -7,19 +7,23 @@ import type { DiagnosticCode } from './diagnostic-code.js';
 import type { MistakeList } from './mistake.js';
 
 /** Limits of a module's text (`security.md` c7). */
-export const YAML_LIMITS = { bytes: 1024 * 1024, tokens: 100_000, depth: 64 } as const;
+export const YAML_LIMITS = { bytes: 1024 * 1024, tokens: 100_000, depth: 64, aliases: 100 } as const;
 
-/** After so many anchors, aliases and tags the rest of the text is not looked at. */
+/** After so many tags and directives the rest of the text is not looked at. */
 const MAX_REFUSED = 100;
 
 const REFUSED = {
-  anchor: { code: 'yaml_anchor', what: 'anchors are not part of the module language' },
-  alias: { code: 'yaml_alias', what: 'aliases are not part of the module language' },
   tag: { code: 'yaml_tag', what: 'tags are not part of the module language' },
   'directive-line': { code: 'yaml_directive', what: 'directives are not part of the module language' },
 } as const;
 
 type Refused = keyof typeof REFUSED;
+
+/** Codes of anchors and aliases when there are too many; the composer's cost grows with their square. */
+const REFERENCES = { anchor: 'yaml_anchor', alias: 'yaml_alias' } as const;
+
+const isReference = (type: string | null): type is keyof typeof REFERENCES =>
+  type !== null && Object.hasOwn(REFERENCES, type);
 
 const isRefused = (type: string | null): type is Refused => type !== null && Object.hasOwn(REFUSED, type);
 
@@ -39,6 +43,7 @@ export function guardYaml(text: string, mistakes: MistakeList): readonly CST.Tok
   const documents = documentCounter();
   let count = 0;
   let refused = 0;
+  let references = 0;
   for (const lexeme of lexemesOf(text)) {
     const { type, offset, length } = lexeme;
     const stop = (code: DiagnosticCode, message: string, end = offset): null => {
@@ -52,6 +57,13 @@ export function guardYaml(text: string, mistakes: MistakeList): readonly CST.Tok
     if (documents.another(type)) {
       const message = 'a module file holds one YAML document, and a second one begins here';
       return stop('yaml_documents', message, offset + length);
+    }
+    if (isReference(type)) {
+      references += 1;
+      if (references > YAML_LIMITS.aliases) {
+        const message = `the module has more than ${YAML_LIMITS.aliases} anchors and aliases; put values that begin with "&" or "*" in quotes`;
+        return stop(REFERENCES[type], message, offset + length);
+      }
     }
     if (isRefused(type)) {
       refuse(type, lexeme, mistakes);

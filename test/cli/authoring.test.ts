@@ -331,6 +331,20 @@ describe('a plan in a file', () => {
   });
 });
 
+describe('a directory of files with other endings', () => {
+  it('is taken with a flag, which is named when there is nothing else in it', async () => {
+    const text = (name: string) => `name: ${name}\nsupports: [{platform: linux}]\nresources: []\n`;
+    mkdirSync(home.file('other/deep'), { recursive: true });
+    writeFileSync(home.file('other/a.yaml'), text('a'));
+    writeFileSync(home.file('other/deep/b.yml'), text('b'));
+    const without = await run(['module', 'validate', home.file('other')]);
+    expect(without.status).toBe(64);
+    expect(without.stderr).toContain('--any-yaml');
+    const ran = await run(['module', 'validate', home.file('other'), '--any-yaml', '-o', 'name']);
+    expect(ran).toMatchObject({ status: 0, stdout: 'a\nb\n' });
+  });
+});
+
 describe('--local on a terminal', () => {
   const machine = (dataDir: string, seen: unknown[]): LocalMachine => {
     const outcome = { end: 'succeeded', error: null, results: [] } as const;

@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
+import { flag } from '../option.js';
 import { readFoundFile, readTextFile } from '../read-text.js';
 
 export interface ModuleFile {
@@ -13,22 +14,36 @@ export interface ModuleFile {
 export const ENDING = '.orch.yaml';
 
 /**
- * A file is taken whatever its name; of a directory, every `*.orch.yaml` at any depth, in the order of their paths.
+ * A file is taken whatever its name; of a directory, every `*.orch.yaml` at any depth, in the order of their paths, or with
+ * `anyYaml` every `*.yaml` and `*.yml`.
  * Throws `usage` for a path that is not there or holds no module.
  */
-export function readModuleFiles(paths: readonly string[]): readonly ModuleFile[] {
-  const files = new Map(paths.flatMap(filesOf));
+export function readModuleFiles(paths: readonly string[], { anyYaml = false } = {}): readonly ModuleFile[] {
+  const files = new Map(paths.flatMap((path) => filesOf(path, anyYaml)));
   return [...files].map(([path, read]) => ({ path, source: read(path) }));
 }
 
 type Reader = (path: string) => string;
 
-function filesOf(path: string): readonly (readonly [string, Reader])[] {
+const YAML = /\.ya?ml$/;
+
+function filesOf(path: string, anyYaml: boolean): readonly (readonly [string, Reader])[] {
   if (!isDirectory(path)) return [[path, readTextFile]];
-  const found = filesBelow(path).filter((file) => file.endsWith(ENDING));
-  if (found.length === 0) throw new Fault('usage', `${path} holds no file that ends in ${ENDING}`);
+  const all = filesBelow(path);
+  const found = all.filter((file) => (anyYaml ? YAML.test(file) : file.endsWith(ENDING)));
+  if (found.length === 0) throw noModules(path, all, anyYaml);
   return found.map((file) => [file, readFoundFile]);
 }
+
+function noModules(path: string, files: readonly string[], anyYaml: boolean): Fault {
+  if (anyYaml) return new Fault('usage', `${path} holds no file that ends in .yaml or .yml`);
+  const other = files.find((file) => YAML.test(file));
+  const hint = `name the files themselves, or take every .yaml and .yml file of the directory with --any-yaml where the command has it: ${other}`;
+  return new Fault('usage', `${path} holds no file that ends in ${ENDING}`, other === undefined ? {} : { hint });
+}
+
+/** Takes other files of a directory too; for commands that take modules as they come. */
+export const anyYamlOption = flag('of a directory, take every *.yaml and *.yml file, not only *.orch.yaml');
 
 /**
  * Every file at any depth, in the order of their paths. Hidden directories are nobody's place for modules. Throws `usage` for

@@ -4,7 +4,7 @@ import type { SuccessBody } from '../../client/request.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { requireValid } from './check-files.js';
-import { readModuleFiles } from './module-files.js';
+import type { ModuleFile } from './module-files.js';
 
 export type Uploaded = SuccessBody<'uploadModule'> & { readonly path: string };
 
@@ -12,10 +12,10 @@ export type Uploaded = SuccessBody<'uploadModule'> & { readonly path: string };
 export async function uploadFiles(
   context: Context,
   api: ApiClient,
-  paths: readonly string[],
+  files: readonly ModuleFile[],
 ): Promise<readonly Uploaded[]> {
   const uploaded: Uploaded[] = [];
-  for (const { path, source, name } of requireValid(readModuleFiles(paths))) {
+  for (const { path, source, name } of requireValid(files)) {
     uploaded.push(await uploadFile(context, api, { path, source, name }));
   }
   return uploaded;

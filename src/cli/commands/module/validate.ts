@@ -4,7 +4,7 @@ import { defineCommand } from '../../define-command.js';
 import { EXIT } from '../../exit-status.js';
 import { count } from '../../format.js';
 import { checkFiles, diagnosticLines, sumUp } from '../../modules/check-files.js';
-import { readModuleFiles } from '../../modules/module-files.js';
+import { anyYamlOption, readModuleFiles } from '../../modules/module-files.js';
 import { lines, linesOf, stackOf, styled } from '../../view.js';
 
 export const command = defineCommand({
@@ -12,8 +12,9 @@ export const command = defineCommand({
   detail: ['Needs no orchestrator. Shows every mistake at once. Ends with 1 when a file has an error.'],
   access: 'local',
   args: { paths: argumentList('PATH', 'module files, or directories whose *.orch.yaml are all checked', 'file') },
-  run: async (_context, { paths }) => {
-    const files = checkFiles(readModuleFiles(paths));
+  options: { anyYaml: anyYamlOption },
+  run: async (_context, { paths, anyYaml }) => {
+    const files = checkFiles(readModuleFiles(paths, { anyYaml }));
     const wrong = sumUp(files);
     const told =
       wrong === null
