@@ -1,6 +1,6 @@
 /** What tags have to be like. */
 import { Fault, type FaultDetail } from '../../src/kernel/fault.js';
-import { isTagKey, isTagValue } from '../../src/kernel/identifiers.js';
+import { isTagKey, isTagValue, TAG_KEY_RULE } from '../../src/kernel/identifiers.js';
 import { escapePointer } from '../../src/kernel/validator.js';
 import type { Tags } from '../store/agent-tags.js';
 
@@ -31,7 +31,7 @@ export const tooManyTags = (): Fault => new Fault('invalid_tag', `an agent has a
 function problemsOf(key: string, value: string, at: TagPlaces): readonly FaultDetail[] {
   const problems: FaultDetail[] = [];
   if (!isTagKey(key)) {
-    const message = `the key ${JSON.stringify(key)} must be 1 to 64 of A-Z a-z 0-9 . _ - and begin with a letter or digit`;
+    const message = `the key ${JSON.stringify(key)} cannot be a tag's: ${TAG_KEY_RULE}`;
     problems.push({ path: at.key, message });
   }
   if (!isTagValue(value)) {

@@ -66,7 +66,10 @@ export type RolloutEvent = Type.Static<typeof RolloutEventSchema>;
 export const ROLLOUT_CONCURRENCY = { standard: 32, maximum: 1000 } as const;
 
 const params = closed({ name: Type.String({ minLength: 1, maxLength: 128 }) });
-const moduleNames = Type.Array(Type.String({ minLength: 1, maxLength: 128 }), { minItems: 1, maxItems: 1000 });
+const moduleNames = Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {
+  maxItems: 1000,
+  description: 'None: a selection of agents for rollouts that name their modules',
+});
 const description = Type.String({ maxLength: 4096 });
 
 const rolloutBody = {

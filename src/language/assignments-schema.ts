@@ -6,7 +6,6 @@ const AssignmentSchema = Type.Object(
   {
     name: Type.String({ pattern: MODULE_NAME_PATTERN }),
     modules: Type.Array(Type.String({ pattern: MODULE_NAME_PATTERN }), {
-      minItems: 1,
       maxItems: 1000,
       uniqueItems: true,
     }),

@@ -48,6 +48,7 @@ export const DIAGNOSTIC_CODES = [
   // warnings
   'supports_empty',
   'unknown_distro',
+  'clause_unmatchable',
   'variant_gap',
   'declared_before_parent',
   'unused_template',

@@ -1,5 +1,5 @@
 /** Selectors: one line of text that tells which agents are meant, in the grammar of Kubernetes label selectors. */
-import { isTagKey } from '../kernel/identifiers.js';
+import { isTagKey, TAG_KEY_RULE } from '../kernel/identifiers.js';
 import { type AgentLabels, labelOf } from './clause.js';
 import { quoted } from './printable.js';
 import { SelectorReader, selectorFault } from './selector-reader.js';
@@ -78,8 +78,7 @@ function readKey(reader: SelectorReader): string {
     return next.text;
   }
   const name = next.text.startsWith('tag.') ? next.text.slice('tag.'.length) : next.text;
-  if (!isTagKey(name))
-    throw reader.fail(`${quoted(next.text)} is not a key: keys are letters, digits, ".", "_" and "-"`);
+  if (!isTagKey(name)) throw reader.fail(`${quoted(next.text)} is not a key: ${TAG_KEY_RULE}`);
   reader.advance();
   return `tag.${name}`;
 }

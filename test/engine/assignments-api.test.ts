@@ -58,11 +58,16 @@ describe('the assignment routes', () => {
     expect((await call('DELETE', '/assignments/web')).status).toBe(404);
   });
 
+  it('take an assignment without modules, which only selects agents', async () => {
+    const { call } = await serve();
+    const { status, json } = await call('POST', '/assignments', { ...WEB, modules: [] });
+    expect({ status, modules: json.modules }).toEqual({ status: 201, modules: [] });
+  });
+
   it.each([
     ['POST', '/assignments', { ...WEB, name: 'a b' }, 400, 'invalid_name'],
     ['POST', '/assignments', { ...WEB, selector: '' }, 400, 'invalid_selector'],
     ['POST', '/assignments', { ...WEB, modules: ['nix'] }, 400, 'unknown_module'],
-    ['POST', '/assignments', { ...WEB, modules: [] }, 400, 'invalid_body'],
     ['POST', '/assignments', { ...WEB, more: 1 }, 400, 'invalid_body'],
     ['POST', '/assignments', { ...WEB, name: 'taken' }, 409, 'assignment_exists'],
     ['GET', '/assignments/nix', undefined, 404, 'assignment_not_found'],

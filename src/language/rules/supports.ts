@@ -1,5 +1,8 @@
 /** A module names the agents that it is for, in words that agents use. */
 
+import { isTagKey, isTagValue, TAG_KEY_RULE, TAG_VALUE_RULE } from '../../kernel/identifiers.js';
+import { escapePointer } from '../../kernel/validator.js';
+import { hasExpression } from '../expression.js';
 import type { Located } from '../located.js';
 import { suggestion } from '../nearest.js';
 import { quoted } from '../printable.js';
@@ -16,17 +19,37 @@ export function checkSupports({ outline, mistakes }: RuleContext): void {
       'supports is empty, so that this module applies to no agent; add a clause such as {platform: linux}';
     mistakes.warning('supports_empty', message, '/supports', supports?.key ?? root);
   }
-  for (const [index, node] of items(listed).entries()) checkDistro(node, `/supports/${index}`, mistakes);
+  for (const [index, node] of items(listed).entries()) checkClause(node, `/supports/${index}`, mistakes);
   for (const entry of outline.entries) {
     const variants = items(member(entry.node, 'variants'));
     for (const [index, variant] of variants.entries()) {
-      checkDistro(member(variant, 'when'), `${entry.path}/variants/${index}/when`, mistakes);
+      checkClause(member(variant, 'when'), `${entry.path}/variants/${index}/when`, mistakes);
     }
   }
 }
 
 const isEmpty = (node: Located): boolean =>
   (node.type === 'list' && node.items.length === 0) || (node.type === 'scalar' && node.value === null);
+
+function checkClause(clause: Located | undefined, path: string, mistakes: RuleContext['mistakes']): void {
+  checkDistro(clause, path, mistakes);
+  if (clause?.type !== 'map') return;
+  for (const [name, { key, value }] of clause.members) {
+    if (!name.startsWith('tag.')) continue;
+    const problem = unmatchable(name.slice('tag.'.length), value);
+    if (problem === null) continue;
+    const message = `this clause matches no agent, because ${problem}`;
+    mistakes.warning('clause_unmatchable', message, `${path}/${escapePointer(name)}`, key);
+  }
+}
+
+/** Why no agent has a tag with that value, or null. */
+function unmatchable(key: string, value: Located): string | null {
+  if (!isTagKey(key)) return `no tag can be called ${quoted(key)}: ${TAG_KEY_RULE}`;
+  const text = value.type === 'scalar' && typeof value.value === 'string' ? value.value : null;
+  if (text === null || hasExpression(text) || isTagValue(text)) return null;
+  return `no tag has such a value: ${TAG_VALUE_RULE}`;
+}
 
 function checkDistro(clause: Located | undefined, path: string, mistakes: RuleContext['mistakes']): void {
   const node = member(clause, 'distro');

@@ -73,10 +73,18 @@ function versionFor(want: PackageBody, have: SeenPackage, context: PlanContext, 
   // What was installed from elsewhere is the newest that there is.
   if (asked === null && installed !== null) return { version: installed.version, ...stale };
   if (context.purpose === 'plan' && (context.mayAppear || have.isIndexOld)) {
-    const reason = 'the index of this machine does not offer it yet; an apply refreshes the index first';
-    return { version: asked, reason };
+    return { version: asked, reason: notOffered(want, offer) };
   }
   return unknown(want, offer, have);
+}
+
+/** What the machine's index lacks. An apply may still find it, when its refresh or what comes before brings it. */
+function notOffered({ name, version }: PackageBody, { newest, versions }: PackageOffer): string {
+  const lacks =
+    newest === null || version == null
+      ? `no index on this machine has a package ${name}`
+      : `no index on this machine has ${name} in version ${version}, only in ${versions.slice(0, MAX_OFFERED).join(', ')}`;
+  return `${lacks}; an apply refreshes the index first, and fails if that brings none`;
 }
 
 /** One line, because it also stands in reasons. */
