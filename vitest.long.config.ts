@@ -3,10 +3,13 @@ import { defineConfig } from 'vitest/config';
 /** Suites that take minutes: `npm run test:long`. */
 export default defineConfig({
   test: {
-    include: ['test/long/**/*.test.ts', 'test/api/fuzz.test.ts'],
+    include: ['test/long/**/*.test.ts', 'test/api/fuzz.test.ts', 'test/cli/terminal/prediction/predicted-echo.test.ts'],
     testTimeout: 30 * 60_000,
     hookTimeout: 120_000,
     reporters: ['default', './scripts/skipped-reporter.mjs'],
-    env: { ORCH_FUZZ_RUNS: process.env.ORCH_FUZZ_RUNS ?? '2000' },
+    env: {
+      ORCH_FUZZ_RUNS: process.env.ORCH_FUZZ_RUNS ?? '2000',
+      ORCH_PREDICTION_RUNS: process.env.ORCH_PREDICTION_RUNS ?? '1000',
+    },
   },
 });

@@ -23,7 +23,28 @@ export const FRAME = {
   errors: 0x0c,
   place: 0x10,
   anew: 0x11,
+  /** From the client: tell where its input stands once the program has had it for a while. */
+  askEcho: 0x0d,
+  /** From the agent: where the input stands, and how the program reads it. */
+  echo: 0x0e,
 } as const;
+
+/**
+ * How the program reads its terminal. `keys`: each for itself, echoed by the program if at all. `lines`: as lines, echoed by the
+ * system. `hidden`: as lines, without an echo, as for a password.
+ */
+export const READINGS = ['unknown', 'keys', 'lines', 'hidden'] as const;
+export type Reading = (typeof READINGS)[number];
+
+/** Offsets: all input before them. */
+export interface EchoAck {
+  /** The program could read it before `reading` was looked at. */
+  readonly given: number;
+  /** The program could read it for so long that its echo, if there is one, is in the output before `output`. */
+  readonly settled: number;
+  readonly output: number;
+  readonly reading: Reading;
+}
 
 /** Which of a program's streams wrote it; a terminal has but one. */
 export type OutputStream = 'out' | 'err';
@@ -47,6 +68,9 @@ export type Frame =
   | { readonly type: 'place'; readonly offset: number }
   /** Input that follows is what its sender means now. */
   | { readonly type: 'anew' }
+  /** The client wants to know when all input before `offset` is settled. */
+  | { readonly type: 'askEcho'; readonly offset: number }
+  | ({ readonly type: 'echo' } & EchoAck)
   /** Of a later version; to be ignored. */
   | { readonly type: 'unknown' };
 
@@ -99,6 +123,22 @@ export function placeFrame(offset: number): Buffer {
 }
 
 export const anewFrame = (): Buffer => Buffer.of(FRAME.anew);
+export function askEchoFrame(offset: number): Buffer {
+  const frame = Buffer.allocUnsafe(9);
+  frame[0] = FRAME.askEcho;
+  writeOffset(frame, offset, 1);
+  return frame;
+}
+
+export function echoFrame({ given, settled, output, reading }: EchoAck): Buffer {
+  const frame = Buffer.allocUnsafe(26);
+  frame[0] = FRAME.echo;
+  writeOffset(frame, given, 1);
+  writeOffset(frame, settled, 9);
+  writeOffset(frame, output, 17);
+  frame[25] = READINGS.indexOf(reading);
+  return frame;
+}
 
 /** @param t whole number that the pong gives back, such as milliseconds of a monotonic clock */
 export function pingFrame(t: number): Buffer {
@@ -177,9 +217,26 @@ export function readFrame(data: Buffer): Frame {
       return { type: 'place', offset: readOffset(data, 1) };
     case FRAME.anew:
       return { type: 'anew' };
+    case FRAME.askEcho:
+      requireLength(data, 9);
+      return { type: 'askEcho', offset: readOffset(data, 1) };
+    case FRAME.echo:
+      return readEcho(data);
     default:
       return { type: 'unknown' };
   }
+}
+
+function readEcho(data: Buffer): Frame {
+  requireLength(data, 26);
+  return {
+    type: 'echo',
+    given: readOffset(data, 1),
+    settled: readOffset(data, 9),
+    output: readOffset(data, 17),
+    // A later version may know more of them.
+    reading: READINGS[data[25] as number] ?? 'unknown',
+  };
 }
 
 function readOffsetAndBytes(data: Buffer, most: number): { offset: number; bytes: Buffer } {

@@ -71,6 +71,9 @@ export class AgentFrames {
       case 'place':
         this.placed(frame.offset);
         return;
+      case 'echo':
+        people.writer?.socket.send(data);
+        return;
       case 'exit':
         if (!isExit.check(frame.value)) throw new Fault('protocol_violation', 'the peer sent an exit that is none');
         if (!BY_AGENT.has(frame.value.reason)) {

@@ -21,7 +21,7 @@ export class ClientFrames {
   }
 
   /** @throws Fault `protocol_violation` for what a client does not send */
-  take(client: ClientEnd, frame: Frame): void {
+  take(client: ClientEnd, frame: Frame, data: Buffer): void {
     const { agent, input, pace, people } = this.core;
     const isWriter = client === people.writer;
     switch (frame.type) {
@@ -43,6 +43,9 @@ export class ClientFrames {
         return;
       case 'anew':
         client.gate.open(client.socket.stalls);
+        return;
+      case 'askEcho':
+        if (isWriter) agent.send(data);
         return;
       case 'note':
         if (isNote.check(frame.value)) this.noted(client, frame.value.kind);

@@ -212,7 +212,7 @@ export class Joining {
     else output.beginAt(backlog.start);
     // While its end is being stored, that goes before telling of it.
     if (ending.isStored) output.finish();
-    socket.listen((frame) => frames.take(client, frame));
+    socket.listen((frame, data) => frames.take(client, frame, data));
   }
 
   private announce(text: string, except: ClientEnd | null): void {

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import { Socket } from 'node:net';
-import type { OutputStream } from '../../terminal/frames.js';
+import type { OutputStream, Reading } from '../../terminal/frames.js';
 import type { TerminalSignal } from '../../terminal/notes.js';
 import { DescriptorWriter } from './descriptor-writer.js';
 import { type Fifos, openFifos } from './fifos.js';
@@ -111,6 +111,10 @@ class PipedCommand implements Program {
 
   /** It has no terminal. */
   resize(): void {}
+
+  async readSettings(): Promise<Reading> {
+    return 'unknown';
+  }
 
   signal(signal: TerminalSignal): void {
     if (this.end === null) sendSignal(-this.mark.pid, `SIG${signal}`);

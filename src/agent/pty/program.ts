@@ -1,5 +1,5 @@
 /** A running program of a session, on a terminal or on pipes. */
-import type { OutputStream } from '../../terminal/frames.js';
+import type { OutputStream, Reading } from '../../terminal/frames.js';
 import type { TerminalSignal } from '../../terminal/notes.js';
 import type { SessionMark } from './process-table.js';
 
@@ -31,6 +31,8 @@ export interface Program {
   write(bytes: Buffer): void;
   endInput(): void;
   resize(cols: number, rows: number): void;
+  /** How its terminal is read now; `unknown` without a terminal. */
+  readSettings(): Promise<Reading>;
   /** To what runs in the foreground. */
   signal(signal: TerminalSignal): void;
 }

@@ -2,6 +2,7 @@
 import { closeSync, constants, fchownSync, fstatSync, openSync, writeSync } from 'node:fs';
 import { constants as system } from 'node:os';
 import { ReadStream } from 'node:tty';
+import type { Reading } from '../../terminal/frames.js';
 import { clampSize } from '../../terminal/limits.js';
 import type { TerminalSignal } from '../../terminal/notes.js';
 import { DescriptorWriter } from './descriptor-writer.js';
@@ -10,6 +11,7 @@ import { argumentsOf, type Launch } from './launch.js';
 import type { NativePty } from './native-pty.js';
 import { processEntry, type SessionMark, sendSignal } from './process-table.js';
 import type { Program, ProgramEnd, ProgramListener } from './program.js';
+import { readSettings } from './read-settings.js';
 
 export interface PtyOptions {
   readonly native: NativePty;
@@ -102,6 +104,10 @@ export class Pty implements Program {
 
   resize(cols: number, rows: number): void {
     if (this.end === null) this.native.resize(this.master, clampSize(cols), clampSize(rows));
+  }
+
+  async readSettings(): Promise<Reading> {
+    return this.end === null && !this.isOver ? readSettings(this.keeper) : 'unknown';
   }
 
   signal(signal: TerminalSignal): void {

@@ -2,12 +2,13 @@
 
 import { messageOf } from '../../kernel/fault.js';
 import type { Exit, ExitReason } from '../../terminal/exit.js';
-import { ackFrame, type Frame, jsonFrame, type OutputStream, placeFrame } from '../../terminal/frames.js';
+import { ackFrame, echoFrame, type Frame, jsonFrame, type OutputStream, placeFrame } from '../../terminal/frames.js';
 import { InputGate } from '../../terminal/input-gate.js';
 import { TERMINAL_CLOSE, TERMINAL_LIMITS, TERMINAL_VERSION } from '../../terminal/limits.js';
 import { TERMINAL_SIGNALS, type TerminalSignal } from '../../terminal/signals.js';
 import { type SessionMark, sessionMembers, signalSession } from '../pty/process-table.js';
 import type { Program, ProgramEnd, ProgramListener } from '../pty/program.js';
+import { EchoWatch } from './echo-watch.js';
 import { systemMonotonic } from './host-messages.js';
 import { InputIntake } from './input-intake.js';
 import { OutputSender } from './output-sender.js';
@@ -55,6 +56,7 @@ export class HostedSession implements ProgramListener {
   private readonly sender = new OutputSender();
   private readonly intake = new InputIntake();
   private gate = new InputGate();
+  private readonly echo: EchoWatch;
   /** The orchestrator has said on this socket where to go on. */
   private isLive = false;
   private flushing: NodeJS.Immediate | undefined;
@@ -76,6 +78,14 @@ export class HostedSession implements ProgramListener {
 
   constructor(options: HostedSessionOptions) {
     this.options = options;
+    this.echo = new EchoWatch({
+      clock: options.socket.clock,
+      produced: () => (this.sender.isWanted ? this.sender.produced : null),
+      readSettings: async () => this.program?.readSettings() ?? 'unknown',
+      tell: (ack) => {
+        if (this.isLive) this.socket?.send(echoFrame(ack));
+      },
+    });
     this.deadline = setTimeout(() => this.giveUp(), Math.max(0, options.startBy - systemMonotonic()));
   }
 
@@ -158,6 +168,7 @@ export class HostedSession implements ProgramListener {
   }
 
   tookInput(total: number): void {
+    this.echo.gave(total);
     if (this.intake.took(total)) this.acknowledge();
     else this.acknowledging ??= setTimeout(() => this.acknowledge(), ACK_PAUSE);
   }
@@ -218,6 +229,7 @@ export class HostedSession implements ProgramListener {
   }
 
   private settle({ code, signal, timedOut }: ProgramEnd): void {
+    this.echo.stop();
     clearTimeout(this.killing);
     const reason = this.ending ?? (timedOut ? 'timed_out' : 'exited');
     this.end = { code, signal, reason, final_offset: this.sender.produced };
@@ -272,6 +284,9 @@ export class HostedSession implements ProgramListener {
     switch (frame.type) {
       case 'input':
         this.input(frame.offset, frame.bytes);
+        return;
+      case 'askEcho':
+        this.echo.ask(frame.offset);
         return;
       case 'eof':
         this.program?.endInput();

@@ -13,6 +13,17 @@ interface Item {
   readonly done: () => void;
 }
 
+/** Drawn over what the program shows. It is taken away before anything is written, and drawn again behind it. */
+export interface OutputOverlay {
+  /** Output of the program is written next. */
+  follow(bytes: Buffer): void;
+  /**
+   * Returns what to write in place of the bytes: the overlay is taken away in front of them, and drawn again behind them unless
+   * that cannot be done there.
+   */
+  wrap(bytes: Buffer, isDrawable: boolean): Buffer;
+}
+
 export interface TerminalOutputOptions {
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
@@ -29,6 +40,7 @@ const TAIL = 256;
 
 export class TerminalOutput {
   readonly modes = new ScreenModes();
+  overlay: OutputOverlay | null = null;
   private readonly options: TerminalOutputOptions;
   private readonly queue: Item[] = [];
   /** The terminal has not taken what it was given last. */
@@ -86,6 +98,16 @@ export class TerminalOutput {
     this.pump();
   }
 
+  /** Calls back when all is written that was given so far, and draws the overlay anew. */
+  afterwards(work: () => void): void {
+    const bytes = () => {
+      work();
+      return '';
+    };
+    this.queue.push({ stream: this.options.stdout, bytes, done: () => {} });
+    this.pump();
+  }
+
   /** Keeps what comes until `go`. */
   hold(): void {
     this.held = true;
@@ -101,7 +123,8 @@ export class TerminalOutput {
     const { stdout } = this.options;
     if (stdout.isTTY !== true || stdout.fd === undefined) return;
     try {
-      writeSync(stdout.fd, this.modes.restore());
+      const bytes = Buffer.from(this.modes.restore());
+      writeSync(stdout.fd, this.overlay?.wrap(bytes, false) ?? bytes);
     } catch {
       // A terminal that is gone, or takes nothing, cannot be helped.
     }
@@ -167,11 +190,18 @@ export class TerminalOutput {
 
   /** `writing` until it is written. */
   private write({ stream, bytes: given, done }: Item): void {
-    const bytes = typeof given === 'function' ? Buffer.from(given()) : given;
-    const rest = this.writePromptly(stream, bytes);
+    const isShown = typeof given !== 'function' && stream === this.options.stdout;
+    const text = typeof given === 'function' ? Buffer.from(given()) : given;
+    if (isShown) this.watch(text);
+    const bytes = stream.isTTY === true ? this.withOverlay(text) : text;
+    const rest = bytes.length === 0 ? bytes : this.writePromptly(stream, bytes);
     this.writing = rest.length > 0;
     if (this.writing) this.writeSlowly(stream, rest, done);
-    if (typeof given !== 'function' && stream === this.options.stdout) this.watch(bytes);
+  }
+
+  private withOverlay(bytes: Buffer): Buffer {
+    const { isAtRest, isFullScreen } = this.modes;
+    return this.overlay?.wrap(bytes, isAtRest && !isFullScreen) ?? bytes;
   }
 
   private writeSlowly(stream: OutputStream, bytes: Buffer, done: () => void): void {
@@ -201,6 +231,7 @@ export class TerminalOutput {
 
   private watch(bytes: Buffer): void {
     this.modes.watch(bytes);
+    this.overlay?.follow(bytes);
     this.tail = Buffer.concat([this.tail, bytes.subarray(-TAIL)]).subarray(-TAIL);
   }
 

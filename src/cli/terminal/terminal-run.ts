@@ -12,6 +12,7 @@ import { type Escape, EscapeReader } from './escape-reader.js';
 import { LinkNotices } from './link-notices.js';
 import { Notices } from './notices.js';
 import { PipedInput } from './piped-input.js';
+import { PredictedEcho } from './prediction/predicted-echo.js';
 import { RawMode } from './raw-mode.js';
 import type { SessionSettings } from './session-options.js';
 import { ShownOutput } from './shown-output.js';
@@ -32,6 +33,8 @@ export interface TerminalRunOptions extends SessionSettings {
 
 /** How long the terminal has for the last words, in milliseconds, before it is left as it is. */
 const LAST_WORDS = 1_000;
+/** While keys are typed the latency is measured that often, in milliseconds. */
+const MEASURE_EVERY = 10_000;
 
 export class TerminalRun {
   private readonly context: Context;
@@ -54,6 +57,10 @@ export class TerminalRun {
   private greeting: readonly string[] = [];
   /** Both sizes, when what is shown is cut off and that was said. */
   private croppedTo: string | null = null;
+  private readonly prediction: PredictedEcho | null;
+  /** Questions for the latency that nobody at the terminal has asked. */
+  private silentQuestions = 0;
+  private askedAt = Number.NEGATIVE_INFINITY;
   private hinted = false;
   private hintedAtClipboard = false;
   /** As what the last note has named this client; null before the first. */
@@ -101,15 +108,14 @@ export class TerminalRun {
         snapshot: (head, bytes, done) => this.picture(head, bytes, done),
         note: (note) => this.noted(note),
         state: (state) => this.linked(state),
+        echo: (ack) => this.output.afterwards(() => this.prediction?.acknowledged(ack)),
         drain: () => this.piped?.drain(),
-        inputDropped: (bytes) =>
-          this.notices.say(
-            `${bytes === 1 ? '1 byte' : `${bytes} bytes`} that you typed without a connection came too late and were dropped`,
-            'what was typed before may stand there still: look before you press Enter',
-          ),
+        inputDropped: (bytes) => this.dropped(bytes),
         ended: (end) => this.end(end),
       },
     });
+    this.prediction = typing && stdout.isTTY === true ? this.predict() : null;
+    this.output.overlay = this.prediction;
     this.raw = typing ? new RawMode(stdin) : null;
     this.piped = typing ? null : new PipedInput(stdin, this.session);
   }
@@ -119,7 +125,10 @@ export class TerminalRun {
     const { stdin, stdout, stderr } = this.context.streams;
     const terminals = [stdout, stderr];
     const stops = [
-      watchSize(terminals, () => this.tellSize()),
+      watchSize(terminals, () => {
+        this.prediction?.resized();
+        this.tellSize();
+      }),
       this.context.onInterrupt((interrupt) => this.interrupt(interrupt)),
       onProcess('SIGCONT', () => void this.resume()),
       // Whatever ends this program in an unforeseen way, the terminal is usable afterwards.
@@ -144,6 +153,7 @@ export class TerminalRun {
       this.link.stop();
       this.notices.stop();
       this.raw?.leave();
+      this.prediction?.stop();
       this.output.go();
       this.output.restore();
       this.output.stopped = !(await this.output.flush(LAST_WORDS));
@@ -161,10 +171,27 @@ export class TerminalRun {
     this.notices.clear();
     for (const typed of this.escapes.read(bytes, this.session.mode === 'read')) {
       if (typed.kind === 'escape') this.obey(typed.wish);
-      else if (this.session.mode !== 'read') this.session.sendInput(typed.bytes);
+      else if (this.session.mode !== 'read') this.send(typed.bytes);
       else this.hintAtPen();
     }
   };
+
+  private dropped(bytes: number): void {
+    this.prediction?.reset();
+    this.notices.say(
+      `${bytes === 1 ? '1 byte' : `${bytes} bytes`} that you typed without a connection came too late and were dropped`,
+      'what was typed before may stand there still: look before you press Enter',
+    );
+  }
+
+  private send(bytes: Buffer): void {
+    const before = this.session.inputEnd;
+    this.session.sendInput(bytes);
+    const end = this.session.inputEnd;
+    const isOnItsWay = before !== null && end === before + bytes.length;
+    this.prediction?.typed(bytes, isOnItsWay ? end : null);
+    if (this.context.clock.monotonic() - this.askedAt >= MEASURE_EVERY) this.measure();
+  }
 
   private readonly hungUp = (): void => this.leave();
 
@@ -225,7 +252,7 @@ export class TerminalRun {
     if (note.kind === 'agent_link') this.link.agentLink(note.connected);
     else if (note.kind === 'people') this.people(note.text);
     else if (note.kind === 'pen_wanted') notices.say(`${note.by} asks to type here; detach and they can take it`);
-    else if (note.kind === 'latency') this.tellLatency(note.agent_ms);
+    else if (note.kind === 'latency') this.measured(note.agent_ms);
     else if (note.kind === 'recording' || note.kind === 'ending') notices.say(note.text);
     else this.welcomed(note);
   }
@@ -236,6 +263,7 @@ export class TerminalRun {
     const isChange = this.mode !== null;
     this.mode = mode;
     this.shown.mode = mode;
+    this.prediction?.reset();
     if (!isChange) return;
     this.output.calm();
     this.session.redraw();
@@ -260,6 +288,34 @@ export class TerminalRun {
     else this.greeting = [text];
   }
 
+  private predict(): PredictedEcho | null {
+    const { predict: when, isNew } = this.options;
+    const { stdout, stderr } = this.context.streams;
+    if (when === 'never') return null;
+    return new PredictedEcho({
+      when,
+      isNew,
+      clock: this.context.clock,
+      size: () => sizeOf([stdout, stderr]),
+      askEcho: (end) => this.session.askEcho(end),
+      redraw: () => this.output.afterwards(() => {}),
+    });
+  }
+
+  private measure(): void {
+    if (this.prediction === null) return;
+    this.silentQuestions += 1;
+    this.askedAt = this.context.clock.monotonic();
+    this.session.askLatency();
+  }
+
+  private measured(agent: number | null): void {
+    const { roundTrip } = this.session;
+    if (agent !== null && roundTrip !== null) this.prediction?.measured(roundTrip + agent);
+    if (this.silentQuestions === 0) this.tellLatency(agent);
+    else this.silentQuestions -= 1;
+  }
+
   private tellLatency(agent: number | null): void {
     const own = this.session.roundTrip;
     const shown = (ms: number | null) => (ms === null ? 'unknown' : `${ms.toFixed(1)} ms`);
@@ -281,6 +337,11 @@ export class TerminalRun {
 
   private linked(state: LinkState): void {
     this.link.state(state);
+    if (state.kind === 'lost') {
+      this.prediction?.reset();
+      this.silentQuestions = 0;
+    }
+    if (state.kind === 'connected') this.measure();
     if (state.kind !== 'connected' || !this.isDisturbed) return;
     this.isDisturbed = false;
     this.session.redraw();

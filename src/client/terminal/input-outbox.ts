@@ -54,6 +54,11 @@ export class InputOutbox {
     return this.waitingBytes + this.unacknowledged.length;
   }
 
+  /** Offset behind all that was typed. */
+  get end(): number {
+    return this.unacknowledged.end + this.waitingBytes;
+  }
+
   get hasRoom(): boolean {
     return this.pending < ENOUGH;
   }
@@ -133,11 +138,6 @@ export class InputOutbox {
     this.forget(consumed);
     this.limit = Math.max(this.limit, limit);
     this.flush();
-  }
-
-  /** Offset behind all that was typed. */
-  private get end(): number {
-    return this.unacknowledged.end + this.waitingBytes;
   }
 
   private isStale(from: number): boolean {

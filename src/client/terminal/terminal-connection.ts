@@ -4,6 +4,8 @@ import type { Exit } from '../../terminal/exit.js';
 import {
   ackFrame,
   anewFrame,
+  askEchoFrame,
+  type EchoAck,
   eofFrame,
   type Frame,
   inputFrame,
@@ -53,6 +55,8 @@ export class TerminalConnection implements TerminalSession {
   private exit: Exit | null = null;
   private over = false;
   private restTimer: NodeJS.Timeout | null = null;
+  /** Speaks of output that is still on its way. */
+  private earlyEcho: EchoAck | null = null;
 
   constructor(options: ConnectTerminalOptions) {
     const { api, sessionId, clock, random, events, patience = PATIENCE } = options;
@@ -102,6 +106,14 @@ export class TerminalConnection implements TerminalSession {
     return !this.isFull;
   }
 
+  get inputEnd(): number | null {
+    return this.connected && this.mode === 'write' ? this.outbox.end : null;
+  }
+
+  askEcho(offset: number): void {
+    if (this.connected) this.link.send(askEchoFrame(offset));
+  }
+
   sendEof(): void {
     this.outbox.finish();
   }
@@ -148,6 +160,7 @@ export class TerminalConnection implements TerminalSession {
     else if (frame.type === 'snapshot') this.snapshot(frame);
     else if (frame.type === 'ack') this.acknowledged(frame);
     else if (frame.type === 'place') this.placed(frame.offset);
+    else if (frame.type === 'echo') this.echoed(frame);
     else if (frame.type === 'exit') this.exited(checked(exits, frame.value));
   }
 
@@ -193,6 +206,13 @@ export class TerminalConnection implements TerminalSession {
     this.link.progressed();
     if (fresh.length === 0) return;
     this.options.events.output(stream, fresh, this.handOut());
+    if (this.earlyEcho !== null) this.echoed(this.earlyEcho);
+  }
+
+  private echoed(ack: EchoAck): void {
+    const isEarly = ack.output > (this.intake.received ?? 0);
+    this.earlyEcho = isEarly ? ack : null;
+    if (!isEarly) this.options.events.echo?.(ack);
   }
 
   private snapshot({ head, bytes }: SnapshotFrame): void {
@@ -300,6 +320,7 @@ export class TerminalConnection implements TerminalSession {
   }
 
   private disconnect(): void {
+    this.earlyEcho = null;
     this.connected = false;
     this.outbox.pause();
   }

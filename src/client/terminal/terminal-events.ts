@@ -1,7 +1,7 @@
 /** What a terminal's connection tells its owner. Nothing of it knows of a TTY. */
 import type { Fault } from '../../kernel/fault.js';
 import type { Exit } from '../../terminal/exit.js';
-import type { OutputStream } from '../../terminal/frames.js';
+import type { EchoAck, OutputStream } from '../../terminal/frames.js';
 import type { ServerNote, SnapshotHead } from '../../terminal/notes.js';
 
 export type LinkState =
@@ -36,6 +36,8 @@ export interface TerminalEvents {
   /** Welcome and people first bring up to date what `mode` of the connection says. */
   note(note: ServerNote): void;
   state(state: LinkState): void;
+  /** Answers `askEcho`, behind all output that the answer speaks of. */
+  echo?(ack: EchoAck): void;
   /** There is room for input again after `sendInput` gave false. */
   drain(): void;
   /** So much input was dropped as one, because its beginning had waited too long for the connection. */

@@ -34,6 +34,10 @@ export interface TerminalSession {
    * @returns false when it would be better to wait for `drain` before more is given
    */
   sendInput(bytes: Uint8Array): boolean;
+  /** Offset behind the input that was given so far; null while it may still be dropped, for want of a connection or of the pen. */
+  readonly inputEnd: number | null;
+  /** Asks where the input before that offset stands; only while connected. Agents of earlier versions do not answer. */
+  askEcho(offset: number): void;
   /** No more input follows what was given so far. */
   sendEof(): void;
   /** The newest size counts; it is told again after each reconnect. Without the pen it is kept for when there is one. */

@@ -6,6 +6,8 @@ import { isFault } from '../../../src/kernel/fault.js';
 import {
   ackFrame,
   anewFrame,
+  askEchoFrame,
+  echoFrame,
   eofFrame,
   FRAME,
   inputFrame,
@@ -14,6 +16,7 @@ import {
   pingFrame,
   placeFrame,
   pongFrame,
+  READINGS,
   readFrame,
   resizeFrame,
   signalFrame,
@@ -51,6 +54,20 @@ describe('a frame comes back', () => {
         expect(readFrame(pongFrame(b))).toEqual({ type: 'pong', t: b });
       }),
     );
+  });
+
+  it('of questions about the echo, and their answers', () => {
+    fc.assert(
+      fc.property(offsets, offsets, offsets, fc.constantFrom(...READINGS), (given, settled, output, reading) => {
+        const ack = { given, settled, output, reading };
+        expect(readFrame(askEchoFrame(given))).toEqual({ type: 'askEcho', offset: given });
+        expect(readFrame(echoFrame(ack))).toEqual({ type: 'echo', ...ack });
+      }),
+    );
+    const later = echoFrame({ given: 1, settled: 1, output: 1, reading: 'keys' });
+    later[25] = 200;
+    expect(readFrame(later)).toMatchObject({ type: 'echo', reading: 'unknown' });
+    expect(() => readFrame(later.subarray(0, 25))).toThrow();
   });
 
   it('of JSON, and of a snapshot with its bytes', () => {

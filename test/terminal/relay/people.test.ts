@@ -1,6 +1,6 @@
 /** Several operators in one session: viewers, the pen, coming back, and who is kept out. */
 import { describe, expect, it } from 'vitest';
-import { inputFrame, pingFrame, resizeFrame } from '../../../src/terminal/frames.js';
+import { askEchoFrame, echoFrame, inputFrame, pingFrame, resizeFrame } from '../../../src/terminal/frames.js';
 import { until } from '../../support/until.js';
 import { FakeClient } from './support/fake-client.js';
 import { Room } from './support/room.js';
@@ -31,6 +31,28 @@ function holdUp({ running: { uow } }: Room): { readonly asked: Promise<void>; re
   };
   return { asked, release };
 }
+
+describe('questions about the echo', () => {
+  it('go from the one who types to the agent, and the answers back to them alone', async () => {
+    const room = await Room.start();
+    const { id, writer, session } = await withWriter(room);
+    const viewer = await room.attach(id, { mode: 'read' }, { as: 'admin' });
+    await viewer.welcomed();
+    viewer.socket.send(askEchoFrame(1));
+    writer.socket.send(askEchoFrame(2));
+    const asked = () => session.frames.filter(({ type }) => type === 'askEcho');
+    await until(() => asked().length > 0, 'the agent is asked');
+    expect(asked()).toEqual([{ type: 'askEcho', offset: 2 }]);
+    const ack = { given: 2, settled: 1, output: 3, reading: 'keys' } as const;
+    session.socket?.send(echoFrame(ack));
+    room.agent.write(id, 'behind it');
+    await viewer.shows('behind it');
+    await until(() => writer.frames.some(({ type }) => type === 'echo'), 'the answer is there');
+    expect(writer.frames.filter(({ type }) => type === 'echo')).toEqual([{ type: 'echo', ...ack }]);
+    expect(viewer.frames.some(({ type }) => type === 'echo')).toBe(false);
+    await room.stop();
+  });
+});
 
 describe('a viewer', () => {
   it('sees the screen as it is and what follows, and what it types goes nowhere', async () => {

@@ -19,6 +19,7 @@ export const command = defineCommand({
     'the latency, ~w asks whoever types for the pen, ~^Z suspends orch, ~? lists these, and ~~ is a tilde.',
     'After a lost connection it goes on by itself where it was. What is typed meanwhile is dropped after 10 s, unless',
     '--queue-input is given.',
+    'Where the agent is 30 ms or more away, keys are shown before it has echoed them; passwords never are.',
     'It ends as the shell does: with its status, or 128 and the number of the signal that ended it; with 254 when an operator',
     'closed the session, and with 255 after everything else, detaching included.',
     'Without a terminal on standard input, all of the input is typed and then Ctrl-D until the shell ends. For commands,',

@@ -1,0 +1,69 @@
+/** What the agent tells of the input: where it stands, and how the program reads it. */
+import { describe, expect } from 'vitest';
+import { askEchoFrame, type EchoAck } from '../../../src/terminal/frames.js';
+import { itNeeding } from '../../support/needing.js';
+import { until } from '../../support/orch.js';
+import { AgentEnd } from './support/agent-end.js';
+import type { Relay } from './support/orchestrator-end.js';
+
+const echoes = ({ socket }: Relay): readonly EchoAck[] =>
+  (socket?.frames ?? []).filter((frame) => frame.type === 'echo');
+
+/** Asks about all that was typed, and waits until it is settled. */
+async function settled(relay: Relay): Promise<EchoAck> {
+  const isTaken = () => relay.inputTaken > 0 && relay.inputTaken === relay.inputSent;
+  await until(() => relay.socket !== null && isTaken(), 'all is taken');
+  relay.socket?.send(askEchoFrame(relay.inputSent));
+  await until(() => (echoes(relay).at(-1)?.settled ?? -1) >= relay.inputSent, 'it is settled');
+  return echoes(relay).at(-1) as EchoAck;
+}
+
+describe('the echo of what is typed', () => {
+  itNeeding('bash', 'stty')('is told of when it is asked for, with how the program reads', async () => {
+    const agent = await AgentEnd.start();
+    const { relay } = agent.open();
+    // A shell without an editor of its own reads lines.
+    relay.type('exec bash --norc --noprofile +o emacs\n');
+    relay.type("echo plain; read -r one; printf al''l\n");
+    await relay.shows('plain');
+    const lines = await settled(relay);
+    expect(lines).toMatchObject({ reading: 'lines', given: relay.inputSent });
+    expect(lines.output).toBeLessThanOrEqual(relay.received);
+    const told = echoes(relay).length;
+
+    relay.type('typed');
+    await relay.shows('typed');
+    expect(echoes(relay)).toHaveLength(told);
+
+    relay.type("\nread -rs two; printf do''ne\n");
+    await relay.shows('all');
+    expect(await settled(relay)).toMatchObject({ reading: 'hidden' });
+    relay.type('secret\n');
+    await relay.shows('done');
+    relay.type("set -o emacs; printf ke''ys\n");
+    await relay.shows('keys');
+    relay.type('x');
+    expect(await settled(relay)).toMatchObject({ reading: 'keys' });
+    relay.type('\x03exit\n');
+    await relay.ended();
+  });
+
+  itNeeding('stty')('is told once more after a new socket, and only of input that is settled', async () => {
+    const agent = await AgentEnd.start();
+    const { relay } = agent.open();
+    relay.type('exec cat\n');
+    await settled(relay);
+    relay.type('line\n');
+    // About input that has not come.
+    relay.socket?.send(askEchoFrame(relay.inputSent + 1_000));
+    await until(() => (echoes(relay).at(-1)?.settled ?? 0) === relay.inputSent, 'the line is settled');
+    for (const { given, settled: done } of echoes(relay)) expect(done).toBeLessThanOrEqual(given);
+    relay.socket?.cut();
+    await until(() => relay.sockets.length === 2, 'it is back');
+    relay.type('again\n');
+    await relay.shows('again\nagain');
+    expect((await settled(relay)).reading).toBe('lines');
+    relay.type('\x04');
+    await relay.ended();
+  });
+});
