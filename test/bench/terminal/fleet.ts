@@ -20,6 +20,8 @@ export interface Fleet {
   readonly name: string;
   readonly nodeId: string;
   readonly api: ApiClient;
+  /** Of the orchestrator's TLS certificate. */
+  readonly fingerprint: string;
   readonly clock: Clock;
   /** Resident memory of the orchestrator, in bytes. */
   orchestratorMemory(): number;
@@ -71,6 +73,7 @@ export async function startFleet(): Promise<Fleet> {
       name: NAME,
       nodeId,
       api,
+      fingerprint: ready.tls_fingerprint,
       clock,
       orchestratorMemory: () => residentMemory(server.process.pid as number),
       agentMemory: () => residentMemory(agent.process.pid as number),

@@ -4,6 +4,7 @@ import { measureEcho } from './echo.js';
 import { measureFirstByte } from './first-byte.js';
 import { startFleet } from './fleet.js';
 import { measureManySessions } from './many-sessions.js';
+import { measurePrediction } from './prediction.js';
 import { measureQuiet } from './quiet.js';
 import { measureShortCommands } from './short-commands.js';
 import { startSshd } from './sshd.js';
@@ -12,7 +13,8 @@ import { measureThroughput } from './throughput.js';
 
 export const terminal: Part = {
   name: 'terminal',
-  summary: 'remote terminals: echo, throughput, start, Ctrl-C, many sessions, nothing lost; beside OpenSSH',
+  summary:
+    'remote terminals: echo, predicted keys, throughput, start, Ctrl-C, many sessions, nothing lost; beside OpenSSH',
   run: async ({ say, only = '' }) => {
     // OpenSSH is the limit that the goals name, so it is asked for here without --peers.
     const sshd = await startSshd(say);
@@ -39,6 +41,7 @@ export const terminal: Part = {
       );
       await measure('Ctrl-C under a flood', () => measureQuiet(targets));
       await measure('throughput', () => measureThroughput(targets));
+      await measure('predicted keys', () => measurePrediction(fleet));
       await measure('short commands', () => measureShortCommands(fleet));
     } finally {
       await fleet.stop();
