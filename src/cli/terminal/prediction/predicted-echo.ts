@@ -123,6 +123,7 @@ export class PredictedEcho implements OutputOverlay {
   wrap(bytes: Buffer, isDrawable: boolean): Buffer {
     const before = this.painted;
     this.painted = isDrawable ? this.paint() : null;
+    if (before === null && this.painted === null) return bytes;
     const isSame = before?.draw === this.painted?.draw && before?.undo === this.painted?.undo;
     // What changes nothing is not worth writing.
     if (bytes.length === 0 && isSame) return bytes;
