@@ -58,8 +58,8 @@ export class TerminalRun {
   /** Both sizes, when what is shown is cut off and that was said. */
   private croppedTo: string | null = null;
   private readonly prediction: PredictedEcho | null;
-  /** Questions for the latency that nobody at the terminal has asked. */
-  private silentQuestions = 0;
+  /** Questions for the latency whose answers are to be shown. */
+  private questions = 0;
   private askedAt = Number.NEGATIVE_INFINITY;
   private hinted = false;
   private hintedAtClipboard = false;
@@ -199,10 +199,15 @@ export class TerminalRun {
     if (wish === 'detach') this.leave();
     else if (wish === 'close') this.session.close();
     else if (wish === 'redraw') this.session.redraw();
-    else if (wish === 'speed') this.session.askLatency();
+    else if (wish === 'speed') this.askLatency();
     else if (wish === 'askPen') this.askPen();
     else if (wish === 'suspend') void this.suspend();
     else this.notices.say(...escapeHelp(this.options.escapeCharacter ?? '~'));
+  }
+
+  private askLatency(): void {
+    this.questions += 1;
+    this.session.askLatency();
   }
 
   private askPen(): void {
@@ -304,7 +309,6 @@ export class TerminalRun {
 
   private measure(): void {
     if (this.prediction === null) return;
-    this.silentQuestions += 1;
     this.askedAt = this.context.clock.monotonic();
     this.session.askLatency();
   }
@@ -312,8 +316,9 @@ export class TerminalRun {
   private measured(agent: number | null): void {
     const { roundTrip } = this.session;
     if (agent !== null && roundTrip !== null) this.prediction?.measured(roundTrip + agent);
-    if (this.silentQuestions === 0) this.tellLatency(agent);
-    else this.silentQuestions -= 1;
+    if (this.questions === 0) return;
+    this.questions -= 1;
+    this.tellLatency(agent);
   }
 
   private tellLatency(agent: number | null): void {
@@ -339,7 +344,7 @@ export class TerminalRun {
     this.link.state(state);
     if (state.kind === 'lost') {
       this.prediction?.reset();
-      this.silentQuestions = 0;
+      this.questions = 0;
     }
     if (state.kind === 'connected') this.measure();
     if (state.kind !== 'connected' || !this.isDisturbed) return;
