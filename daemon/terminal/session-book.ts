@@ -1,5 +1,6 @@
 /** The store's side of sessions: each change of one and its audit events, in one transaction. */
 import type { Clock } from '../../src/kernel/clock.js';
+import { isFault } from '../../src/kernel/fault.js';
 import { type Exit, endedStatus } from '../../src/terminal/exit.js';
 import type { Party } from '../events/domain-event.js';
 import type { RequestContext } from '../events/request-context.js';
@@ -37,8 +38,22 @@ export interface ResumeKey {
   readonly operatorId: string;
 }
 
+/** An end, with the time at which the session ended. */
+interface StoredEnd {
+  readonly facts: SessionFacts;
+  readonly end: SessionEnd;
+  readonly closedAt: number;
+}
+
+/** Pause between two tries to store ends that the store did not take, in milliseconds. */
+const RETRY_MS = 2_000;
+
 export class SessionBook {
   private readonly options: SessionBookOptions;
+  /** Ends that the store did not take, oldest first. */
+  private readonly unstored: StoredEnd[] = [];
+  private retry: NodeJS.Timeout | undefined;
+  private isRetrying = false;
 
   constructor(options: SessionBookOptions) {
     this.options = options;
@@ -66,7 +81,43 @@ export class SessionBook {
     await this.options.uow.write((tx) => updateTerminal(tx, facts.id, { recording }));
   }
 
+  /**
+   * Stores the end of a session. When the store cannot be written, as on a full disk, this throws `store_unavailable`, and the
+   * end is stored as soon as it can be: no session that is over stays active in the list.
+   */
   async ended(facts: SessionFacts, end: SessionEnd): Promise<void> {
+    const ended: StoredEnd = { facts, end, closedAt: this.options.clock.now() };
+    try {
+      await this.storeEnd(ended);
+    } catch (error) {
+      if (isFault(error, 'store_unavailable')) this.storeLater(ended);
+      throw error;
+    }
+  }
+
+  private storeLater(ended: StoredEnd): void {
+    this.unstored.push(ended);
+    this.retry ??= setInterval(() => void this.storeUnstored(), RETRY_MS).unref();
+  }
+
+  private async storeUnstored(): Promise<void> {
+    if (this.isRetrying) return;
+    this.isRetrying = true;
+    try {
+      for (let next = this.unstored[0]; next !== undefined; next = this.unstored[0]) {
+        await this.storeEnd(next);
+        this.unstored.shift();
+      }
+      clearInterval(this.retry);
+      this.retry = undefined;
+    } catch {
+      // The store still cannot be written. A restart finds the rest: their agents do not know these sessions.
+    } finally {
+      this.isRetrying = false;
+    }
+  }
+
+  private async storeEnd({ facts, end, closedAt }: StoredEnd): Promise<void> {
     const { exit, bytes, size, recording, transcriptSha256, by } = end;
     await this.options.uow.write(async (tx, emit) => {
       await updateTerminal(tx, facts.id, {
@@ -74,7 +125,7 @@ export class SessionBook {
         reason: exit.reason,
         exit_code: exit.code,
         exit_signal: exit.signal,
-        closed_at: this.options.clock.now(),
+        closed_at: closedAt,
         cols: size.cols,
         rows: size.rows,
         recording,

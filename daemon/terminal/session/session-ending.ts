@@ -50,8 +50,8 @@ export class SessionEnding {
     const transcriptSha256 = await this.seal(exit.code);
     await book
       .ended(facts, { exit, bytes: relay.received, size: relay.size, recording: recording.state, transcriptSha256, by })
-      // The row stays active: the next start finds that the agent does not know it any more.
-      .catch((error: unknown) => this.failed('the end of a terminal was not stored', error));
+      // The book stores it later.
+      .catch((error: unknown) => this.failed('the end of a terminal could not be stored, it is tried again', error));
     course.take({ type: 'stored' });
     this.storedAt = clock.monotonic();
     if (exit.reason === 'operator_removed') this.isServed = true;
