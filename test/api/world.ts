@@ -45,6 +45,11 @@ export class World {
     return this.get().server;
   }
 
+  /** Addresses and keys of the orchestrator that runs. */
+  get ready(): Ready {
+    return this.get().ready;
+  }
+
   get base(): string {
     return this.get().ready.api_url;
   }
@@ -64,8 +69,13 @@ export class World {
     for (const role of ['viewer', 'operator'] as const) {
       const body = { public_key: this.people[role].publicKey, username: role, role };
       if (isFirst) await this.gives('addOperator', { body }, 201);
-      this.tokens[role] = await this.login(this.people[role]);
     }
+    await this.logIn();
+  }
+
+  /** Gives each operator a new session. */
+  async logIn(): Promise<void> {
+    for (const role of ROLES) this.tokens[role] = await this.login(this.people[role]);
   }
 
   async login({ key, publicKey }: Person): Promise<string> {

@@ -37,9 +37,12 @@ export interface Ready {
 export class Sandbox {
   readonly root = mkdtempSync(join(tmpdir(), 'orch-test-'));
   readonly env: NodeJS.ProcessEnv;
+  private readonly program: string;
   private readonly running: Running[] = [];
 
-  constructor() {
+  /** @param program the built command: this one, or that of another release */
+  constructor(program: string = ORCH) {
+    this.program = program;
     const inherited = Object.entries(process.env).filter(([name]) => !/^(ORCH_|XDG_|npm_|NODE_|VITEST)/.test(name));
     this.env = {
       ...Object.fromEntries(inherited),
@@ -59,7 +62,10 @@ export class Sandbox {
     args: readonly string[],
     options: { readonly input?: string; readonly env?: NodeJS.ProcessEnv } = {},
   ): Promise<Finished> {
-    const child = spawn(process.execPath, [ORCH, ...args], { env: { ...this.env, ...options.env }, cwd: this.root });
+    const child = spawn(process.execPath, [this.program, ...args], {
+      env: { ...this.env, ...options.env },
+      cwd: this.root,
+    });
     let stdout = '';
     let stderr = '';
     child.stdout.on('data', (chunk) => {
@@ -84,7 +90,7 @@ export class Sandbox {
 
   /** Starts a long-running program; `dispose` throws when the runtime printed a warning in it. */
   start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Running {
-    const child = spawn(process.execPath, [ORCH, ...args], {
+    const child = spawn(process.execPath, [this.program, ...args], {
       env: { ...this.env, ...env },
       cwd: this.root,
       stdio: ['ignore', 'pipe', 'pipe'],

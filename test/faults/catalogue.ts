@@ -1,0 +1,194 @@
+/** Faults that strike while a load runs. When a strike returns, the fleet may still be broken; `Fleet.allBack` mends the rest. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../support/orch.js';
+import type { Allowed } from './checks.js';
+import { AGENTS, type Fleet, fakeTime, type Side } from './fleet.js';
+import type { Ledger } from './load.js';
+import type { Random } from './random.js';
+
+export interface Strike {
+  readonly fleet: Fleet;
+  readonly ledger: Ledger;
+  readonly random: Random;
+}
+
+export interface Fault {
+  readonly name: string;
+  /** Why it cannot be tried on this machine. */
+  readonly missing?: string | null;
+  readonly allowed?: Allowed;
+  prepare?(fleet: Fleet): Promise<void>;
+  strike(on: Strike): Promise<void>;
+}
+
+const withoutFakeTime = fakeTime === null ? 'faketime not installed' : null;
+const HOUR = 3_600;
+const YEAR = 365 * 24 * HOUR;
+
+/** A moment in which the load meets the fault. */
+const aWhile = (random: Random) => sleep(random.between(300, 1_500));
+
+async function kill({ fleet, random }: Strike, ...sides: readonly Side[]): Promise<void> {
+  await Promise.all(sides.map((side) => fleet.end(side)));
+  await aWhile(random);
+  for (const side of sides) await fleet.start(side);
+  await aWhile(random);
+}
+
+async function cutPower({ fleet, random }: Strike, side: Side): Promise<void> {
+  await fleet.end(side);
+  fleet.disks[side].cutPower();
+  await aWhile(random);
+  await fleet.start(side);
+  await aWhile(random);
+}
+
+/** Breaks a disk for a while; a program that ends by itself meanwhile is started again by `Fleet.allBack`. */
+async function breakDisk({ fleet, random }: Strike, side: Side, how: 'fill' | 'failSyncs' | 'turnReadOnly') {
+  fleet.disks[side][how]();
+  await aWhile(random);
+  await aWhile(random);
+  fleet.disks[side].heal();
+  await aWhile(random);
+}
+
+/** Moves a clock away and back while the program runs, and across a restart. */
+async function moveClock({ fleet, random }: Strike, side: Side, seconds: number): Promise<void> {
+  fleet.setClock(side, seconds);
+  await aWhile(random);
+  await fleet.end(side, random.next() < 0.5 ? 'SIGKILL' : 'SIGTERM');
+  await fleet.start(side);
+  await aWhile(random);
+  fleet.setClock(side, 0);
+  await aWhile(random);
+}
+
+/** Changes a byte of a file that no program has open. */
+function damage(path: string, random: Random): void {
+  const bytes = readFileSync(path);
+  const at = random.between(0, bytes.length - 1);
+  bytes[at] = (bytes[at] ?? 0) ^ 0xff;
+  writeFileSync(path, bytes);
+}
+
+/** The orchestrator has to complain of a damaged file, or to have lost nothing; the file as it was mends it. */
+async function damageServe({ fleet, ledger, random }: Strike, file: string, signal: NodeJS.Signals): Promise<void> {
+  await fleet.end('serve', signal);
+  const kept = fleet.path('serve-kept');
+  fleet.copy(fleet.disks.serve.root, kept);
+  damage(join(fleet.disks.serve.root, file), random);
+  const complaint = await fleet.startComplaining();
+  if (complaint === null) await aWhile(random);
+  else if (!complaint.includes(file) && !complaint.includes('audit')) {
+    ledger.violations.push(`with ${file} damaged the orchestrator says: ${complaint}`);
+  }
+  await fleet.end('serve');
+  // What it wrote to the damaged store is given up.
+  if (complaint === null) return;
+  fleet.disks.serve.replaceWith(kept);
+  await fleet.startServe();
+}
+
+/** A backup is put back while the agents run: what was acknowledged after it is gone, and nothing else. */
+async function restoreBackup({ fleet, ledger, random }: Strike): Promise<void> {
+  const backup = fleet.path(`backup-${random.between(0, 1e9)}.db`);
+  const directory = ['--data-dir', fleet.disks.serve.root];
+  const forget = ledger.mark();
+  await succeed(fleet, ['serve', 'backup', backup, ...directory]);
+  await aWhile(random);
+  await fleet.end('serve', 'SIGTERM');
+  await succeed(fleet, ['serve', 'restore', backup, '--yes', ...directory]);
+  await fleet.startServe();
+  await aWhile(random);
+  forget();
+}
+
+async function succeed(fleet: Fleet, args: readonly string[]): Promise<void> {
+  const { status, stdout, stderr } = await fleet.cli(args);
+  if (status !== 0) throw new Error(`orch ${args.join(' ')} ended with ${status}: ${stderr}${stdout}`);
+}
+
+/** The orchestrator is started while its data directory is not mounted. */
+async function startUnmounted({ fleet, ledger, random }: Strike): Promise<void> {
+  await fleet.end('serve', random.next() < 0.5 ? 'SIGKILL' : 'SIGTERM');
+  const putBack = fleet.disks.serve.takeAway();
+  const complaint = await fleet.startComplaining();
+  if (!complaint?.includes('is not mounted')) ledger.violations.push(`unmounted, the orchestrator says: ${complaint}`);
+  await fleet.end('serve');
+  putBack();
+  await fleet.startServe();
+  await aWhile(random);
+}
+
+const either = (random: Random): Side => (random.next() < 0.5 ? 'a1' : 'a2');
+
+export const FAULTS: readonly Fault[] = [
+  { name: 'kill -9 of the orchestrator', strike: (on) => kill(on, 'serve') },
+  { name: 'kill -9 of an agent', strike: (on) => kill(on, either(on.random)) },
+  { name: 'kill -9 of both ends', strike: (on) => kill(on, 'serve', ...AGENTS) },
+  {
+    name: 'kill -9 of the terminal host',
+    strike: async ({ fleet, random }) => {
+      let hosts: readonly number[] = [];
+      await until(() => {
+        hosts = AGENTS.flatMap((name) => fleet.terminalHosts(name));
+        return hosts.length > 0;
+      }, 'a terminal host runs');
+      for (const pid of hosts) process.kill(pid, 'SIGKILL');
+      await aWhile(random);
+    },
+  },
+  {
+    name: 'a power cut at the orchestrator',
+    prepare: (fleet) => fleet.keepImages('serve'),
+    strike: (on) => cutPower(on, 'serve'),
+  },
+  {
+    name: 'a power cut at an agent',
+    prepare: (fleet) => fleet.keepImages('a1'),
+    strike: (on) => cutPower(on, 'a1'),
+  },
+  { name: 'a full disk at the orchestrator', strike: (on) => breakDisk(on, 'serve', 'fill') },
+  { name: 'a full disk at an agent', strike: (on) => breakDisk(on, either(on.random), 'fill') },
+  { name: 'syncs that fail at the orchestrator', strike: (on) => breakDisk(on, 'serve', 'failSyncs') },
+  { name: 'syncs that fail at an agent', strike: (on) => breakDisk(on, either(on.random), 'failSyncs') },
+  { name: 'a read-only disk at the orchestrator', strike: (on) => breakDisk(on, 'serve', 'turnReadOnly') },
+  { name: 'a read-only disk at an agent', strike: (on) => breakDisk(on, either(on.random), 'turnReadOnly') },
+  {
+    name: 'a clock that is hours ahead at the orchestrator',
+    missing: withoutFakeTime,
+    strike: (on) => moveClock(on, 'serve', on.random.between(1, 20) * HOUR),
+  },
+  {
+    name: 'a clock that is years ahead at the orchestrator',
+    missing: withoutFakeTime,
+    strike: (on) => moveClock(on, 'serve', on.random.between(1, 10) * YEAR),
+  },
+  {
+    name: 'a clock that is hours behind at the orchestrator',
+    missing: withoutFakeTime,
+    strike: (on) => moveClock(on, 'serve', -on.random.between(1, 20) * HOUR),
+  },
+  {
+    name: 'a clock that is years off at an agent',
+    missing: withoutFakeTime,
+    strike: (on) => moveClock(on, either(on.random), on.random.between(-10, 10) * YEAR),
+  },
+  { name: 'a damaged write-ahead log', strike: (on) => damageServe(on, 'orch.db-wal', 'SIGKILL') },
+  { name: 'a damaged identity key', strike: (on) => damageServe(on, 'identity.key', 'SIGKILL') },
+  { name: 'a damaged key of the secrets', strike: (on) => damageServe(on, 'secrets.key', 'SIGTERM') },
+  {
+    name: 'a damaged journal of an agent',
+    allowed: { lostJournal: ['a1'] },
+    strike: async ({ fleet, random }) => {
+      await fleet.end('a1');
+      damage(join(fleet.path('a1', 'data'), 'journal'), random);
+      fleet.startAgent('a1');
+      await aWhile(random);
+    },
+  },
+  { name: 'an old backup under a running fleet', strike: restoreBackup },
+  { name: 'a start without the data directory', strike: startUnmounted },
+];

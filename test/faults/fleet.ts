@@ -1,0 +1,205 @@
+/** An orchestrator and two agents as real processes, each on a disk and with a clock of its own, that can be killed and started. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { World } from '../api/world.js';
+import { type Finished, type Running, until } from '../support/orch.js';
+import { TEST_SHELL } from '../support/test-shell.js';
+import { compileFaults, Disk } from './disk.js';
+
+export const AGENTS = ['a1', 'a2'] as const;
+export type AgentName = (typeof AGENTS)[number];
+export type Side = 'serve' | AgentName;
+
+/** The library of Debian's package `faketime`; null where it is not installed. */
+export const fakeTime: string | null = ((): string | null => {
+  for (const architecture of readdirSync('/usr/lib').filter((name) => name.includes('linux'))) {
+    const library = `/usr/lib/${architecture}/faketime/libfaketime.so.1`;
+    try {
+      readFileSync(library);
+      return library;
+    } catch {
+      // It is looked for in the next directory.
+    }
+  }
+  return null;
+})();
+
+/** A command that ended well was recorded whole; the disks of this fleet are smaller than what is usually kept free. */
+const RECORDING = ['--terminal-record', 'required', '--terminal-disk-floor-bytes', '65536'];
+
+export class Fleet {
+  readonly world = new World();
+  readonly disks: Readonly<Record<Side, Disk>>;
+  readonly nodes: Record<AgentName, string> = { a1: '', a2: '' };
+  private readonly agents: Partial<Record<AgentName, Running>> = {};
+  private address = '';
+  private publicKey = '';
+  private ports: readonly string[] = [];
+  private keepsImages = false;
+
+  constructor() {
+    const library = compileFaults(this.path());
+    const disk = (side: Side) => new Disk(this.path(side), library, 128);
+    this.disks = { serve: disk('serve'), a1: disk('a1'), a2: disk('a2') };
+    for (const side of ['serve', ...AGENTS] as const) this.setClock(side, 0);
+    writeFileSync(this.path('agent.yaml'), `remote_terminal: {enabled: true, shell: ${TEST_SHELL}}\n`);
+    for (const name of AGENTS) mkdirSync(this.path('witness', name), { recursive: true });
+  }
+
+  path(...parts: readonly string[]): string {
+    return this.world.sandbox.path(...parts);
+  }
+
+  /** Directory that the agent manages. */
+  site(name: AgentName): string {
+    return this.path(name, 'site');
+  }
+
+  /** Directory that scripts append to; no fault reaches it. */
+  witness(name: AgentName): string {
+    return this.path('witness', name);
+  }
+
+  /** Runs a command of the operator's. */
+  cli(args: readonly string[]): Promise<Finished> {
+    const { api_url, tls_fingerprint } = this.world.ready;
+    const key = this.world.people.admin.key.export({ type: 'pkcs8', format: 'pem' }).toString();
+    const env = { ORCH_URL: api_url, ORCH_TLS_FINGERPRINT: tls_fingerprint, ORCH_KEY: key };
+    return this.world.sandbox.orch(args, { env });
+  }
+
+  /** Starts everything for the first time and approves the agents. */
+  async begin(): Promise<void> {
+    await this.startServe();
+    for (const name of AGENTS) {
+      const { nodeId, agent } = await this.world.startAgent(`${name}/data`, this.env(name));
+      this.nodes[name] = nodeId;
+      this.agents[name] = agent;
+      const call = { params: { node_id: nodeId }, body: { status: 'approved', name } };
+      await this.world.gives('setAgentStatus', call, 200);
+    }
+    await this.allConnected();
+  }
+
+  async startServe(more: readonly string[] = []): Promise<void> {
+    await this.world.start(
+      [...this.ports, '--agent-port', this.portOf(this.address), ...RECORDING, ...more],
+      this.env('serve'),
+    );
+    const { agent_address, public_key, api_url } = this.world.ready;
+    this.address = agent_address;
+    this.publicKey = public_key;
+    this.ports = ['--api-port', this.portOf(api_url)];
+  }
+
+  /** Starts the orchestrator where it may refuse to; returns what it says, or null when it runs and calls itself well. */
+  async startComplaining(): Promise<string | null> {
+    try {
+      await this.startServe();
+    } catch (error) {
+      return String(error);
+    }
+    const status = await this.world.gives('getStatus', {}, 200);
+    return status.status === 'ok' ? null : JSON.stringify(status);
+  }
+
+  startAgent(name: AgentName): void {
+    const key = ['--orchestrator-key', this.publicKey, '--data-dir', this.path(name, 'data')];
+    this.agents[name] = this.world.sandbox.start(['agent', 'connect', this.address, ...key], this.env(name));
+  }
+
+  async start(side: Side): Promise<void> {
+    if (side === 'serve') await this.startServe();
+    else this.startAgent(side);
+  }
+
+  async end(side: Side, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    await this.running(side)?.stop(signal);
+  }
+
+  running(side: Side): Running | undefined {
+    return side === 'serve' ? this.world.server : this.agents[side];
+  }
+
+  isRunning(side: Side): boolean {
+    const child = this.running(side)?.process;
+    return child !== undefined && child.exitCode === null && child.signalCode === null;
+  }
+
+  /** Process IDs of the terminal hosts of an agent: its children that run `orch`. */
+  terminalHosts(name: AgentName): readonly number[] {
+    const parent = this.agents[name]?.process.pid ?? 0;
+    const children = readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8').trim().split(' ').filter(Boolean);
+    return children.filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('orch')).map(Number);
+  }
+
+  /** Starts what does not run, and waits until both agents are connected. */
+  async allBack(): Promise<void> {
+    for (const side of ['serve', ...AGENTS] as const) {
+      this.disks[side].heal();
+      this.setClock(side, 0);
+    }
+    for (const side of ['serve', ...AGENTS] as const) if (!this.isRunning(side)) await this.start(side);
+    await this.world.logIn();
+    await this.allConnected();
+  }
+
+  async allConnected(): Promise<void> {
+    await until(async () => {
+      const agents = await this.world.gives('listAgents', {}, 200);
+      const connected = agents.filter((agent: { connected: boolean }) => agent.connected);
+      return connected.length === AGENTS.length;
+    }, 'both agents are connected');
+  }
+
+  /** Moves the clock of a side by seconds; the monotonic clock goes on. */
+  setClock(side: Side, seconds: number): void {
+    const sign = seconds < 0 ? '-' : '+';
+    writeFileSync(this.clock(side), `${sign}${Math.abs(seconds)}\n`);
+  }
+
+  /** From now on each start keeps an image of each synced file, which a power cut leaves behind. */
+  async keepImages(side: Side): Promise<void> {
+    await this.end(side, 'SIGTERM');
+    this.disks[side].keepAll();
+    this.keepsImages = true;
+    await this.start(side);
+    this.keepsImages = false;
+  }
+
+  async dispose(): Promise<void> {
+    await this.end('serve');
+    for (const name of AGENTS) await this.end(name);
+    for (const disk of Object.values(this.disks)) disk.dispose();
+    await this.world.sandbox.dispose();
+  }
+
+  /** Copies a directory of a program that does not run, modes and times included. */
+  copy(from: string, to: string): void {
+    execFileSync('cp', ['-a', from, to]);
+  }
+
+  private env(side: Side): NodeJS.ProcessEnv {
+    const env: NodeJS.ProcessEnv = {
+      ...this.disks[side].env({ keepsImages: this.keepsImages }),
+      ORCH_AGENT_CONFIG: this.path('agent.yaml'),
+    };
+    if (fakeTime === null) return env;
+    return {
+      ...env,
+      LD_PRELOAD: `${env.LD_PRELOAD}:${fakeTime}`,
+      FAKETIME_TIMESTAMP_FILE: this.clock(side),
+      FAKETIME_NO_CACHE: '1',
+      FAKETIME_DONT_FAKE_MONOTONIC: '1',
+    };
+  }
+
+  private clock(side: Side): string {
+    return join(this.path(), `clock-${side}`);
+  }
+
+  private portOf(address: string): string {
+    return /:(\d+)$/.exec(address)?.[1] ?? '0';
+  }
+}
