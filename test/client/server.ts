@@ -63,7 +63,7 @@ export const testOperator: Operator = {
   added_by: 'system',
   removed_at: null,
   removed_by: null,
-  public_key: '',
+  public_key: '0'.repeat(64),
 };
 
 export const result: RunResult = {

@@ -28,6 +28,8 @@ const change = async (days: number) => {
 /** Does something to the log of the stopped orchestrator, and starts that again. */
 async function tampered(...statements: readonly string[]): Promise<void> {
   expect(await server.stop()).toBe(0);
+  // Who can write the store can remove this file too; with it the start is refused.
+  rmSync(head());
   const connection = new Sqlite(database());
   connection.exec('drop trigger if exists audit_events_no_update; drop trigger if exists audit_marks_no_update');
   for (const statement of statements) connection.exec(statement);
@@ -35,11 +37,28 @@ async function tampered(...statements: readonly string[]): Promise<void> {
   await serve();
 }
 
-/** Puts the file back as it was before. */
-async function restored(copy: Buffer): Promise<void> {
+/** The file that knows the last event beside the store. */
+const head = () => sandbox.path('serve', 'audit.head');
+
+interface Copy {
+  readonly store: Buffer;
+  readonly head: Buffer;
+}
+
+/** Stops the orchestrator, copies its log, and starts it again. */
+async function copied(): Promise<Copy> {
+  await server.stop();
+  const copy = { store: readFileSync(database()), head: readFileSync(head()) };
+  await serve();
+  return copy;
+}
+
+/** Puts the log back as it was before. */
+async function restored(copy: Copy): Promise<void> {
   await server.stop();
   for (const end of ['', '-wal', '-shm', '-journal']) rmSync(`${database()}${end}`, { force: true });
-  writeFileSync(database(), copy, { mode: 0o600 });
+  writeFileSync(database(), copy.store, { mode: 0o600 });
+  writeFileSync(head(), copy.head, { mode: 0o600 });
   await serve();
 }
 
@@ -99,9 +118,7 @@ describe('orch audit verify', () => {
       4,
     ],
   ])('names the first event that is %s', async (what, statement, seq) => {
-    await server.stop();
-    const before = readFileSync(database());
-    await serve();
+    const before = await copied();
     await tampered(statement);
     expect(await verify()).toMatchObject({ status: 1, report: { intact: false, problem: { what, seq } } });
     const told = await sandbox.orch(['audit', 'verify']);
@@ -113,9 +130,7 @@ describe('orch audit verify', () => {
   });
 
   it('finds an end that was cut off: by its own checkpoint, and by one that was kept elsewhere', async () => {
-    await server.stop();
-    const before = readFileSync(database());
-    await serve();
+    const before = await copied();
     const { report } = await verify();
     const kept = report.checkpoint?.text ?? '';
     const last = report.last_seq ?? 0;

@@ -71,15 +71,15 @@ describe('the loop on this machine', () => {
   it('keeps what was applied for the owner alone', async () => {
     await json('apply', '-f', module('site', directory()), '--yes');
     expect(statSync(data).mode & 0o777).toBe(0o700);
-    expect(readdirSync(data).sort()).toEqual(['journal', 'state.json']);
+    expect(readdirSync(data).sort()).toEqual(['journal', 'journal.made', 'state.json']);
     for (const name of readdirSync(data)) expect(statSync(`${data}/${name}`).mode & 0o777).toBe(0o600);
   });
 
   it('tells a failed resource as an apply of an agent does', async () => {
-    const path = module('site', file('x', 'a\n'));
+    const path = module('site', `  - resource: {file-unix: {path: ${site}/x, content: a, parents: false}}\n`);
     const failed = await orch('apply', '-f', path, '--yes');
     expect(failed.status).toBe(3);
-    expect(failed.stdout).toContain('declare it as a directory-unix resource');
+    expect(failed.stdout).toContain(site);
     expect((await orch('drift')).status).toBe(1);
   });
 });

@@ -1,4 +1,4 @@
-/** An older release against this one, in both directions: an apply and a command go through, and no end closes the link. */
+/** An older release against this one, in both directions: a fleet is upgraded from the orchestrator on, host by host. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
 import type { RunResult } from '../../src/contract/runs.js';
-import { ORCH, Sandbox, until } from '../support/orch.js';
+import { ORCH, type Ready, Sandbox, until } from '../support/orch.js';
 import { TEST_SHELL } from '../support/test-shell.js';
 
 /** The commit whose build is the older release. */
@@ -31,44 +31,72 @@ describe.skipIf(reason !== null)(`with a release before${reason === null ? '' : 
     writeFileSync(join(directory, 'built'), '');
   });
 
-  it('serves agents of the older release', () => bothWays(ORCH, older));
-  it('connects to an orchestrator of the older release', () => bothWays(older, ORCH));
+  it('serves agents of the older release, and says what they cannot do yet', async () => {
+    const { server, ready } = await orchestrator(ORCH);
+    const agent = machine(older, ready);
+    const agents = () => server.json<Agent[]>(['agents', 'list']);
+    await approve(server);
+    await applies(server, agent.sandbox);
+    const refused = await server.orch(['exec', 'web-01', '--', 'true']);
+    expect(refused).toMatchObject({ status: 255 });
+    expect(refused.stderr).toContain('install the orch of the orchestrator on that machine');
+    const violations = await server.orch(['audit', '--type', 'agent.protocol_violation', '-o', 'json']);
+    expect(violations.stdout).not.toContain('agent.protocol_violation');
+    expect((await agents())[0]?.connected).toBe(true);
+  });
+
+  it('waits at an orchestrator of the older release until that is upgraded', async () => {
+    const { server, running, ready } = await orchestrator(older);
+    const agent = machine(ORCH, ready);
+    await until(() => agent.running.output().includes('upgrade the orchestrator'), 'the agent says why it is refused');
+    await until(() => running.output().includes('upgrade the orchestrator'), 'the orchestrator says so too');
+    await running.stop();
+    server.program = ORCH;
+    const ports = ['--api-port', portOf(ready.api_url), '--agent-port', portOf(ready.agent_address)];
+    await server.serve(ports);
+    await approve(server);
+    await applies(server, agent.sandbox);
+    expect(await server.orch(['exec', 'web-01', '--', 'echo', 'here'])).toMatchObject({ status: 0, stdout: 'here\n' });
+  });
 });
 
-async function bothWays(serving: string, managed: string): Promise<void> {
-  const server = new Sandbox(serving);
-  const machine = new Sandbox(managed);
-  onTestFinished(async () => {
-    await server.dispose();
-    await machine.dispose();
-  });
+const portOf = (address: string): string => /:(\d+)$/.exec(address)?.[1] ?? '';
+
+async function orchestrator(program: string) {
+  const server = new Sandbox(program);
+  onTestFinished(() => server.dispose());
   await server.orch(['operator', 'init']);
-  const { ready } = await server.serve();
+  const { server: running, ready } = await server.serve();
   const profile = ['--url', ready.api_url, '--tls-fingerprint', ready.tls_fingerprint];
   await server.orch(['profile', 'create', 'test', ...profile]);
-  const config = machine.path('agent.yaml');
+  return { server, running, ready };
+}
+
+function machine(program: string, ready: Ready) {
+  const sandbox = new Sandbox(program);
+  onTestFinished(() => sandbox.dispose());
+  const config = sandbox.path('agent.yaml');
   writeFileSync(config, `remote_terminal: {enabled: true, shell: ${TEST_SHELL}}\n`);
-  const key = ['--orchestrator-key', ready.public_key, '--data-dir', machine.path('agent'), '--config', config];
-  const agent = machine.start(['agent', 'connect', ready.agent_address, ...key]);
+  const key = ['--orchestrator-key', ready.public_key, '--data-dir', sandbox.path('agent'), '--config', config];
+  return { sandbox, running: sandbox.start(['agent', 'connect', ready.agent_address, ...key]) };
+}
+
+async function approve(server: Sandbox): Promise<void> {
   const agents = () => server.json<Agent[]>(['agents', 'list']);
   await until(async () => (await agents()).length === 1, 'the agent waits');
   await server.json(['agents', 'approve', (await agents())[0]?.node_id ?? '', '--name', 'web-01', '--yes']);
   await until(async () => (await agents())[0]?.connected === true, 'the agent is connected');
-  const file = machine.path('motd');
+}
+
+/** Applies twice, the second time with another content. */
+async function applies(server: Sandbox, agent: Sandbox): Promise<void> {
+  const file = agent.path('motd');
   const module = server.path('site.orch.yaml');
   for (const content of ['one', 'two']) {
-    writeFileSync(
-      module,
-      `name: site\nsupports: [{platform: linux}]\nresources:\n  - resource: {file-unix: {path: ${file}, content: ${content}}}\n`,
-    );
+    const resource = `{file-unix: {path: ${file}, content: ${content}}}`;
+    writeFileSync(module, `name: site\nsupports: [{platform: linux}]\nresources:\n  - resource: ${resource}\n`);
     const result = await server.json<RunResult>(['apply', 'web-01', '-f', module, '--yes']);
     expect(result.status).toBe('succeeded');
     expect(readFileSync(file, 'utf8')).toBe(content);
   }
-  expect(await server.orch(['exec', 'web-01', '--', 'echo', 'here'])).toMatchObject({ status: 0, stdout: 'here\n' });
-  await until(async () => (await server.orch(['metrics', 'web-01', '-o', 'json'])).status === 0, 'it was measured');
-  const violations = await server.orch(['audit', '--type', 'agent.protocol_violation', '-o', 'json']);
-  expect(violations.stdout).not.toContain('agent.protocol_violation');
-  expect(agent.output()).not.toContain('protocol');
-  expect((await agents())[0]?.connected).toBe(true);
 }

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
 import type { OperationDetail, State } from '../../src/contract/operations.js';
 import type { DriftDetail, RunResult } from '../../src/contract/runs.js';
+import { PROTOCOL_VERSION } from '../../src/kernel/version.js';
 import { until } from '../support/orch.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
@@ -97,7 +98,7 @@ describeHosts('the first loop on booted machines', () => {
     expect(await orch('profile', 'create', 'here', '--url', url, '--tls-fingerprint', fingerprint)).toMatchObject({
       status: 0,
     });
-    expect(await json('status')).toMatchObject({ status: 'ok', protocol_version: 1 });
+    expect(await json('status')).toMatchObject({ status: 'ok', protocol_version: PROTOCOL_VERSION });
   });
 
   it('lets two machines wait for approval, then in', async () => {

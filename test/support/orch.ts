@@ -37,10 +37,10 @@ export interface Ready {
 export class Sandbox {
   readonly root = mkdtempSync(join(tmpdir(), 'orch-test-'));
   readonly env: NodeJS.ProcessEnv;
-  private readonly program: string;
+  /** The built command: this one, or that of another release, which may take its place. */
+  program: string;
   private readonly running: Running[] = [];
 
-  /** @param program the built command: this one, or that of another release */
   constructor(program: string = ORCH) {
     this.program = program;
     const inherited = Object.entries(process.env).filter(([name]) => !/^(ORCH_|XDG_|npm_|NODE_|VITEST)/.test(name));
