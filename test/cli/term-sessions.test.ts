@@ -260,7 +260,7 @@ describe('orch term close', () => {
     expect(closed()).toBe(before);
     const yes = await run(['close', ...both, shell.session_id], {
       columns: 80,
-      answers: [{ at: /Close these 2 sessions, and end their programs\? \(y\/N\)/, type: 'y\n' }],
+      answers: [{ at: /Close these 2 sessions, and end their programs\?/, type: 'y\n' }],
     });
     expect(yes).toMatchObject({ status: 0, stdout: both.map((id) => `Closed ${id}.\n`).join('') });
     expect(closed()).toBe(before + 2);
