@@ -10,6 +10,7 @@ import { compileFaults, Disk } from './disk.js';
 export const AGENTS = ['a1', 'a2'] as const;
 export type AgentName = (typeof AGENTS)[number];
 export type Side = 'serve' | AgentName;
+const SIDES: readonly Side[] = ['serve', ...AGENTS];
 
 /** The library of Debian's package `faketime`; null where it is not installed. */
 export const fakeTime: string | null = ((): string | null => {
@@ -42,7 +43,7 @@ export class Fleet {
     const library = compileFaults(this.path());
     const disk = (side: Side) => new Disk(this.path(side), library, 128);
     this.disks = { serve: disk('serve'), a1: disk('a1'), a2: disk('a2') };
-    for (const side of ['serve', ...AGENTS] as const) this.setClock(side, 0);
+    for (const side of SIDES) this.setClock(side, 0);
     writeFileSync(this.path('agent.yaml'), `remote_terminal: {enabled: true, shell: ${TEST_SHELL}}\n`);
     for (const name of AGENTS) mkdirSync(this.path('witness', name), { recursive: true });
   }
@@ -134,13 +135,26 @@ export class Fleet {
     return children.filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('orch')).map(Number);
   }
 
+  /** Starts programs that ended by themselves, as a service manager does, until `work` has settled. */
+  async keepUp(work: Promise<unknown>): Promise<void> {
+    let isSettled = false;
+    const settled = work.finally(() => {
+      isSettled = true;
+    });
+    while (!isSettled) {
+      for (const side of SIDES) if (!this.isRunning(side)) await this.start(side).catch(() => undefined);
+      await Promise.race([settled, new Promise((resolve) => setTimeout(resolve, 200))]);
+    }
+    await settled;
+  }
+
   /** Starts what does not run, and waits until both agents are connected. */
   async allBack(): Promise<void> {
-    for (const side of ['serve', ...AGENTS] as const) {
+    for (const side of SIDES) {
       this.disks[side].heal();
       this.setClock(side, 0);
     }
-    for (const side of ['serve', ...AGENTS] as const) if (!this.isRunning(side)) await this.start(side);
+    for (const side of SIDES) if (!this.isRunning(side)) await this.start(side);
     await this.world.logIn();
     await this.allConnected();
   }

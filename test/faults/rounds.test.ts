@@ -64,7 +64,7 @@ describe.skipIf(missing !== null)(`a fleet under load, seed ${seed}${reason}`, (
       await sleep(random.between(500, 2_500));
       await fault.strike({ fleet, ledger, random });
     } finally {
-      await load.stop();
+      await fleet.keepUp(load.stop());
     }
     await fleet.allBack();
     await check(fleet, ledger, fault.allowed);
