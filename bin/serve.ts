@@ -29,6 +29,7 @@ export async function serve(flags: ServeFlags): Promise<number> {
     print: (text) => process.stdout.write(text),
     onReload: (reload) => process.on('SIGHUP', reload),
     onFatal: () => process.exit(70),
+    onLateStop: () => process.exit(1),
     signal: stopSignal(),
   });
 }

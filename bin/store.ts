@@ -6,7 +6,7 @@ import { type BackupReport, BackupReportSchema } from '../daemon/backup/backup-r
 import { recoverAdmin as runRecovery } from '../daemon/backup/recover-admin.js';
 import { restoreStore } from '../daemon/backup/restore-store.js';
 import { stoppedBackup } from '../daemon/backup/stopped-backup.js';
-import type { StoppedOptions } from '../daemon/backup/stopped-store.js';
+import { isStoppedCommand, type StoppedOptions } from '../daemon/backup/stopped-store.js';
 import { loadSettings } from '../daemon/config/load-settings.js';
 import type { ServeFlags } from '../src/cli/programs.js';
 import type {
@@ -24,10 +24,11 @@ import { systemClock } from './system-clock.js';
 
 const reports = validator(BackupReportSchema);
 
-/** The orchestrator makes it when it runs, with its own rights; else this process does. */
+/** The orchestrator makes it when it runs, with its own rights; else this process does. Throws `data_dir_locked` while another command is at work. */
 export async function backup({ flags, file, force }: BackupRequest): Promise<BackupReport> {
   const stopped = stoppedOf(flags);
-  if (holderOf(stopped.dataDir) === null) return stoppedBackup(stopped, { file, force });
+  const holder = holderOf(stopped.dataDir);
+  if (holder === null || isStoppedCommand(holder.program)) return stoppedBackup(stopped, { file, force });
   const report = await askOrchestrator(stopped.dataDir, { verb: 'backup', file, force });
   if (reports.check(report)) return report;
   throw new Fault('protocol_violation', `the orchestrator on ${stopped.dataDir} answered nothing useful`);

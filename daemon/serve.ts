@@ -1,12 +1,14 @@
 /** `orch serve` from flags to exit status: settings, data directory, the orchestrator, its end. */
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { holdDataDirectory } from '../src/identity/data-directory.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type DataDirectory, holdDataDirectory } from '../src/identity/data-directory.js';
 import type { Clock } from '../src/kernel/clock.js';
 import { Fault, isFault, messageOf } from '../src/kernel/fault.js';
 import type { NewId } from '../src/kernel/ids.js';
 import type { Logger } from '../src/kernel/logger.js';
 import { DirectoryMemory } from './backup/directory-memory.js';
+import { isStoppedCommand } from './backup/stopped-store.js';
 import { configSchema } from './config/config-schema.js';
 import { loadSettings, type RawFlags, standardDataDir } from './config/load-settings.js';
 import { SETTING_KEYS, SETTINGS, type Settings } from './config/settings.js';
@@ -34,12 +36,17 @@ export interface ServeOptions {
   readonly onReload: (reload: () => void) => void;
   /** Ends the process at once: the store failed in a way that only a restart can make sure of. */
   readonly onFatal: () => never;
+  /** Ends the process at once with exit status 1: a stop takes too long. Every acknowledged write is in the store. */
+  readonly onLateStop: () => never;
   /** Stops the orchestrator. */
   readonly signal: AbortSignal;
 }
 
-/** How long a stop may take before the process ends anyway, in milliseconds. */
+/** Milliseconds that a stop may take before the process ends anyway. */
 const STOP_WITHIN = 10_000;
+/** Milliseconds that a start waits for a command, such as `orch serve backup`, that holds the data directory. */
+const HELD_WITHIN = 60_000;
+const HELD_POLL = 200;
 
 /**
  * Runs until the signal aborts.
@@ -67,7 +74,8 @@ export async function serve(options: ServeOptions): Promise<number> {
   const dataDir = resolve(live.settings.data_dir);
   const memory = memoryOf(options);
   if (wantsIdentity !== true) memory.requireMounted(dataDir);
-  const directory = holdDataDirectory(dataDir, 'orch serve');
+  const directory = await hold(dataDir, logger, options.signal);
+  if (directory === null) return 0;
   try {
     const orchestrator = await createOrchestrator({
       ...options,
@@ -89,11 +97,12 @@ export async function serve(options: ServeOptions): Promise<number> {
       if (file !== undefined) writeReadyFile(file, orchestrator);
     } catch (error) {
       // Whoever waits for the file would wait for ever, and the directory is about to be given free.
-      await stop(orchestrator, logger);
+      await stop(orchestrator, logger, options.onLateStop);
       throw error;
     }
     await aborted(options.signal);
-    return await stop(orchestrator, logger);
+    await stop(orchestrator, logger, options.onLateStop);
+    return 0;
   } finally {
     directory.release();
   }
@@ -142,6 +151,29 @@ function writeReadyFile(file: string, orchestrator: Orchestrator): void {
   }
 }
 
+/**
+ * Holds the data directory; waits while a command on the stopped store holds it.
+ * @returns null when the signal aborts meanwhile
+ * @throws Fault as `holdDataDirectory` does, when it is an orchestrator or the wait was too long
+ */
+async function hold(dataDir: string, logger: Logger, signal: AbortSignal): Promise<DataDirectory | null> {
+  const start = performance.now();
+  let waitsFor: unknown = null;
+  while (!signal.aborted) {
+    try {
+      return holdDataDirectory(dataDir, 'orch serve');
+    } catch (error) {
+      if (!isFault(error, 'data_dir_locked') || !isStoppedCommand(error.data?.program)) throw error;
+      if (performance.now() - start > HELD_WITHIN) throw error;
+      const { pid, program } = error.data;
+      if (pid !== waitsFor) logger.warn('waiting for a command to give the data directory free', { pid, program });
+      waitsFor = pid;
+    }
+    await sleep(HELD_POLL, undefined, { signal }).catch(() => undefined);
+  }
+  return null;
+}
+
 function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
@@ -149,14 +181,15 @@ function aborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-async function stop(orchestrator: Orchestrator, logger: Logger): Promise<number> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<'late'>((resolve) => {
-    timer = setTimeout(() => resolve('late'), STOP_WITHIN);
-  });
-  const outcome = await Promise.race([orchestrator.stop().then(() => 'stopped' as const), late]);
-  clearTimeout(timer);
-  if (outcome === 'stopped') return 0;
-  logger.error('the orchestrator did not stop in time and is cut off', { milliseconds: STOP_WITHIN });
-  return 1;
+/** The lock of a process that is cut off stays, and the next start clears it. */
+async function stop(orchestrator: Orchestrator, logger: Logger, onLateStop: () => never): Promise<void> {
+  const timer = setTimeout(() => {
+    logger.error('the orchestrator did not stop in time and is cut off', { milliseconds: STOP_WITHIN });
+    onLateStop();
+  }, STOP_WITHIN);
+  try {
+    await orchestrator.stop();
+  } finally {
+    clearTimeout(timer);
+  }
 }

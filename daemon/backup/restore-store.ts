@@ -15,7 +15,7 @@ import { type Anew, beginAnew } from './begin-anew.js';
 import { checkIdentity, checkStore, copyIn } from './check-backup.js';
 import { requireOwnDirectory, STORE_FILE } from './own-directory.js';
 import { readFacts, type StoreFacts, withRawStore } from './raw-store.js';
-import { type StoppedOptions, type StoppedStore, withStore } from './stopped-store.js';
+import { type StoppedCommand, type StoppedOptions, type StoppedStore, withStore } from './stopped-store.js';
 import { forgetUnfinishedSwap, swapStore } from './swap-store.js';
 import { syncPath } from './sync-path.js';
 
@@ -63,7 +63,7 @@ const STAGING = 'restoring';
 export async function restoreStore(options: RestoreOptions): Promise<Restored> {
   const { dataDir, file } = options;
   requireOwnDirectory(dataDir);
-  const directory = holdDataDirectory(dataDir, 'orch serve');
+  const directory = holdDataDirectory(dataDir, 'orch serve restore' satisfies StoppedCommand);
   const staging = join(dataDir, STAGING);
   try {
     forgetUnfinishedSwap(dataDir);

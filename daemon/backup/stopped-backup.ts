@@ -18,7 +18,7 @@ export async function stoppedBackup(options: StoppedOptions, target: BackupTarge
   requireStore(dataDir);
   await requireSameSchema(dataDir);
   const publicKey = publicKeyOfKeyObject(loadKey(join(dataDir, 'identity.key')));
-  return withStoppedStore(options, ({ store, uow }) =>
+  return withStoppedStore({ ...options, command: 'orch serve backup' }, ({ store, uow }) =>
     new Backups({ dataDir, store, uow, clock, publicKey, seal: sealCopy }).make(target),
   );
 }

@@ -22,6 +22,14 @@ export interface StoppedOptions {
   readonly logger: Logger;
 }
 
+/** A command that holds the data directory for its own work, as its lock names it. */
+const STOPPED_COMMANDS = ['orch serve backup', 'orch serve restore', 'orch serve recover-admin'] as const;
+export type StoppedCommand = (typeof STOPPED_COMMANDS)[number];
+
+/** True for the program of a lock that is free again when its single piece of work is done. */
+export const isStoppedCommand = (program: unknown): program is StoppedCommand =>
+  STOPPED_COMMANDS.some((command) => command === program);
+
 export interface StoppedStore {
   readonly db: Kysely<Database>;
   /** What is written is in the audit log, and raises notifications, as from the running orchestrator. */
@@ -31,16 +39,16 @@ export interface StoppedStore {
 
 /**
  * Holds the data directory, opens its store, and lets go of both afterwards.
- * @throws Fault `data_dir_locked` while an orchestrator runs on it, `permission_denied`, `data_dir_invalid`, and what
+ * @throws Fault `data_dir_locked` while another process holds it, `permission_denied`, `data_dir_invalid`, and what
  * `openDatabase` throws
  */
 export async function withStoppedStore<T>(
-  options: StoppedOptions,
+  { command, ...options }: StoppedOptions & { readonly command: StoppedCommand },
   work: (stopped: StoppedStore) => Promise<T>,
 ): Promise<T> {
   const { dataDir } = options;
   requireStore(dataDir);
-  const directory = holdDataDirectory(dataDir, 'orch serve');
+  const directory = holdDataDirectory(dataDir, command);
   try {
     return await withStore({ ...options, file: join(dataDir, STORE_FILE) }, work);
   } finally {

@@ -59,7 +59,7 @@ export interface AgentStatus extends AgentState {
 /** The last written state, the process that keeps it, and what is in the journal. Throws `data_dir_invalid`. */
 export function readAgentState(dataDir: string): AgentStatus {
   const state = readState(dataDir);
-  const pid = holderOf(dataDir);
+  const pid = holderOf(dataDir)?.pid ?? null;
   return { ...state, link: pid === null ? 'stopped' : state.link, pid, ...readJournalCounts(dataDir) };
 }
 
@@ -119,7 +119,7 @@ export function repin(dataDir: string, pinFile: string): void {
       hint: 'name its directory with --data-dir',
     });
   }
-  const pid = holderOf(dataDir);
+  const pid = holderOf(dataDir)?.pid ?? null;
   if (pid !== null) {
     throw new Fault('agent_running', `the agent of ${dataDir} runs as process ${pid}`, {
       hint: 'stop it first, then repin, then start it with the new key',

@@ -57,7 +57,7 @@ export async function leave(options: LeaveOptions): Promise<Leaving> {
 
 /** An agent that the service does not run would go on when the service is stopped. */
 function refuseForeignHolder(dataDir: string, service: AgentUnit | null): void {
-  const holder = holderOf(dataDir);
+  const holder = holderOf(dataDir)?.pid ?? null;
   if (holder === null || (service !== null && runsIn(holder, service))) return;
   throw new Fault('agent_running', `the agent of ${dataDir} runs as process ${holder}`, {
     hint: 'nothing was changed; stop it first, then leave again',

@@ -25,21 +25,24 @@ export interface DataDirectory {
   release(): void;
 }
 
-/** Who holds a directory. `start` tells a process from a later one with the same id; null where the system does not say. */
-interface Holder {
+/** The process that holds a directory. */
+export interface Holder {
   readonly pid: number;
+  /** Distinguishes a process from a later one with the same id; null where the system does not say. */
   readonly start: string | null;
+  /** The name that the process passed, such as `orch serve`; null in a lock of an older program. */
+  readonly program: string | null;
 }
 
 /**
  * Makes the directory when it is missing, closes it to other users, and locks it.
- * @param program for messages, such as `orch serve`
- * @throws Fault `data_dir_locked` naming the process that holds it, `data_dir_invalid` when it cannot be used
+ * @param program the name of this program, such as `orch serve`, which the lock and messages show
+ * @throws Fault `data_dir_locked` with `pid` and `program` of the process that holds it, `data_dir_invalid` when it cannot be used
  */
 export function holdDataDirectory(path: string, program: string): DataDirectory {
   prepare(path);
   const lock = join(path, LOCK);
-  const me: Holder = { pid: process.pid, start: processOf(process.pid)?.start ?? null };
+  const me: Holder = { pid: process.pid, start: processOf(process.pid)?.start ?? null, program };
   let own = `${lock}.${process.pid}`;
   try {
     own = writeOwn(own, me);
@@ -50,10 +53,7 @@ export function holdDataDirectory(path: string, program: string): DataDirectory 
       }
       const holder = readHolder(lock);
       if (holder !== null && isAlive(holder)) {
-        throw new Fault('data_dir_locked', `${path} is in use by process ${holder.pid}`, {
-          hint: `stop that ${program} first, or give this one a --data-dir of its own`,
-          data: { pid: holder.pid },
-        });
+        throw lockedBy(path, holder, program);
       }
       clearStale(lock, `${own}.stale`);
     }
@@ -82,8 +82,9 @@ function writeOwn(own: string, me: Holder): string {
   }
 }
 
-const NAMED = /^lock\.of-(\d+)-(.*)$/;
-const nameOf = ({ pid, start }: Holder): string => `${LOCK}.of-${pid}-${encodeURIComponent(start ?? '')}`;
+const NAMED = /^lock\.of-(\d+)-([^@]*)(?:@(.*))?$/;
+const nameOf = ({ pid, start, program }: Holder): string =>
+  `${LOCK}.of-${pid}-${encodeURIComponent(start ?? '')}@${encodeURIComponent(program ?? '')}`;
 const isNamed = (path: string): boolean => NAMED.test(basename(path));
 
 /** Removes what processes have left that held the directory while its disk was full. */
@@ -97,17 +98,17 @@ function sweepNamed(directory: string, own: string): void {
 function namedHolder(lock: string): Holder | null {
   const { ino } = statSync(lock);
   for (const name of readdirSync(dirname(lock))) {
-    const [, pid, start = ''] = NAMED.exec(name) ?? [];
+    const [, pid, start = '', program = ''] = NAMED.exec(name) ?? [];
     if (pid === undefined || statSync(join(dirname(lock), name), { throwIfNoEntry: false })?.ino !== ino) continue;
-    return { pid: Number(pid), start: start === '' ? null : decodeURIComponent(start) };
+    return { pid: Number(pid), start: decodeURIComponent(start) || null, program: decodeURIComponent(program) || null };
   }
   return null;
 }
 
 /** The process that holds a directory now, or null. */
-export function holderOf(path: string): number | null {
+export function holderOf(path: string): Holder | null {
   const holder = readHolder(join(path, LOCK));
-  return holder !== null && isAlive(holder) ? holder.pid : null;
+  return holder !== null && isAlive(holder) ? holder : null;
 }
 
 /** Like `mkdir -p`. Node's own recursion never ends below a directory that cannot hold any, such as /proc. */
@@ -175,7 +176,11 @@ function readHolder(lock: string): Holder | null {
     if (text === '') return namedHolder(lock);
     const value: unknown = JSON.parse(text);
     if (typeof value !== 'object' || value === null || !('pid' in value) || typeof value.pid !== 'number') return null;
-    return { pid: value.pid, start: 'start' in value && typeof value.start === 'string' ? value.start : null };
+    return {
+      pid: value.pid,
+      start: 'start' in value && typeof value.start === 'string' ? value.start : null,
+      program: 'program' in value && typeof value.program === 'string' ? value.program : null,
+    };
   } catch {
     return null;
   }
@@ -208,6 +213,15 @@ function processOf(pid: number): { readonly start: string; readonly isOver: bool
   } catch {
     return null;
   }
+}
+
+/** @param program the one that wants the directory */
+function lockedBy(path: string, { pid, program: holding }: Holder, program: string): Fault {
+  const named = holding === null ? '' : ` (${holding})`;
+  return new Fault('data_dir_locked', `${path} is in use by process ${pid}${named}`, {
+    hint: `stop that ${holding ?? program} first, or give this one a --data-dir of its own`,
+    data: { pid, program: holding },
+  });
 }
 
 function unusable(path: string, cause: unknown): Fault {

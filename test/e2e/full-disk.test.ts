@@ -72,7 +72,7 @@ describe.skipIf(reason !== null)(`a disk that is full${reason === null ? '' : ` 
     expect(write.status).not.toBe(0);
     expect(write.stderr).toContain('the disk of the data directory is full, nothing was written');
     const second = await sandbox.orch(['serve', ...data]);
-    expect(second.stderr).toContain(`is in use by process ${server.process.pid}`);
+    expect(second.stderr).toContain(`is in use by process ${server.process.pid} (orch serve)`);
 
     const agent = sandbox.start(connect);
     await until(() => agent.output().includes('the connection to the orchestrator ended'), 'the agent dials');

@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { selfSignedP256 } from '../../src/identity/certificate.js';
+import { holdDataDirectory } from '../../src/identity/data-directory.js';
 import { generateKey, privateKeyPem } from '../../src/identity/private-key.js';
 import { ORCH, Sandbox, until } from '../support/orch.js';
 
@@ -59,6 +60,49 @@ describe('orch serve', () => {
     await until(() => server.output().includes('the old one stays'), 'the broken one is refused');
     expect(server.output()).toContain('serve.yaml:1:1');
     expect(await server.stop()).toBe(0);
+  });
+
+  it('waits for a command that holds its directory, and starts when that is done', async () => {
+    const { server } = await ready();
+    expect(await server.stop()).toBe(0);
+    const data = sandbox.path('serve');
+    const held = holdDataDirectory(data, 'orch serve backup');
+    const impatient = sandbox.start(['serve', ...PRIVATE_PORTS, '--data-dir', data]);
+    const isWaiting = (one: typeof impatient) => one.output().includes('"program":"orch serve backup"');
+    await until(() => isWaiting(impatient), 'a start waits');
+    expect(await impatient.stop()).toBe(0);
+
+    const patient = sandbox.start(['serve', ...PRIVATE_PORTS, '--data-dir', data]);
+    await until(() => isWaiting(patient), 'another start waits');
+    const backup = await sandbox.orch(['serve', 'backup', sandbox.path('b.db'), '--data-dir', data]);
+    expect(backup.stderr).toContain(`in use by process ${process.pid} (orch serve backup)`);
+    held.release();
+    await until(() => patient.output().includes('the orchestrator is ready'), 'it starts');
+    expect(await patient.stop()).toBe(0);
+  });
+
+  it('ends itself with status 1 when its stop is held up, and keeps what it acknowledged', {
+    timeout: 60_000,
+  }, async () => {
+    sandbox = new Sandbox();
+    const holdUp = sandbox.path('hold-up.mjs');
+    writeFileSync(
+      holdUp,
+      "import { Server } from 'node:net';\nServer.prototype.close = function () { return this; };\n",
+    );
+    await sandbox.orch(['operator', 'init']);
+    const { server, ready: info } = await sandbox.serve([], { NODE_OPTIONS: `--import=${holdUp}` });
+    const profile = ['--url', info.api_url, '--tls-fingerprint', info.tls_fingerprint];
+    await sandbox.orch(['profile', 'create', 'test', ...profile]);
+    await sandbox.orch(['profile', 'use', 'test']);
+    expect(await sandbox.orch(['audit', 'retention', 'set', '400'])).toMatchObject({ status: 0 });
+    expect(await server.stop()).toBe(1);
+    expect(server.output()).toContain('the orchestrator did not stop in time and is cut off');
+
+    const again = await sandbox.serve(['--api-port', new URL(info.api_url).port]);
+    expect((await sandbox.orch(['audit', 'retention'])).stdout).toContain('400');
+    expect(await sandbox.orch(['audit', 'verify'])).toMatchObject({ status: 0 });
+    expect(await again.server.stop()).toBe(0);
   });
 
   it('ends, and leaves its directory free, when the ready file cannot be written', async () => {
