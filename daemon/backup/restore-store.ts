@@ -7,7 +7,8 @@ import { toTimestamp } from '../../src/kernel/clock.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
 import { AUDIT_HEAD_FILE } from '../events/audit-head.js';
 import { SYSTEM } from '../events/domain-event.js';
-import { checkKeyring } from '../secrets/open-keyring.js';
+import { replaceKeyFile } from '../secrets/key-file.js';
+import { findFormerKeys } from '../secrets/open-keyring.js';
 import { deleteMeta, setMeta } from '../store/meta.js';
 import { listRecordings, unknownAmong } from '../terminal/recordings/recording-files.js';
 import { IDENTITY_KEY, NOTE_KEY } from './backup-note.js';
@@ -54,6 +55,8 @@ export interface Restored extends RestorePlan, Anew {
   readonly kept: string | null;
   /** Recordings in the data directory of sessions that the new store does not know: `orch serve` takes them up. */
   readonly recordings: number;
+  /** The file of a key of before a rotation that was put to use; null when `secrets.key` opens the store. */
+  readonly secrets_key: string | null;
 }
 
 /** The directory in the data directory in which the new store is made. */
@@ -94,8 +97,11 @@ async function prepare(
   plan: RestorePlan,
   present: Present,
 ): Promise<Omit<Restored, keyof RestorePlan | 'kept'>> {
-  await checkKeyring({ db, file: join(dataDir, 'secrets.key'), randomBytes });
+  const keyFile = join(dataDir, 'secrets.key');
+  const former = await findFormerKeys({ db, file: keyFile, randomBytes });
   await confirm(plan);
+  // The store that is there now opens with these keys too.
+  if (former !== null) replaceKeyFile(keyFile, former.keys);
   const recordings = (await unknownAmong(db, await listRecordings(dataDir))).length;
   const others = typeof present === 'string' ? [] : [present.epoch];
   return uow.write(async (tx, emit) => {
@@ -120,7 +126,7 @@ async function prepare(
         ...anew,
       },
     });
-    return { ...anew, recordings };
+    return { ...anew, recordings, secrets_key: former?.file ?? null };
   });
 }
 

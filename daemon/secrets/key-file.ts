@@ -1,6 +1,6 @@
 /** `secrets.key`: the keys that seal secrets, and the one that tells values apart, in a private file beside the store. */
-import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { createPrivateFile, readPrivateFile } from '../../src/identity/private-file.js';
 import { Fault, isFault, systemCodeOf } from '../../src/kernel/fault.js';
 
@@ -46,6 +46,32 @@ export function replaceKeyFile(file: string, keys: SecretKeys): void {
   } finally {
     closeSync(directory);
   }
+}
+
+/** Files that hold keys of before, as `secrets.key.1`, beside the key file; ascending. */
+export const keptKeyFiles = (file: string): readonly string[] =>
+  readdirSync(dirname(file))
+    .map((name) => ({ name, number: Number(/\.([1-9]\d*)$/.exec(name)?.[1]) }))
+    .filter(({ name, number }) => name === `${basename(file)}.${number}`)
+    .sort((a, b) => a.number - b.number)
+    .map(({ name }) => join(dirname(file), name));
+
+export function nextKeptFile(file: string): string {
+  const last = Number(/\d+$/.exec(keptKeyFiles(file).at(-1) ?? '')?.[0] ?? 0);
+  return `${file}.${last + 1}`;
+}
+
+/**
+ * Puts keys that are about to be dropped into the next free file beside the key file, and returns its path. Older backups need
+ * them. A file that a crash has left with the same keys is used again.
+ */
+export function keepKeys(file: string, keys: SecretKeys): string {
+  const text = print(keys);
+  const same = keptKeyFiles(file).find((path) => readPrivateFile(path) === text);
+  if (same !== undefined) return same;
+  const path = nextKeptFile(file);
+  createPrivateFile(path, text);
+  return path;
 }
 
 export const newSealingKey = (randomBytes: (count: number) => Buffer): SealingKey => ({

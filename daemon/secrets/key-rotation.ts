@@ -1,4 +1,4 @@
-/** Changes the key of the secrets while everything runs: a new key, every value sealed anew, the old key forgotten. */
+/** Changes the key of the secrets while everything runs: a new key, every value sealed anew, the old key kept beside for older backups. */
 import type { Kysely } from 'kysely';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
@@ -26,6 +26,8 @@ export interface KeyRotationOptions {
 
 export interface Rotated {
   readonly key_id: string;
+  /** The file that keeps the key of before. */
+  readonly kept: string | null;
   /** Secrets that this run sealed anew. */
   readonly secrets: number;
   /** Outputs of scripts that this run sealed anew. */
@@ -88,9 +90,9 @@ export class KeyRotation {
         metadata: { key_id: keyring.currentId, secrets, outputs, channels },
       });
     });
-    keyring.dropOldKeys();
-    logger.info('the key of the secrets was changed', { key_id: keyring.currentId, secrets, outputs, channels });
-    return { key_id: keyring.currentId, secrets, outputs, channels };
+    const rotated = { key_id: keyring.currentId, kept: keyring.dropOldKeys(), secrets, outputs, channels };
+    logger.info('the key of the secrets was changed; older backups need the key that was kept', rotated);
+    return rotated;
   }
 
   private sealBatch(): Promise<number> {

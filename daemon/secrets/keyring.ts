@@ -1,7 +1,7 @@
 /** The keys of the secrets while the orchestrator runs: seals, opens, and tells values apart. */
 import { createHmac } from 'node:crypto';
 import { Fault } from '../../src/kernel/fault.js';
-import { newSealingKey, replaceKeyFile, type SealingKey, type SecretKeys } from './key-file.js';
+import { keepKeys, newSealingKey, replaceKeyFile, type SealingKey, type SecretKeys } from './key-file.js';
 import { open, type Place, seal } from './seal.js';
 
 /** A sealed text as it is stored. */
@@ -72,9 +72,12 @@ export class Keyring {
     this.store([...this.keys.sealing, newSealingKey(this.options.randomBytes)]);
   }
 
-  /** Forgets all keys but the one that seals. */
-  dropOldKeys(): void {
-    if (this.isRotating) this.store([this.current]);
+  /** Drops all keys but the one that seals. Returns the file beside the key file that keeps them, null when there are none. */
+  dropOldKeys(): string | null {
+    if (!this.isRotating) return null;
+    const kept = keepKeys(this.options.file, { ...this.keys, sealing: this.keys.sealing.slice(0, -1) });
+    this.store([this.current]);
+    return kept;
   }
 
   private store(sealing: readonly SealingKey[]): void {

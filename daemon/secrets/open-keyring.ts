@@ -5,7 +5,7 @@ import { countChannels } from '../store/channels.js';
 import { getMeta, setMeta } from '../store/meta.js';
 import type { Queryable } from '../store/queryable.js';
 import { countSecrets } from '../store/secrets.js';
-import { createKeyFile, newSecretKeys, readKeyFile, type SecretKeys } from './key-file.js';
+import { createKeyFile, keptKeyFiles, newSecretKeys, nextKeptFile, readKeyFile, type SecretKeys } from './key-file.js';
 import { Keyring, type Sealed } from './keyring.js';
 
 export interface OpenKeyringOptions {
@@ -32,13 +32,33 @@ export async function openKeyring(options: OpenKeyringOptions): Promise<Keyring>
   return keyring;
 }
 
-/** Throws `secrets_locked` where `openKeyring` would, and makes nothing. */
-export async function checkKeyring({ file, db, randomBytes }: Omit<OpenKeyringOptions, 'logger'>): Promise<void> {
-  if (await isWithoutSecrets(db)) return;
-  const keys = readKeyFile(file);
-  if (keys === null) throw missingKeys(file);
+/** Keys that were kept at a rotation, and the key file that opens a store of before it. */
+export interface FormerKeys {
+  readonly file: string;
+  readonly keys: SecretKeys;
+}
+
+/**
+ * Finds the keys of a store that is about to be put back: null when the key file has them or none are needed. Changes nothing.
+ * Throws `secrets_locked` when neither the key file nor a kept one opens the store.
+ */
+export async function findFormerKeys(options: Omit<OpenKeyringOptions, 'logger'>): Promise<FormerKeys | null> {
+  const { file, db, randomBytes } = options;
+  if (await isWithoutSecrets(db)) return null;
+  const present = readKeyFile(file);
   const canary = await readCanary(db);
-  if (canary === null || !opens(new Keyring({ file, keys, randomBytes }), canary)) throw wrongKeys(file);
+  const fits = (keys: SecretKeys) => canary !== null && opens(new Keyring({ file, keys, randomBytes }), canary);
+  if (present !== null && fits(present)) return null;
+  for (const kept of keptKeyFiles(file)) {
+    const former = readKeyFile(kept);
+    if (former === null || !fits(former)) continue;
+    if (present === null) return { file: kept, keys: former };
+    // The values of a store of another line of keys would look changed under this hash key.
+    if (!present.hashKey.equals(former.hashKey)) continue;
+    // The last one seals: the next start ends it as a rotation that was cut off.
+    return { file: kept, keys: { ...present, sealing: [...former.sealing, ...present.sealing] } };
+  }
+  throw noFormerKeys(file, canary?.key_id ?? null, present === null);
 }
 
 const isWithoutSecrets = async (db: Queryable): Promise<boolean> =>
@@ -75,6 +95,17 @@ const missingKeys = (file: string): Fault =>
   new Fault('secrets_locked', `the store holds secrets, and ${file} with their keys is missing`, {
     hint: 'put secrets.key back from where you keep it; without it the secrets cannot be read by anybody',
   });
+
+function noFormerKeys(file: string, keyId: string | null, isMissing: boolean): Fault {
+  if (keyId === null) return isMissing ? missingKeys(file) : wrongKeys(file);
+  const what = isMissing
+    ? `the store holds secrets, and ${file} with their keys is missing`
+    : `the keys in ${file} are not those that the secrets in the store were sealed with`;
+  const next = isMissing ? file : nextKeptFile(file);
+  return new Fault('secrets_locked', `${what}, nor does a ${file}.N hold the key ${keyId}`, {
+    hint: `put the secrets.key of then, which has a line "key ${keyId} …", there as ${next} (mode 0600)`,
+  });
+}
 
 const wrongKeys = (file: string): Fault =>
   new Fault('secrets_locked', `the keys in ${file} are not those that the secrets in the store were sealed with`, {

@@ -27,6 +27,8 @@ export interface ServeClock {
 export interface RotatedSecretsKey {
   /** Of the new key. */
   readonly key_id: string;
+  /** The file that keeps the key of before. */
+  readonly kept: string | null;
   /** How many were encrypted anew. */
   readonly secrets: number;
   /** How many outputs of scripts with secrets were. */

@@ -68,6 +68,8 @@ export interface Restored extends RestorePlan {
   readonly kept: string | null;
   /** Recordings of sessions that the new store does not know. */
   readonly recordings: number;
+  /** The file of a key of before a rotation that was put to use; null when `secrets.key` opens the store. */
+  readonly secrets_key: string | null;
 }
 
 export interface RecoverRequest extends StoreRequest {

@@ -303,7 +303,7 @@ describe('the streams', () => {
           throw new Error('no machine is prepared');
         },
         quickstart: async () => 0,
-        rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', secrets: 2, outputs: 0, channels: 0 }),
+        rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', kept: null, secrets: 2, outputs: 0, channels: 0 }),
         clock: noPrograms.clock,
         store: noPrograms.store,
       },
@@ -329,7 +329,7 @@ describe('the streams', () => {
           throw new Error('no machine is prepared');
         },
         quickstart: async () => 0,
-        rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', secrets: 2, outputs: 0, channels: 0 }),
+        rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', kept: null, secrets: 2, outputs: 0, channels: 0 }),
         clock: noPrograms.clock,
         store: noPrograms.store,
       },

@@ -6,6 +6,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -290,5 +291,50 @@ describe('a secret', () => {
     );
     expect(spawnSync('mv', [safe, key]).status).toBe(0);
     ({ server, ready } = await sandbox.serve());
+  });
+});
+
+describe('a backup from before a rotation', () => {
+  it('is restored with the key that was kept, and refused without it by the name of the key', async () => {
+    const own = new Sandbox();
+    try {
+      const done = async (args: readonly string[], input = '') => {
+        const finished = await own.orch(args, { input });
+        expect(finished.status, finished.stderr).toBe(0);
+        return finished.stdout;
+      };
+      await done(['operator', 'init']);
+      const { server: first, ready: info } = await own.serve();
+      await done(['profile', 'create', 'own', '--url', info.api_url, '--tls-fingerprint', info.tls_fingerprint]);
+      await done(['profile', 'use', 'own']);
+      await done(['secrets', 'set', 'DB_PASSWORD', '-'], 'before');
+      const here = ['--data-dir', own.path('serve')];
+      await done(['serve', 'backup', own.path('old.db'), ...here]);
+      const [key, kept] = [own.path('serve', 'secrets.key'), own.path('serve', 'secrets.key.1')];
+      const keyIds = (file: string) => readFileSync(file, 'utf8').match(/(?<=^key )\S+/gm);
+      const [formerId] = keyIds(key) ?? [];
+      expect(await done(['serve', 'rotate-secrets-key', ...here])).toContain(`The old key is kept as ${kept}`);
+      expect(statSync(kept).mode & 0o7777).toBe(0o600);
+      expect(keyIds(kept)).toEqual([formerId]);
+      const currentIds = keyIds(key);
+      expect(await first.stop()).toBe(0);
+
+      renameSync(kept, own.path('away'));
+      const refused = await own.orch(['serve', 'restore', own.path('old.db'), '--yes', ...here]);
+      expect([refused.status, refused.stderr]).toEqual([1, expect.stringContaining(`hold the key ${formerId}`)]);
+      expect(refused.stderr).toContain(`there as ${kept}`);
+      renameSync(own.path('away'), kept);
+      const restored = await done(['serve', 'restore', own.path('old.db'), '--yes', ...here]);
+      expect(restored).toContain(`opened with ${kept}`);
+
+      const again = await own.serve(['--api-port', new URL(info.api_url).port]);
+      await until(() => keyIds(key)?.length === 1, 'the rotation ends by itself');
+      expect(keyIds(key)).toEqual(currentIds);
+      expect(await done(['secrets', 'list'])).toContain('DB_PASSWORD');
+      expect(existsSync(own.path('serve', 'secrets.key.2'))).toBe(false);
+      expect(await again.server.stop()).toBe(0);
+    } finally {
+      await own.dispose();
+    }
   });
 });

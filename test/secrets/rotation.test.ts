@@ -102,6 +102,7 @@ describe('a rotation', () => {
     const hash = bench.keyring.hash('S7', 'v7');
     expect(await bench.rotation.rotate()).toEqual({
       key_id: bench.keyring.currentId,
+      kept: join(bench.directory, 'secrets.key.1'),
       secrets: 1203,
       outputs: 0,
       channels: 0,

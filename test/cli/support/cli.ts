@@ -88,7 +88,7 @@ export const noPrograms: Programs = {
     throw new Error('no machine is prepared');
   },
   quickstart: async () => 0,
-  rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', secrets: 2, outputs: 0, channels: 0 }),
+  rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', kept: null, secrets: 2, outputs: 0, channels: 0 }),
   clock: async () => ({ now: '2026-03-01T12:00:00.000Z', doubt_ms: 0, waits: false, ahead_ms: 0 }),
   store: {
     backup: async () => {

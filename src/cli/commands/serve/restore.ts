@@ -74,10 +74,13 @@ const someOf = (names: readonly string[]): string =>
   names.length <= SHOWN ? names.join(', ') : `${names.slice(0, SHOWN).join(', ')} and ${names.length - SHOWN} more`;
 
 function doneLines(restored: Restored): readonly Line[] {
-  const { epoch, sessions, tokens, operations, deliveries, recordings, kept } = restored;
+  const { epoch, sessions, tokens, operations, deliveries, recordings, kept, secrets_key } = restored;
   return [
     `Put back, as epoch ${epoch}. Start orch serve; then: orch audit verify`,
     ...(kept === null ? [] : [`The store that was there is kept as ${kept}. Delete it when nothing of it is missed.`]),
+    ...(secrets_key === null
+      ? []
+      : [`The secrets are opened with ${secrets_key}; the next start encrypts them with the key of now.`]),
     ...(sessions === 0 ? [] : [`${count(sessions, 'login')} ended.`]),
     ...(tokens === 0 ? [] : [`${count(tokens, 'enrolment token')} revoked.`]),
     ...(operations === 0

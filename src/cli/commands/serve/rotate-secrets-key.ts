@@ -8,9 +8,10 @@ import { lines } from '../../view.js';
 export const command = defineCommand({
   examples: ['orch serve rotate-secrets-key', 'orch serve rotate-secrets-key --data-dir ./orch'],
   detail: [
-    'Runs beside the orchestrator, on its host and as its user. Every value is encrypted anew, then the old key is',
-    'forgotten; a rotation that is cut off is ended by the next start. Whoever has a copy of the old secrets.key and of',
-    'the store from before can still read the values of then: set those anew.',
+    'Runs beside the orchestrator, on its host and as its user. Every value is encrypted anew, then the old key is kept',
+    'as secrets.key.1 (or .2 …) in the data directory: restores of older backups need it, so delete it only with them.',
+    'The next start ends a rotation that is cut off. A copy of the old key and of an older store or backup still gives',
+    'the values of then: set those anew.',
   ],
   access: 'local',
   options: {
@@ -25,7 +26,12 @@ export const command = defineCommand({
     return {
       body: rotated,
       names: [rotated.key_id],
-      view: lines(`The key of the secrets was changed; ${anew(rotated)} encrypted anew.`),
+      view: lines(
+        `The key of the secrets was changed; ${anew(rotated)} encrypted anew.`,
+        ...(rotated.kept === null
+          ? []
+          : [`The old key is kept as ${rotated.kept}: restores of older backups need it.`]),
+      ),
     };
   },
 });
