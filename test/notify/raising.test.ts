@@ -53,6 +53,7 @@ const AT_ONCE: readonly EventType[] = [
   'agent.pending',
   'agent.refused',
   'agent.duplicate_identity',
+  'agent.journal_lost',
   'drift.detected',
   'drift.resolved',
   'state.apply_failed',

@@ -104,8 +104,9 @@ export class AgentEnd {
    */
   isSilent(inputAge: number): boolean {
     if (this.socket === null) return false;
-    if (inputAge > INPUT_ASKS) this.socket.probe();
+    // Before the next question, which would look unanswered at once and keep the silence up for as long as input waits.
     const { roundTrip, unanswered } = this.socket;
+    if (inputAge > INPUT_ASKS) this.socket.probe();
     const isLate = inputAge > INPUT_PATIENCE && unanswered > ANSWER_WITHIN + (roundTrip ?? 0);
     this.isQuiet = unanswered > 0 && (this.isQuiet || isLate);
     return this.isQuiet;
