@@ -9,8 +9,8 @@ import type { RunResult } from '../../src/contract/runs.js';
 import { ORCH, type Ready, Sandbox, until } from '../support/orch.js';
 import { TEST_SHELL } from '../support/test-shell.js';
 
-/** The commit whose build is the older release. */
-const OLDER = '94891af';
+/** The commit whose build is the older release. It is built with the libraries of this tree. */
+const OLDER = '744b653';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const git = (...args: readonly string[]) => spawnSync('git', ['-C', root, ...args], { encoding: 'utf8' });
 const reason = git('cat-file', '-e', `${OLDER}^{commit}`).status === 0 ? null : 'the history is not here';
@@ -45,15 +45,18 @@ describe.skipIf(reason !== null)(`with a release before${reason === null ? '' : 
     expect((await agents())[0]?.connected).toBe(true);
   });
 
-  it('waits at an orchestrator of the older release until that is upgraded', async () => {
+  it('is turned away by an orchestrator of the older release with the reason, and taken once that is upgraded', async () => {
     const { server, running, ready } = await orchestrator(older);
     const agent = machine(ORCH, ready);
     await until(() => agent.running.output().includes('upgrade the orchestrator'), 'the agent says why it is refused');
     await until(() => running.output().includes('upgrade the orchestrator'), 'the orchestrator says so too');
     await running.stop();
     server.program = ORCH;
+    // It would dial again by itself within a minute.
+    await agent.running.stop();
     const ports = ['--api-port', portOf(ready.api_url), '--agent-port', portOf(ready.agent_address)];
     await server.serve(ports);
+    agent.start();
     await approve(server);
     await applies(server, agent.sandbox);
     expect(await server.orch(['exec', 'web-01', '--', 'echo', 'here'])).toMatchObject({ status: 0, stdout: 'here\n' });
@@ -78,7 +81,8 @@ function machine(program: string, ready: Ready) {
   const config = sandbox.path('agent.yaml');
   writeFileSync(config, `remote_terminal: {enabled: true, shell: ${TEST_SHELL}}\n`);
   const key = ['--orchestrator-key', ready.public_key, '--data-dir', sandbox.path('agent'), '--config', config];
-  return { sandbox, running: sandbox.start(['agent', 'connect', ready.agent_address, ...key]) };
+  const start = () => sandbox.start(['agent', 'connect', ready.agent_address, ...key]);
+  return { sandbox, start, running: start() };
 }
 
 async function approve(server: Sandbox): Promise<void> {
