@@ -51,7 +51,7 @@ export class DirectoryMemory {
   }
 
   private isElsewhere(dataDir: string): boolean {
-    // Of the directory: on overlays the device of a file is another one.
+    // The directory is compared, because on overlays a file has another device.
     return deviceOf(dataDir) !== deviceOf(dirname(this.file));
   }
 

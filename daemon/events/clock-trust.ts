@@ -14,7 +14,7 @@ export interface ClockReading {
   readonly steady: number;
 }
 
-/** What is kept between two runs. */
+/** State that is kept between two runs. */
 export interface ClockMemory {
   /** The newest reading of the wall clock. */
   readonly wall: number;

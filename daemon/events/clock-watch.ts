@@ -17,7 +17,7 @@ export interface ClockWatchOptions {
   readonly logger: Logger;
 }
 
-/** What is to be said about the clock. */
+/** A report about the clock. */
 export interface ClockReport {
   /** RFC 3339, by the wall clock. */
   readonly now: string;

@@ -82,7 +82,7 @@ export class ChannelService {
   }
 
   /**
-   * What is left out stays; a configuration replaces the old one and enables the channel. Throws `channel_not_found`,
+   * Members that are left out stay; a configuration replaces the old one and enables the channel. Throws `channel_not_found`,
    * `channel_exists`, `invalid_body`.
    */
   async update(id: string, given: UpdateChannel, context: RequestContext): Promise<Channel> {

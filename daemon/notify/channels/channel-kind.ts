@@ -46,7 +46,7 @@ export interface ChannelKindSpec<S extends TObject> {
   readonly secretUrls: readonly (string & keyof Static<S>)[];
   /** Where an absent server is. */
   readonly standardUrl?: string;
-  /** What is wrong with the value of a secret member, or null. */
+  /** Returns the mistake in the value of a secret member, or null. */
   readonly secretMistake?: (name: string, value: string) => string | null;
   readonly request: (config: Static<S>, message: Message, now: number) => Outgoing;
 }

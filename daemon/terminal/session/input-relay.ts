@@ -95,7 +95,7 @@ export class InputRelay {
   }
 
   /**
-   * The agent has input up to there, and asks for the rest. What has waited for long is not sent again but forgotten: its client
+   * The agent has input up to there, and asks for the rest. Stale input is not sent again but forgotten: its client
    * has all of it, and knows since when.
    * @param mayForget the client can send it again, or there is none
    * @returns where the client is to go on; null when it need not know

@@ -257,7 +257,7 @@ export class LiveSession {
     this.pace(false);
   }
 
-  /** What is typed tells first that the agent's connection is dead. */
+  /** Unacknowledged input is the first sign that the agent's connection is dead. */
   private tellSilence(): void {
     if (!this.agent.isHere) return;
     const isSilent = this.agent.isSilent(this.input.age);

@@ -25,7 +25,7 @@ export class SafeWalk {
   private readonly held: Footing[] = [];
   /** Those that nobody but root and this process can put another directory in the place of. */
   private readonly fixed = new WeakSet<Footing>();
-  /** Those that nobody but root, this process and their owner can put another directory in the place of. */
+  /** Directories that only root, this process and their owner can replace. */
   private readonly anchored = new WeakSet<Footing>();
   private readonly user = process.geteuid?.() ?? 0;
 

@@ -11,7 +11,7 @@ export const command = defineCommand({
     'Runs beside the orchestrator, on its host and as its user. When the clock of the host has jumped ahead by more than',
     'a week, the orchestrator deletes nothing for its age until the clock is right again or this command says that it',
     'is right, as after a long time out of use. It also ends the warning about events that lie ahead of the clock.',
-    'What is older than it is kept by the clock is deleted afterwards.',
+    'Afterwards, data that is past its retention by this clock is deleted.',
   ],
   access: 'local',
   consent: true,
