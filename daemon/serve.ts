@@ -14,6 +14,7 @@ import { loadSettings, type RawFlags, standardDataDir } from './config/load-sett
 import { SETTING_KEYS, SETTINGS, type Settings } from './config/settings.js';
 import type { BootstrapOperator } from './first-operator.js';
 import { createOrchestrator, type Orchestrator } from './orchestrator.js';
+import { fatalFault } from './store/sqlite-error.js';
 
 /** A logger whose level follows the settings. */
 export interface ServeLogger extends Logger {
@@ -85,7 +86,8 @@ export async function serve(options: ServeOptions): Promise<number> {
       newIdentity: wantsIdentity === true,
       logger,
       onFatal: (error) => {
-        logger.error('the store failed, the orchestrator ends at once', { reason: messageOf(error) });
+        const { message, hint } = fatalFault(join(dataDir, 'orch.db'), error);
+        logger.error('the store failed, the orchestrator ends at once', { reason: message, hint });
         options.onFatal();
       },
     });

@@ -11,7 +11,7 @@ import { migrate, schemaVersionOf } from './migrate.js';
 import type { Migration } from './migrations/migration.js';
 import type { Database } from './schema.js';
 import { SqliteDialect } from './sqlite-dialect.js';
-import { isBusyError, isFatalSqliteError, storeFault } from './sqlite-error.js';
+import { fatalFault, isBusyError, isFatalSqliteError, storeFault } from './sqlite-error.js';
 
 export interface OpenDatabaseOptions {
   readonly file: string;
@@ -134,7 +134,7 @@ function checkAfterCrash(connection: Connection, { file, logger }: OpenDatabaseO
   if (clean === '1') return;
   logger.warn('the store was not closed in order, checking it', { file });
   const found = String(connection.pragma('quick_check(1)', { simple: true }));
-  if (found !== 'ok') throw damaged(file, found);
+  if (found !== 'ok') throw fatalFault(file, new Error(found));
 }
 
 /** What a failure to open means to the person who starts the orchestrator. */
@@ -146,7 +146,7 @@ function openFault(file: string, thrown: unknown): unknown {
       cause: error,
     });
   }
-  if (isFatalSqliteError(error)) return damaged(file, messageOf(error), error);
+  if (isFatalSqliteError(error)) return fatalFault(file, error);
   if (isFault(thrown) || systemCodeOf(error) === 'SQLITE_FULL') return storeFault(thrown);
   if (!systemCodeOf(error)?.match(/^(E[A-Z]+$|SQLITE_(CANTOPEN|READONLY|PERM))/)) return error;
   return new Fault('data_dir_invalid', `${file} cannot be opened: ${messageOf(error)}`, {
@@ -154,9 +154,3 @@ function openFault(file: string, thrown: unknown): unknown {
     cause: error,
   });
 }
-
-const damaged = (file: string, why: string, cause?: unknown): Fault =>
-  new Fault('data_dir_invalid', `${file} is damaged or no database: ${why}`, {
-    hint: 'put a backup in its place: orch serve restore FILE',
-    cause,
-  });

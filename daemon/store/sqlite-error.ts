@@ -14,6 +14,20 @@ const hasCode = (error: unknown, codes: readonly string[]): boolean => {
 /** True for errors after which nothing that the open database says can be relied on. */
 export const isFatalSqliteError = (error: unknown): boolean => hasCode(error, FATAL);
 
+/** What a fatal error means to the person who runs the orchestrator, and what helps. */
+export function fatalFault(file: string, error: unknown): Fault {
+  if (hasCode(error, ['SQLITE_IOERR'])) {
+    return new Fault('store_unavailable', `the disk below ${file} fails: ${messageOf(error)}`, {
+      hint: 'look at the disk and at the log of the kernel, then start the orchestrator again',
+      cause: error,
+    });
+  }
+  return new Fault('data_dir_invalid', `${file} is damaged or no database: ${messageOf(error)}`, {
+    hint: 'put a backup in its place: orch serve restore FILE',
+    cause: error,
+  });
+}
+
 export const isBusyError = (error: unknown): boolean => hasCode(error, ['SQLITE_BUSY', 'SQLITE_LOCKED']);
 
 /** True for the error of a statement that breaks a unique index or a primary key. */

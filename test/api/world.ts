@@ -63,9 +63,14 @@ export class World {
     const isFirst = this.running === null;
     const first = { ORCH_SERVE_BOOTSTRAP_KEY: this.people.admin.publicKey, ORCH_SERVE_BOOTSTRAP_USERNAME: 'root' };
     const { server, ready } = await this.sandbox.serve(args, { ...first, ...env });
-    const document = await send(ready.api_url, get('/api/v1/openapi.json'));
-    this.running = { server, ready, api: new DescribedApi(document.json) };
-    this.tokens.admin = await this.login(this.people.admin);
+    try {
+      const document = await send(ready.api_url, get('/api/v1/openapi.json'));
+      this.running = { server, ready, api: new DescribedApi(document.json) };
+      this.tokens.admin = await this.login(this.people.admin);
+    } catch (error) {
+      await server.stop('SIGKILL');
+      throw new Error(`orch serve does not answer: ${error}\n${server.output()}`);
+    }
     for (const role of ['viewer', 'operator'] as const) {
       const body = { public_key: this.people[role].publicKey, username: role, role };
       if (isFirst) await this.gives('addOperator', { body }, 201);

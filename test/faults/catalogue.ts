@@ -1,5 +1,5 @@
 /** Faults that strike while a load runs. When a strike returns, the fleet may still be broken; `Fleet.allBack` mends the rest. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../support/orch.js';
@@ -26,6 +26,10 @@ export interface Fault {
 const withoutFakeTime = fakeTime === null ? 'faketime not installed' : null;
 const HOUR = 3_600;
 const YEAR = 365 * 24 * HOUR;
+/** Bytes of a page of the store. */
+const PAGE = 4096;
+/** Bytes, some of which mean nothing to a reader: the time and the system of the compression. */
+const GZIP_HEADER = 10;
 
 /** A moment in which the load meets the fault. */
 const aWhile = (random: Random) => sleep(random.between(300, 1_500));
@@ -65,12 +69,20 @@ async function moveClock({ fleet, random }: Strike, side: Side, seconds: number)
   await aWhile(random);
 }
 
-/** Changes a byte of a file that no program has open. */
-function damage(path: string, random: Random): void {
+/** Changes a byte of a file that no program has open, one of those from `from` on. */
+function damage(path: string, random: Random, from = 0): void {
   const bytes = readFileSync(path);
-  const at = random.between(0, bytes.length - 1);
+  const at = random.between(from, bytes.length - 1);
   bytes[at] = (bytes[at] ?? 0) ^ 0xff;
   writeFileSync(path, bytes);
+}
+
+/** Overwrites a page of SQLite's, as a disk does that returns a wrong sector. */
+function damagePage(path: string, random: Random): void {
+  const page = random.between(0, statSync(path).size / PAGE - 1);
+  const store = openSync(path, 'r+');
+  writeSync(store, Buffer.alloc(PAGE, random.between(0, 255)), 0, PAGE, page * PAGE);
+  closeSync(store);
 }
 
 /** The orchestrator has to complain of a damaged file, or to have lost nothing; the file as it was mends it. */
@@ -78,6 +90,7 @@ async function damageServe({ fleet, ledger, random }: Strike, file: string, sign
   await fleet.end('serve', signal);
   const kept = fleet.path('serve-kept');
   fleet.copy(fleet.disks.serve.root, kept);
+  const forget = ledger.mark();
   damage(join(fleet.disks.serve.root, file), random);
   const complaint = await fleet.startComplaining();
   if (complaint === null) await aWhile(random);
@@ -88,7 +101,55 @@ async function damageServe({ fleet, ledger, random }: Strike, file: string, sign
   // What it wrote to the damaged store is given up.
   if (complaint === null) return;
   fleet.disks.serve.replaceWith(kept);
-  await fleet.startServe();
+  forget();
+  await fleet.startServe(['--new-epoch']);
+}
+
+/**
+ * Pages of a store that was closed in order are changed. The orchestrator has to complain at its start or after the check that
+ * follows it, unless nothing stood in the page: then the check has to call the store whole, and every promise holds.
+ */
+async function damageStore({ fleet, ledger, random }: Strike): Promise<void> {
+  await fleet.end('serve', 'SIGTERM');
+  const kept = fleet.path('serve-kept');
+  fleet.copy(fleet.disks.serve.root, kept);
+  const forget = ledger.mark();
+  damagePage(join(fleet.disks.serve.root, 'orch.db'), random);
+  let complaint: string | null = await fleet.startComplaining(['--log-level', 'debug']);
+  if (complaint === null) complaint = await fleet.checkedStore();
+  if (complaint === null) return;
+  if (!complaint.includes('damaged')) ledger.violations.push(`with a damaged page the orchestrator says: ${complaint}`);
+  await fleet.end('serve');
+  fleet.disks.serve.replaceWith(kept);
+  forget();
+  await fleet.startServe(['--new-epoch']);
+}
+
+/** A byte of a recording that is kept is changed: whoever reads or searches it has to be told. */
+async function damageRecording({ fleet, ledger, random }: Strike): Promise<void> {
+  const id = await fleet.recordedSession();
+  const file = await compressedRecording(fleet, id);
+  const kept = readFileSync(file);
+  damage(file, random, GZIP_HEADER);
+  const read = await fleet.cli(['term', 'transcript', id]);
+  if (read.status === 0) ledger.violations.push(`the damaged recording ${id} is read without a word: ${read.stderr}`);
+  const searched = await fleet.cli(['term', 'grep', 'no line has this', '--limit', '1000']);
+  if (searched.status === 0 || !searched.stderr.includes(id)) {
+    ledger.violations.push(`the damaged recording ${id} is searched without a word: ${searched.stderr}`);
+  }
+  writeFileSync(file, kept);
+  await aWhile(random);
+}
+
+/** The file of a session's recording; compressed some time after the session has ended. */
+async function compressedRecording(fleet: Fleet, id: string): Promise<string> {
+  const directory = join(fleet.disks.serve.root, 'transcripts');
+  let name: string | undefined;
+  await until(() => {
+    name = readdirSync(directory, { recursive: true, encoding: 'utf8' }).find((one) => one.endsWith(`${id}.cast.gz`));
+    return name !== undefined;
+  }, 'the recording is compressed');
+  return join(directory, name ?? '');
 }
 
 /** A backup is put back while the agents run: what was acknowledged after it is gone, and nothing else. */
@@ -177,6 +238,8 @@ export const FAULTS: readonly Fault[] = [
     strike: (on) => moveClock(on, either(on.random), on.random.between(-10, 10) * YEAR),
   },
   { name: 'a damaged write-ahead log', strike: (on) => damageServe(on, 'orch.db-wal', 'SIGKILL') },
+  { name: 'a damaged page of the store', strike: damageStore },
+  { name: 'a damaged recording', strike: damageRecording },
   { name: 'a damaged identity key', strike: (on) => damageServe(on, 'identity.key', 'SIGKILL') },
   { name: 'a damaged key of the secrets', strike: (on) => damageServe(on, 'secrets.key', 'SIGTERM') },
   {

@@ -41,7 +41,7 @@ export class Fleet {
 
   constructor() {
     const library = compileFaults(this.path());
-    const disk = (side: Side) => new Disk(this.path(side), library, 128);
+    const disk = (side: Side) => new Disk(this.path(side), library, 512);
     this.disks = { serve: disk('serve'), a1: disk('a1'), a2: disk('a2') };
     for (const side of SIDES) this.setClock(side, 0);
     writeFileSync(this.path('agent.yaml'), `remote_terminal: {enabled: true, shell: ${TEST_SHELL}}\n`);
@@ -95,14 +95,41 @@ export class Fleet {
   }
 
   /** Starts the orchestrator where it may refuse to; returns what it says, or null when it runs and calls itself well. */
-  async startComplaining(): Promise<string | null> {
+  async startComplaining(more: readonly string[] = []): Promise<string | null> {
+    let reasons: readonly { readonly code: string }[] = [];
     try {
-      await this.startServe();
+      await this.startServe(more);
+      reasons = (await this.world.gives('getStatus', {}, 200)).reasons ?? [];
     } catch (error) {
       return String(error);
     }
-    const status = await this.world.gives('getStatus', {}, 200);
-    return status.status === 'ok' ? null : JSON.stringify(status);
+    // The disks of this fleet are small.
+    const others = reasons.filter(({ code }) => code !== 'disk_low');
+    return others.length === 0 ? null : JSON.stringify(others);
+  }
+
+  /** Waits for the check of the store that follows a start; returns the complaint, or null when the store is whole. */
+  async checkedStore(): Promise<string | null> {
+    let complaint: string | null = null;
+    await until(() => {
+      const said = this.world.server.output();
+      if (said.includes('the store is damaged') || !this.isRunning('serve')) complaint = said;
+      return complaint !== null || said.includes('the store was checked and is whole');
+    }, 'the store was checked');
+    return complaint;
+  }
+
+  /** The ID of a session of a command that has ended and is recorded. */
+  async recordedSession(): Promise<string> {
+    const agent = AGENTS[0];
+    await this.cli(['exec', agent, '--', 'echo', 'recorded']);
+    let id: string | undefined;
+    await until(async () => {
+      const sessions = await this.world.gives('listTerminals', { query: { status: 'closed' } }, 200);
+      id = sessions.find(({ recording }: { recording: string }) => recording === 'complete')?.session_id;
+      return id !== undefined;
+    }, 'a recording is complete');
+    return id ?? '';
   }
 
   startAgent(name: AgentName): void {

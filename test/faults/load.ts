@@ -31,6 +31,8 @@ export class Ledger {
   readonly violations: string[] = [];
   /** Text of the newest checkpoint of the audit log, as an operator keeps it elsewhere. */
   checkpoint: string | null = null;
+  /** Rises when something acknowledged is forgotten: what began before counts for nothing, however late it ends. */
+  era = 0;
   private count = 0;
 
   /** Returns a function that forgets what was acknowledged from now on, for a store that is put back to this moment. */
@@ -40,6 +42,7 @@ export class Ledger {
     const tags = this.tags.get('a1')?.acknowledged ?? 0;
     const applies = new Set(this.applies);
     return () => {
+      this.era += 1;
       this.checkpoint = null;
       for (const name of this.secrets.keys()) this.secrets.set(name, secrets.get(name) ?? 'unknown');
       for (const name of this.channels.keys()) this.channels.set(name, channels.get(name) ?? 'unknown');
@@ -173,14 +176,17 @@ export class Load {
   private async exec(agent: AgentName): Promise<void> {
     const marker = this.ledger.fresh(`exec-${agent}`);
     const text = `i=0; while [ $i -lt ${EXEC_LINES} ]; do echo ${marker} $i; i=$((i+1)); [ $i = 10 ] && sleep 1; done; true`;
+    const { era } = this.ledger;
     const ended = await this.fleet.cli(['exec', agent, '--', 'sh', '-c', text]);
-    this.ledger.execs.push({ agent, marker, ended });
+    if (era === this.ledger.era) this.ledger.execs.push({ agent, marker, ended });
   }
 
   /** Sends a request; an answer that breaks the API's own document is a violation. */
   private async ask(id: string, call: Call): Promise<{ readonly fate: Fate; readonly answer: Answer | null }> {
+    const { era } = this.ledger;
     try {
       const answer = await this.fleet.world.call(id, call);
+      if (era !== this.ledger.era) return { fate: 'unknown', answer };
       return { fate: answer.status < 300 ? 'acknowledged' : 'refused', answer };
     } catch (error) {
       if (String(error).includes('broke the document')) this.ledger.violations.push(String(error));
