@@ -10,8 +10,8 @@ import type { UnitOfWork } from '../events/unit-of-work.js';
 import {
   findActiveOperatorByName,
   findOperator,
-  insertOperator,
   type OperatorRow,
+  putOperator,
   setOperatorRole,
 } from '../store/operators.js';
 import type { Queryable } from '../store/queryable.js';
@@ -67,7 +67,7 @@ export class AdminRecovery {
       const { operator_id, username, public_key, change, former_role } = found;
       if (change === 'none') return found;
       const row = { operator_id, username, public_key, role: 'admin', bootstrap: 0 };
-      if (change === 'added') await insertOperator(tx, { ...row, added_at: clock.now(), added_by: SYSTEM.id });
+      if (change === 'added') await putOperator(tx, { ...row, added_at: clock.now(), added_by: SYSTEM.id });
       else await setOperatorRole(tx, operator_id, 'admin');
       const metadata = { role: 'admin', former_role, public_key, bootstrap: false, recovery: true };
       emit(

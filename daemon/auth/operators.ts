@@ -11,15 +11,17 @@ import { SYSTEM } from '../events/domain-event.js';
 import { eventOfRequest } from '../events/event-of-request.js';
 import type { RequestContext } from '../events/request-context.js';
 import type { UnitOfWork } from '../events/unit-of-work.js';
+import { revokeUnusedTokens } from '../store/enrolment-tokens.js';
 import {
   countActiveAdmins,
   findActiveOperator,
   findActiveOperatorByName,
   findOperator,
   hasNoOperators,
-  insertOperator,
   listOperators,
   markOperatorRemoved,
+  type OperatorRow,
+  putOperator,
 } from '../store/operators.js';
 import type { Database, NewRow } from '../store/schema.js';
 import { isRole, operatorOfRow, partyOfOperator } from './operator-record.js';
@@ -47,41 +49,54 @@ export class Operators {
     this.options = options;
   }
 
-  /** In the order they were added. */
+  /** In the order in which they were first added. */
   async list(includeRemoved = false): Promise<readonly Operator[]> {
     return (await listOperators(this.options.db, includeRemoved)).map(operatorOfRow);
   }
 
-  /** The active one of that ID, else the one that was removed last. Throws `operator_not_found`. */
+  /** Active or removed. Throws `operator_not_found`. */
   async get(operatorId: string): Promise<Operator> {
     const row = await findOperator(this.options.db, operatorId);
     if (!row) throw notFound(operatorId);
     return operatorOfRow(row);
   }
 
-  /** Throws `invalid_public_key`, `invalid_username`, `invalid_role`, or `operator_exists` for a key or name in use. */
+  /**
+   * A key that was removed gets its record back, under the name and with the role given.
+   * Throws `invalid_public_key`, `invalid_username`, `invalid_role`, or `operator_exists` for a key or name in use.
+   */
   async add(operator: NewOperator, context: RequestContext): Promise<Operator> {
     const checked = checkOperator(operator);
     return this.options.unitOfWork.write(async (tx, emit) => {
       await refuseDuplicate(tx, checked);
       const row = this.rowOf(checked, { bootstrap: 0, added_by: context.actor.id });
-      await insertOperator(tx, row);
-      emit(addedEvent(row, context));
+      const former = await findOperator(tx, row.operator_id);
+      await putOperator(tx, row);
+      emit(addedEvent(row, former, context));
       return readBack(tx, row.operator_id);
     });
   }
 
-  /** The operator stays on record, its sessions end. Throws `operator_not_found`, `last_admin`. */
+  /** The operator stays on record; sessions and enrolment tokens of the operator end. Throws `operator_not_found`, `last_admin`. */
   async remove(operatorId: string, context: RequestContext): Promise<void> {
     await this.options.unitOfWork.write(async (tx, emit) => {
       const row = await findActiveOperator(tx, operatorId);
       if (!row) throw notFound(operatorId);
       if (row.role === 'admin' && (await countActiveAdmins(tx)) === 1) throw lastAdmin(row.username);
-      await markOperatorRemoved(tx, operatorId, { removed_at: this.options.clock.now(), removed_by: context.actor.id });
+      const now = this.options.clock.now();
+      await markOperatorRemoved(tx, operatorId, { removed_at: now, removed_by: context.actor.id });
       const sessions = await this.options.sessions.revokeAllOf(tx, operatorId);
+      const enrolment_tokens = await revokeUnusedTokens(tx, now, operatorId);
       const target = partyOfOperator(row);
       const summary = `${target.name} was removed`;
-      emit(eventOfRequest(context, { type: 'operator.removed', target, summary, metadata: { sessions } }));
+      emit(
+        eventOfRequest(context, {
+          type: 'operator.removed',
+          target,
+          summary,
+          metadata: { sessions, enrolment_tokens },
+        }),
+      );
     });
   }
 
@@ -96,8 +111,8 @@ export class Operators {
     return this.options.unitOfWork.write(async (tx, emit) => {
       if (!(await hasNoOperators(tx))) return null;
       const row = this.rowOf(checked, { bootstrap: 1, added_by: SYSTEM.id });
-      await insertOperator(tx, row);
-      emit(addedEvent(row, { actor: SYSTEM, requestId, address: null }));
+      await putOperator(tx, row);
+      emit(addedEvent(row, null, { actor: SYSTEM, requestId, address: null }));
       return readBack(tx, row.operator_id);
     });
   }
@@ -150,13 +165,20 @@ async function readBack(tx: Transaction<Database>, operatorId: string): Promise<
   return operatorOfRow(row);
 }
 
-const addedEvent = (row: NewRow<'operators'>, context: RequestContext) =>
-  eventOfRequest(context, {
+/** `former` is the record of a removed operator with the same key. */
+function addedEvent(row: NewRow<'operators'>, former: OperatorRow | null, context: RequestContext) {
+  const { username, role, public_key } = row;
+  const renamed = former === null || former.username === username ? '' : `, formerly ${former.username}`;
+  return eventOfRequest(context, {
     type: 'operator.added',
     target: partyOfOperator(row),
-    summary: `${row.username} was added as ${row.role}`,
-    metadata: { role: row.role, public_key: row.public_key, bootstrap: row.bootstrap === 1 },
+    summary: `${username} was added ${former === null ? '' : 'again '}as ${role}${renamed}`,
+    metadata: {
+      ...{ role, public_key, bootstrap: row.bootstrap === 1 },
+      ...(former !== null && { former_name: former.username, former_role: former.role }),
+    },
   });
+}
 
 const notFound = (operatorId: string): Fault =>
   new Fault('operator_not_found', `there is no operator ${operatorId}`, { hint: 'list them with: orch operator list' });

@@ -2,7 +2,7 @@
 import { beginEpoch } from '../engine/epoch.js';
 import { ACTIVE_STATES } from '../engine/operation-state.js';
 import { countPendingDeliveries } from '../store/deliveries.js';
-import { revokeOpenTokens } from '../store/enrolment-tokens.js';
+import { revokeUnusedTokens } from '../store/enrolment-tokens.js';
 import { countOperations } from '../store/operations.js';
 import type { Queryable } from '../store/queryable.js';
 import { deleteAllSessions } from '../store/sessions.js';
@@ -27,7 +27,7 @@ export async function beginAnew(
   return {
     epoch: await beginEpoch(tx, { now, others }),
     sessions: await deleteAllSessions(tx),
-    tokens: await revokeOpenTokens(tx, now),
+    tokens: await revokeUnusedTokens(tx, now),
     operations: await countOperations(tx, { states: ACTIVE_STATES }),
     deliveries: await countPendingDeliveries(tx),
   };

@@ -18,6 +18,7 @@ import type { Queryable } from '../store/queryable.js';
 import { type AuditFilter, auditEventOf, windowQueryOf } from './audit-reader.js';
 import { Doorbell } from './doorbell.js';
 import type { EventBus } from './event-bus.js';
+import { operatorIdMeant } from './operator-meant.js';
 
 export interface AuditFeedOptions {
   readonly db: Queryable;
@@ -74,10 +75,13 @@ export class AuditFeed implements Service {
 
   /**
    * Events in the order of the log, some at a time; none at the beginning, and every few seconds when there are none.
-   * Throws `rate_limited` when there are too many readers, `shutting_down`.
+   * Throws `rate_limited` when there are too many readers, `invalid_filter`, `shutting_down`.
    */
   async *follow(options: FollowOptions): AsyncGenerator<FeedPage> {
-    const { filter, signal } = options;
+    const { signal } = options;
+    const { operator, ...others } = options.filter;
+    // Found once: the operator may be removed, or lose the name, while the reader follows.
+    let operatorId = await this.operatorMeant(operator);
     if (this.bells.size >= MOST) throw tooMany();
     const bell = new Doorbell();
     const ring = () => bell.ring();
@@ -88,7 +92,8 @@ export class AuditFeed implements Service {
       yield { events: [], place: await this.idAt(place) };
       while (!signal.aborted) {
         if (this.stopped) throw stopping();
-        const { events, to, isEnd } = await this.read(filter, place);
+        operatorId = await this.operatorMeant(operatorId);
+        const { events, to, isEnd } = await this.read({ ...others, operator: operatorId }, place);
         place = to;
         if (isEnd || events.length > 0) yield { events, place: await this.idAt(place) };
         await (isEnd ? this.more(bell) : setImmediate());
@@ -97,6 +102,11 @@ export class AuditFeed implements Service {
       this.bells.delete(bell);
       signal.removeEventListener('abort', ring);
     }
+  }
+
+  /** Stays the given text until there is an operator of that name. Throws `invalid_filter`. */
+  private async operatorMeant(nameOrId: string | undefined): Promise<string | undefined> {
+    return nameOrId === undefined ? undefined : operatorIdMeant(this.options.db, nameOrId);
   }
 
   /** The `seq` behind which a reader begins. */

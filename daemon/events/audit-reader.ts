@@ -3,14 +3,14 @@ import { type AuditEvent, SEVERITIES } from '../../src/contract/audit.js';
 import { toTimestamp } from '../../src/kernel/clock.js';
 import { findAgentByName } from '../store/agents.js';
 import { type AuditRow, type AuditWindowQuery, listAuditRows, nodeIdsOfName } from '../store/audit.js';
-import { operatorIdsOfName } from '../store/operators.js';
 import type { Queryable } from '../store/queryable.js';
 import type { Severity } from './event-type.js';
+import { operatorIdMeant } from './operator-meant.js';
 
 export interface AuditFilter {
   /** Node ID or name, of an agent that acted or was acted upon. */
   readonly agent?: string | undefined;
-  /** Operator ID or username, likewise. */
+  /** Operator ID or username, likewise; a username means what `operatorIdMeant` says. */
   readonly operator?: string | undefined;
   readonly eventType?: string | undefined;
   /** What the event type begins with. */
@@ -29,6 +29,7 @@ export interface AuditPage {
   readonly hasMore: boolean;
 }
 
+/** Throws `invalid_filter` for the name of several removed operators. */
 export async function readAuditPage(db: Queryable, filter: AuditFilter, limit: number): Promise<AuditPage> {
   const rows = await listAuditRows(db, {
     ...(await windowQueryOf(db, filter)),
@@ -40,13 +41,13 @@ export async function readAuditPage(db: Queryable, filter: AuditFilter, limit: n
   return { events: rows.slice(0, limit).map(auditEventOf), hasMore: rows.length > limit };
 }
 
-/** What of a filter does not depend on the place in the log, with names looked up. */
+/** The part of a filter that does not depend on the place in the log, with names looked up. Throws `invalid_filter`. */
 export async function windowQueryOf(db: Queryable, filter: AuditFilter): Promise<AuditWindowQuery> {
   return {
     eventTypes: filter.eventType === undefined ? undefined : [filter.eventType],
     category: filter.category,
     agents: filter.agent === undefined ? undefined : await agentIds(db, filter.agent),
-    operators: filter.operator === undefined ? undefined : await operatorIds(db, filter.operator),
+    operators: filter.operator === undefined ? undefined : [await operatorIdMeant(db, filter.operator)],
   };
 }
 
@@ -54,10 +55,6 @@ export async function windowQueryOf(db: Queryable, filter: AuditFilter): Promise
 async function agentIds(db: Queryable, nameOrId: string): Promise<readonly string[]> {
   const named = await findAgentByName(db, nameOrId);
   return [...new Set([nameOrId, ...(named ? [named.node_id] : []), ...(await nodeIdsOfName(db, nameOrId))])];
-}
-
-async function operatorIds(db: Queryable, nameOrId: string): Promise<readonly string[]> {
-  return [...new Set([nameOrId, ...(await operatorIdsOfName(db, nameOrId))])];
 }
 
 export function auditEventOf(row: AuditRow): AuditEvent {

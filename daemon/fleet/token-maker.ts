@@ -3,8 +3,7 @@ import type { EnrolmentTokenRow } from '../store/enrolment-tokens.js';
 import { findActiveOperator } from '../store/operators.js';
 import type { Queryable } from '../store/queryable.js';
 
-/** A token ends with its maker's admin role, and does not come back when the operator is added anew. */
-export async function isMakerAdmin(db: Queryable, { created_by, created_at }: EnrolmentTokenRow): Promise<boolean> {
-  const maker = await findActiveOperator(db, created_by);
-  return maker !== null && maker.role === 'admin' && maker.added_at <= created_at;
+/** Returns whether the operator who made the token is an admin. The removal of an operator revokes that operator's tokens. */
+export async function isMakerAdmin(db: Queryable, { created_by }: EnrolmentTokenRow): Promise<boolean> {
+  return (await findActiveOperator(db, created_by))?.role === 'admin';
 }

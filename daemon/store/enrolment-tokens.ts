@@ -41,15 +41,14 @@ export async function revokeEnrolmentToken(db: Queryable, tokenId: string, now: 
   return result.numUpdatedRows > 0n;
 }
 
-/** Revokes all that could still let somebody in; returns how many there were. */
-export async function revokeOpenTokens(db: Queryable, now: number): Promise<number> {
-  const result = await db
-    .updateTable('enrolment_tokens')
-    .set({ revoked_at: now })
-    .where('revoked_at', 'is', null)
-    .where('uses_left', '>', 0)
-    .where('expires_at', '>', now)
-    .executeTakeFirst();
+/**
+ * Revokes the tokens with uses left, of one maker if given; returns how many there were. Expired ones too: they would be good
+ * again after a clock that went back.
+ */
+export async function revokeUnusedTokens(db: Queryable, now: number, maker?: string): Promise<number> {
+  let query = db.updateTable('enrolment_tokens').set({ revoked_at: now });
+  if (maker !== undefined) query = query.where('created_by', '=', maker);
+  const result = await query.where('revoked_at', 'is', null).where('uses_left', '>', 0).executeTakeFirst();
   return Number(result.numUpdatedRows);
 }
 

@@ -1,14 +1,28 @@
-/** Operators. Removal is soft: rows stay, and an operator that is added again gets a new one. */
+/** Operators, one row for each ID. Removal is soft: the row stays, and an operator who is added again gets it back. */
 import type { Queryable } from './queryable.js';
 import type { NewRow, Row } from './schema.js';
 
 export type OperatorRow = Row<'operators'>;
 
-export async function insertOperator(db: Queryable, operator: NewRow<'operators'>): Promise<void> {
-  await db.insertInto('operators').values(operator).execute();
+/** Adds an operator. The record of a removed operator with this ID becomes active again, with the values given. */
+export async function putOperator(db: Queryable, operator: NewRow<'operators'>): Promise<void> {
+  const { operator_id, username } = operator;
+  const { public_key, ...changed } = { removed_at: null, removed_by: null, ...operator };
+  await db
+    .insertInto('operators')
+    .values({ ...changed, public_key })
+    .onConflict((conflict) =>
+      conflict.column('operator_id').doUpdateSet(changed).where('operators.removed_at', 'is not', null),
+    )
+    .executeTakeFirstOrThrow();
+  await db
+    .insertInto('operator_names')
+    .values({ operator_id, username })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
 }
 
-/** By the time of adding; removed ones too when asked for. */
+/** In the order in which they were first added; removed ones too when asked for. */
 export async function listOperators(db: Queryable, includeRemoved = false): Promise<readonly OperatorRow[]> {
   let query = db.selectFrom('operators').selectAll().orderBy('row_id');
   if (!includeRemoved) query = query.where('removed_at', 'is', null);
@@ -20,10 +34,10 @@ export async function findActiveOperator(db: Queryable, operatorId: string): Pro
   return (await query.where('removed_at', 'is', null).executeTakeFirst()) ?? null;
 }
 
-/** The active operator of that ID, else the one that was removed last. */
+/** Active or removed. */
 export async function findOperator(db: Queryable, operatorId: string): Promise<OperatorRow | null> {
   const query = db.selectFrom('operators').selectAll().where('operator_id', '=', operatorId);
-  return (await query.orderBy('row_id', 'desc').limit(1).executeTakeFirst()) ?? null;
+  return (await query.executeTakeFirst()) ?? null;
 }
 
 export async function findActiveOperatorByName(db: Queryable, username: string): Promise<OperatorRow | null> {
@@ -31,10 +45,10 @@ export async function findActiveOperatorByName(db: Queryable, username: string):
   return (await query.where('removed_at', 'is', null).executeTakeFirst()) ?? null;
 }
 
-/** IDs of all that have or had this username. */
+/** IDs of all operators that have or had this username. */
 export async function operatorIdsOfName(db: Queryable, username: string): Promise<readonly string[]> {
-  const query = db.selectFrom('operators').select('operator_id').distinct().where('username', '=', username);
-  return (await query.execute()).map((row) => row.operator_id);
+  const query = db.selectFrom('operator_names').select('operator_id').where('username', '=', username);
+  return (await query.orderBy('operator_id').execute()).map((row) => row.operator_id);
 }
 
 export async function countActiveAdmins(db: Queryable): Promise<number> {

@@ -20,6 +20,12 @@ export interface OperatorTable {
   removed_by: string | null;
 }
 
+/** Every name that an operator ID has or had. */
+export interface OperatorNameTable {
+  operator_id: string;
+  username: string;
+}
+
 export interface SessionTable {
   /** SHA-256 over a domain prefix and the token. */
   token_hash: string;
@@ -410,6 +416,7 @@ export interface TerminalSessionTable {
 export interface Database {
   meta: MetaTable;
   operators: OperatorTable;
+  operator_names: OperatorNameTable;
   sessions: SessionTable;
   agents: AgentTable;
   agent_tags: AgentTagTable;

@@ -9,6 +9,7 @@ import type { ExitReason } from '../../src/terminal/exit.js';
 import { TERMINAL_CLOSE } from '../../src/terminal/limits.js';
 import type { AgentHello, TerminalMode } from '../../src/terminal/notes.js';
 import type { AgentMessageOf } from '../../src/wire/messages.js';
+import { operatorIdMeant } from '../events/operator-meant.js';
 import type { RequestContext } from '../events/request-context.js';
 import type { Queryable } from '../store/queryable.js';
 import { findTerminal, listTerminals, type TerminalPage, type TerminalRow } from '../store/terminal-sessions.js';
@@ -154,9 +155,11 @@ export class Terminals implements Service {
     await session.end(exitOf('closed'), context);
   }
 
-  /** The newest first. */
+  /** Newest first. Throws `invalid_filter` for the name of several removed operators. */
   async list(page: TerminalPage): Promise<TerminalSession[]> {
-    const rows = await listTerminals(this.options.db, page);
+    const { db } = this.options;
+    const operator = page.operator == null ? null : await operatorIdMeant(db, page.operator);
+    const rows = await listTerminals(db, { ...page, operator });
     return rows.map((row) => sessionView(row, this.live.get(row.session_id)));
   }
 

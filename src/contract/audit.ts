@@ -2,7 +2,7 @@
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
-import { limitOf, Ulid } from './shapes.js';
+import { limitOf, OperatorFilter, Ulid } from './shapes.js';
 
 const Timestamp = Type.String({ format: 'date-time', description: 'RFC 3339 in UTC with milliseconds' });
 
@@ -76,7 +76,7 @@ export type AuditVerification = Type.Static<typeof AuditVerificationSchema>;
 
 const FILTER = {
   agent: optional(Type.String({ description: 'Node ID or name' })),
-  operator: optional(Type.String({ description: 'Operator ID or username' })),
+  operator: OperatorFilter,
   event_type: optional(Type.String({ description: 'Exact dotted event type' })),
   category: optional(Type.String({ description: 'Event type prefix, for instance `agent`' })),
   after: optional(Type.String({ description: 'Earliest timestamp to include, RFC 3339' })),

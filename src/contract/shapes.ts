@@ -1,7 +1,7 @@
 /** Parts that many routes share. */
 import * as Type from 'typebox';
 import { PUBLIC_KEY_PATTERN } from '../kernel/identifiers.js';
-import { closed } from '../kernel/schema.js';
+import { closed, optional } from '../kernel/schema.js';
 
 /** Unix seconds (UTC). */
 export const Seconds = Type.Integer({ description: 'Unix time in seconds (UTC)' });
@@ -13,6 +13,15 @@ export const PublicKey = Type.String({
   description: 'Raw 32-byte Ed25519 public key in hex',
 });
 export const StringMap = Type.Record(Type.String(), Type.String());
+
+/** Filter of lists of what operators did. */
+export const OperatorFilter = optional(
+  Type.String({
+    description:
+      'operator_id or username. A username means the operator who has it now, else the only one who ever had it; when ' +
+      'several removed operators had it, the answer is `invalid_filter` with their IDs',
+  }),
+);
 
 export const NodeParams = closed({ node_id: Type.String({ minLength: 1, maxLength: 64 }) });
 

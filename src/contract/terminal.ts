@@ -2,7 +2,7 @@
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
-import { KeyId, limitOf, NodeParams, Seconds, Ulid } from './shapes.js';
+import { KeyId, limitOf, NodeParams, OperatorFilter, Seconds, Ulid } from './shapes.js';
 
 export const TERMINAL_STATUSES = ['active', 'closed', 'interrupted'] as const;
 export const TERMINAL_KINDS = ['shell', 'exec'] as const;
@@ -109,7 +109,7 @@ export const terminalRoutes = {
     query: closed({
       status: optional(Type.Enum(TERMINAL_STATUSES)),
       node: optional(Type.String({ description: 'node_id' })),
-      operator: optional(Type.String({ description: 'username or operator_id' })),
+      operator: OperatorFilter,
       kind: optional(Type.Enum(TERMINAL_KINDS)),
       prefix: optional(
         Type.String({ pattern: '^[0-9A-HJKMNP-TV-Z]{1,26}$', description: 'beginning of the session_id' }),
@@ -119,7 +119,7 @@ export const terminalRoutes = {
     }),
     answers: { 200: Type.Array(TerminalSessionSchema) },
     headers: { Link: 'The next page, `<URL>; rel="next"`; absent on the last one' },
-    faults: [],
+    faults: ['invalid_filter'],
   }),
   getTerminal: route({
     id: 'getTerminal',
@@ -187,7 +187,7 @@ export const terminalRoutes = {
       ignore_case: optional(Type.Boolean()),
       since: optional(Seconds),
       node: optional(Type.String({ description: 'node_id' })),
-      operator: optional(Type.String({ description: 'username or operator_id' })),
+      operator: OperatorFilter,
       limit: optional(limitOf(TERMINAL_SEARCH_LIMIT.standard, TERMINAL_SEARCH_LIMIT.maximum)),
     }),
     answers: {
@@ -201,7 +201,7 @@ export const terminalRoutes = {
         altered: Type.Array(Ulid),
       }),
     },
-    faults: ['invalid_query'],
+    faults: ['invalid_query', 'invalid_filter'],
   }),
   openTerminal: route({
     id: 'openTerminal',

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { insertEnrolmentToken, listEnrolmentTokens } from '../../daemon/store/enrolment-tokens.js';
 import { operatorIdOf } from '../../src/identity/key-id.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { newIdentity, SMALL_ORDER_KEYS } from '../identity/keys.js';
@@ -136,7 +137,35 @@ describe('removing an operator', () => {
     expect((await s.operators.list(true)).map(({ username }) => username)).toEqual(['alice', 'bob']);
     const [event] = await audited(s, 'operator.removed');
     expect(event).toMatchObject({ actor_name: 'alice', target_name: 'bob', severity: 'warning' });
-    expect(JSON.parse(event?.metadata_json ?? '')).toEqual({ sessions: 2, request_id: 'request-1' });
+    expect(JSON.parse(event?.metadata_json ?? '')).toEqual({
+      sessions: 2,
+      enrolment_tokens: 0,
+      request_id: 'request-1',
+    });
+  });
+
+  it('ends the enrolment tokens of that operator for good, whatever the clock says at a return', async () => {
+    const s = await scene();
+    const bob = await addOperator(s, 'bob', 'admin');
+    const now = s.clock.now();
+    const token = {
+      created_at: now,
+      expires_at: now + 60_000,
+      uses: 2,
+      uses_left: 1,
+      tags_json: '{}',
+      auto_approve: 1,
+    };
+    for (const [token_id, created_by] of [
+      ['hers', s.admin.operator_id],
+      ['his', bob.operator.operator_id],
+    ] as const) {
+      await insertEnrolmentToken(s.db, { ...token, token_id, secret_hash: token_id, created_by });
+    }
+    await s.operators.remove(bob.operator.operator_id, s.context);
+    s.clock.advance(-30_000);
+    await s.operators.add({ publicKey: bob.publicKey, username: 'bob', role: 'admin' }, s.context);
+    expect((await listEnrolmentTokens(s.db)).map(({ token_id }) => token_id)).toEqual(['hers']);
   });
 
   it('that is not there or gone already is refused', async () => {
@@ -169,15 +198,27 @@ describe('removing an operator', () => {
     expect((await s.operators.list()).map(({ username }) => username)).toEqual(['bob']);
   });
 
-  it('leaves key and name free to be added again, with a new record', async () => {
+  it('leaves the name free, and gives the key its record back when it is added again', async () => {
     const s = await scene();
     const bob = await addOperator(s, 'bob', 'viewer');
+    const id = bob.operator.operator_id;
     const { token } = await logIn(s, bob);
-    await s.operators.remove(bob.operator.operator_id, s.context);
+    await s.operators.remove(id, s.context);
     s.clock.advance(5000);
-    await s.operators.add({ publicKey: bob.publicKey, username: 'bob' }, s.context);
+    await s.operators.add({ publicKey: bob.publicKey, username: 'robert' }, s.context);
     expect(await s.sessions.authenticate(token)).toBeNull();
-    expect(await s.operators.get(bob.operator.operator_id)).toMatchObject({ role: 'operator', removed_at: null });
-    expect(await s.operators.list(true)).toHaveLength(3);
+    const revived = { operator_id: id, username: 'robert', role: 'operator', removed_at: null, removed_by: null };
+    expect(await s.operators.get(id)).toMatchObject({ ...revived, added_at: toSeconds(s.clock.now()) });
+    expect((await s.operators.list(true)).map(({ username }) => username)).toEqual(['alice', 'robert']);
+    expect(await audited(s, 'operator.added')).toMatchObject([
+      { summary: 'alice was added as admin' },
+      { summary: 'bob was added as viewer' },
+      {
+        summary: 'robert was added again as operator, formerly bob',
+        metadata_json: expect.stringContaining('"former_name":"bob","former_role":"viewer"'),
+      },
+    ]);
+    await addOperator(s, 'bob');
+    expect((await s.operators.list()).map(({ username }) => username)).toEqual(['alice', 'robert', 'bob']);
   });
 });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runOrch } from './support/cli.js';
 import { type FakeApi, loggedIn, startFakeApi } from './support/fake-api.js';
 import { expectGolden, transcript } from './support/golden.js';
-import { agents, events, operators, readings, ulid, web1 } from './support/world.js';
+import { agents, events, readings, ulid, web1 } from './support/world.js';
 
 let api: FakeApi;
 
@@ -65,18 +65,6 @@ describe('a person reads', () => {
     const ran = await run(argv, columns);
     for (const line of ran.stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(columns);
     expectGolden(`narrow-${name}`, ran.stdout);
-  });
-});
-
-describe('an operator who was removed and recovered', () => {
-  it.each([['before'], ['behind']])('goes by the name of now, whose record stands %s the other', async (place) => {
-    const now = { ...operators[0], username: 'ada-now', removed_at: null };
-    const former = { ...operators[0], username: 'ada-then', removed_at: 1_740_000_000 };
-    api.answer({ listOperators: { body: (place === 'before' ? [now, former] : [former, now]) as typeof operators } });
-    const uploaded = { name: 'site', uploaded_at: 1_740_823_200, uploaded_by: now.operator_id };
-    api.answer({ listModules: { body: [uploaded] } });
-    expect((await run(['module', 'list'])).stdout).toMatch(/^site .* ada-now$/m);
-    api.answer(readings);
   });
 });
 

@@ -4,8 +4,8 @@ import { type AuditFilter, readAuditPage } from '../../daemon/events/audit-reade
 import type { DomainEvent, Party } from '../../daemon/events/domain-event.js';
 import { EVENT_SEVERITY, type EventType } from '../../daemon/events/event-type.js';
 import { insertAgent } from '../../daemon/store/agents.js';
-import { insertOperator } from '../../daemon/store/operators.js';
-import { agentRow, node, openStore } from '../store/support.js';
+import { markOperatorRemoved, putOperator } from '../../daemon/store/operators.js';
+import { agentRow, node, openStore, rejection } from '../store/support.js';
 import { agentParty, event, operatorParty, writerOf } from './support.js';
 
 const alice = operatorParty('alice');
@@ -83,8 +83,32 @@ describe('the audit log', () => {
     expect(await summaries({ agent: 'web-1' })).toBe(all);
     expect(await summaries({ agent: 'web-2' })).toBe('');
     const record = { operator_id: bob.id, public_key: 'k', username: 'bob', role: 'operator', bootstrap: 0 };
-    await insertOperator(db, { ...record, added_at: 1, added_by: 'x', removed_at: 2, removed_by: 'y' });
+    await putOperator(db, { ...record, added_at: 1, added_by: 'x', removed_at: 2, removed_by: 'y' });
     expect(await summaries({ operator: 'bob' })).toBe('operator.removed state.apply_started');
+  });
+
+  it('is filtered by the operator who has a name now, else by the only one who had it', async () => {
+    const { db, summaries } = await log();
+    const record = { public_key: 'k', role: 'operator', bootstrap: 0, added_at: 1, added_by: 'x' };
+    const removal = { removed_at: 2, removed_by: 'y' };
+    await putOperator(db, { ...record, operator_id: bob.id, username: 'ada' });
+    expect(await summaries({ operator: 'ada' })).toBe('operator.removed state.apply_started');
+    await markOperatorRemoved(db, bob.id, removal);
+    expect(await summaries({ operator: 'ada' })).toBe('operator.removed state.apply_started');
+    await putOperator(db, { ...record, operator_id: alice.id, username: 'ada' });
+    const ofAlice = 'operator.removed agent.approved operator.login';
+    expect(await summaries({ operator: 'ada' })).toBe(ofAlice);
+    await putOperator(db, { ...record, operator_id: bob.id, username: 'bob' });
+    expect(await summaries({ operator: 'ada' })).toBe(ofAlice);
+    expect(await summaries({ operator: bob.id })).toBe('operator.removed state.apply_started');
+    await markOperatorRemoved(db, alice.id, removal);
+    const ids = [alice.id, bob.id].sort();
+    expect(await rejection(summaries({ operator: 'ada' }))).toMatchObject({
+      code: 'invalid_filter',
+      message: `2 operators had the name ada, and none has it now: ${ids.join(', ')}`,
+      hint: `give the ID of the one you mean: operator=${ids[0]}, on the command line --operator ${ids[0]}`,
+      data: { parameter: 'operator', operator_ids: ids },
+    });
   });
 
   it('is filtered by time, the end exclusive', async () => {

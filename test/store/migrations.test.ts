@@ -16,7 +16,7 @@ import { verifyChain } from '../../daemon/events/verify-chain.js';
 import { listAuditRows } from '../../daemon/store/audit.js';
 import { MIGRATIONS } from '../../daemon/store/migrations/index.js';
 import type { Migration } from '../../daemon/store/migrations/migration.js';
-import { findOperator } from '../../daemon/store/operators.js';
+import { findOperator, operatorIdsOfName } from '../../daemon/store/operators.js';
 import type { Queryable } from '../../daemon/store/queryable.js';
 import { Sqlite } from '../support/sqlite.js';
 import { SHAPE } from './shape.js';
@@ -157,6 +157,42 @@ describe('a migration', () => {
     await expect(openStore({ file: oldStore(current), migrations: [...MIGRATIONS, careless] })).rejects.toThrow(
       `migration ${current + 1} leaves`,
     );
+  });
+});
+
+describe('an operator who was added several times', () => {
+  it('keeps the newest record and every name, and tokens from before the last time end', async () => {
+    const file = oldStore(11);
+    const connection = new Sqlite(file);
+    const add = connection.prepare(
+      "insert into operators (operator_id, public_key, username, role, bootstrap, added_at, added_by, removed_at) values (?, 'k', ?, ?, 0, ?, 'x', ?)",
+    );
+    const ids = { ada: 'a'.repeat(32), eve: 'e'.repeat(32) };
+    add.run(ids.ada, 'ada', 'viewer', 100, 200);
+    add.run(ids.eve, 'ada', 'admin', 210, 220);
+    add.run(ids.ada, 'ada', 'operator', 230, 240);
+    add.run(ids.ada, 'ada-2', 'admin', 300, null);
+    const token = connection.prepare(
+      "insert into enrolment_tokens (token_id, secret_hash, created_at, created_by, expires_at, uses, uses_left, tags_json, auto_approve) values (?, ?, ?, ?, 9000, 1, 1, '{}', 0)",
+    );
+    for (const [id, maker, at] of [
+      ['early', ids.ada, 250],
+      ['late', ids.ada, 350],
+      ['gone', ids.eve, 215],
+    ]) {
+      token.run(id, `hash of ${id}`, at, maker);
+    }
+    connection.close();
+    const { db } = await openStore({ file });
+    const operators = await db.selectFrom('operators').selectAll().where('added_by', '=', 'x').execute();
+    expect(operators).toMatchObject([
+      { operator_id: ids.eve, username: 'ada', removed_at: 220 },
+      { operator_id: ids.ada, username: 'ada-2', role: 'admin', removed_at: null },
+    ]);
+    expect(await operatorIdsOfName(db, 'ada')).toEqual([ids.ada, ids.eve]);
+    expect(await operatorIdsOfName(db, 'ada-2')).toEqual([ids.ada]);
+    const open = await db.selectFrom('enrolment_tokens').select('token_id').where('revoked_at', 'is', null).execute();
+    expect(open).toEqual([{ token_id: 'late' }]);
   });
 });
 

@@ -24,6 +24,7 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     removed_at: 'integer?',
     removed_by: 'text?',
   },
+  operator_names: { operator_id: 'text', username: 'text' },
   sessions: {
     token_hash: 'text',
     operator_id: 'text',

@@ -10,6 +10,7 @@ import { maintenance } from './0008-maintenance.js';
 import { enrolmentTokens } from './0009-enrolment-tokens.js';
 import { terminalSessions } from './0010-terminal-sessions.js';
 import { agentIncarnation } from './0011-agent-incarnation.js';
+import { oneOperatorRecord } from './0012-one-operator-record.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -24,4 +25,5 @@ export const MIGRATIONS: readonly Migration[] = [
   enrolmentTokens,
   terminalSessions,
   agentIncarnation,
+  oneOperatorRecord,
 ];

@@ -81,11 +81,13 @@ async function takeUp(file: RecordingFile, options: StrayOptions): Promise<boole
   }
 }
 
+/** Stands for the operator of a recording whose name no operator had, or several. */
+const UNKNOWN_OPERATOR = '0'.repeat(32);
+
 async function adopt(stray: Stray, { uow }: StrayOptions): Promise<void> {
   await uow.write(async (tx, emit) => {
-    // Of a name that nobody has or had, the ID is not known.
-    const [operatorId = '0'.repeat(32)] = await operatorIdsOfName(tx, stray.session.operator);
-    const row = strayRow(stray, operatorId);
+    const [operatorId, ...others] = await operatorIdsOfName(tx, stray.session.operator);
+    const row = strayRow(stray, operatorId === undefined || others.length > 0 ? UNKNOWN_OPERATOR : operatorId);
     await insertTerminal(tx, row);
     emit(foundEvent(factsOfRow(row), { file: stray.file.name, sha256: stray.sha256, bytes: stray.bytes }));
   });

@@ -8,6 +8,7 @@ import { Fault, messageOf } from '../../../src/kernel/fault.js';
 import type { Logger } from '../../../src/kernel/logger.js';
 import { type Party, SYSTEM } from '../../events/domain-event.js';
 import { eventOfRequest } from '../../events/event-of-request.js';
+import { operatorIdMeant } from '../../events/operator-meant.js';
 import type { RequestContext } from '../../events/request-context.js';
 import type { UnitOfWork } from '../../events/unit-of-work.js';
 import type { Queryable } from '../../store/queryable.js';
@@ -104,11 +105,15 @@ export class Transcripts {
 
   /**
    * Lines that the pattern matches, of the newest sessions first, in order within each.
-   * @throws Fault `invalid_query` for what is no regular expression
+   * @throws Fault `invalid_query` for what is no regular expression, `invalid_filter` for the name of several removed operators
    */
   async search(query: TranscriptSearchQuery, context: RequestContext): Promise<FoundTranscripts> {
-    const { uow, searchWithin = SEARCH_WITHIN } = this.options;
-    const found = await this.searching.run(this.recordings(query), { ...searchOptions(query), within: searchWithin });
+    const { db, uow, searchWithin = SEARCH_WITHIN } = this.options;
+    const operator = query.operator == null ? null : await operatorIdMeant(db, query.operator);
+    const found = await this.searching.run(this.recordings({ ...query, operator }), {
+      ...searchOptions(query),
+      within: searchWithin,
+    });
     await uow.write(async (_, emit) =>
       emit(
         eventOfRequest(context, {

@@ -19,7 +19,7 @@ import { EnrolmentTokens } from '../../../daemon/fleet/enrolment-tokens.js';
 import { Presence } from '../../../daemon/fleet/presence.js';
 import { TagService } from '../../../daemon/fleet/tag-service.js';
 import { openDatabase } from '../../../daemon/store/database.js';
-import { insertOperator } from '../../../daemon/store/operators.js';
+import { putOperator } from '../../../daemon/store/operators.js';
 import type { Queryable } from '../../../daemon/store/queryable.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import type { NodeId } from '../../../src/kernel/ids.js';
@@ -192,7 +192,7 @@ export class Fleet {
 
   /** An operator with the role admin, who may make tokens. */
   async addAdmin(operatorId: string): Promise<void> {
-    await insertOperator(this.db, {
+    await putOperator(this.db, {
       operator_id: operatorId,
       public_key: '0'.repeat(64),
       username: 'ada',

@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 import type { RecordedEvent } from '../../../daemon/events/audit-log.js';
 import { TransactionalWriter } from '../../../daemon/events/transactional-writer.js';
 import type { UnitOfWork } from '../../../daemon/events/unit-of-work.js';
-import { insertOperator } from '../../../daemon/store/operators.js';
+import { putOperator } from '../../../daemon/store/operators.js';
 import {
   findTerminal,
   insertTerminal,
@@ -73,7 +73,7 @@ describe('a recording that the store does not know', () => {
   it('gets a row with what it tells of its session, and is read, kept and deleted like others', async () => {
     const { db, dataDir, events, later, logger, names, record, start, transcripts } = await openBench();
     const ada = { operator_id: 'ad'.padEnd(32, 'a'), username: 'ada', role: 'admin', public_key: 'a'.repeat(64) };
-    await insertOperator(db, { ...ada, added_at: 1, added_by: 'system', bootstrap: 0 });
+    await putOperator(db, { ...ada, added_at: 1, added_by: 'system', bootstrap: 0 });
     const old = await record('long ago\r\n', { openedAt: Date.now() - 2 * DAY });
     const cut = await record('and torn', { isClosed: false });
     writeFileSync(join(dataDir, cut.path), '[9,"o","never sto', { flag: 'a' });

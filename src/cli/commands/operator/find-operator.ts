@@ -6,19 +6,25 @@ import { nearest } from '../../../language/nearest.js';
 
 const LEAST = 4;
 
-/** An active one stands above a removed one of the same name. Throws `operator_not_found`, or `usage` when several fit. */
+/** A username means its holder of now, else the only removed one. Throws `operator_not_found`, or `usage` when several fit. */
 export async function findOperator(api: ApiClient, text: string, signal: AbortSignal): Promise<Operator> {
   const all = await api.call('listOperators', { query: { include_removed: true }, signal });
-  const sorted = [...all].sort((a, b) => Number(a.removed_at !== null) - Number(b.removed_at !== null));
-  const exact = sorted.find(({ operator_id, username }) => operator_id === text || username === text);
+  const exact = all.find(({ operator_id }) => operator_id === text);
   if (exact) return exact;
+  const named = all.filter(({ username }) => username === text);
+  const holder = named.find(({ removed_at }) => removed_at === null) ?? named[0];
+  if (holder && (holder.removed_at === null || named.length === 1)) return holder;
+  if (holder) {
+    throw new Fault('usage', `${named.length} removed operators have the name "${text}":\n${listOf(named)}`, {
+      hint: 'name one by its ID',
+    });
+  }
   const prefix = text.replaceAll(' ', '').toLowerCase();
   const fitting = prefix.length < LEAST ? [] : all.filter(({ operator_id }) => operator_id.startsWith(prefix));
   const [first, ...others] = fitting;
   if (first && others.length === 0) return first;
   if (first) {
-    const list = fitting.map(({ operator_id, username }) => `  ${operator_id}  ${username}`).join('\n');
-    throw new Fault('usage', `"${text}" begins the IDs of ${fitting.length} operators:\n${list}`);
+    throw new Fault('usage', `"${text}" begins the IDs of ${fitting.length} operators:\n${listOf(fitting)}`);
   }
   const meant = nearest(
     text,
@@ -28,3 +34,6 @@ export async function findOperator(api: ApiClient, text: string, signal: AbortSi
     hint: meant === null ? 'list them with: orch operator list' : `did you mean "${meant}"?`,
   });
 }
+
+const listOf = (operators: readonly Operator[]): string =>
+  operators.map(({ operator_id, username }) => `  ${operator_id}  ${username}`).join('\n');

@@ -13,7 +13,7 @@ import { createApiServer } from '../../../../daemon/http/api-server.js';
 import { terminalHandlers } from '../../../../daemon/http/terminal.js';
 import { insertAgent } from '../../../../daemon/store/agents.js';
 import { openDatabase } from '../../../../daemon/store/database.js';
-import { insertOperator } from '../../../../daemon/store/operators.js';
+import { putOperator } from '../../../../daemon/store/operators.js';
 import { createTerminals } from '../../../../daemon/terminal/create-terminals.js';
 import type { Recordings } from '../../../../daemon/terminal/recordings/recorder.js';
 import type { RecordingStore } from '../../../../daemon/terminal/recordings/recordings.js';
@@ -99,7 +99,7 @@ export class Room {
     const { publicKey } = room.agent.identity;
     for (const role of ['admin', 'operator', 'viewer'] as const) {
       const { operator_id, username, public_key, added_at, added_by } = operator(role);
-      await insertOperator(room.running.db, {
+      await putOperator(room.running.db, {
         ...{ operator_id, username, role, public_key, added_at, added_by },
         bootstrap: 0,
       });
