@@ -1,4 +1,5 @@
 /** Secrets in what was applied: the store holds masks and hashes in their place, and a look at the machine needs values. */
+import { mapped, type Steps } from '../../src/kernel/steps.js';
 import type { SecretSource } from '../../src/language/fill.js';
 import { refusalOf, revive, secretsIn } from '../../src/language/revive.js';
 import type { DesiredResource } from '../../src/resources/desired.js';
@@ -20,7 +21,7 @@ export interface Revived {
 }
 
 /** What was applied, with the current values of secrets in the place of the masks. */
-export function reviveApplied(rows: readonly AppliedResourceRow[], source: SecretSource): Revived {
+export function* reviveApplied(rows: readonly AppliedResourceRow[], source: SecretSource): Steps<Revived> {
   const resources: DesiredResource[] = [];
   const failures: ResourceResult[] = [];
   for (const row of rows) {
@@ -28,13 +29,16 @@ export function reviveApplied(rows: readonly AppliedResourceRow[], source: Secre
     const refusal = refusalOf(secretsIn(masked), source);
     if (refusal === null) resources.push(revive(masked, source));
     else failures.push(notCompared(masked, refusal));
+    yield;
   }
   return { resources, failures };
 }
 
 /** The names of all secrets in applied resources. */
-export const secretsOfRows = (rows: readonly AppliedResourceRow[]): ReadonlySet<string> =>
-  new Set(rows.flatMap((row) => secretsIn(appliedResource(row))));
+export function* secretsOfRows(rows: readonly AppliedResourceRow[]): Steps<ReadonlySet<string>> {
+  const names = yield* mapped(rows, (row) => (row.taint_json === null ? [] : secretsIn(appliedResource(row))));
+  return new Set(names.flat());
+}
 
 /**
  * Makes the function that says of differences which secrets have other values than at the last apply.

@@ -1,4 +1,5 @@
 /** Starts and cancels applies. */
+import { setImmediate } from 'node:timers/promises';
 import type { Kysely } from 'kysely';
 import type { RunResult } from '../../src/contract/runs.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
@@ -27,6 +28,7 @@ import { desiredHash, splitPlanHash } from './plan-hash.js';
 import { removalCauses } from './removal-causes.js';
 import { keyText, resourceKey } from './resource-key.js';
 import { runContent } from './run-content.js';
+import { inSlices } from './slices.js';
 import { maskContent } from './stored-content.js';
 
 export interface AppliesOptions {
@@ -83,9 +85,11 @@ export class Applies {
       refuseStranger(agent, desired, request.rollout?.assignment ?? null);
       await this.guard(agent, desired, request.allowRemovals);
       const dispatch = runContent(desired);
-      const masked = maskContent(dispatch);
+      const masked = await inSlices(maskContent(dispatch));
       const expect =
-        request.expect === null ? null : expectedObservation(request.expect, desiredHash(masked, desired.secrets));
+        request.expect === null
+          ? null
+          : expectedObservation(request.expect, await inSlices(desiredHash(masked, desired.secrets)));
       const plan = { id, agent, desired, dispatch, masked, expect, context, rolloutId: request.rollout?.id ?? null };
       await lanes.enter(agent.nodeId, () => this.begin(plan, lease));
       return { operationId: id, warnings: desired.warnings };
@@ -126,6 +130,8 @@ export class Applies {
       },
       context,
     );
+    // The commit of a large run takes a while, and so does its dispatch.
+    await setImmediate();
     driver.adopt(operation, lease);
     lease.claim();
     if (isSentAtOnce) {

@@ -1,4 +1,5 @@
 /** What an apply changes in the believed state of its agent (`modules.md`, Snapshot). */
+import { mapped, type Steps } from '../../src/kernel/steps.js';
 import { secretsIn } from '../../src/language/revive.js';
 import type { DesiredResource, Origin, Removal } from '../../src/resources/desired.js';
 import type { ResourceResult } from '../../src/resources/result.js';
@@ -39,11 +40,12 @@ export interface BelievedChange {
  * Resources that succeeded take their new row, removals that succeeded lose theirs; what failed or was skipped keeps what
  * it had. A row that a later apply wrote stays as it is.
  */
-export function believedChange(apply: FinishedApply, existing: readonly AppliedResourceRow[]): BelievedChange {
-  const before = new Map(existing.map((row) => [keyText(row), row]));
+export function* believedChange(apply: FinishedApply, existing: readonly AppliedResourceRow[]): Steps<BelievedChange> {
+  const before = new Map(yield* mapped(existing, (row) => [keyText(row), row] as const));
   const put: NewRow<'applied_resources'>[] = [];
   const remove: AppliedResourceKey[] = [];
   for (const outcome of apply.outcomes) {
+    yield;
     if (outcome.status !== 'unchanged' && outcome.status !== 'changed') continue;
     const resource = apply.resources[outcome.index];
     const removal = apply.removals[outcome.index - apply.resources.length];
@@ -94,13 +96,18 @@ function hashesOf(resource: DesiredResource, secrets: SecretHashes): string | nu
 const originOf = ({ existed }: ItemOutcome): Origin => (existed === false ? 'created' : 'adopted');
 
 /** True when the change only says again what is believed: every row of the agent, unchanged but for its operation. */
-export function isConfirmation({ put, remove }: BelievedChange, existing: readonly AppliedResourceRow[]): boolean {
+export function* isConfirmation(
+  { put, remove }: BelievedChange,
+  existing: readonly AppliedResourceRow[],
+): Steps<boolean> {
   if (remove.length > 0 || put.length !== existing.length) return false;
-  const before = new Map(existing.map((row) => [keyText(row), row]));
-  return put.every((row) => {
+  const before = new Map(yield* mapped(existing, (row) => [keyText(row), row] as const));
+  for (const row of put) {
     const last = before.get(keyText(row));
-    return last !== undefined && COMPARED.every((column) => (row[column] ?? null) === last[column]);
-  });
+    if (last === undefined || COMPARED.some((column) => (row[column] ?? null) !== last[column])) return false;
+    yield;
+  }
+  return true;
 }
 
 const COMPARED = [

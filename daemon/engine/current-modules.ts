@@ -1,7 +1,7 @@
 /** Modules prepared for resolution, once for each content: the stored ones, and those that a request brings along. */
 import { Fault } from '../../src/kernel/fault.js';
 import type { JsonObject } from '../../src/kernel/json.js';
-import { type CompiledModule, compileModule } from '../../src/language/compile-module.js';
+import { type CompiledModule, compileSteps } from '../../src/language/compile-module.js';
 import type { ModuleDefinition } from '../../src/language/schema.js';
 import { secretNames } from '../../src/language/secret-names.js';
 import type { Position } from '../../src/language/text-lines.js';
@@ -9,6 +9,7 @@ import { findModuleHeads, findModuleRevision, type ModuleHead } from '../store/m
 import type { Queryable } from '../store/queryable.js';
 import { checkUpload, digestOf, requireName } from './module-upload.js';
 import type { TextParser } from './parsing/text-parser.js';
+import { inSlices } from './slices.js';
 
 interface Prepared {
   readonly definition: ModuleDefinition;
@@ -133,8 +134,8 @@ export class CurrentModules {
     return this.prepare(sha256, definition);
   }
 
-  private prepare(sha256: string, definition: ModuleDefinition): Prepared {
-    const compiled = compileModule({ name: definition.name, definition });
+  private async prepare(sha256: string, definition: ModuleDefinition): Promise<Prepared> {
+    const compiled = await inSlices(compileSteps({ name: definition.name, definition }));
     const prepared = { definition, compiled, secrets: secretNames(definition), positions: new Map() };
     this.keep(sha256, prepared);
     return prepared;

@@ -1,5 +1,6 @@
 /** What an agent is to be, and what it therefore is not to be any more. */
 import type { RunResult } from '../../src/contract/runs.js';
+import { mapped, type Steps } from '../../src/kernel/steps.js';
 import type { AgentFacts } from '../../src/language/fill.js';
 import { type RevivedRemovals, reviveRemovals, secretsOfRemovals } from '../../src/language/revive-removals.js';
 import type { DesiredResource, Removal } from '../../src/resources/desired.js';
@@ -12,8 +13,10 @@ import type { AgentSecrets, LentSecrets, SecretHashes } from './agent-secrets.js
 import { removalOf } from './applied-resource.js';
 import type { AssignedModules } from './assigned-modules.js';
 import type { CurrentModule, CurrentModules, SentModule } from './current-modules.js';
+import type { Lanes } from './lanes.js';
 import { resolveLocated } from './resolve-located.js';
 import { keyText, resourceKey } from './resource-key.js';
+import { inSlices } from './slices.js';
 
 export interface DesiredSet {
   /** Each once, in the order of application. */
@@ -47,6 +50,7 @@ export interface DesiredSetsOptions {
   readonly current: CurrentModules;
   readonly assigned: AssignedModules;
   readonly secrets: AgentSecrets;
+  readonly lanes: Lanes;
 }
 
 export class DesiredSets {
@@ -58,10 +62,10 @@ export class DesiredSets {
 
   /**
    * The modules of every assignment that matches the agent, then the named ones.
-   * Throws `module_not_found` and the faults of `resolve`.
+   * Waits for the lane of the agent, so it must not be called in it. Throws `module_not_found` and the faults of `resolve`.
    */
   async of(db: Queryable, agent: AgentRow, { named: names, sent = [] }: ModuleRequest): Promise<DesiredSet> {
-    const { current, assigned, secrets } = this.options;
+    const { current, assigned, secrets, lanes } = this.options;
     const named = [...new Set([...names, ...sent.map(({ name }) => name)])];
     const assignments = await assigned(db, agent);
     const always = new Set(assignments.flatMap((assignment) => assignment.modules));
@@ -71,9 +75,9 @@ export class DesiredSets {
       { modules, agent: await factsOf(db, agent), secret: lent.source },
       (module, pointers) => current.locate(db, module, pointers),
     );
-    const managed = await listAppliedResources(db, agent.node_id);
-    const wanted = new Set(resources.map((resource) => keyText(resourceKey(resource))));
-    const removed = managed.filter((row) => !wanted.has(keyText(row)));
+    // No apply of the agent ends while its lane is held.
+    const managed = await lanes.enter(agent.node_id, () => listAppliedResources(db, agent.node_id));
+    const removed = await inSlices(unwanted(managed, resources));
     const revived = await this.revive(db, agent, removed.map(removalOf));
     return {
       modules,
@@ -112,6 +116,16 @@ export class DesiredSets {
     }
     return located;
   }
+}
+
+/** The managed resources that are not desired. */
+function* unwanted(
+  managed: readonly AppliedResourceRow[],
+  resources: readonly DesiredResource[],
+): Steps<readonly AppliedResourceRow[]> {
+  const wanted = new Set(yield* mapped(resources, (resource) => keyText(resourceKey(resource))));
+  const isWanted = yield* mapped(managed, (row) => wanted.has(keyText(row)));
+  return managed.filter((_, index) => !isWanted[index]);
 }
 
 async function factsOf(db: Queryable, agent: AgentRow): Promise<AgentFacts> {

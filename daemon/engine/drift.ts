@@ -17,10 +17,12 @@ import { agentParty } from './apply-events.js';
 import { agentLabel, approvedAgent, type KnownAgent, knownAgent } from './approved-agent.js';
 import { type DriftOutcome, driftEvents, outcomeOf, outcomeOfFailure } from './drift-outcome.js';
 import { type DriftStatus, driftDetail, driftView } from './drift-view.js';
+import type { Lanes } from './lanes.js';
 import type { Leases } from './leases.js';
 import { Observation } from './observation.js';
 import type { Observations } from './observations.js';
 import { underLease } from './observer.js';
+import { inSlices } from './slices.js';
 
 export interface DriftOptions {
   readonly db: Kysely<Database>;
@@ -31,6 +33,7 @@ export interface DriftOptions {
   readonly leases: Leases;
   readonly observations: Observations;
   readonly secrets: AgentSecrets;
+  readonly lanes: Lanes;
 }
 
 /** Who wants a check; null for the scheduler. */
@@ -52,6 +55,8 @@ interface Check {
 export interface DriftPage {
   readonly limit: number;
   readonly status: DriftStatus | null;
+  /** Only records that are older than the one with this ID. */
+  readonly before?: string | null | undefined;
 }
 
 export class Drift {
@@ -112,12 +117,12 @@ export class Drift {
     check: Check,
     signal: AbortSignal,
   ): Promise<{ readonly outcome: DriftOutcome; readonly thrown: unknown }> {
-    const { db, observations, secrets } = this.options;
+    const { db, observations, secrets, lanes } = this.options;
     const { nodeId, row } = check.agent;
     try {
-      const applied = await listAppliedResources(db, nodeId);
-      const lent = await secrets.lend(db, row, secretsOfRows(applied));
-      const { resources, failures } = reviveApplied(applied, lent.source);
+      const applied = await lanes.enter(nodeId, () => listAppliedResources(db, nodeId));
+      const lent = await secrets.lend(db, row, await inSlices(secretsOfRows(applied)));
+      const { resources, failures } = await inSlices(reviveApplied(applied, lent.source));
       await this.noteSecrets(check, lent);
       const content = { resources, removals: [] };
       const onResult = () => undefined;

@@ -100,12 +100,13 @@ export class Engine implements Service {
       current,
       assigned: (queryable, agent) => assignments.matching(queryable, agent),
       secrets,
+      lanes,
     });
     const records = new OperationRecords({ ...options, secrets, vault, epoch });
     const observations = new Observations({ link, clock, limits });
     const driver = new OperationDriver({ logger, link, live, sessions, records, feed });
     const operations = { db, clock, limits, link, live, sessions, records, feed, driver };
-    const shared = { ...options, secrets, gate, leases, desiredSets, observations };
+    const shared = { ...options, secrets, gate, leases, lanes, desiredSets, observations };
     const removalGuard = options.removalGuard ?? (() => REMOVAL_GUARD);
     this.logger = logger;
     this.leases = leases;
@@ -114,13 +115,13 @@ export class Engine implements Service {
     this.modules = new ModuleService({ ...options, parser });
     this.sources = (sources) => current.read(sources);
     this.assignments = new Assignments(options);
-    this.applies = new Applies({ ...shared, assignments, removalGuard, sessions, lanes, live, records, driver });
+    this.applies = new Applies({ ...shared, assignments, removalGuard, sessions, live, records, driver });
     this.operations = new OperationReader({ db, live, feed, vault });
     this.plans = new Plans(shared);
     this.drift = new Drift(shared);
     const { plans, applies } = this;
     this.rollouts = new Rollouts({ ...options, leases, plans, applies, operations: this.operations });
-    this.state = new StateReader({ db, desiredSets });
+    this.state = new StateReader({ db, desiredSets, lanes });
     this.traffic = new Traffic({ sessions, lanes, observations, driver, reports: new OperationReports(operations) });
     this.recovery = new Recovery({ db, clock, epoch, leases, records, driver });
   }

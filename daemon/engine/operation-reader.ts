@@ -1,4 +1,5 @@
 /** Looks up operations, and follows those that are under way. */
+import { setImmediate } from 'node:timers/promises';
 import type { Kysely } from 'kysely';
 import type { Operation, OperationDetail } from '../../src/contract/operations.js';
 import type { RunResult } from '../../src/contract/runs.js';
@@ -7,9 +8,9 @@ import type { Output, ResourceResult } from '../../src/resources/result.js';
 import {
   countOperations,
   findOperationHead,
-  listOperationResults,
   listOperations,
   type OperationHead,
+  type OperationResultRow,
   pageOperationResults,
 } from '../store/operations.js';
 import type { Database } from '../store/schema.js';
@@ -18,6 +19,7 @@ import type { LiveOperations } from './live-operations.js';
 import type { News, OperationFeed } from './operation-feed.js';
 import { type OutputVault, readOutputs } from './operation-outputs.js';
 import { inRunOrder, operationNotFound, operationView, resultOf } from './operation-view.js';
+import { inSlices } from './slices.js';
 import { statesOf } from './stored-state.js';
 
 export interface OperationReaderOptions {
@@ -59,7 +61,9 @@ export class OperationReader {
   /** Throws `operation_not_found`. */
   async detail(operationId: string): Promise<OperationDetail> {
     const operation = await this.get(operationId);
-    return { ...operation, resources: inRunOrder(await listOperationResults(this.options.db, operationId)) };
+    const rows: OperationResultRow[] = [];
+    for await (const page of this.storedFrom(operationId, 0)) rows.push(...page);
+    return { ...operation, resources: await inSlices(inRunOrder(rows)) };
   }
 
   /** The answer to an apply, as far as it has come. */
@@ -112,9 +116,9 @@ export class OperationReader {
       for (let position = 0, isOver = false; !isOver; ) {
         // What ended before the results were read has no more of them.
         isOver = !this.options.live.get(operationId)?.isActive;
-        for await (const result of this.storedFrom(operationId, position)) {
-          position += 1;
-          yield result;
+        for await (const page of this.storedFrom(operationId, position)) {
+          position += page.length;
+          yield* page.map(resultOf);
         }
         if (!isOver) throwNews(operationId, await subscription.next(signal), isPatient);
       }
@@ -135,11 +139,13 @@ export class OperationReader {
     }
   }
 
-  private async *storedFrom(operationId: string, from: number): AsyncGenerator<ResourceResult> {
+  /** Pages, between which others use the store. */
+  private async *storedFrom(operationId: string, from: number): AsyncGenerator<readonly OperationResultRow[]> {
     for (let position = from; ; position += PAGE) {
       const page = await pageOperationResults(this.options.db, operationId, { from: position, limit: PAGE });
-      yield* page.map(resultOf);
+      yield page;
       if (page.length < PAGE) return;
+      await setImmediate();
     }
   }
 

@@ -22,7 +22,7 @@ import type { Epoch } from './epoch.js';
 import { LiveOperation, type OperationContent } from './live-operation.js';
 import { type OutputVault, saveOutputs } from './operation-outputs.js';
 import { type OperationState, transition } from './operation-state.js';
-import { saveBelievedState } from './save-believed-state.js';
+import { believedEnd, saveBelievedState } from './save-believed-state.js';
 import { storeContent } from './stored-content.js';
 
 export interface OperationRecordsOptions {
@@ -81,6 +81,7 @@ export class OperationRecords {
       outcomes: [],
       now: clock.monotonic(),
     });
+    const stored = storeContent(content);
     await uow.write(async (tx, emit) => {
       const agent = await approvedAgent(tx, nodeId);
       await setMeta(tx, epoch.key, epoch.text(number));
@@ -88,7 +89,7 @@ export class OperationRecords {
         ...rowOf(live),
         assignments_json: JSON.stringify(assignments),
         rollout_id: rolloutId,
-        ...storeContent(content),
+        ...stored,
       });
       emit(startEvent(live, context));
       if (operation.isSentAtOnce) {
@@ -153,9 +154,11 @@ export class OperationRecords {
    */
   async saveEnd(operation: LiveOperation, end: OperationState, by: EndedBy): Promise<void> {
     if (!isEnd(end)) throw new Error(`${end.state} is no end of operation ${operation.id}`);
-    const finishedAt = this.options.clock.now();
+    const { db, uow, clock } = this.options;
+    const finishedAt = clock.now();
     operation.told = isReported(operation, end, by) ? operation.content.failures : [];
-    await this.options.uow.write(async (tx, emit) => {
+    const believed = await believedEnd(db, operation, finishedAt);
+    await uow.write(async (tx, emit) => {
       const repaired = end.state === 'succeeded' ? await repairedDrift(tx, operation) : null;
       await insertOperationResults(tx, rowsOf(operation, operation.told));
       await updateOperation(tx, operation.id, {
@@ -163,7 +166,7 @@ export class OperationRecords {
         finished_at: finishedAt,
         summary_json: JSON.stringify(operation.summary()),
       });
-      await saveBelievedState(tx, { operation, finishedAt, succeeded: end.state === 'succeeded' });
+      await saveBelievedState(tx, believed, end.state === 'succeeded');
       if (end.state !== operation.state.state) emit(endEvent(operation, end, by));
       if (repaired !== null) emit(repairEvent(operation, repaired));
     });

@@ -2,6 +2,7 @@
 import type { Operation } from '../../src/contract/operations.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
+import { mapped, type Steps } from '../../src/kernel/steps.js';
 import type { ResourceResult, Summary } from '../../src/resources/result.js';
 import type { OperationHead, OperationResultRow } from '../store/operations.js';
 import type { OperationError } from './operation-state.js';
@@ -34,8 +35,11 @@ export function operationView(row: OperationHead, summary?: Summary): Operation 
 export const resultOf = (row: OperationResultRow): ResourceResult => JSON.parse(row.result_json);
 
 /** In the order of the run, which is not that in which they came. */
-export const inRunOrder = (rows: readonly OperationResultRow[]): ResourceResult[] =>
-  [...rows].sort((a, b) => a.item_index - b.item_index).map(resultOf);
+export const inRunOrder = (rows: readonly OperationResultRow[]): Steps<ResourceResult[]> =>
+  mapped(
+    [...rows].sort((a, b) => a.item_index - b.item_index),
+    resultOf,
+  );
 
 export const operationNotFound = (operationId: string): Fault =>
   new Fault('operation_not_found', `there is no operation "${operationId}"`, {

@@ -21,6 +21,7 @@ import type { Observations } from './observations.js';
 import { underLease } from './observer.js';
 import { desiredHash, planHash } from './plan-hash.js';
 import { runContent } from './run-content.js';
+import { inSlices } from './slices.js';
 import { maskContent } from './stored-content.js';
 
 export interface PlansOptions {
@@ -72,7 +73,9 @@ export class Plans {
       for (const failure of desired.failures) request.onResult(failure);
       const found = await observations.run(observation, signal);
       const observed = { ...found, results: [...found.results.map(noted), ...desired.failures] };
-      return planResult({ agent, desired, observed, startedAt, finishedAt: clock.now() });
+      const masked = await inSlices(maskContent(desired));
+      const hash = await inSlices(desiredHash(masked, desired.secrets));
+      return planResult({ agent, desired, hash, observed, startedAt, finishedAt: clock.now() });
     });
   }
 
@@ -114,14 +117,15 @@ export class Plans {
 interface Planned {
   readonly agent: KnownAgent;
   readonly desired: DesiredSet;
+  /** Of what an apply would send. */
+  readonly hash: string;
   readonly observed: Observed;
   readonly startedAt: number;
   readonly finishedAt: number;
 }
 
-function planResult({ agent, desired, observed, startedAt, finishedAt }: Planned): RunResult {
+function planResult({ agent, desired, hash, observed, startedAt, finishedAt }: Planned): RunResult {
   const { results, end, error } = observed;
-  const hash = desiredHash(maskContent(desired), desired.secrets);
   return {
     operation_id: null,
     node_id: agent.nodeId,

@@ -1,24 +1,25 @@
 /** Resolves modules for an agent; what fails is told with its lines in the texts of the modules. */
 import { Fault, type FaultDetail, isFault } from '../../src/kernel/fault.js';
-import { type CompiledRequest, type Resolution, resolveCompiled } from '../../src/language/resolve.js';
+import { type CompiledRequest, type Resolution, resolveSteps } from '../../src/language/resolve.js';
 import type { Position } from '../../src/language/text-lines.js';
 import type { CurrentModule } from './current-modules.js';
+import { inSlices } from './slices.js';
 
 /** Where JSON pointers into the definition of a module stand in its text. */
 export type Locate = (module: CurrentModule, pointers: readonly string[]) => Promise<ReadonlyMap<string, Position>>;
 
 type Request = Omit<CompiledRequest, 'modules'> & { readonly modules: readonly CurrentModule[] };
 
-/** Throws the faults of `resolveCompiled`. */
+/** Throws the faults of `resolve`. */
 export async function resolveLocated({ modules, ...rest }: Request, locate: Locate): Promise<Resolution> {
   try {
-    return resolveCompiled({ ...rest, modules: modules.map(({ compiled }) => compiled) });
+    return await inSlices(resolveSteps({ ...rest, modules: modules.map(({ compiled }) => compiled) }));
   } catch (error) {
     if (!isFault(error) || mistakesOf(error).length === 0) throw error;
     // Once more, as its messages name places, and texts are looked at only when there is something to tell.
     const located = await withPlaces(modules, mistakesOf(error), locate);
     try {
-      return resolveCompiled({ ...rest, modules: located.map(({ compiled }) => compiled) });
+      return await inSlices(resolveSteps({ ...rest, modules: located.map(({ compiled }) => compiled) }));
     } catch (again) {
       throw isFault(again) ? withLines(again, located) : again;
     }

@@ -10,12 +10,14 @@ import type { Database } from '../store/schema.js';
 import { originOf } from './applied-resource.js';
 import { type KnownAgent, knownAgent } from './approved-agent.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
+import type { Lanes } from './lanes.js';
 import { keyText, resourceKey } from './resource-key.js';
 import { readContent } from './stored-content.js';
 
 export interface StateReaderOptions {
   readonly db: Kysely<Database>;
   readonly desiredSets: DesiredSets;
+  readonly lanes: Lanes;
 }
 
 export class StateReader {
@@ -27,9 +29,9 @@ export class StateReader {
 
   /** Throws `agent_not_found`. */
   async get(nodeId: string): Promise<State> {
-    const { db } = this.options;
+    const { db, lanes } = this.options;
     const agent = await knownAgent(db, nodeId);
-    const applied = await listAppliedResources(db, agent.nodeId);
+    const applied = await lanes.enter(agent.nodeId, () => listAppliedResources(db, agent.nodeId));
     const desired = await this.desired(agent);
     const believed = new Set(applied.map(keyText));
     const missing = desired?.resources.filter((resource) => !believed.has(keyText(resourceKey(resource)))) ?? [];

@@ -1,4 +1,5 @@
 /** What an operation dispatched, as it stands in the store: secrets masked. */
+import { mapped, type Steps } from '../../src/kernel/steps.js';
 import type { DesiredResource, Removal } from '../../src/resources/desired.js';
 import { isTainted, maskResource } from '../../src/resources/masked-resource.js';
 import type { RunContent } from '../../src/wire/parts.js';
@@ -39,10 +40,9 @@ export function readContent({ desired_json, removals_json }: StoredContent): Ope
 }
 
 /** The content without secrets. */
-export const maskContent = ({ resources, removals }: RunContent): RunContent => ({
-  resources: resources.map(maskResource),
-  removals: removals.map(maskResource),
-});
+export function* maskContent({ resources, removals }: RunContent): Steps<RunContent> {
+  return { resources: yield* mapped(resources, maskResource), removals: yield* mapped(removals, maskResource) };
+}
 
 /** What can be sent of a content that was read from the store: all of it, or null when it held secrets. */
 export const sendable = ({ resources, removals }: OperationContent): RunContent | null =>

@@ -1,4 +1,5 @@
 /** The believed state of agents. Rows as they are stored: `body_json` and `taint_json` are for the caller to parse. */
+import { setImmediate } from 'node:timers/promises';
 import { chunks } from './chunks.js';
 import type { Queryable } from './queryable.js';
 import type { NewRow, Row } from './schema.js';
@@ -8,9 +9,27 @@ export type AppliedResourceRow = Row<'applied_resources'>;
 /** What makes a row unique on its agent. */
 export type AppliedResourceKey = Pick<AppliedResourceRow, 'family' | 'identity_key'>;
 
-/** In the order of application. */
+/** Rows read at a time; 500 take a few milliseconds. */
+const PAGE = 500;
+
+/**
+ * Returns the believed state in the order of application. Reads it in pages, between which others use the connection: the
+ * caller makes sure that no apply of the agent ends meanwhile, and does not call it within a transaction.
+ */
 export async function listAppliedResources(db: Queryable, nodeId: string): Promise<readonly AppliedResourceRow[]> {
-  return db.selectFrom('applied_resources').selectAll().where('node_id', '=', nodeId).orderBy('position').execute();
+  const rows: AppliedResourceRow[] = [];
+  for (;;) {
+    const last = rows.at(-1);
+    let query = db.selectFrom('applied_resources').selectAll().where('node_id', '=', nodeId);
+    if (last !== undefined) {
+      const { family, identity_key } = last;
+      query = query.where((is) => is(is.refTuple('family', 'identity_key'), '>', is.tuple(family, identity_key)));
+    }
+    const page = await query.orderBy('family').orderBy('identity_key').limit(PAGE).execute();
+    rows.push(...page);
+    if (page.length < PAGE) return rows.sort((a, b) => a.position - b.position);
+    await setImmediate();
+  }
 }
 
 /** Adds rows, or replaces those with the same node, family and identity key. */

@@ -1,5 +1,6 @@
 /** A module prepared for resolution: done once per revision, used for every agent. */
 import { Fault } from '../kernel/fault.js';
+import { finish, mapped, type Steps } from '../kernel/steps.js';
 import type { TriggerField } from '../resources/kind.js';
 import { type CompiledBody, compileBody } from './compile-body.js';
 import type { KindSet, KnownKind } from './kind-set.js';
@@ -56,7 +57,14 @@ interface CompileContext {
 }
 
 /** Throws `invalid_module` when the definition is not one that validation with the same kinds accepts. */
-export function compileModule({ name, definition }: ModuleSource, kinds: KindSet = STANDARD_KINDS): CompiledModule {
+export const compileModule = (source: ModuleSource, kinds: KindSet = STANDARD_KINDS): CompiledModule =>
+  finish(compileSteps(source, kinds));
+
+/** Compiles in steps, one for each resource. Throws as `compileModule` does. */
+export function* compileSteps(
+  { name, definition }: ModuleSource,
+  kinds: KindSet = STANDARD_KINDS,
+): Steps<CompiledModule> {
   const entries = definition.resources ?? [];
   const positions = new Map(entries.flatMap(({ id }, index) => (id == null ? [] : [[id, index] as const])));
   const context: CompileContext = {
@@ -72,7 +80,7 @@ export function compileModule({ name, definition }: ModuleSource, kinds: KindSet
   return {
     name,
     supports: definition.supports ?? [],
-    resources: entries.map((entry, index) => compileEntry(entry, `/resources/${index}`, context)),
+    resources: yield* mapped(entries, (entry, index) => compileEntry(entry, `/resources/${index}`, context)),
   };
 }
 

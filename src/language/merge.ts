@@ -1,5 +1,6 @@
 /** The resources of all modules as one set: what is declared twice alike is one resource, what differs is a conflict. */
 import { canonicalJson } from '../kernel/json.js';
+import { mapped, type Steps } from '../kernel/steps.js';
 import type { Span } from '../kernel/tainted.js';
 import { type Family, MODULE_FAMILIES } from '../resources/kind.js';
 import { quoted } from './printable.js';
@@ -26,10 +27,10 @@ export const keyOf = (family: Family, identity: string, module: string): string 
   MODULE_FAMILIES.has(family) ? `${family}\0${identity}\0${module}` : `${family}\0${identity}`;
 
 /** Merges equal declarations, the first place keeping its turn; reports those that differ. */
-export function merge(realized: readonly Realized[], errors: ResolutionError[]): MergedSet {
+export function* merge(realized: readonly Realized[], errors: ResolutionError[]): Steps<MergedSet> {
   const nodes: Node[] = [];
   const byKey = new Map<string, number>();
-  const positions = realized.map((one) => {
+  const positions = yield* mapped(realized, (one) => {
     const key = keyOf(one.option.kind.kind.family, one.identity, one.module.name);
     const known = byKey.get(key);
     const node = known === undefined ? undefined : nodes[known];

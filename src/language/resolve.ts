@@ -1,4 +1,5 @@
 /** What one agent is to be: the modules that apply to it, resolved into one ordered set of resources. */
+import { finish, type Steps } from '../kernel/steps.js';
 import type { DesiredResource } from '../resources/desired.js';
 import { clauseMatches, labelOf, showClause } from './clause.js';
 import { type CompiledModule, compileModule, type ModuleSource } from './compile-module.js';
@@ -42,7 +43,10 @@ export function resolve({ modules, ...rest }: ResolveRequest, kinds: KindSet = S
 }
 
 /** The same for modules that are compiled already, as for many agents. */
-export function resolveCompiled({ modules: named, agent, secret }: CompiledRequest): Resolution {
+export const resolveCompiled = (request: CompiledRequest): Resolution => finish(resolveSteps(request));
+
+/** The same in steps, one for each resource at most. */
+export function* resolveSteps({ modules: named, agent, secret }: CompiledRequest): Steps<Resolution> {
   const seen = new Set<string>();
   const modules = named.filter(({ name }) => !seen.has(name) && seen.add(name));
   throwErrors(modules.flatMap((module) => unsupported(module, agent)));
@@ -53,12 +57,13 @@ export function resolveCompiled({ modules: named, agent, secret }: CompiledReque
     for (const resource of module.resources) {
       const one = realize(module, resource, context);
       if (one !== null) realized.push(one);
+      yield;
     }
   }
   throwErrors(errors);
-  const merged = merge(realized, errors);
+  const merged = yield* merge(realized, errors);
   throwErrors(errors);
-  return { ...sequence(realized, merged), modules: modules.map(({ name }) => name) };
+  return { ...(yield* sequence(realized, merged)), modules: modules.map(({ name }) => name) };
 }
 
 /** A module with more clauses than this is explained by the first ones. */

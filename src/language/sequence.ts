@@ -1,4 +1,5 @@
 /** The merged set in the order of application, each resource with the positions of those that come before it. */
+import { mapped, type Steps } from '../kernel/steps.js';
 import type { Span } from '../kernel/tainted.js';
 import type { DesiredResource } from '../resources/desired.js';
 import { keyOf, type MergedSet, type Node } from './merge.js';
@@ -26,29 +27,29 @@ interface Links {
 }
 
 /** Orders the set and links it. Throws `module_conflict` when merged modules wait for each other. */
-export function sequence(realized: readonly Realized[], merged: MergedSet): Sequence {
+export function* sequence(realized: readonly Realized[], merged: MergedSet): Steps<Sequence> {
   const { nodes } = merged;
-  const links = linksOf(realized, merged);
-  const dependencies = links.map(({ after }) => [...after]);
+  const links = yield* linksOf(realized, merged);
+  const dependencies = yield* mapped(links, ({ after }) => [...after]);
   const order = stableOrder(dependencies) ?? failWithCycle(nodes, dependencies);
   const turns: number[] = [];
   for (const [turn, node] of order.entries()) turns[node] = turn;
   const turnOf = (node: number): number => turns[node] ?? -1;
   const warnings: ResolutionWarning[] = [];
-  const resources = order.flatMap((position) => {
+  const resources = yield* mapped(order, (position) => {
     const [node, link] = [nodes[position], links[position]];
-    if (node === undefined || link === undefined) return [];
+    if (node === undefined || link === undefined) throw new Error(`position ${position} of the order has no resource`);
     for (const holder of holdersOf(node, merged)) {
       if (turnOf(holder) < turnOf(position)) link.after.add(holder);
       else if (holder !== position) warnings.push(declaredTooEarly(node, nodes[holder]));
     }
-    return [desiredOf(node, link, turnOf)];
+    return desiredOf(node, link, turnOf);
   });
   return { resources, warnings };
 }
 
 /** Dependencies and triggers of every place that a node is declared at. */
-function linksOf(realized: readonly Realized[], { nodes, positions }: MergedSet): readonly Links[] {
+function* linksOf(realized: readonly Realized[], { nodes, positions }: MergedSet): Steps<readonly Links[]> {
   const links = nodes.map((): Links => ({ after: new Set(), triggers: new Map() }));
   let start = 0;
   for (const [index, { module, resource, option }] of realized.entries()) {
@@ -68,6 +69,7 @@ function linksOf(realized: readonly Realized[], { nodes, positions }: MergedSet)
         add(set, target);
       }
     }
+    yield;
   }
   return links;
 }

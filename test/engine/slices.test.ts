@@ -1,0 +1,66 @@
+/** Long work leaves room for other work. */
+import { describe, expect, it } from 'vitest';
+import { inSlices } from '../../daemon/engine/slices.js';
+import { insertAgent } from '../../daemon/store/agents.js';
+import { listAppliedResources, putAppliedResources } from '../../daemon/store/applied-resources.js';
+import { finish, mapped, type Steps } from '../../src/kernel/steps.js';
+import { agentRow, node, openStore } from '../store/support.js';
+
+/** Steps of a millisecond each, whatever the machine. */
+function* slowSteps(count: number): Steps<number> {
+  for (let step = 0; step < count; step += 1) {
+    for (const began = performance.now(); performance.now() - began < 1; );
+    yield;
+  }
+  return count;
+}
+
+/** Turns of the event loop while the work runs. */
+async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
+  let turns = 0;
+  let isOver = false;
+  const turn = () => {
+    turns += 1;
+    if (!isOver) setImmediate(turn);
+  };
+  setImmediate(turn);
+  await work();
+  isOver = true;
+  return turns;
+}
+
+describe('work in slices', () => {
+  it('lets the event loop turn between them, and gives what it would give at once', async () => {
+    expect(await turnsDuring(async () => expect(await inSlices(slowSteps(50))).toBe(50))).toBeGreaterThanOrEqual(9);
+    const letters = ['a', 'b', 'c'];
+    expect(finish(mapped(letters, (letter, index) => `${letter}${index}`))).toEqual(['a0', 'b1', 'c2']);
+    expect(await inSlices(mapped(letters, (letter) => letter.toUpperCase()))).toEqual(['A', 'B', 'C']);
+  });
+
+  it('throws what a step throws', async () => {
+    const failing = function* (): Steps<never> {
+      yield;
+      throw new Error('no');
+    };
+    await expect(inSlices(failing())).rejects.toThrow('no');
+  });
+});
+
+describe('the believed state of an agent', () => {
+  it('is read in pages, between which others use the store, and comes in the order of application', async () => {
+    const { db } = await openStore();
+    const rows = Array.from({ length: 1_200 }, (_, index) => ({
+      ...{ node_id: node('a'), family: 'file', identity_key: `/f/${index}`, module: 'm', kind: 'file-unix' },
+      ...{ identity: `/f/${index}`, id: null, name: null, body_json: '{}', taint_json: null, origin: 'created' },
+      ...{ operation_id: 'A', applied_at: 1, position: 1_199 - index, ad_hoc: 0, secrets_json: null },
+    }));
+    await insertAgent(db, agentRow({ node_id: node('a') }));
+    await putAppliedResources(db, rows);
+    const turns = await turnsDuring(async () => {
+      const listed = await listAppliedResources(db, node('a'));
+      expect(listed.map(({ identity }) => identity)).toEqual(rows.map(({ identity }) => identity).reverse());
+    });
+    expect(turns).toBeGreaterThanOrEqual(2);
+    expect(await listAppliedResources(db, node('b'))).toEqual([]);
+  });
+});
