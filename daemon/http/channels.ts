@@ -3,6 +3,7 @@ import { type channelRoutes, DELIVERY_LIST_LIMIT } from '../../src/contract/chan
 import { clampLimit } from '../../src/contract/shapes.js';
 import type { Notify } from '../notify/notify.js';
 import type { HandlersFor } from './handler.js';
+import { pageFrom } from './query-string.js';
 
 export const channelHandlers = ({
   channels,
@@ -25,6 +26,14 @@ export const channelHandlers = ({
   }),
   listDeliveries: async ({ params, query }) => {
     const limit = clampLimit(query.limit, DELIVERY_LIST_LIMIT.standard, DELIVERY_LIST_LIMIT.maximum);
-    return { status: 200, body: await channels.deliveries(params.id, limit) };
+    const { items, headers } = pageFrom(
+      await channels.deliveries(params.id, { limit: limit + 1, before: query.cursor ?? null }),
+      {
+        path: `/channels/${params.id}/deliveries`,
+        query: { ...query, limit },
+        cursorOf: ({ notification_id }) => notification_id,
+      },
+    );
+    return { status: 200, body: items, headers };
   },
 });

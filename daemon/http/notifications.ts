@@ -3,12 +3,24 @@ import { NOTIFICATION_LIST_LIMIT, type notificationRoutes } from '../../src/cont
 import { clampLimit } from '../../src/contract/shapes.js';
 import type { Inbox } from '../notify/inbox.js';
 import type { HandlersFor } from './handler.js';
+import { pageFrom } from './query-string.js';
 
 export const notificationHandlers = (inbox: Inbox): HandlersFor<typeof notificationRoutes> => ({
   listNotifications: async ({ query, operator }) => {
     const limit = clampLimit(query.limit, NOTIFICATION_LIST_LIMIT.standard, NOTIFICATION_LIST_LIMIT.maximum);
     const unreadOnly = query.unread ?? false;
-    return { status: 200, body: await inbox.list(operator.operator_id, { unreadOnly, limit }) };
+    const before = query.cursor ?? null;
+    const { notifications, unread_count } = await inbox.list(operator.operator_id, {
+      unreadOnly,
+      limit: limit + 1,
+      before,
+    });
+    const { items, headers } = pageFrom(notifications, {
+      path: '/notifications',
+      query: { ...query, limit },
+      cursorOf: ({ id }) => id,
+    });
+    return { status: 200, body: { notifications: items, unread_count }, headers };
   },
   readAllNotifications: async ({ operator }) => {
     await inbox.readAll(operator.operator_id);

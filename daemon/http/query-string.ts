@@ -34,6 +34,24 @@ export function linkTo(path: string, query: Readonly<Record<string, unknown>>): 
   return { link: `<${API_BASE}${path}?${parameters}>; rel="next"` };
 }
 
+export interface PageOf<Item> {
+  readonly path: string;
+  /** With the limit that counts. */
+  readonly query: Readonly<Record<string, unknown>> & { readonly limit: number };
+  readonly cursorOf: (last: Item) => string | number;
+}
+
+/** Returns a page with the header that names the next one, of items that were read with one more than the limit. */
+export function pageFrom<Item>(
+  read: readonly Item[],
+  { path, query, cursorOf }: PageOf<Item>,
+): { readonly items: Item[]; readonly headers: { readonly link?: string } } {
+  const items = read.slice(0, query.limit);
+  const last = items.at(-1);
+  if (read.length <= query.limit || last === undefined) return { items, headers: {} };
+  return { items, headers: linkTo(path, { ...query, cursor: cursorOf(last) }) };
+}
+
 /** What stands behind the first `?` of a URL. */
 export function queryOf(url: string): string {
   const at = url.indexOf('?');

@@ -8,6 +8,7 @@ import type { Drift } from '../engine/drift.js';
 import type { OperationReader } from '../engine/operation-reader.js';
 import type { Plans } from '../engine/plans.js';
 import type { Handler, HandlersFor } from './handler.js';
+import { pageFrom } from './query-string.js';
 
 export interface RunServices {
   readonly plans: Plans;
@@ -88,18 +89,33 @@ const driftHandlers = (drift: Drift): HandlersFor<DriftRoutes> => ({
     status: 200,
     body: await drift.check({ nodeId: params.node_id, signal, requestedBy: context }),
   }),
-  listAgentDrift: async ({ params, query }) => ({
-    status: 200,
-    body: { records: await drift.listOfAgent(params.node_id, pageOf(query)) },
-  }),
+  listAgentDrift: async ({ params, query }) => {
+    const page = pageOf(query);
+    const { items, headers } = pageFrom(await drift.listOfAgent(params.node_id, page), {
+      path: `/agents/${params.node_id}/drift`,
+      query: { ...query, limit: page.limit - 1 },
+      cursorOf: ({ drift_id }) => drift_id,
+    });
+    return { status: 200, body: { records: items }, headers };
+  },
   getLatestDrift: async ({ params }) => ({ status: 200, body: await drift.latest(params.node_id) }),
-  listDrift: async ({ query }) => ({ status: 200, body: { records: await drift.list(pageOf(query)) } }),
+  listDrift: async ({ query }) => {
+    const page = pageOf(query);
+    const { items, headers } = pageFrom(await drift.list(page), {
+      path: '/drift',
+      query: { ...query, limit: page.limit - 1 },
+      cursorOf: ({ drift_id }) => drift_id,
+    });
+    return { status: 200, body: { records: items }, headers };
+  },
   getDrift: async ({ params }) => ({ status: 200, body: await drift.get(params.drift_id) }),
 });
 
 type DriftQuery = Parameters<Handler<Routes['listDrift']>>[0]['query'];
 
-const pageOf = ({ limit, status }: DriftQuery) => ({
-  limit: clampLimit(limit, DRIFT_LIST_LIMIT.standard, DRIFT_LIST_LIMIT.maximum),
+/** One more than asked for, which tells whether there is a next page. */
+const pageOf = ({ limit, status, cursor }: DriftQuery) => ({
+  limit: clampLimit(limit, DRIFT_LIST_LIMIT.standard, DRIFT_LIST_LIMIT.maximum) + 1,
   status: status ?? null,
+  before: cursor ?? null,
 });

@@ -11,6 +11,14 @@ export interface HistoryQuery {
   /** Unix seconds, inclusive, by the clock of the orchestrator. */
   readonly since?: number | null | undefined;
   readonly limit: number;
+  /** Unix milliseconds, exclusive: when the oldest sample of a page was received. */
+  readonly before?: number | null | undefined;
+}
+
+export interface HistoryPage {
+  readonly history: MetricsHistory;
+  /** `before` of the page with older samples; null when there are none. */
+  readonly next: number | null;
 }
 
 export class MetricsReader {
@@ -22,12 +30,16 @@ export class MetricsReader {
     this.clock = clock;
   }
 
-  /** Oldest first; null when there is none. Throws `agent_not_found`. */
-  async history(nodeId: string, { since, limit }: HistoryQuery): Promise<MetricsHistory | null> {
+  /** The newest samples, oldest first; null when there are none. Throws `agent_not_found`. */
+  async history(nodeId: string, { since, limit, before }: HistoryQuery): Promise<HistoryPage | null> {
     await this.require(nodeId);
     const from = (since ?? 0) * 1000;
-    const rows = await listSamples(this.db, { nodeId, from, to: this.clock.now(), limit });
-    return rows.length === 0 ? null : { node_id: nodeId, samples: rows.map(sampleOf) };
+    const to = Math.min(this.clock.now(), (before ?? Number.MAX_SAFE_INTEGER) - 1);
+    const read = await listSamples(this.db, { nodeId, from, to, limit: limit + 1 });
+    if (read.length === 0) return null;
+    const rows = read.slice(-limit);
+    const next = read.length > limit ? (rows[0]?.received_at ?? null) : null;
+    return { history: { node_id: nodeId, samples: rows.map(sampleOf) }, next };
   }
 
   /** Null when there is none. Throws `agent_not_found`. */

@@ -117,10 +117,10 @@ export class ChannelService {
   }
 
   /** Newest notification first. Throws `channel_not_found`. */
-  async deliveries(id: string, limit: number): Promise<Delivery[]> {
+  async deliveries(id: string, page: { readonly limit: number; readonly before?: string | null }): Promise<Delivery[]> {
     const { db } = this.options;
     await requireChannel(db, id);
-    return (await listDeliveries(db, id, limit)).map(deliveryView);
+    return (await listDeliveries(db, id, page)).map(deliveryView);
   }
 
   private changed(before: ChannelRow, { name, config }: UpdateChannel) {

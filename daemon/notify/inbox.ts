@@ -14,6 +14,8 @@ export interface InboxOptions {
 export interface InboxQuery {
   readonly unreadOnly: boolean;
   readonly limit: number;
+  /** Only those before the notification with this ID; none when that is gone, because the oldest go first. */
+  readonly before?: string | null | undefined;
 }
 
 export class Inbox {

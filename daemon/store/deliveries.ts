@@ -1,6 +1,7 @@
 /** Deliveries of notifications to channels: the outbox, and the log of it. */
 import type { Updateable } from 'kysely';
 import { chunks } from './chunks.js';
+import { seqOf } from './notifications.js';
 import type { Queryable } from './queryable.js';
 import type { DeliveryTable, NewRow, Row } from './schema.js';
 
@@ -100,15 +101,16 @@ export type LoggedDelivery = DeliveryRow & {
 export async function listDeliveries(
   db: Queryable,
   channelId: string,
-  limit: number,
+  { limit, before }: { readonly limit: number; readonly before?: string | null },
 ): Promise<readonly LoggedDelivery[]> {
-  return db
+  let query = db
     .selectFrom('deliveries')
     .innerJoin('notifications', 'notifications.seq', 'deliveries.seq')
     .selectAll('deliveries')
     .select(['notifications.id', 'notifications.event_type', 'notifications.summary'])
     .where('channel_id', '=', channelId)
     .orderBy('deliveries.seq', 'desc')
-    .limit(limit)
-    .execute();
+    .limit(limit);
+  if (before != null) query = query.where('deliveries.seq', '<', seqOf(before));
+  return query.execute();
 }

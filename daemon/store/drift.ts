@@ -34,6 +34,8 @@ export interface DriftFilter {
   /** Leaves out records with lower ids, which belong to an agent that was removed. */
   readonly since?: string | undefined;
   readonly status?: string | null | undefined;
+  /** Only records that are older than the one with this ID. */
+  readonly before?: string | null | undefined;
 }
 
 /** Newest first, without the resources. */
@@ -111,10 +113,11 @@ export async function deleteDriftBefore(db: Queryable, time: number, limit: numb
   return Number(result.numDeletedRows);
 }
 
-function newest(db: Queryable, { nodeId, since, status }: DriftFilter) {
+function newest(db: Queryable, { nodeId, since, status, before }: DriftFilter) {
   let query = db.selectFrom('drift_records').orderBy('drift_id', 'desc');
   if (nodeId !== undefined) query = query.where('node_id', '=', nodeId);
   if (since !== undefined) query = query.where('drift_id', '>=', since);
   if (status) query = query.where('status', '=', status);
+  if (before != null) query = query.where('drift_id', '<', before);
   return query;
 }

@@ -1,7 +1,7 @@
 /** Notifications, and who has read which. */
-import { sql } from 'kysely';
+import { expressionBuilder, sql } from 'kysely';
 import type { Queryable } from './queryable.js';
-import type { NewRow, Row } from './schema.js';
+import type { Database, NewRow, Row } from './schema.js';
 
 export type NotificationRow = Row<'notifications'>;
 
@@ -23,12 +23,21 @@ export interface NotificationQuery {
   readonly operatorId: string;
   readonly unreadOnly: boolean;
   readonly limit: number;
+  /** Only those before the notification with this ID; none when that is gone. */
+  readonly before?: string | null | undefined;
 }
+
+/** The place of the notification with this ID as a part of a query; null when it is gone. */
+export const seqOf = (id: string) =>
+  expressionBuilder<Database, never>()
+    .selectFrom('notifications as place')
+    .select('place.seq')
+    .where('place.id', '=', id);
 
 /** Newest first; `read` is 0 or 1. */
 export async function listNotifications(
   db: Queryable,
-  { operatorId, unreadOnly, limit }: NotificationQuery,
+  { operatorId, unreadOnly, limit, before }: NotificationQuery,
 ): Promise<readonly (NotificationRow & { readonly read: number })[]> {
   const isRead = readBy(operatorId);
   let query = db
@@ -37,6 +46,7 @@ export async function listNotifications(
     .select(isRead.as('read'))
     .orderBy('notifications.seq', 'desc')
     .limit(limit);
+  if (before != null) query = query.where('notifications.seq', '<', seqOf(before));
   // What was read as a whole is left out by the index, however much of it there is.
   if (unreadOnly) query = query.where('notifications.seq', '>', await readTo(db, operatorId)).where(isRead, '=', 0);
   return query.execute();

@@ -3,7 +3,7 @@ import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { AGENT_STATUSES } from './agent-statuses.js';
 import { route } from './route.js';
-import { KeyId, limitOf, NodeParams, PublicKey, Seconds, StringMap } from './shapes.js';
+import { KeyId, limitOf, NEXT_PAGE, NodeParams, PublicKey, Seconds, StringMap } from './shapes.js';
 
 export const AgentSchema = closed({
   node_id: KeyId,
@@ -39,7 +39,7 @@ export const agentRoutes = {
       after: optional(Type.String({ description: 'node_id of the last agent of the page before' })),
     }),
     answers: { 200: Type.Array(AgentSchema) },
-    headers: { Link: 'The next page, `<URL>; rel="next"`; absent on the last one' },
+    headers: NEXT_PAGE,
     faults: ['invalid_selector', 'invalid_cursor'],
   }),
   getAgent: route({

@@ -2,7 +2,7 @@
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
-import { limitOf, Seconds, Ulid } from './shapes.js';
+import { Cursor, limitOf, NEXT_PAGE, Seconds, Ulid } from './shapes.js';
 
 export const CHANNEL_TYPES = ['webhook', 'discord', 'slack', 'ntfy'] as const;
 export type ChannelType = (typeof CHANNEL_TYPES)[number];
@@ -164,14 +164,18 @@ export const channelRoutes = {
   }),
   listDeliveries: route({
     id: 'listDeliveries',
-    summary: 'What a channel was sent or is to be sent, newest first',
+    summary: 'What a channel was sent or is to be sent, newest first; a Link header names the next page',
     tag: 'channels',
     method: 'GET',
     path: '/channels/{id}/deliveries',
     access: 'viewer',
     params,
-    query: closed({ limit: optional(limitOf(DELIVERY_LIST_LIMIT.standard, DELIVERY_LIST_LIMIT.maximum)) }),
+    query: closed({
+      limit: optional(limitOf(DELIVERY_LIST_LIMIT.standard, DELIVERY_LIST_LIMIT.maximum)),
+      cursor: Cursor,
+    }),
     answers: { 200: Type.Array(DeliverySchema) },
+    headers: NEXT_PAGE,
     faults: ['channel_not_found'],
   }),
 } as const;

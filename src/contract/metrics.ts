@@ -3,7 +3,7 @@ import * as Type from 'typebox';
 import { MetricsSampleSchema } from '../kernel/metrics-sample.js';
 import { closed, optional } from '../kernel/schema.js';
 import { route } from './route.js';
-import { KeyId, limitOf, NodeParams, Seconds } from './shapes.js';
+import { KeyId, limitOf, NEXT_PAGE, NodeParams, Seconds } from './shapes.js';
 
 export const METRICS_LIMIT = { standard: 1_440, maximum: 10_000 } as const;
 
@@ -16,7 +16,8 @@ export type NodeMetrics = Type.Static<typeof NodeMetricsSchema>;
 export const metricsRoutes = {
   getMetrics: route({
     id: 'getMetrics',
-    summary: 'The newest measurements of an agent, oldest first; 204 when there is none',
+    summary:
+      'The newest measurements of an agent, oldest first; a Link header names those before; 204 when there is none',
     tag: 'metrics',
     method: 'GET',
     path: '/agents/{node_id}/metrics',
@@ -25,8 +26,12 @@ export const metricsRoutes = {
     query: closed({
       since: optional(Seconds),
       limit: optional(limitOf(METRICS_LIMIT.standard, METRICS_LIMIT.maximum)),
+      cursor: optional(
+        Type.Integer({ minimum: 0, description: 'Of the Link header: measurements from before those of that page' }),
+      ),
     }),
     answers: { 200: MetricsHistorySchema, 204: null },
+    headers: NEXT_PAGE,
     faults: ['agent_not_found'],
   }),
   getLatestMetrics: route({

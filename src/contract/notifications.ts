@@ -3,7 +3,7 @@ import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import { SEVERITIES } from './audit.js';
 import { route } from './route.js';
-import { limitOf, Ulid } from './shapes.js';
+import { Cursor, limitOf, NEXT_PAGE, Ulid } from './shapes.js';
 
 export const NOTIFICATION_LIST_LIMIT = { standard: 50, maximum: 500 } as const;
 
@@ -29,7 +29,7 @@ const params = closed({ id: Type.String({ minLength: 1, maxLength: 64 }) });
 export const notificationRoutes = {
   listNotifications: route({
     id: 'listNotifications',
-    summary: 'List notifications, newest first',
+    summary: 'List notifications, newest first; a Link header names the next page',
     tag: 'notifications',
     method: 'GET',
     path: '/notifications',
@@ -37,8 +37,10 @@ export const notificationRoutes = {
     query: closed({
       unread: optional(Type.Boolean({ description: 'true: only those that you have not read' })),
       limit: optional(limitOf(NOTIFICATION_LIST_LIMIT.standard, NOTIFICATION_LIST_LIMIT.maximum)),
+      cursor: Cursor,
     }),
     answers: { 200: NotificationListSchema },
+    headers: NEXT_PAGE,
     faults: [],
   }),
   readAllNotifications: route({

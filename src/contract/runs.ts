@@ -4,7 +4,7 @@ import { closed, nullable, optional } from '../kernel/schema.js';
 import { ErrorSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
 import { WarningSchema } from './modules.js';
 import { route } from './route.js';
-import { KeyId, limitOf, NodeParams, Seconds, Ulid } from './shapes.js';
+import { Cursor, KeyId, limitOf, NEXT_PAGE, NodeParams, Seconds, Ulid } from './shapes.js';
 
 export const RunStatusSchema = Type.Enum(['queued', 'running', 'succeeded', 'failed', 'interrupted', 'cancelled']);
 
@@ -145,7 +145,7 @@ export const runRoutes = {
   }),
   listAgentDrift: route({
     id: 'listAgentDrift',
-    summary: 'Drift records of an agent, newest first',
+    summary: 'Drift records of an agent, newest first; a Link header names the next page',
     tag: 'drift',
     method: 'GET',
     path: '/agents/{node_id}/drift',
@@ -154,8 +154,10 @@ export const runRoutes = {
     query: closed({
       limit: optional(limitOf(DRIFT_LIST_LIMIT.standard, DRIFT_LIST_LIMIT.maximum)),
       status: optional(Type.Enum(DRIFT_STATUSES)),
+      cursor: Cursor,
     }),
     answers: { 200: closed({ records: Type.Array(DriftRecordSchema) }) },
+    headers: NEXT_PAGE,
     faults: ['agent_not_found'],
   }),
   getLatestDrift: route({
@@ -171,7 +173,7 @@ export const runRoutes = {
   }),
   listDrift: route({
     id: 'listDrift',
-    summary: 'Drift records of all agents, newest first',
+    summary: 'Drift records of all agents, newest first; a Link header names the next page',
     tag: 'drift',
     method: 'GET',
     path: '/drift',
@@ -179,8 +181,10 @@ export const runRoutes = {
     query: closed({
       limit: optional(limitOf(DRIFT_LIST_LIMIT.standard, DRIFT_LIST_LIMIT.maximum)),
       status: optional(Type.Enum(DRIFT_STATUSES)),
+      cursor: Cursor,
     }),
     answers: { 200: closed({ records: Type.Array(DriftRecordSchema) }) },
+    headers: NEXT_PAGE,
     faults: [],
   }),
   getDrift: route({

@@ -29,6 +29,17 @@ export const NodeParams = closed({ node_id: Type.String({ minLength: 1, maxLengt
 export const limitOf = (standard: number, maximum: number) =>
   Type.Integer({ minimum: 0, default: standard, description: `Default ${standard}, also for 0; at most ${maximum}` });
 
+/** Header of a list that is read page by page. */
+export const NEXT_PAGE = { Link: 'The next page, `<URL>; rel="next"`; absent on the last one' } as const;
+
+/** ID of the last record of the page before. */
+export const Cursor = optional(
+  Type.String({
+    pattern: '^[0-7][0-9A-HJKMNP-TV-Z]{25}$',
+    description: 'ID of the last record of the page before; the Link header holds it',
+  }),
+);
+
 /** A limit within its bounds. */
 export const clampLimit = (limit: number | null | undefined, standard: number, maximum: number): number =>
   Math.min(limit || standard, maximum);

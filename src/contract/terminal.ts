@@ -2,7 +2,7 @@
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
-import { KeyId, limitOf, NodeParams, OperatorFilter, Seconds, Ulid } from './shapes.js';
+import { KeyId, limitOf, NEXT_PAGE, NodeParams, OperatorFilter, Seconds, Ulid } from './shapes.js';
 
 export const TERMINAL_STATUSES = ['active', 'closed', 'interrupted'] as const;
 export const TERMINAL_KINDS = ['shell', 'exec'] as const;
@@ -118,7 +118,7 @@ export const terminalRoutes = {
       offset: optional(Type.Integer({ minimum: 0 })),
     }),
     answers: { 200: Type.Array(TerminalSessionSchema) },
-    headers: { Link: 'The next page, `<URL>; rel="next"`; absent on the last one' },
+    headers: NEXT_PAGE,
     faults: ['invalid_filter'],
   }),
   getTerminal: route({

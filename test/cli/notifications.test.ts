@@ -233,4 +233,24 @@ describe('the API is asked', () => {
     await run(['notifications', '--unread', '--limit', '3']);
     expect(api.requests.at(-1)).toBe('GET /notifications?unread=true&limit=3');
   });
+
+  it('as many as were asked for, page after page, or with a word about those that are left', async () => {
+    const link = (path: string) => ({ link: `</api/v1${path}?limit=2&cursor=${ulid(11)}>; rel="next"` });
+    const page = (...at: number[]) => ({ notifications: at.map((n) => notification(n)), unread_count: 0 });
+    api.answer({
+      listNotifications: ({ query }) =>
+        query.cursor ? { body: page(2) } : { body: page(0, 1), headers: link('/notifications') },
+      listDeliveries: { body: deliveries, headers: link(`/channels/${ops.id}/deliveries`) },
+    });
+    const more = 'There are older ones: --limit N shows more.';
+    const some = await run(['notifications', '-o', 'name']);
+    expect(some).toMatchObject({ stdout: `${[10, 11].map(ulid).join('\n')}\n`, stderr: `${more}\n` });
+    const all = await run(['notifications', '-o', 'name', '--limit', '900']);
+    expect(all).toMatchObject({ stdout: `${[10, 11, 12].map(ulid).join('\n')}\n`, stderr: '' });
+    expect(api.requests.slice(-2)).toEqual([
+      'GET /notifications?limit=900',
+      `GET /notifications?limit=898&cursor=${ulid(11)}`,
+    ]);
+    expect((await run(['channels', 'show', 'ops'])).stderr).toBe(`${more}\n`);
+  });
 });

@@ -7,6 +7,7 @@ import { moduleRoutes } from '../../src/contract/modules.js';
 import { operationRoutes } from '../../src/contract/operations.js';
 import type { Operator } from '../../src/contract/operators.js';
 import type { RouteSpec } from '../../src/contract/route.js';
+import type { DriftRecord } from '../../src/contract/runs.js';
 import { runRoutes } from '../../src/contract/runs.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { validator } from '../../src/kernel/validator.js';
@@ -123,7 +124,25 @@ describe('the handlers', () => {
     expect(await drift).toMatchObject({ body: { status: 'in_sync' } });
     await call(ROUTES.getLatestDrift, handlers.getLatestDrift, { params });
     await call(ROUTES.listAgentDrift, handlers.listAgentDrift, { params, query: { status: 'in_sync' } });
-    await call(ROUTES.listDrift, handlers.listDrift, { query: { limit: 1 } });
+    await bench.while(call(ROUTES.checkDrift, handlers.checkDrift, { params }));
+    const lists = [
+      [
+        `/agents/${agent.nodeId}/drift`,
+        (query: object) => call(ROUTES.listAgentDrift, handlers.listAgentDrift, { params, query }),
+      ],
+      ['/drift', (query: object) => call(ROUTES.listDrift, handlers.listDrift, { query })],
+    ] as const;
+    for (const [path, list] of lists) {
+      const { body } = (await list({})) as { readonly body: { readonly records: readonly DriftRecord[] } };
+      const [newest, oldest] = body.records;
+      const first = await list({ limit: 1, status: 'in_sync' });
+      expect(first).toMatchObject({
+        body: { records: [newest] },
+        headers: { link: `</api/v1${path}?limit=1&status=in_sync&cursor=${newest?.drift_id}>; rel="next"` },
+      });
+      const last = await list({ limit: 1, status: 'in_sync', cursor: newest?.drift_id });
+      expect(last).toMatchObject({ body: { records: [oldest] }, headers: {} });
+    }
     const missing = rejection(call(ROUTES.getDrift, handlers.getDrift, { params: { drift_id: 'x' } }));
     expect((await missing).code).toBe('drift_not_found');
   });

@@ -1,7 +1,7 @@
 /** The orchestrator's measurements: whom it asks and when, what it stores, and what it drops. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { MetricsReader } from '../../daemon/metrics/metrics.js';
+import { type HistoryPage, MetricsReader } from '../../daemon/metrics/metrics.js';
 import { MetricsPoller } from '../../daemon/metrics/metrics-poller.js';
 import { deleteAgent, insertAgent } from '../../daemon/store/agents.js';
 import { insertSamples } from '../../daemon/store/metrics.js';
@@ -116,9 +116,17 @@ describe('the history', () => {
     await insertSamples(db, rows);
     clock.advance(5000);
     const ages = async (query: { since?: number; limit: number }) =>
-      (await reader.history(A, query))?.samples.map(({ collected_at }) => collected_at);
+      (await reader.history(A, query))?.history.samples.map(({ collected_at }) => collected_at);
     expect(await ages({ limit: 100 })).toEqual([0, 1, 2, 3, 4]);
     expect(await ages({ limit: 2 })).toEqual([3, 4]);
+    const pages: (readonly number[])[] = [];
+    let before: number | null = null;
+    do {
+      const page: HistoryPage | null = await reader.history(A, { limit: 2, before });
+      pages.push(page?.history.samples.map(({ collected_at }) => collected_at) ?? []);
+      before = page?.next ?? null;
+    } while (before !== null);
+    expect(pages).toEqual([[3, 4], [1, 2], [0]]);
     expect(await ages({ limit: 100, since: Math.ceil(start / 1000) + 3 })).toEqual(
       [3, 4].slice(start % 1000 === 0 ? 0 : 1),
     );
@@ -136,7 +144,7 @@ describe('the history', () => {
     await insertSamples(db, [{ node_id: late, received_at: clock.now(), ...sample(2) }]);
     expect(await reader.latest(late)).toEqual(sample(2));
     expect(await reader.latestOfAll()).toEqual([{ node_id: late, sample: sample(2) }]);
-    expect((await reader.history(late, { limit: 9 }))?.samples).toEqual([sample(2)]);
+    expect((await reader.history(late, { limit: 9 }))?.history.samples).toEqual([sample(2)]);
   });
 
   it('is dropped when it is older than the retention', async () => {
@@ -147,7 +155,7 @@ describe('the history', () => {
     clock.advance(3_600_000 + 5_500);
     await poller.prune();
     const left = await reader.history(A, { limit: 10_000 });
-    expect(left?.samples.map(({ collected_at }) => collected_at)).toEqual(
+    expect(left?.history.samples.map(({ collected_at }) => collected_at)).toEqual(
       Array.from({ length: 500 }, (_, n) => 5_500 + n),
     );
   });

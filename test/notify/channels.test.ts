@@ -9,7 +9,7 @@ import { notificationHandlers } from '../../daemon/http/notifications.js';
 import type { AddressRules } from '../../daemon/notify/address-policy.js';
 import { channelRoutes } from '../../src/contract/channels.js';
 import { notificationRoutes } from '../../src/contract/notifications.js';
-import { type SendOptions, send } from '../http/send.js';
+import { type SendOptions, type Sent, send } from '../http/send.js';
 import { authenticate, authorize, clock, storedKeys, tlsFiles } from '../http/tiny-api.js';
 import { openSecrets } from '../secrets/support.js';
 import { rejection } from '../store/support.js';
@@ -272,6 +272,42 @@ describe('channels', () => {
     receiver.answer(status(200));
     await call('POST', `/channels/${json.id}/test`);
     expect((await call('GET', `/channels/${json.id}`)).json.disabled_at).toBeNull();
+  });
+});
+
+type Call = Awaited<ReturnType<typeof serve>>['call'];
+
+/** The records of all pages, as the Link headers lead from one to the next. */
+async function walk(call: Call, path: string, textsOf: (json: Sent['json']) => readonly string[]) {
+  const pages: (readonly string[])[] = [];
+  for (let next: string | null = path; next !== null; ) {
+    const answer: Sent = await call('GET', next);
+    expect(answer.status).toBe(200);
+    pages.push(textsOf(answer.json));
+    next = /^<\/api\/v1([^>]+)>; rel="next"$/.exec(String(answer.headers.link))?.[1] ?? null;
+  }
+  return pages;
+}
+
+describe('lists', () => {
+  it('lead from page to page, without a Link on the last', async () => {
+    const { notify, call } = await serve();
+    const receiver = await startReceiver();
+    const { json } = await call('POST', '/channels', { body: { ...WEBHOOK, config: { url: receiver.url } } });
+    const texts = ['one', 'two', 'three', 'four'];
+    for (const summary of texts) await notify.emit({ type: 'drift.detected', summary });
+    const summaries = (found: readonly { readonly summary: string }[]) => found.map(({ summary }) => summary);
+    const pages = [
+      ['four', 'three'],
+      ['two', 'one'],
+    ];
+    expect(await walk(call, '/notifications?limit=2', (found) => summaries(found.notifications))).toEqual(pages);
+    expect(await walk(call, `/channels/${json.id}/deliveries?limit=2`, summaries)).toEqual(pages);
+    expect(await walk(call, '/notifications?limit=4', (found) => summaries(found.notifications))).toHaveLength(1);
+    expect(await call('GET', '/notifications?cursor=x')).toMatchObject({
+      status: 400,
+      json: { code: 'invalid_query' },
+    });
   });
 });
 

@@ -339,8 +339,8 @@ describe('a channel', () => {
     await notify.emit(apply(), apply({ type: 'drift.detected', summary: 'drift' }));
     const settled = async () => {
       const all = [
-        ...(await notify.channels.deliveries(first.id, 500)),
-        ...(await notify.channels.deliveries(second.id, 500)),
+        ...(await notify.channels.deliveries(first.id, { limit: 500 })),
+        ...(await notify.channels.deliveries(second.id, { limit: 500 })),
       ];
       return all.every(({ state }) => state === 'failed');
     };

@@ -109,7 +109,7 @@ export async function openNotify(options: NotifyBenchOptions = {}): Promise<Noti
     deliveriesOnce: async (id, condition) => {
       let all: readonly Delivery[] = [];
       await until(async () => {
-        all = await notify.channels.deliveries(id, 500);
+        all = await notify.channels.deliveries(id, { limit: 500 });
         return condition(all);
       }, 'the deliveries are so');
       return all;

@@ -2,9 +2,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
+import { METRICS_LIMIT } from '../../contract/metrics.js';
 import type { Context } from '../context.js';
 import { defineCommand } from '../define-command.js';
 import { agentHandle } from '../format.js';
+import { nextCursor } from '../list-pages.js';
 import { nodeArgument } from '../nodes/node-argument.js';
 import { resolveNode } from '../nodes/resolve-node.js';
 import { flag, text } from '../option.js';
@@ -48,13 +50,27 @@ interface HistoryOptions {
 async function showHistory(context: Context, api: ApiClient, { agent, since }: HistoryOptions): Promise<Outcome> {
   const now = context.clock.now();
   const from = since === undefined ? null : Math.floor(Date.parse(parseWhen(since, '--since', now)) / 1000);
-  const history = await api.call('getMetrics', {
-    params: { node_id: agent.node_id },
-    query: { since: from, limit: null },
-    signal: context.signal,
-  });
+  const read = (query: { readonly limit: number | null; readonly cursor: number | null }) =>
+    api.callFull('getMetrics', {
+      params: { node_id: agent.node_id },
+      query: { since: from, ...query },
+      signal: context.signal,
+    });
+  // Everything since a time that was given; else as much as the API gives at once.
+  const limit = from === null ? null : METRICS_LIMIT.maximum;
+  let page = await read({ limit, cursor: null });
+  const history = page.body;
   if (history === undefined) return nothing(agent);
-  return { body: history, view: historyView(agentHandle(agent), history.samples) };
+  let samples = history.samples;
+  for (let next = nextCursor(page.headers); next !== null; next = nextCursor(page.headers)) {
+    if (limit === null) {
+      context.note('There are older ones: --since TIME shows all from then on.');
+      break;
+    }
+    page = await read({ limit, cursor: Number(next) });
+    samples = [...(page.body?.samples ?? []), ...samples];
+  }
+  return { body: { ...history, samples }, view: historyView(agentHandle(agent), samples) };
 }
 
 const nothing = (agent: Agent): Outcome => ({

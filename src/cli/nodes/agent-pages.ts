@@ -2,6 +2,7 @@
 import type { ApiClient } from '../../client/api-client.js';
 import type { AgentStatus } from '../../contract/agent-statuses.js';
 import type { Agent } from '../../contract/agents.js';
+import { hasNext } from '../list-pages.js';
 
 export interface AgentQuery {
   readonly status?: AgentStatus | undefined;
@@ -28,5 +29,3 @@ export async function allAgents(api: ApiClient, query: AgentQuery): Promise<read
   for await (const page of agentPages(api, query)) all.push(...page);
   return all;
 }
-
-const hasNext = (headers: Readonly<Record<string, string>>): boolean => /rel="?next"?/.test(headers.link ?? '');

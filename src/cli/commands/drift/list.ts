@@ -4,6 +4,7 @@ import { DRIFT_STATUSES } from '../../../contract/runs.js';
 import type { Context } from '../../context.js';
 import { defineCommand } from '../../define-command.js';
 import { agentHandle } from '../../format.js';
+import { readList } from '../../list-pages.js';
 import { allAgents } from '../../nodes/agent-pages.js';
 import { resolveNode } from '../../nodes/resolve-node.js';
 import { choice, integer, text } from '../../option.js';
@@ -20,16 +21,22 @@ export const command = defineCommand({
   run: async (context, { agent, status, limit }) => {
     const { signal } = context;
     const api = await context.api();
-    const query = { status: status ?? null, limit: limit ?? null };
     const one = agent === undefined ? null : await resolveNode(api, agent, { signal });
-    const body = one
-      ? await api.call('listAgentDrift', { params: { node_id: one.node_id }, query, signal })
-      : await api.call('listDrift', { query, signal });
+    const { items: records } = await readList(context, {
+      limit,
+      read: (page) => {
+        const query = { status: status ?? null, ...page };
+        return one
+          ? api.callFull('listAgentDrift', { params: { node_id: one.node_id }, query, signal })
+          : api.callFull('listDrift', { query, signal });
+      },
+      itemsOf: (body) => body.records,
+    });
     const names = await nameTable(context, api, one === null);
     return {
-      body,
-      names: body.records.map(({ drift_id }) => drift_id),
-      view: driftTable(body.records, {
+      body: { records },
+      names: records.map(({ drift_id }) => drift_id),
+      view: driftTable(records, {
         nameOf: (id) => (one ? agentHandle(one) : (names.get(id) ?? id)),
         now: context.clock.now(),
         filtered: agent !== undefined || status !== undefined,

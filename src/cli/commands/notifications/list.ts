@@ -2,6 +2,7 @@
 import type { Notification } from '../../../contract/notifications.js';
 import { defineCommand } from '../../define-command.js';
 import { formatTime } from '../../format.js';
+import { readList } from '../../list-pages.js';
 import { flag, integer } from '../../option.js';
 import { type Span, styled, type TableView } from '../../view.js';
 
@@ -15,10 +16,15 @@ export const command = defineCommand({
   },
   run: async (context, { unread, limit }) => {
     const api = await context.api();
-    const query = { unread: unread || null, limit: limit ?? null };
-    const body = await api.call('listNotifications', { query, signal: context.signal });
-    const { notifications, unread_count: count } = body;
+    const { signal } = context;
+    const { first, items: notifications } = await readList(context, {
+      limit,
+      read: (page) => api.callFull('listNotifications', { query: { unread: unread || null, ...page }, signal }),
+      itemsOf: (body) => body.notifications,
+    });
+    const count = first.unread_count;
     if (count > 0) context.note(`${count} unread; mark them with: orch notifications read-all`);
+    const body = { ...first, notifications };
     return { body, names: notifications.map(({ id }) => id), view: notificationTable(notifications, unread) };
   },
 });

@@ -12,6 +12,7 @@ import {
 import { Fault } from '../../../kernel/fault.js';
 import type { Context } from '../../context.js';
 import { defineCommand } from '../../define-command.js';
+import { hasNext } from '../../list-pages.js';
 import { resolveNode } from '../../nodes/resolve-node.js';
 import { choice, flag, integer, text } from '../../option.js';
 import type { Outcome } from '../../outcome.js';
@@ -56,7 +57,7 @@ export const command = defineCommand({
       kind: kind ?? null,
       limit: limit ?? null,
     };
-    const sessions = await api.call('listTerminals', { query, signal });
+    const { body: sessions, headers } = await api.callFull('listTerminals', { query, signal });
     const empty =
       query.status === 'active' ? 'No sessions are open. Open one with: orch term open NODE' : 'No sessions.';
     const listed: Outcome = {
@@ -65,10 +66,16 @@ export const command = defineCommand({
       view: sessionTable(sessions, clock.now(), empty),
     };
     if (watch) return follow(context, api, { query, sessions, listed });
-    if (sessions.length >= (limit ?? TERMINAL_LIST_LIMIT.standard)) context.note('There may be older ones: --limit N');
+    if (hasNext(headers) && sessions.length !== limit) context.note(older(sessions.length));
     return listed;
   },
 });
+
+/** The API gives at most so many at once, whatever the limit. */
+const older = (shown: number): string =>
+  shown < TERMINAL_LIST_LIMIT.maximum
+    ? 'There are older ones: --limit N shows more.'
+    : `There are older ones: ${shown} are shown at most. Narrow it down with --node, --operator or --kind.`;
 
 interface Following {
   readonly query: Query;
