@@ -1,4 +1,6 @@
 /** Tells whether a process is there. */
+import { readlinkSync } from 'node:fs';
+import { basename } from 'node:path';
 import { systemCodeOf } from '../../kernel/fault.js';
 
 /** A negative id stands for a process group: true while any process of it is left. */
@@ -8,5 +10,23 @@ export function isAlive(pid: number): boolean {
     return true;
   } catch (error) {
     return systemCodeOf(error) !== 'ESRCH';
+  }
+}
+
+/**
+ * Returns whether a process that left something behind may still use it: false when it has ended, or when its ID now belongs to
+ * another program. No age decides, because the clock may jump while the process is at work.
+ */
+export function mayBeInUse(owner: number): boolean {
+  return isAlive(owner) && programOf(owner) === programOf(process.pid);
+}
+
+/** Name of the program that a process runs; this one's where the system does not say. */
+function programOf(pid: number): string {
+  try {
+    // A program that an upgrade has replaced ends in " (deleted)".
+    return basename(readlinkSync(`/proc/${pid}/exe`)).replace(/ \(deleted\)$/, '');
+  } catch {
+    return basename(process.execPath);
   }
 }

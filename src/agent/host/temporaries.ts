@@ -1,14 +1,12 @@
 /** Names of temporary files, and the removal of those that a crashed run has left. */
 import { randomBytes } from 'node:crypto';
 import { lstatSync, readdirSync, unlinkSync } from 'node:fs';
-import { isAlive } from './alive.js';
+import { mayBeInUse } from './alive.js';
 import type { Footing } from './footing.js';
 
 /** The longest name that file systems take, in bytes. */
 const NAME_MAX = 255;
 const PATTERN = /^\..*\.orch-([0-9a-f]{6})[0-9a-f]{10}\.dpkg-tmp$/s;
-/** Older than any write takes, in milliseconds: whatever process has that id now, it is another one. */
-const ABANDONED = 24 * 60 * 60 * 1000;
 
 export class Temporaries {
   private readonly swept = new Set<string>();
@@ -54,8 +52,7 @@ function removeIfLeft(at: string, owner: number): void {
   try {
     const stats = lstatSync(at);
     const isOurs = stats.isFile() && (process.geteuid === undefined || stats.uid === process.geteuid());
-    const isDead = owner === process.pid || !isAlive(owner) || Date.now() - stats.mtimeMs > ABANDONED;
-    if (isOurs && isDead) unlinkSync(at);
+    if (isOurs && (owner === process.pid || !mayBeInUse(owner))) unlinkSync(at);
   } catch {
     // Somebody else was quicker, or it is not ours to remove.
   }

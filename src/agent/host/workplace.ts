@@ -14,13 +14,11 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemCodeOf } from '../../kernel/fault.js';
-import { isAlive } from './alive.js';
+import { mayBeInUse } from './alive.js';
 
 /** In the agent's data directory. */
 const DIRECTORY = 'scripts';
 const PATTERN = /^orch-([0-9]+)-[A-Za-z0-9]{6}$/;
-/** Longer than any command runs, in milliseconds: whatever process has that id now, it is another one. */
-const ABANDONED = 24 * 60 * 60 * 1000;
 
 export interface Workplace {
   readonly path: string;
@@ -101,7 +99,7 @@ function removeIfLeft(path: string, owner: number): void {
     const stats = lstatSync(path);
     const isOurs = stats.isDirectory() && (process.geteuid === undefined || stats.uid === process.geteuid());
     const isEarlier = stats.mtimeMs < Date.now() - process.uptime() * 1000;
-    const isDead = owner === process.pid ? isEarlier : !isAlive(owner) || Date.now() - stats.mtimeMs > ABANDONED;
+    const isDead = owner === process.pid ? isEarlier : !mayBeInUse(owner);
     if (isOurs && isDead) remove(path);
   } catch {
     // Somebody else was quicker.

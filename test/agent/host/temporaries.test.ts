@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { readdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -27,14 +27,18 @@ describe('temporary files', () => {
     expect(readdirSync(directory)).toEqual(['motd']);
   });
 
-  it('of another process stay while it lives, but not for days', async () => {
+  it('of another process of this program stay while it lives, whatever the clock says; those of other programs go', async () => {
     const directory = place();
-    const [young, old] = [nameOf(process.ppid), nameOf(process.ppid, 'old')];
-    writeFileSync(join(directory, young), '');
-    writeFileSync(join(directory, old), '');
-    utimesSync(join(directory, old), 0, 0);
-    expect(await commitOne(write(join(directory, 'motd'), 'x'))).toBeNull();
-    expect(readdirSync(directory).sort()).toEqual([young, 'motd']);
+    const [ours, other] = [spawn(process.execPath, ['-e', 'setInterval(() => 0, 1e6)']), spawn('sleep', ['1000000'])];
+    try {
+      const [young, old] = [nameOf(ours.pid ?? 0), nameOf(ours.pid ?? 0, 'old')];
+      for (const name of [young, old, nameOf(other.pid ?? 0)]) writeFileSync(join(directory, name), '');
+      utimesSync(join(directory, old), 0, 0);
+      expect(await commitOne(write(join(directory, 'motd'), 'x'))).toBeNull();
+      expect(readdirSync(directory).sort()).toEqual([young, old, 'motd'].sort());
+    } finally {
+      for (const child of [ours, other]) child.kill('SIGKILL');
+    }
   });
 
   it('are told from what only looks like them', async () => {
