@@ -84,6 +84,12 @@ async function shell(args: readonly string[] = ['web-01'], size = {}): Promise<T
 
 const sessions = (): Promise<TerminalSession[]> => sandbox.json(['term', 'list']);
 
+const newestSession = async (): Promise<string> =>
+  (await sessions())
+    .map(({ session_id }) => session_id)
+    .sort()
+    .at(-1) ?? '';
+
 const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
 describe('orch term with the real programs', () => {
@@ -240,13 +246,29 @@ describe('orch term with the real programs', () => {
     expect(await watching.finished()).toEqual({ status: 5, restored: true });
   });
 
+  it('tells one who watches and lags how much was not shown, and where it is', async () => {
+    const first = await shell();
+    const id = await newestSession();
+    const watching = term(['attach', id, '--read-only']);
+    await watching.pty.shows(/you watch/);
+    const cli = Number(readFileSync(`/proc/${watching.pty.pid}/task/${watching.pty.pid}/children`, 'latin1').trim());
+    process.kill(cli, 'SIGSTOP');
+    first.line("seq 1 600000; echo flo''oded");
+    await first.pty.shows(/flooded/);
+    process.kill(cli, 'SIGCONT');
+    await watching.pty.displays(/flooded/);
+    await watching.pty.displays(/^orch: \d+\.\d MiB of output was not shown here, only the screen behind it/);
+    await watching.pty.shows(new RegExp(`to read it: orch term transcript\\s+${id}`));
+    const read = await sandbox.orch(['term', 'transcript', id, '--format', 'raw']);
+    expect(read.stdout).toMatch(/\n300000\r\n300001\r\n/);
+    first.line('exit');
+    expect(await first.finished()).toMatchObject({ restored: true });
+    expect(await watching.finished()).toMatchObject({ restored: true });
+  });
+
   it('lets a host only draw on the terminals of those who watch', async () => {
     const first = await shell();
-    const id =
-      (await sessions())
-        .map(({ session_id }) => session_id)
-        .sort()
-        .at(-1) ?? '';
+    const id = await newestSession();
     const watching = term(['attach', id, '--read-only']);
     await watching.pty.shows(/you watch/);
     const begun = watching.pty.output.length;

@@ -210,7 +210,9 @@ class Peer {
       } satisfies ServerNote),
     );
     this.send(placeFrame(session.input.length));
-    if (hello.resume !== null) this.place = Math.max(hello.resume.received - session.overlap, session.output.start);
+    const { resume } = hello;
+    const isKept = resume !== null && (resume.received >= session.output.start || session.snapshotFor === null);
+    if (isKept) this.place = Math.max(resume.received - session.overlap, session.output.start);
     else if (session.snapshotFor === null) this.place = session.output.start;
     else {
       const { cols, rows, bytes } = session.snapshotFor();

@@ -70,7 +70,7 @@ function follow(context: Context, api: ApiClient, following: Following): Promise
       queueInput: true,
       events: {
         output: (stream, bytes, done) => sink.output(stream, bytes, inOrder.next(done)),
-        snapshot: (_head, _bytes, done) => done(),
+        snapshot: (_snapshot, done) => done(),
         note: (note) => {
           if (note.kind === 'recording' && !note.recorded) context.warn(`${agentName(agent)}: ${note.text}`);
           if (note.kind === 'ending') context.warn(`${agentName(agent)}: ${note.text}`);

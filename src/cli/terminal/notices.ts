@@ -28,19 +28,25 @@ export class Notices {
    * themselves.
    */
   say(...texts: readonly string[]): void {
+    this.sayLater(() => texts);
+  }
+
+  /** Says what is returned once everything before it is written; nothing for no texts. */
+  sayLater(texts: () => readonly string[]): void {
+    this.options.output.say(() => {
+      const said = texts().map((text) => `orch: ${sanitizeLine(text)}`);
+      return said.length === 0 ? '' : this.placed(said);
+    });
+  }
+
+  /** Only once everything before it is written is it known which program has the screen. */
+  private placed(said: readonly string[]): string {
     const { output, shared, size } = this.options;
-    const said = texts.map((text) => `orch: ${sanitizeLine(text)}`);
-    if (!shared) {
-      output.say(said.map((line) => `${line}\n`).join(''));
-      return;
-    }
+    if (!shared) return said.map((line) => `${line}\n`).join('');
     const { cols, rows } = size();
     const lines = wrapLines(said, Math.max(20, cols - 1));
-    // Only once all is written that comes before is it known what has the screen.
-    output.say(() => {
-      if (output.modes.isFullScreen) return this.layOver(lines);
-      return lines.length < rows ? aboveCursor(lines) : `\r\n${lines.map((line) => `${line}\r\n`).join('')}`;
-    });
+    if (output.modes.isFullScreen) return this.layOver(lines);
+    return lines.length < rows ? aboveCursor(lines) : `\r\n${lines.map((line) => `${line}\r\n`).join('')}`;
   }
 
   /** The words over the screen may go now. */

@@ -10,6 +10,8 @@ interface Item {
   readonly stream: OutputStream;
   /** Words are put together when it is their turn. */
   readonly bytes: Buffer | (() => string);
+  /** Output of the program, and no picture of it. */
+  readonly isOutput?: boolean;
   readonly done: () => void;
 }
 
@@ -68,19 +70,29 @@ export class TerminalOutput {
 
   /** Output of the program. */
   show(bytes: Buffer, done: () => void): void {
+    this.put(bytes, done, true);
+  }
+
+  /** Draws the whole screen anew. Forgets what is not written yet, and returns how many bytes of output that were. */
+  drawAnew(picture: Buffer, done: () => void): number {
+    let dropped = 0;
+    for (const item of this.queue.splice(0)) {
+      if (item.isOutput === true) dropped += item.bytes.length;
+      item.done();
+    }
+    if (!this.modes.isAtRest) this.put(Buffer.from('\x18\x1b\\'), () => {}, false);
+    this.put(picture, done, false);
+    return dropped;
+  }
+
+  private put(bytes: Buffer, done: () => void, isOutput: boolean): void {
     for (let at = 0; at < bytes.length; at += PORTION) {
       const portion = bytes.subarray(at, at + PORTION);
       const isLast = at + PORTION >= bytes.length;
-      this.queue.push({ stream: this.options.stdout, bytes: portion, done: isLast ? done : () => {} });
+      this.queue.push({ stream: this.options.stdout, bytes: portion, isOutput, done: isLast ? done : () => {} });
     }
     if (bytes.length === 0) done();
     this.pump();
-  }
-
-  /** Forgets what is not written yet: a picture of the whole screen follows. */
-  supersede(): void {
-    for (const { done } of this.queue.splice(0)) done();
-    if (!this.modes.isAtRest) this.show(Buffer.from('\x18\x1b\\'), () => {});
   }
 
   /** Ends what the program has begun and switches off what it has switched on, behind what is shown so far. */

@@ -1,9 +1,9 @@
 /** A session at this terminal: joins what one types, what is shown and what happens to the connection, until it is over. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { connectTerminal } from '../../client/terminal/connect-terminal.js';
-import type { LinkState, TerminalEnd } from '../../client/terminal/terminal-events.js';
+import type { LinkState, Snapshot, TerminalEnd } from '../../client/terminal/terminal-events.js';
 import type { TerminalSession } from '../../client/terminal/terminal-session.js';
-import type { ServerNote, SnapshotHead, TerminalMode } from '../../terminal/notes.js';
+import type { ServerNote, TerminalMode } from '../../terminal/notes.js';
 import type { Context } from '../context.js';
 import type { Interrupt } from '../interrupts.js';
 import { shownCharacter } from './escape-character.js';
@@ -16,6 +16,7 @@ import { PredictedEcho } from './prediction/predicted-echo.js';
 import { RawMode } from './raw-mode.js';
 import type { SessionSettings } from './session-options.js';
 import { ShownOutput } from './shown-output.js';
+import { SkippedOutput } from './skipped-output.js';
 import type { GiveWay, TerminalApi } from './terminal-api.js';
 import { TerminalOutput } from './terminal-output.js';
 import { type Size, sizeOf, watchSize } from './terminal-size.js';
@@ -41,6 +42,7 @@ export class TerminalRun {
   private readonly options: TerminalRunOptions;
   private readonly output: TerminalOutput;
   private readonly shown: ShownOutput;
+  private readonly skipped: SkippedOutput;
   private readonly notices: Notices;
   private readonly link: LinkNotices;
   private readonly escapes: EscapeReader;
@@ -79,6 +81,7 @@ export class TerminalRun {
       clipboard: options.clipboard,
       onClipboardBlocked: () => this.hintAtClipboard(),
     });
+    this.skipped = new SkippedOutput(options.sessionId);
     this.notices = new Notices({
       output: this.output,
       shared: stdout.isTTY === true && stderr.isTTY === true,
@@ -105,7 +108,7 @@ export class TerminalRun {
       random: Math.random,
       events: {
         output: (_stream, bytes, done) => this.output.show(this.shown.take(bytes), done),
-        snapshot: (head, bytes, done) => this.picture(head, bytes, done),
+        snapshot: (snapshot, done) => this.picture(snapshot, done),
         note: (note) => this.noted(note),
         state: (state) => this.linked(state),
         echo: (ack) => this.output.afterwards(() => this.prediction?.acknowledged(ack)),
@@ -234,13 +237,13 @@ export class TerminalRun {
     this.notices.say(`kept a program from your clipboard${how}`);
   }
 
-  private picture(head: SnapshotHead, bytes: Buffer, done: () => void): void {
-    this.output.supersede();
+  private picture({ head, bytes, skipped }: Snapshot, done: () => void): void {
     const { cols, rows } = sizeOf([this.context.streams.stdout, this.context.streams.stderr]);
     const isCropped = this.session.mode === 'read' && (head.cols > cols || head.rows > rows);
-    this.output.show(this.shown.takePicture(bytes), done);
     // What is too wide is cut off at the edge instead of spilling over the line below.
-    if (isCropped) this.output.show(Buffer.from('\x1b[?7l'), () => {});
+    const picture = Buffer.concat([this.shown.takePicture(bytes), Buffer.from(isCropped ? '\x1b[?7l' : '')]);
+    const { isAlternate } = this.output.modes;
+    this.skipped.add(skipped + this.output.drawAnew(picture, done), isAlternate);
     const sizes = `${head.cols}x${head.rows} and yours ${cols}x${rows}`;
     const isNews = isCropped && sizes !== this.croppedTo;
     this.croppedTo = isCropped ? sizes : null;
@@ -249,11 +252,13 @@ export class TerminalRun {
     const words = [...this.greeting, ...(isNews ? [cropped] : [])];
     this.greeting = [];
     if (words.length > 0) this.notices.say(...words);
+    this.notices.sayLater(() => this.skipped.words(this.output.modes.isAlternate));
   }
 
   private noted(note: ServerNote): void {
     const { notices } = this;
     if (note.kind === 'welcome' || note.kind === 'people') this.follow(note.mode);
+    if (note.kind === 'welcome' || note.kind === 'recording') this.skipped.isRecorded = note.recorded;
     if (note.kind === 'agent_link') this.link.agentLink(note.connected);
     else if (note.kind === 'people') this.people(note.text);
     else if (note.kind === 'pen_wanted') notices.say(`${note.by} asks to type here; detach and they can take it`);

@@ -51,6 +51,11 @@ export class OutputIntake {
     return fresh;
   }
 
+  /** Bytes that were never received when the stream goes on at the offset of a snapshot; 0 where it begins. */
+  gapTo(offset: number): number {
+    return Math.max(0, offset - (this.position ?? offset));
+  }
+
   /** The stream goes on at the offset of a snapshot. Gives what to tell the producer. */
   jump(offset: number): Credit {
     this.epoch += 1;

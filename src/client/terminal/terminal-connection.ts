@@ -217,9 +217,10 @@ export class TerminalConnection implements TerminalSession {
 
   private snapshot({ head, bytes }: SnapshotFrame): void {
     const known = checked(snapshotHeads, head);
+    const skipped = this.intake.gapTo(known.offset);
     this.grant(this.intake.jump(known.offset));
     this.link.progressed();
-    this.options.events.snapshot(known, bytes, this.handOut());
+    this.options.events.snapshot({ head: known, bytes, skipped }, this.handOut());
   }
 
   private handOut(): () => void {

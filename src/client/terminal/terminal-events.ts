@@ -23,6 +23,14 @@ export type TerminalEnd =
   /** The connection is lost for good, or this operator may not any more. The session may go on. */
   | { readonly kind: 'failed'; readonly fault: Fault };
 
+export interface Snapshot {
+  readonly head: SnapshotHead;
+  /** Draw the screen. */
+  readonly bytes: Buffer;
+  /** Bytes of output that were not sent because the snapshot stands in for them; 0 for a client that attaches anew. */
+  readonly skipped: number;
+}
+
 /** Called one after the other, never inside of a call of the connection's methods. */
 export interface TerminalEvents {
   /**
@@ -32,7 +40,7 @@ export interface TerminalEvents {
    */
   output(stream: OutputStream, bytes: Buffer, done: () => void): void;
   /** The whole screen as it is now, instead of output that is not repeated. Commands without a terminal have none. */
-  snapshot(head: SnapshotHead, bytes: Buffer, done: () => void): void;
+  snapshot(snapshot: Snapshot, done: () => void): void;
   /** Welcome and people first bring up to date what `mode` of the connection says. */
   note(note: ServerNote): void;
   state(state: LinkState): void;

@@ -44,7 +44,7 @@ export async function openSession(fleet: Fleet, { command, onOutput }: OpenOptio
         listener?.();
         done();
       },
-      snapshot: (_head, _bytes, done) => done(),
+      snapshot: (_snapshot, done) => done(),
       note: () => {},
       state: () => {},
       drain: () => {},

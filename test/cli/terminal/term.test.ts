@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
+import { snapshotFrame } from '../../../src/terminal/frames.js';
 import { until } from '../../support/orch.js';
 import { attached, runTerm, type TermRun } from './term-in-pty.js';
 
@@ -189,6 +190,58 @@ describe('orch term', () => {
     await run.pty.shows(/ after/);
     session.end();
     expect(await run.finished()).toEqual({ status: 0, restored: true });
+  });
+
+  it.each([
+    [true, /transcript\s+01JQ2Z6T0V5X8Y4M3N7P9R1S2T/],
+    [false, /is not recorded, so it cannot be read later/],
+  ])('says how much a picture stood in for, and where that is: recorded %j', async (recorded, place) => {
+    const run = await runTerm(['term', 'web-01']);
+    const { session, problems } = run.server;
+    session.recorded = recorded;
+    await attached(run);
+    session.print('seen\r\n');
+    await run.pty.displays(/seen/);
+    const sleep = async (bytes: number) => {
+      problems.push('shutting_down');
+      session.cut();
+      await until(() => !session.connected, 'the connection is gone');
+      session.snapshotFor = () => ({ cols: 80, rows: 24, bytes: Buffer.from('\x1b[H\x1b[2Jremote$ ') });
+      session.print(Buffer.alloc(bytes, 'flood\r\n'));
+      session.output.dropBefore(session.output.end);
+    };
+    await sleep(3 * 1024 * 1024);
+    await run.pty.displays(/^orch: 3\.0 MiB of output was not shown here, only the screen behind it/);
+    await run.pty.shows(place);
+    await run.pty.displays(/^remote\$/);
+    await sleep(1024 * 1024);
+    await run.pty.displays(/^orch: 1\.0 MiB of output was not shown here \(4\.0 MiB so far\)/);
+    session.end();
+    expect(await run.finished()).toEqual({ status: 0, restored: true });
+  });
+
+  it('says nothing of output that a program has drawn over, nor of a screen that is drawn on demand', async () => {
+    const run = await runTerm(['term', 'web-01']);
+    await attached(run);
+    const { session, problems } = run.server;
+    session.print('\x1b[?1049h');
+    await until(() => run.pty.screen.buffer.active.type === 'alternate', 'the program has the screen');
+    problems.push('shutting_down');
+    session.cut();
+    await until(() => !session.connected, 'the connection is gone');
+    session.snapshotFor = () => ({ cols: 80, rows: 24, bytes: Buffer.from('\x1b[?1049h\x1b[H\x1b[2Jdrawn') });
+    session.print(Buffer.alloc(100_000, 'frames'));
+    session.output.dropBefore(session.output.end);
+    await run.pty.displays(/drawn/);
+    session.print('\x1b[?1049lback');
+    await run.pty.displays(/back/);
+    session.frame(
+      snapshotFrame({ cols: 80, rows: 24, offset: session.output.end }, Buffer.from('\x1b[H\x1b[2Jon demand')),
+    );
+    await run.pty.displays(/on demand/);
+    session.end();
+    expect(await run.finished()).toEqual({ status: 0, restored: true });
+    expect(run.pty.output).not.toMatch(/was not shown/);
   });
 
   it('keeps the line that is being typed whole when it has something to say', async () => {

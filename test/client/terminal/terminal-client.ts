@@ -13,6 +13,8 @@ export interface Told {
   shown: Buffer;
   errors: Buffer;
   readonly snapshots: string[];
+  /** Bytes that snapshots stood in for. */
+  skipped: number;
   readonly states: LinkState[];
   readonly notes: ServerNote[];
   dropped: number;
@@ -33,6 +35,7 @@ export async function attach(server: TerminalServer, options: Partial<ConnectTer
     shown: Buffer.alloc(0),
     errors: Buffer.alloc(0),
     snapshots: [],
+    skipped: 0,
     states: [],
     notes: [],
     dropped: 0,
@@ -56,8 +59,9 @@ export async function attach(server: TerminalServer, options: Partial<ConnectTer
         else told.errors = Buffer.concat([told.errors, bytes]);
         taken(done);
       },
-      snapshot: (_head, bytes, done) => {
+      snapshot: ({ bytes, skipped }, done) => {
         told.snapshots.push(bytes.toString());
+        told.skipped += skipped;
         taken(done);
       },
       note: (note) => told.notes.push(note),

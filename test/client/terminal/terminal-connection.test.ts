@@ -112,6 +112,23 @@ describe('a terminal at the operator', () => {
     expect(told.end).toMatchObject({ kind: 'exit', complete: true });
   });
 
+  it('tells how much output a snapshot stood in for, and of none when it attaches anew', async () => {
+    remote.print('0123456789');
+    remote.snapshotFor = () => ({ cols: 80, rows: 24, bytes: Buffer.from('the screen') });
+    const told = await attach(server);
+    await until(() => told.snapshots.length === 1, 'the screen is drawn');
+    expect(told.skipped).toBe(0);
+    remote.print('seen');
+    await until(() => told.shown.toString() === 'seen', 'output is shown');
+    server.problems.push('shutting_down');
+    remote.cut();
+    await until(() => !remote.connected, 'the connection is gone');
+    remote.print(Buffer.alloc(5_000, 'x'));
+    remote.output.dropBefore(remote.output.end);
+    await until(() => told.snapshots.length === 2, 'the screen is drawn again');
+    expect(told.skipped).toBe(5_000);
+  });
+
   it('shows every byte once and types every key once, wherever connections are cut', async () => {
     await fc.assert(
       fc.asyncProperty(

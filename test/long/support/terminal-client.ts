@@ -71,7 +71,7 @@ export class TerminalClient {
       queueInput: true,
       events: {
         output: (_stream, bytes, done) => this.take(bytes, done),
-        snapshot: (_head, _bytes, done) => {
+        snapshot: (_snapshot, done) => {
           this.snapshots += 1;
           done();
         },
