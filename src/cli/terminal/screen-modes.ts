@@ -1,53 +1,77 @@
 /**
- * What a program has switched on in the terminal that shows it, so that exactly that can be switched off again. Reads the output
- * as it goes by and changes nothing.
+ * Follows what a program switches on in the terminal that shows it, so that exactly that can be switched off again. The only
+ * change to the output is one sequence that keeps the title.
  */
 
 type State = 'ground' | 'escape' | 'intermediate' | 'csi' | 'string' | 'stringEscape';
 
-/** DEC private modes that matter to whoever comes after, and what switches each of them off. */
-const PRIVATE_OFF: Readonly<Record<string, string>> = {
-  '1': '\x1b[?1l',
-  '5': '\x1b[?5l',
-  '6': '\x1b[?6l',
-  '9': '\x1b[?9l',
-  '66': '\x1b>',
-  '1000': '\x1b[?1000l',
-  '1002': '\x1b[?1002l',
-  '1003': '\x1b[?1003l',
-  '1004': '\x1b[?1004l',
-  '1005': '\x1b[?1005l',
-  '1006': '\x1b[?1006l',
-  '1015': '\x1b[?1015l',
-  '1016': '\x1b[?1016l',
-  '2004': '\x1b[?2004l',
-  '2026': '\x1b[?2026l',
-  '2031': '\x1b[?2031l',
-  '2048': '\x1b[?2048l',
+/** State in which a shell expects each mode that a program may leave changed; `?` marks a DEC private mode. */
+const EXPECTED: Readonly<Record<string, boolean>> = {
+  '2': false,
+  '4': false,
+  '12': true,
+  '20': false,
+  '?1': false,
+  '?5': false,
+  '?6': false,
+  '?7': true,
+  '?8': true,
+  '?9': false,
+  '?12': false,
+  '?25': true,
+  '?45': false,
+  '?67': false,
+  '?1000': false,
+  '?1001': false,
+  '?1002': false,
+  '?1003': false,
+  '?1004': false,
+  '?1005': false,
+  '?1006': false,
+  '?1007': false,
+  '?1015': false,
+  '?1016': false,
+  '?2004': false,
+  '?2026': false,
+  '?2031': false,
+  '?2048': false,
+  '?9001': false,
 };
-const ALTERNATE = ['47', '1047', '1049'];
-/** Longest sequence whose parameters are of interest. */
-const LONGEST = 64;
+const ALTERNATE = ['?47', '?1047', '?1049'];
+/** Bytes of a sequence that are kept for its parameters. */
+const LONGEST = 256;
 const ESC = 0x1b;
+const SHIFT_OUT = 0x0e;
+/** Push the title of the terminal, and pop it. Terminals without that stack ignore both. */
+const PUSH_TITLE = '\x1b[22;0t';
+const POP_TITLE = '\x1b[23;0t';
+
+/** Keyboard protocol of one of the two screens: number of pushed entries, and whether flags were set without a push. */
+interface Keyboard {
+  depth: number;
+  isSet: boolean;
+}
 
 export class ScreenModes {
   private state: State = 'ground';
   private sequence = '';
-  private readonly on = new Set<string>();
+  /** Introducer of the string that is being read: `]` for an OSC; the others change no setting. */
+  private stringKind = '';
+  private readonly changed = new Set<string>();
   private alternate: string | null = null;
-  private cursorHidden = false;
-  private wrapOff = false;
-  private insert = false;
   private keypad = false;
   private region = false;
-  private modifyKeys = false;
-  /** Depth of the keyboard protocol's stack. */
-  private keyboards = 0;
-  private charset = false;
+  /** Numbers of xterm's keyboard resources that are set. */
+  private readonly keyResources = new Set<string>();
+  private keyboards = newKeyboards();
+  private charset = '';
+  /** Sequences that undo the rest, by the name of what they undo. A full reset may leave these. */
+  private readonly undo = new Map<string, string>();
+  private isTitleKept = false;
 
   /** A full-screen program has the screen: the other one, or this one without a cursor, as top has it. */
   get isFullScreen(): boolean {
-    return this.isAlternate || this.cursorHidden;
+    return this.isAlternate || this.changed.has('?25');
   }
 
   get isAlternate(): boolean {
@@ -59,50 +83,66 @@ export class ScreenModes {
     return this.state === 'ground';
   }
 
-  /** @param bytes that are written to the terminal now */
-  watch(bytes: Buffer): void {
+  /** Reads output of the program. Returns what to write in its place: the title is pushed in front of the first sequence. */
+  watch(bytes: Buffer): Buffer {
+    const first = this.isTitleKept ? -1 : bytes.indexOf(ESC);
     for (let at = 0; at < bytes.length; at += 1) {
-      if (this.state === 'ground') {
-        at = bytes.indexOf(ESC, at);
-        if (at < 0) return;
-        this.state = 'escape';
-      } else this.step(bytes[at] ?? 0);
+      if (this.state !== 'ground') {
+        this.step(bytes[at] ?? 0);
+        continue;
+      }
+      const next = bytes.indexOf(ESC, at);
+      if (bytes.subarray(at, next < 0 ? bytes.length : next).includes(SHIFT_OUT)) this.noteCharset();
+      if (next < 0) break;
+      at = next;
+      this.state = 'escape';
     }
+    if (first < 0) return bytes;
+    this.isTitleKept = true;
+    return Buffer.concat([bytes.subarray(0, first), Buffer.from(PUSH_TITLE), bytes.subarray(first)]);
   }
 
   /** Brings the terminal to where a shell expects it. Forgets what was on. */
   restore(): string {
+    const { changed } = this;
+    // Leaving that screen brings the cursor back to where it was before; else it stays where it is.
+    const region = this.alternate === '?1049' ? '\x1b[r' : '\x1b7\x1b[r\x1b8';
     const parts = [
-      // Ends whatever sequence was cut off.
+      // Ends a sequence that was cut off.
       this.isAtRest ? '' : '\x18\x1b\\',
-      this.region ? '\x1b7\x1b[r\x1b8' : '',
-      this.modifyKeys ? '\x1b[>4m' : '',
-      this.keyboards > 0 ? `\x1b[<${this.keyboards}u` : '',
-      this.alternate === null ? '' : `\x1b[?${this.alternate}l`,
-      ...[...this.on].map((mode) => PRIVATE_OFF[mode] ?? ''),
+      this.region ? region : '',
+      // Moves the cursor too.
+      changed.delete('?6') ? '\x1b[?6l' : '',
+      ...[...this.keyResources].map((resource) => `\x1b[>${resource}m`),
+      // Each screen has a keyboard of its own.
+      this.alternate === null ? '' : `${keyboardOff(this.keyboards.alternate)}\x1b[${this.alternate}l`,
+      keyboardOff(this.keyboards.main),
+      ...[...changed].map((mode) => `\x1b[${mode}${EXPECTED[mode] ? 'h' : 'l'}`),
       this.keypad ? '\x1b>' : '',
-      this.insert ? '\x1b[4l' : '',
-      this.wrapOff ? '\x1b[?7h' : '',
-      this.cursorHidden ? '\x1b[?25h' : '',
-      this.charset ? '\x0f\x1b(B' : '',
+      this.charset,
+      ...this.undo.values(),
       '\x1b[0m',
+      this.isTitleKept ? POP_TITLE : '',
     ];
     this.reset();
+    this.undo.clear();
+    this.isTitleKept = false;
     return parts.join('');
   }
 
   private reset(): void {
     this.state = 'ground';
-    this.on.clear();
+    this.changed.clear();
     this.alternate = null;
-    this.cursorHidden = false;
-    this.wrapOff = false;
-    this.insert = false;
     this.keypad = false;
     this.region = false;
-    this.modifyKeys = false;
-    this.keyboards = 0;
-    this.charset = false;
+    this.keyResources.clear();
+    this.keyboards = newKeyboards();
+    this.charset = '';
+  }
+
+  private noteCharset(): void {
+    this.charset = '\x0f\x1b(B\x1b)B';
   }
 
   private step(byte: number): void {
@@ -111,21 +151,24 @@ export class ScreenModes {
     else if (this.state === 'string') this.inString(byte);
     else if (this.state === 'stringEscape') this.afterString(byte);
     else if (byte === ESC) this.state = 'escape';
+    else if (byte === SHIFT_OUT) this.noteCharset();
     else if (this.state === 'escape') this.afterEscape(byte);
     else if (this.state === 'intermediate') this.afterIntermediate(byte);
     else this.inSequence(byte);
   }
 
   private inString(byte: number): void {
-    if (byte === ESC) this.state = 'stringEscape';
-    else if (byte === 0x07) this.state = 'ground';
+    if (byte === ESC || byte === 0x07) {
+      this.state = byte === ESC ? 'stringEscape' : 'ground';
+      if (this.stringKind === ']') this.obeyString(this.sequence);
+    } else if (this.sequence.length < LONGEST) this.sequence += String.fromCharCode(byte);
   }
 
   private afterString(byte: number): void {
     if (byte === 0x5c) this.state = 'ground';
     else {
       this.state = 'escape';
-      this.afterEscape(byte);
+      this.step(byte);
     }
   }
 
@@ -134,14 +177,19 @@ export class ScreenModes {
     if (character === '[') {
       this.state = 'csi';
       this.sequence = '';
-    } else if (']PX^_'.includes(character)) this.state = 'string';
-    else if (byte >= 0x20 && byte <= 0x2f) {
+    } else if (']PX^_'.includes(character)) {
+      this.state = 'string';
+      this.stringKind = character;
+      this.sequence = '';
+    } else if (byte >= 0x20 && byte <= 0x2f) {
       this.state = 'intermediate';
-      if (character === '(') this.charset = true;
+      if (character === '(' || character === ')') this.noteCharset();
     } else {
       this.state = 'ground';
       if (character === '=') this.keypad = true;
       if (character === '>') this.keypad = false;
+      // The second and third set of characters in place of the first.
+      if (character === 'n' || character === 'o') this.noteCharset();
       if (character === 'c') this.reset();
     }
   }
@@ -160,34 +208,71 @@ export class ScreenModes {
   private obey(parameters: string, final: string): void {
     const isSet = final === 'h';
     if (isSet || final === 'l') {
-      const isPrivate = parameters.startsWith('?');
-      for (const mode of parameters.replace('?', '').split(';')) this.setMode(isPrivate ? mode : `ansi ${mode}`, isSet);
+      const prefix = parameters.startsWith('?') ? '?' : '';
+      for (const mode of parameters.slice(prefix.length).split(';')) this.setMode(`${prefix}${mode}`, isSet);
     } else if (final === 'r' && /^[\d;]*$/.test(parameters)) this.region = /[1-9]/.test(parameters);
-    else if (final === 'm' && parameters.startsWith('>')) this.modifyKeys = /^>4;[1-9]/.test(parameters);
+    else if (final === 'm' && parameters.startsWith('>')) this.keyResource(parameters.slice(1));
     else if (final === 'u') this.keyboard(parameters);
     else if (final === 'p' && parameters === '!') this.softReset();
+    else if (final === 'q' && parameters.endsWith(' ')) this.note('cursor', /[1-9]/.test(parameters), '\x1b[0 q');
+    else if (final === 'q' && parameters.endsWith('"')) this.note('protected', parameters === '1"', '\x1b[0"q');
   }
 
   private setMode(mode: string, isSet: boolean): void {
     if (ALTERNATE.includes(mode)) this.alternate = isSet ? mode : null;
-    else if (mode === '25') this.cursorHidden = !isSet;
-    else if (mode === '7') this.wrapOff = !isSet;
-    else if (mode === 'ansi 4') this.insert = isSet;
-    else if (mode in PRIVATE_OFF) {
-      if (isSet) this.on.add(mode);
-      else this.on.delete(mode);
+    else if (mode === '?66') this.keypad = isSet;
+    // Switching it off makes some terminals move the cursor.
+    else if (mode === '?69') this.note('margins', isSet, '\x1b7\x1b[?69l\x1b8');
+    else if (mode in EXPECTED) {
+      if (isSet === EXPECTED[mode]) this.changed.delete(mode);
+      else this.changed.add(mode);
     }
   }
 
+  private note(name: string, isChanged: boolean, undo: string): void {
+    if (isChanged) this.undo.set(name, undo);
+    else this.undo.delete(name);
+  }
+
+  /** @param parameters the number of a resource and its value; without a value it gets its default back */
+  private keyResource(parameters: string): void {
+    const [resource = '', value = ''] = parameters.split(';');
+    if (/^[0-9]$/.test(resource) && /[1-9]/.test(value)) this.keyResources.add(resource);
+    else if (resource === '') this.keyResources.clear();
+    else this.keyResources.delete(resource);
+  }
+
   private keyboard(parameters: string): void {
-    if (parameters.startsWith('>')) this.keyboards += 1;
-    if (parameters.startsWith('<')) this.keyboards = Math.max(0, this.keyboards - (Number(parameters.slice(1)) || 1));
+    const keyboard = this.isAlternate ? this.keyboards.alternate : this.keyboards.main;
+    if (parameters.startsWith('>')) keyboard.depth += 1;
+    if (parameters.startsWith('<')) keyboard.depth = Math.max(0, keyboard.depth - (Number(parameters.slice(1)) || 1));
+    if (parameters.startsWith('=')) keyboard.isSet = !/^=0*(?:;1?)?$/.test(parameters);
+  }
+
+  /** Obeys an OSC: colours, links, the pointer and the progress that a terminal shows. */
+  private obeyString(text: string): void {
+    const [number = '', ...rest] = text.split(';');
+    const set = Number(number);
+    const isQuery = rest.length > 0 && rest.at(-1) === '?';
+    if (number === '8') this.note('link', rest.slice(1).join(';') !== '', '\x1b]8;;\x1b\\');
+    else if (number === '22') this.note('pointer', rest.join(';') !== '' && !isQuery, '\x1b]22;\x1b\\');
+    else if (number === '9' && rest[0] === '4') this.note('progress', rest[1] !== '0', '\x1b]9;4;0\x1b\\');
+    else if (['4', '5'].includes(number) || (set >= 10 && set <= 19)) {
+      if (!isQuery) this.note(`colour ${number}`, true, `\x1b]${100 + set}\x1b\\`);
+    } else if (set >= 104 && set <= 119 && rest.join('') === '') this.undo.delete(`colour ${set - 100}`);
   }
 
   private softReset(): void {
-    this.cursorHidden = false;
-    this.insert = false;
+    for (const mode of ['?25', '4']) this.changed.delete(mode);
     this.keypad = false;
     this.region = false;
   }
+}
+
+function newKeyboards(): { readonly main: Keyboard; readonly alternate: Keyboard } {
+  return { main: { depth: 0, isSet: false }, alternate: { depth: 0, isSet: false } };
+}
+
+function keyboardOff({ depth, isSet }: Keyboard): string {
+  return `${depth > 0 ? `\x1b[<${depth}u` : ''}${isSet ? '\x1b[=0u' : ''}`;
 }

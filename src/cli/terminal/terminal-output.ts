@@ -203,8 +203,8 @@ export class TerminalOutput {
   /** `writing` until it is written. */
   private write({ stream, bytes: given, done }: Item): void {
     const isShown = typeof given !== 'function' && stream === this.options.stdout;
-    const text = typeof given === 'function' ? Buffer.from(given()) : given;
-    if (isShown) this.watch(text);
+    const plain = typeof given === 'function' ? Buffer.from(given()) : given;
+    const text = isShown ? this.watch(plain) : plain;
     const bytes = stream.isTTY === true ? this.withOverlay(text) : text;
     const rest = bytes.length === 0 ? bytes : this.writePromptly(stream, bytes);
     this.writing = rest.length > 0;
@@ -241,10 +241,12 @@ export class TerminalOutput {
     }
   }
 
-  private watch(bytes: Buffer): void {
-    this.modes.watch(bytes);
+  /** Returns what to write for output of the program. */
+  private watch(bytes: Buffer): Buffer {
+    const kept = this.modes.watch(bytes);
     this.overlay?.follow(bytes);
     this.tail = Buffer.concat([this.tail, bytes.subarray(-TAIL)]).subarray(-TAIL);
+    return this.options.stdout.isTTY === true ? kept : bytes;
   }
 
   private tellIdle(): void {
