@@ -246,6 +246,31 @@ describe('orch term with the real programs', () => {
     expect(await watching.finished()).toEqual({ status: 5, restored: true });
   });
 
+  it('leaves the cursor that a program has saved where it was, whatever is said in between', async () => {
+    const first = await shell();
+    const script = sandbox.path('saved.bash');
+    const to = (row: number, col: number) => `\\033[${row};${col}H`;
+    writeFileSync(
+      script,
+      `stty -echo; printf '\\033[2J${to(4, 7)}\\033[31m\\0337\\033[0m${to(20, 1)}question> '; read -r
+      printf '\\0338HERE${to(20, 1)}second> '; read -r; printf '\\0338BACK${to(22, 1)}'; stty echo`,
+    );
+    first.line(`/bin/bash ${script}`);
+    await first.pty.displays(/^question> /);
+    const watching = term(['attach', await newestSession(), '--read-only']);
+    await first.pty.displays(/^orch: .* joined to watch/);
+    first.pty.write('\r');
+    await first.pty.displays(/^second> /);
+    await first.pty.displays(/^ {6}HERE$/);
+    first.pty.write('\r');
+    await first.pty.displays(/^ {6}BACK$/);
+    expect(first.pty.lines.indexOf('      BACK')).toBe(3);
+    await first.pty.displays(/ready> $|^ready>/);
+    first.line('exit');
+    expect(await first.finished()).toMatchObject({ restored: true });
+    await watching.finished();
+  });
+
   it('tells one who watches and lags how much was not shown, and where it is', async () => {
     const first = await shell();
     const id = await newestSession();

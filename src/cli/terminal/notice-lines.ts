@@ -21,7 +21,7 @@ function wrapLine(text: string, columns: number): readonly string[] {
 
 /**
  * Inserts lines above the one that the cursor is in, which moves down with all that is in it: a prompt stays whole. The cursor
- * has to have room for so many lines on the screen.
+ * has to have room for so many lines on the screen. Overwrites the saved cursor.
  */
 export function aboveCursor(lines: readonly string[]): string {
   const { length } = lines;
@@ -30,7 +30,7 @@ export function aboveCursor(lines: readonly string[]): string {
   return `${room}\x1b7\x1b[0m\r\x1b[${length}L${lines.join('\r\n')}\x1b8\x1b[${length}B`;
 }
 
-/** Lays lines over the top of the screen, with the cursor where it was. */
+/** Lays lines over the top of the screen, with the cursor where it was. Overwrites the saved cursor. */
 export function overScreen(lines: readonly string[]): string {
   const drawn = lines.map((line, index) => `\x1b[${index + 1};1H\x1b[0;7m${line}\x1b[K`).join('');
   return `\x1b7${drawn}\x1b[0m\x1b8`;

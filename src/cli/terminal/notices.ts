@@ -45,7 +45,9 @@ export class Notices {
     if (!shared) return said.map((line) => `${line}\n`).join('');
     const { cols, rows } = size();
     const lines = wrapLines(said, Math.max(20, cols - 1));
-    if (output.modes.isFullScreen) return this.layOver(lines);
+    const isFullScreen = output.modes.isFullScreen;
+    if (isFullScreen || lines.length < rows) output.modes.loseSavedCursor();
+    if (isFullScreen) return this.layOver(lines);
     return lines.length < rows ? aboveCursor(lines) : `\r\n${lines.map((line) => `${line}\r\n`).join('')}`;
   }
 

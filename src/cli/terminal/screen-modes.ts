@@ -38,6 +38,8 @@ const EXPECTED: Readonly<Record<string, boolean>> = {
   '?9001': false,
 };
 const ALTERNATE = ['?47', '?1047', '?1049'];
+/** Modes that save the cursor when they are set, and restore it when they are reset. */
+const SAVING = ['?1048', '?1049'];
 /** Bytes of a sequence that are kept for its parameters. */
 const LONGEST = 256;
 const ESC = 0x1b;
@@ -68,6 +70,9 @@ export class ScreenModes {
   /** Sequences that undo the rest, by the name of what they undo. A full reset may leave these. */
   private readonly undo = new Map<string, string>();
   private isTitleKept = false;
+  /** A notice used the one place where a terminal saves a cursor. */
+  private isSavedCursorLost = false;
+  private wasLostCursorWanted = false;
 
   /** A full-screen program has the screen: the other one, or this one without a cursor, as top has it. */
   get isFullScreen(): boolean {
@@ -81,6 +86,24 @@ export class ScreenModes {
   /** Nothing has begun that is not complete. */
   get isAtRest(): boolean {
     return this.state === 'ground';
+  }
+
+  /** To be called when something else than the program saves the cursor. */
+  loseSavedCursor(): void {
+    this.isSavedCursorLost = true;
+  }
+
+  /** To be called before a picture of the screen, which saves the program's cursor anew. */
+  regainSavedCursor(): void {
+    this.isSavedCursorLost = false;
+    this.wasLostCursorWanted = false;
+  }
+
+  /** Returns true once after the program went to its saved cursor while that was lost: the screen is wrong. */
+  takeLostCursor(): boolean {
+    const { wasLostCursorWanted } = this;
+    this.wasLostCursorWanted = false;
+    return wasLostCursorWanted;
   }
 
   /** Reads output of the program. Returns what to write in its place: the title is pushed in front of the first sequence. */
@@ -191,6 +214,8 @@ export class ScreenModes {
       // The second and third set of characters in place of the first.
       if (character === 'n' || character === 'o') this.noteCharset();
       if (character === 'c') this.reset();
+      if (character === '7' || character === 'c') this.isSavedCursorLost = false;
+      if (character === '8') this.wantSavedCursor();
     }
   }
 
@@ -212,13 +237,24 @@ export class ScreenModes {
       for (const mode of parameters.slice(prefix.length).split(';')) this.setMode(`${prefix}${mode}`, isSet);
     } else if (final === 'r' && /^[\d;]*$/.test(parameters)) this.region = /[1-9]/.test(parameters);
     else if (final === 'm' && parameters.startsWith('>')) this.keyResource(parameters.slice(1));
+    else if (final === 'u' && parameters === '') this.wantSavedCursor();
     else if (final === 'u') this.keyboard(parameters);
+    else if (final === 's' && parameters === '') this.isSavedCursorLost = false;
     else if (final === 'p' && parameters === '!') this.softReset();
     else if (final === 'q' && parameters.endsWith(' ')) this.note('cursor', /[1-9]/.test(parameters), '\x1b[0 q');
     else if (final === 'q' && parameters.endsWith('"')) this.note('protected', parameters === '1"', '\x1b[0"q');
   }
 
+  private wantSavedCursor(): void {
+    if (this.isSavedCursorLost) this.wasLostCursorWanted = true;
+    this.isSavedCursorLost = false;
+  }
+
   private setMode(mode: string, isSet: boolean): void {
+    if (SAVING.includes(mode)) {
+      if (isSet) this.isSavedCursorLost = false;
+      else this.wantSavedCursor();
+    }
     if (ALTERNATE.includes(mode)) this.alternate = isSet ? mode : null;
     else if (mode === '?66') this.keypad = isSet;
     // Switching it off makes some terminals move the cursor.
@@ -266,6 +302,7 @@ export class ScreenModes {
     for (const mode of ['?25', '4']) this.changed.delete(mode);
     this.keypad = false;
     this.region = false;
+    this.isSavedCursorLost = false;
   }
 }
 

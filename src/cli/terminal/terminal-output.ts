@@ -10,7 +10,7 @@ interface Item {
   readonly stream: OutputStream;
   /** Words are put together when it is their turn. */
   readonly bytes: Buffer | (() => string);
-  /** Output of the program, and no picture of it. */
+  /** Output of the program; false for a picture of it. */
   readonly isOutput?: boolean;
   readonly done: () => void;
 }
@@ -31,6 +31,8 @@ export interface TerminalOutputOptions {
   readonly stderr: OutputStream;
   /** Nobody reads any more. */
   onClosed(): void;
+  /** The program went to a saved cursor that a notice had overwritten: only a picture of the screen is right again. */
+  onCursorLost(): void;
 }
 
 /** Written at once at most: the rest can still be dropped. */
@@ -201,14 +203,16 @@ export class TerminalOutput {
   }
 
   /** `writing` until it is written. */
-  private write({ stream, bytes: given, done }: Item): void {
+  private write({ stream, bytes: given, isOutput, done }: Item): void {
     const isShown = typeof given !== 'function' && stream === this.options.stdout;
+    if (isOutput === false) this.modes.regainSavedCursor();
     const plain = typeof given === 'function' ? Buffer.from(given()) : given;
     const text = isShown ? this.watch(plain) : plain;
     const bytes = stream.isTTY === true ? this.withOverlay(text) : text;
     const rest = bytes.length === 0 ? bytes : this.writePromptly(stream, bytes);
     this.writing = rest.length > 0;
     if (this.writing) this.writeSlowly(stream, rest, done);
+    if (isShown && this.modes.takeLostCursor()) this.options.onCursorLost();
   }
 
   private withOverlay(bytes: Buffer): Buffer {

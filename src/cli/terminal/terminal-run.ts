@@ -52,7 +52,8 @@ export class TerminalRun {
   private readonly ended: Promise<TerminalEnd>;
   private end: (end: TerminalEnd) => void = () => {};
   private suspended = false;
-  /** Something else was written over the screen. */
+  private isConnected = false;
+  /** The screen is wrong, and is drawn anew with the next connection. */
   private isDisturbed = false;
   private greeted = false;
   /** Waits for the picture of the screen that is joined. */
@@ -75,7 +76,12 @@ export class TerminalRun {
     const character = typing ? options.escapeCharacter : null;
     this.context = context;
     this.options = options;
-    this.output = new TerminalOutput({ stdout, stderr, onClosed: () => this.leave() });
+    this.output = new TerminalOutput({
+      stdout,
+      stderr,
+      onClosed: () => this.leave(),
+      onCursorLost: () => this.disturbed(),
+    });
     this.shown = new ShownOutput({
       isTerminal: stdout.isTTY === true,
       clipboard: options.clipboard,
@@ -351,10 +357,16 @@ export class TerminalRun {
       this.prediction?.reset();
       this.questions = 0;
     }
-    if (state.kind === 'connected') this.measure();
-    if (state.kind !== 'connected' || !this.isDisturbed) return;
-    this.isDisturbed = false;
-    this.session.redraw();
+    this.isConnected = state.kind === 'connected';
+    if (!this.isConnected) return;
+    this.measure();
+    if (this.isDisturbed) this.disturbed();
+  }
+
+  /** The screen is wrong: has it drawn anew, now or as soon as there is a connection. */
+  private disturbed(): void {
+    this.isDisturbed = !this.isConnected;
+    if (this.isConnected) this.session.redraw();
   }
 
   /** The terminal is somebody else's for a while, as for a question. */
