@@ -57,7 +57,7 @@ export const terminalHandlers = ({ terminals, transcripts }: TerminalServices): 
     const limit = clampLimit(query.limit, TERMINAL_SEARCH_LIMIT.standard, TERMINAL_SEARCH_LIMIT.maximum);
     return { status: 200, body: await transcripts.search({ ...query, limit, signal }, context) };
   },
-  openTerminal: async ({ params, query, operator, context, baseUrl }) => {
+  openTerminal: async ({ params, query, body, operator, context, baseUrl }) => {
     const opened = await terminals.openShell(
       {
         nodeId: params.node_id,
@@ -66,6 +66,7 @@ export const terminalHandlers = ({ terminals, transcripts }: TerminalServices): 
         rows: query.rows || STANDARD_SIZE.rows,
         term: query.term ?? '',
         shell: query.shell ?? null,
+        env: body.env ?? [],
       },
       context,
     );
@@ -79,6 +80,7 @@ export const terminalHandlers = ({ terminals, transcripts }: TerminalServices): 
         command: body.command,
         timeoutSecs: body.timeout_secs ?? null,
         stdin: body.stdin === true,
+        env: body.env ?? [],
       },
       context,
     );

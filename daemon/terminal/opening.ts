@@ -27,6 +27,7 @@ const REFUSALS: ReadonlySet<string> = new Set<FaultCode>([
   'terminal_limit',
   'shell_not_allowed',
   'command_missing',
+  'command_not_executable',
 ]);
 
 const HINTS: Readonly<Partial<Record<FaultCode, string>>> = {

@@ -46,6 +46,8 @@ export interface ShellRequest extends Size {
   /** The client's TERM; empty when it has none. */
   readonly term: string;
   readonly shell: string | null;
+  /** `NAME=value`, for the agent to choose from. */
+  readonly env: readonly string[];
 }
 
 export interface ExecRequest {
@@ -54,6 +56,7 @@ export interface ExecRequest {
   readonly command: readonly string[];
   readonly timeoutSecs: number | null;
   readonly stdin: boolean;
+  readonly env: readonly string[];
 }
 
 export interface Opened {
@@ -62,7 +65,7 @@ export interface Opened {
   readonly ticket: string;
 }
 
-type Program = Pick<OrchestratorMessageOf<'terminal_open'>, 'shell' | 'timeout_secs' | 'stdin'>;
+type Program = Pick<OrchestratorMessageOf<'terminal_open'>, 'shell' | 'timeout_secs' | 'stdin' | 'env'>;
 
 /** Of a command, which has no terminal. */
 const NO_SIZE: Size = { cols: 80, rows: 24 };
@@ -79,17 +82,18 @@ export class SessionOpener {
    * `terminal_unsupported`, `terminal_limit`, `shell_not_allowed`, `recording_failed`.
    */
   async openShell(request: ShellRequest, context: RequestContext): Promise<Opened> {
-    const { cols, rows, term, shell } = request;
+    const { cols, rows, term, shell, env } = request;
     const facts = await this.factsOf(request, { kind: 'shell', command: null, term });
     this.refuseTooMany(request.operator);
-    return this.open(facts, { cols, rows }, { shell, timeout_secs: null, stdin: true }, context);
+    return this.open(facts, { cols, rows }, { shell, timeout_secs: null, stdin: true, env: [...env] }, context);
   }
 
-  /** Throws as `openShell` does but for the shell, and `command_missing`. */
+  /** Throws as `openShell` does but for the shell, `command_missing` and `command_not_executable`. */
   async exec(request: ExecRequest, context: RequestContext): Promise<Opened> {
-    const { command, timeoutSecs, stdin } = request;
+    const { command, timeoutSecs, stdin, env } = request;
     const facts = await this.factsOf(request, { kind: 'exec', command, term: '' });
-    return this.open(facts, NO_SIZE, { shell: null, timeout_secs: timeoutSecs, stdin }, context);
+    const program = { shell: null, timeout_secs: timeoutSecs, stdin, env: [...env] };
+    return this.open(facts, NO_SIZE, program, context);
   }
 
   private async factsOf(

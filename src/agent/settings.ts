@@ -47,6 +47,14 @@ export const AGENT_SETTINGS = {
         'User that shells and commands run as; empty for the user of the agent, another one only where that is root',
     }),
   },
+  'remote_terminal.accept_env': {
+    schema: Type.Array(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*\\*?$', maxLength: 64 }), {
+      default: ['LANG', 'LC_*', 'COLORTERM'],
+      maxItems: 64,
+      description:
+        'Variables of the operator that shells and commands get, a list of names or of beginnings with `*`; none of those that decide which code runs',
+    }),
+  },
   script_timeout: {
     schema: Type.Integer({
       minimum: 1,

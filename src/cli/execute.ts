@@ -1,6 +1,6 @@
 /** Runs one command: parses its words, hands it what it needs, prints what it gives, and tells how it ended. */
 import { createContext, type Session } from './create-context.js';
-import { EXIT, exitStatusOf } from './exit-status.js';
+import { EXIT, exitStatusOf, exitStatusOfFailure } from './exit-status.js';
 import type { Found } from './find-command.js';
 import { readGlobals } from './global-options.js';
 import { watchInterrupts } from './interrupts.js';
@@ -29,7 +29,7 @@ export async function execute(
     if (signal.aborted) return interrupts?.status ?? EXIT.interrupted;
     await printer.fail(error);
     const status = exitStatusOf(error);
-    return status === EXIT.usage ? status : (command.failureStatus ?? status);
+    return command.failureStatus === null ? status : exitStatusOfFailure(status, command.failureStatus);
   } finally {
     interrupts?.stop();
     session.close();

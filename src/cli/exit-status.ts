@@ -14,6 +14,8 @@ export const EXIT = {
   unreachable: 69,
   wrongOrchestrator: 78,
   timedOut: 124,
+  notExecutable: 126,
+  notFound: 127,
   hungUp: 129,
   interrupted: 130,
   brokenPipe: 141,
@@ -50,6 +52,8 @@ const BY_FAULT: Readonly<Partial<Record<FaultCode, ExitStatus>>> = {
   shutting_down: EXIT.unreachable,
   pin_mismatch: EXIT.wrongOrchestrator,
   pin_missing: EXIT.wrongOrchestrator,
+  command_missing: EXIT.notFound,
+  command_not_executable: EXIT.notExecutable,
   agent_timeout: EXIT.timedOut,
   request_timeout: EXIT.timedOut,
 };
@@ -60,6 +64,13 @@ export const exitStatusOfCode = (code: FaultCode): ExitStatus => BY_FAULT[code] 
 /** The status of anything that was thrown. */
 export const exitStatusOf = (error: unknown): ExitStatus =>
   isFault(error) ? exitStatusOfCode(error.code) : EXIT.error;
+
+/**
+ * The status of a command that runs a program and has failed itself: `failure`, unless the command line was wrong or the agent
+ * refused the program as a shell does.
+ */
+export const exitStatusOfFailure = (status: number, failure: number): number =>
+  ([EXIT.usage, EXIT.notExecutable, EXIT.notFound] as readonly number[]).includes(status) ? status : failure;
 
 /** What each status means, for `orch help exit-codes`. */
 export const EXIT_MEANINGS: readonly (readonly [ExitStatus, string])[] = [
@@ -74,6 +85,8 @@ export const EXIT_MEANINGS: readonly (readonly [ExitStatus, string])[] = [
   [EXIT.unreachable, 'the orchestrator is not reachable'],
   [EXIT.wrongOrchestrator, 'the agent of this machine does not trust that orchestrator'],
   [EXIT.timedOut, 'timed out'],
+  [EXIT.notExecutable, 'exec: the agent cannot execute the program'],
+  [EXIT.notFound, 'exec: the agent has no such program'],
   [EXIT.hungUp, 'the terminal or the connection was gone (SIGHUP)'],
   [EXIT.interrupted, 'interrupted (Ctrl-C)'],
   [EXIT.brokenPipe, 'whoever read the output of exec has left, so that the command was ended'],

@@ -116,6 +116,7 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   dependency_failed: entry(500, 'Dependency failed'),
   command_failed: entry(500, 'Command failed'),
   command_missing: entry(500, 'Command missing'),
+  command_not_executable: entry(500, 'Command not executable'),
   command_timed_out: entry(500, 'Command timed out'),
   package_unknown: entry(500, 'Package unknown'),
   package_version_unknown: entry(500, 'Package version unknown'),

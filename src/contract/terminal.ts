@@ -1,5 +1,6 @@
 /** Remote terminals, commands on agents, and their recordings. */
 import * as Type from 'typebox';
+import { EnvironmentSchema } from '../kernel/environment.js';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
 import { KeyId, limitOf, NEXT_PAGE, NodeParams, OperatorFilter, Seconds, Ulid } from './shapes.js';
@@ -219,6 +220,8 @@ export const terminalRoutes = {
       shell: optional(Type.String({ minLength: 1, maxLength: 4_096 })),
       term: optional(Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9+._-]{0,63}$', description: "the client's TERM" })),
     }),
+    body: closed({ env: optional(EnvironmentSchema) }),
+    bodyOptional: true,
     answers: { 200: OpenedTerminalSchema },
     statuses: OPEN_STATUSES,
     faults: [...OPEN_FAULTS, 'shell_not_allowed'],
@@ -239,9 +242,10 @@ export const terminalRoutes = {
       timeout_secs: optional(Type.Integer({ minimum: 1, maximum: EXEC_TIMEOUT_MAX })),
       /** The client sends its standard input; without it the command reads nothing. */
       stdin: optional(Type.Boolean()),
+      env: optional(EnvironmentSchema),
     }),
     answers: { 200: OpenedTerminalSchema },
     statuses: OPEN_STATUSES,
-    faults: [...OPEN_FAULTS, 'command_missing'],
+    faults: [...OPEN_FAULTS, 'command_missing', 'command_not_executable'],
   }),
 } as const;

@@ -116,6 +116,7 @@ export const FAULT_CODES = [
   'dependency_failed',
   'command_failed',
   'command_missing',
+  'command_not_executable',
   'command_timed_out',
   'package_unknown',
   'package_version_unknown',

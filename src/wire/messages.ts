@@ -1,5 +1,6 @@
 /** Every message of the agent link, one closed table per direction. No message names a node: the socket's key does. */
 import * as Type from 'typebox';
+import { EnvironmentSchema } from '../kernel/environment.js';
 import { MetricsSampleSchema } from '../kernel/metrics-sample.js';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { DesiredResourceSchema, RemovalSchema } from '../resources/desired.js';
@@ -200,6 +201,8 @@ const terminalOpen = closed({
   timeout_secs: nullable(Type.Integer({ minimum: 1, maximum: 86_400 })),
   /** Its standard input is the client's; else it is empty. Commands only. */
   stdin: Type.Boolean(),
+  /** Of the operator, for the agent to choose from; agents of earlier versions pass over it. */
+  env: optional(EnvironmentSchema),
 });
 
 /** Dial back for a session that has no socket. */

@@ -138,8 +138,12 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
     searchTerminals: {
       query: { pattern: 'sample', ignore_case: 'true', since: '1', node: agents.away, operator: 'root', limit: '5' },
     },
-    openTerminal: { ...away, query: { cols: '80', rows: '24', shell: '/bin/sh', term: 'xterm' } },
-    execOnAgent: { ...away, body: { command: ['true'], timeout_secs: 5, stdin: false } },
+    openTerminal: {
+      ...away,
+      query: { cols: '80', rows: '24', shell: '/bin/sh', term: 'xterm' },
+      body: { env: ['LANG=C'] },
+    },
+    execOnAgent: { ...away, body: { command: ['true'], timeout_secs: 5, stdin: false, env: ['LANG=C'] } },
     listMaintenanceWindows: {},
     createMaintenanceWindow: { body: { reason: 'a sample', starts_at: hour, ends_at: hour + 60 } },
     getMaintenanceWindow: window,

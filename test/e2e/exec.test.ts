@@ -107,6 +107,24 @@ describe('a command on one agent', () => {
     expect(ran).toEqual({ status: 7, stdout: 'out\n', stderr: 'err\n' });
   });
 
+  it('that is not there says so on standard error alone', async () => {
+    const ran = await exec(['web-01', '--', '/no/such/program']);
+    expect(ran).toMatchObject({ status: 127, stdout: '' });
+    expect(ran.stderr).toMatch(/this agent has no program "\/no\/such\/program"/);
+    const [body] = JSON.parse(
+      `[${(await exec(['web-01', 'web-02', '-o', 'json', '--', '/etc'])).stdout.split('\n')[0]}]`,
+    );
+    expect(body).toMatchObject({ exit_status: 126, error: { code: 'command_not_executable' } });
+  });
+
+  it('gets language and colours of this end, and nothing else of its environment', async () => {
+    const given = { LANG: 'POSIX', COLORTERM: 'truecolor', LC_ALL: '/tmp', EDITOR: 'vi', TERM: 'xterm' };
+    const ran = await sandbox.orch(['exec', 'web-01', '--', 'env'], { env: given });
+    expect(ran.stdout).toMatch(/^LANG=POSIX$/m);
+    expect(ran.stdout).toMatch(/^COLORTERM=truecolor$/m);
+    expect(ran.stdout).not.toMatch(/^(?:LC_ALL|EDITOR|TERM)=/m);
+  });
+
   it('gets its words as they are, and no terminal', async () => {
     const script = 'printf "<%s>" "$@"; test -t 0 -o -t 1 && echo terminal';
     const ran = await exec(['web-01', '--', 'sh', '-c', script, 'sh', 'a b', '$HOME', '--', "it's"]);
@@ -137,7 +155,10 @@ describe('a command on one agent', () => {
 
   it.each([
     ['a signal', ['web-01', '--', 'sh', '-c', 'kill -TERM $$'], 143],
-    ['a program that is not there', ['web-01', '--', '/no/such/program'], 255],
+    ['a program that is not there', ['web-01', '--', '/no/such/program'], 127],
+    ['a program that is not there, by its name', ['web-01', '--', 'no-such-program'], 127],
+    ['a file that cannot be executed', ['web-01', '--', '/etc/passwd'], 126],
+    ['a program that is not there on several agents', ['web-01', 'web-02', '--', '/no/such/program'], 3],
     ['an agent that is not there', ['web-09', '--', 'true'], 255],
   ])('%s', async (_what, args, status) => {
     expect((await exec(args)).status).toBe(status);

@@ -9,6 +9,8 @@ export interface Launch {
   readonly argv0: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
+  /** `NAME=value` beside those, set only once the process runs as its user: nothing that runs as the agent sees them. */
+  readonly variables: readonly string[];
   /** Where it starts; `/` when its user cannot go there. */
   readonly directory: string;
   /** The user it runs as; null for the agent's own. */
@@ -25,7 +27,9 @@ export interface LaunchUser {
 /** PTY masters are inherited by every process that is started after them: whoever has one reads and types in that terminal. */
 const CLOSE_INHERITED = `for fd in /proc/$$/fd/*; do fd=\${fd##*/}; [ "$fd" -gt 2 ] 2>/dev/null && eval "exec $fd>&-"; done`;
 
-const ENTER = 'cd -- "$1" 2>/dev/null || cd /; unset OLDPWD; shift; umask 022';
+const ENTER =
+  'cd -- "$1" 2>/dev/null || cd /; unset OLDPWD; shift; umask 022; ' +
+  'while [ "$1" != -- ]; do export "$1"; shift; done 2>/dev/null; shift';
 
 const BASHES = ['/bin/bash', '/usr/bin/bash', '/usr/local/bin/bash'];
 
@@ -41,9 +45,12 @@ export function argumentsOf(launch: Launch): readonly [string, ...string[]] {
   return bash === undefined ? withPlainShell(launch) : withBash(bash, launch);
 }
 
-function withBash(bash: string, { argv0, directory, file, args, user }: Launch): readonly [string, ...string[]] {
+function withBash(
+  bash: string,
+  { argv0, directory, variables, file, args, user }: Launch,
+): readonly [string, ...string[]] {
   const shell = [bash, '--norc', '--noprofile', '-c'] as const;
-  const target = [argv0, directory, file, ...args];
+  const target = [argv0, directory, ...variables, '--', file, ...args];
   const become = 'exec -a "$0" "$@"';
   if (user === null) return [...shell, `${CLOSE_INHERITED}; ${ENTER}; ${become}`, ...target];
   // Closed before the change of the user, whose other processes could take the descriptors away.
@@ -52,9 +59,9 @@ function withBash(bash: string, { argv0, directory, file, args, user }: Launch):
 }
 
 /** Shells other than bash cannot give a program another name: a login shell is told so by its option. */
-function withPlainShell({ argv0, directory, file, args, user }: Launch): readonly [string, ...string[]] {
+function withPlainShell({ argv0, directory, variables, file, args, user }: Launch): readonly [string, ...string[]] {
   const shell = ['/bin/sh', '-c'] as const;
   const login = argv0.startsWith('-') ? ['-l'] : [];
-  const enter = [...shell, `${ENTER}; exec "$@"`, 'orch', directory, file, ...login, ...args];
+  const enter = [...shell, `${ENTER}; exec "$@"`, 'orch', directory, ...variables, '--', file, ...login, ...args];
   return [...shell, `${CLOSE_INHERITED}; exec "$@"`, 'orch', ...(user?.become ?? []), ...enter];
 }

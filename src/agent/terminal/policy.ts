@@ -7,6 +7,7 @@ import type { OrchestratorMessageOf } from '../../wire/messages.js';
 import { findProgram } from '../host/launch.js';
 import { canLaunch, type Launch, type LaunchUser } from '../pty/launch.js';
 import type { AgentSettings } from '../settings.js';
+import { acceptedEnvironment } from './accepted-environment.js';
 import type { ProgramOrder } from './host-messages.js';
 import { LOGIN_PATH, loginEnvironment } from './login-environment.js';
 import { type LoginUser, readUser } from './login-user.js';
@@ -30,10 +31,19 @@ export interface Permission {
 
 type Request = OrchestratorMessageOf<'terminal_open'>;
 
+interface Login {
+  readonly user: LoginUser;
+  /** Of the operator, as accepted. */
+  readonly variables: readonly string[];
+}
+
 /** Commands that may run at the same time: they have no setting, but the machine has an end. */
 const MOST_COMMANDS = 200;
 
-/** Throws `terminal_disabled`, `terminal_unsupported`, `terminal_limit`, `shell_not_allowed` or `command_missing`. */
+/**
+ * Throws `terminal_disabled`, `terminal_unsupported`, `terminal_limit`, `shell_not_allowed`, `command_missing` or
+ * `command_not_executable`.
+ */
 export async function permit(request: Request, { settings, shells, commands }: PolicyOptions): Promise<Permission> {
   requireEnabled(settings);
   requirePlatform(request.kind);
@@ -41,11 +51,14 @@ export async function permit(request: Request, { settings, shells, commands }: P
     most: request.kind === 'shell' ? settings['remote_terminal.max_sessions'] : MOST_COMMANDS,
     what: request.kind === 'shell' ? 'open shells' : 'running commands',
   });
-  const user = await userOf(settings);
+  const [user, variables] = await Promise.all([
+    userOf(settings),
+    acceptedEnvironment(request.env ?? [], settings['remote_terminal.accept_env']),
+  ]);
   const shell = user.shell || '/bin/sh';
   return request.kind === 'shell'
-    ? shellPermission(request, user, chooseShell(request.shell, shell, settings))
-    : commandPermission(request, user, shell);
+    ? shellPermission(request, { user, variables }, chooseShell(request.shell, shell, settings))
+    : commandPermission(request, { user, variables }, shell);
 }
 
 function requireEnabled(settings: TerminalSettings): void {
@@ -110,7 +123,7 @@ function chooseShell(asked: string | null, login: string, settings: TerminalSett
 
 function shellPermission(
   { session_id, operator, term, cols, rows }: Request,
-  user: LoginUser,
+  { user, variables }: Login,
   shell: string,
 ): Permission {
   const launch: Launch = {
@@ -118,30 +131,30 @@ function shellPermission(
     argv0: `-${basename(shell)}`,
     args: [],
     env: loginEnvironment({ user, shell, operator, sessionId: session_id, term }),
+    variables,
     directory: user.home,
     user: switchTo(user),
   };
   return { order: { launch, size: { cols, rows }, stdin: true, timeoutSecs: null }, user: user.name, shell };
 }
 
-function commandPermission(request: Request, user: LoginUser, shell: string): Permission {
+function commandPermission(request: Request, { user, variables }: Login, shell: string): Permission {
   const { session_id, operator, command, stdin, timeout_secs } = request;
   const [name = '', ...args] = command ?? [];
   const file = findProgram(name, { PATH: LOGIN_PATH });
   if (typeof file !== 'string') {
-    throw new Fault(
-      'command_missing',
-      file.missing ? `this agent has no program ${JSON.stringify(name)}` : file.message,
-    );
+    if (file.missing) throw new Fault('command_missing', `this agent has no program ${JSON.stringify(name)}`);
+    throw new Fault('command_not_executable', `the program cannot be executed: ${file.message}`);
   }
   if ([name, ...args].some((word) => word.includes('\0'))) {
-    throw new Fault('command_missing', 'no argument of a command can hold a NUL character');
+    throw new Fault('command_not_executable', 'no argument of a command can hold a NUL character');
   }
   const launch: Launch = {
     file,
     argv0: name,
     args,
     env: loginEnvironment({ user, shell, operator, sessionId: session_id, term: null }),
+    variables,
     directory: user.home,
     user: switchTo(user),
   };

@@ -1,5 +1,6 @@
 /** `orch exec`. */
 import { EXEC_TIMEOUT_MAX } from '../../contract/terminal.js';
+import { sentEnvironment } from '../../kernel/environment.js';
 import { Fault } from '../../kernel/fault.js';
 import { dashedList } from '../argument.js';
 import { defineCommand } from '../define-command.js';
@@ -29,8 +30,9 @@ export const command = defineCommand({
     'orch term open. Its standard output and standard error stay apart.',
     'Standard input goes to the command when it is not a terminal; with several agents each command gets all of it.',
     'In a loop that reads its own standard input, add </dev/null. With one NODE every byte goes through. It ends as the',
-    'command does: with its status, 128 and the number of the signal that ended it, 124 when its time was over, 254 when it',
-    'was closed, and 255 when orch exec itself failed, so that nothing is known of the command.',
+    'command does: with its status, 128 and the number of the signal that ended it, 124 when its time was over, 127 when the',
+    'agent has no such program, 126 when it cannot execute it, 254 when it was closed, and 255 when orch exec itself failed,',
+    'so that nothing is known of the command. Your LANG, LC_* and COLORTERM are sent; the agent takes those that it accepts.',
     'With several agents each line stands behind the name of its agent, or with --group the agents of equal output together',
     'at the end. It ends with 0 when all succeeded, with 5 when the only failures are agents that are offline, else with 3.',
     'With --selector it shows the agents and asks when they are several; where nobody can answer, it needs --yes.',
@@ -69,7 +71,7 @@ export const command = defineCommand({
     return execOutcome(context, api, {
       agents,
       fleet: fleet || agents.length > 1,
-      order: { command: words, timeoutSecs },
+      order: { command: words, timeoutSecs, env: sentEnvironment(context.env) },
       batch: batch ?? BATCH,
       group,
       input: stdin || input.isTTY !== true ? input : null,

@@ -3,7 +3,7 @@ import { constants } from 'node:os';
 import type { Agent } from '../../contract/agents.js';
 import type { Fault } from '../../kernel/fault.js';
 import type { Exit, ExitReason } from '../../terminal/exit.js';
-import { EXIT, exitStatusOfCode } from '../exit-status.js';
+import { EXIT, exitStatusOfCode, exitStatusOfFailure } from '../exit-status.js';
 
 export type ExecEnd =
   /** `complete`: all of its output has come. */
@@ -21,6 +21,7 @@ export type ExecStanding = 'succeeded' | 'failed' | 'unreachable' | 'skipped';
 
 /** The command's own where it has one; never 0 in doubt. */
 export function exitStatusOfEnd(end: ExecEnd): number {
+  if (end.kind === 'fault') return exitStatusOfFailure(exitStatusOfCode(end.fault.code), EXIT.lost);
   if (end.kind !== 'exit') return EXIT.lost;
   const { reason, code, signal } = end.exit;
   if (reason === 'timed_out') return EXIT.timedOut;

@@ -16,6 +16,8 @@ export interface ExecOrder {
   readonly command: readonly string[];
   /** Null for as long as it takes. */
   readonly timeoutSecs: number | null;
+  /** `NAME=value` of this end, for the agents to choose from. */
+  readonly env: readonly string[];
 }
 
 export interface AgentExec {
@@ -35,7 +37,12 @@ export async function runOnAgent(context: Context, api: ApiClient, exec: AgentEx
   try {
     const opened = await api.call('execOnAgent', {
       params: { node_id: agent.node_id },
-      body: { command: [...order.command], timeout_secs: order.timeoutSecs, stdin: input !== null },
+      body: {
+        command: [...order.command],
+        timeout_secs: order.timeoutSecs,
+        stdin: input !== null,
+        env: [...order.env],
+      },
       signal: running.signal,
     });
     const end = await follow(context, api, { ...exec, input, sessionId: opened.session_id, wsUrl: opened.ws_url });

@@ -43,6 +43,28 @@ describe('a command', () => {
     expect(env.relay.text()).toContain('not a tty');
   });
 
+  it('has the variables of the operator that the machine accepts, and its own in place of the others', async () => {
+    const agent = await AgentEnd.start();
+    const env = [
+      'LANG=POSIX',
+      'COLORTERM=truecolor',
+      'LD_PRELOAD=/tmp/x.so',
+      'PATH=/tmp',
+      'LC_ALL=/tmp/x',
+      'EDITOR=vi',
+    ];
+    const standard = agent.exec(['env'], { env });
+    await standard.relay.ended();
+    expect(standard.relay.text()).toMatch(/^LANG=POSIX$/m);
+    expect(standard.relay.text()).toMatch(/^COLORTERM=truecolor$/m);
+    expect(standard.relay.text()).not.toMatch(/LD_PRELOAD|LC_ALL|EDITOR|PATH=\/tmp/);
+    agent.settings = { ...agent.settings, 'remote_terminal.accept_env': ['EDITOR'] };
+    const other = agent.exec(['env'], { env });
+    await other.relay.ended();
+    expect(other.relay.text()).toMatch(/^EDITOR=vi$/m);
+    expect(other.relay.text()).not.toMatch(/COLORTERM|LANG=POSIX/);
+  });
+
   it('can open its streams again by name', async () => {
     const agent = await AgentEnd.start();
     const { relay } = agent.exec(sh('cat /dev/stdin; echo out > /dev/stdout; echo err > /dev/stderr'), { stdin: true });
@@ -129,12 +151,17 @@ describe('a command', () => {
     expect(relay.text('err')).toBe('err\n');
   });
 
-  it('that is not there is refused before it starts', async () => {
+  it('that is not there, or cannot be executed, is refused before it starts', async () => {
     const agent = await AgentEnd.start();
     const { id } = agent.exec(['no-such-program', 'x']);
     expect((await agent.answer(id)).error).toEqual({
       code: 'command_missing',
       message: 'this agent has no program "no-such-program"',
+    });
+    const directory = agent.exec(['/etc']);
+    expect((await agent.answer(directory.id)).error).toEqual({
+      code: 'command_not_executable',
+      message: 'the program cannot be executed: /etc is not a program',
     });
     expect(agent.terminals.list().sessions).toEqual([]);
   });

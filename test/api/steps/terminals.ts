@@ -78,6 +78,7 @@ async function opened(world: World, node_id: string): Promise<{ readonly session
   const command = (...words: string[]) => ({ ...on, body: { command: words } });
   await world.gives('execOnAgent', command('true'), 200);
   await world.refuses('execOnAgent', command('/no/such/program'), 'command_missing');
+  await world.refuses('execOnAgent', command('/etc'), 'command_not_executable');
   await tooMany(world, node_id);
   return params;
 }

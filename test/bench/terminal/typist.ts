@@ -35,6 +35,7 @@ export class Typist {
         argv0: file,
         args,
         env: Object.fromEntries(set) as Record<string, string>,
+        variables: [],
         directory: '/',
         user: null,
       },

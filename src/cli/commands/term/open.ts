@@ -1,5 +1,6 @@
 /** `orch term NODE`, and `orch term open NODE`. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { sentEnvironment } from '../../../kernel/environment.js';
 import { defineCommand } from '../../define-command.js';
 import { EXIT } from '../../exit-status.js';
 import { nodeArgument } from '../../nodes/node-argument.js';
@@ -45,7 +46,7 @@ export const command = defineCommand({
     const query = { ...size, shell: shell ?? null, term: openableTerm(env.TERM) };
     // Loaded while the agent starts the shell, behind the request: what is loaded first would hold that up.
     const [opened, { runTerminal }] = await Promise.all([
-      api.call('openTerminal', { params: { node_id }, query, signal }),
+      api.call('openTerminal', { params: { node_id }, query, body: { env: sentEnvironment(env) }, signal }),
       nextTurn().then(() => import('../../terminal/run-terminal.js')),
     ]);
     return runTerminal(context, {

@@ -14,6 +14,7 @@ export const launchOf = (script: string, more: Partial<Launch> = {}): Launch => 
   argv0: 'sh',
   args: ['-c', script],
   env: { PATH: '/usr/bin:/bin', HOME: '/', TERM: 'xterm' },
+  variables: [],
   directory: '/',
   user: null,
   ...more,
