@@ -4,6 +4,7 @@ import { API_BASE } from '../../src/contract/contract.js';
 import type { AnswerOf } from '../../src/contract/route.js';
 import { clampLimit } from '../../src/contract/shapes.js';
 import { TERMINAL_LIST_LIMIT, TERMINAL_SEARCH_LIMIT, type terminalRoutes } from '../../src/contract/terminal.js';
+import { Fault } from '../../src/kernel/fault.js';
 import type { RequestContext } from '../events/request-context.js';
 import type { TranscriptSearchQuery } from '../terminal/recordings/transcripts.js';
 import type { Opened } from '../terminal/session-opener.js';
@@ -28,6 +29,7 @@ export interface TerminalServices {
 }
 
 const STANDARD_SIZE = { cols: 80, rows: 24 } as const;
+const STANDARD_TERM = 'xterm-256color';
 
 export const terminalHandlers = ({ terminals, transcripts }: TerminalServices): HandlersFor<typeof terminalRoutes> => ({
   listTerminals: async ({ query }) => {
@@ -73,6 +75,10 @@ export const terminalHandlers = ({ terminals, transcripts }: TerminalServices): 
     return { status: 200, body: openedView(opened, baseUrl) };
   },
   execOnAgent: async ({ params, body, operator, context, baseUrl }) => {
+    const tty = body.tty ?? null;
+    if (tty !== null && typeof body.timeout_secs === 'number') {
+      throw new Fault('invalid_body', 'timeout_secs is for commands without a terminal, and tty asks for one');
+    }
     const opened = await terminals.exec(
       {
         nodeId: params.node_id,
@@ -80,6 +86,11 @@ export const terminalHandlers = ({ terminals, transcripts }: TerminalServices): 
         command: body.command,
         timeoutSecs: body.timeout_secs ?? null,
         stdin: body.stdin === true,
+        tty: tty && {
+          cols: tty.cols || STANDARD_SIZE.cols,
+          rows: tty.rows || STANDARD_SIZE.rows,
+          term: tty.term || STANDARD_TERM,
+        },
         env: body.env ?? [],
       },
       context,

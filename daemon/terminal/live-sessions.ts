@@ -4,7 +4,7 @@ import type { NodeId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import { LiveSession } from './session/live-session.js';
 import type { ResumeSecrets } from './session/resume-secrets.js';
-import type { SessionFacts } from './session/session-facts.js';
+import { hasTerminal, type SessionFacts } from './session/session-facts.js';
 import { isOver } from './session/session-state.js';
 import type { ResumeKey, SessionBook } from './session-book.js';
 import type { TerminalLink } from './terminal-link.js';
@@ -55,7 +55,7 @@ export class LiveSessions {
       ...this.options,
       facts,
       resume,
-      limits: () => clockLimits(rules(), facts.kind),
+      limits: () => clockLimits(rules(), hasTerminal(facts)),
       dismiss: () => this.dismiss(facts.nodeId, facts.id),
       onGone: () => {
         if (this.sessions.get(facts.id) === session) this.sessions.delete(facts.id);

@@ -10,6 +10,8 @@ type Answer = AgentMessageOf<'terminal_answer'>;
 
 interface Waiting {
   readonly nodeId: NodeId;
+  /** A command was to be started on a terminal. */
+  readonly needsTty: boolean;
   readonly resolve: (program: ProgramFacts) => void;
   readonly reject: (fault: Fault) => void;
 }
@@ -48,19 +50,23 @@ export class Opening {
   ask(nodeId: NodeId, message: OrchestratorMessageOf<'terminal_open'>): Promise<ProgramFacts> {
     const { link, patience } = this.options;
     const id = message.session_id;
-    const answer = new Promise<ProgramFacts>((resolve, reject) => this.waiting.set(id, { nodeId, resolve, reject }));
+    const needsTty = message.tty === true;
+    const answer = new Promise<ProgramFacts>((resolve, reject) => {
+      this.waiting.set(id, { nodeId, needsTty, resolve, reject });
+    });
     const timer = setTimeout(() => this.fail(id, timedOut(patience)), patience);
     if (!link.send(nodeId, [message])) this.fail(id, notConnected(nodeId));
     return answer.finally(() => clearTimeout(timer));
   }
 
   /** False for an answer that nobody waits for. */
-  answered(nodeId: NodeId, { session_id: id, error, user, shell }: Answer): boolean {
+  answered(nodeId: NodeId, { session_id: id, error, user, shell, tty }: Answer): boolean {
     const waiting = this.waiting.get(id);
     if (waiting === undefined || waiting.nodeId !== nodeId) return false;
     this.waiting.delete(id);
-    if (error === null) waiting.resolve({ user, shell });
-    else waiting.reject(refusal(error));
+    if (error !== null) waiting.reject(refusal(error));
+    else if (waiting.needsTty && tty !== true) waiting.reject(noTty(nodeId));
+    else waiting.resolve({ user, shell });
     return true;
   }
 
@@ -87,6 +93,11 @@ function refusal({ code, message }: { readonly code: string; readonly message: s
 export const tooOld = (label: string): Fault =>
   new Fault('terminal_unsupported', `the agent of ${label} is of an orch without remote terminals`, {
     hint: 'install the orch of the orchestrator on that machine',
+  });
+
+const noTty = (label: string): Fault =>
+  new Fault('terminal_unsupported', `the agent of ${label} is of an orch that runs no commands on a terminal`, {
+    hint: 'install the orch of the orchestrator on that machine, or leave --tty out',
   });
 
 export const notConnected = (label: string): Fault =>

@@ -5,7 +5,7 @@ import type { Piece } from '../../src/terminal/backlog.js';
 import type { TerminalRow } from '../store/terminal-sessions.js';
 import type { RecordingHead, Recordings, Recovered } from './recordings/recorder.js';
 import type { Screen, Screens } from './screen.js';
-import type { ProgramFacts, SessionFacts } from './session/session-facts.js';
+import { hasTerminal, type ProgramFacts, type SessionFacts } from './session/session-facts.js';
 import type { SessionParts, Size } from './session/session-parts.js';
 import { SessionRecording } from './session/session-recording.js';
 import { TrailingScreen } from './session/trailing-screen.js';
@@ -89,9 +89,9 @@ export class PartsMaker {
     });
   }
 
-  /** Null for a command, which has none, and when there is no emulator: the session goes on without pictures. */
+  /** Null for a command without a terminal, and when there is no emulator: the session goes on without pictures. */
   private screenOf(owner: PartsOwner, size: Size, onParsed: () => void): Screen | null {
-    if (owner.facts.kind === 'exec') return null;
+    if (!hasTerminal(owner.facts)) return null;
     try {
       return this.options.screens.open({ ...size, offset: 0, onParsed });
     } catch (error) {

@@ -57,6 +57,8 @@ export interface ExecRequest {
   readonly timeoutSecs: number | null;
   readonly stdin: boolean;
   readonly env: readonly string[];
+  /** The terminal that it runs on, with a TERM that is not empty; null for none. */
+  readonly tty: (Size & { readonly term: string }) | null;
 }
 
 export interface Opened {
@@ -65,7 +67,7 @@ export interface Opened {
   readonly ticket: string;
 }
 
-type Program = Pick<OrchestratorMessageOf<'terminal_open'>, 'shell' | 'timeout_secs' | 'stdin' | 'env'>;
+type Program = Pick<OrchestratorMessageOf<'terminal_open'>, 'shell' | 'timeout_secs' | 'stdin' | 'env' | 'tty'>;
 
 /** Of a command, which has no terminal. */
 const NO_SIZE: Size = { cols: 80, rows: 24 };
@@ -90,10 +92,12 @@ export class SessionOpener {
 
   /** Throws as `openShell` does but for the shell, `command_missing` and `command_not_executable`. */
   async exec(request: ExecRequest, context: RequestContext): Promise<Opened> {
-    const { command, timeoutSecs, stdin, env } = request;
-    const facts = await this.factsOf(request, { kind: 'exec', command, term: '' });
-    const program = { shell: null, timeout_secs: timeoutSecs, stdin, env: [...env] };
-    return this.open(facts, NO_SIZE, program, context);
+    const { command, timeoutSecs, stdin, env, tty } = request;
+    const facts = await this.factsOf(request, { kind: 'exec', command, term: tty?.term ?? '' });
+    const isOnTerminal = tty !== null;
+    const program = { shell: null, timeout_secs: timeoutSecs, stdin: stdin || isOnTerminal, env: [...env] };
+    const size = tty === null ? NO_SIZE : { cols: tty.cols, rows: tty.rows };
+    return this.open(facts, size, { ...program, ...(isOnTerminal && { tty: true }) }, context);
   }
 
   private async factsOf(

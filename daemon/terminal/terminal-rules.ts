@@ -12,12 +12,12 @@ export interface TerminalRules {
   readonly perOperator: number;
 }
 
-/** How long a command runs on with nobody to take its output. */
+/** How long a command without a terminal runs on while nobody takes its output. */
 const EXEC_DETACHED = 60_000;
 
-export const clockLimits = (rules: TerminalRules, kind: 'shell' | 'exec'): ClockLimits => ({
-  idle: kind === 'shell' ? rules.idle : 0,
-  detached: kind === 'shell' ? rules.detached : EXEC_DETACHED,
+export const clockLimits = (rules: TerminalRules, hasTerminal: boolean): ClockLimits => ({
+  idle: hasTerminal ? rules.idle : 0,
+  detached: hasTerminal ? rules.detached : EXEC_DETACHED,
   max: rules.max,
   agentGrace: rules.agentGrace,
 });

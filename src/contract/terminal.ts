@@ -19,6 +19,8 @@ const Cells = Type.Integer({ minimum: 1, maximum: 1_000 });
 /** The same as a client knows it. */
 const MaybeCells = Type.Integer({ minimum: 0, maximum: 1_000, description: '0 when it is not known' });
 
+const Term = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9+._-]{0,63}$', description: "the client's TERM" });
+
 export const TerminalSessionSchema = closed({
   session_id: Ulid,
   node_id: KeyId,
@@ -218,7 +220,7 @@ export const terminalRoutes = {
       cols: optional(MaybeCells),
       rows: optional(MaybeCells),
       shell: optional(Type.String({ minLength: 1, maxLength: 4_096 })),
-      term: optional(Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9+._-]{0,63}$', description: "the client's TERM" })),
+      term: optional(Term),
     }),
     body: closed({ env: optional(EnvironmentSchema) }),
     bodyOptional: true,
@@ -228,7 +230,7 @@ export const terminalRoutes = {
   }),
   execOnAgent: route({
     id: 'execOnAgent',
-    summary: 'Run a command on an agent without a terminal',
+    summary: 'Run a command on an agent, without a terminal or on one',
     tag: 'terminal',
     method: 'POST',
     path: '/agents/{node_id}/exec',
@@ -243,6 +245,8 @@ export const terminalRoutes = {
       /** The client sends its standard input; without it the command reads nothing. */
       stdin: optional(Type.Boolean()),
       env: optional(EnvironmentSchema),
+      /** Run it on a terminal, as a shell is: then its input is the client's, and `timeout_secs` is refused. */
+      tty: optional(closed({ cols: optional(MaybeCells), rows: optional(MaybeCells), term: optional(Term) })),
     }),
     answers: { 200: OpenedTerminalSchema },
     statuses: OPEN_STATUSES,

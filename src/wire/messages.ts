@@ -101,6 +101,8 @@ const terminalAnswer = closed({
   user: nullable(Type.String({ maxLength: 256 })),
   shell: nullable(Type.String({ maxLength: 4_096 })),
   error: nullable(ErrorSchema),
+  /** A command gets the terminal that was asked for; agents of earlier versions do not say so, and have none for it. */
+  tty: optional(Type.Boolean()),
 });
 
 /**
@@ -201,6 +203,8 @@ const terminalOpen = closed({
   timeout_secs: nullable(Type.Integer({ minimum: 1, maximum: 86_400 })),
   /** Its standard input is the client's; else it is empty. Commands only. */
   stdin: Type.Boolean(),
+  /** Commands only: on a terminal, as a shell. The answer of an agent that can do so says `tty` too. */
+  tty: optional(Type.Boolean()),
   /** Of the operator, for the agent to choose from; agents of earlier versions pass over it. */
   env: optional(EnvironmentSchema),
 });

@@ -56,8 +56,11 @@ interface Term {
 
 const quote = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
 
-function term(args: readonly string[], size: { readonly cols?: number; readonly rows?: number } = {}): Term {
-  const command = [process.execPath, ORCH, 'term', ...args].map(quote).join(' ');
+const term = (args: readonly string[], size: { readonly cols?: number; readonly rows?: number } = {}): Term =>
+  run(['term', ...args], size);
+
+function run(args: readonly string[], size: { readonly cols?: number; readonly rows?: number } = {}): Term {
+  const command = [process.execPath, ORCH, ...args].map(quote).join(' ');
   // The shell stays, as the last output of a program that ends may be lost in a terminal.
   const script = `stty -g; ${command}; echo "STATUS=$?="; stty -g; echo DONE; exec sleep 120`;
   const pty = new Pty(['/bin/bash', '--norc', '-c', script], { env: sandbox.env, cwd: sandbox.root, ...size });
@@ -269,6 +272,51 @@ describe('orch term with the real programs', () => {
     first.line('exit');
     expect(await first.finished()).toMatchObject({ restored: true });
     await watching.finished();
+  });
+
+  it('runs a command on a terminal with exec -t, and ends as the command does', async () => {
+    const script =
+      'tty; stty size; trap "echo caught" INT; echo ready; read -r line; read -r line; echo "<$line>"; exit 9';
+    const one = run(['exec', '-t', 'web-01', '--', '/bin/bash', '-c', script], { cols: 90, rows: 20 });
+    await one.pty.shows(/\/dev\/pts\/\d+\r\n20 90\r\nready\r\n/);
+    const [session] = await sandbox.json<TerminalSession[]>(['term', 'list', '--kind', 'exec']);
+    expect(session).toMatchObject({ kind: 'exec', command: ['/bin/bash', '-c', script], recording: 'on' });
+    one.pty.write('\x03');
+    await one.pty.shows(/caught\r\n/);
+    one.line('');
+    one.line('typed');
+    await one.pty.shows(/<typed>\r\n/);
+    expect(await one.finished()).toEqual({ status: 9, restored: true });
+  });
+
+  it('leaves a command on a terminal at ~., to be attached to with the same screen', async () => {
+    const script = 'printf "\\033[5;9Hfive nine"; read -r line; exit 4';
+    const one = run(['exec', '-t', 'web-01', '--', '/bin/bash', '-c', script]);
+    await one.pty.displays(/^ {8}five nine/);
+    one.pty.write('~.');
+    expect(await one.finished()).toEqual({ status: 255, restored: true });
+    const [, id = ''] = await one.pty.shows(/orch term attach (\w{26})/);
+    const other = term(['attach', id]);
+    await other.pty.displays(/^ {8}five nine/);
+    other.line('');
+    expect(await other.finished()).toEqual({ status: 4, restored: true });
+  });
+
+  it.each([
+    [['exec', '-t', '--timeout', '5s', 'web-01', '--', 'true'], /--tty and --timeout exclude each other/],
+    [['exec', '-t', '-l', 'role=web', '--', 'true'], /--tty and --selector exclude each other/],
+    [['exec', '-t', 'web-0[1-2]', '--', 'true'], /--tty takes a single agent|no agent/],
+    [['exec', '-e', 'none', 'web-01', '--', 'true'], /--escape-char is for --tty/],
+  ])('refuses %j', async (args, words) => {
+    const one = run(args);
+    expect((await one.finished()).status).not.toBe(0);
+    await one.pty.shows(words);
+  });
+
+  it('refuses exec -t without a terminal to type at', async () => {
+    const ran = await sandbox.orch(['exec', '-t', 'web-01', '--', 'true']);
+    expect(ran).toMatchObject({ status: 64, stdout: '' });
+    expect(ran.stderr).toMatch(/--tty needs a terminal on standard input/);
   });
 
   it('tells one who watches and lags how much was not shown, and where it is', async () => {

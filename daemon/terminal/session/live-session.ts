@@ -21,7 +21,7 @@ import type { ClockLimits } from './session-clocks.js';
 import { exitOf, type SessionCore } from './session-core.js';
 import { Course } from './session-course.js';
 import { SessionEnding } from './session-ending.js';
-import type { SessionFacts } from './session-facts.js';
+import { hasTerminal, type SessionFacts } from './session-facts.js';
 import type { SessionParts, Size } from './session-parts.js';
 import type { RecordingState, RecordingStop } from './session-recording.js';
 import type { SessionState } from './session-state.js';
@@ -226,7 +226,7 @@ export class LiveSession {
       ...{ facts, course, people, agent, input, watch, book, clock, logger },
       keys: new ResumeKeys({ sessionId: facts.id, secrets: resumeSecrets, pen: resume }),
       recording: parts.recording,
-      relay: new OutputRelay({ ...parts, recorder: parts.recording.recorder, isLossless: facts.kind === 'exec' }),
+      relay: new OutputRelay({ ...parts, recorder: parts.recording.recorder, isLossless: !hasTerminal(facts) }),
       end: (exit, by) => this.background(this.end(exit, by)),
       pace: () => this.pace(false),
     };
@@ -268,7 +268,7 @@ export class LiveSession {
 
   /** Ends it when it is time to, and warns people before. */
   private look(): void {
-    const isAway = this.facts.kind === 'exec' ? this.people.writer === null : this.people.count === 0;
+    const isAway = hasTerminal(this.facts) ? this.people.count === 0 : this.people.writer === null;
     const { openedAt } = this.facts;
     const alarm = this.watch.alarm(this.options.limits(), { openedAt, isAway, agentLostAt: this.agent.lostAt });
     if (alarm === null) return;

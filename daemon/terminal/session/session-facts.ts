@@ -11,10 +11,15 @@ export interface SessionFacts {
   readonly operator: string;
   readonly kind: 'shell' | 'exec';
   readonly command: readonly string[] | null;
+  /** Kind of the client's terminal; empty for a command without a terminal, and for a client that does not say. */
   readonly term: string;
   /** Unix milliseconds. */
   readonly openedAt: number;
 }
+
+/** It runs on a terminal: a shell always, a command when that was asked for. */
+export const hasTerminal = ({ kind, term }: Pick<SessionFacts, 'kind' | 'term'>): boolean =>
+  kind === 'shell' || term !== '';
 
 /** What the agent has said about the program. */
 export interface ProgramFacts {

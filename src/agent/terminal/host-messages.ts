@@ -16,9 +16,9 @@ export interface OrchestratorPlace {
 /** A program to be started for a session. */
 export interface ProgramOrder {
   readonly launch: Launch;
-  /** Null for a command on pipes. */
+  /** Of its terminal; null for a command on pipes. */
   readonly size: { readonly cols: number; readonly rows: number } | null;
-  /** Commands only. */
+  /** Commands on pipes only, as is the time. */
   readonly stdin: boolean;
   readonly timeoutSecs: number | null;
 }

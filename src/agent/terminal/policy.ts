@@ -46,7 +46,7 @@ const MOST_COMMANDS = 200;
  */
 export async function permit(request: Request, { settings, shells, commands }: PolicyOptions): Promise<Permission> {
   requireEnabled(settings);
-  requirePlatform(request.kind);
+  requirePlatform(request.kind === 'shell' || request.tty === true);
   requireRoom(request.kind === 'shell' ? shells : commands, {
     most: request.kind === 'shell' ? settings['remote_terminal.max_sessions'] : MOST_COMMANDS,
     what: request.kind === 'shell' ? 'open shells' : 'running commands',
@@ -68,14 +68,14 @@ function requireEnabled(settings: TerminalSettings): void {
   });
 }
 
-function requirePlatform(kind: Request['kind']): void {
+function requirePlatform(needsTerminal: boolean): void {
   if (process.platform !== 'linux') {
     throw unsupported(`there are no remote terminals on ${process.platform} yet`, 'only on Linux');
   }
   if (!canLaunch()) {
     throw unsupported('the shell of this machine cannot keep programs from inheriting descriptors', 'install bash');
   }
-  if (kind === 'exec') return;
+  if (!needsTerminal) return;
   try {
     createRequire(import.meta.url).resolve('node-pty/package.json');
   } catch (cause) {
@@ -139,7 +139,8 @@ function shellPermission(
 }
 
 function commandPermission(request: Request, { user, variables }: Login, shell: string): Permission {
-  const { session_id, operator, command, stdin, timeout_secs } = request;
+  const { session_id, operator, command, stdin, timeout_secs, cols, rows } = request;
+  const isOnTerminal = request.tty === true;
   const [name = '', ...args] = command ?? [];
   const file = findProgram(name, { PATH: LOGIN_PATH });
   if (typeof file !== 'string') {
@@ -153,12 +154,13 @@ function commandPermission(request: Request, { user, variables }: Login, shell: 
     file,
     argv0: name,
     args,
-    env: loginEnvironment({ user, shell, operator, sessionId: session_id, term: null }),
+    env: loginEnvironment({ user, shell, operator, sessionId: session_id, term: isOnTerminal ? request.term : null }),
     variables,
     directory: user.home,
     user: switchTo(user),
   };
-  return { order: { launch, size: null, stdin, timeoutSecs: timeout_secs }, user: user.name, shell: null };
+  const size = isOnTerminal ? { cols, rows } : null;
+  return { order: { launch, size, stdin, timeoutSecs: timeout_secs }, user: user.name, shell: null };
 }
 
 /** Null for the agent's own user. Throws `terminal_unsupported` when the machine has no program for it. */

@@ -208,8 +208,9 @@ export class Terminals {
 
   private opened(sessionId: string, held: Held): void {
     this.sessions.set(sessionId, held);
-    const { user = null, shell = null } = held.permission ?? {};
-    this.report({ type: 'terminal_answer', session_id: sessionId, user, shell, error: null });
+    const { user = null, shell = null, order } = held.permission ?? {};
+    const tty = held.kind === 'exec' && order !== undefined && order.size !== null ? { tty: true } : {};
+    this.report({ type: 'terminal_answer', session_id: sessionId, user, shell, error: null, ...tty });
   }
 
   private started(sessionId: string, held: Held): void {

@@ -6,11 +6,13 @@ import { dashedList } from '../argument.js';
 import { defineCommand } from '../define-command.js';
 import { parseDuration } from '../duration.js';
 import { confirmExec, requireExecConsent } from '../exec/confirm-exec.js';
+import { execOnTerminal } from '../exec/exec-on-terminal.js';
 import { execOutcome } from '../exec/exec-outcome.js';
 import { EXIT } from '../exit-status.js';
 import { chooseAgents, fleetOptions } from '../nodes/choose-agents.js';
 import { optionalNodesArgument } from '../nodes/node-argument.js';
 import { flag, integer, text } from '../option.js';
+import { sessionOptions } from '../terminal/session-options.js';
 import { lines } from '../view.js';
 
 /** Agents at a time. */
@@ -24,10 +26,12 @@ export const command = defineCommand({
     'orch exec db-01 -- sh -c "pg_dump app | gzip" > app.sql.gz',
     'orch exec web-01 -- tar -xf - -C /srv < site.tar',
     'orch exec web-01 web-02 -- sh -s < script.sh',
+    'orch exec -t web-01 -- htop',
   ],
   detail: [
-    'No shell reads the command: for pipes and variables run one, such as sh -c "…". It gets no terminal; for that there is',
-    'orch term open. Its standard output and standard error stay apart.',
+    'No shell reads the command: for pipes and variables run one, such as sh -c "…". It gets no terminal, and its standard',
+    'output and standard error stay apart. With --tty, one NODE and a terminal to type at, it runs on a terminal: keys go to it',
+    'as they are typed, and all else, escapes such as ~. included, is as with orch term.',
     'Standard input goes to the command when it is not a terminal; with several agents each command gets all of it.',
     'In a loop that reads its own standard input, add </dev/null. With one NODE every byte goes through. It ends as the',
     'command does: with its status, 128 and the number of the signal that ended it, 124 when its time was over, 127 when the',
@@ -55,10 +59,16 @@ export const command = defineCommand({
     batch: integer('N', `agents at a time; ${BATCH} when left out`, 1),
     timeout: text('TIME', 'end the command when it takes longer, such as 30s or 5m'),
     stdin: flag('send standard input even when it is a terminal'),
+    tty: flag('run it on a terminal, with this one in front of it', { short: 't' }),
+    escapeChar: sessionOptions.escapeChar,
     group: flag('show agents with equal output together, at the end'),
   },
-  run: async (context, { nodes, command: words, selector, allowEmpty, batch, timeout, stdin, group }) => {
+  run: async (context, { nodes, command: words, tty, escapeChar, ...given }) => {
+    const { selector, allowEmpty, batch, timeout, stdin, group } = given;
     if (words.length === 0) throw noCommand(nodes);
+    if (tty) return execOnTerminal(context, { nodes, command: words, escapeChar, unfit: unfitForTerminal(given) });
+    if (escapeChar !== undefined)
+      throw new Fault('usage', '--escape-char is for --tty: without it there are no escapes');
     if (nodes.length > 0 === (selector !== undefined)) throw whichAgents(nodes);
     const timeoutSecs = timeout === undefined ? null : secondsOf(timeout);
     const fleet = selector !== undefined;
@@ -78,6 +88,19 @@ export const command = defineCommand({
     });
   },
 });
+
+interface Given {
+  readonly selector: string | undefined;
+  readonly batch: number | undefined;
+  readonly timeout: string | undefined;
+  readonly stdin: boolean;
+  readonly group: boolean;
+}
+
+function unfitForTerminal({ selector, batch, timeout, stdin, group }: Given): readonly string[] {
+  const given = { '--selector': selector, '--batch': batch, '--timeout': timeout, '--stdin': stdin, '--group': group };
+  return Object.entries(given).flatMap(([name, value]) => (value === undefined || value === false ? [] : [name]));
+}
 
 function secondsOf(timeout: string): number {
   const seconds = parseDuration(timeout, '--timeout');

@@ -65,6 +65,20 @@ describe('a command', () => {
     expect(other.relay.text()).not.toMatch(/COLORTERM|LANG=POSIX/);
   });
 
+  it('runs on a terminal when that is asked for, and the answer says so', async () => {
+    const agent = await AgentEnd.start();
+    const asked = { tty: true, cols: 100, rows: 30, term: 'vt100' };
+    const { id, relay } = agent.exec(sh('tty; stty size; echo $TERM; read -r x; echo "got $x"; exit 9'), asked);
+    expect(await agent.answer(id)).toMatchObject({ error: null, tty: true });
+    await until(() => relay.text().includes('vt100'), 'it runs');
+    relay.type('typed\r');
+    expect(await relay.ended()).toMatchObject({ code: 9, reason: 'exited' });
+    expect(relay.text()).toMatch(/^\/dev\/pts\/\d+\n30 100\nvt100\ntyped\ngot typed\n$/);
+    const piped = agent.exec(sh('tty'));
+    expect((await agent.answer(piped.id)).tty).toBeUndefined();
+    await piped.relay.ended();
+  });
+
   it('can open its streams again by name', async () => {
     const agent = await AgentEnd.start();
     const { relay } = agent.exec(sh('cat /dev/stdin; echo out > /dev/stdout; echo err > /dev/stderr'), { stdin: true });

@@ -204,6 +204,17 @@ describe('a shell', () => {
 });
 
 describe('a command', () => {
+  it('is not started on pipes when a terminal was asked for and the agent has none for it', async () => {
+    const room = await Room.start();
+    const path = `/agents/${room.node}/exec`;
+    const refused = (await room.call('POST', path, { command: ['make'], tty: {} })).json;
+    expect(refused).toMatchObject({ code: 'terminal_unsupported' });
+    expect(refused.detail).toMatch(/runs no commands on a terminal/);
+    await until(() => [...room.agent.sessions.values()].every(({ isClosed }) => isClosed), 'the agent forgets it');
+    const both = (await room.call('POST', path, { command: ['make'], tty: {}, timeout_secs: 5 })).json;
+    expect(both).toMatchObject({ status: 400, code: 'invalid_body' });
+  });
+
   it('gives all of its output in order although nobody takes it at first', async () => {
     const room = await Room.start({ rules: { record: 'off' } });
     const { id, url } = await room.exec();
