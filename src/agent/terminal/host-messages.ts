@@ -18,7 +18,7 @@ export interface ProgramOrder {
   readonly launch: Launch;
   /** Of its terminal; null for a command on pipes. */
   readonly size: { readonly cols: number; readonly rows: number } | null;
-  /** Commands on pipes only, as is the time. */
+  /** Commands on pipes only, as `timeoutSecs` is. */
   readonly stdin: boolean;
   readonly timeoutSecs: number | null;
 }

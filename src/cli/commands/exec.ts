@@ -30,8 +30,8 @@ export const command = defineCommand({
   ],
   detail: [
     'No shell reads the command: for pipes and variables run one, such as sh -c "…". It gets no terminal, and its standard',
-    'output and standard error stay apart. With --tty, one NODE and a terminal to type at, it runs on a terminal: keys go to it',
-    'as they are typed, and all else, escapes such as ~. included, is as with orch term.',
+    'output and standard error stay apart. With --tty and one NODE it runs on a terminal, with yours in front of it: all is',
+    'as with orch term then, escapes such as ~. included.',
     'Standard input goes to the command when it is not a terminal; with several agents each command gets all of it.',
     'In a loop that reads its own standard input, add </dev/null. With one NODE every byte goes through. It ends as the',
     'command does: with its status, 128 and the number of the signal that ended it, 124 when its time was over, 127 when the',

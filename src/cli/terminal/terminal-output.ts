@@ -10,7 +10,7 @@ interface Item {
   readonly stream: OutputStream;
   /** Words are put together when it is their turn. */
   readonly bytes: Buffer | (() => string);
-  /** Output of the program; false for a picture of it. */
+  /** Output of the program; false for a picture of it, undefined for what is our own. */
   readonly isOutput?: boolean;
   readonly done: () => void;
 }
@@ -204,7 +204,7 @@ export class TerminalOutput {
 
   /** `writing` until it is written. */
   private write({ stream, bytes: given, isOutput, done }: Item): void {
-    const isShown = typeof given !== 'function' && stream === this.options.stdout;
+    const isShown = isOutput !== undefined;
     if (isOutput === false) this.modes.regainSavedCursor();
     const plain = typeof given === 'function' ? Buffer.from(given()) : given;
     const text = isShown ? this.watch(plain) : plain;

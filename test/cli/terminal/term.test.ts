@@ -96,6 +96,8 @@ describe('orch term', () => {
     expect(await run.finished()).toEqual({ status: 255, restored: true });
     await run.pty.shows(/orch term attach 01JQ2Z6T0V5X8Y4M3N7P9R1S2T/);
     await expectTidy(run);
+    // The title of before is the only one that is kept, and it is given back.
+    expect(run.pty.output.match(/\x1b\[2[23];0t/g)).toEqual(['\x1b[22;0t', '\x1b[23;0t']);
     expect(run.server.session.input.toString()).toBe('');
   });
 
