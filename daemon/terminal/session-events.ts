@@ -75,16 +75,22 @@ export interface AttachDetails {
   readonly mode: string;
   /** From whom the pen was taken. */
   readonly takenFrom: string | null;
+  /** The operator watched before, and took a pen that was free. */
+  readonly isUpgrade: boolean;
   readonly by: Party;
   readonly address: string | null;
 }
 
-export function attachedEvent(facts: SessionFacts, { mode, takenFrom, by, address }: AttachDetails): DomainEvent {
+export function attachedEvent(
+  facts: SessionFacts,
+  { mode, takenFrom, isUpgrade, by, address }: AttachDetails,
+): DomainEvent {
   const place = `${noun(facts)} of ${facts.operator} on ${nodeLabel(facts)}`;
   const metadata = metadataOf(facts, { mode, address });
   const common = { actor: by, target: agentParty(facts) };
   if (takenFrom === null) {
-    const summary = `${by.name} attached to ${place} to ${mode === 'write' ? 'write' : 'watch'}`;
+    const attached = `${by.name} attached to ${place} to ${mode === 'write' ? 'write' : 'watch'}`;
+    const summary = isUpgrade ? `${by.name} took the free pen of ${place}` : attached;
     return { ...common, type: 'terminal.attached', summary, metadata };
   }
   const summary = `${by.name} took ${place} from ${takenFrom}`;

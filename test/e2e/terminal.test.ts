@@ -243,8 +243,13 @@ describe('orch term with the real programs', () => {
     await second.pty.displays(/^taken/);
     second.line('echo too late');
     await second.pty.shows(/you only watch/);
-    taking.line('exit 5');
-    expect(await taking.finished()).toEqual({ status: 5, restored: true });
+    taking.pty.write('\r~.');
+    expect(await taking.finished()).toEqual({ status: 255, restored: true });
+    await watching.pty.shows(/ left/);
+    watching.pty.write('~w');
+    await watching.pty.shows(/the pen was free, so you type now/);
+    await second.pty.shows(/took the pen[\s\S]*took the pen/);
+    watching.line('exit 5');
     expect(await second.finished()).toEqual({ status: 5, restored: true });
     expect(await watching.finished()).toEqual({ status: 5, restored: true });
   });

@@ -13,11 +13,19 @@ import { exitOf, type SessionCore } from './session-core.js';
 
 const isNote = validator(ClientNoteSchema);
 
+export interface ClientFramesOptions {
+  readonly core: SessionCore;
+  /** A viewer asks for the pen. */
+  readonly askPen: (client: ClientEnd) => void;
+}
+
 export class ClientFrames {
   private readonly core: SessionCore;
+  private readonly options: ClientFramesOptions;
 
-  constructor(core: SessionCore) {
-    this.core = core;
+  constructor(options: ClientFramesOptions) {
+    this.core = options.core;
+    this.options = options;
   }
 
   /** @throws Fault `protocol_violation` for what a client does not send */
@@ -81,15 +89,14 @@ export class ClientFrames {
 
   private noted(client: ClientEnd, kind: ClientNote['kind']): void {
     const { agent, clock, course, end, people, relay } = this.core;
-    const { asks, output, operator, socket } = client;
+    const { asks, output, socket } = client;
     if (kind !== 'close' && !asks.take(clock.monotonic())) return;
     switch (kind) {
       case 'redraw':
         if (relay.hasScreen) output.beginWithPicture();
         return;
       case 'ask_pen':
-        if (client === people.writer) return;
-        people.writer?.socket.send(noteFrame({ kind: 'pen_wanted', by: operator.username }));
+        if (client !== people.writer) this.options.askPen(client);
         return;
       case 'ask_latency':
         agent.measure((ms) => socket.send(noteFrame({ kind: 'latency', agent_ms: ms })));

@@ -4,6 +4,7 @@ import { InputGate } from '../../../src/terminal/input-gate.js';
 import { TERMINAL_CLOSE } from '../../../src/terminal/limits.js';
 import type { ClientHello, TerminalMode } from '../../../src/terminal/notes.js';
 import { operatorParty, type ResumeKey } from '../session-book.js';
+import type { AttachDetails } from '../session-events.js';
 import type { TerminalSocket } from '../terminal-socket.js';
 import type { ClientGrant } from '../tickets.js';
 import { AskBudget } from './ask-budget.js';
@@ -29,12 +30,12 @@ export interface JoiningOptions {
   readonly ending: SessionEnding;
 }
 
-/** What is stored of somebody who attaches anew. */
+/** What the store keeps of an operator who begins to write or to watch. */
 interface Attachment {
   readonly key: ResumeKey;
   readonly mode: TerminalMode;
-  readonly takenFrom: string | null;
-  readonly isFirst: boolean;
+  /** For the audit log; null for the attachment that belongs to the opening of the session. */
+  readonly details: AttachDetails | null;
   /** The store has the key already. */
   readonly isStored: boolean;
 }
@@ -75,6 +76,43 @@ export class Joining {
     this.update();
   }
 
+  /** Gives a viewer the pen while no other client holds it; otherwise tells the writer of the wish. */
+  askPen(client: ClientEnd): Promise<void> {
+    return this.inTurn(async () => {
+      const { writer } = this.core.people;
+      if (writer === null) await this.takeFreePen(client);
+      else writer.socket.send(noteFrame({ kind: 'pen_wanted', by: client.operator.username }));
+    });
+  }
+
+  private async takeFreePen(client: ClientEnd): Promise<void> {
+    const { course, input, pace, people, relay, watch } = this.core;
+    const { operator, address, output, socket } = client;
+    const isHere = (): boolean => socket.isOpen && people.find(socket) === client && !course.isOver;
+    if (!isHere()) return;
+    const key = { hash: client.secretHash, operatorId: operator.operator_id };
+    const by = operatorParty(operator);
+    const details = { mode: 'write', takenFrom: null, isUpgrade: true, by, address };
+    try {
+      await this.keep({ key, mode: 'write', details, isStored: false });
+    } catch (error) {
+      const why = 'the pen is free, but the orchestrator cannot store who takes it: ask again later';
+      socket.send(noteFrame({ kind: 'people', mode: 'read', taken: input.taken, ...people.names, text: why }));
+      throw error;
+    }
+    // One that left meanwhile comes back as the writer.
+    if (!isHere()) return;
+    people.givePen(client);
+    watch.tookPen();
+    relay.setWriter(output);
+    const text = `${operator.username} took the pen`;
+    const own = 'the pen was free, so you type now';
+    socket.send(noteFrame({ kind: 'people', mode: 'write', taken: input.end, ...people.names, text: own }));
+    this.announce(text, client);
+    relay.mark(text);
+    pace();
+  }
+
   private inTurn(work: () => Promise<void>): Promise<void> {
     const turn = this.last.then(work);
     this.last = turn.catch(() => undefined);
@@ -95,7 +133,9 @@ export class Joining {
     const secret = stored ?? keys.issue(operator.operator_id);
     const key = { hash: resumeHash(secret), operatorId: operator.operator_id };
     const takenFrom = mode === 'write' ? (people.writer?.operator.username ?? null) : null;
-    await this.keep(arrival, { key, mode, takenFrom, isFirst, isStored: stored !== null });
+    const attached = { mode, takenFrom, isUpgrade: false, by: operatorParty(operator), address };
+    const details = isFirst && grant.mode === 'write' ? null : attached;
+    await this.keep({ key, mode, details, isStored: stored !== null });
     if (!this.options.ending.isServing(operator.operator_id)) return leave(socket);
     // The log says that the pen was taken: it was, also by one who has gone by now.
     if (!socket.isOpen && mode === 'read') return;
@@ -117,26 +157,18 @@ export class Joining {
   }
 
   /** From here on nobody else comes back with the pen; unless that cannot be stored: then all is as it was. */
-  private async keep(arrival: Arrival, given: Attachment): Promise<void> {
-    const { keys } = this.core;
+  private async keep({ key, mode, details, isStored }: Attachment): Promise<void> {
+    const { book, facts, keys } = this.core;
     const { pen } = keys;
-    if (given.mode === 'write') keys.givePen(given.key);
-    if (given.isStored) return;
+    if (mode === 'write') keys.givePen(key);
+    if (isStored) return;
     try {
-      await this.store(arrival, given);
+      // Before the secret is given out, so that it is good after a crash too.
+      await book.attached(facts, mode === 'write' ? key : null, details);
     } catch (error) {
       keys.givePen(pen);
       throw error;
     }
-  }
-
-  /** Before the secret is given out, so that it is good after a crash too. */
-  private async store({ grant, address }: Arrival, given: Attachment): Promise<void> {
-    const { book, facts } = this.core;
-    const { key, mode, takenFrom, isFirst } = given;
-    const details = { mode, takenFrom, by: operatorParty(grant.operator), address };
-    const isOpening = isFirst && grant.mode === 'write';
-    await book.attached(facts, mode === 'write' ? key : null, isOpening ? null : details);
   }
 
   /** The same client as before, with its place in the output and the pen if nobody else has it. */

@@ -231,7 +231,8 @@ export class LiveSession {
       pace: () => this.pace(false),
     };
     const ending = new SessionEnding(core, this.options);
-    const joining = new Joining({ core, ending, frames: new ClientFrames(core) });
+    const frames = new ClientFrames({ core, askPen: (client) => this.background(joining.askPen(client)) });
+    const joining: Joining = new Joining({ core, ending, frames });
     return { core, ending, joining, agentFrames: new AgentFrames(core, this.inStep.resolve) };
   }
 

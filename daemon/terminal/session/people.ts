@@ -40,8 +40,13 @@ export class People {
   /** One whose mode is to write takes the pen from whoever holds it. */
   add(client: ClientEnd): void {
     this.clients.add(client);
-    if (client.mode !== 'write') return;
+    if (client.mode === 'write') this.givePen(client);
+  }
+
+  /** Makes an attached client the writer; the writer before it becomes a viewer. */
+  givePen(client: ClientEnd): void {
     if (this.pen !== null) this.pen.mode = 'read';
+    client.mode = 'write';
     this.pen = client;
   }
 

@@ -6,7 +6,7 @@ const ESCAPES: readonly (readonly [key: string, meaning: string])[] = [
   ['K', 'end the session and its program'],
   ['r', 'draw the screen anew'],
   ['s', 'how long the way there and back takes'],
-  ['w', 'ask whoever types for the pen'],
+  ['w', 'ask for the pen: a free one is yours at once'],
   ['^Z', 'suspend orch; fg comes back'],
   ['?', 'this'],
 ];

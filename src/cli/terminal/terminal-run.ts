@@ -30,6 +30,8 @@ export interface TerminalRunOptions extends SessionSettings {
   readonly size?: Size;
   /** It has just been opened: its output begins at the beginning, without a picture of the screen. */
   readonly isNew: boolean;
+  /** The operator promised never to type. */
+  readonly isReadOnly?: boolean;
 }
 
 /** How long the terminal has for the last words, in milliseconds, before it is left as it is. */
@@ -221,9 +223,10 @@ export class TerminalRun {
 
   private askPen(): void {
     if (this.session.mode === 'write') this.notices.say('it is you who types here');
+    else if (this.options.isReadOnly) this.notices.say('with --read-only you never type; attach without it to type');
     else {
       this.session.askPen();
-      this.notices.say('asked for the pen; to take it: orch term attach --take');
+      this.notices.say('asked for the pen; to take it from its writer: orch term attach --take');
     }
   }
 

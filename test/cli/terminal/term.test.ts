@@ -344,6 +344,21 @@ describe('orch term attach', () => {
     await expectTidy(run);
   });
 
+  it('never asks for the pen with --read-only', async () => {
+    const run = await runTerm(['term', 'attach', '01JQ2Z6T0V5X8Y4M3N7P9R1S2T', '--read-only']);
+    const { session } = run.server;
+    session.mode = 'read';
+    session.print('history');
+    session.snapshotFor = () => ({ cols: 80, rows: 24, bytes: Buffer.from('\x1b[H\x1b[2JSCREEN') });
+    await attached(run);
+    await run.pty.shows(/you watch/);
+    run.pty.write('~w');
+    await run.pty.shows(/with --read-only you never type; attach without it to type/);
+    run.pty.write('~.');
+    expect(await run.finished()).toEqual({ status: 255, restored: true });
+    expect(session.notes.filter(({ kind }) => kind === 'ask_pen')).toEqual([]);
+  });
+
   it('takes the pen with --take', async () => {
     const run = await runTerm(['term', 'attach', '01JQ2Z6T0V5X8Y4M3N7P9R1S2T', '--take']);
     await attached(run);

@@ -1,6 +1,7 @@
 /** Several operators in one session: viewers, the pen, coming back, and who is kept out. */
 import { describe, expect, it } from 'vitest';
 import { askEchoFrame, echoFrame, inputFrame, pingFrame, resizeFrame } from '../../../src/terminal/frames.js';
+import { operator } from '../../http/tiny-api.js';
 import { until } from '../../support/until.js';
 import { FakeClient } from './support/fake-client.js';
 import { Room } from './support/room.js';
@@ -181,6 +182,92 @@ describe('the pen', () => {
     await other.welcomed();
     const back = await room.attach(id, { mode: 'read' }, { resume: { secret, received: 0 } });
     expect(await back.welcomed()).toMatchObject({ mode: 'read', writer: 'admin' });
+  });
+});
+
+describe('a viewer that asks for the pen', () => {
+  it('has it at once when the writer has left, as the log and the recording say, and keeps it over a cut', async () => {
+    const room = await Room.start();
+    const { id, writer, secret, session } = await withWriter(room);
+    writer.socket.send(inputFrame(0, Buffer.from('abc')));
+    await until(() => session.input.length === 3, 'the input of the writer came');
+    const viewer = await room.attach(id, { mode: 'read' }, { as: 'admin' });
+    const mine = (await viewer.welcomed()).secret;
+    const other = await room.attach(id, { mode: 'read' });
+    await other.welcomed();
+    writer.socket.terminate();
+    await until(async () => (await room.get(id)).writer === null, 'the writer is gone');
+    viewer.say({ kind: 'ask_pen' });
+    await until(() => viewer.notes.at(-1)?.mode === 'write', 'the viewer has the pen');
+    const here = { writer: 'admin', viewers: ['operator'] };
+    const text = 'the pen was free, so you type now';
+    expect(viewer.notes.at(-1)).toEqual({ kind: 'people', mode: 'write', taken: 3, ...here, text });
+    await until(() => other.notes.at(-1)?.text === 'admin took the pen', 'the other viewer knows');
+    expect(other.notes.at(-1)).toMatchObject({ mode: 'read', ...here });
+    viewer.socket.send(resizeFrame(100, 30, 1));
+    viewer.socket.send(inputFrame(3, Buffer.from('def')));
+    await until(() => session.input.length === 6, 'the input of the viewer came');
+    expect(session.input.toString()).toBe('abcdef');
+    await until(() => session.frames.some(({ type }) => type === 'resize'), 'its size came');
+    expect(room.events.at(-1)).toMatchObject({
+      type: 'terminal.attached',
+      actor: { name: 'admin' },
+      summary: expect.stringMatching(/^admin took the free pen of a terminal of operator on /),
+      metadata: { session_id: id, mode: 'write' },
+    });
+    const late = await room.attach(id, { mode: 'read' }, { resume: { secret, received: 0 } });
+    expect(await late.welcomed()).toMatchObject({ mode: 'read', writer: 'admin' });
+    viewer.socket.terminate();
+    await until(async () => (await room.get(id)).writer === null, 'the viewer is cut off');
+    const back = await room.attach(id, { mode: 'read' }, { as: 'admin', resume: { secret: mine, received: 0 } });
+    expect(await back.welcomed()).toMatchObject({ mode: 'write', taken: 6 });
+    room.agent.end(id);
+    await back.ended();
+    expect((await room.call('GET', `/terminal/session/${id}/transcript`)).text).toContain('admin took the pen');
+  });
+
+  it('at the same moment as another has it alone, and the other one asks it', async () => {
+    const room = await Room.start();
+    const { id, writer } = await withWriter(room);
+    const first = await room.attach(id, { mode: 'read' }, { as: 'admin' });
+    await first.welcomed();
+    const second = await room.attach(id, { mode: 'read' });
+    await second.welcomed();
+    writer.socket.terminate();
+    await until(async () => (await room.get(id)).writer === null, 'the writer is gone');
+    const held = holdUp(room);
+    first.say({ kind: 'ask_pen' });
+    await held.asked;
+    second.say({ kind: 'ask_pen' });
+    second.socket.send(pingFrame(1));
+    await until(() => second.frames.some(({ type }) => type === 'pong'), 'the second one is heard');
+    held.release();
+    expect(await first.noted('pen_wanted')).toEqual({ kind: 'pen_wanted', by: 'operator' });
+    expect(await room.get(id)).toMatchObject({ writer: 'admin', viewers: ['operator'] });
+    expect(second.notes.filter(({ mode }) => mode === 'write')).toEqual([]);
+  });
+
+  it('and loses its rights in that moment does not get it', async () => {
+    const room = await Room.start();
+    const { id, writer, session } = await withWriter(room);
+    const viewer = await room.attach(id, { mode: 'read' }, { as: 'admin' });
+    await viewer.welcomed();
+    writer.socket.terminate();
+    await until(async () => (await room.get(id)).writer === null, 'the writer is gone');
+    const held = holdUp(room);
+    viewer.say({ kind: 'ask_pen' });
+    await held.asked;
+    const removed = room.terminals.operatorRemoved(operator('admin').operator_id);
+    viewer.socket.send(inputFrame(0, Buffer.from('NO')));
+    held.release();
+    await removed;
+    expect(await viewer.ended()).toMatchObject({ code: 4403 });
+    expect((await room.get(id)).writer).toBe(null);
+    const next = await room.attach(id, { mode: 'write' });
+    await next.welcomed();
+    next.socket.send(inputFrame(0, Buffer.from('yes')));
+    await until(() => session.input.length === 3, 'the input of the next writer came');
+    expect(session.input.toString()).toBe('yes');
   });
 });
 

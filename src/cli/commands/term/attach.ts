@@ -43,6 +43,7 @@ export const command = defineCommand({
       sessionId,
       ...attached,
       isNew: false,
+      isReadOnly: readOnly,
       ...settings,
     });
   },

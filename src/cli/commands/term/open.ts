@@ -17,7 +17,7 @@ export const command = defineCommand({
     '"orch term NODE" is "orch term open NODE"; a node that is named like a subcommand needs the latter.',
     'The shell runs as the user that the agent is set to. What it shows is recorded, unless the orchestrator says otherwise.',
     'At the beginning of a line, ~. detaches (the session goes on), ~K ends the session, ~r draws the screen anew, ~s tells',
-    'the latency, ~w asks whoever types for the pen, ~^Z suspends orch, ~? lists these, and ~~ is a tilde.',
+    'the latency, ~w asks for the pen, ~^Z suspends orch, ~? lists these, and ~~ is a tilde.',
     'After a lost connection it goes on by itself where it was. What is typed meanwhile is dropped after 10 s, unless',
     '--queue-input is given.',
     'Where the agent is 30 ms or more away, keys are shown before it has echoed them; passwords never are.',
