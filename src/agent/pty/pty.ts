@@ -26,6 +26,8 @@ const CHUNK = 1024;
 /** When the end of the output cannot be marked, as on a terminal stopped by ^S, it is where so long nothing came. Milliseconds. */
 const QUIET = 300;
 const RETRY = 20;
+/** Minimum milliseconds between two changes of the size: a window that is dragged sends hundreds, and programs redraw at each. */
+const RESIZE_PAUSE = 50;
 
 /** Owns the descriptors from the start of the program to its last byte of output. */
 export class Pty implements Program {
@@ -47,6 +49,10 @@ export class Pty implements Program {
   private isBroken = false;
   private quiet: NodeJS.Timeout | undefined;
   private retry: NodeJS.Timeout | undefined;
+  /** The newest size that is not yet the terminal's. */
+  private wantedSize: { readonly cols: number; readonly rows: number } | null = null;
+  /** Runs while the last change of the size is younger than `RESIZE_PAUSE`. */
+  private resizing: NodeJS.Timeout | undefined;
 
   /** Throws when the system has no terminal or no process left. */
   constructor({ native, launch, cols, rows, listener }: PtyOptions) {
@@ -96,14 +102,18 @@ export class Pty implements Program {
   }
 
   write(bytes: Buffer): void {
-    if (this.end === null) this.writer.write(bytes);
+    if (this.end !== null) return;
+    // A program that is typed to after a change of the size knows the new one.
+    this.applySize();
+    this.writer.write(bytes);
   }
 
   /** A terminal has no end of input: whoever types ^D means a key. */
   endInput(): void {}
 
   resize(cols: number, rows: number): void {
-    if (this.end === null) this.native.resize(this.master, clampSize(cols), clampSize(rows));
+    this.wantedSize = { cols: clampSize(cols), rows: clampSize(rows) };
+    if (this.resizing === undefined) this.applySize();
   }
 
   async readSettings(): Promise<Reading> {
@@ -114,6 +124,18 @@ export class Pty implements Program {
     if (this.end !== null) return;
     const foreground = processEntry(this.mark.pid)?.foreground ?? -1;
     sendSignal(-(foreground > 0 ? foreground : this.mark.pid), `SIG${signal}`);
+  }
+
+  private applySize(): void {
+    const { wantedSize } = this;
+    this.wantedSize = null;
+    if (wantedSize === null || this.end !== null || this.isOver) return;
+    this.native.resize(this.master, wantedSize.cols, wantedSize.rows);
+    clearTimeout(this.resizing);
+    this.resizing = setTimeout(() => {
+      this.resizing = undefined;
+      this.applySize();
+    }, RESIZE_PAUSE);
   }
 
   private read(chunk: Buffer): void {
@@ -167,6 +189,7 @@ export class Pty implements Program {
     this.isOver = true;
     clearTimeout(this.quiet);
     clearTimeout(this.retry);
+    clearTimeout(this.resizing);
     this.writer.stop();
     const rest = this.marker.release();
     if (rest.length > 0) this.listener.output(rest, 'out');

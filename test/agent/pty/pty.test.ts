@@ -190,6 +190,37 @@ describe('a program on a terminal', () => {
     await running.whenEnded;
   });
 
+  it('has its size changed twice by a burst of 5,000 changes: to the first at once, and to the last', async () => {
+    const sizes: string[] = [];
+    const running = startPty('trap "stty size" WINCH; echo ready; while :; do sleep 0.05; done', {
+      onResize: (size) => sizes.push(size),
+    });
+    await running.shows('ready');
+    for (let at = 0; at < 5_000; at += 1) running.program.resize(100 + (at % 100), 10);
+    expect(sizes).toEqual(['100x10']);
+    await running.shows('10 199');
+    expect(sizes).toEqual(['100x10', '199x10']);
+    running.program.signal('KILL');
+    await running.whenEnded;
+  });
+
+  it('has the size that came before the input when it reads that', async () => {
+    const sizes: string[] = [];
+    const running = startPty('stty -echo; echo ready; while read line; do echo "$line: $(stty size)"; done', {
+      onResize: (size) => sizes.push(size),
+    });
+    await running.shows('ready');
+    for (let round = 1; round <= 20; round += 1) {
+      running.program.resize(50, round);
+      running.program.resize(60, round);
+      running.program.write(Buffer.from(`line ${round}\n`));
+      await running.shows(`line ${round}: ${round} 60\n`);
+    }
+    expect(sizes.at(-1)).toBe('60x20');
+    running.program.signal('KILL');
+    await running.whenEnded;
+  });
+
   it('gets signals in the foreground only', async () => {
     const script =
       'set -m; sleep 61 & echo "back=$!"; bash -c "echo up; exec sleep 62"; echo "status=$?"; kill -0 $! && echo alive';

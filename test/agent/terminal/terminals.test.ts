@@ -112,6 +112,9 @@ describe('a shell', () => {
     relay.socket?.send(resizeFrame(0, 65_535, 8));
     relay.type('stty size\n');
     await relay.shows('1000 1');
+    for (let at = 0; at < 5_000; at += 1) relay.socket?.send(resizeFrame(100 + (at % 100), 33, 9 + at));
+    relay.type('stty size\n');
+    await relay.shows('33 199');
   });
 
   it('passes signals of the list to the foreground, and no others', async () => {

@@ -1,7 +1,7 @@
 /** Real programs on real terminals and pipes, and what comes out of them. */
 import { onTestFinished } from 'vitest';
 import type { Launch } from '../../../../src/agent/pty/launch.js';
-import { loadNativePty } from '../../../../src/agent/pty/native-pty.js';
+import { loadNativePty, type NativePty } from '../../../../src/agent/pty/native-pty.js';
 import { type PipedCommandOptions, startCommand } from '../../../../src/agent/pty/piped-command.js';
 import { signalSession } from '../../../../src/agent/pty/process-table.js';
 import type { Program, ProgramEnd, ProgramListener } from '../../../../src/agent/pty/program.js';
@@ -83,14 +83,22 @@ export interface PtyStart {
   readonly rows?: number;
   /** Left stopped. */
   readonly paused?: boolean;
+  /** Sees each change of the size just before the system is asked for it. */
+  readonly onResize?: (size: string) => void;
 }
 
 export function startPty(
   script: string,
-  { launch = {}, cols = 80, rows = 24, paused = false }: PtyStart = {},
+  { launch = {}, cols = 80, rows = 24, paused = false, onResize }: PtyStart = {},
 ): Running {
   const running = new Running();
-  const pty = new Pty({ native: loadNativePty(), launch: launchOf(script, launch), cols, rows, listener: running });
+  const real = loadNativePty();
+  const resize: NativePty['resize'] = (fd, newCols, newRows) => {
+    onResize?.(`${newCols}x${newRows}`);
+    real.resize(fd, newCols, newRows);
+  };
+  const native: NativePty = { fork: real.fork, resize };
+  const pty = new Pty({ native, launch: launchOf(script, launch), cols, rows, listener: running });
   if (!paused) pty.resume();
   return running.watch(pty);
 }
