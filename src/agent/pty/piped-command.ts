@@ -9,6 +9,7 @@ import { type Fifos, openFifos } from './fifos.js';
 import { argumentsOf, type Launch } from './launch.js';
 import { processEntry, type SessionMark, sendSignal, signalSession } from './process-table.js';
 import type { Program, ProgramEnd, ProgramListener } from './program.js';
+import { readAvailable } from './read-available.js';
 
 export interface PipedCommandOptions {
   readonly launch: Launch;
@@ -28,6 +29,15 @@ const TERMINATE = 5_000;
  */
 const QUIET = 1_000;
 const AFTERMATH = 5_000;
+/** Output that is still taken after that time, in bytes: at least what a pipe holds. */
+const LATE_OUTPUT = 1024 * 1024;
+
+/** Our end of one of its pipes. */
+interface Outlet {
+  readonly stream: OutputStream;
+  readonly descriptor: number;
+  readonly reader: Socket;
+}
 
 /** Throws when the system does not let it start. */
 export async function startCommand(options: PipedCommandOptions): Promise<Program> {
@@ -57,11 +67,12 @@ function start(launch: Launch, { input, output, errors }: Fifos): ChildProcess {
 class PipedCommand implements Program {
   readonly mark: SessionMark;
   private readonly listener: ProgramListener;
-  private readonly readers: readonly Socket[];
+  private readonly outlets: readonly Outlet[];
   private readonly writer: DescriptorWriter | null;
   /** Input that nobody reads. */
   private ignored = 0;
-  private open: number;
+  private readonly open = new Set<OutputStream>(['out', 'err']);
+  private lateOutput = 0;
   private isReading = false;
   private isOver = false;
   private timedOut = false;
@@ -76,8 +87,7 @@ class PipedCommand implements Program {
     this.listener = listener;
     this.mark = { pid, startTime: processEntry(pid)?.startTime ?? null, tty: 0 };
     this.writer = input && this.writeTo(input.ours);
-    this.readers = [this.readFrom(output.ours, 'out'), this.readFrom(errors.ours, 'err')];
-    this.open = this.readers.length;
+    this.outlets = [this.readFrom(output.ours, 'out'), this.readFrom(errors.ours, 'err')];
     if (timeoutSecs !== null) this.deadline = setTimeout(() => this.timeOut(), timeoutSecs * 1000);
     child.once('exit', (code, signal) => this.exited(code, signal));
   }
@@ -86,13 +96,13 @@ class PipedCommand implements Program {
     if (!this.isReading || this.isOver) return;
     this.isReading = false;
     clearTimeout(this.quiet);
-    for (const reader of this.readers) reader.pause();
+    for (const { reader } of this.outlets) reader.pause();
   }
 
   resume(): void {
     if (this.isReading || this.isOver) return;
     this.isReading = true;
-    for (const reader of this.readers) reader.resume();
+    for (const { reader } of this.outlets) reader.resume();
     if (this.end !== null) this.awaitQuiet();
   }
 
@@ -129,23 +139,20 @@ class PipedCommand implements Program {
     });
   }
 
-  private readFrom(descriptor: number, stream: OutputStream): Socket {
+  private readFrom(descriptor: number, stream: OutputStream): Outlet {
     const reader = new Socket({ fd: descriptor, readable: true, writable: false });
     reader.on('data', (chunk: Buffer) => {
       this.listener.output(chunk, stream);
       if (this.end !== null) this.awaitQuiet();
     });
-    let isOpen = true;
     const ended = () => {
-      if (!isOpen) return;
-      isOpen = false;
-      this.open -= 1;
-      if (this.open === 0 && this.end !== null) this.finish();
+      this.open.delete(stream);
+      if (this.open.size === 0 && this.end !== null) this.finish();
     };
     reader.on('end', ended);
     reader.on('error', ended);
     reader.pause();
-    return reader;
+    return { stream, descriptor, reader };
   }
 
   private timeOut(): void {
@@ -160,7 +167,7 @@ class PipedCommand implements Program {
     clearTimeout(this.deadline);
     this.end = { code, signal: signal?.slice('SIG'.length) ?? null, timedOut: this.timedOut };
     this.endedAt = performance.now();
-    if (this.open === 0) this.finish();
+    if (this.open.size === 0) this.finish();
     else this.awaitQuiet();
   }
 
@@ -169,7 +176,27 @@ class PipedCommand implements Program {
     clearTimeout(this.quiet);
     if (!this.isReading) return;
     const left = this.endedAt + AFTERMATH - performance.now();
-    this.quiet = setTimeout(() => this.finish(), Math.max(0, Math.min(QUIET, left)));
+    this.quiet = setTimeout(() => this.settle(), Math.max(0, Math.min(QUIET, left)));
+  }
+
+  /** Finishes unless there is output that was not read yet. */
+  private settle(): void {
+    const isLate = performance.now() >= this.endedAt + AFTERMATH;
+    const most = LATE_OUTPUT - this.lateOutput;
+    let count = 0;
+    for (const { stream, descriptor, reader } of this.outlets) {
+      // The descriptor of one that has ended may be that of something else by now.
+      if (!this.open.has(stream) || reader.destroyed) continue;
+      count += readAvailable(descriptor, most, (bytes) => {
+        this.listener.output(bytes, stream);
+        return this.isReading;
+      });
+    }
+    if (isLate) this.lateOutput += count;
+    const isFull = this.lateOutput >= LATE_OUTPUT;
+    if (!this.isReading && !isFull) return;
+    if (count > 0 && !isLate) this.awaitQuiet();
+    else this.finish();
   }
 
   private finish(): void {
@@ -180,7 +207,7 @@ class PipedCommand implements Program {
     // What is left of a command whose time is over has had its chance.
     if (this.timedOut) signalSession(this.mark, 'SIGKILL');
     this.writer?.finish();
-    for (const reader of this.readers) reader.destroy();
+    for (const { reader } of this.outlets) reader.destroy();
     this.listener.ended(this.end);
   }
 }

@@ -11,6 +11,7 @@ import { argumentsOf, type Launch } from './launch.js';
 import type { NativePty } from './native-pty.js';
 import { processEntry, type SessionMark, sendSignal } from './process-table.js';
 import type { Program, ProgramEnd, ProgramListener } from './program.js';
+import { readAvailable } from './read-available.js';
 import { readSettings } from './read-settings.js';
 
 export interface PtyOptions {
@@ -25,6 +26,8 @@ export interface PtyOptions {
 const CHUNK = 1024;
 /** When the end of the output cannot be marked, as on a terminal stopped by ^S, it is where so long nothing came. Milliseconds. */
 const QUIET = 300;
+/** Output that is read at once before the end is believed, in bytes. */
+const LAST_OUTPUT = 1024 * 1024;
 const RETRY = 20;
 /** Minimum milliseconds between two changes of the size: a window that is dragged sends hundreds, and programs redraw at each. */
 const RESIZE_PAUSE = 50;
@@ -181,7 +184,16 @@ export class Pty implements Program {
   /** While nobody reads, silence means nothing. */
   private awaitQuiet(): void {
     clearTimeout(this.quiet);
-    if (this.isReading) this.quiet = setTimeout(() => this.finish(), QUIET);
+    if (this.isReading) this.quiet = setTimeout(() => this.settle(), QUIET);
+  }
+
+  /** Finishes unless there is output that was not read yet. */
+  private settle(): void {
+    const count = readAvailable(this.master, LAST_OUTPUT, (bytes) => {
+      this.read(bytes);
+      return this.isReading && !this.isOver;
+    });
+    if (count === 0) this.finish();
   }
 
   private finish(): void {

@@ -1,8 +1,9 @@
 /** Commands on pipes, read at the pace of who wants their output. */
 import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { processEntry } from '../../../src/agent/pty/process-table.js';
 import { until } from '../../support/orch.js';
-import { launchOf, startPiped } from './support/running.js';
+import { keepBusy, launchOf, startPiped } from './support/running.js';
 
 const descriptors = (): number => readdirSync('/proc/self/fd').length;
 
@@ -24,6 +25,15 @@ describe('a command on pipes', () => {
     running.program.resume();
     expect(await running.whenEnded).toMatchObject({ code: 5 });
     expect([running.text('out'), running.text('err')]).toEqual(['one\n', 'two\n']);
+  });
+
+  it('loses nothing when this process is too busy to read until the silence that ends it is over', async () => {
+    const running = await startPiped('(sleep 0.5; echo last) & echo first; exit 5');
+    await until(() => processEntry(running.program.mark.pid) === null, 'the program has ended');
+    // The timer of the silence is due before the next chance to read.
+    await keepBusy(1_500);
+    expect(await running.whenEnded).toMatchObject({ code: 5 });
+    expect(running.text('out')).toBe('first\nlast\n');
   });
 
   it('is over although something in the background writes for ever', async () => {

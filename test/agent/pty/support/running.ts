@@ -1,4 +1,5 @@
 /** Real programs on real terminals and pipes, and what comes out of them. */
+import { setImmediate } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import type { Launch } from '../../../../src/agent/pty/launch.js';
 import { loadNativePty, type NativePty } from '../../../../src/agent/pty/native-pty.js';
@@ -75,6 +76,12 @@ export class Running implements ProgramListener {
       `${JSON.stringify(text)} is shown, not ${JSON.stringify(this.text())}`,
     );
   }
+}
+
+/** Runs no timer and reads nothing for so many milliseconds, as under load: due timers run before anything is read then. */
+export async function keepBusy(milliseconds: number): Promise<void> {
+  await setImmediate();
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 }
 
 export interface PtyStart {
