@@ -12,13 +12,15 @@ interface Waiting {
   readonly nodeId: NodeId;
   /** A command was to be started on a terminal. */
   readonly needsTty: boolean;
+  /** Ends the wait for an agent that is silent. */
+  readonly timer: NodeJS.Timeout;
   readonly resolve: (program: ProgramFacts) => void;
   readonly reject: (fault: Fault) => void;
 }
 
 export interface OpeningOptions {
   readonly link: TerminalLink;
-  /** How long an agent has to answer, in milliseconds. */
+  /** How long an agent that is asked may answer nothing, in milliseconds: one with much to do answers one after the other. */
   readonly patience: number;
 }
 
@@ -51,10 +53,10 @@ export class Opening {
     const { link, patience } = this.options;
     const id = message.session_id;
     const needsTty = message.tty === true;
-    const answer = new Promise<ProgramFacts>((resolve, reject) => {
-      this.waiting.set(id, { nodeId, needsTty, resolve, reject });
-    });
     const timer = setTimeout(() => this.fail(id, timedOut(patience)), patience);
+    const answer = new Promise<ProgramFacts>((resolve, reject) =>
+      this.waiting.set(id, { nodeId, needsTty, timer, resolve, reject }),
+    );
     if (!link.send(nodeId, [message])) this.fail(id, notConnected(nodeId));
     return answer.finally(() => clearTimeout(timer));
   }
@@ -64,6 +66,7 @@ export class Opening {
     const waiting = this.waiting.get(id);
     if (waiting === undefined || waiting.nodeId !== nodeId) return false;
     this.waiting.delete(id);
+    for (const other of this.waiting.values()) if (other.nodeId === nodeId) other.timer.refresh();
     if (error !== null) waiting.reject(refusal(error));
     else if (waiting.needsTty && tty !== true) waiting.reject(noTty(nodeId));
     else waiting.resolve({ user, shell });
@@ -104,6 +107,6 @@ export const notConnected = (label: string): Fault =>
   new Fault('agent_not_connected', `agent ${label} is not connected`, { hint: 'start it, or wait until it is back' });
 
 const timedOut = (patience: number): Fault =>
-  new Fault('agent_timeout', `the agent did not answer within ${patience / 1000} s`, {
+  new Fault('agent_timeout', `the agent answered nothing for ${patience / 1000} s`, {
     hint: 'look at its log, or try again',
   });

@@ -68,8 +68,8 @@ describe('a program', () => {
   it('is not started after its time, and the orchestrator learns that it is gone', async () => {
     const agent = await AgentEnd.start(place(), { startWithin: 300 });
     const file = join(place(), 'ran');
+    // Its time may be over before it has dialled.
     const { id, relay } = agent.exec(['touch', file], {}, null);
-    await until(() => relay.socket !== null, 'it has dialled');
     await agent.empty();
     relay.socket?.send(ackFrame(0, 1_000_000));
     expect(agent.reports.at(-1)).toEqual({ type: 'terminals', sessions: [] });
