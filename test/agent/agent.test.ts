@@ -15,6 +15,7 @@ import type { LogFields, Logger } from '../../src/kernel/logger.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { formatEnrolmentToken } from '../../src/wire/enrolment-token.js';
 import { newIdentity } from '../identity/keys.js';
+import { until } from '../support/until.js';
 import { content, file } from './support/content.js';
 import { clock, host, place } from './support/place.js';
 import { head, runId } from './support/runs.js';
@@ -231,9 +232,7 @@ describe('first contact', () => {
     await there.stop();
     const impostor = await listen(newIdentity().privateKey, there.port);
     const state = () => readAgentState(agent.dataDir);
-    for (let round = 0; round < 500 && state().link !== 'untrusted'; round += 1) {
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
+    await until(() => state().link === 'untrusted', 'the key is not trusted');
     expect(state()).toMatchObject({
       link: 'untrusted',
       orchestrator_key: identity.publicKey,
@@ -252,9 +251,7 @@ describe('first contact', () => {
   it('waits for the right key under a service manager, also when none has ever answered', async () => {
     const impostor = await listen(newIdentity().privateKey);
     const agent = start(impostor.port, { orchestratorKey: identity.publicKey, endsUntrusted: false });
-    for (let round = 0; round < 500 && !agent.log.some(({ level }) => level === 'error'); round += 1) {
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
+    await until(() => agent.log.some(({ level }) => level === 'error'), 'the agent has said so');
     expect(agent.log.find(({ level }) => level === 'error')?.message).toContain('nothing is done for it');
     await impostor.stop();
     const there = await listen(identity.privateKey, impostor.port);
@@ -266,7 +263,7 @@ describe('first contact', () => {
     const target = { host: 'no-such-host.invalid', port: 4747 };
     const agent = start(0, { target, orchestratorKey: identity.publicKey });
     const isSaid = () => agent.log.some(({ level }) => level === 'warn');
-    for (let round = 0; round < 500 && !isSaid(); round += 1) await new Promise((resolve) => setTimeout(resolve, 10));
+    await until(isSaid, 'the agent has said so');
     expect(agent.log.find(({ level }) => level === 'warn')).toMatchObject({
       message: 'cannot connect to the orchestrator, trying again',
       fields: { hint: expect.stringContaining('check the spelling') },
@@ -330,8 +327,7 @@ describe('an enrolment token', () => {
     second.status('pending');
     const told = 'the enrolment token was not accepted: it has expired';
     const state = () => readAgentState(agent.dataDir);
-    for (let round = 0; round < 500 && state().link !== 'pending'; round += 1)
-      await new Promise((r) => setTimeout(r, 10));
+    await until(() => state().link === 'pending', 'the agent waits for approval');
     expect(state()).toMatchObject({ link: 'pending', last_error: told });
     const errors = agent.log.filter(({ level }) => level === 'error');
     expect(errors).toMatchObject([{ message: told, fields: { hint: expect.stringContaining('orch enroll create') } }]);
@@ -371,12 +367,9 @@ describe('the agent', () => {
     const orchestrator = await there.connection(1);
     expect((await orchestrator.next('hello')).hostname).toBe('given-name');
     const state = () => readAgentState(agent.dataDir);
-    const until = async (link: string) => {
-      for (let round = 0; round < 500 && state().link !== link; round += 1) await new Promise((r) => setTimeout(r, 10));
-      expect(state().link).toBe(link);
-    };
+    const linked = (link: string) => until(() => state().link === link, `the link is ${link}`);
     orchestrator.status('pending');
-    await until('pending');
+    await linked('pending');
     expect(state()).toMatchObject({
       node_id: nodeIdOf(there.keys[0] as PublicKeyHex),
       orchestrator_key: identity.publicKey,
@@ -387,7 +380,7 @@ describe('the agent', () => {
       journal_unacknowledged: 0,
     });
     orchestrator.status('approved', 'web-01');
-    await until('connected');
+    await linked('connected');
     expect(state()).toMatchObject({ name: 'web-01' });
     expect(Date.parse(state().since)).toBeLessThanOrEqual(Date.now());
     orchestrator.run(head(1), content([]));
@@ -399,7 +392,7 @@ describe('the agent', () => {
       journal_error: null,
     });
     await there.stop();
-    await until('disconnected');
+    await linked('disconnected');
     expect(state().last_error).toMatch(/the orchestrator stops|nothing listens there|closed/);
     await agent.stop();
     expect(state()).toMatchObject({ link: 'stopped', pid: null, name: 'web-01' });
@@ -436,7 +429,7 @@ describe('the agent', () => {
     const probe = await listen();
     await probe.stop();
     const agent = start(probe.port, { orchestratorKey: identity.publicKey });
-    for (let round = 0; round < 500 && agent.log.length < 3; round += 1) await new Promise((r) => setTimeout(r, 10));
+    await until(() => agent.log.length >= 3, 'the agent has tried again');
     expect(agent.log.map(({ message }) => message)).toContain('cannot connect to the orchestrator, trying again');
     const there = await listen(identity.privateKey, probe.port);
     await (await there.connection(1)).approve();
@@ -449,14 +442,13 @@ describe('the agent', () => {
     await orchestrator.next('hello');
     orchestrator.socket.close(4403, 'this agent was rejected by an operator');
     await orchestrator.closed;
-    for (let round = 0; round < 500 && readAgentState(agent.dataDir).link !== 'rejected'; round += 1) {
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
+    await until(() => readAgentState(agent.dataDir).link === 'rejected', 'the agent knows that it was rejected');
     expect(readAgentState(agent.dataDir)).toMatchObject({
       link: 'rejected',
       last_error: expect.stringContaining('rejected'),
     });
     expect(agent.log.find(({ level }) => level === 'error')?.message).toBe('an operator rejected this agent');
+    // A pause that proves that nothing happens: an agent that dialled at once would have done it by now.
     await new Promise((resolve) => setTimeout(resolve, 200));
     expect(there.connections).toHaveLength(1);
     expect(await agent.stop()).toBeUndefined();
@@ -475,9 +467,7 @@ describe('the agent', () => {
     await orchestrator.next('run_results');
     orchestrator.socket.close(4403, 'this agent was rejected by an operator');
     await orchestrator.closed;
-    for (let round = 0; round < 500 && readAgentState(agent.dataDir).link !== 'rejected'; round += 1) {
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
+    await until(() => readAgentState(agent.dataDir).link === 'rejected', 'the agent knows that it was rejected');
     expect(await agent.stop()).toBeUndefined();
     expect(readdirSync(root).length).toBeLessThan(300);
     start(there.port, { orchestratorKey: identity.publicKey, dataDir: agent.dataDir });

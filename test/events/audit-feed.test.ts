@@ -6,6 +6,7 @@ import { readAuditPage } from '../../daemon/events/audit-reader.js';
 import type { EventType } from '../../daemon/events/event-type.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { openStore } from '../store/support.js';
+import { until } from '../support/until.js';
 import { agentParty, auditOf, event, operatorParty } from './support.js';
 
 type Start = Partial<Pick<FollowOptions, 'filter' | 'after' | 'behind'>>;
@@ -33,7 +34,7 @@ async function scene() {
       },
       reading,
       until: async (count: number) => {
-        for (let round = 0; got.length < count && round < 500; round += 1) await setTimeout(10);
+        await until(() => got.length >= count, `${count} events have come`);
         return got.map(({ summary }) => summary);
       },
     };

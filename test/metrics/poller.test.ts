@@ -1,5 +1,4 @@
 /** The orchestrator's measurements: whom it asks and when, what it stores, and what it drops. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type HistoryPage, MetricsReader } from '../../daemon/metrics/metrics.js';
 import { MetricsPoller } from '../../daemon/metrics/metrics-poller.js';
@@ -12,6 +11,7 @@ import type { MetricsSample } from '../../src/kernel/metrics-sample.js';
 import type { OrchestratorMessage } from '../../src/wire/messages.js';
 import { nodeId } from '../engine/support.js';
 import { agentRow, ManualClock, openStore } from '../store/support.js';
+import { until } from '../support/until.js';
 
 const YEAR = 365 * 86_400_000;
 const [A, B] = [nodeId('a'), nodeId('b')];
@@ -55,7 +55,7 @@ async function bench() {
 /** Lets the poller look once. */
 async function tick(asked: readonly unknown[], more: number): Promise<void> {
   const before = asked.length;
-  for (let round = 0; round < 100 && asked.length < before + more; round += 1) await sleep(50);
+  await until(() => asked.length >= before + more, `the poller has asked ${more} more`);
   expect(asked.length).toBe(before + more);
 }
 

@@ -42,7 +42,8 @@ describe('the host of terminals', () => {
     const { orchestrator, host, said, relay, place } = await start();
     host.take({ do: 'open', sessionId: id, order, dial: { place, ticket: orchestrator.ticket() }, startBy });
     await relay.shows('up');
-    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    const pings = () => relay.socket?.frames.filter(({ type }) => type === 'ping').length ?? 0;
+    await until(() => pings() > 2_000 / 100, 'more pings were answered than fit into the time after which it is dead');
     expect(said.map(({ is }) => is)).toEqual(['opened', 'started']);
     relay.socket?.stopReading();
     await until(() => said.some(({ is }) => is === 'lost'), 'the loss is noticed');
