@@ -12,7 +12,6 @@ import {
   leave as leaveFleet,
   whatLeaves as whatLeavesFleet,
 } from '../src/agent/leave.js';
-import { AGENT_SETTINGS } from '../src/agent/settings.js';
 import { AgentSettingsFile } from '../src/agent/settings-file.js';
 import { parseTarget } from '../src/agent/target.js';
 import { createTerminals } from '../src/agent/terminal/create-terminals.js';
@@ -28,7 +27,8 @@ import { groupsOfFour } from '../src/identity/key-id.js';
 import { parsePublicKey } from '../src/identity/public-key.js';
 import { Fault, isFault } from '../src/kernel/fault.js';
 import type { PublicKeyHex } from '../src/kernel/ids.js';
-import { settingsSchema } from '../src/kernel/settings-schema.js';
+import { AGENT_SETTINGS } from '../src/settings/agent.js';
+import { jsonSchemaOf } from '../src/settings/setting.js';
 import { DISCOVERY } from '../src/wire/discovery-packet.js';
 import { credentialsOf } from './enrolment-token.js';
 import { createLogger } from './log.js';
@@ -105,7 +105,7 @@ const leaveOptions = (flags: AgentFlags): LeaveOptions => ({
 });
 
 export const configSchema = async (): Promise<object> =>
-  settingsSchema(AGENT_SETTINGS, { id: 'urn:orch:schema:agent-config:v1', title: 'Configuration of orch agent' });
+  jsonSchemaOf(AGENT_SETTINGS, { id: 'urn:orch:schema:agent-config:v1', title: 'Configuration of orch agent' });
 
 const ROOT_DATA_DIR = '/var/lib/orch-agent';
 const UNIT: AgentUnit = {

@@ -1,7 +1,7 @@
 /** `orch serve rotate-secrets-key`: asks the orchestrator of this host. */
 import { askOrchestrator } from '../daemon/ask-orchestrator.js';
-import { loadSettings } from '../daemon/config/load-settings.js';
 import type { RotatedSecretsKey, ServeFlags } from '../src/cli/programs.js';
+import { loadSettings } from '../src/settings/load-serve.js';
 
 export async function rotateSecretsKey({ config, ...flags }: ServeFlags): Promise<RotatedSecretsKey> {
   const { env } = process;

@@ -1,7 +1,7 @@
 /** `orch serve accept-clock`: asks the orchestrator of this host about its clock. */
 import { askOrchestrator } from '../daemon/ask-orchestrator.js';
-import { loadSettings } from '../daemon/config/load-settings.js';
 import type { ServeClock, ServeFlags } from '../src/cli/programs.js';
+import { loadSettings } from '../src/settings/load-serve.js';
 
 export async function serveClock({ config, ...flags }: ServeFlags, accept: boolean): Promise<ServeClock> {
   const { env } = process;

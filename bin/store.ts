@@ -7,7 +7,6 @@ import { recoverAdmin as runRecovery } from '../daemon/backup/recover-admin.js';
 import { restoreStore } from '../daemon/backup/restore-store.js';
 import { stoppedBackup } from '../daemon/backup/stopped-backup.js';
 import { isStoppedCommand, type StoppedOptions } from '../daemon/backup/stopped-store.js';
-import { loadSettings } from '../daemon/config/load-settings.js';
 import type { ServeFlags } from '../src/cli/programs.js';
 import type {
   BackupRequest,
@@ -20,6 +19,7 @@ import { holderOf } from '../src/identity/data-directory.js';
 import { Fault } from '../src/kernel/fault.js';
 import { silentLogger } from '../src/kernel/logger.js';
 import { validator } from '../src/kernel/validator.js';
+import { loadSettings } from '../src/settings/load-serve.js';
 import { systemClock } from './system-clock.js';
 
 const reports = validator(BackupReportSchema);

@@ -10,7 +10,7 @@ import { spkiFingerprint } from '../src/identity/fingerprint.js';
 import { loadOrCreateKey } from '../src/identity/key-file.js';
 import { isEncrypted } from '../src/identity/private-key.js';
 import { Fault, messageOf } from '../src/kernel/fault.js';
-import type { Settings } from './config/settings.js';
+import type { Settings } from '../src/settings/serve.js';
 
 /** PEM texts. */
 export interface ApiCertificate {

@@ -2,9 +2,9 @@
 import { spkiFingerprint } from '../src/identity/fingerprint.js';
 import type { Clock } from '../src/kernel/clock.js';
 import type { Logger } from '../src/kernel/logger.js';
+import type { Settings } from '../src/settings/serve.js';
 import type { ApiCertificate } from './api-certificate.js';
 import { type Auth, createAuth } from './auth/auth.js';
-import type { Settings } from './config/settings.js';
 import type { UnitOfWork } from './events/unit-of-work.js';
 import type { Queryable } from './store/queryable.js';
 

@@ -3,7 +3,7 @@ import { type KeyObject, sign } from 'node:crypto';
 import type { Clock } from '../src/kernel/clock.js';
 import type { PublicKeyHex } from '../src/kernel/ids.js';
 import type { Logger } from '../src/kernel/logger.js';
-import type { Settings } from './config/settings.js';
+import type { Settings } from '../src/settings/serve.js';
 import { Discovery } from './discovery/discovery.js';
 import { systemNetwork } from './discovery/system-network.js';
 import type { UnitOfWork } from './events/unit-of-work.js';

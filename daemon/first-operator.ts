@@ -2,8 +2,8 @@
 import { parsePublicKey } from '../src/identity/public-key.js';
 import { Fault } from '../src/kernel/fault.js';
 import type { NewId } from '../src/kernel/ids.js';
+import type { Settings } from '../src/settings/serve.js';
 import type { Auth } from './auth/auth.js';
-import type { Settings } from './config/settings.js';
 
 export interface BootstrapOperator {
   readonly publicKey: string;

@@ -3,7 +3,7 @@ import type { KeyObject } from 'node:crypto';
 import type { Clock } from '../src/kernel/clock.js';
 import type { NewId, PublicKeyHex } from '../src/kernel/ids.js';
 import type { Logger } from '../src/kernel/logger.js';
-import type { Settings } from './config/settings.js';
+import type { Settings } from '../src/settings/serve.js';
 import type { Engine } from './engine/engine.js';
 import type { UnitOfWork } from './events/unit-of-work.js';
 import { AgentGateway } from './fleet/agent-gateway.js';

@@ -2,7 +2,7 @@
 import type { Clock } from '../src/kernel/clock.js';
 import type { NewId } from '../src/kernel/ids.js';
 import type { Logger } from '../src/kernel/logger.js';
-import type { Settings } from './config/settings.js';
+import type { Settings } from '../src/settings/serve.js';
 import type { UnitOfWork } from './events/unit-of-work.js';
 import { AddressPolicy } from './notify/address-policy.js';
 import { createNotify, type Notify, type Raiser } from './notify/notify.js';

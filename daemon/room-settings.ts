@@ -1,5 +1,5 @@
 /** What each room wants to know of the settings, in the room's own words and units. */
-import type { Settings } from './config/settings.js';
+import type { Settings } from '../src/settings/serve.js';
 
 export const engineLimits = (settings: Settings) => ({
   operations: settings['limits.operations'],

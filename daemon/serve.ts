@@ -7,11 +7,11 @@ import type { Clock } from '../src/kernel/clock.js';
 import { Fault, isFault, messageOf } from '../src/kernel/fault.js';
 import type { NewId } from '../src/kernel/ids.js';
 import type { Logger } from '../src/kernel/logger.js';
+import { loadSettings, type RawFlags, standardDataDir } from '../src/settings/load-serve.js';
+import { SERVE_SETTINGS, type SettingKey, type Settings } from '../src/settings/serve.js';
+import { jsonSchemaOf } from '../src/settings/setting.js';
 import { DirectoryMemory } from './backup/directory-memory.js';
 import { isStoppedCommand } from './backup/stopped-store.js';
-import { configSchema } from './config/config-schema.js';
-import { loadSettings, type RawFlags, standardDataDir } from './config/load-settings.js';
-import { SETTING_KEYS, SETTINGS, type Settings } from './config/settings.js';
 import type { BootstrapOperator } from './first-operator.js';
 import { createOrchestrator, type Orchestrator } from './orchestrator.js';
 import { fatalFault } from './store/sqlite-error.js';
@@ -65,7 +65,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     ...flags
   } = options.flags;
   if (wantsSchema === true) {
-    options.print(`${JSON.stringify(configSchema(), null, 2)}\n`);
+    options.print(`${JSON.stringify(jsonSchemaOf(SERVE_SETTINGS, SCHEMA), null, 2)}\n`);
     return 0;
   }
   const load = () =>
@@ -114,6 +114,9 @@ export async function serve(options: ServeOptions): Promise<number> {
 const memoryOf = ({ env, isRoot }: ServeOptions): DirectoryMemory =>
   new DirectoryMemory(join(dirname(standardDataDir(env, isRoot)), 'orch-serve.json'));
 
+/** Of the configuration file's JSON Schema. */
+const SCHEMA = { id: 'urn:orch:schema:serve-config:v1', title: 'Configuration of orch serve' };
+
 /** Flags that stand for paths come as text. */
 const textOf = (flag: string | boolean | undefined): string | undefined =>
   typeof flag === 'string' ? flag : undefined;
@@ -125,12 +128,13 @@ interface LiveSettings {
 function reload(live: LiveSettings, load: () => Settings, logger: ServeLogger): void {
   try {
     const next = load();
-    const changed = SETTING_KEYS.filter((key) => next[key] !== live.settings[key]);
-    const waiting = changed.filter((key) => !SETTINGS[key].live);
+    const keys = Object.keys(SERVE_SETTINGS) as SettingKey[];
+    const changed = keys.filter((key) => JSON.stringify(next[key]) !== JSON.stringify(live.settings[key]));
+    const waiting = changed.filter((key) => !SERVE_SETTINGS[key].live);
     const kept = Object.fromEntries(waiting.map((key) => [key, live.settings[key]]));
     live.settings = { ...next, ...kept };
     logger.setLevel(live.settings['log.level']);
-    logger.info('the configuration was read again', { changed: changed.filter((key) => SETTINGS[key].live) });
+    logger.info('the configuration was read again', { changed: changed.filter((key) => SERVE_SETTINGS[key].live) });
     if (waiting.length > 0) logger.warn('these settings take effect at the next start', { settings: waiting });
   } catch (error) {
     if (!isFault(error)) throw error;

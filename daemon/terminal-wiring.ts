@@ -4,7 +4,7 @@ import type { Clock } from '../src/kernel/clock.js';
 import type { NewId } from '../src/kernel/ids.js';
 import type { Logger } from '../src/kernel/logger.js';
 import type { Service } from '../src/kernel/service.js';
-import type { Settings } from './config/settings.js';
+import type { Settings } from '../src/settings/serve.js';
 import { epochBegun } from './engine/epoch.js';
 import type { EventBus } from './events/event-bus.js';
 import type { UnitOfWork } from './events/unit-of-work.js';

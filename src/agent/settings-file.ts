@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import { readRegularFile } from '../identity/regular-file.js';
 import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
 import type { Logger } from '../kernel/logger.js';
-import { AGENT_SETTINGS, type AgentSettings, standardSettings } from './settings.js';
+import { AGENT_DEFAULTS, AGENT_SETTINGS, type AgentSettings } from '../settings/agent.js';
 
 export interface SettingsFileOptions {
   readonly path: string;
@@ -72,11 +72,11 @@ export class AgentSettingsFile {
 /** The YAML library is loaded only where there is a file. */
 async function readSettings({ path, isOptional }: SettingsFileOptions): Promise<AgentSettings> {
   const source = textOf(path, isOptional);
-  if (source === null) return standardSettings();
+  if (source === null) return AGENT_DEFAULTS;
   if (source.length > MAX_BYTES) throw new Fault('invalid_config', `${path} is larger than ${MAX_BYTES} bytes`);
-  const { parseSettings } = await import('../kernel/settings-file.js');
+  const { parseSettings } = await import('../settings/yaml-settings.js');
   const hint = 'orch agent config-schema prints every key with its type';
-  return { ...standardSettings(), ...parseSettings(AGENT_SETTINGS, { source, path, hint }) };
+  return { ...AGENT_DEFAULTS, ...parseSettings(AGENT_SETTINGS, { source, path, hint }) };
 }
 
 /** Tells a file from what it was before, also when another one was put in its place; of what cannot be reached, why. */

@@ -25,9 +25,6 @@ export interface Command {
 /** Seconds that a command has unless it says otherwise. */
 export const COMMAND_TIMEOUT_SECS = 120;
 
-/** Seconds that a script may take unless the agent's settings say otherwise. */
-export const SCRIPT_TIMEOUT_SECS = 600;
-
 /** Bytes of each stream that are kept: the first half and the last half of that. */
 export const MAX_OUTPUT_BYTES = 256 * 1024;
 

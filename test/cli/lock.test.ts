@@ -1,6 +1,5 @@
 /** Every command is complete: it loads, explains itself, and its help names all it takes. */
 import { describe, expect, it } from 'vitest';
-import { flatName, SETTING_KEYS } from '../../daemon/config/settings.js';
 import { COMMANDS, GROUPS, SECTIONS } from '../../src/cli/commands/index.js';
 import { entryOf, findCommand, wordsBelow } from '../../src/cli/find-command.js';
 import { GLOBAL_OPTIONS, optionsBeside } from '../../src/cli/global-options.js';
@@ -66,13 +65,6 @@ describe('the index', () => {
   it('shows every top-level word in one section of the help', () => {
     const shown = SECTIONS.flatMap(([, words]) => words);
     expect([...shown].sort()).toEqual([...wordsBelow('')].sort());
-  });
-
-  it('has a flag of orch serve for every setting', async () => {
-    const { command } = await import('../../src/cli/commands/serve.js');
-    const flags = Object.entries(command.options).map(([key, { negative }]) => (negative ? `${key}_enabled` : key));
-    const apart = ['config', 'config_schema', 'new_epoch', 'new_identity', 'new_store', 'ready_file'];
-    expect(flags.filter((key) => !apart.includes(key)).sort()).toEqual(SETTING_KEYS.map(flatName).sort());
   });
 });
 

@@ -1,26 +1,23 @@
 /** The reference pages under docs/ that are made from the definitions in the code. */
 
-import { flatName, SETTING_KEYS, SETTINGS } from '../../daemon/config/settings.js';
-import { AGENT_SETTINGS } from '../../src/agent/settings.js';
 import { helpAll } from '../../src/cli/help/help-all.js';
 import { FAULTS } from '../../src/contract/faults.js';
-
-interface SettingSchema {
-  readonly description?: string;
-  readonly default?: unknown;
-}
+import { AGENT_SETTINGS } from '../../src/settings/agent.js';
+import { SERVE_SETTINGS } from '../../src/settings/serve.js';
+import { flagOf, meaningOf, type Setting, type SettingTable, shownDefault } from '../../src/settings/setting.js';
 
 const cell = (text: string): string => text.replaceAll('|', '\\|');
 
+interface Tables {
+  readonly serve: SettingTable;
+  readonly agent: SettingTable;
+}
+
 /** docs/configuration.md */
-export function configurationPage(): string {
-  const rows = SETTING_KEYS.map((key) => {
-    const { description = '', default: standard } = SETTINGS[key].schema as SettingSchema;
-    const flat = flatName(key);
-    const flag =
-      typeof standard === 'boolean' && standard ? `--no-${shortFlag(flat)}` : `--${flat.replaceAll('_', '-')}`;
-    const value = String(standard) === '' ? '' : `\`${String(standard)}\``;
-    return `| \`${key}\` | \`${flag}\` | ${value} | ${cell(description)} | ${SETTINGS[key].live ? 'SIGHUP' : 'restart'} |`;
+export function configurationPage({ serve, agent }: Tables = { serve: SERVE_SETTINGS, agent: AGENT_SETTINGS }): string {
+  const rows = Object.entries(serve).map(([key, setting]) => {
+    const effect = setting.live ? 'SIGHUP' : 'restart';
+    return `| \`${key}\` | \`${flagOf(key, setting).flag}\` | ${standardCell(setting)} | ${cell(meaningOf(setting))} | ${effect} |`;
   });
   return `# Configuration of \`orch serve\`
 
@@ -50,18 +47,20 @@ the start, and later is logged and changes nothing. \`orch agent config-schema\`
 
 | key | default | meaning |
 |---|---|---|
-${agentRows().join('\n')}
+${agentRows(agent).join('\n')}
 `;
 }
 
-const agentRows = (): readonly string[] =>
-  Object.entries(AGENT_SETTINGS).map(([key, { schema }]) => {
-    const { description = '', default: standard } = schema as SettingSchema;
-    return `| \`${key}\` | \`${String(standard)}\` | ${cell(description)} |`;
-  });
+const agentRows = (table: SettingTable): readonly string[] =>
+  Object.entries(table).map(
+    ([key, setting]) => `| \`${key}\` | ${standardCell(setting)} | ${cell(meaningOf(setting))} |`,
+  );
 
-/** Settings that are on by default have a flag that turns them off. */
-const shortFlag = (flat: string): string => flat.replace(/_enabled$/, '').replaceAll('_', '-');
+function standardCell(setting: Setting): string {
+  const standard = shownDefault(setting);
+  if (standard === null) return '';
+  return setting.computedDefault === null ? `\`${standard}\`` : cell(standard);
+}
 
 /** docs/errors.md */
 export function errorsPage(): string {

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads';
 import { Fault } from '../../kernel/fault.js';
 import { isFaultCode } from '../../kernel/fault-code.js';
 import type { Logger } from '../../kernel/logger.js';
-import { SCRIPT_TIMEOUT_SECS } from '../../resources/command.js';
+import { AGENT_DEFAULTS } from '../../settings/agent.js';
 import type { RunContent } from '../../wire/parts.js';
 import { isJournalWhole } from '../journal/journal-loss.js';
 import { inspectJournal } from '../journal/read-journal.js';
@@ -24,7 +24,7 @@ export interface EngineThreadOptions {
 /** What is being applied may end first: a service manager that waits 90 s sees the agent end by itself. */
 const STOP_WITHIN = 80_000;
 
-const STANDARD: EngineSettings = { scriptTimeoutSecs: SCRIPT_TIMEOUT_SECS };
+const STANDARD: EngineSettings = { scriptTimeoutSecs: AGENT_DEFAULTS.script_timeout };
 
 interface Question {
   readonly resolve: (runs: Inventory) => void;

@@ -2,6 +2,7 @@
 import type { Command, CommandResult } from '../../resources/command.js';
 import type { Accounts, FileStep, Host, ObserveRequest, PathFact, StepOutcome } from '../../resources/host.js';
 import { parentOf, problemOfUnixPath } from '../../resources/unix/unix-path.js';
+import { AGENT_DEFAULTS } from '../../settings/agent.js';
 import { AccountFiles } from './accounts.js';
 import { commit } from './commit.js';
 import { bestReach, type Reach } from './footing.js';
@@ -24,9 +25,6 @@ export interface UnixHostOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Seconds that a script may take unless the agent's settings say otherwise. */
-export const SCRIPT_TIMEOUT_SECS = 600;
-
 export class UnixHost implements Host {
   readonly platform: 'linux' | 'macos';
   private readonly reach: Reach;
@@ -41,7 +39,7 @@ export class UnixHost implements Host {
     this.accountSource = platform === 'macos' ? new MacAccountRecords() : new AccountFiles();
     this.reach = reach ?? bestReach();
     this.workplaces = new Workplaces(dataDir);
-    this.scriptTimeoutSecs = scriptTimeoutSecs ?? SCRIPT_TIMEOUT_SECS;
+    this.scriptTimeoutSecs = scriptTimeoutSecs ?? AGENT_DEFAULTS.script_timeout;
     this.signal = signal;
   }
 

@@ -1,7 +1,8 @@
 /** The real Host of Windows. Make one for each run: it remembers which directories it has tidied. */
-import { type Command, type CommandResult, SCRIPT_TIMEOUT_SECS } from '../../resources/command.js';
+import type { Command, CommandResult } from '../../resources/command.js';
 import type { Accounts, FileStep, Host, ObserveRequest, PathFact, StepOutcome } from '../../resources/host.js';
 import { parentOfWindowsPath, problemOfWindowsPath, windowsPath } from '../../resources/windows/windows-path.js';
+import { AGENT_DEFAULTS } from '../../settings/agent.js';
 import { Temporaries } from './temporaries.js';
 import { commitWindows, type Replace } from './windows-commit.js';
 import { observeWindows } from './windows-observe.js';
@@ -62,7 +63,11 @@ export class WindowsHost implements Host {
   }
 
   run(command: Command): Promise<CommandResult> {
-    const { scriptTimeoutSecs = SCRIPT_TIMEOUT_SECS, signal, systemRoot = process.env.SystemRoot } = this.options;
+    const {
+      scriptTimeoutSecs = AGENT_DEFAULTS.script_timeout,
+      signal,
+      systemRoot = process.env.SystemRoot,
+    } = this.options;
     const { workplaces } = this;
     return runOnWindows(command, { systemRoot: systemRoot ?? 'C:\\Windows', scriptTimeoutSecs, workplaces, signal });
   }

@@ -1,6 +1,9 @@
 /** `orch serve`. */
+import { SERVE_SETTINGS } from '../../settings/serve.js';
+import { defaultOf, flagOf, flatName, helpOf, type Setting, type SettingTable } from '../../settings/setting.js';
 import { defineCommand } from '../define-command.js';
-import { flag, negativeFlag, text } from '../option.js';
+import { flag, negativeFlag, type Option, text } from '../option.js';
+import type { ServeFlags } from '../programs.js';
 
 export const command = defineCommand({
   examples: [
@@ -23,62 +26,35 @@ export const command = defineCommand({
     new_epoch: flag('begin a new epoch: after a data directory was copied back by hand'),
     new_store: flag('begin with an empty store beside the keys of one that is lost'),
     new_identity: flag('take another identity key for a lost one; agents have to be repinned'),
-    data_dir: text('DIR', 'keys and store; /var/lib/orch for root, else below $XDG_STATE_HOME', { completes: 'file' }),
-    agent_port: text('PORT', 'TCP port of the agent link; 4747, 0 picks a free one'),
-    agent_host: text('ADDRESS', 'address that the agent link listens on; 0.0.0.0'),
-    api_port: text('PORT', 'TCP port of the API; 4748, 0 picks a free one'),
-    api_host: text('ADDRESS', 'address that the API listens on; 127.0.0.1'),
-    advertised_host: text('NAME', 'name or address that others reach this host by'),
-    bootstrap_key: text('KEY', 'public key of the first operator, hex or OpenSSH; used while there is none'),
-    bootstrap_username: text('NAME', 'name of the first operator'),
-    tls: negativeFlag('serve the API without TLS: on loopback, or behind a proxy'),
-    tls_cert: text('FILE', "certificate of the API (PEM) instead of the service's own", { completes: 'file' }),
-    tls_key: text('FILE', 'private key of that certificate (PEM)', { completes: 'file' }),
-    trust_proxy_tls: flag('a proxy in front terminates TLS: trust its X-Forwarded-For and -Proto'),
-    api_spki: text('HEX', "SHA-256 of the SPKI of the proxy's certificate"),
-    removal_guard: text('N', 'most removals of one apply without --allow-removals; 10'),
-    pending_capacity: text('N', 'most agents that wait for approval; 100'),
-    session_token_expiry_secs: text('SECONDS', 'life of a session; 3600'),
-    drift: negativeFlag('check no agent for drift unless somebody asks'),
-    drift_interval: text('SECONDS', 'time in which each agent is checked for drift once; 3600'),
-    drift_max_concurrent: text('N', 'most scheduled drift checks at a time; 8'),
-    drift_skip_recently_applied: text('SECONDS', 'how long after an apply no drift check is scheduled; 300'),
-    drift_retention_days: text('DAYS', 'how long drift records are kept; 30'),
-    retention_operations_days: text('DAYS', 'how long operations are kept; 365'),
-    retention_outputs_days: text('DAYS', 'how long outputs of scripts are kept; 90'),
-    retention_notifications_days: text('DAYS', 'how long notifications are kept; 90'),
-    retention_transcripts_days: text('DAYS', 'how long recordings of terminals are kept; 90'),
-    terminal_record: text('WHEN', 'record terminals: required, best_effort or off; best_effort'),
-    terminal_idle_secs: text('SECONDS', 'close a terminal in which nothing is typed for so long; 0, which is never'),
-    terminal_detached_secs: text('SECONDS', 'close a terminal that nobody is attached to for so long; 1800'),
-    terminal_max_secs: text('SECONDS', 'close a terminal that is open for so long; 43200'),
-    terminal_agent_grace_secs: text('SECONDS', 'how long a terminal waits for its agent to come back; 120'),
-    terminal_transcript_max_bytes: text('BYTES', 'largest recording of one terminal'),
-    terminal_disk_floor_bytes: text('BYTES', 'record nothing while less than that is free on the disk'),
-    terminal_per_operator: text('N', 'most terminals of one operator; 50'),
-    notifications_allow_networks: text('CIDR,…', 'networks that channels may be in although they are not public'),
-    notifications_allow_http: flag('send to channels without TLS too, on port 80'),
-    metrics_token: text('TOKEN', 'token for scraping GET /api/v1/metrics without a login'),
-    metrics_poll_interval: text('SECONDS', 'time in which each agent is asked for measurements once; 60'),
-    metrics_retention: text('SECONDS', 'how long measurements are kept; 86400'),
-    audit_retention_days: text('DAYS', 'how long audit events are kept, until set with orch audit retention; 90'),
-    log_level: text('LEVEL', 'debug, info, warn or error; info'),
-    log_format: text('FORMAT', 'json, pretty for people, or auto: pretty on a terminal; auto'),
-    limits_body_bytes: text('BYTES', 'largest request body of the API'),
-    limits_headers_timeout_secs: text('SECONDS', 'time for the headers of a request'),
-    limits_request_timeout_secs: text('SECONDS', 'time for a whole request to arrive'),
-    limits_login_per_minute: text('N', 'failed challenges and verifications a minute and address'),
-    limits_failed_login_per_minute: text('N', 'failed verifications a minute, address and key'),
-    limits_pending_per_address: text('N', 'most agents of one address that wait for approval'),
-    limits_operations: text('N', 'most operations in progress'),
-    limits_dispatch_secs: text('SECONDS', 'how long an apply waits for its agent'),
+    ...settingOptions(SERVE_SETTINGS),
   },
-  run: async ({ programs }, { tls: withoutTls, drift: withoutDrift, ...given }) => {
-    const flags: [string, string | boolean][] = withoutTls ? [['tls_enabled', false]] : [];
-    if (withoutDrift) flags.push(['drift_enabled', false]);
-    for (const [name, value] of Object.entries(given)) {
-      if (value !== undefined && value !== false) flags.push([name, value]);
-    }
-    return { exitStatus: await programs.serve(Object.fromEntries(flags)) };
-  },
+  run: async ({ programs }, given) => ({ exitStatus: await programs.serve(flagsOf(SERVE_SETTINGS, given)) }),
 });
+
+/** The options of a table of settings: each takes text that the program converts and checks, or is a switch. */
+export function settingOptions(table: SettingTable): Readonly<Record<string, Option<string | boolean | undefined>>> {
+  const options = Object.entries(table).map(([key, setting]) => [flagOf(key, setting).name, settingOption(setting)]);
+  return Object.fromEntries(options);
+}
+
+function settingOption(setting: Setting): Option<string | boolean | undefined> {
+  const summary = helpOf(setting);
+  if (setting.off !== null) return negativeFlag(summary);
+  if (typeof defaultOf(setting) === 'boolean') return flag(summary);
+  return text(setting.placeholder, summary, setting.isPath ? { completes: 'file' } : {});
+}
+
+/** Returns what was given by the flat name of its setting; `--no-tls` is `tls_enabled: false`. */
+function flagsOf(table: SettingTable, given: Readonly<Record<string, string | boolean | undefined>>): ServeFlags {
+  const negated = new Map(
+    Object.entries(table).flatMap(([key, setting]) =>
+      setting.off === null ? [] : [[flagOf(key, setting).name, flatName(key)]],
+    ),
+  );
+  const flags = Object.entries(given).flatMap(([name, value]) => {
+    if (value === undefined || value === false) return [];
+    const positive = negated.get(name);
+    return [positive === undefined ? [name, value] : [positive, false]];
+  });
+  return Object.fromEntries(flags);
+}

@@ -2,12 +2,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { standardSettings } from '../../../src/agent/settings.js';
 import { knownTerm, machineLanguage } from '../../../src/agent/terminal/login-environment.js';
 import { findUser } from '../../../src/agent/terminal/login-user.js';
 import { type PolicyOptions, permit, type TerminalSettings } from '../../../src/agent/terminal/policy.js';
 import { parseShells, readShells } from '../../../src/agent/terminal/shells.js';
 import { isFault } from '../../../src/kernel/fault.js';
+import { AGENT_DEFAULTS } from '../../../src/settings/agent.js';
 import type { OrchestratorMessageOf } from '../../../src/wire/messages.js';
 import { isRoot, needs, place } from '../support/place.js';
 
@@ -30,7 +30,7 @@ const request = (more: Partial<Request> = {}): Request => ({
 });
 
 const settings = (more: Partial<TerminalSettings> = {}): TerminalSettings => ({
-  ...standardSettings(),
+  ...AGENT_DEFAULTS,
   'remote_terminal.enabled': true,
   ...more,
 });
@@ -56,7 +56,7 @@ const other = shells.find((path) => path === '/bin/sh') ?? '/bin/sh';
 
 describe('the policy', () => {
   it('allows nothing unless the machine says so', async () => {
-    expect(standardSettings()['remote_terminal.enabled']).toBe(false);
+    expect(AGENT_DEFAULTS['remote_terminal.enabled']).toBe(false);
     const off = { settings: settings({ 'remote_terminal.enabled': false }) };
     expect((await refusal({}, off))[0]).toBe('terminal_disabled');
     expect((await refusal({ kind: 'exec', command: ['true'] }, off))[0]).toBe('terminal_disabled');

@@ -3,12 +3,12 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect, onTestFinished } from 'vitest';
-import { standardSettings } from '../../../../src/agent/settings.js';
 import type { TerminalSettings } from '../../../../src/agent/terminal/policy.js';
 import type { TerminalReport, Terminals, TerminalsOptions } from '../../../../src/agent/terminal/terminals.js';
 import { loadOrCreateKey } from '../../../../src/identity/key-file.js';
 import type { LogFields, Logger } from '../../../../src/kernel/logger.js';
 import { silentLogger } from '../../../../src/kernel/logger.js';
+import { AGENT_DEFAULTS } from '../../../../src/settings/agent.js';
 import { agentDecoder, encode } from '../../../../src/wire/codec.js';
 import type { AgentMessageOf, OrchestratorMessageOf } from '../../../../src/wire/messages.js';
 import { until } from '../../../support/orch.js';
@@ -42,7 +42,7 @@ export class AgentEnd {
   ) {
     this.orchestrator = orchestrator;
     this.dataDir = dataDir;
-    this.settings = { ...standardSettings(), 'remote_terminal.enabled': true, 'remote_terminal.shell': TEST_SHELL };
+    this.settings = { ...AGENT_DEFAULTS, 'remote_terminal.enabled': true, 'remote_terminal.shell': TEST_SHELL };
     const at = (level: string) => (message: string, fields?: LogFields) =>
       void this.log.push({ level, message, fields });
     const logger: Logger = { ...silentLogger, info: at('info'), warn: at('warn'), error: at('error') };

@@ -3,10 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { configSchema } from '../../daemon/config/config-schema.js';
-import { loadSettings, type RawFlags } from '../../daemon/config/load-settings.js';
-import { SETTING_KEYS } from '../../daemon/config/settings.js';
 import type { Fault } from '../../src/kernel/fault.js';
+import { loadSettings, type RawFlags } from '../../src/settings/load-serve.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'orch-config-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -120,13 +118,5 @@ describe('settings', () => {
     expect(refused('tls_cert: /none\ntls_key: /none\n').message).toContain('/none');
     expect(refused('api_spki: abc\n').message).toContain('64 hex digits');
     expect(refused('bootstrap_username: alice\n').message).toContain('bootstrap_key');
-  });
-
-  it('are all in the schema for editors', () => {
-    const { properties } = configSchema() as { properties: Record<string, { properties?: object }> };
-    for (const key of SETTING_KEYS) {
-      const [section, member] = key.split('.') as [string, string?];
-      expect(member === undefined ? properties : properties[section]?.properties).toHaveProperty(member ?? section);
-    }
   });
 });

@@ -1,11 +1,9 @@
-/** Reads settings out of a YAML text by a table of keys: every unknown key and bad value at once, with its line. */
+/** Reads settings out of a YAML text by a table of settings, and reports every unknown key and bad value with its line. */
 import { IsArray, type TSchema, Unknown } from 'typebox';
 import { isMap, isScalar, isSeq, LineCounter, type Pair, parseDocument } from 'yaml';
-import { Fault, type FaultDetail } from './fault.js';
-import { validator } from './validator.js';
-
-/** By dotted key: the part before the dot is a mapping in the file. */
-export type SettingTable = Readonly<Record<string, { readonly schema: TSchema }>>;
+import { Fault, type FaultDetail } from '../kernel/fault.js';
+import { validator } from '../kernel/validator.js';
+import type { SettingTable } from './setting.js';
 
 export interface SettingsFile {
   readonly source: string;

@@ -1,15 +1,15 @@
-/** Puts the settings together: flag, then environment, then file, then default. */
-import { existsSync } from 'node:fs';
+/** Loads the settings of `orch serve`: flag, then environment variable, then YAML file, then default. */
+import { existsSync, readFileSync } from 'node:fs';
 import { isIPv4 } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import * as Type from 'typebox';
-import { Fault } from '../../src/kernel/fault.js';
-import { parseIpNetwork } from '../../src/kernel/ip-network.js';
-import { splitWords } from '../../src/kernel/settings-file.js';
-import { validator } from '../../src/kernel/validator.js';
-import { readConfigFile } from './config-file.js';
-import { flatName, SETTING_KEYS, SETTINGS, type SettingKey, type Settings } from './settings.js';
+import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
+import { parseIpNetwork } from '../kernel/ip-network.js';
+import { validator } from '../kernel/validator.js';
+import { SERVE_SETTINGS, type Settings } from './serve.js';
+import { defaultsOf, flagOf, flatName, type Setting, variableOf } from './setting.js';
+import { parseSettings, splitWords } from './yaml-settings.js';
 
 /** Flags as the command line gave them, by flat name. */
 export type RawFlags = Readonly<Record<string, string | boolean | undefined>>;
@@ -17,42 +17,61 @@ export type RawFlags = Readonly<Record<string, string | boolean | undefined>>;
 export interface SettingSources {
   readonly flags: RawFlags;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The file named on the command line or in `ORCH_SERVE_CONFIG`, or null for the standard place. */
+  /** The file named on the command line or in `ORCH_SERVE_CONFIG`; null for the standard path. */
   readonly configFile: string | null;
   readonly isRoot: boolean;
 }
 
 const STANDARD_CONFIG = '/etc/orch/orchestrator.yaml';
-const ENV_PREFIX = 'ORCH_SERVE_';
+const MAX_BYTES = 256 * 1024;
+const VARIABLES = 'ORCH_SERVE_';
 
 /**
- * @throws Fault `invalid_config` that names the flag, variable or file line, and what is wrong with it
+ * Returns every setting of `orch serve`. Tests pass a `table` with other defaults.
+ * @throws Fault `invalid_config` or `usage` that names the flag, variable or file line, and what is wrong with it
  */
-export function loadSettings(sources: SettingSources): Settings {
-  const file = sources.configFile ?? STANDARD_CONFIG;
-  const fromFile = readConfigFile(file, sources.configFile === null);
+export function loadSettings(sources: SettingSources, table: typeof SERVE_SETTINGS = SERVE_SETTINGS): Settings {
+  const fromFile = readConfigFile(sources.configFile ?? STANDARD_CONFIG, sources.configFile === null);
   refuseUnknownVariables(sources.env);
-  const settings: Record<string, unknown> = {};
-  for (const key of SETTING_KEYS) {
-    const variable = ENV_PREFIX + flatName(key).toUpperCase();
+  const settings: Record<string, unknown> = { ...defaultsOf(table), ...fromFile };
+  for (const [key, setting] of Object.entries(table)) {
+    const variable = variableOf(VARIABLES, key);
     const flag = sources.flags[flatName(key)];
     const given = sources.env[variable];
-    if (flag !== undefined) settings[key] = convert(key, flag, `--${flatName(key).replaceAll('_', '-')}`);
-    else if (given !== undefined) settings[key] = convert(key, given, variable);
-    else settings[key] = fromFile[key] ?? (SETTINGS[key].schema as { default?: unknown }).default;
+    if (flag !== undefined) settings[key] = convert(setting, flag, flagOf(key, setting).flag);
+    else if (given !== undefined) settings[key] = convert(setting, given, variable);
   }
   if (settings.data_dir === '') settings.data_dir = standardDataDir(sources.env, sources.isRoot);
   return checked(settings as unknown as Settings);
 }
 
-/** `/var/lib/orch` for root, else below the user's state directory. */
+/** `/var/lib/orch` for root, else a directory below the state directory of the user. */
 export function standardDataDir(env: SettingSources['env'], isRoot: boolean): string {
   if (isRoot) return '/var/lib/orch';
   return join(env.XDG_STATE_HOME || join(homedir(), '.local', 'state'), 'orch', 'serve');
 }
 
-function convert(key: SettingKey, raw: string | boolean, source: string): unknown {
-  const { schema } = SETTINGS[key];
+/**
+ * Returns the settings that a file holds.
+ * @param missingOk a missing file counts as empty
+ * @throws Fault `invalid_config` naming file, lines and reasons
+ */
+function readConfigFile(path: string, missingOk: boolean): Record<string, unknown> {
+  let source: string;
+  try {
+    source = readFileSync(path, 'utf8');
+  } catch (error) {
+    if (missingOk && systemCodeOf(error) === 'ENOENT') return {};
+    throw new Fault('invalid_config', `cannot read the configuration file ${path}: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+  if (source.length > MAX_BYTES) throw new Fault('invalid_config', `${path} is larger than ${MAX_BYTES} bytes`);
+  const hint = 'orch serve --config-schema prints every key with its type';
+  return parseSettings(SERVE_SETTINGS, { source, path, hint });
+}
+
+function convert({ schema }: Setting, raw: string | boolean, source: string): unknown {
   let value: unknown = raw;
   if (typeof raw === 'string' && Type.IsInteger(schema) && /^-?\d+$/.test(raw)) value = Number(raw);
   if (typeof raw === 'string' && Type.IsBoolean(schema))
@@ -67,17 +86,17 @@ function convert(key: SettingKey, raw: string | boolean, source: string): unknow
 }
 
 function refuseUnknownVariables(env: SettingSources['env']): void {
-  const known = new Set(SETTING_KEYS.map((key) => ENV_PREFIX + flatName(key).toUpperCase()));
-  for (const extra of ['CONFIG', 'READY_FILE']) known.add(ENV_PREFIX + extra);
-  const unknown = Object.keys(env).filter((name) => name.startsWith(ENV_PREFIX) && !known.has(name));
+  const known = new Set(Object.keys(SERVE_SETTINGS).map((key) => variableOf(VARIABLES, key)));
+  for (const extra of ['CONFIG', 'READY_FILE']) known.add(VARIABLES + extra);
+  const unknown = Object.keys(env).filter((name) => name.startsWith(VARIABLES) && !known.has(name));
   if (unknown.length > 0) {
     throw new Fault('invalid_config', `unknown environment variable ${unknown.join(', ')}`, {
-      hint: 'orch serve --help lists every setting with its variable',
+      hint: 'orch serve --help lists every setting; its variable is ORCH_SERVE_ and the name of the flag in capitals',
     });
   }
 }
 
-/** Rules between settings. */
+/** Checks the rules between settings. */
 function checked(settings: Settings): Settings {
   const refuse = (message: string, hint?: string) => {
     throw new Fault('invalid_config', message, hint === undefined ? {} : { hint });
@@ -106,6 +125,6 @@ function checked(settings: Settings): Settings {
   return settings;
 }
 
-/** A name that only begins like an address of the loopback network may be anywhere. */
+/** An address of the loopback network. A name such as 127.example.com may resolve to any address. */
 const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));

@@ -1,0 +1,58 @@
+/** Every setting of the agent's YAML file. All of them take effect as soon as the file has changed. */
+import { defaultsOf, flag, integer, path, text, type ValuesOf, words } from './setting.js';
+
+export const AGENT_SETTINGS = {
+  'metrics.enabled': flag({ summary: 'measure processor, memory and disk for the orchestrator', default: true }),
+  'metrics.collection_interval': integer({
+    summary: 'interval between two measurements',
+    default: 30,
+    unit: 'seconds',
+    minimum: 1,
+    maximum: 3600,
+  }),
+  'remote_terminal.enabled': flag({
+    summary: 'let operators open shells and run commands on this machine; turning it off ends those that are open',
+    default: false,
+  }),
+  'remote_terminal.shell': path({
+    summary: "path of the shell, one of /etc/shells; empty for the user's login shell",
+    pattern: '^(/.*)?$',
+    maxLength: 4096,
+  }),
+  'remote_terminal.allow_operator_shell_override': flag({
+    summary: 'let operators ask for another shell of /etc/shells',
+    default: false,
+  }),
+  'remote_terminal.max_sessions': integer({
+    summary: 'maximum shells open at the same time',
+    default: 100,
+    minimum: 1,
+    maximum: 1000,
+  }),
+  'remote_terminal.user': text({
+    summary:
+      'user that shells and commands run as; empty for the user of the agent; another one needs an agent of root',
+    maxLength: 256,
+  }),
+  'remote_terminal.accept_env': words({
+    summary: 'variables of the operator that shells and commands get',
+    detail: 'names, or beginnings with *; variables that decide which code runs are never passed on',
+    default: ['LANG', 'LC_*', 'COLORTERM'],
+    placeholder: 'NAME,…',
+    pattern: '^[A-Za-z_][A-Za-z0-9_]*\\*?$',
+    maxLength: 64,
+    maxItems: 64,
+  }),
+  script_timeout: integer({
+    summary: 'maximum time a script of a module may take',
+    default: 600,
+    unit: 'seconds',
+    minimum: 1,
+    maximum: 3600,
+  }),
+} as const;
+
+export type AgentSettings = ValuesOf<typeof AGENT_SETTINGS>;
+
+/** What holds without a file. */
+export const AGENT_DEFAULTS: AgentSettings = defaultsOf(AGENT_SETTINGS);
