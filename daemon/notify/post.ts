@@ -1,5 +1,4 @@
 /** Sends one request of a channel and reads the status of the answer, within hard limits of time and size. */
-import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import type { Socket } from 'node:net';
 import { messageOf } from '../../src/kernel/fault.js';
 import { VERSION } from '../../src/kernel/version.js';
@@ -15,10 +14,10 @@ export interface Reply {
   readonly retryAfter: string | null;
 }
 
-/** Until the connection is there, and until everything is over. */
+/** Timeouts of the connection and of the whole request, in milliseconds. */
 const CONNECT_MS = 5_000;
 const TOTAL_MS = 10_000;
-/** Of the answer's body, which nobody looks at. */
+/** Maximum bytes read of the answer's body, which is ignored. */
 const BODY_BYTES = 64 * 1024;
 
 /**
@@ -30,9 +29,12 @@ export async function post(outgoing: Outgoing, options: DialOptions, cancel: Abo
   const connect = deadlineOf(CONNECT_MS, total.signal);
   try {
     const url = new URL(outgoing.url);
-    const socket = await dial(url, options, connect.signal);
-    connect.clear();
-    return await exchange(url, { outgoing, socket, signal: total.signal });
+    const open = async () => {
+      const socket = await dial(url, options, connect.signal);
+      connect.clear();
+      return socket;
+    };
+    return await exchange(url, outgoing, open, total.signal);
   } catch (error) {
     if (error instanceof DeliveryProblem) throw error;
     cancel.throwIfAborted();
@@ -45,62 +47,43 @@ export async function post(outgoing: Outgoing, options: DialOptions, cancel: Abo
   }
 }
 
-interface Exchange {
-  readonly outgoing: Outgoing;
-  readonly socket: Socket;
-  readonly signal: AbortSignal;
-}
-
-async function exchange(url: URL, { outgoing, socket, signal }: Exchange): Promise<Reply> {
-  const body = Buffer.from(outgoing.body);
-  const sent = request({
-    method: 'POST',
-    path: `${url.pathname}${url.search}`,
-    setHost: false,
-    headers: {
-      host: url.host,
-      'user-agent': `orch/${VERSION}`,
-      'content-type': 'application/json',
-      accept: '*/*',
-      ...withoutAbsent(outgoing.headers),
-      'content-length': body.length,
-      connection: 'close',
+/** Sends over one connection of its own, which `dial` opens. */
+async function exchange(url: URL, outgoing: Outgoing, open: Open, signal: AbortSignal): Promise<Reply> {
+  // A notification is rare: the library is loaded with the first one.
+  const { Client } = await import('undici');
+  const client = new Client(url.origin, {
+    connect: (_options, callback) => {
+      open().then(
+        (socket) => callback(null, socket),
+        (error) => callback(error, null),
+      );
     },
-    createConnection: () => socket,
-    signal,
+    pipelining: 0,
+    maxResponseSize: -1,
   });
   try {
-    const response = await answerOf(sent, body);
-    const retryAfter = response.headers['retry-after'] ?? null;
-    await drained(response);
-    return { status: response.statusCode ?? 0, retryAfter };
+    const { statusCode, headers, body } = await client.request({
+      method: 'POST',
+      path: `${url.pathname}${url.search}`,
+      headers: {
+        'user-agent': `orch/${VERSION}`,
+        'content-type': 'application/json',
+        accept: '*/*',
+        ...withoutAbsent(outgoing.headers),
+      },
+      body: outgoing.body,
+      signal,
+    });
+    // The status has come, so it does not matter how the body ends.
+    await body.dump({ limit: BODY_BYTES, signal }).catch(() => undefined);
+    const retryAfter = headers['retry-after'];
+    return { status: statusCode, retryAfter: typeof retryAfter === 'string' ? retryAfter : null };
   } finally {
-    sent.destroy();
-    socket.destroy();
+    await client.destroy();
   }
 }
 
-function answerOf(sent: ClientRequest, body: Buffer): Promise<IncomingMessage> {
-  return new Promise((resolve, reject) => {
-    sent.on('response', resolve);
-    sent.on('error', reject);
-    sent.end(body);
-  });
-}
-
-/** The status has come, so it does not matter how the body ends. */
-function drained(response: IncomingMessage): Promise<void> {
-  return new Promise((resolve) => {
-    let bytes = 0;
-    response.on('data', (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes > BODY_BYTES) resolve();
-    });
-    response.on('error', () => resolve());
-    response.on('close', () => resolve());
-    response.on('end', () => resolve());
-  });
-}
+type Open = () => Promise<Socket>;
 
 const withoutAbsent = (headers: Outgoing['headers']) =>
   Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined));
