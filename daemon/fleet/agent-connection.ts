@@ -3,7 +3,7 @@ import type { RawData, WebSocket } from 'ws';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
 import type { NodeId, PublicKeyHex } from '../../src/kernel/ids.js';
-import { type Decode, encode } from '../../src/wire/codec.js';
+import { type Decode, encode, UnknownMessage, unknownType } from '../../src/wire/codec.js';
 import { LINK_LIMITS } from '../../src/wire/limits.js';
 import { type AgentMessage, type OrchestratorMessage, PENDING_MESSAGES } from '../../src/wire/messages.js';
 import { isKnown } from '../../src/wire/version.js';
@@ -161,7 +161,13 @@ export class AgentConnection {
     if (this.current === 'closed') return;
     this.liveness.heard();
     try {
-      this.queue.push(this.allowed(this.decode(this.textOf(data, isBinary))));
+      const message = this.decode(this.textOf(data, isBinary));
+      if (message instanceof UnknownMessage) {
+        // An agent that is not approved may send one message only, and that is known.
+        if (this.current !== 'approved') throw violation(unknownType(message.type));
+        return;
+      }
+      this.queue.push(this.allowed(message));
     } catch (error) {
       this.fail(isFault(error) ? error : violation(`what cannot be read: ${messageOf(error)}`));
       return;

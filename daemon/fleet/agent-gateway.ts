@@ -1,5 +1,6 @@
 /** Takes connections of agents in: version, one connection a key, enrolment, presence; hands their messages on. */
 import type { Clock } from '../../src/kernel/clock.js';
+import { unreachable } from '../../src/kernel/exhaustive.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
@@ -149,8 +150,13 @@ export class AgentGateway implements Service {
       case 'terminal_answer':
       case 'terminals':
         return this.options.terminals.receive(connection.nodeId, message);
-      default:
+      case 'inventory':
+      case 'run_accepted':
+      case 'run_results':
+      case 'run_finished':
         return this.options.traffic.receive(connection.nodeId, message);
+      default:
+        unreachable(message);
     }
   }
 

@@ -1,7 +1,7 @@
 /** A hello of another protocol version may look different, so its version counts before the rest of it. */
 import { Fault } from '../../src/kernel/fault.js';
 import { PROTOCOL_VERSION } from '../../src/kernel/version.js';
-import type { Decode } from '../../src/wire/codec.js';
+import { type Decode, UnknownMessage } from '../../src/wire/codec.js';
 import { LINK_LIMITS } from '../../src/wire/limits.js';
 import type { AgentMessage } from '../../src/wire/messages.js';
 import { commonVersion } from '../../src/wire/version.js';
@@ -12,7 +12,7 @@ export const versionFirst =
   (frame) => {
     try {
       const message = decode(frame);
-      if (message.type === 'hello') requireCommon(message.protocol_version);
+      if (!(message instanceof UnknownMessage) && message.type === 'hello') requireCommon(message.protocol_version);
       return message;
     } catch (error) {
       requireCommon(versionOf(frame));

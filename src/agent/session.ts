@@ -1,11 +1,12 @@
 /** One connection to the orchestrator, from hello to its end: validated messages both ways, and a heartbeat. */
 import type { RawData, WebSocket } from 'ws';
 import type { Clock } from '../kernel/clock.js';
+import { unreachable } from '../kernel/exhaustive.js';
 import { Fault, messageOf } from '../kernel/fault.js';
 import type { Logger } from '../kernel/logger.js';
 import type { MetricsSample } from '../kernel/metrics-sample.js';
 import { PROTOCOL_VERSION, VERSION } from '../kernel/version.js';
-import { encode, orchestratorDecoder } from '../wire/codec.js';
+import { encode, orchestratorDecoder, UnknownMessage } from '../wire/codec.js';
 import type { TokenVerdict } from '../wire/enrolment-token.js';
 import { CLOSE, LINK_LIMITS } from '../wire/limits.js';
 import type { AgentMessage, AgentMessageOf, OrchestratorMessage, OrchestratorMessageOf } from '../wire/messages.js';
@@ -163,8 +164,8 @@ class Session {
     try {
       if (binary) throw new Fault('protocol_violation', 'the orchestrator sent a binary frame');
       const message = this.decode(data.toString());
-      if (message !== null) this.handle(message);
-      else this.options.logger.debug('the orchestrator sent a message that this agent does not know');
+      if (message instanceof UnknownMessage) this.options.logger.debug('ignored a message', { type: message.type });
+      else this.handle(message);
     } catch (error) {
       this.options.logger.error('the orchestrator broke the protocol', { reason: messageOf(error) });
       this.end(CLOSE.violation, messageOf(error));
@@ -209,6 +210,8 @@ class Session {
       case 'terminal_close':
         this.passOn(message);
         return;
+      default:
+        unreachable(message);
     }
   }
 

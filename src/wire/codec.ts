@@ -1,7 +1,8 @@
 /** Messages as text frames, and back: nothing unvalidated leaves here. */
+import type { TSchema } from 'typebox';
 import { Fault } from '../kernel/fault.js';
 import { jsonExcess } from '../kernel/json.js';
-import { type Validator, validator } from '../kernel/validator.js';
+import { validator } from '../kernel/validator.js';
 import { LINK_LIMITS } from './limits.js';
 import {
   type AgentMessage,
@@ -10,8 +11,23 @@ import {
   OrchestratorMessageSchemas,
 } from './messages.js';
 
-/** Turns a frame into a message; throws Fault `protocol_violation` that says what is wrong with it. */
-export type Decode<M> = (frame: string) => M;
+/** Stands for a message of a type that this release does not know: a newer one at the other end may send it. */
+export class UnknownMessage {
+  readonly type: string;
+
+  constructor(type: string) {
+    this.type = type;
+  }
+}
+
+/**
+ * Turns a frame into a message. Unknown members of a message are left out, as a newer release may send them too; what is inside
+ * of a member is closed. Throws Fault `protocol_violation` that says what is wrong.
+ */
+export type Decode<M> = (frame: string) => M | UnknownMessage;
+
+/** How a message of unknown type is named to people. */
+export const unknownType = (type: unknown): string => `a message of unknown type ${JSON.stringify(type)?.slice(0, 80)}`;
 
 export const encode = (message: AgentMessage | OrchestratorMessage): string => JSON.stringify(message);
 
@@ -28,41 +44,44 @@ export const agentDecoder = (): Decode<AgentMessage> => {
 
 const EXCESS = { depth: 'levels', members: 'members', width: 'members in one object' } as const;
 
-/**
- * A decoder of what orchestrators send, which may be newer than the agent: members of a message that are not known are passed
- * over, and a message of an unknown type is null. What is inside of the members is as closed as ever.
- */
-export const orchestratorDecoder = (): Decode<OrchestratorMessage | null> => {
-  const open = Object.entries(OrchestratorMessageSchemas).map(
-    ([type, schema]) => [type, { ...schema, additionalProperties: true }] as const,
-  );
-  return decoder<OrchestratorMessage | null>(Object.fromEntries(open), null);
-};
+/** A decoder of what orchestrators send. */
+export const orchestratorDecoder = (): Decode<OrchestratorMessage> =>
+  decoder<OrchestratorMessage>(OrchestratorMessageSchemas);
 
-/** Characters of a frame whose mistake is named. */
+/** Frames of more characters are refused without naming their mistake: a list of mistakes costs many times what the check does. */
 const DETAILED = 16 * 1024;
 
-/** @param unknown what stands for a message of an unknown type; left out: such a message is a violation */
-function decoder<M extends { type: string } | null>(
-  schemas: Readonly<Record<string, Parameters<typeof validator>[0]>>,
-  unknown?: M,
-): Decode<M> {
-  const validators = new Map<string, Validator<unknown>>(
-    Object.entries(schemas).map(([type, schema]) => [type, validator(schema)]),
+type MessageSchema = TSchema & { readonly properties: Readonly<Record<string, TSchema>> };
+
+function decoder<M extends { type: string }>(schemas: Readonly<Record<M['type'], MessageSchema>>): Decode<M> {
+  const known = new Map(
+    Object.entries<MessageSchema>(schemas).map(([type, schema]) => [
+      type,
+      {
+        members: new Set(Object.keys(schema.properties)),
+        validator: validator({ ...schema, additionalProperties: true }),
+      },
+    ]),
   );
   return (frame) => {
     const value = parse(frame);
     const type = typeof value === 'object' && value !== null && 'type' in value ? value.type : undefined;
-    const known = typeof type === 'string' ? validators.get(type) : undefined;
-    if (!known && unknown !== undefined && typeof type === 'string') return unknown;
-    if (!known) throw violation(`a message of unknown type ${JSON.stringify(type)?.slice(0, 80)}`);
-    if (!known.check(value)) {
-      // A list of all mistakes costs many times what the check does, and a large frame has many.
-      const first = frame.length > DETAILED ? undefined : known.problems(value)[0];
+    if (typeof type !== 'string') throw violation(unknownType(type));
+    const expected = known.get(type);
+    if (expected === undefined) return new UnknownMessage(type);
+    if (!expected.validator.check(value)) {
+      const first = frame.length > DETAILED ? undefined : expected.validator.problems(value)[0];
       throw violation(`a malformed ${type} message: ${first ? `${first.path || '/'} ${first.message}` : 'invalid'}`);
     }
-    return value as M;
+    return withMembers(value as M, expected.members);
   };
+}
+
+/** The message itself when it has no other members, which is the usual case. */
+function withMembers<M extends object>(message: M, members: ReadonlySet<string>): M {
+  const entries = Object.entries(message);
+  if (entries.every(([name]) => members.has(name))) return message;
+  return Object.fromEntries(entries.filter(([name]) => members.has(name))) as M;
 }
 
 function parse(frame: string): unknown {

@@ -3,8 +3,8 @@
  * that a fleet is upgraded host by host.
  *
  * A message or member that changes what an agent does belongs to a new version: its type gets a line in `SINCE`, and the
- * orchestrator sends it to no older agent. Agents since version 2 pass over types and members that they do not know, so that a
- * mistake in that costs a feature and not the connection.
+ * orchestrator sends it to no older agent. Agents since version 2, and orchestrators to approved agents, ignore types and members
+ * of messages that they do not know: a release that adds one within a version raises `PROTOCOL_REVISION`.
  *
  * History:
  *   1  hello, status, attributes, runs (plan, apply, drift) in parts, results, inventory, acknowledgement, cancel.

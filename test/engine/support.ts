@@ -14,7 +14,7 @@ import { risingIds } from '../../daemon/store/rising-ids.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
 import { isNodeId, type NewId, type NodeId } from '../../src/kernel/ids.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { encode, orchestratorDecoder } from '../../src/wire/codec.js';
+import { encode, orchestratorDecoder, UnknownMessage } from '../../src/wire/codec.js';
 import type { OrchestratorMessage } from '../../src/wire/messages.js';
 import { agentRow, ManualClock, newIds, temporaryDirectory } from '../store/support.js';
 import { ScriptedAgent } from './scripted-agent.js';
@@ -50,7 +50,12 @@ export class ScriptedFleet implements AgentLink {
   send(id: NodeId, messages: readonly OrchestratorMessage[]): boolean {
     const agent = this.agents.get(id);
     if (!agent?.connected) return false;
-    agent.inbox.push(...messages.flatMap((message) => decode(encode(message)) ?? []));
+    agent.inbox.push(
+      ...messages.flatMap((message) => {
+        const decoded = decode(encode(message));
+        return decoded instanceof UnknownMessage ? [] : decoded;
+      }),
+    );
     return true;
   }
 }

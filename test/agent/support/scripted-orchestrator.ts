@@ -1,7 +1,7 @@
 /** The orchestrator's end of a link, which says what a test makes it say. */
 import type { WebSocket } from 'ws';
 import type { RunHead } from '../../../src/agent/engine/run-engine.js';
-import { agentDecoder } from '../../../src/wire/codec.js';
+import { agentDecoder, UnknownMessage } from '../../../src/wire/codec.js';
 import type { AgentMessage, AgentMessageOf, OrchestratorMessage } from '../../../src/wire/messages.js';
 import { cutRun, type RunContent } from '../../../src/wire/parts.js';
 
@@ -17,7 +17,9 @@ export class ScriptedOrchestrator {
   constructor(socket: WebSocket) {
     this.socket = socket;
     socket.on('message', (data) => {
-      this.heard.push(decode(data.toString()));
+      const message = decode(data.toString());
+      if (message instanceof UnknownMessage) throw new Error(`the agent sent a message of unknown type: ${data}`);
+      this.heard.push(message);
       for (const wake of this.waiting.splice(0)) wake();
     });
     socket.on('error', () => undefined);

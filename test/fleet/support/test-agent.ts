@@ -5,7 +5,7 @@ import { selfSignedEd25519 } from '../../../src/identity/certificate.js';
 import { nodeIdOf } from '../../../src/identity/key-id.js';
 import type { NodeId } from '../../../src/kernel/ids.js';
 import { PROTOCOL_VERSION } from '../../../src/kernel/version.js';
-import { orchestratorDecoder } from '../../../src/wire/codec.js';
+import { orchestratorDecoder, UnknownMessage } from '../../../src/wire/codec.js';
 import type { AgentMessageOf, OrchestratorMessage } from '../../../src/wire/messages.js';
 import { type Identity, newIdentity } from '../../identity/keys.js';
 
@@ -40,7 +40,8 @@ export class TestAgent {
     socket.on('error', () => undefined);
     socket.on('message', (data) => {
       const message = decode(data.toString());
-      if (message === null) throw new Error(`the orchestrator sent an unknown message: ${data.toString()}`);
+      if (message instanceof UnknownMessage)
+        throw new Error(`the orchestrator sent an unknown message: ${data.toString()}`);
       this.received.push(message);
       for (const wake of this.waiting.splice(0)) wake();
     });
