@@ -3,7 +3,7 @@ import { statfs } from 'node:fs/promises';
 import type { Status } from '../src/contract/status.js';
 import { PROTOCOL_VERSION, VERSION } from '../src/kernel/version.js';
 
-/** Less free disk than this is a warning (`security.md` c7), in bytes. */
+/** Less free disk than this is a warning, in bytes. */
 const ENOUGH_DISK = 1024 ** 3;
 
 /** A reason for which the orchestrator is degraded. Everyone who reaches the API may read it. */

@@ -1,4 +1,4 @@
-/** What an apply changes in the believed state of its agent (`modules.md`, Snapshot). */
+/** What an apply changes in the believed state of its agent (`docs/protocols/apply.md`). */
 import { mapped, type Steps } from '../../src/kernel/steps.js';
 import { secretsIn } from '../../src/language/revive.js';
 import type { DesiredResource, Origin, Removal } from '../../src/resources/desired.js';

@@ -1,4 +1,4 @@
-/** Bounds of the engine (`security.md` c7). Times are milliseconds of the monotonic clock. */
+/** Bounds of the engine (`docs/protocols/limits.md`). Times are milliseconds of the monotonic clock. */
 export interface EngineLimits {
   /** Plans, applies and drift checks in progress on all agents together. */
   readonly operations: number;

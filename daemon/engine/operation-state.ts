@@ -1,4 +1,4 @@
-/** The states of an apply and the one function that moves between them (`security.md` c8). */
+/** The states of an apply and the one function that moves between them (`docs/protocols/apply.md`). */
 import { unreachable } from '../../src/kernel/exhaustive.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { RunEnd } from '../../src/wire/messages.js';

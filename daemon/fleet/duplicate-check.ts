@@ -1,4 +1,4 @@
-/** Two connections with one key: the older stays when it is alive (`security.md` c1.7). */
+/** Two connections with one key: the older stays when it is alive (`docs/protocols/agent-link.md`). */
 import type { AgentConnection } from './agent-connection.js';
 
 /** Pings a connection; true when anything is heard of it within that many milliseconds, false once it has ended. */

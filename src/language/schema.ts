@@ -6,7 +6,7 @@ import { CATALOGUE } from '../resources/catalogue.js';
 import type { Body } from '../resources/kind.js';
 import { type KindSet, kindSet } from './kind-set.js';
 
-/** Most resources of one module (`security.md` c7). */
+/** Most resources of one module (`docs/protocols/limits.md`). */
 export const MAX_RESOURCES = 2000;
 
 export const ARCHES = ['x86_64', 'aarch64', 'armv7'] as const;

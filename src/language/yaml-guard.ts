@@ -6,7 +6,7 @@ import { CST, Lexer, Parser } from 'yaml';
 import type { DiagnosticCode } from './diagnostic-code.js';
 import type { MistakeList } from './mistake.js';
 
-/** Limits of a module's text (`security.md` c7). */
+/** Limits of a module's text (`docs/protocols/limits.md`). */
 export const YAML_LIMITS = { bytes: 1024 * 1024, tokens: 100_000, depth: 64, aliases: 100 } as const;
 
 /** After so many tags and directives the rest of the text is not looked at. */

@@ -1,4 +1,4 @@
-/** Refuses an apply that would remove more than anybody is likely to mean (`modules.md`, Removal guard). */
+/** Refuses an apply that would remove more than anybody is likely to mean (`docs/protocols/apply.md`). */
 import { Fault } from '../kernel/fault.js';
 import { CATALOGUE } from './catalogue.js';
 import type { Removal } from './desired.js';

@@ -1,5 +1,5 @@
 /**
- * The frames of a terminal's sockets (`terminal.md` 2.1): one type byte and a payload, numbers in big-endian order. Output is
+ * The frames of a terminal's sockets (`docs/protocols/terminal.md`): one type byte and a payload, numbers in big-endian order. Output is
  * forwarded as it came; what is JSON is checked by whoever reads it.
  */
 import { Fault } from '../kernel/fault.js';

@@ -1,4 +1,4 @@
-/** Numbers of the terminal protocol (`terminal.md` 2). Sizes are bytes, times milliseconds. */
+/** Numbers of the terminal protocol (`docs/protocols/limits.md`). Sizes are bytes, times milliseconds. */
 export const TERMINAL_LIMITS = {
   /** Largest frame that the orchestrator and agents take, as the WebSocket counts it. */
   frame: 128 * 1024,

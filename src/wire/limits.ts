@@ -1,4 +1,4 @@
-/** Limits of the agent link (`security.md` c7). Sizes are bytes, times milliseconds. */
+/** Limits of the agent link (`docs/protocols/limits.md`). Sizes are bytes, times milliseconds. */
 export const LINK_LIMITS = {
   /** Largest frame from an agent to the orchestrator. */
   agentFrame: 1024 * 1024,

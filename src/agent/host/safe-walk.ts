@@ -1,4 +1,4 @@
-/** Walks from the root to a directory by the rules of a root process among users it does not trust (`security.md` c9). */
+/** Walks from the root to a directory by the rules of a root process among users it does not trust (`docs/protocols/apply.md`). */
 import { readlinkSync, type Stats } from 'node:fs';
 import { systemCodeOf } from '../../kernel/fault.js';
 import type { Exposure } from '../../resources/host.js';
