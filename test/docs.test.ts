@@ -23,7 +23,9 @@ describe('the reference pages', () => {
 
 describe('the documents', () => {
   const pages = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md'].concat(
-    readdirSync(join(root, 'docs')).map((name) => `docs/${name}`),
+    readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => `docs/${name}`),
   );
 
   it.each(pages)('%s links only to files that are there', (page) => {

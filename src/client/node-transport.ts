@@ -13,8 +13,9 @@ import type { Transport, TransportAnswer, TransportRequest } from './transport.j
 import { TrustedAgent } from './trusted-agent.js';
 import { unreachable } from './unreachable.js';
 
-/** Until TCP, proxy and TLS are through, in milliseconds. */
+/** Milliseconds until the server has accepted the connection, and of the TLS handshake after that. */
 const CONNECT_TIMEOUT_MS = 10_000;
+const HANDSHAKE_TIMEOUT_MS = 30_000;
 /** How often a silent connection is probed, in milliseconds, so that a dead server does not hold a command for ever. */
 const KEEP_ALIVE_MS = 15_000;
 /** An unused connection is closed before the server does it: a request that crosses that on its way would fail. */
@@ -78,6 +79,7 @@ function secureAgent({ url, pin, ca, profile, env }: Connection, closing: AbortS
     env,
     closing,
     connectTimeout: CONNECT_TIMEOUT_MS,
+    handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
     keepAliveMsecs: KEEP_ALIVE_MS,
     idleMsecs: IDLE_MS,
   });

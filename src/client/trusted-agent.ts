@@ -5,9 +5,11 @@ import { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { openTrustedSocket, type TrustedSocketOptions } from './trusted-socket.js';
 
-export interface TrustedAgentOptions extends Omit<TrustedSocketOptions, 'signal'> {
-  /** Until TCP, proxy and TLS are through, in milliseconds. */
+export interface TrustedAgentOptions extends Omit<TrustedSocketOptions, 'signal' | 'onReached'> {
+  /** Milliseconds until the server, through any proxy, has accepted the connection. */
   readonly connectTimeout: number;
+  /** Milliseconds of the TLS handshake after that: a busy server accepts at once and needs time for the handshake. */
+  readonly handshakeTimeout: number;
   readonly keepAliveMsecs: number;
   /** A connection that is unused for so long is closed. */
   readonly idleMsecs: number;
@@ -50,16 +52,20 @@ export class TrustedAgent extends Agent {
   }
 
   private async open(): Promise<Duplex> {
-    const { closing, connectTimeout, keepAliveMsecs } = this.trusted;
+    const { closing, connectTimeout, handshakeTimeout, keepAliveMsecs } = this.trusted;
     // Not AbortSignal.any with AbortSignal.timeout: in Node 20 such a signal can be collected before it fires.
     const attempt = new AbortController();
-    const giveUp = () => attempt.abort(Object.assign(new Error('it does not answer'), { code: 'ETIMEDOUT' }));
-    const timer = setTimeout(giveUp, connectTimeout);
+    const giveUp = (code: string) => attempt.abort(Object.assign(new Error('it does not answer'), { code }));
+    let timer = setTimeout(giveUp, connectTimeout, 'ETIMEDOUT');
+    const onReached = () => {
+      clearTimeout(timer);
+      timer = setTimeout(giveUp, handshakeTimeout, 'ERR_TLS_HANDSHAKE_TIMEOUT');
+    };
     const close = () => attempt.abort(closing.reason);
     closing.addEventListener('abort', close, { once: true });
     if (closing.aborted) close();
     try {
-      const { socket, spki } = await openTrustedSocket({ ...this.trusted, signal: attempt.signal });
+      const { socket, spki } = await openTrustedSocket({ ...this.trusted, signal: attempt.signal, onReached });
       // An error on an idle connection concerns nobody; the pool drops it.
       socket.on('error', () => {});
       socket.setKeepAlive(true, keepAliveMsecs);

@@ -14,6 +14,8 @@ export interface TrustedSocketOptions extends ServerTrust {
   readonly caFile: string | null;
   readonly env: Environment;
   readonly signal: AbortSignal;
+  /** Called when the server, through any proxy, has accepted the connection and the handshake begins. */
+  readonly onReached: () => void;
 }
 
 export interface TrustedSocket {
@@ -37,11 +39,13 @@ export async function openTrustedSocket(options: TrustedSocketOptions): Promise<
 }
 
 function shakeHands(way: Duplex | null, options: TrustedSocketOptions): Promise<TLSSocket> {
-  const { signal, caFile } = options;
+  const { signal, caFile, onReached } = options;
   return new Promise((resolve, reject) => {
     const socket = connect(tlsOptions(way, options));
     // Else the first request waits until the server has acknowledged the end of the handshake: as long as a way there and back.
     (way instanceof Socket ? way : socket).setNoDelay(true);
+    if (way === null) socket.once('connect', onReached);
+    else onReached();
     const abort = () => socket.destroy(signal.reason);
     const fail = (error: Error) => {
       signal.removeEventListener('abort', abort);

@@ -9,6 +9,10 @@ const REASONS: Readonly<Record<string, readonly [reason: string, hint: string]>>
   EHOSTUNREACH: ['there is no way to that host', 'check the network'],
   ENETUNREACH: ['there is no way to that network', 'check the network'],
   ETIMEDOUT: ['it does not answer', 'check the network and firewalls in between'],
+  ERR_TLS_HANDSHAKE_TIMEOUT: [
+    'it accepts the connection, but does not finish the TLS handshake',
+    'it may be overloaded or stopped: look at it and try again',
+  ],
   ECONNRESET: ['the connection broke', 'try again; the log of the orchestrator may tell more'],
   EPIPE: ['the connection broke', 'try again; the log of the orchestrator may tell more'],
   EPROTO: ['it does not speak TLS as this program does', 'check the port, or use http:// if TLS is turned off there'],

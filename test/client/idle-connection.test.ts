@@ -35,6 +35,7 @@ it('an unused connection is closed by the client, and one in use is not', async 
     profile: null,
     env: {},
     connectTimeout: 10_000,
+    handshakeTimeout: 10_000,
     keepAliveMsecs: 15_000,
     idleMsecs: 200,
     closing: closing.signal,
