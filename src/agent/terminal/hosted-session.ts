@@ -111,6 +111,8 @@ export class HostedSession implements ProgramListener {
     });
     this.socket = socket;
     this.gate = new InputGate();
+    // An orchestrator whose clock went back counts from a lower number.
+    this.generation = null;
   }
 
   /** Ends the program, and forgets the session when it has ended; the orchestrator wants nothing more of it. */

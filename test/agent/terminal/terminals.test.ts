@@ -118,6 +118,22 @@ describe('a shell', () => {
     await relay.shows('33 199');
   });
 
+  it('takes sizes on each new socket, whatever number they begin with there', async () => {
+    const agent = await AgentEnd.start();
+    const { relay } = agent.open({ cols: 100, rows: 40 });
+    relay.type('stty size\n');
+    await relay.shows('40 100');
+    relay.socket?.send(resizeFrame(120, 50, 1_000));
+    relay.type('stty size\n');
+    await relay.shows('50 120');
+    const { length } = relay.sockets;
+    relay.socket?.cut();
+    await until(() => relay.sockets.length > length, 'it is dialled again');
+    relay.socket?.send(resizeFrame(90, 30, 10));
+    relay.type('stty size\n');
+    await relay.shows('30 90');
+  });
+
   it('passes signals of the list to the foreground, and no others', async () => {
     const agent = await AgentEnd.start();
     const { relay } = agent.open();
