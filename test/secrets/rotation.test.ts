@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readCanary } from '../../daemon/secrets/open-keyring.js';
@@ -14,8 +14,8 @@ import { findSecret, insertSecret, updateSecret } from '../../daemon/store/secre
 import { operationRow, rejection } from '../store/support.js';
 import { ADA, openSecrets, type SecretBench } from './support.js';
 
-const keysIn = ({ directory }: SecretBench): readonly string[] =>
-  [...readFileSync(join(directory, 'secrets.key'), 'utf8').matchAll(/^key ([0-9a-f]{16})/gm)].map(([, id]) => id ?? '');
+const keysIn = ({ directory }: SecretBench, file = 'secrets.key'): readonly string[] =>
+  [...readFileSync(join(directory, file), 'utf8').matchAll(/^key ([0-9a-f]{16})/gm)].map(([, id]) => id ?? '');
 
 /** Secrets S0, S1, … with the values v0, v1, …, without the cost of as many transactions. */
 async function fill({ db, keyring }: SecretBench, count: number): Promise<void> {
@@ -116,6 +116,35 @@ describe('a rotation', () => {
     await bench.close();
     const again = await openSecrets({ directory: bench.directory });
     expect((await valuesOf(again))[1202]).toBe('v1202');
+  });
+
+  it('keeps each key that it forgets in a file of its own', async () => {
+    const bench = await openSecrets();
+    await fill(bench, 3);
+    const forgotten: (readonly string[])[] = [];
+    for (const file of ['secrets.key.1', 'secrets.key.2', 'secrets.key.3']) {
+      forgotten.push(keysIn(bench));
+      expect(await bench.rotation.rotate()).toMatchObject({ kept: join(bench.directory, file) });
+    }
+    expect(['secrets.key.1', 'secrets.key.2', 'secrets.key.3'].map((file) => keysIn(bench, file))).toEqual(forgotten);
+  });
+
+  it('that is cut off after it kept the old key does not keep it twice', async () => {
+    const bench = await openSecrets();
+    await fill(bench, 3);
+    bench.keyring.addKey();
+    const [file, both] = [join(bench.directory, 'secrets.key'), keysIn(bench)];
+    const before = readFileSync(file);
+    await bench.rotation.resume();
+    await bench.close();
+    writeFileSync(file, before);
+
+    const next = await openSecrets({ directory: bench.directory });
+    expect(keysIn(next)).toEqual(both);
+    await next.rotation.resume();
+    expect(keysIn(next)).toEqual(both.slice(1));
+    expect(keysIn(next, 'secrets.key.1')).toEqual(both.slice(0, 1));
+    expect(existsSync(join(bench.directory, 'secrets.key.2'))).toBe(false);
   });
 
   it('that is asked for twice at once is one', async () => {
