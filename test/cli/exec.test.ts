@@ -388,7 +388,12 @@ describe('on several agents', () => {
       .split('\n')
       .map((line) => JSON.parse(line) as { readonly name: string });
     expect(bodies.sort((a, b) => (a.name < b.name ? -1 : 1))).toMatchObject([
-      { name: 'db-01', exit_status: 255, exit_code: null, error: { code: 'agent_not_connected' } },
+      {
+        name: 'db-01',
+        exit_status: 255,
+        exit_code: null,
+        error: { code: 'agent_not_connected', message: 'db-01 is not connected' },
+      },
       { name: 'web-01', exit_status: 0, stdout: 'one\n', error: null },
       { name: 'web-02', exit_status: 3, exit_code: 3, stdout: 'two\n' },
     ]);
