@@ -293,6 +293,8 @@ describe('what orch sync refuses before it does anything', () => {
       'assignments.yaml': 'assignments:\n  - {name: web, modules: [a], selector: role=web}\n',
     });
     expect((await golden('conflict', ['sync', site])).status).toBe(1);
+    // The assignment of the other one goes with --prune.
+    expect((await run(['sync', site, '--plan', '--prune'])).status).toBe(0);
     // Nobody has both any more.
     api.answer({ listAgents: { body: [{ ...web1, tags: {} }] } });
     expect((await run(['sync', site, '--plan'])).status).toBe(0);

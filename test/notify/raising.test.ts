@@ -235,6 +235,15 @@ describe('a login', () => {
     expect(await listed(notify)).toHaveLength(3);
   });
 
+  it('stays known for half a year', async () => {
+    const notify = await bench();
+    await notify.emit(login('192.0.2.1'));
+    await notify.pass(179 * 24 * 60 * MINUTE);
+    await notify.pruneAddresses();
+    await notify.emit(login('192.0.2.1'));
+    expect(await types(notify)).toEqual(['operator.login']);
+  });
+
   it('is new again for an operator who was removed, and after half a year', async () => {
     const notify = await bench();
     await notify.emit(login('192.0.2.1'));

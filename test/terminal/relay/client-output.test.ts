@@ -79,3 +79,24 @@ describe('a picture', () => {
     expect((sent[1] as Extract<Frame, { type: 'output' }>).bytes.toString()).toMatch(/^€x+$/);
   });
 });
+
+describe('output that nobody needs', () => {
+  it('is kept until somebody has attached, and up to a limit from then on', () => {
+    const relay = new OutputRelay({
+      ...{ size: { cols: 80, rows: 24 }, start: 0, tail: [], recorder: null, isLossless: false, screen: null },
+    });
+    const flood = () => {
+      for (let left = 2 * TERMINAL_LIMITS.floodBacklog; left > 0; left -= 64 * 1024) {
+        const [offset, bytes] = [relay.received, Buffer.alloc(64 * 1024, 'x')];
+        relay.take({ type: 'output', stream: 'out', offset, bytes }, outputFrame('out', offset, bytes), 0);
+      }
+    };
+    flood();
+    expect(relay.backlog.start).toBe(0);
+    relay.remove(relay.add({ send: () => true, isSkippable: () => true, onFinished: () => undefined }));
+    flood();
+    expect(relay.received - relay.backlog.start).toBe(TERMINAL_LIMITS.floodBacklog);
+    relay.settle(60_000, 1_000);
+    expect(relay.received - relay.backlog.start).toBe(TERMINAL_LIMITS.idleBacklog);
+  });
+});

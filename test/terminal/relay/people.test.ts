@@ -85,6 +85,7 @@ describe('a viewer', () => {
     viewer.say({ kind: 'ask_pen' });
     expect(await writer.noted('pen_wanted')).toEqual({ kind: 'pen_wanted', by: 'admin' });
     expect(room.typesOf()).toEqual(['terminal.opened', 'terminal.attached']);
+    expect(room.events[1]?.summary).toMatch(/^admin attached to .* of operator on .* to watch$/);
   });
 
   it('that is slow is shown the screen instead of what it missed, and holds nobody up', async () => {

@@ -170,6 +170,7 @@ describe('a shell', () => {
     expect(await list('prefix=7Y')).toEqual([]);
     const first = await room.call('GET', '/terminal?status=closed&limit=0');
     expect(first.json).toHaveLength(200);
+    expect((await room.call('GET', '/terminal?status=closed&limit=0&offset=0')).json).toEqual(first.json);
     expect(first.headers.link).toBe('</api/v1/terminal?status=closed&limit=200&offset=200>; rel="next"');
     const last = await room.call('GET', '/terminal?status=closed&limit=200&offset=2000');
     expect([last.json.length, last.headers.link]).toEqual([100, undefined]);
