@@ -106,6 +106,9 @@ describe.skipIf(AHEAD === null)(
       );
 
       const data = ['--data-dir', sandbox.path('serve')];
+      // Without consent it only tells what it found.
+      expect((await sandbox.orch(['serve', 'accept-clock', ...data])).status).toBe(64);
+      expect(await codes()).toEqual(['times_ahead']);
       const asked = await sandbox.orch(['serve', 'accept-clock', ...data, '--yes']);
       expect(asked.status).toBe(0);
       expect(asked.stdout + asked.stderr).toContain('The clock is taken as right from now on.');

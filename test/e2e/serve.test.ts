@@ -1,6 +1,7 @@
 /** `orch serve` as an operator of the host meets it: signals, files and their modes. */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { get } from 'node:https';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { selfSignedP256 } from '../../src/identity/certificate.js';
@@ -59,6 +60,31 @@ describe('orch serve', () => {
     server.process.kill('SIGHUP');
     await until(() => server.output().includes('the old one stays'), 'the broken one is refused');
     expect(server.output()).toContain('serve.yaml:1:1');
+    expect(await server.stop()).toBe(0);
+  });
+
+  it('lets its metrics token read the metrics and nothing else, as long as the configuration names it', async () => {
+    sandbox = new Sandbox();
+    await sandbox.orch(['operator', 'init']);
+    const config = sandbox.path('serve.yaml');
+    writeFileSync(config, 'metrics_token: first-token-of-a-scraper\n');
+    const { server, ready: info } = await sandbox.serve(['--config', config]);
+    const statusOf = (path: string, token: string) =>
+      new Promise<number | undefined>((resolve, reject) => {
+        const url = `${info.api_url}/api/v1${path}`;
+        const options = { headers: { authorization: `Bearer ${token}` }, rejectUnauthorized: false };
+        get(url, options, (answer) => resolve(answer.resume().statusCode)).on('error', reject);
+      });
+    expect(await statusOf('/metrics', 'first-token-of-a-scraper')).toBe(200);
+    expect(await statusOf('/metrics', 'another-token-of-a-scraper')).toBe(401);
+    expect(await statusOf('/agents', 'first-token-of-a-scraper')).toBe(401);
+    writeFileSync(config, 'metrics_token: second-token-of-a-scraper\n');
+    server.process.kill('SIGHUP');
+    await until(
+      async () => (await statusOf('/metrics', 'second-token-of-a-scraper')) === 200,
+      'the new token is valid',
+    );
+    expect(await statusOf('/metrics', 'first-token-of-a-scraper')).toBe(401);
     expect(await server.stop()).toBe(0);
   });
 

@@ -52,6 +52,18 @@ describeHosts('terminals of a booted machine', () => {
     expect(descriptors.trim().split(/\s+/)).toEqual(['0', '1', '2']);
   });
 
+  it('has the language that the machine sets for logins, in the file of Debian or in that of systemd', async () => {
+    const language = async () => (await orch('exec', 'web-01', '--', 'sh', '-c', 'echo $LANG')).stdout;
+    const files = ['/etc/default/locale', '/etc/locale.conf'];
+    await web.run(['rm', '-f', ...files]);
+    expect(await language()).toBe('C.UTF-8\n');
+    for (const file of files) {
+      await web.writeFile(file, 'LANG=de_DE.UTF-8\n', '0644');
+      expect(await language()).toBe('de_DE.UTF-8\n');
+      await web.run(['rm', '-f', file]);
+    }
+  });
+
   it('is a login shell on a terminal, and ends with its status', async () => {
     const terminal = await onTerminal('orch term web-01');
     terminal.write('echo "$0 $(id -un) $(tty)"; stty size; exit 9\n');
