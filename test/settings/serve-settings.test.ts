@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { driftSchedule, engineLimits, metricsSchedule, terminalRules } from '../../daemon/room-settings.js';
 import type { Fault } from '../../src/kernel/fault.js';
 import { loadSettings, type RawFlags } from '../../src/settings/load-serve.js';
 
@@ -41,6 +42,22 @@ describe('settings', () => {
       api_port: 3000,
       'log.level': 'debug',
     });
+  });
+
+  it('reach the rooms in milliseconds where the configuration counts seconds', () => {
+    const settings = load(
+      [
+        'drift: {interval: 601, skip_recently_applied: 602}',
+        'limits: {dispatch_secs: 63}',
+        'metrics: {poll_interval: 64, retention: 65}',
+        'terminal: {idle_secs: 606, detached_secs: 607, max_secs: 608, agent_grace_secs: 69}',
+      ].join('\n'),
+    );
+    expect(driftSchedule(settings)).toMatchObject({ interval: 601_000, skipRecentlyApplied: 602_000 });
+    expect(engineLimits(settings).dispatch).toBe(63_000);
+    expect(metricsSchedule(settings)).toEqual({ interval: 64_000, retention: 65_000 });
+    const times = { idle: 606_000, detached: 607_000, max: 608_000, agentGrace: 69_000 };
+    expect(terminalRules(settings)).toMatchObject(times);
   });
 
   it('put the data below the state directory of an ordinary user', () => {
