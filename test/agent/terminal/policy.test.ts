@@ -1,11 +1,11 @@
 /** What a machine allows: its settings decide, whatever the orchestrator asks for. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { knownTerm, machineLanguage } from '../../../src/agent/terminal/login-environment.js';
 import { findUser } from '../../../src/agent/terminal/login-user.js';
 import { type PolicyOptions, permit, type TerminalSettings } from '../../../src/agent/terminal/policy.js';
-import { parseShells, readShells } from '../../../src/agent/terminal/shells.js';
+import { isProgram, parseShells, readShells } from '../../../src/agent/terminal/shells.js';
 import { isFault } from '../../../src/kernel/fault.js';
 import { AGENT_DEFAULTS } from '../../../src/settings/agent.js';
 import type { OrchestratorMessageOf } from '../../../src/wire/messages.js';
@@ -96,6 +96,16 @@ describe('the policy', () => {
   it('refuses a shell of the settings that is not in /etc/shells', async () => {
     const given = settings({ 'remote_terminal.shell': '/usr/sbin/nologin' });
     expect((await refusal({}, { settings: given }))[0]).toBe('shell_not_allowed');
+  });
+
+  it('takes for a shell only a file that can be run', () => {
+    const directory = place();
+    const file = join(directory, 'shell');
+    expect([isProgram(file), isProgram(directory)]).toEqual([false, false]);
+    writeFileSync(file, '#!/bin/sh\n', { mode: 0o644 });
+    expect(isProgram(file)).toBe(false);
+    chmodSync(file, 0o755);
+    expect(isProgram(file)).toBe(true);
   });
 
   it('counts shells and commands apart', async () => {
