@@ -122,6 +122,18 @@ describe('an agent that has gone', () => {
     expect(await listed(notify)).toHaveLength(1);
   });
 
+  it('is told of although many others have gone with it', async () => {
+    const notify = await bench();
+    const ids = Array.from({ length: 130 }, (_, index) => String(index).padStart(32, '0'));
+    for (const id of ids)
+      await insertAgent(notify.db, agentRow({ node_id: id, name: `web-${id}`, status: 'approved' }));
+    await notify.emit(...ids.map((id) => ({ ...went, target: { ...WEB, id } })));
+    await notify.pass(60_000);
+    await notify.pass(60_000);
+    const { unread_count } = await notify.inbox.list('ada', { unreadOnly: true, limit: 1 });
+    expect(unread_count).toBe(ids.length);
+  });
+
   it('is not told of when it is back in time, rejected or removed', async () => {
     const notify = await bench();
     await withWeb(notify);
