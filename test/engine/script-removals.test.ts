@@ -1,9 +1,16 @@
 /** Removals of scripts: their undo may hold secrets, which the store does not. */
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { AgentSecrets } from '../../daemon/engine/agent-secrets.js';
+import { newSecretKeys } from '../../daemon/secrets/key-file.js';
+import { Keyring } from '../../daemon/secrets/keyring.js';
+import { OutputVault } from '../../daemon/secrets/output-vault.js';
+import { listOperationOutputs } from '../../daemon/store/operation-outputs.js';
+import { silentLogger } from '../../src/kernel/logger.js';
 import type { SecretRefusal } from '../../src/language/fill.js';
 import type { Removal } from '../../src/resources/desired.js';
-import { rejection } from '../store/support.js';
+import { rejection, temporaryDirectory } from '../store/support.js';
 import { ALICE, type Bench, openBench } from './support.js';
 
 /** Values of secrets, which the test changes; a refusal is why the agent does not get one. */
@@ -37,12 +44,18 @@ const UNDO = `apply: "install", undo: "leave --token=\${{ secrets.TOKEN }}"`;
 const LOGIN = `apply: "login \${{ secrets.LOGIN }}", undo: "logout"`;
 const NO_UNDO = `apply: "echo \${{ secrets.LOGIN }}"`;
 
+function vault(): OutputVault {
+  const file = join(temporaryDirectory(), 'secrets.key');
+  const keyring = new Keyring({ file, keys: newSecretKeys(randomBytes), randomBytes });
+  return new OutputVault({ keyring, logger: silentLogger });
+}
+
 async function applied(members: Readonly<Record<string, string>>) {
   const values = new Map<string, string | SecretRefusal>([
     ['TOKEN', 'first-value'],
     ['LOGIN', 'some-login'],
   ]);
-  const bench = await openBench({ secrets: changing(values) });
+  const bench = await openBench({ secrets: changing(values), vault: vault() });
   const agent = await bench.agent('1');
   await upload(bench, members);
   await bench.apply(agent, ['site']);
@@ -78,6 +91,20 @@ describe('a script that is not desired any more', () => {
     expect(JSON.stringify(row)).not.toContain('second-value');
     const used = bench.events.filter(({ type }) => type === 'secret.used').map(({ target }) => target.id);
     expect(used).toEqual(['TOKEN', 'LOGIN', 'TOKEN']);
+  });
+
+  it('has what its undo writes sealed, because that may hold the secret in any form', async () => {
+    const { bench, agent } = await applied({ leave: UNDO });
+    await upload(bench, {});
+    agent.outputs.set('leave', { stdout: 'left', stderr: '', exit_code: 0, truncated: false });
+
+    const { operation_id } = await bench.apply(agent, ['site'], { allowRemovals: 1 });
+
+    expect(await bench.engine.operations.output(agent.nodeId, operation_id)).toMatchObject({
+      'site/leave': { stdout: 'left' },
+    });
+    const stored = await listOperationOutputs(bench.db, operation_id);
+    expect(stored.map(({ key_id }) => key_id)).toEqual([expect.any(String)]);
   });
 
   it('is not sent and fails when a secret of its undo is not to be had, and the rest goes on', async () => {
