@@ -26,6 +26,8 @@ export class ClientOutput {
   private readonly options: ClientOutputOptions;
   private stage: Stage = 'streaming';
   private sent = 0;
+  /** The client knows where it is in the output. */
+  private hasBegun = false;
   private taken = 0;
   private allowed = 0;
   /** Where the output ended when the picture was asked for. */
@@ -56,6 +58,7 @@ export class ClientOutput {
 
   /** Begins with the output from that offset. */
   beginAt(offset: number): void {
+    this.hasBegun = true;
     this.stage = 'streaming';
     this.sent = offset;
     this.taken = offset;
@@ -69,15 +72,14 @@ export class ClientOutput {
     const { backlog } = this.options;
     const picture = this.options.picture();
     if (picture === null) {
-      this.goOnAt(Math.max(this.sent, backlog.start));
+      this.goOnWithout(Math.max(this.sent, backlog.start));
       return;
     }
     this.stage = 'picture';
     this.pictured = backlog.end;
     picture.then(
       (drawn) => this.draw(drawn),
-      // Without an emulator there is nothing but what comes.
-      () => this.goOnAt(this.pictured),
+      () => this.goOnWithout(this.pictured),
     );
   }
 
@@ -125,11 +127,23 @@ export class ClientOutput {
     const frame = snapshotFrame({ ...head, offset }, bytes);
     // One that the client does not take would cost it its socket, again and again.
     const isTaken = frame.length <= TERMINAL_LIMITS.pictureFrame;
-    if (isTaken) this.options.send(frame);
-    this.goOnAt(isTaken ? offset : this.pictured);
+    if (isTaken) {
+      this.options.send(frame);
+      this.goOnAt(offset);
+    } else {
+      this.goOnWithout(this.pictured);
+    }
+  }
+
+  /** There is no picture. An empty one tells a client how much output it misses; else it would take the gap for a mistake. */
+  private goOnWithout(offset: number): void {
+    const head = { cols: 0, rows: 0, offset };
+    if (this.hasBegun && offset > this.sent) this.options.send(snapshotFrame(head, Buffer.alloc(0)));
+    this.goOnAt(offset);
   }
 
   private goOnAt(offset: number): void {
+    this.hasBegun = true;
     this.stage = 'streaming';
     this.sent = offset;
     this.taken = offset;

@@ -54,6 +54,30 @@ describe('a picture', () => {
     expect(await sentWith(picture)).toMatchObject([{ type: 'output', offset: 6, bytes: Buffer.from('after') }]);
   });
 
+  it('that cannot be had leaves no gap: an empty one tells how much is left out', async () => {
+    const backlog = new Backlog();
+    const sent: Frame[] = [];
+    const output = new ClientOutput({
+      backlog,
+      send: (...parts) => sent.push(readFrame(Buffer.concat(parts))),
+      picture: () => null,
+      isSkippable: () => true,
+      onFinished: () => undefined,
+    });
+    output.beginAt(0);
+    backlog.append(Buffer.alloc(2 * TERMINAL_LIMITS.viewerLag), 'out');
+    output.catchUp();
+    backlog.dropBefore(backlog.end - 4);
+    const { length } = sent;
+    const last = sent.at(-1);
+    const taken = last?.type === 'output' ? last.offset + last.bytes.length : 0;
+    output.acked(taken, taken);
+    expect(sent.slice(length)).toMatchObject([
+      { type: 'snapshot', head: { offset: backlog.end - 4 }, bytes: Buffer.alloc(0) },
+      { type: 'output', offset: backlog.end - 4, bytes: Buffer.alloc(4) },
+    ]);
+  });
+
   it('that ends before the beginning of a character leaves no gap, however much comes before it is drawn', async () => {
     const relay = new OutputRelay({
       ...{ size: { cols: 80, rows: 24 }, start: 0, tail: [], recorder: null, isLossless: false },
