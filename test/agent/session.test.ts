@@ -94,6 +94,7 @@ describe('a session', () => {
     });
     orchestrator.status('pending');
     engine.begin(head(1), content([]));
+    // Ten looks at the machine: nothing tells that they report nothing.
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect(orchestrator.heard.map(({ type }) => type)).toEqual(['hello']);
     orchestrator.status('approved', 'web-01');
@@ -345,6 +346,7 @@ describe('a session', () => {
     const pace = { pingInterval: 10, deadAfter: 100, factsInterval: 60_000 };
     const { orchestrator, end, abort } = await connect(startEngine(), { pace });
     await orchestrator.approve();
+    // Four times the silence that ends a link: nothing tells that it goes on.
     await new Promise((resolve) => setTimeout(resolve, 400));
     expect(orchestrator.socket.readyState).toBe(WebSocket.OPEN);
     abort();

@@ -1,5 +1,6 @@
 /** What every operation answers alike: who may call it, and requests that are refused before its handler. */
 import type { RouteId } from '../../src/contract/contract.js';
+import { until } from '../support/orch.js';
 import { type Answer, headOf, openWire, send } from './api-request.js';
 import type { Described } from './described-api.js';
 import { samplesFor } from './samples.js';
@@ -144,17 +145,26 @@ export async function shutdownMistakes(world: World): Promise<readonly string[]>
   const login = loginFor(world, world.api.operation('uploadModule'));
   const headers = { ...login, host: 'orch', 'content-type': 'application/json', 'content-length': '9' };
   busy.write(`${headOf('POST', '/api/v1/modules', headers)}\r\n{`);
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  // The orchestrator has read what was written before, when it answers what is asked behind it.
+  const status = { method: 'GET', path: '/api/v1/status', headers: {}, body: null };
+  await send(world.base, status);
   const stopped = world.server.stop();
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await until(
+    () =>
+      send(world.base, status).then(
+        () => false,
+        () => true,
+      ),
+    'no connections are accepted',
+  );
   for (const wire of wires) wire.write('\r\n');
   const answers = await Promise.all(wires.map(({ answer }) => answer));
   busy.close();
-  const status = await stopped;
+  const exitStatus = await stopped;
   const mistakes = operations.flatMap(({ id }, at) => {
     const answer = answers[at] ?? null;
     if (answer === null) return [`${id}: no answer`];
     return world.note(id, answer).json?.code === 'shutting_down' ? [] : [`${id}: ${codeOf(answer)}`];
   });
-  return status === 0 ? mistakes : [...mistakes, `the orchestrator ended with ${status}`];
+  return exitStatus === 0 ? mistakes : [...mistakes, `the orchestrator ended with ${exitStatus}`];
 }

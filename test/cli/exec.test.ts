@@ -207,6 +207,7 @@ describe('on one agent', () => {
     const terminals = withProgram(prints(bytes));
     const running = run(['web-01', '--', 'cat'], { stdout });
     await until(() => stdout.parts.length > 0, 'the reader has something');
+    // Nothing tells that no more is asked for.
     await new Promise((resolve) => setTimeout(resolve, 300));
     // Nothing was taken, so that no more than the first window has come.
     expect(stdout.writableLength).toBeLessThanOrEqual(128 * 1024);

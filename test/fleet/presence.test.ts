@@ -286,6 +286,7 @@ describe('a second connection with the same key', () => {
     agent.die();
     const second = await fleet.dial(agent.identity);
     second.hello();
+    // Time for the older connection to be asked; too little of it makes the test weaker, not red.
     await new Promise((resolve) => setTimeout(resolve, 50));
     agent.socket.terminate();
     expect(await second.message(0)).toMatchObject({ status: 'approved' });
@@ -297,6 +298,7 @@ describe('a second connection with the same key', () => {
     agent.die();
     const second = await fleet.dial(agent.identity);
     second.hello();
+    // Time for the older connection to be asked; too little of it makes the test weaker, not red.
     await new Promise((resolve) => setTimeout(resolve, 50));
     second.socket.terminate();
     await until(() => fleet.registry.get(agent.nodeId) === undefined);

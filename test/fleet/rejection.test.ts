@@ -173,6 +173,7 @@ describe('a rejection that meets an arrival', () => {
     older.die();
     const agent = await fleet.dial(older.identity);
     agent.hello();
+    // Time for the older connection to be asked; too little of it makes the test weaker, not red.
     await new Promise((resolve) => setTimeout(resolve, 50));
     await fleet.reject(agent.nodeId);
     await expectOut(fleet, agent);

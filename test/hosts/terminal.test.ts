@@ -103,6 +103,7 @@ describeHosts('terminals of a booted machine', () => {
     terminal.write('stty -echo; PS1=; for i in $(seq 1 400); do echo "line $i"; sleep 0.05; done; echo "all"" done"\n');
     await terminal.said(/line 20\r/);
     await web.cutCable();
+    // How long the cable is out is what is tried.
     await new Promise((resolve) => setTimeout(resolve, 3_000));
     await web.plugCable();
     await terminal.said(/all done/, 120_000);

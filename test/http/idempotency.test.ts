@@ -165,8 +165,13 @@ describe('the same Idempotency-Key', () => {
       finish = resolve;
     });
     let aborted: boolean | null = null;
+    let begun = () => {};
+    const begin = new Promise<void>((resolve) => {
+      begun = resolve;
+    });
     const { api } = await start({
       run: async ({ signal }) => {
+        begun();
         await finished;
         aborted = signal.aborted;
         return { status: 200, body: { name: 'done', size: 1 } };
@@ -177,10 +182,10 @@ describe('the same Idempotency-Key', () => {
     const left = request({ port: api.address().port, method: 'POST', path: '/api/v1/run', headers });
     left.on('error', () => {});
     left.end();
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await begin;
     left.destroy();
     const second = send(api, 'POST', '/api/v1/run', keyed('k'));
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    // The second may come before the end or behind it: it gets the same answer.
     finish();
     expect((await second).json).toEqual({ name: 'done', size: 1 });
     expect(aborted).toBe(false);

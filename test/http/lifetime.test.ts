@@ -105,7 +105,8 @@ describe('a stop', () => {
     const half = connect(port, '127.0.0.1');
     await new Promise((resolve) => half.once('connect', resolve));
     half.write('GET /api/v1/ping HTTP/1.1\r\nHost: x\r\n');
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    // This process is the server too: it has read what came when another request is answered.
+    await send(api, 'GET', '/api/v1/ping');
     const stopped = api.stop();
     const text = await new Promise<string>((resolve) => {
       const chunks: Buffer[] = [];
@@ -158,7 +159,15 @@ describe('a stop', () => {
   });
 
   it('cuts what does not end at all', async () => {
-    const api = await startTiny({ limits: { drainMs: 50 }, handlers: { run: () => new Promise(() => {}) } });
+    let begun = () => {};
+    const begin = new Promise<void>((resolve) => {
+      begun = resolve;
+    });
+    const run = () => {
+      begun();
+      return new Promise<never>(() => {});
+    };
+    const api = await startTiny({ limits: { drainMs: 50 }, handlers: { run } });
     const answer = new Promise((resolve) => {
       const client = request({
         port: api.address().port,
@@ -169,7 +178,7 @@ describe('a stop', () => {
       client.on('error', resolve);
       client.end();
     });
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await begin;
     await api.stop();
     expect(await answer).toMatchObject({ code: 'ECONNRESET' });
   });

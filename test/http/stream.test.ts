@@ -251,6 +251,7 @@ describe('a client that reads slowly', () => {
       },
     });
     const response = await new Promise<NodeJS.ReadableStream>((resolve) => open(api).on('response', resolve));
+    // Time for the kernel's buffers to fill; too little of it makes the test weaker, not red.
     await new Promise((resolve) => setTimeout(resolve, 300));
     // What the kernel's buffers take is sent, the rest is not even made.
     expect(sent).toBeLessThan(400);
@@ -275,6 +276,7 @@ describe('a client that reads slowly', () => {
       },
     });
     const response = await new Promise<NodeJS.ReadableStream>((resolve) => open(api).on('response', resolve));
+    // Time for the kernel's buffers to fill; too little of it makes the test weaker, not red.
     await new Promise((resolve) => setTimeout(resolve, 300));
     await expect(
       (async () => {

@@ -89,6 +89,7 @@ describe('dialOrchestrator', () => {
       socket.close(4403, 'rejected');
     });
     const { socket } = await dialOrchestrator(optionsFor(listener.address().port));
+    // Time for the words to arrive before anybody listens; too little of it makes the test weaker, not red.
     await new Promise((resolve) => setTimeout(resolve, 50));
     const heard: string[] = [];
     socket.on('message', (data) => heard.push(data.toString()));

@@ -10,6 +10,7 @@ const descriptors = (): number => readdirSync('/proc/self/fd').length;
 describe('a command on pipes', () => {
   it('is not read while nobody wants it, and loses nothing then', async () => {
     const running = await startPiped('head -c 3000000 /dev/zero | tr "\\0" x; echo end >&2', { paused: true });
+    // Nothing tells that nothing is read.
     await new Promise((resolve) => setTimeout(resolve, 300));
     expect(running.bytes().length).toBeLessThan(300_000);
     running.program.resume();
@@ -20,6 +21,7 @@ describe('a command on pipes', () => {
 
   it('gives what it wrote although it ended before anybody read', async () => {
     const running = await startPiped('echo one; echo two >&2; exit 5', { paused: true });
+    // Longer than the silence after which the end is believed: nothing tells that it is not.
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     expect(running.end).toBeNull();
     running.program.resume();

@@ -32,6 +32,7 @@ describe('the output of a program', () => {
     writeFileSync(file, text);
     const running = startPty(`cat '${file}'`, { paused: true });
     await until(() => processEntry(running.program.mark.pid) === null, 'the program has ended');
+    // Longer than the pause after which an end without an answer is believed: nothing tells that it is not.
     await new Promise((resolve) => setTimeout(resolve, 600));
     expect(running.end).toBeNull();
     running.program.resume();
@@ -61,8 +62,10 @@ describe('the output of a program', () => {
     running.program.resume();
     await until(() => running.bytes().length > 100_000, 'much has come');
     running.program.pause();
+    // What was read before the pause arrives.
     await new Promise((resolve) => setTimeout(resolve, 100));
     const { length } = running.bytes();
+    // Nothing tells that nothing is read.
     await new Promise((resolve) => setTimeout(resolve, 300));
     expect(running.bytes().length).toBe(length);
     running.program.resume();
@@ -98,6 +101,7 @@ describe('what is typed', () => {
     await running.shows('ready');
     running.program.write(Buffer.alloc(500_000, 'x'));
     await until(() => running.taken > 0, 'something is taken');
+    // Nothing tells that no more is taken.
     await new Promise((resolve) => setTimeout(resolve, 200));
     expect(running.taken).toBeLessThan(200_000);
     running.program.signal('KILL');

@@ -1,5 +1,5 @@
 /** Plans, applies, drift checks and operations of the agent that is connected. */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { existsSync } from 'node:fs';
 import { until } from '../../support/orch.js';
 import type { Call, World } from '../world.js';
 import { upload } from './desired.js';
@@ -77,11 +77,13 @@ export async function runs(world: World): Promise<string> {
 /** An apply keeps everything else away, and ends a plan that is under way. */
 export async function busyAgent(world: World): Promise<void> {
   const params = { node_id: world.agents.connected };
-  const slow = ['- id: look', '  resource: {script: {program: sh, check: sleep 3; exit 1, apply: sleep 2}}'];
+  const mark = world.sandbox.path('busy-agent');
+  const check = `touch ${mark}; sleep 3; exit 1`;
+  const slow = ['- id: look', `  resource: {script: {program: sh, check: ${check}, apply: sleep 2}}`];
   await upload(world, { name: 'busy', resources: slow });
   const body = { modules: ['site', 'busy'] };
   const cancelled = world.refuses('planAgent', { params, body }, 'cancelled');
-  await sleep(1000);
+  await until(() => existsSync(mark), 'the plan looks at the machine');
   const { operation_id } = await world.gives('applyAgent', { params, body: { ...body, wait: false } }, 202);
   await cancelled;
   await world.refuses('planAgent', { params, body }, 'operation_in_progress');

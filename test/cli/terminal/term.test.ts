@@ -107,6 +107,7 @@ describe('orch term', () => {
     const [, pid] = await run.pty.shows(/PID=(\d+)=/);
     run.pty.pause();
     run.server.session.print(Buffer.alloc(3_000_000, 'flood\r\n'));
+    // Time for the terminal to be full; too little of it makes the test weaker, not red.
     await new Promise((resolve) => setTimeout(resolve, 500));
     run.pty.write('\r~.');
     await until(() => !isAlive(Number(pid)), 'orch has ended');

@@ -44,6 +44,7 @@ describe('a terminal at the operator', () => {
     remote.print('slow terminal');
     remote.end();
     await until(() => told.stalled.length > 0, 'output has come');
+    // Nothing tells that it does not leave.
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect(told.end).toBeNull();
     for (const done of told.stalled) done();
@@ -58,6 +59,7 @@ describe('a terminal at the operator', () => {
     const bytes = randomBytes(2_000_000);
     remote.print(bytes);
     await until(() => told.shown.length >= 128 * 1024 - 4_096, 'the window is full');
+    // Nothing tells that no more is granted.
     await new Promise((resolve) => setTimeout(resolve, 200));
     expect(told.shown.length).toBeLessThanOrEqual(128 * 1024);
     told.isStalled = false;

@@ -214,6 +214,7 @@ export class Fleet {
 
   /** Settles once everything that was begun is in the store. */
   async quiet(): Promise<void> {
+    // Frames that are on their way arrive.
     await new Promise((resolve) => setTimeout(resolve, 20));
     await this.uow.write(async () => undefined);
   }

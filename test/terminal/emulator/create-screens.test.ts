@@ -161,6 +161,7 @@ describe('the thread', () => {
     expect(hasThread(screens)).toBe(false);
     const { screen } = open();
     await screen.picture();
+    // Three times the pause after which an unused thread ends: nothing tells that it does not.
     await wait(60);
     expect(hasThread(screens)).toBe(true);
     screen.close();
