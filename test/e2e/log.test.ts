@@ -16,7 +16,7 @@ describe('a log', () => {
     const env = { ORCH_SERVE_BOOTSTRAP_KEY: newPerson().publicKey, ORCH_SERVE_BOOTSTRAP_USERNAME: 'root' };
     const { server, ready } = await sandbox.serve(['--log-format', format], env);
     const agent = await TestAgent.dial(Number(ready.agent_address.split(':').at(-1)));
-    agent.send({ ...HELLO, [NAME]: 1 });
+    agent.send({ ...HELLO, attributes: { [NAME]: 'x' } });
     await agent.closed;
     await until(async () => server.output().includes('fake'), 'the violation is logged');
     const lines = server.output().split('\n').slice(0, -1);
