@@ -90,7 +90,6 @@ async function damageServe({ fleet, ledger, random }: Strike, file: string, sign
   await fleet.end('serve', signal);
   const kept = fleet.path('serve-kept');
   fleet.copy(fleet.disks.serve.root, kept);
-  const forget = ledger.mark();
   damage(join(fleet.disks.serve.root, file), random);
   const complaint = await fleet.startComplaining();
   if (complaint === null) await aWhile(random);
@@ -101,8 +100,7 @@ async function damageServe({ fleet, ledger, random }: Strike, file: string, sign
   // What it wrote to the damaged store is given up.
   if (complaint === null) return;
   fleet.disks.serve.replaceWith(kept);
-  forget();
-  await fleet.startServe(['--new-epoch']);
+  await fleet.startServe();
 }
 
 /**

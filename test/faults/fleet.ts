@@ -94,7 +94,7 @@ export class Fleet {
     this.ports = ['--api-port', this.portOf(api_url)];
   }
 
-  /** Starts the orchestrator where it may refuse to; returns what it says, or null when it runs and calls itself well. */
+  /** Starts the orchestrator where it may refuse to; returns what it says, or null when it runs and complains of no damage. */
   async startComplaining(more: readonly string[] = []): Promise<string | null> {
     let reasons: readonly { readonly code: string }[] = [];
     try {
@@ -103,9 +103,8 @@ export class Fleet {
     } catch (error) {
       return String(error);
     }
-    // The disks of this fleet are small.
-    const others = reasons.filter(({ code }) => code !== 'disk_low');
-    return others.length === 0 ? null : JSON.stringify(others);
+    const damage = reasons.filter(({ code }) => code === 'store_check_failed');
+    return damage.length === 0 ? null : JSON.stringify(damage);
   }
 
   /** Waits for the check of the store that follows a start; returns the complaint, or null when the store is whole. */
