@@ -53,7 +53,9 @@ describeHosts('terminals of a booted machine', () => {
   });
 
   it('has the language that the machine sets for logins, in the file of Debian or in that of systemd', async () => {
-    const language = async () => (await orch('exec', 'web-01', '--', 'sh', '-c', 'echo $LANG')).stdout;
+    // The operator's own language would stand above that of the machine.
+    const line = ['env', '-u', 'LANG', 'orch', 'exec', 'web-01', '--', 'sh', '-c', 'echo $LANG'];
+    const language = async () => (await control.run(line)).stdout;
     const files = ['/etc/default/locale', '/etc/locale.conf'];
     await web.run(['rm', '-f', ...files]);
     expect(await language()).toBe('C.UTF-8\n');
