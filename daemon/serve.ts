@@ -114,7 +114,7 @@ export async function serve(options: ServeOptions): Promise<number> {
 const memoryOf = ({ env, isRoot }: ServeOptions): DirectoryMemory =>
   new DirectoryMemory(join(dirname(standardDataDir(env, isRoot)), 'orch-serve.json'));
 
-/** Of the configuration file's JSON Schema. */
+/** ID and title of the configuration file's JSON Schema. */
 const SCHEMA = { id: 'urn:orch:schema:serve-config:v1', title: 'Configuration of orch serve' };
 
 /** Flags that stand for paths come as text. */

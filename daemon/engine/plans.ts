@@ -117,7 +117,7 @@ export class Plans {
 interface Planned {
   readonly agent: KnownAgent;
   readonly desired: DesiredSet;
-  /** Of what an apply would send. */
+  /** Hash of what an apply would send. */
   readonly hash: string;
   readonly observed: Observed;
   readonly startedAt: number;

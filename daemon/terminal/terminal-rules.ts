@@ -12,7 +12,7 @@ export interface TerminalRules {
   readonly perOperator: number;
 }
 
-/** How long a command without a terminal runs on while nobody takes its output. */
+/** How long a command without a terminal runs on while no client takes its output. */
 const EXEC_DETACHED = 60_000;
 
 export const clockLimits = (rules: TerminalRules, hasTerminal: boolean): ClockLimits => ({

@@ -5,7 +5,7 @@
 import type { FaultCode } from '../kernel/fault-code.js';
 import type { Command, CommandResult } from './command.js';
 
-/** What is at a path. Nothing is followed at the last component; `docs/protocols/apply.md` says how ancestors are walked. */
+/** The object at a path. A link at the last component is never followed; `docs/protocols/apply.md` says how ancestors are walked. */
 export type PathFact =
   | {
       readonly type: 'absent';

@@ -205,7 +205,7 @@ const terminalOpen = closed({
   stdin: Type.Boolean(),
   /** Commands only: on a terminal, as a shell. The answer of an agent that can do so says `tty` too. */
   tty: optional(Type.Boolean()),
-  /** Of the operator, for the agent to choose from; agents of earlier versions pass over it. */
+  /** Variables of the operator, from which the agent chooses; agents of earlier versions ignore them. */
   env: optional(EnvironmentSchema),
 });
 

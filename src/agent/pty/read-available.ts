@@ -23,7 +23,7 @@ export function readAvailable(descriptor: number, most: number, take: (bytes: Bu
   return total;
 }
 
-/** Zero when there is nothing, at the end, and when the descriptor cannot be read any more. */
+/** Returns the number of bytes read: zero when none are there, at the end, and when the descriptor is closed. */
 function readOnce(descriptor: number, bytes: Buffer): number {
   try {
     return readSync(descriptor, bytes);

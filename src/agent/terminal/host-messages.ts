@@ -16,7 +16,7 @@ export interface OrchestratorPlace {
 /** A program to be started for a session. */
 export interface ProgramOrder {
   readonly launch: Launch;
-  /** Of its terminal; null for a command on pipes. */
+  /** Size of its terminal; null for a command on pipes. */
   readonly size: { readonly cols: number; readonly rows: number } | null;
   /** Commands on pipes only, as `timeoutSecs` is. */
   readonly stdin: boolean;

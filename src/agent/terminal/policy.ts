@@ -33,7 +33,7 @@ type Request = OrchestratorMessageOf<'terminal_open'>;
 
 interface Login {
   readonly user: LoginUser;
-  /** Of the operator, as accepted. */
+  /** Accepted variables of the operator. */
   readonly variables: readonly string[];
 }
 
