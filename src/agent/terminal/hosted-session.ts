@@ -187,9 +187,15 @@ export class HostedSession implements ProgramListener {
     else this.settle(end);
   }
 
-  /** A word to end the session may lie right behind the acknowledgement, after a stop of this process: it comes first. */
+  /**
+   * Starts the program after the event loop has polled once more. While this process was stopped, an order to end the session may
+   * have come in on the other connection; the list of events that the loop is working on can be older than that.
+   */
   private startSoon(): void {
-    if (this.stage === 'waiting' && this.end === null) this.starting ??= setImmediate(() => void this.start());
+    if (this.stage !== 'waiting' || this.end !== null) return;
+    this.starting ??= setImmediate(() => {
+      this.starting = setImmediate(() => void this.start());
+    });
   }
 
   private async start(): Promise<void> {
