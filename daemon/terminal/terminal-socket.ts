@@ -6,7 +6,7 @@ import { Fault, isFault, messageOf } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import { DirectMessages } from '../../src/terminal/direct-messages.js';
 import { type Frame, pingFrame, pongFrame, readFrame } from '../../src/terminal/frames.js';
-import { STALL } from '../../src/terminal/input-gate.js';
+import { SILENCE_MS } from '../../src/terminal/late-input.js';
 import { TERMINAL_CLOSE, TERMINAL_LIMITS } from '../../src/terminal/limits.js';
 import { YoungMemory } from '../../src/terminal/young-memory.js';
 import { BulkTurns } from './bulk-turns.js';
@@ -170,7 +170,7 @@ export class TerminalSocket {
   private take(data: RawData, isBinary: boolean): void {
     if (this.ended) return;
     const now = this.now();
-    if (now - this.lastHeard > STALL) this.silences += 1;
+    if (now - this.lastHeard > SILENCE_MS) this.silences += 1;
     this.lastHeard = now;
     this.askedAt = null;
     if (Buffer.isBuffer(data)) YOUNG.read(data.length);

@@ -1,35 +1,35 @@
 /**
- * A stretch of a byte stream that is kept under its absolute offsets: appended at the end, dropped at the front. It has its own
- * copy, in memory that it uses again: buffers that live for some time and then die make V8 collect all the time.
+ * A stretch of a byte stream, addressed by absolute offsets: bytes are appended at the end and dropped at the front. It copies
+ * them into memory that it reuses, because buffers with a medium lifetime cause frequent major collections in V8.
  */
 import { BlockPool } from './block-pool.js';
 import type { OutputStream } from './frames.js';
 
-/** A piece of it, all of one stream. */
+/** A piece of a backlog from one stream. */
 export interface Piece {
   readonly stream: OutputStream;
-  /** Of the first byte. */
+  /** Offset of the first byte. */
   readonly offset: number;
   readonly bytes: Buffer;
 }
 
 interface Block {
   readonly memory: Buffer;
-  /** Offset of its first byte. */
+  /** Offset of the first byte. */
   start: number;
   filled: number;
 }
 
-/** From an offset on all is of one stream. */
+/** Bytes from `start` on belong to one stream. */
 interface Run {
   readonly stream: OutputStream;
   readonly start: number;
 }
 
-/** Sizes of the blocks of a stretch that stays short, in bytes. */
+/** Block sizes in bytes while the backlog is short. */
 const SMALL = [4 * 1024, 32 * 1024];
 
-/** Size of all others. */
+/** Size of all other blocks in bytes. */
 const BLOCK = 256 * 1024;
 
 const POOL = new BlockPool({ size: BLOCK, kept: 8 });
@@ -37,28 +37,28 @@ const POOL = new BlockPool({ size: BLOCK, kept: 8 });
 export class Backlog {
   private readonly blocks: Block[] = [];
   private runs: Run[] = [];
-  /** How many runs at the front are dropped; they leave the array now and then. */
+  /** Number of dropped runs at the front of the array, which is compacted from time to time. */
   private head = 0;
   private first: number;
   private last: number;
 
-  /** @param start offset of the first byte that will be appended */
+  /** @param start offset of the first byte to be appended */
   constructor(start = 0) {
     this.first = start;
     this.last = start;
   }
 
-  /** Offset of the first byte that is kept. */
+  /** Offset of the first kept byte. */
   get start(): number {
     return this.first;
   }
 
-  /** Offset of the byte that is appended next. */
+  /** Offset of the next appended byte. */
   get end(): number {
     return this.last;
   }
 
-  /** Bytes that are kept. */
+  /** Number of kept bytes. */
   get length(): number {
     return this.last - this.first;
   }
@@ -75,7 +75,7 @@ export class Backlog {
     }
   }
 
-  /** Forgets everything before the offset; nothing when that is behind the start already. */
+  /** Drops everything before the offset. Does nothing when the offset is before the start. */
   dropBefore(offset: number): void {
     const start = Math.min(offset, this.last);
     if (start <= this.first) return;
@@ -84,7 +84,7 @@ export class Backlog {
       if (block.start + block.filled > start) break;
       if (block.memory.length === BLOCK) POOL.give(block.memory);
       else if (this.blocks.length === 1) {
-        // Key after key needs no other.
+        // Reuses the block, which is enough for single keys.
         block.start = start;
         block.filled = 0;
         break;
@@ -98,7 +98,7 @@ export class Backlog {
     }
   }
 
-  /** Forgets everything from the offset on; nothing when that is beyond the end already. */
+  /** Drops everything from the offset on. Does nothing when the offset is after the end. */
   dropFrom(offset: number): void {
     const end = Math.max(offset, this.first);
     if (end >= this.last) return;
@@ -118,7 +118,7 @@ export class Backlog {
     this.last = end;
   }
 
-  /** Forgets all, and goes on at that offset. */
+  /** Drops everything and continues at the offset. */
   restart(offset: number): void {
     this.dropBefore(this.last);
     for (const block of this.blocks) block.start = offset;
@@ -129,9 +129,8 @@ export class Backlog {
   }
 
   /**
-   * The longest piece that begins at the offset and lies together, at most `most` bytes and not beyond `limit`; null when there
-   * is none. It is good until something is dropped.
-   * @param offset within what is kept
+   * Returns the longest contiguous piece at `offset`, of at most `most` bytes and not beyond `limit`, or null without one. The
+   * piece is valid until something is dropped.
    */
   read(offset: number, most: number, limit = Number.POSITIVE_INFINITY): Piece | null {
     if (offset < this.first || offset >= Math.min(this.last, limit)) return null;
@@ -145,7 +144,7 @@ export class Backlog {
     return { stream: run.stream, offset, bytes: block.memory.subarray(skip, skip + length) };
   }
 
-  /** The block that the next byte goes into; `wanted` bytes are to be appended. */
+  /** Returns the block for the next byte when `wanted` bytes are to be appended. */
   private room(wanted: number): Block {
     const current = this.blocks.at(-1);
     if (current !== undefined && current.filled < current.memory.length) return current;
@@ -157,7 +156,7 @@ export class Backlog {
   }
 }
 
-/** Index of the last that starts at the offset or before it. */
+/** Returns the index of the last item that starts at or before the offset. */
 function lastUpTo(all: readonly { readonly start: number }[], offset: number, from: number): number {
   let low = from;
   let high = all.length - 1;

@@ -1,45 +1,45 @@
-/** How a session ended. */
+/** Reasons for the end of a session, and the JSON of the exit frame. */
 import * as Type from 'typebox';
 import { closed, nullable } from '../kernel/schema.js';
 import { TERMINAL_LIMITS } from './limits.js';
 
 export const EXIT_REASONS = [
-  /** The program ended by itself or by a signal. */
+  /** The program exited, or a signal ended it. */
   'exited',
-  /** Its time was over (`timeout_secs` of a command). */
+  /** The command reached its timeout (`timeout_secs`). */
   'timed_out',
   /** An operator closed the session. */
   'closed',
-  /** Nobody typed for longer than the settings allow. */
+  /** No input arrived for longer than the settings allow. */
   'idle',
-  /** Nobody was attached for longer than the settings allow. */
+  /** No client was attached for longer than the settings allow. */
   'detached',
   /** The session was open for longer than the settings allow. */
   'expired',
   /** The operator who opened it was removed. */
   'operator_removed',
-  /** The session has to be recorded and could not be any more. */
+  /** The session requires a recording, and the recording stopped. */
   'recording_failed',
-  /** Terminals were turned off in the configuration of the agent. */
+  /** The configuration of the agent disabled terminals. */
   'disabled',
-  /** The agent died or did not come back in time. */
+  /** The agent died, or did not reconnect in time. */
   'agent_lost',
   /** The agent was stopped. */
   'agent_stopped',
   /** The agent was rejected or removed. */
   'agent_rejected',
-  /** The program could not be started after all. */
+  /** The program could not start. */
   'failed',
 ] as const;
 export type ExitReason = (typeof EXIT_REASONS)[number];
 
 export const ExitSchema = closed({
-  /** Exit status of the program; null when it had none. */
+  /** Exit status of the program; null without one. */
   code: nullable(Type.Integer({ minimum: 0, maximum: 255 })),
-  /** The signal that ended it, such as `TERM`; null when none did. */
+  /** Signal that ended the program, such as `TERM`; null without one. */
   signal: nullable(Type.String({ pattern: '^[A-Z0-9+]{1,16}$' })),
   reason: Type.Enum(EXIT_REASONS),
-  /** Where the output ends; null when that is not known. */
+  /** Offset at which the output ends; null when it is unknown. */
   final_offset: nullable(Type.Integer({ minimum: 0, maximum: TERMINAL_LIMITS.offset })),
 });
 export type Exit = Type.Static<typeof ExitSchema>;

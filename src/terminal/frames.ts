@@ -1,6 +1,6 @@
 /**
- * The frames of a terminal's sockets (`docs/protocols/terminal.md`): one type byte and a payload, numbers in big-endian order. Output is
- * forwarded as it came; what is JSON is checked by whoever reads it.
+ * Frames of terminal sockets (`docs/protocols/terminal.md`): a type byte and a payload, numbers in big-endian order. The relay
+ * forwards output frames unchanged. The reader of a JSON payload validates it.
  */
 import { Fault } from '../kernel/fault.js';
 import { jsonExcess } from '../kernel/json.js';
@@ -19,67 +19,67 @@ export const FRAME = {
   ping: 0x09,
   pong: 0x0a,
   eof: 0x0b,
-  /** Output of a command's standard error; shares the offsets of the output, in the order in which both were read. */
+  /** Standard error of a command. Shares the offsets of the output, in the order in which the agent read both. */
   errors: 0x0c,
   place: 0x10,
   anew: 0x11,
-  /** From the client: tell where its input stands once the program has had it for a while. */
+  /** Client: asks for an `echo` frame once the program has had the input for a while. */
   askEcho: 0x0d,
-  /** From the agent: where the input stands, and how the program reads it. */
+  /** Agent: how far the input got, and how the program reads it. */
   echo: 0x0e,
 } as const;
 
 /**
- * How the program reads its terminal. `keys`: each for itself, echoed by the program if at all. `lines`: as lines, echoed by the
- * system. `hidden`: as lines, without an echo, as for a password.
+ * How the program reads its terminal. `keys`: single keys, with an echo only from the program. `lines`: lines that the kernel
+ * echoes. `hidden`: lines without an echo, such as passwords.
  */
 export const READINGS = ['unknown', 'keys', 'lines', 'hidden'] as const;
 export type Reading = (typeof READINGS)[number];
 
-/** Offsets: all input before them. */
+/** `given` and `settled` are input offsets, `output` is an output offset. */
 export interface EchoAck {
-  /** The program could read it before `reading` was looked at. */
+  /** The program could read the input before this offset when `reading` was determined. */
   readonly given: number;
-  /** The program could read it for so long that its echo, if there is one, is in the output before `output`. */
+  /** The echo of the input before this offset, if any, is in the output before `output`. */
   readonly settled: number;
   readonly output: number;
   readonly reading: Reading;
 }
 
-/** Which of a program's streams wrote it; a terminal has but one. */
+/** Stream of a program that output belongs to. A terminal has only `out`. */
 export type OutputStream = 'out' | 'err';
 
 export type Frame =
   | { readonly type: 'hello' | 'exit' | 'note'; readonly value: unknown }
-  /** `offset` is that of the first byte. */
+  /** `offset` is the offset of the first byte. */
   | { readonly type: 'output'; readonly stream: OutputStream; readonly offset: number; readonly bytes: Buffer }
   | { readonly type: 'input'; readonly offset: number; readonly bytes: Buffer }
-  /** Absolute offsets: all before `consumed` is dealt with, and the producer may send up to `limit`. */
+  /** Everything before `consumed` is processed, and the producer may send up to `limit`. Both are offsets. */
   | { readonly type: 'ack'; readonly consumed: number; readonly limit: number }
-  /** The newest `generation` counts. */
+  /** The highest `generation` wins. */
   | { readonly type: 'resize'; readonly cols: number; readonly rows: number; readonly generation: number }
   | { readonly type: 'signal'; readonly signal: string }
   | { readonly type: 'snapshot'; readonly head: unknown; readonly bytes: Buffer }
-  /** `t` is whatever the sender wants back. */
+  /** The peer returns `t` unchanged. */
   | { readonly type: 'ping' | 'pong'; readonly t: number }
-  /** No more input follows. */
+  /** End of the input. */
   | { readonly type: 'eof' }
-  /** Input has come up to the offset. Its sender sends the rest again, or drops it and goes on from there, behind an `anew`. */
+  /** Input has arrived up to the offset. The sender answers with `anew`, and resends the rest or drops it. */
   | { readonly type: 'place'; readonly offset: number }
-  /** Input that follows is what its sender means now. */
+  /** The input that follows is current. */
   | { readonly type: 'anew' }
-  /** The client wants to know when all input before `offset` is settled. */
+  /** The client asks for an `echo` frame when the input before `offset` is settled. */
   | { readonly type: 'askEcho'; readonly offset: number }
   | ({ readonly type: 'echo' } & EchoAck)
-  /** Of a later version; to be ignored. */
+  /** A type of a later version, which receivers ignore. */
   | { readonly type: 'unknown' };
 
-/** Bytes before the payload of an output frame: type and offset. */
+/** Length of the head of an output frame in bytes: type and offset. */
 export const OUTPUT_HEAD = 9;
 
 const outputType = (stream: OutputStream): number => (stream === 'out' ? FRAME.output : FRAME.errors);
 
-/** What an output frame begins with, in front of its bytes. */
+/** Returns the head of an output frame. */
 export function outputHead(stream: OutputStream, offset: number): Buffer {
   const head = Buffer.allocUnsafe(OUTPUT_HEAD);
   head[0] = outputType(stream);
@@ -140,7 +140,7 @@ export function echoFrame({ given, settled, output, reading }: EchoAck): Buffer 
   return frame;
 }
 
-/** @param t whole number that the pong gives back, such as milliseconds of a monotonic clock */
+/** @param t integer that the pong returns, such as milliseconds of a monotonic clock */
 export function pingFrame(t: number): Buffer {
   const frame = Buffer.allocUnsafe(9);
   frame[0] = FRAME.ping;
@@ -148,7 +148,7 @@ export function pingFrame(t: number): Buffer {
   return frame;
 }
 
-/** The answer to a ping frame, which is given as it came. */
+/** Returns the answer to a ping frame with the same `t`. */
 export function pongFrame(t: number): Buffer {
   const frame = pingFrame(t);
   frame[0] = FRAME.pong;
@@ -159,7 +159,7 @@ export function jsonFrame(type: 'hello' | 'exit' | 'note', value: unknown): Buff
   return Buffer.concat([Buffer.of(FRAME[type]), Buffer.from(JSON.stringify(value))]);
 }
 
-/** The bytes draw the screen; a terminal that is given them shows it, whatever it showed before. */
+/** Returns a snapshot frame. `bytes` draw the screen on any terminal, whatever it showed before. */
 export function snapshotFrame(head: object, bytes: Uint8Array): Buffer {
   const json = Buffer.from(JSON.stringify(head));
   const start = Buffer.allocUnsafe(5);
@@ -169,13 +169,13 @@ export function snapshotFrame(head: object, bytes: Uint8Array): Buffer {
 }
 
 /**
- * Reads a frame; its bytes are views of `data`.
- * @throws Fault `protocol_violation` for what no version of the protocol sends
+ * Parses a frame. The bytes of the result are views of `data`.
+ * @throws Fault `protocol_violation` for a frame that no version of the protocol sends
  */
 export function readFrame(data: Buffer): Frame {
   const type = data[0];
   switch (type) {
-    // Looked for one after the other: keys and their echo first.
+    // Cases are tested in order, so keys and their echo come first.
     case FRAME.output:
     case FRAME.errors: {
       const { offset, bytes } = readOffsetAndBytes(data, TERMINAL_LIMITS.output);
@@ -234,13 +234,13 @@ function readEcho(data: Buffer): Frame {
     given: readOffset(data, 1),
     settled: readOffset(data, 9),
     output: readOffset(data, 17),
-    // A later version may know more of them.
+    // A later version may add readings.
     reading: READINGS[data[25] as number] ?? 'unknown',
   };
 }
 
 function readOffsetAndBytes(data: Buffer, most: number): { offset: number; bytes: Buffer } {
-  if (data.length < OUTPUT_HEAD) throw violation('a frame that is cut short');
+  if (data.length < OUTPUT_HEAD) throw violation('a truncated frame');
   if (data.length > OUTPUT_HEAD + most) throw violation(`more than ${most} bytes in a frame`);
   const offset = readOffset(data, 1);
   const bytes = data.subarray(OUTPUT_HEAD);
@@ -249,17 +249,17 @@ function readOffsetAndBytes(data: Buffer, most: number): { offset: number; bytes
 
 function readSnapshot(data: Buffer): Frame {
   const length = data.length < 5 ? Number.POSITIVE_INFINITY : data.readUInt32BE(1);
-  if (5 + length > data.length) throw violation('a snapshot that is cut short');
+  if (5 + length > data.length) throw violation('a truncated snapshot');
   return { type: 'snapshot', head: readJson(data.subarray(5, 5 + length)), bytes: data.subarray(5 + length) };
 }
 
 function readJson(bytes: Buffer): unknown {
   const text = bytes.toString('utf8');
-  if (jsonExcess(text, TERMINAL_LIMITS.json) !== null) throw violation('JSON with too much in it');
+  if (jsonExcess(text, TERMINAL_LIMITS.json) !== null) throw violation('JSON that exceeds the limits');
   try {
     return JSON.parse(text);
   } catch {
-    throw violation('text that is no JSON');
+    throw violation('invalid JSON');
   }
 }
 

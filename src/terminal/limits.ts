@@ -1,79 +1,84 @@
-/** Numbers of the terminal protocol (`docs/protocols/limits.md`). Sizes are bytes, times milliseconds. */
+/** Numbers and names of the terminal protocol (`docs/protocols/limits.md`). Sizes are in bytes, times in milliseconds. */
 export const TERMINAL_LIMITS = {
-  /** Largest frame that the orchestrator and agents take, as the WebSocket counts it. */
+  /** Maximum size of a WebSocket message that the orchestrator and agents accept. */
   frame: 128 * 1024,
-  /** The JSON of a frame: many times what any frame needs, and little enough to cost nothing. */
+  /** Limits of the JSON in a frame: far above the need of any frame, and cheap to parse. */
   json: { depth: 16, members: 4_096, width: 256 },
-  /** Largest frame that an operator takes: a picture of a big, colourful screen. */
+  /** Maximum size of a message that a client accepts: a snapshot of a large, colourful screen. */
   pictureFrame: 8 * 1024 * 1024,
-  /** Most output in one frame. */
+  /** Maximum output in a frame. */
   output: 64 * 1024,
-  /** Output of one frame when there is much: what fits into a single record of TLS, so that a flood comes in pieces that delay nobody. */
+  /** Output in a frame of a flood. It fits into one TLS record, so that small frames wait little. */
   swiftOutput: 16 * 1024 - 64,
-  /** Most input in one frame: a long paste is cut. */
+  /** Maximum input in a frame; a long paste is split. */
   input: 16 * 1024,
-  /** Input that the agent takes before its program has read it; more waits at the client. */
+  /** Input that the agent accepts before the program reads it. More waits at the client. */
   inputBacklog: 1024 * 1024,
-  /** Output that is neither stored nor parsed at most, when nobody else holds it back. */
+  /** Maximum output that the recording has not stored or the emulator has not parsed. */
   unstored: 4 * 1024 * 1024,
-  /** The window of the one who writes: at first, at least and at most. */
+  /** Window of the writer: initial, minimum and maximum. */
   firstWindow: 128 * 1024,
   leastWindow: 64 * 1024,
   mostWindow: 1024 * 1024,
-  /** A viewer that is further behind gets a picture of the screen instead of what it missed. */
+  /** A viewer that is further behind gets a snapshot instead of the missed output. */
   viewerLag: 1024 * 1024,
-  /** A socket with more unsent bytes is closed: its peer did not keep to its window. */
+  /** The orchestrator closes a socket with more unsent bytes, because its peer ignored the window. */
   unsent: 4 * 1024 * 1024,
-  /** Output kept for a client that comes back: while little flows, and in a flood. */
+  /** Output kept for a client that reconnects: normally, and in a flood. */
   idleBacklog: 256 * 1024,
   floodBacklog: 2 * 1024 * 1024,
-  /** Both ends ping that often on each socket, and cut it after that much silence. */
+  /** Interval of pings on each socket, and the silence after which an end cuts the socket. */
   pingInterval: 10_000,
   deadAfter: 35_000,
-  /** A ticket is good for that long, once. */
+  /** Lifetime of a ticket, which is valid once. */
   ticketLife: 30_000,
-  /** A program that an agent was asked for never starts later than that, counted from the request. */
+  /** Time after the request beyond which an agent never starts the program. */
   startDeadline: 30_000,
-  /** The first frame of a socket has to come by then. */
+  /** Time limit for the first frame of a socket. */
   helloDeadline: 5_000,
-  /** Where a stream may be at most: offsets near it can still be added to, and written in eight bytes. */
+  /** Maximum offset in a stream. Sums of offsets near it stay exact and fit into eight bytes. */
   offset: 2 ** 52,
-  /** Columns and rows. */
+  /** Minimum and maximum of columns and rows. */
   leastSize: 1,
   mostSize: 1_000,
 } as const;
 
-/** Version of the frames, named in every hello; another one is refused. */
+/** Version of the frames, sent in every hello. A hello with another version is refused. */
 export const TERMINAL_VERSION = 1;
 
-/** The WebSocket subprotocol of both hops. */
+/** WebSocket subprotocol on both hops. */
 export const TERMINAL_SUBPROTOCOL = 'orch-term.v1';
 
-/** Path of a terminal's socket on the agent port. */
+/** Path of terminal sockets on the agent port. */
 export const AGENT_TERMINAL_PATH = '/agent/v1/terminal';
 
-/** WebSocket close codes of terminal sockets: they tell of the transport; how a program ended is told by the exit frame. */
+/** WebSocket close codes of terminal sockets. They describe the transport; the exit frame describes the end of the program. */
 export const TERMINAL_CLOSE = {
-  /** All was said: after the exit, or when the client lets go. */
+  /** Normal end: after the exit frame, or when the client detaches. */
   done: 1000,
-  /** The orchestrator stops: come back. */
+  /** The orchestrator stops; the peer should reconnect. */
   goingAway: 1001,
-  /** A mistake of whoever closes it. */
+  /** An internal error at the end that closes. */
   failed: 1011,
-  /** A frame that the protocol does not allow. */
+  /** The peer sent a frame that the protocol does not allow. */
   violation: 4400,
-  /** The ticket is unknown, used up or too old. */
+  /** The ticket is unknown, used or expired. */
   ticket: 4401,
-  /** The operator may not do this any more. */
+  /** The operator lost the right to use the session. */
   revoked: 4403,
-  /** There is no such session here. */
+  /** The session does not exist. */
   unknown: 4404,
-  /** Another socket has taken this one's place. */
+  /** Another socket replaced this one. */
   replaced: 4409,
-  /** The peer did not keep to its window. */
+  /** The peer ignored its window. */
   overrun: 4429,
 } as const;
 
-/** A width or height within what terminals may have. */
+/** Clamps a number of columns or rows to the limits. */
 export const clampSize = (cells: number): number =>
   Math.min(Math.max(Math.trunc(cells), TERMINAL_LIMITS.leastSize), TERMINAL_LIMITS.mostSize);
+
+/** Signals that a client may send to the foreground process group. They are here because the agent needs no schema for them. */
+export const TERMINAL_SIGNALS = ['INT', 'TERM', 'HUP', 'QUIT', 'KILL'] as const;
+
+export type TerminalSignal = (typeof TERMINAL_SIGNALS)[number];

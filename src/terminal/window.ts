@@ -1,58 +1,58 @@
 /**
- * The window of a consumer: how much output may be on its way to it. It shrinks while the consumer always has something to take,
- * and grows when that has run out because the producer had to wait: so little is in flight (Ctrl-C is felt at once), and a fast
- * or far consumer is not starved for long.
+ * The window of a consumer limits the output in flight to it. It shrinks while the consumer always has output to take, so that
+ * Ctrl-C works at once. It grows when the consumer runs dry because the producer had to wait, so that a fast or distant consumer
+ * does not starve.
  */
 import type { Clock } from '../kernel/clock.js';
 import { TERMINAL_LIMITS } from './limits.js';
 
 export interface Credit {
-  /** All before it was taken. */
+  /** Offset up to which the consumer has taken the output. */
   readonly consumed: number;
-  /** The producer may send up to here. */
+  /** Offset up to which the producer may send. */
   readonly limit: number;
 }
 
 export interface WindowOptions {
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** Bytes. */
+  /** Initial size in bytes. */
   readonly first: number;
-  /** Where the stream is when it begins. */
+  /** Offset of the stream at the start. */
   readonly offset?: number;
 }
 
-/** A limit that was told, and when. */
+/** A limit that the producer was given, and its time. */
 interface Stop {
   readonly limit: number;
   readonly at: number;
 }
 
-/** Milliseconds of output that may be in flight at most beside the round trip. */
+/** Milliseconds of output that may be in flight in addition to the round trip. */
 const MARGIN = 150;
-/** A producer that lets itself be waited for longer has nothing to send, in milliseconds. */
-const LONGEST_WAIT = 1_000;
-/** How long rates are measured before they count, in milliseconds. */
+/** Maximum milliseconds of a wait that counts: after that the producer has nothing to send. */
+const MAX_WAIT = 1_000;
+/** Minimum milliseconds of a rate measurement. */
 const SAMPLE = 50;
-/** Less than that taken is not worth telling, in bytes. */
-const WORTH = TERMINAL_LIMITS.leastWindow / 2;
-/** What a window without need for its size has after a sample. */
+/** Minimum bytes taken before the producer is told. */
+const MIN_TAKEN = TERMINAL_LIMITS.leastWindow / 2;
+/** Factor by which an oversized window shrinks after each sample. */
 const SHRUNK = 7 / 8;
 
 export class ConsumerWindow {
   private readonly clock: Pick<Clock, 'monotonic'>;
   private size: number;
-  /** Never goes back: what the producer was allowed it may have sent. */
+  /** Limit given to the producer. It never decreases, because the producer may have used it. */
   private limit: number;
   private consumed: number;
   private told: number;
-  /** Where the producer may have had to wait; those that are not behind the consumer yet. */
+  /** Limits at which the producer may have waited and that the consumer has not passed. */
   private readonly stops: Stop[];
   private hasStarved = false;
   private grownAt = Number.NEGATIVE_INFINITY;
   private measuredTrip = 0;
-  /** From a limit to the output that waited for it, in milliseconds: what was measured may end halfway to the producer. */
+  /** Milliseconds from a limit to the output that waited for it. The measured round trip may cover only half of the way. */
   private wait = 0;
-  /** When the limit was told that the consumer waits behind; null while it does not wait. */
+  /** Time at which the limit was given that the consumer waits for; null while it does not wait. */
   private waitsSince: number | null = null;
   private sampleStart: number;
   private sampleBytes = 0;
@@ -67,20 +67,20 @@ export class ConsumerWindow {
     this.stops = [{ limit: this.limit, at: this.sampleStart }];
   }
 
-  /** What the producer may know now. */
+  /** Current credit. */
   get credit(): Credit {
     return { consumed: this.consumed, limit: this.limit };
   }
 
-  /** The latest measured round trip to the producer, or to what passes its output on, in milliseconds. */
+  /** Takes the latest round trip to the producer or the relay, in milliseconds. */
   measured(roundTrip: number): void {
     this.measuredTrip = roundTrip;
   }
 
   /**
-   * Bytes up to there were taken.
-   * @param isDry the consumer has nothing more to take for now
-   * @returns what to tell the producer, or null while too little was taken since it was told
+   * Records that the consumer took the output before `consumed`.
+   * @param isDry whether the consumer has nothing more to take
+   * @returns the credit to send to the producer, or null while too little was taken since the last one
    */
   take(consumed: number, isDry = false): Credit | null {
     if (consumed <= this.consumed) return null;
@@ -94,22 +94,22 @@ export class ConsumerWindow {
       this.waitsSince = this.stops[1]?.at ?? null;
       return credit;
     }
-    if (this.consumed - this.told < Math.max(this.size / 4, WORTH)) return null;
+    if (this.consumed - this.told < Math.max(this.size / 4, MIN_TAKEN)) return null;
     return this.tell();
   }
 
-  /** The stream goes on elsewhere, as after a snapshot. */
+  /** Continues at another offset, as after a snapshot. */
   jump(offset: number): Credit {
     this.waitsSince = null;
     this.consumed = offset;
     return this.tell();
   }
 
-  /** The producer had to wait for longer than the consumer had something to take. */
+  /** Doubles the window because the consumer ran dry while the producer waited. */
   private grow(): void {
     this.hasStarved = true;
     const now = this.clock.monotonic();
-    // What it grew by shows a round trip later.
+    // The effect of the last growth shows after a round trip.
     if (now - this.grownAt < this.roundTrip) return;
     this.grownAt = now;
     this.size = clampWindow(this.size * 2);
@@ -117,7 +117,7 @@ export class ConsumerWindow {
 
   private endWait(): void {
     if (this.waitsSince === null) return;
-    this.wait = Math.min(this.clock.monotonic() - this.waitsSince, LONGEST_WAIT);
+    this.wait = Math.min(this.clock.monotonic() - this.waitsSince, MAX_WAIT);
     this.waitsSince = null;
   }
 
@@ -128,7 +128,7 @@ export class ConsumerWindow {
   private tell(): Credit {
     const now = this.clock.monotonic();
     const elapsed = now - this.sampleStart;
-    // Within a round trip a window that is too small may not show.
+    // A window that is too small may not show within a round trip.
     if (elapsed >= Math.max(SAMPLE, 2 * this.roundTrip)) this.sample(elapsed);
     this.told = this.consumed;
     const limit = Math.max(this.limit, this.consumed + this.size);
@@ -140,7 +140,7 @@ export class ConsumerWindow {
   private sample(elapsed: number): void {
     const most = (this.sampleBytes / elapsed) * (this.roundTrip + MARGIN);
     this.size = clampWindow(Math.min(most, this.hasStarved ? this.size : this.size * SHRUNK));
-    // A wait that does not come again was none of the way.
+    // A wait that does not repeat was not caused by the distance.
     if (!this.hasStarved) this.wait *= SHRUNK;
     this.hasStarved = false;
     this.sampleStart += elapsed;

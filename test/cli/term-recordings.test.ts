@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { TerminalDetail, TerminalMatch } from '../../src/contract/terminal.js';
-import { encode, type Step } from '../recording/support.js';
+import { encode, type Step } from '../terminal/recording-format/support.js';
 import { NOW, type RunOptions, runOrch } from './support/cli.js';
 import { type FakeApi, loggedIn, startFakeApi } from './support/fake-api.js';
 import { expectGolden, transcript } from './support/golden.js';
@@ -134,7 +134,7 @@ describe('term transcript', () => {
     const out = temporary('session.txt');
     const { status, stderr } = await orch(['term', 'transcript', ID, '--format', 'txt', '--out', out]);
     expect(status).toBe(1);
-    expect(stderr).toContain('is no event');
+    expect(stderr).toContain('is not an event');
     expect(() => statSync(out)).toThrow();
   });
 

@@ -1,6 +1,6 @@
 /** The screen of one terminal: what has been written to it, and its picture. It answers no query. */
 import xterm from '@xterm/headless';
-import { beginningAtEnd } from '../../../src/recording/whole-characters.js';
+import { beginningAtEnd } from '../../../src/terminal/recording/whole-characters.js';
 import { type Detail, paint } from './paint.js';
 import { passingLines } from './passing-lines.js';
 import { RESET, SHOW } from './reset.js';

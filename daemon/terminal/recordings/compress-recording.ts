@@ -3,7 +3,7 @@ import { open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import { openCastFile, openRegularFile } from '../../../src/recording/open-cast-file.js';
+import { openCastFile, openRegularFile } from '../../../src/terminal/recording/read-cast.js';
 import { isThere } from './is-there.js';
 import { syncDirectory } from './sync-directory.js';
 

@@ -1,7 +1,7 @@
 /** Cuts what is torn off the end of a recording that nobody writes any more. */
 import { type FileHandle, open } from 'node:fs/promises';
-import { eventLine, parseEvent } from '../../../src/recording/cast-event.js';
-import { LONGEST_LINE } from '../../../src/recording/cast-lines.js';
+import { eventLine, parseEvent } from '../../../src/terminal/recording/cast-format.js';
+import { MAX_LINE_BYTES } from '../../../src/terminal/recording/read-cast.js';
 
 const LF = 10;
 /** Read in one go, in bytes. */
@@ -33,7 +33,7 @@ async function endOfLines(file: FileHandle): Promise<number> {
   const { size } = await file.stat();
   const end = await lineBefore(file, size);
   const start = await lineBefore(file, end - 1);
-  if (end - start > LONGEST_LINE) return end;
+  if (end - start > MAX_LINE_BYTES) return end;
   const last = Buffer.alloc(Math.max(0, end - start));
   await file.read(last, 0, last.length, start);
   const event = parseEvent(last.toString('utf8'));

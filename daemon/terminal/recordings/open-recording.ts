@@ -1,7 +1,7 @@
 /** Opens the file of a recording under whichever name it has: it may be compressed at any moment. */
 import type { Readable } from 'node:stream';
 import { systemCodeOf } from '../../../src/kernel/fault.js';
-import { type OpenOptions, openCastFile } from '../../../src/recording/open-cast-file.js';
+import { type OpenOptions, openCastFile } from '../../../src/terminal/recording/read-cast.js';
 import { namesOf } from './recording-path.js';
 
 /**

@@ -1,6 +1,6 @@
 /** Reads back the output of a recording that goes on, from a place in its file on. */
 import { closeSync, openSync, readSync } from 'node:fs';
-import { parseEvent } from '../../../src/recording/cast-event.js';
+import { parseEvent } from '../../../src/terminal/recording/cast-format.js';
 
 export interface RecordedOutputOptions {
   readonly path: string;

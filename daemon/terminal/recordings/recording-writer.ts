@@ -5,8 +5,8 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { Clock } from '../../../src/kernel/clock.js';
 import { messageOf, systemCodeOf } from '../../../src/kernel/fault.js';
-import type { CastEncoder } from '../../../src/recording/cast-encoder.js';
 import type { OutputStream } from '../../../src/terminal/frames.js';
+import type { CastEncoder } from '../../../src/terminal/recording/cast-encoder.js';
 import type { LineMemory } from './line-memory.js';
 import type { RecordingEnd } from './recorder.js';
 import { RECORDING_LIMITS as LIMITS } from './recording-limits.js';

@@ -1,11 +1,10 @@
 /** Reads back what a recording holds of its session, for a relay that goes on with it. */
 
-import type { CastStream } from '../../../src/recording/cast-event.js';
-import { openCastFile } from '../../../src/recording/open-cast-file.js';
-import { bytesOf, readCast } from '../../../src/recording/read-cast.js';
-import { type ScannedCast, scanCast } from '../../../src/recording/scan-cast.js';
 import { Backlog, type Piece } from '../../../src/terminal/backlog.js';
 import { TERMINAL_LIMITS } from '../../../src/terminal/limits.js';
+import type { CastStream } from '../../../src/terminal/recording/cast-format.js';
+import { bytesOf, openCastFile, readCast } from '../../../src/terminal/recording/read-cast.js';
+import { type ScannedCast, scanCast } from '../../../src/terminal/recording/scan-cast.js';
 
 type Replayed = { readonly output: Buffer } | { readonly cols: number; readonly rows: number };
 

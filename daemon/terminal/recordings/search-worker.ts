@@ -2,8 +2,8 @@
 import { createHash, type Hash } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';
 import { messageOf } from '../../../src/kernel/fault.js';
-import { readCast } from '../../../src/recording/read-cast.js';
-import { type TextLine, TextLines } from '../../../src/recording/text-lines.js';
+import { readCast } from '../../../src/terminal/recording/read-cast.js';
+import { type TextLine, TextLines } from '../../../src/terminal/recording/text-lines.js';
 import { openRecording } from './open-recording.js';
 import type { FromSearchWorker, SearchWorkerData, ToSearchWorker } from './search-messages.js';
 

@@ -2,10 +2,9 @@
 import { stat } from 'node:fs/promises';
 import { addAbortSignal } from 'node:stream';
 import { isNodeId } from '../../../src/kernel/ids.js';
-import type { CastHead, CastSession } from '../../../src/recording/cast-head.js';
-import { openCastFile } from '../../../src/recording/open-cast-file.js';
-import { readCast } from '../../../src/recording/read-cast.js';
-import { type ScannedCast, scanCast } from '../../../src/recording/scan-cast.js';
+import type { CastHead, CastSession } from '../../../src/terminal/recording/cast-format.js';
+import { openCastFile, readCast } from '../../../src/terminal/recording/read-cast.js';
+import { type ScannedCast, scanCast } from '../../../src/terminal/recording/scan-cast.js';
 import type { TerminalRow } from '../../store/terminal-sessions.js';
 import type { RecordingFile } from './recording-files.js';
 

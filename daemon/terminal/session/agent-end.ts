@@ -1,9 +1,8 @@
 /** The agent's end of a session: its socket while it has one, and how much output it was told that it may send. */
 import type { Clock } from '../../../src/kernel/clock.js';
 import { ackFrame, signalFrame } from '../../../src/terminal/frames.js';
-import { TERMINAL_CLOSE, TERMINAL_LIMITS } from '../../../src/terminal/limits.js';
+import { TERMINAL_CLOSE, TERMINAL_LIMITS, type TerminalSignal } from '../../../src/terminal/limits.js';
 import type { AgentHello } from '../../../src/terminal/notes.js';
-import type { TerminalSignal } from '../../../src/terminal/signals.js';
 import type { Credit } from '../../../src/terminal/window.js';
 import type { OnFrame, TerminalSocket } from '../terminal-socket.js';
 

@@ -1,6 +1,6 @@
 /** One operator's end of a session, from its welcome until its socket is gone. */
 
-import type { InputGate } from '../../../src/terminal/input-gate.js';
+import type { InputGate } from '../../../src/terminal/late-input.js';
 import type { TerminalMode } from '../../../src/terminal/notes.js';
 import type { TerminalSocket } from '../terminal-socket.js';
 import type { Attacher } from '../tickets.js';

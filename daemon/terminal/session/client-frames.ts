@@ -2,9 +2,8 @@
 import { Fault } from '../../../src/kernel/fault.js';
 import { validator } from '../../../src/kernel/validator.js';
 import { type Frame, placeFrame } from '../../../src/terminal/frames.js';
-import { clampSize, TERMINAL_CLOSE } from '../../../src/terminal/limits.js';
+import { clampSize, TERMINAL_CLOSE, TERMINAL_SIGNALS, type TerminalSignal } from '../../../src/terminal/limits.js';
 import { type ClientNote, ClientNoteSchema } from '../../../src/terminal/notes.js';
-import { TERMINAL_SIGNALS, type TerminalSignal } from '../../../src/terminal/signals.js';
 import type { RequestContext } from '../../events/request-context.js';
 import { operatorParty } from '../session-book.js';
 import type { ClientEnd } from './client-end.js';

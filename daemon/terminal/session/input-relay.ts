@@ -2,7 +2,7 @@
 import type { Clock } from '../../../src/kernel/clock.js';
 import { Backlog } from '../../../src/terminal/backlog.js';
 import { anewFrame, eofFrame, inputFrame, resizeFrame } from '../../../src/terminal/frames.js';
-import { InputAges } from '../../../src/terminal/input-ages.js';
+import { InputAges } from '../../../src/terminal/late-input.js';
 import { TERMINAL_LIMITS } from '../../../src/terminal/limits.js';
 
 export interface InputRelayOptions {

@@ -1,6 +1,6 @@
 /** How operators come to a session and leave it: anew, or as the same client with its place in the output and its pen. */
 import { placeFrame } from '../../../src/terminal/frames.js';
-import { InputGate } from '../../../src/terminal/input-gate.js';
+import { InputGate } from '../../../src/terminal/late-input.js';
 import { TERMINAL_CLOSE } from '../../../src/terminal/limits.js';
 import type { ClientHello, TerminalMode } from '../../../src/terminal/notes.js';
 import { operatorParty, type ResumeKey } from '../session-book.js';

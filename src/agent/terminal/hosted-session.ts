@@ -3,9 +3,14 @@
 import { messageOf } from '../../kernel/fault.js';
 import type { Exit, ExitReason } from '../../terminal/exit.js';
 import { ackFrame, echoFrame, type Frame, jsonFrame, type OutputStream, placeFrame } from '../../terminal/frames.js';
-import { InputGate } from '../../terminal/input-gate.js';
-import { TERMINAL_CLOSE, TERMINAL_LIMITS, TERMINAL_VERSION } from '../../terminal/limits.js';
-import { TERMINAL_SIGNALS, type TerminalSignal } from '../../terminal/signals.js';
+import { InputGate } from '../../terminal/late-input.js';
+import {
+  TERMINAL_CLOSE,
+  TERMINAL_LIMITS,
+  TERMINAL_SIGNALS,
+  TERMINAL_VERSION,
+  type TerminalSignal,
+} from '../../terminal/limits.js';
 import { type SessionMark, sessionMembers, signalSession } from '../pty/process-table.js';
 import type { Program, ProgramEnd, ProgramListener } from '../pty/program.js';
 import { EchoWatch } from './echo-watch.js';

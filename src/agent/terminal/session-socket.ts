@@ -8,7 +8,7 @@ import type { Clock } from '../../kernel/clock.js';
 import { messageOf } from '../../kernel/fault.js';
 import { DirectMessages } from '../../terminal/direct-messages.js';
 import { type Frame, jsonFrame, pingFrame, pongFrame, readFrame } from '../../terminal/frames.js';
-import { STALL } from '../../terminal/input-gate.js';
+import { SILENCE_MS } from '../../terminal/late-input.js';
 import { AGENT_TERMINAL_PATH, TERMINAL_CLOSE, TERMINAL_LIMITS, TERMINAL_SUBPROTOCOL } from '../../terminal/limits.js';
 import type { AgentHello } from '../../terminal/notes.js';
 import { dialOrchestrator } from '../link/dial.js';
@@ -154,7 +154,7 @@ export class SessionSocket {
 
   private heard(): void {
     const now = this.options.clock.monotonic();
-    if (now - this.lastHeard > STALL) this.silences += 1;
+    if (now - this.lastHeard > SILENCE_MS) this.silences += 1;
     this.lastHeard = now;
   }
 

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import type { ApiClient } from '../../client/api-client.js';
 import { Fault, messageOf } from '../../kernel/fault.js';
-import { openCastFile } from '../../recording/open-cast-file.js';
+import { openCastFile } from '../../terminal/recording/read-cast.js';
 import { findSession } from '../commands/term/find-session.js';
 
 export interface Download {

@@ -1,8 +1,8 @@
 /** Plays a recording on a terminal, in its own time or faster, and leaves the terminal as it was. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../kernel/clock.js';
-import { Neutralizer } from '../../recording/neutralizer.js';
-import type { CastItem } from '../../recording/read-cast.js';
+import { Neutralizer } from '../../terminal/recording/neutralizer.js';
+import type { CastItem } from '../../terminal/recording/read-cast.js';
 
 export interface ReplayOptions {
   /** How often as fast as it was. */

@@ -1,7 +1,7 @@
 /** What of a session's output reaches the operator's terminal. */
 import { StringDecoder } from 'node:string_decoder';
-import { Neutralizer } from '../../recording/neutralizer.js';
 import type { TerminalMode } from '../../terminal/notes.js';
+import { Neutralizer } from '../../terminal/recording/neutralizer.js';
 import { ClipboardFilter } from './clipboard-filter.js';
 import type { ClipboardChoice } from './session-options.js';
 

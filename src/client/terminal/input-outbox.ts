@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../kernel/clock.js';
 import { Backlog } from '../../terminal/backlog.js';
-import { InputAges } from '../../terminal/input-ages.js';
+import { InputAges } from '../../terminal/late-input.js';
 import { TERMINAL_LIMITS } from '../../terminal/limits.js';
 
 export interface InputOutboxOptions {

@@ -3,10 +3,10 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect } from 'vitest';
-import { toHarmlessCast } from '../../../src/recording/convert-cast.js';
-import { all, bytesOfChunks, read } from '../../recording/support.js';
+import { toHarmlessCast } from '../../../src/terminal/recording/convert-cast.js';
 import { temporaryDirectory } from '../../store/support.js';
 import { itNeeding } from '../../support/needing.js';
+import { all, bytesOfChunks, read } from '../recording-format/support.js';
 import { newEvents, newHead, openRecordings, readPlain } from './support.js';
 
 describe('asciinema', () => {

@@ -7,9 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { recordingPath } from '../../../daemon/terminal/recordings/recording-path.js';
-import { toRaw } from '../../../src/recording/convert-cast.js';
-import { all, bytesOfChunks, read } from '../../recording/support.js';
+import { toRaw } from '../../../src/terminal/recording/convert-cast.js';
 import { temporaryDirectory } from '../../store/support.js';
+import { all, bytesOfChunks, read } from '../recording-format/support.js';
 import { outputFrom } from './programs/output.mjs';
 import { newEvents, newHead, openRecordings, until } from './support.js';
 

@@ -4,10 +4,10 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { toRaw } from '../../../src/recording/convert-cast.js';
-import { scanCast } from '../../../src/recording/scan-cast.js';
-import { all, bytesOfChunks, inPieces, itemsOf, read } from '../../recording/support.js';
+import { toRaw } from '../../../src/terminal/recording/convert-cast.js';
+import { scanCast } from '../../../src/terminal/recording/scan-cast.js';
 import { recordingLogger, temporaryDirectory } from '../../store/support.js';
+import { all, bytesOfChunks, inPieces, itemsOf, read } from '../recording-format/support.js';
 import { compressed, newEvents, newHead, openRecordings, readPlain, sha256, until } from './support.js';
 
 const rawOf = async (file: Buffer) => bytesOfChunks(await all(toRaw(await read(file, 64 * 1024))));

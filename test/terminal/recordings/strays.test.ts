@@ -20,8 +20,8 @@ import { type StrayOptions, takeUpStrays } from '../../../daemon/terminal/record
 import { Transcripts } from '../../../daemon/terminal/recordings/transcripts.js';
 import type { Clock } from '../../../src/kernel/clock.js';
 import { ADA } from '../../maintenance/support.js';
-import { all, bytesOfChunks } from '../../recording/support.js';
 import { newIds, openStore, recordingLogger } from '../../store/support.js';
+import { all, bytesOfChunks } from '../recording-format/support.js';
 import { compressed, newEvents, newHead, openRecordings, readPlain, realClock, until } from './support.js';
 
 const DAY = 86_400_000;

@@ -18,8 +18,8 @@ import type { Recorder } from '../../../daemon/terminal/recordings/recorder.js';
 import { recordingPath } from '../../../daemon/terminal/recordings/recording-path.js';
 import type { TranscriptSearchQuery } from '../../../daemon/terminal/recordings/transcripts.js';
 import { ADA } from '../../maintenance/support.js';
-import { all, bytesOfChunks } from '../../recording/support.js';
 import { newIds, openStore, recordingLogger } from '../../store/support.js';
+import { all, bytesOfChunks } from '../recording-format/support.js';
 import { compressed, newEvents, newHead, openRecordings, readPlain, realClock, until } from './support.js';
 
 const dist = fileURLToPath(new URL('../../../dist/daemon/terminal/recordings/transcripts.js', import.meta.url));

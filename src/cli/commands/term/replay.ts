@@ -1,6 +1,6 @@
 /** `orch term replay`. */
 import { Fault } from '../../../kernel/fault.js';
-import { type OpenCast, readCast } from '../../../recording/read-cast.js';
+import { type OpenCast, readCast } from '../../../terminal/recording/read-cast.js';
 import { argument } from '../../argument.js';
 import type { Context } from '../../context.js';
 import { defineCommand } from '../../define-command.js';

@@ -1,6 +1,6 @@
 /** The screen of the remote program as this terminal shows it: where its cursor is, and what stands in that line. */
 import xterm from '@xterm/headless';
-import { beginningAtEnd } from '../../../recording/whole-characters.js';
+import { beginningAtEnd } from '../../../terminal/recording/whole-characters.js';
 import type { LineView } from './predictor.js';
 
 /** What the library knows of the next character's look, beside its public interface; it is bundled, so this is its version. */

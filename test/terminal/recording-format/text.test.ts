@@ -1,7 +1,7 @@
 /** Recordings as lines of text and as a page. */
 import { describe, expect, it } from 'vitest';
-import { toHtml } from '../../src/recording/convert-cast.js';
-import { TextLines } from '../../src/recording/text-lines.js';
+import { toHtml } from '../../../src/terminal/recording/convert-cast.js';
+import { TextLines } from '../../../src/terminal/recording/text-lines.js';
 import { all, encode, read } from './support.js';
 
 function textOf(output: string): string {

@@ -1,20 +1,20 @@
-/** Turns what happens in a session into the lines of its recording. Keeps nothing but where it is. */
+/** Encodes the events of a session as lines of its recording. It keeps its position, and no output. */
 import { createHash, type Hash } from 'node:crypto';
-import { type CastStream, eventLine } from './cast-event.js';
+import { type CastStream, eventLine } from './cast-format.js';
 import { type Decoded, WholeCharacters } from './whole-characters.js';
 
-/** Where a recording is, to go on with it. */
-export interface CastPlace {
+/** Position in a recording from which encoding can continue. */
+export interface CastPosition {
   /** Output bytes so far. */
   readonly offset: number;
-  /** Seconds: nothing that follows is earlier. */
+  /** Seconds since the start. No later event has an earlier time. */
   readonly at: number;
   readonly stream: CastStream;
-  /** Of all bytes of the file so far. */
+  /** SHA-256 state over all bytes of the file so far. */
   readonly hash: Hash;
 }
 
-/** Gives memory for the bytes of a line. */
+/** Returns memory of `length` bytes for a line. */
 export type Allocate = (length: number) => Buffer;
 
 const DEL = 0x7f;
@@ -28,7 +28,7 @@ export class CastEncoder {
   private written: number;
   private checked: number;
 
-  constructor({ offset, at, stream, hash }: CastPlace, allocate: Allocate = Buffer.allocUnsafe) {
+  constructor({ offset, at, stream, hash }: CastPosition, allocate: Allocate = Buffer.allocUnsafe) {
     this.allocate = allocate;
     this.hash = hash;
     this.at = at;
@@ -37,40 +37,40 @@ export class CastEncoder {
     this.checked = offset;
   }
 
-  /** Of a new recording. */
+  /** Creates the encoder of a new recording. */
   static begin(headLine: Uint8Array, allocate?: Allocate): CastEncoder {
     const hash = createHash('sha256').update(headLine);
     return new CastEncoder({ offset: 0, at: 0, stream: 'out', hash }, allocate);
   }
 
-  /** Output bytes that are in lines; those of a character that has only begun are not. */
+  /** Number of output bytes in lines, without the bytes of an incomplete character. */
   get offset(): number {
     return this.written;
   }
 
-  /** Output bytes since the last checkpoint. */
+  /** Number of output bytes since the last checkpoint. */
   get unchecked(): number {
     return this.written - this.checked;
   }
 
-  /** Bytes of a character that has only begun. */
+  /** Number of bytes of an incomplete character. */
   get pending(): number {
     return this.characters.pending;
   }
 
-  /** SHA-256 of the file so far, in hex. */
+  /** Hex SHA-256 of the file so far. */
   get sha256(): string {
     return this.hash.copy().digest('hex');
   }
 
-  /** The times are seconds from the start; one that is earlier than the last counts as that. Gives whole lines, maybe none. */
+  /** Encodes output. `at` is in seconds since the start and never moves back. Returns complete lines, maybe none. */
   output(at: number, stream: CastStream, bytes: Buffer): Buffer[] {
     const moved = stream === this.stream ? [] : [...this.flush(at), this.line(at, 's', stream)];
     this.stream = stream;
     return [...moved, ...this.decoded(at, this.characters.push(bytes))];
   }
 
-  /** Writes down the beginning of a character of which the rest does not come. */
+  /** Encodes the bytes of an incomplete character. */
   flush(at: number): Buffer[] {
     return this.decoded(at, this.characters.flush());
   }
@@ -87,13 +87,13 @@ export class CastEncoder {
     return [this.line(at, 'x', String(status))];
   }
 
-  /** How far the output goes, and the hash of everything before. */
+  /** Encodes a checkpoint: the output offset, and the hash of everything before it. */
   checkpoint(at: number): Buffer[] {
     this.checked = this.written;
     return [this.line(at, 'h', { offset: this.written, sha256: this.sha256 })];
   }
 
-  /** Text and the exact bytes that it stands for are in one buffer: without these it would stand for others. */
+  /** Puts text and its exact bytes into one buffer, so that they are never written apart. */
   private decoded(at: number, decoded: Decoded | null): Buffer[] {
     if (decoded === null) return [];
     const { bytes, inexact, isPlain, text } = decoded;

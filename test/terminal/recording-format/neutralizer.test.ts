@@ -1,8 +1,8 @@
 /** A replay draws, and does nothing else: checked with a list of what hostile programs print. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { toHarmlessCast, toHtml, toText } from '../../src/recording/convert-cast.js';
-import { Neutralizer } from '../../src/recording/neutralizer.js';
+import { toHarmlessCast, toHtml, toText } from '../../../src/terminal/recording/convert-cast.js';
+import { Neutralizer } from '../../../src/terminal/recording/neutralizer.js';
 import { all, encode, itemsOf, read } from './support.js';
 
 const neutral = (...chunks: readonly string[]): string => {

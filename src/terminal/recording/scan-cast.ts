@@ -1,34 +1,42 @@
 /**
- * Checks a recording of ours against its own checkpoints: each tells how much output came before and the hash of everything in
- * the file before it. What follows the last one was never said to be stored; a crash may have torn it.
+ * Verifies a recording against its checkpoints. Each checkpoint holds the output offset and the hash of the file before it. Data
+ * after the last checkpoint was never acknowledged as stored, and a crash may have cut it.
  */
 import { createHash, type Hash } from 'node:crypto';
-import { Fault } from '../kernel/fault.js';
-import type { CastPlace } from './cast-encoder.js';
-import { type CastEvent, type CastStream, type Checkpoint, parseEvent, parseSize } from './cast-event.js';
-import { type CastHead, parseHead } from './cast-head.js';
-import { castLines, isWhole } from './cast-lines.js';
+import { Fault } from '../../kernel/fault.js';
+import type { CastPosition } from './cast-encoder.js';
+import {
+  type CastEvent,
+  type CastHead,
+  type CastStream,
+  type Checkpoint,
+  parseEvent,
+  parseHead,
+  parseSize,
+} from './cast-format.js';
+import { castLines, isWhole } from './read-cast.js';
 
-/** A recording up to its last checkpoint, that included. */
-export interface ScannedCast extends CastPlace {
+/** State of a recording at the end of its last checkpoint. */
+export interface ScannedCast extends CastPosition {
   readonly head: CastHead;
   readonly cols: number;
   readonly rows: number;
-  /** Bytes of the file up to there. */
+  /** Size of the file up to the end of the last checkpoint, in bytes. */
   readonly size: number;
-  /** Bytes of the whole file. */
+  /** Size of the whole file in bytes. */
   readonly fileSize: number;
-  /** SHA-256 of the whole file, in hex. */
+  /** Hex SHA-256 of the whole file. */
   readonly sha256: string;
 }
 
-/** Takes the events between two checkpoints once the second one fits; checkpoints themselves are not among them. */
+/** Receives the events between two checkpoints, without these, once the second one is verified. */
 export type OnStored = (events: readonly CastEvent[]) => Promise<void> | void;
 
 /**
- * @param chunks of the plain file
- * @param onStored sees all that counts, in order, and is waited for
- * @throws Fault `transcript_invalid` when a checkpoint does not fit, something before it is no event, or there is none
+ * Scans a recording and returns its state at the last checkpoint.
+ * @param chunks content of the plain file
+ * @param onStored receives all verified events in order; the scan awaits it
+ * @throws Fault `transcript_invalid` when a checkpoint does not match, a line before it is not an event, or no checkpoint exists
  */
 export async function scanCast(chunks: AsyncIterable<Uint8Array>, onStored?: OnStored): Promise<ScannedCast> {
   const scan = new Scan(onStored !== undefined);
@@ -39,8 +47,8 @@ export async function scanCast(chunks: AsyncIterable<Uint8Array>, onStored?: OnS
   return scan.end();
 }
 
-/** Bytes of the file between two checkpoints of ours are far less. */
-const MOST_UNCHECKED = 32 * 1024 * 1024;
+/** Maximum distance of two checkpoints in bytes. The recorder writes them far more often. */
+const MAX_UNCHECKED_BYTES = 32 * 1024 * 1024;
 
 class Scan {
   private readonly hash: Hash = createHash('sha256');
@@ -48,21 +56,21 @@ class Scan {
   private last: Omit<ScannedCast, 'fileSize' | 'sha256'> | null = null;
   private size = 0;
   private offset = 0;
-  /** Of the last output, which its exact bytes replace. */
+  /** Length of the last output in bytes, until its exact bytes replace it. */
   private outputLength = 0;
   private at = 0;
   private stream: CastStream = 'out';
   private cols = 0;
   private rows = 0;
   private readonly isFollowed: boolean;
-  /** Since the last checkpoint, when somebody wants them. */
+  /** Events since the last checkpoint, if `isFollowed`. */
   private readonly unchecked: CastEvent[] = [];
 
   constructor(isFollowed: boolean) {
     this.isFollowed = isFollowed;
   }
 
-  /** Gives what is stored by now and was not given before, at a checkpoint; else null. */
+  /** Takes a line. Returns the events since the checkpoint before when the line is a checkpoint, else null. */
   take(line: Buffer): readonly CastEvent[] | null {
     this.size += line.length;
     if (this.head === null) this.takeHead(line);
@@ -82,9 +90,9 @@ class Scan {
     this.hash.update(line);
   }
 
-  /** True for a checkpoint. */
+  /** Takes the line of an event. Returns true for a checkpoint. */
   private takeEvent(line: Buffer): boolean {
-    // A line that is whole was written as a whole; only the last one may be torn.
+    // Only the last line may be incomplete.
     const event = isWhole(line) ? parseEvent(line.toString('utf8')) : null;
     if (event === null && isWhole(line)) throw damaged(this.size);
     if (event?.code === 'h') this.check(event.data);
@@ -116,7 +124,7 @@ class Scan {
   }
 
   private remember(event: CastEvent): void {
-    if (this.size - (this.last?.size ?? 0) > MOST_UNCHECKED) throw damaged(this.size);
+    if (this.size - (this.last?.size ?? 0) > MAX_UNCHECKED_BYTES) throw damaged(this.size);
     this.unchecked.push(event);
   }
 
@@ -126,8 +134,8 @@ class Scan {
   }
 }
 
-/** @param size bytes of the file up to the end of the line that does not fit */
+/** @param size size of the file in bytes up to the end of the line that does not match */
 const damaged = (size: number): Fault =>
   new Fault('transcript_invalid', `the recording was changed or damaged before byte ${size}`, {
-    hint: 'it is left as it is; keep the file if that has to be looked into',
+    hint: 'orch leaves the file as it is; keep it to investigate the damage',
   });

@@ -1,7 +1,7 @@
 /** What is written down is what was there, byte for byte, in a file that every player reads. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { toRaw } from '../../src/recording/convert-cast.js';
+import { toRaw } from '../../../src/terminal/recording/convert-cast.js';
 import { all, bytesOfChunks, chunks, encode, itemsOf, read, type Step, steps } from './support.js';
 
 const outputs = (given: readonly Buffer[]): Step[] => given.map((bytes) => ({ do: 'output', stream: 'out', bytes }));

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { openCastFile } from '../../src/recording/open-cast-file.js';
+import { openCastFile } from '../../../src/terminal/recording/read-cast.js';
 
 let directory: string;
 beforeEach(() => {

@@ -1,9 +1,8 @@
 /** Recordings made of given bytes, and what comes in when they are read. */
 import fc from 'fast-check';
-import { CastEncoder } from '../../src/recording/cast-encoder.js';
-import type { CastStream } from '../../src/recording/cast-event.js';
-import { headLine } from '../../src/recording/cast-head.js';
-import { type CastItem, type OpenCast, readCast } from '../../src/recording/read-cast.js';
+import { CastEncoder } from '../../../src/terminal/recording/cast-encoder.js';
+import { type CastStream, headLine } from '../../../src/terminal/recording/cast-format.js';
+import { type CastItem, type OpenCast, readCast } from '../../../src/terminal/recording/read-cast.js';
 
 export const head = headLine({
   cols: 80,

@@ -1,6 +1,6 @@
 /**
- * Takes the output of a terminal apart as terminals do (the state machine of the VT500), over any borders of chunks. Control
- * strings (OSC, DCS, APC, PM, SOS) are dropped: whoever listens never learns what was in them.
+ * Parses terminal output like a terminal does (VT500 state machine), across chunk boundaries. Drops the content of control strings
+ * (OSC, DCS, APC, PM, SOS).
  */
 
 /** A control sequence: `ESC [ prefix params intermediates final`. */
@@ -14,19 +14,19 @@ export interface ControlSequence {
 }
 
 export interface EscapeListener {
-  /** Text without any control character. */
+  /** Receives text without control characters. */
   print(text: string): void;
-  /** One of C0, but never ESC, CAN or SUB. */
+  /** Receives a C0 character except ESC, CAN and SUB. */
   control(character: string): void;
-  /** `ESC intermediates final`; what has an 8-bit form too comes as this. */
+  /** Receives `ESC intermediates final`, also for its 8-bit form. */
   escape(intermediates: string, final: string): void;
   sequence(sequence: ControlSequence): void;
 }
 
 type State = 'ground' | 'escape' | 'sequence' | 'ignored' | 'string' | 'title';
 
-/** What a sequence may have between `[` and its final at most. */
-const LONGEST = 256;
+/** Maximum number of characters between `[` and the final byte. */
+const MAX_BODY_LENGTH = 256;
 const RUN = /[^\x00-\x1f\x7f-\x9f]+/y;
 const STRING_REST = /[^\x07\x18\x1a\x1b\x9c]+/y;
 const BODY = /^([<=>?]?)([\d;:]*)([ -/]*)$/;
@@ -34,9 +34,9 @@ const BODY = /^([<=>?]?)([\d;:]*)([ -/]*)$/;
 export class EscapeParser {
   private readonly listener: EscapeListener;
   private state: State = 'ground';
-  /** What came of the sequence so far. */
+  /** Body of the current sequence so far. */
   private body = '';
-  /** The first half of a character (UTF-16), at the end of a chunk. */
+  /** First surrogate of a pair at the end of a chunk. */
   private half = '';
 
   constructor(listener: EscapeListener) {
@@ -62,7 +62,7 @@ export class EscapeParser {
     }
   }
 
-  /** How many characters from there on mean nothing but themselves, or are part of a string. */
+  /** Returns how many characters from `at` on are plain text, or content of a control string. */
   private skip(text: string, at: number): number {
     if (this.state !== 'ground' && this.state !== 'string') return 0;
     const run = this.state === 'ground' ? RUN : STRING_REST;
@@ -74,7 +74,7 @@ export class EscapeParser {
     if (character === '\x1b') this.enter('escape');
     else if (character === '\x18' || character === '\x1a') this.enter('ground');
     else if (character >= '\x80' && character <= '\x9f') this.takeEightBit(character);
-    // BEL ends titles and the like; of other strings it is a part, but nothing of any is told.
+    // BEL ends OSC strings. It is content of other strings, but their content is dropped anyway.
     else if (this.state === 'string') this.enter(character === '\x07' ? 'ground' : 'string');
     else if (this.state === 'title') this.enter(character < ' ' ? 'ground' : 'title');
     else if (character < ' ') this.listener.control(character);
@@ -89,7 +89,7 @@ export class EscapeParser {
     this.body = '';
   }
 
-  /** The 8-bit forms are `ESC` and a character that is 64 below. */
+  /** Handles an 8-bit control, which stands for `ESC` and the character 64 below it. */
   private takeEightBit(character: string): void {
     this.enter('escape');
     this.takeEscape(String.fromCharCode(character.charCodeAt(0) - 64));
@@ -97,7 +97,7 @@ export class EscapeParser {
 
   private takeEscape(character: string): void {
     if (character >= ' ' && character <= '/') {
-      this.body = (this.body + character).slice(0, LONGEST);
+      this.body = (this.body + character).slice(0, MAX_BODY_LENGTH);
     } else if (character > '~') {
       this.enter('ground');
     } else if (this.body === '' && character === '[') {
@@ -116,7 +116,7 @@ export class EscapeParser {
   private takeSequence(character: string): void {
     if (character < '@') {
       this.body += character;
-      if (this.body.length > LONGEST) this.enter('ignored');
+      if (this.body.length > MAX_BODY_LENGTH) this.enter('ignored');
       return;
     }
     const [, prefix, params, intermediates] = BODY.exec(this.body) ?? [];

@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CastEncoder } from '../../src/recording/cast-encoder.js';
-import { toRaw } from '../../src/recording/convert-cast.js';
-import { scanCast } from '../../src/recording/scan-cast.js';
+import { CastEncoder } from '../../../src/terminal/recording/cast-encoder.js';
+import { toRaw } from '../../../src/terminal/recording/convert-cast.js';
+import { scanCast } from '../../../src/terminal/recording/scan-cast.js';
 import { all, bytesOfChunks, encode, head, inPieces, read, type Step, steps } from './support.js';
 
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');

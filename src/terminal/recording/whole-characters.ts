@@ -1,25 +1,25 @@
-/** Cuts a stream of bytes where characters end, so that none is torn by the border of a chunk. */
+/** Splits a byte stream at character boundaries, so that no chunk ends inside a UTF-8 character. */
 import { isAscii, isUtf8 } from 'node:buffer';
 
 export interface Decoded {
   readonly text: string;
-  /** As they came; the text stands for exactly these. */
+  /** Bytes that the text was decoded from. */
   readonly bytes: Buffer;
-  /** The text is not all of it: some of the bytes are no UTF-8. */
+  /** True when some bytes are invalid UTF-8, so the text does not represent them. */
   readonly inexact: boolean;
-  /** All of it is ASCII. */
+  /** True when all bytes are ASCII. */
   readonly isPlain: boolean;
 }
 
 export class WholeCharacters {
   private rest: Buffer = NOTHING;
 
-  /** Bytes that were given but not taken out: the beginning of a character. */
+  /** Number of bytes of an incomplete character that wait for the rest. */
   get pending(): number {
     return this.rest.length;
   }
 
-  /** Everything up to the last whole character; null when that is nothing. */
+  /** Returns everything up to the last complete character, or null when that is empty. */
   push(bytes: Buffer): Decoded | null {
     const all = this.rest.length === 0 ? bytes : Buffer.concat([this.rest, bytes]);
     const whole = all.length - beginningAtEnd(all);
@@ -27,7 +27,7 @@ export class WholeCharacters {
     return decode(all.subarray(0, whole));
   }
 
-  /** What is pending, though it is no character. */
+  /** Returns the pending bytes although they are not a character, or null. */
   flush(): Decoded | null {
     const bytes = this.rest;
     this.rest = NOTHING;
@@ -43,7 +43,7 @@ function decode(bytes: Buffer): Decoded | null {
   return { text: bytes.toString('utf8'), bytes, inexact: !isUtf8(bytes), isPlain: false };
 }
 
-/** How many bytes at the end begin a character that more bytes may complete. */
+/** Returns how many bytes at the end start a character that more bytes may complete. */
 export function beginningAtEnd(bytes: Buffer): number {
   for (let length = 1; length <= Math.min(3, bytes.length); length += 1) {
     const first = bytes[bytes.length - length] as number;
@@ -53,7 +53,7 @@ export function beginningAtEnd(bytes: Buffer): number {
   return 0;
 }
 
-/** Bytes of the character that begins with this one; 0 for one that begins none. */
+/** Returns the length of a character by its first byte, or 0 when no character starts with it. */
 const lengthOf = (first: number): number => {
   if (first >= 0xf5 || first < 0xc2) return 0;
   return first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
