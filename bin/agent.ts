@@ -3,17 +3,17 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type AgentOptions, runAgent } from '../src/agent/agent.js';
 import { repin as forgetPin, readAgentState } from '../src/agent/agent-status.js';
-import type { AgentUnit } from '../src/agent/agent-unit.js';
-import { createEngine } from '../src/agent/engine/create-engine.js';
+import { createEngine } from '../src/agent/engine/engine-thread.js';
 import { PIN_FILE } from '../src/agent/first-contact.js';
 import {
+  type AgentUnit,
   type LeaveOptions,
   type Leaving,
   leave as leaveFleet,
   whatLeaves as whatLeavesFleet,
 } from '../src/agent/leave.js';
+import { parseTarget } from '../src/agent/link/orchestrator-address.js';
 import { AgentSettingsFile } from '../src/agent/settings-file.js';
-import { parseTarget } from '../src/agent/target.js';
 import { createTerminals } from '../src/agent/terminal/create-terminals.js';
 import type {
   AgentConnectFlags,

@@ -1,5 +1,5 @@
 /** The enrolment token that `orch agent connect` was given, and the key of the orchestrator that follows from it. */
-import type { OfferedToken } from '../src/agent/enrolment.js';
+import type { OfferedToken } from '../src/agent/first-contact.js';
 import { parsePublicKey } from '../src/identity/public-key.js';
 import { Fault } from '../src/kernel/fault.js';
 import type { PublicKeyHex } from '../src/kernel/ids.js';

@@ -1,7 +1,7 @@
 /** `systemctl` of this machine. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import type { Systemctl } from '../src/agent/agent-unit.js';
+import type { Systemctl } from '../src/agent/leave.js';
 import { messageOf } from '../src/kernel/fault.js';
 
 const run = promisify(execFile);

@@ -1,8 +1,8 @@
 /** An apply that is under way, or whose journal an agent sends after all: what the store does not keep in this form. */
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { DesiredResource, Removal } from '../../src/resources/desired.js';
-import { isTainted } from '../../src/resources/masked-resource.js';
 import { type ResourceResult, type Summary, summarize } from '../../src/resources/result.js';
+import { isTainted } from '../../src/resources/tainted-body.js';
 import type { OrchestratorMessage, RunItem } from '../../src/wire/messages.js';
 import { cutRun, type RunContent } from '../../src/wire/parts.js';
 import type { Party } from '../events/domain-event.js';

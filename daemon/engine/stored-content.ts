@@ -1,7 +1,7 @@
 /** What an operation dispatched, as it stands in the store: secrets masked. */
 import { mapped, type Steps } from '../../src/kernel/steps.js';
 import type { DesiredResource, Removal } from '../../src/resources/desired.js';
-import { isTainted, maskResource } from '../../src/resources/masked-resource.js';
+import { isTainted, maskResource } from '../../src/resources/tainted-body.js';
 import type { RunContent } from '../../src/wire/parts.js';
 import type { SecretHashes } from './agent-secrets.js';
 import type { OperationContent } from './live-operation.js';

@@ -5,7 +5,7 @@ import { holderOf } from '../identity/data-directory.js';
 import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
 import { readLoss } from './journal/journal-loss.js';
 import { inspectJournal } from './journal/read-journal.js';
-import { parseTarget, type Target } from './target.js';
+import { parseTarget, type Target } from './link/orchestrator-address.js';
 
 /** `untrusted`: the peer proved another key than the expected one, or none is expected yet; nothing is done for it. */
 export type LinkState =

@@ -13,19 +13,16 @@ import type { PublicKeyHex } from '../kernel/ids.js';
 import type { Logger } from '../kernel/logger.js';
 import { CLOSE } from '../wire/limits.js';
 import { type AgentState, type LinkState, writeAgentState } from './agent-status.js';
-import { createGuide, type DiscoveryPort } from './discovery/create-guide.js';
-import type { Guide, Place } from './discovery/guide.js';
+import { createGuide, type DiscoveryPort, type Guide, type Place } from './discovery/address-source.js';
 import type { RunEngine } from './engine/run-engine.js';
-import { Enrolment, type OfferedToken } from './enrolment.js';
 import { readFacts } from './facts.js';
-import { Trust, type TrustOptions } from './first-contact.js';
+import { Enrolment, type OfferedToken, Trust, type TrustOptions } from './first-contact.js';
 import { forgetLoss, readLoss } from './journal/journal-loss.js';
 import { Backoff } from './link/backoff.js';
 import { dialOrchestrator } from './link/dial.js';
-import { placeOf } from './link/unreachable.js';
+import { placeOf, type Target } from './link/orchestrator-address.js';
 import { Metrics, type MetricsSettings } from './metrics.js';
 import { runSession, type SessionEnd } from './session.js';
-import type { Target } from './target.js';
 import type { Terminals } from './terminal/terminals.js';
 
 export interface AgentOptions extends TrustOptions {

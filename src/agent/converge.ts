@@ -1,16 +1,19 @@
 /** The agent's engine without its journal and link: plan, apply and drift of one run on one Host. */
+
+import { createHash } from 'node:crypto';
+import type { FaultCode } from '../kernel/fault-code.js';
+import { canonicalJson } from '../kernel/json.js';
 import type { Host } from '../resources/host.js';
 import type { RunEnd, RunItem } from '../wire/messages.js';
 import type { RunContent } from '../wire/parts.js';
-import { applyGroup, type Intend } from './converge/apply-group.js';
-import { inDrift } from './converge/drift-finding.js';
-import type { Examined } from './converge/examined.js';
-import { Fingerprint } from './converge/fingerprint.js';
+import { applyGroup, type Intend, type Intent } from './converge/apply-group.js';
+import { type Examined, failed } from './converge/examined.js';
 import { groupsToApply, groupsToRemove } from './converge/grouping.js';
+import { Masking } from './converge/masking.js';
 import { refusalOf } from './converge/observations.js';
 import { breathe, Run, type RunOptions } from './converge/run.js';
 import type { Finding } from './converge/run-item.js';
-import type { Refusal, Target } from './converge/target.js';
+import { isRemoval, type Refusal, type Target } from './converge/target.js';
 
 export interface Outcome {
   readonly end: Extract<RunEnd, 'succeeded' | 'failed' | 'cancelled' | 'interrupted' | 'refused'>;
@@ -126,4 +129,105 @@ function ended(run: Run): Outcome {
   if (run.isComplete && !run.wasCut) return { end: run.hasFailures ? 'failed' : 'succeeded', results, error: null };
   const message = 'the agent was stopped in the middle of it';
   return { end: stopCode, results, error: stopCode === 'interrupted' ? { code: stopCode, message } : null };
+}
+
+/** What keeps an apply from its work and is itself a change of the machine. */
+const CHANGED: ReadonlySet<FaultCode> = new Set([
+  'wrong_type',
+  'parent_missing',
+  'unknown_owner',
+  'unknown_group',
+  'unit_missing',
+  'unit_masked',
+]);
+
+/** A file that has become a directory, or whose owner is gone, has drifted; it has not failed to be looked at. */
+export function inDrift(finding: Finding): Finding {
+  const { error, ...rest } = finding;
+  if (!error || !CHANGED.has(error.code)) return finding;
+  return { ...rest, action: 'update', status: 'pending', reason: error.message };
+}
+
+/** A hash of what a plan saw and would do: equal as long as an apply would do exactly what the plan showed. */
+export class Fingerprint {
+  private readonly hash = createHash('sha256');
+
+  /** In the order of the run. */
+  add(examined: Examined): void {
+    this.hash.update(`${canonicalJson('finding' in examined ? seen(examined) : planned(examined))}\n`);
+  }
+
+  /** 64 hex digits; nothing can be added after that. */
+  digest(): string {
+    return this.hash.digest('hex');
+  }
+}
+
+function seen({ finding }: Extract<Examined, { finding: unknown }>): unknown {
+  const { target, action, status, error, existed } = finding;
+  return { index: target.index, action, status, code: error?.code, existed };
+}
+
+/** With secrets masked: a hash of a short secret would tell it to whoever tries all of them. */
+function planned({ pending }: Extract<Examined, { pending: unknown }>): unknown {
+  const { target, change, existed } = pending;
+  const masking = new Masking(target);
+  return {
+    index: target.index,
+    action: change.action,
+    changes: change.changes.map((one) => masking.change(one)),
+    text: change.text && masking.texts(change.text),
+    existed,
+  };
+}
+
+/** Tells the truth about an apply whose process died in the middle: what was being changed is looked at, nothing is done again. */
+export interface Remains {
+  /** What was announced and may or may not have happened. */
+  readonly intents: readonly Intent[];
+  /** Positions of the resources whose results are known. */
+  readonly reported: Iterable<number>;
+}
+
+/** The results that are missing: of what was announced as it is found now, and of the rest as skipped. */
+export async function recover(
+  content: RunContent,
+  host: Host,
+  { intents, reported, ...options }: Remains & Pick<RunOptions, 'clock' | 'ledger'>,
+): Promise<readonly RunItem[]> {
+  const run = new Run(content, host, { ...options, purpose: 'drift', isIndependent: true });
+  const known = new Set(reported);
+  run.passOver(known);
+  const open = new Map(intents.filter(({ index }) => !known.has(index)).map((intent) => [intent.index, intent]));
+  for (const targets of [run.desired, run.removals]) {
+    const announced = targets.filter(({ index }) => open.has(index));
+    host.tidy?.(announced.flatMap(({ kind, source }) => (kind?.family === 'path' ? [source.identity] : [])));
+    const since = run.now();
+    const examined = await run.examine(announced);
+    const findings = announced.map((target, at) => fateOf(target, examined[at], open.get(target.index)));
+    await run.report(findings, since);
+  }
+  await run.skipRest({ code: 'interrupted', message: 'the agent was interrupted before this resource' });
+  return run.results;
+}
+
+/** What they have done cannot be seen afterwards. A trigger that was not answered stays owed. */
+const MOMENTARY: ReadonlySet<Intent['action']> = new Set<Intent['action']>(['reload', 'restart']);
+
+function unknownFate(target: Target, { action, existed }: Intent): Finding {
+  const message = `the agent stopped in the middle of it; the next apply does the ${action} again`;
+  return { ...failed(target, { code: 'interrupted', message }, existed), action };
+}
+
+function fateOf(target: Target, examined: Examined | undefined, intent: Intent | undefined): Finding {
+  const existed = intent?.existed ?? null;
+  if (intent && MOMENTARY.has(intent.action)) return unknownFate(target, intent);
+  if (examined && 'finding' in examined && examined.finding.status === 'unchanged') {
+    const reason = 'found done after the agent was interrupted';
+    return { target, action: intent?.action ?? 'update', status: 'changed', reason, existed };
+  }
+  const what = isRemoval(target.source) ? 'removed' : 'in the desired state';
+  const message = `the agent stopped in the middle of it; it is not ${what}`;
+  const action = intent?.action ?? 'none';
+  return { ...failed(target, { code: 'interrupted', message }, existed), action };
 }

@@ -21,10 +21,9 @@ import type { RunEnd, RunItem } from '../wire/messages.js';
 import type { RunContent } from '../wire/parts.js';
 import type { Intent } from './converge/apply-group.js';
 import { type Ledger, NO_NOTES, NO_PRECAUTIONS, type Notes, type Owed, type Precautions } from './converge/ledger.js';
-import { frameOf } from './journal/frames.js';
 import { markMade, recoverJournal } from './journal/journal-loss.js';
 import type { JournalledRun, JournalRecord, JournalState, RunError } from './journal/journal-state.js';
-import { journalFile } from './journal/read-journal.js';
+import { frameOf, journalFile } from './journal/read-journal.js';
 
 export interface Acceptance {
   readonly id: string;

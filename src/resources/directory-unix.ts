@@ -12,8 +12,8 @@ import {
   unknownPrincipal,
   unsafeTakeover,
 } from './unix/unix-metadata.js';
-import { MODE_PATTERN, parseMode } from './unix/unix-mode.js';
-import { aboveUnixPath, UNIX_RULES } from './unix/unix-parent.js';
+import { aboveUnixPath, UNIX_RULES } from './unix/unix-path.js';
+import { MODE_PATTERN, parseMode } from './unix/unix-permissions.js';
 
 const schema = closed({
   path: Type.String({ minLength: 1, description: 'Absolute path, the identity of the resource' }),

@@ -4,8 +4,14 @@ import { closed } from '../kernel/schema.js';
 import { type PathFact, READ_BATCH } from './host.js';
 import { type Decision, defineResource } from './kind.js';
 import { parentsField, wayTo } from './missing-parents.js';
-import { aboveWindowsPath, checkWindowsPath, requiredWindowsParent, WINDOWS_RULES } from './windows/windows-parent.js';
-import { windowsIdentity, windowsPath } from './windows/windows-path.js';
+import {
+  aboveWindowsPath,
+  checkWindowsPath,
+  requiredWindowsParent,
+  WINDOWS_RULES,
+  windowsIdentity,
+  windowsPath,
+} from './windows/windows-path.js';
 
 const schema = closed({
   path: Type.String({ minLength: 1, description: 'Absolute path that begins with a drive letter; the identity' }),

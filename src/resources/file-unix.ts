@@ -1,11 +1,10 @@
 /** `file-unix`: a regular file with its content, owner, group and mode. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
-import { compareContent } from './content-comparison.js';
+import { checkText, compareContent } from './file-content.js';
 import { type Metadata, type PathFact, READ_BATCH } from './host.js';
 import { type Decision, defineResource, type PlanContext } from './kind.js';
 import { CLEAR_WAY, parentsField, wayTo } from './missing-parents.js';
-import { checkText } from './text-content.js';
 import {
   checkUnixPath,
   compareMetadata,
@@ -15,9 +14,8 @@ import {
   unknownPrincipal,
   unsafeTakeover,
 } from './unix/unix-metadata.js';
-import { MODE_PATTERN, parseMode } from './unix/unix-mode.js';
-import { aboveUnixPath, UNIX_RULES } from './unix/unix-parent.js';
-import { isUnprivileged, ownersOfSecret } from './unix/unix-takeover.js';
+import { aboveUnixPath, UNIX_RULES } from './unix/unix-path.js';
+import { isUnprivileged, MODE_PATTERN, ownersOfSecret, parseMode } from './unix/unix-permissions.js';
 
 const schema = closed({
   path: Type.String({ minLength: 1, description: 'Absolute path, the identity of the resource' }),

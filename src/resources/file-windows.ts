@@ -1,13 +1,18 @@
 /** `file-windows`: a regular file with its content; who may use it is what its directory passes on. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
-import { compareContent } from './content-comparison.js';
+import { checkText, compareContent } from './file-content.js';
 import { type PathFact, READ_BATCH } from './host.js';
 import { type Decision, defineResource } from './kind.js';
 import { CLEAR_WAY, parentsField, wayTo } from './missing-parents.js';
-import { checkText } from './text-content.js';
-import { aboveWindowsPath, checkWindowsPath, requiredWindowsParent, WINDOWS_RULES } from './windows/windows-parent.js';
-import { windowsIdentity, windowsPath } from './windows/windows-path.js';
+import {
+  aboveWindowsPath,
+  checkWindowsPath,
+  requiredWindowsParent,
+  WINDOWS_RULES,
+  windowsIdentity,
+  windowsPath,
+} from './windows/windows-path.js';
 
 const schema = closed({
   path: Type.String({ minLength: 1, description: 'Absolute path that begins with a drive letter; the identity' }),

@@ -6,8 +6,14 @@ import { changeLinuxGroup, createLinuxGroup, removeLinuxGroup } from './unix/lin
 import { changeMacGroup, createMacGroup, removeMacGroup } from './unix/mac-user-commands.js';
 import { readUnixAccounts } from './unix/read-unix-accounts.js';
 import { unixAccountFailure } from './unix/unix-account-failure.js';
-import { checkUnixId, checkUnixNames, LARGEST_UINT32, MAX_ACCOUNT_NAME } from './unix/unix-account-name.js';
-import type { UnixAccounts, UnixGroup } from './unix/unix-accounts.js';
+import {
+  checkUnixId,
+  checkUnixNames,
+  LARGEST_UINT32,
+  MAX_ACCOUNT_NAME,
+  type UnixAccounts,
+  type UnixGroup,
+} from './unix/unix-accounts.js';
 
 const schema = closed({
   name: Type.String({ minLength: 1, maxLength: MAX_ACCOUNT_NAME, description: 'Name of the group' }),

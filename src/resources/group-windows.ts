@@ -5,8 +5,7 @@ import type { RunStep } from './host.js';
 import { recordsOf, textOf } from './json-answer.js';
 import { type CommandRefusal, type Decision, defineResource, type FieldChange } from './kind.js';
 import { powershell, readAnswer } from './windows/powershell.js';
-import { accountFailure } from './windows/windows-account-failure.js';
-import { checkAccountNames } from './windows/windows-account-name.js';
+import { accountFailure, checkAccountNames } from './windows/windows-account.js';
 import { foldCase } from './windows/windows-case.js';
 
 const schema = closed({

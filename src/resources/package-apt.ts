@@ -1,30 +1,18 @@
-/** `package-apt`: a package of Debian and its kin, installed in a version or in the newest that apt offers. */
-
-import type { Command } from './command.js';
-import type { Host, RunStep } from './host.js';
-import { defineResource, type ReadPurpose } from './kind.js';
+/** `package-apt`: a package of Debian and its derivatives, in one version or in the newest that apt offers. */
+import { type Command, commandFailure, exitedWith } from './command.js';
+import type { Host } from './host.js';
 import { explainApt, judgeApt } from './packages/apt-explain.js';
 import { aptIndex } from './packages/apt-index.js';
-import { askDpkg, type DpkgPackage, installedAs, isToReinstall } from './packages/apt-installed.js';
-import { KEEPING, removalsOf } from './packages/apt-removal.js';
-import { type IndexedManager, isSeen, needsIndex, type PackageHave } from './packages/indexed-package.js';
-import { indexedMemo, planIndexed, planIndexedRemoval } from './packages/indexed-package-plan.js';
-import { checkPackage, type PackageBody, PackageBodySchema } from './packages/package-body.js';
-import { askIndex } from './packages/package-index.js';
+import { askDpkg, formatOf, isToReinstall, plainName, unanswered } from './packages/apt-installed.js';
+import { defineIndexedPackage, type PackageRemoval } from './packages/indexed-package.js';
 
-const NAME = {
-  pattern: /^[A-Za-z0-9][A-Za-z0-9+._-]*[A-Za-z0-9+._](?::[a-z0-9][a-z0-9-]*)?$/,
-  described: 'must be a package name such as "nginx", with an architecture such as "libc6:i386" if need be',
-};
-const VERSION = {
-  pattern: /^[A-Za-z0-9][A-Za-z0-9.+:~-]*$/,
-  described: 'must be the whole version as "apt-cache policy" shows it, such as "1:2.4-1"',
-};
-
-/** Nobody answers questions: what has been configured is kept, and what has not is as its maintainer ships it. */
+/** Answers every question in advance: configured files are kept, new ones come as their maintainer ships them. */
 const ENVIRONMENT = { DEBIAN_FRONTEND: 'noninteractive', APT_LISTCHANGES_FRONTEND: 'none', UCF_FORCE_CONFFOLD: '1' };
 
 const WAITING = ['-o', 'DPkg::Lock::Timeout=120', '-o', 'Dpkg::Use-Pty=0'] as const;
+
+/** Keeps packages that are no longer needed, and configuration files, whatever the settings of the machine say. */
+const KEEPING = ['-o', 'APT::Get::AutomaticRemove=false', '-o', 'APT::Get::Purge=false'] as const;
 
 const longRunning = (...argv: readonly [string, ...string[]]): Command => ({
   argv,
@@ -33,7 +21,7 @@ const longRunning = (...argv: readonly [string, ...string[]]): Command => ({
   lifetime: 'outlive',
 });
 
-/** Whether recommended packages come along is for the settings of the machine; that others are removed is for nobody. */
+/** The settings of the machine decide about recommended packages; no package may be removed for another. */
 const INSTALL = longRunning(
   ...(['apt-get', 'install', '-y', '-q', '--no-remove', '--allow-downgrades', ...WAITING] as const),
   ...['-o', 'Dpkg::Options::=--force-confdef', '-o', 'Dpkg::Options::=--force-confold'],
@@ -41,71 +29,85 @@ const INSTALL = longRunning(
 const REINSTALL: Command = { ...INSTALL, argv: [...INSTALL.argv, '--reinstall'] };
 const REMOVE = longRunning('apt-get', 'remove', '-y', '-q', ...WAITING, ...KEEPING);
 
-const APT: IndexedManager = {
-  family: 'package-apt',
+export const packageApt = defineIndexedPackage({
+  kind: 'package-apt',
+  name: {
+    pattern: /^[A-Za-z0-9][A-Za-z0-9+._-]*[A-Za-z0-9+._](?::[a-z0-9][a-z0-9-]*)?$/,
+    described: 'must be a package name such as "nginx", with an architecture such as "libc6:i386" if need be',
+  },
+  version: {
+    pattern: /^[A-Za-z0-9][A-Za-z0-9.+:~-]*$/,
+    described: 'must be the whole version as "apt-cache policy" shows it, such as "1:2.4-1"',
+  },
   unhold: (name) => `apt-mark unhold ${name}`,
   matches: (asked, version) => asked === version,
-  install: ({ name }, version, installed): readonly RunStep[] => {
+  install: ({ name }, version, installed) => {
     const command = installed?.version === version && installed && isToReinstall(installed) ? REINSTALL : INSTALL;
     return [{ do: 'run', command, items: [version === null ? name : `${name}=${version}`] }];
   },
-  remove: ({ name }): readonly RunStep[] => [{ do: 'run', command: REMOVE, items: [name] }],
-};
-
-/** Packages to ask for at once: what apt says of more would not fit into what the Host keeps of a command. */
-const BATCH = 256;
-
-export const packageApt = defineResource<PackageBody, PackageHave>({
-  kind: 'package-apt',
-  family: 'package-apt',
-  platforms: ['linux'],
-  schema: PackageBodySchema,
-  check: (body) => checkPackage(body, NAME, VERSION),
-  identity: ({ name }) => name,
-  requires: () => [],
-  batch: BATCH,
-  queried: true,
-  read,
-  exists: (have) => isSeen(have) && have.installed !== null,
-  plan: (want, have, context) => planIndexed(want, have, context, APT),
-  planRemoval: (last, have, context) => planIndexedRemoval(last, have, context, APT),
-  memo: (_want, have) => indexedMemo(have),
-  explain: (_host, { name }, step, result) => explainApt(name, step, result),
-  judge: (host, { name }, step, result) => judgeApt(host, name, step, result),
+  remove: (name) => [{ do: 'run', command: REMOVE, items: [name] }],
+  askInstalled: askDpkg,
+  index: aptIndex,
+  removals: { goAlone, removalOf },
+  explain: explainApt,
+  judge: judgeApt,
 });
 
-async function read(host: Host, wants: readonly PackageBody[], purpose: ReadPurpose): Promise<readonly PackageHave[]> {
-  const answer = await askDpkg(
-    host,
-    wants.map(({ name }) => name),
-  );
-  if ('code' in answer) return wants.map(() => ({ refusal: answer }));
-  const packages = wants.map((want) => ({ want, ...installedAs(want.name, answer) }));
-  if (purpose === 'removal') return readRemovals(host, packages);
-  const open = packages.filter(({ want, installed }) => purpose !== 'drift' && needsIndex(want, installed, APT));
-  if (open.length === 0) return packages.map((one) => ({ ...SEEN, ...one }));
-  const index = await askIndex(
-    host,
-    open.map(({ want }) => want),
-    aptIndex(answer.native),
-    { ...APT, purpose },
-  );
-  return packages.map((one) => {
-    if (!open.includes(one)) return { ...SEEN, ...one };
-    return 'code' in index ? { refusal: index } : { ...SEEN, ...one, ...index, offer: index.offer(one.want.name) };
+const simulation = (names: readonly string[]): Command => ({
+  argv: ['apt-get', 'remove', '-s', '-q', ...KEEPING, ...names],
+});
+
+const NEEDS = formatOf('Package', 'Provides', 'Pre-Depends', 'Depends');
+
+const showNeeds = (names: readonly string[]): Command => ({
+  argv: ['dpkg-query', '--show', NEEDS, ...new Set(names.map(plainName))],
+});
+
+async function goAlone(host: Host, names: readonly string[]): Promise<boolean> {
+  const needs = await host.run(showNeeds(names));
+  if (unanswered(showNeeds([]), needs, 0) !== null || needEachOther(needs.stdout)) return false;
+  const result = await host.run(simulation(names));
+  if (!exitedWith(result, 0)) return false;
+  const { removed, installed } = parseSimulation(result.stdout);
+  return installed.length === 0 && removed.every((name) => names.includes(name));
+}
+
+async function removalOf(host: Host, name: string): Promise<PackageRemoval> {
+  const command = simulation([name]);
+  const result = await host.run(command);
+  const refusal = unanswered(command, result, 0);
+  if (refusal !== null) return { refusal: commandFailure(command, result) };
+  const { removed, installed } = parseSimulation(result.stdout);
+  return { takes: removed.filter((one) => one !== name && one !== plainName(name)), brings: installed };
+}
+
+/** Names as apt prints them: with the architecture when it is not the machine's. */
+function parseSimulation(text: string): { readonly removed: string[]; readonly installed: string[] } {
+  const removed: string[] = [];
+  const installed: string[] = [];
+  for (const line of text.split('\n')) {
+    const [, verb, name] = /^(Remv|Purg|Inst) (\S+)/.exec(line) ?? [];
+    if (name !== undefined) (verb === 'Inst' ? installed : removed).push(name);
+  }
+  return { removed: removed.sort(), installed: installed.sort() };
+}
+
+/** True when one of the packages may need another; alternatives count as needs. */
+function needEachOther(text: string): boolean {
+  const packages = text.split('\n').flatMap((line) => {
+    const [name, provides, needs] = line.split('|').length >= 3 ? splitNeeds(line) : [];
+    return name === undefined ? [] : [{ name, gives: [name, ...namesIn(provides ?? '')], needs: namesIn(needs ?? '') }];
   });
-}
-
-const SEEN = { offer: null, isIndexOld: false, staleBecause: null, removal: null };
-
-async function readRemovals(
-  host: Host,
-  packages: readonly (DpkgPackage & { readonly want: PackageBody })[],
-): Promise<readonly PackageHave[]> {
-  const there = packages.filter(({ installed }) => installed !== null);
-  const removals = await removalsOf(
-    host,
-    there.map(({ want }) => want.name),
+  return packages.some(({ name, needs }) =>
+    packages.some((other) => other.name !== name && other.gives.some((given) => needs.includes(given))),
   );
-  return packages.map((one) => ({ ...SEEN, ...one, removal: removals[there.indexOf(one)] ?? null }));
 }
+
+/** A need may hold the mark between the fields itself, where it stands between alternatives. */
+function splitNeeds(line: string): readonly string[] {
+  const [name = '', provides = '', ...needs] = line.split('|');
+  return [name, provides, needs.join('|')];
+}
+
+const namesIn = (relation: string): readonly string[] =>
+  relation.split(/[,|]/).flatMap((one) => /^\s*([^\s:(]+)/.exec(one)?.[1] ?? []);

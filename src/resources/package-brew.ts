@@ -1,11 +1,8 @@
 /** `package-brew`: a formula or a cask of Homebrew on macOS. */
-
-import { type Command, type CommandResult, exitedWith } from './command.js';
-import { commandFailure, lastLines } from './command-failure.js';
+import { type Command, type CommandResult, commandFailure, exitedWith, lastLines } from './command.js';
 import type { Host, RunStep } from './host.js';
+import { recordsOf, textOf, textsOf } from './json-answer.js';
 import { type CommandRefusal, defineResource, type ReadPurpose } from './kind.js';
-import { type BrewPackage, isSameBrewVersion, parseBrewInfo } from './packages/brew-info.js';
-import { type Brew, findBrew } from './packages/brew-place.js';
 import { checkPackage, ONE_WORD, type PackageBody, PackageBodySchema, wantedVersion } from './packages/package-body.js';
 import {
   decidePackage,
@@ -163,3 +160,105 @@ function explain({ name }: PackageBody, result: CommandResult): CommandRefusal {
   }
   return refusalOf(result);
 }
+
+/** On Macs with processors of Apple and of Intel; `repository` holds brew itself and belongs to who installed it. */
+const PLACES = [
+  { program: '/opt/homebrew/bin/brew', repository: '/opt/homebrew' },
+  { program: '/usr/local/bin/brew', repository: '/usr/local/Homebrew' },
+] as const;
+
+export interface Brew {
+  /** What to run before the verb: without colours, hints and an update of its own. */
+  readonly argv: readonly [string, ...string[]];
+  /** Where brew itself lies. */
+  readonly repository: string;
+}
+
+/** `env` sets the variables, because `sudo` hands none through. */
+const ENVIRONMENT = [
+  '/usr/bin/env',
+  'HOMEBREW_NO_AUTO_UPDATE=1',
+  'HOMEBREW_NO_ENV_HINTS=1',
+  'HOMEBREW_NO_COLOR=1',
+  'HOMEBREW_NO_EMOJI=1',
+] as const;
+
+const WHO = { argv: ['/usr/bin/id', '-u'] } as const;
+
+export async function findBrew(host: Host): Promise<Brew | CommandRefusal> {
+  const facts = host.observe(PLACES.map(({ repository }) => ({ path: repository, content: false, entries: false })));
+  const at = facts.findIndex(({ type }) => type === 'directory');
+  const [place, fact] = [PLACES[at], facts[at]];
+  if (place === undefined || fact?.type !== 'directory') {
+    const where = PLACES.map(({ repository }) => repository).join(' or ');
+    return { code: 'command_missing', message: `Homebrew is not installed on this machine: there is no ${where}` };
+  }
+  const { program, repository } = place;
+  const who = await host.run(WHO);
+  if (!exitedWith(who, 0)) return commandFailure(WHO, who);
+  if (who.stdout.trim() !== '0') return { argv: [...ENVIRONMENT, program], repository };
+  if (fact.uid === 0) {
+    const message = `brew refuses to run as root, and ${repository} belongs to root; give it to the user that brew shall run as (chown -R USER ${repository})`;
+    return { code: 'package_manager_broken', message };
+  }
+  return { argv: ['/usr/bin/sudo', '-n', '-H', '-u', `#${fact.uid}`, '--', ...ENVIRONMENT, program], repository };
+}
+
+/** What `brew info --json=v2` tells of formulae and casks. */
+export interface BrewPackage {
+  /** All that it can be called by. */
+  readonly names: readonly string[];
+  /** The versions that are installed, the last one installed last; with the revision of the formula. */
+  readonly installed: readonly string[];
+  /** The version that an installation would bring. */
+  readonly newest: string;
+  readonly isOutdated: boolean;
+  readonly isPinned: boolean;
+}
+
+/** Null when it is not that JSON. */
+export function parseBrewInfo(text: string): readonly BrewPackage[] | null {
+  let answer: unknown;
+  try {
+    answer = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  const [root] = recordsOf(answer);
+  if (root === undefined) return null;
+  return [...recordsOf(root.formulae).map(formulaOf), ...recordsOf(root.casks).map(caskOf)];
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function formulaOf(formula: Fields): BrewPackage {
+  const [versions = {}] = recordsOf(formula.versions);
+  const stable = textOf(versions.stable);
+  const revision = typeof formula.revision === 'number' && formula.revision > 0 ? `_${formula.revision}` : '';
+  return {
+    names: namesOf([formula.name, formula.full_name, formula.oldname], [formula.aliases, formula.oldnames]),
+    installed: recordsOf(formula.installed).map(({ version }) => textOf(version)),
+    newest: `${stable}${revision}`,
+    isOutdated: formula.outdated === true,
+    isPinned: formula.pinned === true,
+  };
+}
+
+const caskOf = (cask: Fields): BrewPackage => ({
+  names: namesOf([cask.token, cask.full_token], [cask.old_tokens]),
+  installed: typeof cask.installed === 'string' ? [cask.installed] : [],
+  newest: textOf(cask.version),
+  isOutdated: cask.outdated === true,
+  isPinned: cask.pinned === true,
+});
+
+const namesOf = (single: readonly unknown[], lists: readonly unknown[]): readonly string[] => [
+  ...single.filter((name): name is string => typeof name === 'string'),
+  ...lists.flatMap(textsOf),
+];
+
+/** True when a version is that one, whatever the revision that Homebrew counts behind it. */
+export const isSameBrewVersion = (one: string, other: string): boolean =>
+  one === other || withoutRevision(one) === other || one === withoutRevision(other);
+
+const withoutRevision = (version: string): string => version.replace(/_\d+$/, '');

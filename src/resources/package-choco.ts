@@ -1,11 +1,7 @@
 /** `package-choco`: a package of Chocolatey, version 1 or 2. */
-
-import { type Command, type CommandResult, exitedWith } from './command.js';
-import { commandFailure, lastLines } from './command-failure.js';
+import { type Command, type CommandResult, commandFailure, exitedWith, lastLines } from './command.js';
 import type { Host, RunStep } from './host.js';
 import { type CommandRefusal, defineResource, type ReadPurpose } from './kind.js';
-import { parseChocoList, parseChocoOutdated } from './packages/choco-output.js';
-import { isSameNugetVersion, NUGET_VERSION } from './packages/nuget-version.js';
 import { checkPackage, type PackageBody, PackageBodySchema, wantedVersion } from './packages/package-body.js';
 import {
   decidePackage,
@@ -15,6 +11,22 @@ import {
   packageMemo,
 } from './packages/package-decision.js';
 import { foldCase } from './windows/windows-case.js';
+
+/** Versions as NuGet, and so Chocolatey, compares them. */
+
+/** One to four numbers, then a label, then metadata that does not count. */
+export const NUGET_VERSION = /^\d+(?:\.\d+){0,3}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?$/;
+
+/** True when two versions are the same one, such as 1.0 and 1.0.0.0. */
+export const isSameNugetVersion = (one: string, other: string): boolean => normalized(one) === normalized(other);
+
+function normalized(version: string): string {
+  const [plain = ''] = version.split('+');
+  const dash = plain.indexOf('-');
+  const numbers = (dash === -1 ? plain : plain.slice(0, dash)).split('.').map((part) => part.replace(/^0+(?=\d)/, ''));
+  while (numbers.length < 4) numbers.push('0');
+  return `${numbers.join('.')}${dash === -1 ? '' : plain.slice(dash).toLowerCase()}`;
+}
 
 /** NuGet's own rule for names. */
 const NAME = {
@@ -154,3 +166,34 @@ async function notFound(host: Host, body: PackageBody): Promise<CommandRefusal> 
     message: `no source of choco has ${name} in version ${version}; the newest is ${newest}`,
   };
 }
+
+/** Names and versions of the installed packages: `NAME|VERSION`. */
+export function parseChocoList(output: string): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  for (const [name, version, ...rest] of rowsOf(output)) {
+    if (name && version && rest.length === 0) found.set(foldCase(name), version);
+  }
+  return found;
+}
+
+export interface OutdatedPackage {
+  readonly newer: string;
+  readonly isPinned: boolean;
+}
+
+/** The installed packages that the sources have newer versions of: `NAME|CURRENT|AVAILABLE|PINNED`. */
+export function parseChocoOutdated(output: string): ReadonlyMap<string, OutdatedPackage> {
+  const found = new Map<string, OutdatedPackage>();
+  for (const [name, current, newer, pinned, ...rest] of rowsOf(output)) {
+    if (!name || !current || !newer || pinned === undefined || rest.length > 0) continue;
+    found.set(foldCase(name), { newer, isPinned: pinned.toLowerCase() === 'true' });
+  }
+  return found;
+}
+
+/** Warnings and the like have no bars, or blanks around them. */
+const rowsOf = (output: string): readonly (readonly string[])[] =>
+  output
+    .split(/\r?\n/)
+    .map((line) => line.trim().split('|'))
+    .filter((fields) => fields.length > 1 && !/\s/.test(fields[0] ?? ''));

@@ -1,119 +1,163 @@
-/** `package-dnf`: a package of Fedora and its kin, installed in a version or in the newest that dnf offers. */
-
-import type { Host, RunStep } from './host.js';
-import { defineResource, type ReadPurpose } from './kind.js';
-import { dnfChange } from './packages/dnf-command.js';
-import { explainDnf, judgeDnf } from './packages/dnf-explain.js';
-import { dnfIndex } from './packages/dnf-index.js';
-import { rpmRemovalsOf } from './packages/dnf-removal.js';
+/** `package-dnf`: a package of Fedora and its derivatives, in one version or in the newest that dnf offers. */
+import { type Command, commandFailure, exitedWith, lastLines } from './command.js';
+import type { Host } from './host.js';
+import type { CommandRefusal } from './kind.js';
+import { dnf, dnfChange, dnfFailure, explainDnf, judgeDnf } from './packages/dnf-command.js';
 import {
-  type IndexedManager,
+  defineIndexedPackage,
+  type InstalledAnswer,
   type InstalledPackage,
-  isSeen,
-  needsIndex,
-  type PackageHave,
+  MINUTES_OF_A_DAY,
+  NO_OFFER,
+  NO_SIDE_EFFECTS,
+  type PackageIndex,
   type PackageOffer,
+  type PackageRemoval,
 } from './packages/indexed-package.js';
-import { indexedMemo, planIndexed, planIndexedRemoval } from './packages/indexed-package-plan.js';
-import { checkPackage, type PackageBody, PackageBodySchema } from './packages/package-body.js';
-import { askIndex } from './packages/package-index.js';
-import { askRpm, rpmArchitecture, rpmName, rpmVersions } from './packages/rpm-installed.js';
-import { compareRpmVersions, isRpmVersion } from './packages/rpm-version.js';
-
-const NAME = {
-  pattern: /^[A-Za-z0-9_][A-Za-z0-9._+-]*$/,
-  described: 'must be a package name such as "nginx", with an architecture such as "glibc.i686" if need be',
-};
-const VERSION = {
-  pattern: /^(?:\d+:)?[A-Za-z0-9._+~^]+(?:-[A-Za-z0-9._+~^]+)?$/,
-  described: 'must be a version such as "1.24", "1.24-1.el9" or "2:1.24-1.el9"',
-};
+import {
+  askRpm,
+  compareRpmVersions,
+  isRpmVersion,
+  parseRpmRows,
+  rpmArchitecture,
+  rpmName,
+  rpmVersions,
+} from './packages/rpm-installed.js';
 
 const INSTALL = dnfChange('install');
 const REMOVE = dnfChange('remove');
 
-const DNF: IndexedManager = {
-  family: 'package-dnf',
+export const packageDnf = defineIndexedPackage({
+  kind: 'package-dnf',
+  name: {
+    pattern: /^[A-Za-z0-9_][A-Za-z0-9._+-]*$/,
+    described: 'must be a package name such as "nginx", with an architecture such as "glibc.i686" if need be',
+  },
+  version: {
+    pattern: /^(?:\d+:)?[A-Za-z0-9._+~^]+(?:-[A-Za-z0-9._+~^]+)?$/,
+    described: 'must be a version such as "1.24", "1.24-1.el9" or "2:1.24-1.el9"',
+  },
   unhold: (name) => `dnf versionlock delete ${name}`,
   matches: isRpmVersion,
-  install: ({ name }, version): readonly RunStep[] => {
+  install: ({ name }, version) => {
     const architecture = rpmArchitecture(name);
     const exact = version === null ? '' : `-${version}`;
     const item = `${rpmName(name)}${exact}${architecture === null ? '' : `.${architecture}`}`;
     return [{ do: 'run', command: INSTALL, items: [item] }];
   },
-  remove: ({ name }): readonly RunStep[] => [{ do: 'run', command: REMOVE, items: [name] }],
-};
-
-/** Packages to ask for at once: what dnf says of more would not fit into what the Host keeps of a command. */
-const BATCH = 256;
-
-export const packageDnf = defineResource<PackageBody, PackageHave>({
-  kind: 'package-dnf',
-  family: 'package-dnf',
-  platforms: ['linux'],
-  schema: PackageBodySchema,
-  check: (body) => checkPackage(body, NAME, VERSION),
-  identity: ({ name }) => name,
-  requires: () => [],
-  batch: BATCH,
-  queried: true,
-  read,
-  exists: (have) => isSeen(have) && have.installed !== null,
-  plan: (want, have, context) => planIndexed(want, have, context, DNF),
-  planRemoval: (last, have, context) => planIndexedRemoval(last, have, context, DNF),
-  memo: (_want, have) => indexedMemo(have),
-  explain: (_host, { name }, _step, result) => explainDnf(name, result),
-  judge: (host, { name }, step, result) => judgeDnf(host, name, step, result),
+  remove: (name) => [{ do: 'run', command: REMOVE, items: [name] }],
+  askInstalled,
+  index: dnfIndex,
+  corrected: notOlder,
+  removals: { goAlone, removalOf },
+  explain: (name, _step, result) => explainDnf(name, result),
+  judge: judgeDnf,
 });
 
-async function read(host: Host, wants: readonly PackageBody[], purpose: ReadPurpose): Promise<readonly PackageHave[]> {
-  const answer = await askRpm(
-    host,
-    wants.map(({ name }) => name),
-  );
-  if ('code' in answer) return wants.map(() => ({ refusal: answer }));
-  const packages = wants.map((want) => ({
-    want,
-    installed: installedOf(rpmVersions(want.name, answer.rows, answer.native)),
-  }));
-  if (purpose === 'removal') return readRemovals(host, packages);
-  const open = packages.filter(({ want, installed }) => purpose !== 'drift' && needsIndex(want, installed, DNF));
-  if (open.length === 0) return packages.map((one) => ({ ...SEEN, ...one }));
-  const index = await askIndex(
-    host,
-    open.map(({ want }) => want),
-    dnfIndex(answer.native),
-    { ...DNF, purpose },
-  );
-  return packages.map((one) => {
-    if (!open.includes(one)) return { ...SEEN, ...one };
-    if ('code' in index) return { refusal: index };
-    return { ...SEEN, ...one, ...index, offer: notOlder(index.offer(one.want.name), one.installed) };
-  });
+async function askInstalled(host: Host, names: readonly string[]): Promise<InstalledAnswer | CommandRefusal> {
+  const answer = await askRpm(host, names);
+  if ('code' in answer) return answer;
+  const { rows, native } = answer;
+  return {
+    native,
+    stateOf: (name) => {
+      const [version, ...others] = rpmVersions(name, rows, native);
+      return { isHeld: false, installed: version === undefined ? null : { version, others, fault: null } };
+    },
+  };
 }
 
-const SEEN = { isHeld: false, offer: null, isIndexOld: false, staleBecause: null, removal: null };
-
-function installedOf([version, ...others]: readonly string[]): InstalledPackage | null {
-  return version === undefined ? null : { version, others, fault: null };
-}
-
-/** What is installed may be newer than all that is offered, and then is the newest. */
+/** Makes the installed version the newest one when it is newer than every offered one. */
 function notOlder(offer: PackageOffer, installed: InstalledPackage | null): PackageOffer {
   const { newest } = offer;
   if (newest === null || installed === null || compareRpmVersions(newest, installed.version) > 0) return offer;
   return { ...offer, newest: installed.version };
 }
 
-async function readRemovals(
-  host: Host,
-  packages: readonly { readonly want: PackageBody; readonly installed: InstalledPackage | null }[],
-): Promise<readonly PackageHave[]> {
-  const there = packages.filter(({ installed }) => installed !== null);
-  const removals = await rpmRemovalsOf(
-    host,
-    there.map(({ want }) => want.name),
+/** dnf sets the times of what it keeps of a repository whenever it has looked whether that is the newest. */
+const LOOK: Command = {
+  argv: [
+    'find',
+    ...['/etc/yum.repos.d', '/etc/dnf/dnf.conf', '/var/cache/dnf', '/var/cache/libdnf5'],
+    ...['-maxdepth', '3', '-type', 'f', '('],
+    ...['-path', '/etc/*', '-printf', 'source %T@\\n'],
+    ...['-o', '-path', '*/repodata/*', '-mmin', `-${MINUTES_OF_A_DAY}`, '-printf', 'index %T@\\n'],
+    ')',
+  ],
+};
+
+const REFRESH = dnf('-q', 'makecache', '--refresh');
+
+/** Ends a line by itself, because newer versions of dnf do not. */
+const FORMAT = '%{name}|%{evr}|%{arch}\\n';
+
+const query = (names: readonly string[]): Command =>
+  dnf('-q', '-C', 'repoquery', '--available', '--qf', FORMAT, ...new Set(names.map(rpmName)));
+
+/** @param native the architecture of the machine */
+function dnfIndex(native: string): PackageIndex {
+  return {
+    look: LOOK,
+    async refresh(host) {
+      const result = await host.run(REFRESH);
+      return exitedWith(result, 0) ? null : dnfFailure(result).message;
+    },
+    async offers(host, names) {
+      const result = await host.run(query(names));
+      if (!exitedWith(result, 0)) {
+        // A repository that was never read keeps dnf from answering for the others, too.
+        if (/no cache for/.test(result.stderr)) return () => ({ ...NO_OFFER, why: lacking(result.stderr) });
+        return dnfFailure(result);
+      }
+      if (result.truncated) return { code: 'observe_failed', message: 'dnf says more than orch reads' };
+      const rows = parseRpmRows(result.stdout);
+      return (name) => {
+        const versions = rpmVersions(name, rows, native);
+        return { newest: versions[0] ?? null, versions };
+      };
+    },
+  };
+}
+
+const lacking = (stderr: string): string =>
+  `cannot be looked up, because the index of this machine is incomplete (${lastLines({ stdout: '', stderr }, 1)})`;
+
+const trial = (names: readonly string[]): Command => ({ argv: ['rpm', '--erase', '--test', ...names] });
+
+const NEEDS = '[provides|%{=NAME}|%{PROVIDENAME}\\n][requires|%{=NAME}|%{REQUIRENAME}\\n]';
+
+const showNeeds = (names: readonly string[]): Command => ({
+  argv: ['rpm', '--query', '--queryformat', NEEDS, ...new Set(names.map(rpmName))],
+});
+
+async function goAlone(host: Host, names: readonly string[]): Promise<boolean> {
+  const needs = await host.run(showNeeds(names));
+  if (!exitedWith(needs, 0) || needs.truncated || rpmsNeedEachOther(needs.stdout)) return false;
+  return exitedWith(await host.run(trial(names)), 0);
+}
+
+async function removalOf(host: Host, name: string): Promise<PackageRemoval> {
+  const command = trial([name]);
+  const result = await host.run(command);
+  if (exitedWith(result, 0)) return NO_SIDE_EFFECTS;
+  const takes = dependentsIn(result.stderr);
+  return takes.length > 0 ? { takes, brings: [] } : { refusal: commandFailure(command, result) };
+}
+
+/** Names out of lines such as `lib is needed by (installed) app-1.0-1.noarch`. */
+function dependentsIn(text: string): readonly string[] {
+  const found = [...text.matchAll(/ is needed by \(installed\) (?:\d+:)?(\S+)-[^-\s]+-[^-\s]+$/gm)];
+  return [...new Set(found.map(([, name = '']) => name))].sort();
+}
+
+/** True when one of the packages may need another. A file may be of any of them, but for the shell, which none is. */
+function rpmsNeedEachOther(text: string): boolean {
+  const lines = text.split('\n').map((line) => line.split('|'));
+  const givers = new Map(
+    lines.flatMap(([what, name = '', given = '']) => (what === 'provides' ? [[given, name]] : [])),
   );
-  return packages.map((one) => ({ ...SEEN, ...one, removal: removals[there.indexOf(one)] ?? null }));
+  return lines.some(([what, name, needed = '']) => {
+    if (what !== 'requires' || needed === '/bin/sh') return false;
+    return needed.startsWith('/') || ![undefined, name].includes(givers.get(needed));
+  });
 }

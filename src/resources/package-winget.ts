@@ -11,9 +11,6 @@ import {
   type PackageManager,
   packageMemo,
 } from './packages/package-decision.js';
-import { wingetFailure } from './packages/winget-failure.js';
-import { compareWingetVersions, parseWingetExport, parseWingetVersions } from './packages/winget-output.js';
-import { READ_WINGET, RUN_WINGET } from './packages/winget-scripts.js';
 import { answerOf, powershell, powershellFailure, readAnswer } from './windows/powershell.js';
 import { foldCase } from './windows/windows-case.js';
 
@@ -110,3 +107,149 @@ function explain(_host: Host, { name }: PackageBody, { command }: RunStep, resul
   if (typeof answer?.code === 'number') return wingetFailure(name, answer.code, textOf(answer.output));
   return powershellFailure(command, result);
 }
+
+/** Why `winget` could not do something, by its return codes, which are the same in every language. */
+interface Meaning {
+  readonly code: CommandRefusal['code'];
+  /** Behind the name of the package. */
+  readonly says: string;
+}
+
+const failed = (says: string): Meaning => ({ code: 'command_failed', says });
+
+/** From the list of return codes in winget's own documentation. */
+const MEANINGS: Readonly<Record<string, Meaning>> = {
+  '8a150002': {
+    code: 'package_manager_broken',
+    says: 'this winget is too old: it does not take the arguments of version 1.4',
+  },
+  '8a15000b': {
+    code: 'package_manager_broken',
+    says: 'the sources of winget are corrupt; try "winget source reset --force"',
+  },
+  '8a15000f': { code: 'package_manager_broken', says: 'the index of winget is not there; try "winget source update"' },
+  '8a150010': failed('none of its installers fits this machine'),
+  '8a150011': failed('its installer is not the one that its manifest tells of (hash mismatch)'),
+  '8a150014': { code: 'package_unknown', says: 'no source of winget has that package' },
+  '8a150016': failed('several packages match'),
+  '8a150017': { code: 'package_version_unknown', says: 'no source of winget has that version' },
+  '8a150019': { code: 'permission_denied', says: 'it needs an administrator' },
+  '8a15002b': failed('winget finds no update that fits this machine'),
+  '8a150030': failed('its uninstaller failed'),
+  '8a15003a': { code: 'permission_denied', says: 'a group policy forbids it' },
+  '8a15004b': { code: 'package_manager_broken', says: 'a source of winget cannot be opened' },
+  '8a150056': failed('its installer does not run as an administrator'),
+  '8a150068': failed('it is pinned; let it go with "winget pin remove"'),
+  '8a150102': { code: 'package_manager_locked', says: 'another installation is in progress on this machine' },
+};
+
+export function wingetFailure(name: string, code: number, output: string): CommandRefusal {
+  const hex = (code >>> 0).toString(16).padStart(8, '0');
+  const meaning = MEANINGS[hex];
+  if (meaning !== undefined)
+    return { code: meaning.code, message: `${name}: ${meaning.says} (0x${hex.toUpperCase()})` };
+  const lines = output.trim();
+  return {
+    code: 'command_failed',
+    message: `winget ended with 0x${hex.toUpperCase()} for ${name}${lines === '' ? '' : `: ${lines}`}`,
+  };
+}
+
+/** Identifiers and versions in an export, by the identifier in one case. */
+export function parseWingetExport(text: string): ReadonlyMap<string, string> | null {
+  const found = new Map<string, string>();
+  const root = parsed(text);
+  if (root === null) return null;
+  for (const source of recordsOf(root.Sources)) {
+    for (const { PackageIdentifier: id, Version: version } of recordsOf(source.Packages)) {
+      if (typeof id === 'string') found.set(id.toLowerCase(), typeof version === 'string' ? version : '');
+    }
+  }
+  return found;
+}
+
+function parsed(text: string): Readonly<Record<string, unknown>> | null {
+  try {
+    const [root] = recordsOf(JSON.parse(text.replace(/^\ufeff/, '')));
+    return root ?? null;
+  } catch {
+    return null;
+  }
+}
+
+/** The versions below the line of dashes of `winget show --versions`, the newest first. */
+export function parseWingetVersions(output: string): readonly string[] {
+  // What turns while it waits is written over with carriage returns.
+  const lines = output.split(/\r?\n/).map((line) => line.slice(line.lastIndexOf('\r') + 1).trim());
+  const dashes = lines.findIndex((line) => /^-{3,}$/.test(line));
+  return dashes === -1 ? [] : lines.slice(dashes + 1).filter((line) => line !== '');
+}
+
+/** Less than zero when `one` is the older version: numbers by value, all else as text. */
+export function compareWingetVersions(one: string, other: string): number {
+  const [left, right] = [partsOf(one), partsOf(other)];
+  for (let at = 0; at < Math.max(left.length, right.length); at += 1) {
+    const [a, b] = [left[at] ?? EMPTY, right[at] ?? EMPTY];
+    if (a.number !== b.number) return a.number < b.number ? -1 : 1;
+    // 1.0-beta comes before 1.0.
+    if (a.text !== b.text) return a.text === '' ? 1 : b.text === '' ? -1 : a.text < b.text ? -1 : 1;
+  }
+  return 0;
+}
+
+const EMPTY = { number: 0, text: '' };
+
+const partsOf = (version: string): readonly { readonly number: number; readonly text: string }[] =>
+  version
+    .toLowerCase()
+    .replace(/^v(?=\d)/, '')
+    .split('.')
+    .map((part) => {
+      const [, digits = '', text = ''] = /^\s*(\d*)(.*?)\s*$/.exec(part) ?? [];
+      return { number: Number(digits), text };
+    });
+
+/**
+ * What PowerShell does with `winget`. Its tables are cut to a width, so what is installed comes from an export, and
+ * versions come from a table of one column. The scripts are fixed; what they work on is in `$data`.
+ */
+
+/** `winget.exe` is an alias that the account of the system does not have; the program itself lies below WindowsApps. */
+const FIND = `function Find-Winget {
+  $alias = Get-Command -Name winget.exe -CommandType Application -ErrorAction SilentlyContinue | Select-Object -First 1
+  if ($alias -ne $null) { return $alias.Path }
+  $pattern = Join-Path $env:ProgramFiles 'WindowsApps\\Microsoft.DesktopAppInstaller_*_8wekyb3d8bbwe\\winget.exe'
+  $found = @(Get-Item -Path $pattern -ErrorAction SilentlyContinue |
+    Sort-Object -Property { [version](($_.Directory.Name -split '_')[1]) })
+  if ($found.Count -gt 0) { return $found[$found.Count - 1].FullName }
+  return $null
+}
+$winget = Find-Winget
+if ($winget -eq $null) { Write-Answer @{ missing = $true }; exit 0 }
+`;
+
+export const READ_WINGET = `${FIND}$file = Join-Path ([System.IO.Path]::GetTempPath()) ('orch-' + [Guid]::NewGuid().ToString() + '.json')
+try {
+  $output = (& $winget export --output $file --include-versions --source winget --accept-source-agreements --disable-interactivity) -join [Environment]::NewLine
+  $code = $LASTEXITCODE
+  $exported = $null
+  if (Test-Path -LiteralPath $file) { $exported = [System.IO.File]::ReadAllText($file) }
+} finally {
+  Remove-Item -LiteralPath $file -Force -ErrorAction SilentlyContinue
+}
+$shown = @($data.versions_of | ForEach-Object {
+  $lines = @(& $winget show --id $_ --exact --versions --source winget --accept-source-agreements --disable-interactivity)
+  @{ id = $_; code = $LASTEXITCODE; output = ($lines -join [Environment]::NewLine) }
+})
+Write-Answer @{ code = $code; output = $output; exported = $exported; shown = $shown }
+`;
+
+/** Runs \`winget\` with \`$data.arguments\`; ends with 0 for 0 and for the codes in \`$data.ok\`. */
+export const RUN_WINGET = `${FIND}$arguments = @($data.arguments)
+$lines = @(& $winget @arguments)
+$code = $LASTEXITCODE
+$tail = @($lines | Where-Object { $_ -match '\\w' } | Select-Object -Last 6) -join [Environment]::NewLine
+Write-Answer @{ code = $code; output = $tail }
+if ($code -eq 0 -or @($data.ok) -contains $code) { exit 0 }
+exit 1
+`;

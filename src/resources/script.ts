@@ -1,10 +1,13 @@
 /** `script`: a text that an interpreter of the machine runs, with a check that tells whether it has to. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
+import { type Command, type CommandResult, commandFailure, withLines } from './command.js';
 import type { Host } from './host.js';
 import { type CommandRefusal, type Decision, defineResource, type PlanContext } from './kind.js';
-import { scriptFailure } from './scripts/script-failure.js';
-import { PROGRAMS, type Program, platformsOf, scriptCommand } from './scripts/script-program.js';
+
+/** The programs that run scripts. */
+const PROGRAMS = ['sh', 'bash', 'pwsh', 'powershell', 'cmd'] as const;
+type Program = (typeof PROGRAMS)[number];
 
 const Text = (description: string) => Type.String({ minLength: 1, description });
 
@@ -123,3 +126,69 @@ function digestOf({ program, apply, check }: ScriptBody, _have: ScriptFact, cont
 
 const stepOf = (program: Program, text: string) =>
   ({ do: 'run', command: scriptCommand(program, text), keepsOutput: true }) as const;
+
+/** @param part the member of the body that was run */
+export function scriptFailure(
+  part: 'apply' | 'check' | 'undo',
+  command: Pick<Command, 'argv'>,
+  result: CommandResult,
+): CommandRefusal {
+  const { end } = result;
+  switch (end.how) {
+    case 'exited':
+      return { code: 'script_failed', message: withLines(`${part} ended with status ${end.code}`, result) };
+    case 'killed':
+      return { code: 'script_failed', message: withLines(`${part} was ended by ${end.signal}`, result) };
+    case 'timed-out': {
+      const sentence = `${part} was stopped after ${end.seconds} seconds, which is the script_timeout of the agent`;
+      return { code: 'command_timed_out', message: withLines(sentence, result) };
+    }
+    case 'cancelled':
+      return { code: 'cancelled', message: `${part} was stopped because the operation was cancelled` };
+    case 'not-started':
+      return commandFailure(command, result);
+  }
+}
+
+interface ProgramFact {
+  readonly platforms: readonly Host['platform'][];
+  readonly argv: Command['argv'];
+  readonly suffix: string;
+  /** The text as the program reads it. */
+  written(text: string): string;
+}
+
+const asItIs = (text: string): string => text;
+
+const FACTS: Readonly<Record<Program, ProgramFact>> = {
+  sh: { platforms: ['linux', 'macos'], argv: ['sh'], suffix: '.sh', written: asItIs },
+  bash: { platforms: ['linux', 'macos'], argv: ['bash'], suffix: '.sh', written: asItIs },
+  pwsh: {
+    platforms: ['linux', 'macos', 'windows'],
+    argv: ['pwsh', '-NoProfile', '-NonInteractive', '-File'],
+    suffix: '.ps1',
+    written: asItIs,
+  },
+  powershell: {
+    platforms: ['windows'],
+    argv: ['powershell', '-NoProfile', '-NonInteractive', '-ExecutionPolicy', 'Bypass', '-File'],
+    suffix: '.ps1',
+    // It takes a file without a byte order mark for one of the machine's old code page.
+    written: (text) => `\ufeff${text}`,
+  },
+  cmd: {
+    platforms: ['windows'],
+    argv: ['cmd', '/d', '/c'],
+    suffix: '.cmd',
+    // It loses its labels when lines end otherwise.
+    written: (text) => text.replaceAll(/\r?\n/g, '\r\n'),
+  },
+};
+
+export const platformsOf = (program: Program): readonly Host['platform'][] => FACTS[program].platforms;
+
+/** Runs a text as long as the agent grants scripts, and ends it with the run. */
+export function scriptCommand(program: Program, text: string): Command {
+  const { argv, suffix, written } = FACTS[program];
+  return { argv, script: { text: written(text), suffix }, timeoutSecs: 'script', lifetime: 'end' };
+}

@@ -1,17 +1,146 @@
 /** `service-systemd`: whether a unit starts at boot and runs, and with `exec_start` its unit file. */
-import { type CommandResult, exitedWith } from './command.js';
-import { commandFailure } from './command-failure.js';
+import * as Type from 'typebox';
+import { closed, optional } from '../kernel/schema.js';
+import { escapePointer } from '../kernel/validator.js';
+import { type CommandResult, commandFailure, exitedWith } from './command.js';
 import type { Host } from './host.js';
-import { type CommandRefusal, type Decision, defineResource, type ReadPurpose } from './kind.js';
-import { explainUnit, judgeUnit } from './services/systemd-explain.js';
-import { planUnit } from './services/systemd-plan.js';
-import type { SeenUnit } from './services/systemd-refusal.js';
-import { planUnitRemoval } from './services/systemd-removal.js';
-import { type ServiceBody, ServiceBodySchema } from './services/systemd-service-body.js';
-import { checkService, IN_UNIT_FILE } from './services/systemd-service-check.js';
-import { parseUnits, showCommand } from './services/systemd-unit.js';
-import { unitPath, unitPlaces } from './services/systemd-unit-file.js';
-import { unitIdentity, unitNameOf } from './services/systemd-unit-name.js';
+import { type BodyProblem, type CommandRefusal, type Decision, defineResource, type ReadPurpose } from './kind.js';
+import { planUnit, planUnitRemoval, type SeenUnit } from './services/systemd-plan.js';
+import { explainUnit, judgeUnit, parseUnits, showCommand } from './services/systemd-unit.js';
+import {
+  problemOfUnitName,
+  UNIT_NAME_PATTERN,
+  unitIdentity,
+  unitNameOf,
+  unitPath,
+  unitPlaces,
+} from './services/systemd-unit-file.js';
+import { problemOfUnixPath } from './unix/unix-path.js';
+
+/** User and group names as systemd accepts them, and numeric ids. */
+const ACCOUNT_PATTERN = '^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,255}$';
+const UnitName = Type.String({
+  minLength: 1,
+  maxLength: 255,
+  pattern: UNIT_NAME_PATTERN,
+  description: 'Name of a unit: letters, digits, ":", "_", ".", "-" and "@"',
+});
+const ids = (description: string) => Type.Array(Type.String({ minLength: 1 }), { description });
+
+export const ServiceBodySchema = closed({
+  name: Type.String({
+    minLength: 1,
+    maxLength: 255,
+    pattern: UNIT_NAME_PATTERN,
+    description: 'Name of the unit: letters, digits, ":", "_", ".", "-" and "@"; without a suffix it means .service',
+  }),
+  enabled: optional(Type.Boolean({ description: 'Whether it starts at boot; null: not managed' })),
+  running: optional(Type.Boolean({ description: 'Whether it is active; null: not managed' })),
+  exec_start: optional(
+    Type.String({
+      minLength: 1,
+      description:
+        'Command line as systemd reads it; with it orch writes the unit file, without it the unit must exist',
+    }),
+  ),
+  description: optional(Type.String({ description: 'What the unit is, for people' })),
+  type: optional(
+    Type.Enum(['simple', 'exec', 'forking', 'oneshot', 'notify', 'dbus', 'idle'], {
+      description: 'How systemd knows that it has started',
+    }),
+  ),
+  user: optional(Type.String({ pattern: ACCOUNT_PATTERN, description: 'User that it runs as; root unless given' })),
+  group: optional(
+    Type.String({ pattern: ACCOUNT_PATTERN, description: "Group that it runs as; the user's unless given" }),
+  ),
+  working_directory: optional(Type.String({ minLength: 1, description: 'Absolute path of its working directory' })),
+  environment: optional(
+    Type.Record(Type.String(), Type.String(), {
+      additionalProperties: false,
+      description: 'Its environment variables',
+    }),
+  ),
+  restart: optional(
+    Type.Enum(['always', 'on_failure', 'never'], {
+      description: 'When systemd starts it again after it has ended',
+    }),
+  ),
+  dependencies: optional(Type.Array(UnitName, { description: 'Units that it requires and that start before it' })),
+  reload_on: optional(ids('Ids of resources whose change reloads it; one that cannot be reloaded is restarted')),
+  restart_on: optional(ids('Ids of resources whose change restarts it')),
+});
+
+export type ServiceBody = Type.Static<typeof ServiceBodySchema>;
+
+/** Members that only stand in a unit file. */
+export const IN_UNIT_FILE = [
+  'description',
+  'type',
+  'user',
+  'group',
+  'working_directory',
+  'environment',
+  'restart',
+  'dependencies',
+] as const;
+
+const CONTROL = /[\u0000-\u001f\u007f]/;
+/** An environment variable may hold tabs and line breaks besides. */
+const CONTROL_IN_VALUE = /[\u0000-\u0008\u000b-\u001f\u007f]/;
+const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
+const SURROGATE = /\p{Surrogate}/u;
+
+export function checkService(body: ServiceBody): readonly BodyProblem[] {
+  const problems: BodyProblem[] = [];
+  const add = (path: string, message: string | null) => {
+    if (message !== null) problems.push({ path, message });
+  };
+  add('/name', named('name', problemOfUnitName(body.name)));
+  if (body.exec_start == null) {
+    for (const field of IN_UNIT_FILE) {
+      if (body[field] != null)
+        add(`/${field}`, `${field} needs exec_start: without it orch does not write the unit file`);
+    }
+    return problems;
+  }
+  if (!unitNameOf(body.name).endsWith('.service'))
+    add('/exec_start', 'exec_start is only for units that end in .service');
+  add('/exec_start', named('exec_start', problemOfLine(body.exec_start)));
+  add('/description', named('description', problemOfLine(body.description ?? 'none')));
+  add('/working_directory', named('working_directory', problemOfDirectory(body.working_directory ?? '/')));
+  for (const [name, value] of Object.entries(body.environment ?? {})) {
+    add(`/environment/${escapePointer(name)}`, problemOfVariable(name, value));
+  }
+  for (const [at, name] of (body.dependencies ?? []).entries()) {
+    add(`/dependencies/${at}`, named(name, problemOfUnitName(name)));
+  }
+  if (body.type === 'oneshot' && body.restart === 'always') {
+    add('/restart', 'systemd refuses restart: always for type: oneshot; use on_failure');
+  }
+  return problems;
+}
+
+const named = (name: string, problem: string | null): string | null => (problem === null ? null : `${name} ${problem}`);
+
+function problemOfLine(text: string): string | null {
+  if (text.trim() === '') return 'must not be blank';
+  if (CONTROL.test(text)) return 'must be one line without control characters';
+  if (SURROGATE.test(text)) return 'is not valid Unicode text';
+  // A backslash that nothing follows would take the next line of the unit file along.
+  return /(?:^|[^\\])(?:\\\\)*\\$/.test(text) ? 'must not end with a backslash' : null;
+}
+
+function problemOfDirectory(path: string): string | null {
+  if (path === '/') return null;
+  if (path !== path.trim()) return 'must not begin or end with a blank';
+  return problemOfUnixPath(path) ?? problemOfLine(path);
+}
+
+function problemOfVariable(name: string, value: string): string | null {
+  if (!VARIABLE.test(name)) return 'a variable name is made of letters, digits and "_" and does not begin with a digit';
+  if (CONTROL_IN_VALUE.test(value)) return `${name} holds a control character, which systemd does not take`;
+  return SURROGATE.test(value) ? `${name} is not valid Unicode text` : null;
+}
 
 /** A unit, or why systemd does not tell of it. */
 type UnitHave = SeenUnit | { readonly refusal: CommandRefusal };

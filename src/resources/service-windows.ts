@@ -1,13 +1,92 @@
 /** `service-windows`: a service of Windows, whether it runs and how it is set up. */
-import { recordsOf, textOf } from './json-answer.js';
-import { type Decision, defineResource } from './kind.js';
+
+import * as Type from 'typebox';
+import { closed, optional } from '../kernel/schema.js';
+import { recordsOf, textOf, textsOf } from './json-answer.js';
+import { type BodyProblem, type CommandRefusal, type Decision, defineResource } from './kind.js';
 import { powershell, readAnswer } from './windows/powershell.js';
 import { foldCase } from './windows/windows-case.js';
-import { type ServiceFact, serviceOf } from './windows/windows-service.js';
-import { checkService, type ServiceBody, serviceSchema } from './windows/windows-service-body.js';
-import { serviceFailure } from './windows/windows-service-failure.js';
+import { READ_SERVICES, STOP_SERVICE, serviceFailure } from './windows/windows-service-control.js';
 import { planService } from './windows/windows-service-plan.js';
-import { READ_SERVICES, STOP_SERVICE } from './windows/windows-service-scripts.js';
+
+/** A service of Windows as the machine tells of it. */
+export const START_TYPES = ['auto', 'auto_delayed', 'manual', 'disabled'] as const;
+export type StartType = (typeof START_TYPES)[number];
+
+export interface WindowsService {
+  readonly isRunning: boolean;
+  readonly binary_path: string;
+  readonly display_name: string;
+  readonly description: string;
+  /** Drivers have others too, as Windows writes them. */
+  readonly start_type: StartType | (string & {});
+  readonly account: string;
+  readonly dependencies: readonly string[];
+}
+
+export type ServiceFact =
+  | { readonly is: 'absent' }
+  /** `computer` is the name of the machine. */
+  | { readonly is: 'there'; readonly computer: string; readonly service: WindowsService }
+  | { readonly is: 'unreadable'; readonly refusal: CommandRefusal };
+
+/** From a Win32_Service and its `DependOn`. What is about to start counts as running only when it does. */
+export const serviceOf = (service: Readonly<Record<string, unknown>>): WindowsService => ({
+  isRunning: service.State === 'Running',
+  binary_path: textOf(service.PathName),
+  display_name: textOf(service.DisplayName),
+  description: textOf(service.Description),
+  start_type: startTypeOf(textOf(service.StartMode), service.DelayedAutoStart === true),
+  account: textOf(service.StartName),
+  dependencies: textsOf(service.DependOn),
+});
+
+function startTypeOf(mode: string, isDelayed: boolean): WindowsService['start_type'] {
+  if (mode === 'Auto') return isDelayed ? 'auto_delayed' : 'auto';
+  return mode.toLowerCase();
+}
+
+/** No control characters: arguments of programs cannot hold a NUL, and none of these texts is more than a line. */
+const LINE = '^[^\\u0000-\\u001f]*$';
+
+export const serviceSchema = closed({
+  name: Type.String({ minLength: 1, maxLength: 256, description: 'Name of the service, not its display name' }),
+  running: optional(Type.Boolean({ description: 'Whether it runs; null: not managed' })),
+  binary_path: optional(
+    Type.String({ minLength: 1, pattern: LINE, description: 'Command line; with it the service is made when missing' }),
+  ),
+  display_name: optional(
+    Type.String({ minLength: 1, maxLength: 256, pattern: LINE, description: 'Name that people see' }),
+  ),
+  description: optional(Type.String({ maxLength: 1024, pattern: LINE, description: 'What it is for' })),
+  start_type: optional(Type.Enum(START_TYPES, { description: 'When Windows starts it' })),
+  account: optional(
+    Type.String({ minLength: 1, pattern: LINE, description: 'Account without a password, such as LocalSystem' }),
+  ),
+  dependencies: optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 256, pattern: LINE }), {
+      description: 'Services that have to run first; "+NAME" is a group of services',
+    }),
+  ),
+  restart_on: optional(
+    Type.Array(Type.String({ minLength: 1 }), { description: 'Ids of resources whose change restarts it' }),
+  ),
+});
+
+export type ServiceBody = Type.Static<typeof serviceSchema>;
+
+/** Rules beyond the schema. */
+export const checkService = ({ name, dependencies }: ServiceBody): readonly BodyProblem[] => [
+  ...checkName('/name', name),
+  ...(dependencies ?? []).flatMap((one, at) => checkName(`/dependencies/${at}`, one.replace(/^\+/, ''))),
+];
+
+function checkName(path: string, name: string): readonly BodyProblem[] {
+  const refuse = (message: string) => [{ path, message: `the service name ${JSON.stringify(name)} ${message}` }];
+  if (name === '' || name.trim() !== name) return refuse('must not be empty or begin or end with a space');
+  if (/[/\\\u0000-\u001f]/.test(name)) return refuse('must not contain slashes, backslashes or control characters');
+  return [];
+}
 
 export const serviceWindows = defineResource<ServiceBody, ServiceFact>({
   kind: 'service-windows',

@@ -1,16 +1,80 @@
 /** `user-unix`: a user of Linux or macOS with its number, groups, home directory and shell. Passwords are not touched. */
+import * as Type from 'typebox';
+import { closed, optional } from '../kernel/schema.js';
 import type { RunStep } from './host.js';
-import { type CommandRefusal, type Decision, defineResource, type PlanContext } from './kind.js';
+import { type BodyProblem, type CommandRefusal, type Decision, defineResource, type PlanContext } from './kind.js';
 import { changeLinuxUser, createLinuxUser, removeLinuxUser, restoreLinuxGroup } from './unix/linux-user-commands.js';
 import { changeMacUser, createMacUser, removeMacUser } from './unix/mac-user-commands.js';
 import { readUnixAccounts } from './unix/read-unix-accounts.js';
 import { unixAccountFailure } from './unix/unix-account-failure.js';
-import { parseUnixId } from './unix/unix-account-name.js';
-import type { UnixAccounts, UnixUser } from './unix/unix-accounts.js';
-import { freeUids } from './unix/unix-free-ids.js';
-import { checkUnixUser, type UnixUserBody, unixUserSchema } from './unix/unix-user-body.js';
-import { compareUser, type UserDifference } from './unix/unix-user-difference.js';
-import { refuseUser } from './unix/unix-user-refusal.js';
+import {
+  checkGroupReferences,
+  checkUnixId,
+  checkUnixNames,
+  LARGEST_UINT32,
+  MAX_ACCOUNT_NAME,
+  parseUnixId,
+  type UnixAccounts,
+  type UnixUser,
+} from './unix/unix-accounts.js';
+import { problemOfUnixPath } from './unix/unix-path.js';
+import { compareUser, refuseUser, type UserDifference } from './unix/unix-user-difference.js';
+
+/** What a module says of a user of Linux or macOS, and the rules beyond the schema. */
+const Group = Type.String({ minLength: 1, maxLength: MAX_ACCOUNT_NAME });
+
+export const unixUserSchema = closed({
+  name: Type.String({ minLength: 1, maxLength: MAX_ACCOUNT_NAME, description: 'Name of the user' }),
+  uid: optional(Type.Integer({ minimum: 0, maximum: LARGEST_UINT32, description: 'Numeric id; null: not managed' })),
+  primary_group: optional(
+    Type.String({
+      minLength: 1,
+      maxLength: MAX_ACCOUNT_NAME,
+      description: 'Name or numeric id of the primary group; null: not managed',
+    }),
+  ),
+  additional_groups: optional(
+    Type.Array(Group, {
+      description: 'All groups that the user is in besides, by name or numeric id; null: not managed',
+    }),
+  ),
+  home: optional(Type.String({ minLength: 1, description: 'Path of the home directory; null: not managed' })),
+  shell: optional(Type.String({ minLength: 1, description: 'Path of the login shell; null: not managed' })),
+  system: optional(
+    Type.Boolean({ description: 'Create it as a system account, without a home directory; not compared afterwards' }),
+  ),
+});
+
+export type UnixUserBody = Type.Static<typeof unixUserSchema>;
+
+export function checkUnixUser({
+  name,
+  uid,
+  primary_group,
+  additional_groups,
+  home,
+  shell,
+}: UnixUserBody): BodyProblem[] {
+  const groups = (additional_groups ?? []).map((group, at) => [`/additional_groups/${at}`, group]);
+  return [
+    ...checkUnixNames({ '/name': name }),
+    ...checkUnixId('uid', uid),
+    ...checkGroupReferences({
+      ...(primary_group == null ? {} : { '/primary_group': primary_group }),
+      ...Object.fromEntries(groups),
+    }),
+    // Some system accounts live in the root directory.
+    ...(home == null || home === '/' ? [] : checkField('home', home)),
+    ...(shell == null ? [] : checkField('shell', shell)),
+  ];
+}
+
+function checkField(field: 'home' | 'shell', path: string): readonly BodyProblem[] {
+  const forbidden = /[:\p{C}]/u.exec(path)?.[0];
+  const problem =
+    problemOfUnixPath(path) ?? (forbidden === undefined ? null : `must not contain ${JSON.stringify(forbidden)}`);
+  return problem === null ? [] : [{ path: `/${field}`, message: `${field} ${problem}` }];
+}
 
 export type UnixUserFact =
   | { readonly is: 'unreadable'; readonly refusal: CommandRefusal }
@@ -138,4 +202,23 @@ function keepOwnGroup(
   if (own?.gid == null || own.gid !== user.gid) return [];
   const isNamed = primary_group != null && accounts.referred(primary_group) === own;
   return isNamed || context.declares('group', name) ? [restoreLinuxGroup(name, own.gid)] : [];
+}
+
+/** Where macOS keeps accounts of services and of people. */
+const FIRST = { system: 200, ordinary: 501 };
+
+/** One for each that is to get one, none twice and none that somebody has; null for the others. */
+export function freeUids(wants: readonly UnixUserBody[], accounts: UnixAccounts): readonly (number | null)[] {
+  const taken = new Set<number | null | undefined>([
+    ...accounts.users.map(({ uid }) => uid),
+    ...wants.map(({ uid }) => uid),
+  ]);
+  const next = { ...FIRST };
+  return wants.map(({ name, uid, system }) => {
+    if (uid != null || accounts.user(name)?.uid != null) return null;
+    const range = system === true ? 'system' : 'ordinary';
+    while (taken.has(next[range])) next[range] += 1;
+    taken.add(next[range]);
+    return next[range];
+  });
 }

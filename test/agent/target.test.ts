@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseTarget } from '../../src/agent/target.js';
+import { parseTarget } from '../../src/agent/link/orchestrator-address.js';
 
 describe('the address of an orchestrator', () => {
   it.each<[string, string, number]>([

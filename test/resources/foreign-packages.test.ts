@@ -2,17 +2,15 @@
 import { describe, expect, it } from 'vitest';
 import type { RunStep } from '../../src/resources/host.js';
 import type { Decision, PlanContext } from '../../src/resources/kind.js';
-import { packageBrew } from '../../src/resources/package-brew.js';
-import { packageChoco } from '../../src/resources/package-choco.js';
-import { packageWinget } from '../../src/resources/package-winget.js';
-import { parseBrewInfo } from '../../src/resources/packages/brew-info.js';
-import { isSameNugetVersion } from '../../src/resources/packages/nuget-version.js';
-import type { PackageFact } from '../../src/resources/packages/package-decision.js';
+import { packageBrew, parseBrewInfo } from '../../src/resources/package-brew.js';
+import { isSameNugetVersion, packageChoco } from '../../src/resources/package-choco.js';
 import {
   compareWingetVersions,
+  packageWinget,
   parseWingetExport,
   parseWingetVersions,
-} from '../../src/resources/packages/winget-output.js';
+} from '../../src/resources/package-winget.js';
+import type { PackageFact } from '../../src/resources/packages/package-decision.js';
 import { type Facts, FakeHost, resultOf } from './fake-host.js';
 
 const CONTEXT: PlanContext = {

@@ -5,7 +5,7 @@ import type { RunStep } from '../../src/resources/host.js';
 import type { Body, ResourceKind } from '../../src/resources/kind.js';
 import { packageApt } from '../../src/resources/package-apt.js';
 import { packageDnf } from '../../src/resources/package-dnf.js';
-import { compareRpmVersions, isRpmVersion } from '../../src/resources/packages/rpm-version.js';
+import { compareRpmVersions, isRpmVersion } from '../../src/resources/packages/rpm-installed.js';
 import { type Facts, FakeHost, type Recorded, resultOf } from './fake-host.js';
 
 /** Answers every command by its program and first word; the last record that fits wins. */

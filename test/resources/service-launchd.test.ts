@@ -7,9 +7,9 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { validator } from '../../src/kernel/validator.js';
 import { serviceLaunchd } from '../../src/resources/service-launchd.js';
+import { waitUntilGone } from '../../src/resources/services/launchd-plan.js';
 import { plistText } from '../../src/resources/services/launchd-plist.js';
 import { parseDisabled, parseList } from '../../src/resources/services/launchd-state.js';
-import { waitUntilGone } from '../../src/resources/services/launchd-steps.js';
 import { FakeHost, resultOf } from './fake-host.js';
 
 const { problems } = validator(serviceLaunchd.schema);

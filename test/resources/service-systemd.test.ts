@@ -6,8 +6,7 @@ import type { CommandResult } from '../../src/resources/command.js';
 import type { RunStep } from '../../src/resources/host.js';
 import { serviceSystemd } from '../../src/resources/service-systemd.js';
 import { showCommand } from '../../src/resources/services/systemd-unit.js';
-import { unitFileText } from '../../src/resources/services/systemd-unit-file.js';
-import { unitIdentity } from '../../src/resources/services/systemd-unit-name.js';
+import { unitFileText, unitIdentity } from '../../src/resources/services/systemd-unit-file.js';
 import { FakeHost, type Recorded, resultOf } from './fake-host.js';
 
 const { problems } = validator(serviceSystemd.schema);

@@ -2,9 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import type { RunStep } from '../../src/resources/host.js';
 import type { Decision, PlanContext } from '../../src/resources/kind.js';
-import { serviceWindows } from '../../src/resources/service-windows.js';
-import type { ServiceFact, WindowsService } from '../../src/resources/windows/windows-service.js';
-import { RESTART_SERVICE, START_SERVICE, STOP_SERVICE } from '../../src/resources/windows/windows-service-scripts.js';
+import { type ServiceFact, serviceWindows, type WindowsService } from '../../src/resources/service-windows.js';
+import { RESTART_SERVICE, START_SERVICE, STOP_SERVICE } from '../../src/resources/windows/windows-service-control.js';
 import { FakeHost, resultOf } from './fake-host.js';
 
 const CONTEXT: PlanContext = {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { checkText } from '../../src/resources/file-content.js';
 import { MAX_CONTENT_BYTES } from '../../src/resources/host.js';
-import { checkText } from '../../src/resources/text-content.js';
 import { parentOf, problemOfUnixPath } from '../../src/resources/unix/unix-path.js';
 
 describe('the content of a file', () => {

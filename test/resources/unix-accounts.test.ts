@@ -4,9 +4,9 @@ import { describe, expect, it } from 'vitest';
 import { groupUnix } from '../../src/resources/group-unix.js';
 import type { RunStep } from '../../src/resources/host.js';
 import type { Decision, PlanContext, ReadPurpose } from '../../src/resources/kind.js';
-import { parsePlist } from '../../src/resources/unix/parse-plist.js';
-import { parsePasswd } from '../../src/resources/unix/unix-account-files.js';
-import { problemOfUnixName } from '../../src/resources/unix/unix-account-name.js';
+import { parsePlist } from '../../src/resources/unix/mac-accounts.js';
+import { parsePasswd } from '../../src/resources/unix/read-unix-accounts.js';
+import { problemOfUnixName } from '../../src/resources/unix/unix-accounts.js';
 import { userUnix } from '../../src/resources/user-unix.js';
 import { type Facts, FakeHost, type Recorded, resultOf } from './fake-host.js';
 

@@ -8,7 +8,7 @@ import { apply, drift, plan } from '../../src/agent/converge.js';
 import { mask } from '../../src/kernel/tainted.js';
 import type { SecretSource } from '../../src/language/fill.js';
 import { resolve } from '../../src/language/resolve.js';
-import { maskResource } from '../../src/resources/masked-resource.js';
+import { maskResource } from '../../src/resources/tainted-body.js';
 import type { RunContent } from '../../src/wire/parts.js';
 import { clock, host } from '../agent/support/place.js';
 

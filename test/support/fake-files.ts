@@ -1,7 +1,7 @@
 /** A tree of files in memory that behaves as the file system of a machine does, as far as steps and looks tell. */
 import type { FileStep, Metadata, ObserveRequest, PathFact, Principal, StepOutcome } from '../../src/resources/host.js';
 import { parentOf } from '../../src/resources/unix/unix-path.js';
-import { keptMode } from '../../src/resources/unix/unix-takeover.js';
+import { keptMode } from '../../src/resources/unix/unix-permissions.js';
 
 export type FakeNode =
   | ({ readonly type: 'file'; readonly text: string } & Metadata)

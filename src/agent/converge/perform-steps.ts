@@ -1,8 +1,7 @@
 /** Carries out the steps that are due together: file changes as one group, equal commands as one command. */
 import type { FaultCode } from '../../kernel/fault-code.js';
 import { canonicalJson } from '../../kernel/json.js';
-import { type Command, type CommandResult, exitedWith } from '../../resources/command.js';
-import { commandFailure } from '../../resources/command-failure.js';
+import { type Command, type CommandResult, commandFailure, exitedWith } from '../../resources/command.js';
 import type { FileStep, Host, RunStep, Step, StepOutcome } from '../../resources/host.js';
 import type { StepVerdict } from '../../resources/kind.js';
 import { refusalOf } from './observations.js';

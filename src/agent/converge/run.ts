@@ -8,11 +8,11 @@ import type { RunItem } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
 import { differenceIn, type Examined, examined, failed, isGone, skipped } from './examined.js';
 import { type Ledger, NO_LEDGER, NO_NOTES, type Notes } from './ledger.js';
+import { Settlement } from './ledger-updates.js';
 import { type Observation, Observations, refusalOf } from './observations.js';
+import { Standings } from './resource-progress.js';
 import { type Finding, ItemWriter } from './run-item.js';
 import { type Moment, Scope } from './scope.js';
-import { Settlement } from './settlement.js';
-import { Standings } from './standings.js';
 import { isRemoval, type Refusal, type Target, targetsOf } from './target.js';
 import { type Due, NOTHING_DUE, Triggers } from './triggers.js';
 

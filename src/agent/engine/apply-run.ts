@@ -9,7 +9,6 @@ import type { Notes } from '../converge/ledger.js';
 import { apply, type Outcome } from '../converge.js';
 import type { JournalledRun, RunError } from '../journal/journal-state.js';
 import type { Journal } from '../journal.js';
-import { resultMessages } from './report.js';
 import type { EngineReport } from './run-engine.js';
 
 export interface ApplyRunOptions {
@@ -116,3 +115,29 @@ export const boundedError = (code: FaultCode, message: string): RunError => ({
 /** The Fault that stops a run at its next boundary. */
 export const stopFault = (code: 'cancelled' | 'interrupted'): Fault =>
   new Fault(code, code === 'cancelled' ? 'the operation was cancelled' : 'the agent stops');
+
+/** Characters of JSON in one message, well below the largest frame; one larger result goes alone. */
+const MESSAGE_SIZE = 256 * 1024;
+const MESSAGE_ITEMS = 1_000;
+
+/** @param from position of the first item in the sequence of results */
+export function resultMessages(runId: string, from: number, items: readonly RunItem[]): readonly EngineReport[] {
+  const messages: EngineReport[] = [];
+  let batch: RunItem[] = [];
+  let size = 0;
+  let start = from;
+  const flush = () => {
+    if (batch.length > 0) messages.push({ type: 'run_results', run_id: runId, from: start, items: batch });
+    start += batch.length;
+    batch = [];
+    size = 0;
+  };
+  for (const item of items) {
+    const length = JSON.stringify(item).length;
+    if (size + length > MESSAGE_SIZE || batch.length >= MESSAGE_ITEMS) flush();
+    batch.push(item);
+    size += length;
+  }
+  flush();
+  return messages;
+}

@@ -7,8 +7,17 @@ import { AGENT_DEFAULTS } from '../../settings/agent.js';
 import type { RunContent } from '../../wire/parts.js';
 import { isJournalWhole } from '../journal/journal-loss.js';
 import { inspectJournal } from '../journal/read-journal.js';
-import type { EngineReport, Inventory, RunEngine, RunHead } from './run-engine.js';
-import type { EngineSettings, FromWorker, ToWorker, WorkerData } from './worker-messages.js';
+import type { AgentSettingsFile } from '../settings-file.js';
+import type {
+  EngineReport,
+  EngineSettings,
+  FromWorker,
+  Inventory,
+  RunEngine,
+  RunHead,
+  ToWorker,
+  WorkerData,
+} from './run-engine.js';
 
 export interface EngineThreadOptions {
   readonly dataDir: string;
@@ -229,4 +238,19 @@ export class EngineThread implements RunEngine {
       error,
     });
   }
+}
+
+/** The engine that `orch agent` runs with. */
+export interface CreateEngineOptions {
+  readonly dataDir: string;
+  readonly logger: Logger;
+  readonly file: AgentSettingsFile;
+}
+
+/** Takes over settings as they change. */
+export function createEngine({ dataDir, logger, file }: CreateEngineOptions): RunEngine {
+  const settings = () => ({ scriptTimeoutSecs: file.settings.script_timeout });
+  const engine = new EngineThread({ dataDir, logger, settings });
+  file.subscribe(() => engine.configure());
+  return engine;
 }

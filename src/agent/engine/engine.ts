@@ -6,12 +6,10 @@ import type { Logger } from '../../kernel/logger.js';
 import type { Host } from '../../resources/host.js';
 import type { RunItem } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
-import { recover } from '../converge/recover.js';
-import { drift, type Outcome, type Planned, plan } from '../converge.js';
+import { drift, type Outcome, type Planned, plan, recover } from '../converge.js';
 import type { JournalledRun } from '../journal/journal-state.js';
 import type { Journal } from '../journal.js';
-import { ApplyRun, boundedError, stopFault } from './apply-run.js';
-import { resultMessages } from './report.js';
+import { ApplyRun, boundedError, resultMessages, stopFault } from './apply-run.js';
 import type { EngineReport, Inventory, RunEngine, RunHead } from './run-engine.js';
 
 export interface EngineOptions {

@@ -6,7 +6,7 @@ import type { LogFields, Logger } from '../../kernel/logger.js';
 import { thisHost } from '../host/this-host.js';
 import { Journal } from '../journal.js';
 import { Engine } from './engine.js';
-import type { FromWorker, ToWorker, WorkerData } from './worker-messages.js';
+import type { FromWorker, ToWorker, WorkerData } from './run-engine.js';
 
 if (parentPort === null) throw new Error('this file is the entry of a worker thread');
 const port = parentPort;

@@ -4,7 +4,6 @@ import { promisify } from 'node:util';
 import { Fault, systemCodeOf } from '../../kernel/fault.js';
 import type { Accounts, FileStep, StepOutcome } from '../../resources/host.js';
 import { parentOf, problemOfUnixPath } from '../../resources/unix/unix-path.js';
-import type { Footing, Reach } from './footing.js';
 import {
   makeDirectory,
   makeWay,
@@ -14,10 +13,9 @@ import {
   setMetadata,
   type WayPart,
 } from './in-place.js';
-import { keepAttributes } from './keep-attributes.js';
 import { refusalOf } from './path-refusal.js';
-import { SafeWalk } from './safe-walk.js';
-import { StagedFile } from './staged-file.js';
+import { type Footing, type Reach, SafeWalk } from './safe-walk.js';
+import { keepAttributes, StagedFile } from './staged-file.js';
 import type { Temporaries } from './temporaries.js';
 
 export interface Machine {

@@ -17,10 +17,9 @@ import {
 import { Fault, systemCodeOf } from '../../kernel/fault.js';
 import type { Accounts, Exposure, Ownership, Step } from '../../resources/host.js';
 import { parentOf } from '../../resources/unix/unix-path.js';
-import { isUnprivileged, keptMode, refusalOfTakeover } from '../../resources/unix/unix-takeover.js';
-import type { Footing, Reach } from './footing.js';
+import { isUnprivileged, keptMode, refusalOfTakeover } from '../../resources/unix/unix-permissions.js';
 import { isSameOwner, ownersOf, takeoverOf } from './ownership.js';
-import type { SafeWalk } from './safe-walk.js';
+import type { Footing, Reach, SafeWalk } from './safe-walk.js';
 
 type StepOf<Do extends Step['do']> = Extract<Step, { do: Do }>;
 

@@ -23,9 +23,8 @@ import {
   type PathFact,
 } from '../../resources/host.js';
 import { parentOf, problemOfUnixPath } from '../../resources/unix/unix-path.js';
-import { ownDescriptors } from './footing.js';
 import { refusalOf } from './path-refusal.js';
-import type { SafeWalk } from './safe-walk.js';
+import { ownDescriptors, type SafeWalk } from './safe-walk.js';
 
 /** A FIFO neither waits for a writer nor is a terminal taken over; a link at the end is an error. */
 const LOOK = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW | constants.O_NOCTTY;

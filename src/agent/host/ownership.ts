@@ -1,7 +1,7 @@
 /** Who a file or directory shall belong to, in numbers. */
 import { Fault } from '../../kernel/fault.js';
 import type { Accounts, Ownership, Principal } from '../../resources/host.js';
-import { ownersOfSecret, type Takeover } from '../../resources/unix/unix-takeover.js';
+import { ownersOfSecret, type Takeover } from '../../resources/unix/unix-permissions.js';
 
 /** The ids of the names, or those that are there. Throws `unknown_owner` and `unknown_group`. */
 export function ownersOf(wanted: Wanted, there: Ownership, accounts: Accounts): Ownership {

@@ -1,4 +1,6 @@
 /** A file on its way: written beside its place, to be renamed over it when it is safe on the disk. */
+
+import { execFile } from 'node:child_process';
 import {
   closeSync,
   constants,
@@ -7,18 +9,22 @@ import {
   fstatSync,
   fsync,
   lstatSync,
+  mkdtempSync,
   openSync,
   renameSync,
+  rmSync,
+  symlinkSync,
   unlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Fault } from '../../kernel/fault.js';
 import type { Accounts, Ownership, Step } from '../../resources/host.js';
-import { isUnprivileged, keptMode } from '../../resources/unix/unix-takeover.js';
-import type { Footing, Reach } from './footing.js';
-import type { Replacement } from './keep-attributes.js';
+import { isUnprivileged, keptMode } from '../../resources/unix/unix-permissions.js';
 import { isSameOwner, ownersOfReplacement, takeoverOf } from './ownership.js';
+import type { Footing, Reach } from './safe-walk.js';
 import type { Temporaries } from './temporaries.js';
 
 export type WriteStep = Extract<Step, { do: 'write-file' }>;
@@ -136,3 +142,54 @@ function reachReplaced(reach: Reach, target: string, path: string): Footing | nu
   if (found.stats.isSymbolicLink()) return null;
   throw new Fault('wrong_type', `${path} is not a regular file any more`);
 }
+
+/** Two open files: the one that goes, and the one that takes its place. */
+export interface Replacement {
+  /** `/proc/PID/fd/N`; what has another form is passed over. */
+  readonly from: string;
+  /** A descriptor. */
+  readonly to: number;
+  /** False when the new file's mode is closer than the old one's, which must not show even for a moment. */
+  readonly withMode: boolean;
+}
+
+const DESCRIPTOR = /^(\/proc\/\d+\/fd\/)(\d+)$/;
+/** Milliseconds. */
+const TIMEOUT = 30_000;
+
+/**
+ * Copies what goes beyond owner, mode and times, with one process for all. Best effort: file systems and machines whose
+ * `cp` cannot do it keep nothing. Leaves the owners as they are, the modes wrong, and capabilities copied: set owner and mode
+ * afterwards.
+ */
+export async function keepAttributes(replacements: readonly Replacement[]): Promise<void> {
+  for (const withMode of [true, false]) {
+    const group = replacements.filter((one) => one.withMode === withMode && DESCRIPTOR.test(one.from));
+    if (group.length > 0) await copyAttributes(group, withMode);
+  }
+}
+
+/**
+ * `cp` sees descriptors of this process only, so that nobody can put another file in the way: each source is named by
+ * its descriptor, and a private directory holds a link of the same name to the descriptor that it goes to.
+ */
+async function copyAttributes(group: readonly Replacement[], withMode: boolean): Promise<void> {
+  const links = mkdtempSync(join(tmpdir(), 'orch-attributes-'));
+  try {
+    for (const { from, to } of group) {
+      const [, descriptors, name = ''] = DESCRIPTOR.exec(from) ?? [];
+      symlinkSync(`${descriptors}${to}`, join(links, name));
+    }
+    const without = `timestamps,ownership${withMode ? '' : ',mode'}`;
+    const options = ['--attributes-only', '--preserve=all', `--no-preserve=${without}`, '-t', links, '--'];
+    // Where no mode is copied, cp sets one by its umask.
+    await run('sh', ['-c', 'umask 077; exec cp "$@"', 'cp', ...options, ...group.map(({ from }) => from)]);
+  } finally {
+    rmSync(links, { recursive: true, force: true });
+  }
+}
+
+const run = (program: string, args: readonly string[]): Promise<void> =>
+  new Promise((resolve) => {
+    execFile(program, [...args], { timeout: TIMEOUT }, () => resolve());
+  });

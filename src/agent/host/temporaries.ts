@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { lstatSync, readdirSync, unlinkSync } from 'node:fs';
 import { mayBeInUse } from './alive.js';
-import type { Footing } from './footing.js';
+import type { Footing } from './safe-walk.js';
 
 /** The longest name that file systems take, in bytes. */
 const NAME_MAX = 255;

@@ -13,7 +13,9 @@ import {
 import { rename } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Fault, systemCodeOf } from '../../kernel/fault.js';
+import type { Command, CommandResult } from '../../resources/command.js';
 import type { FileStep, StepOutcome } from '../../resources/host.js';
+import { powershell, readAnswer } from '../../resources/windows/powershell.js';
 import { parentOfWindowsPath, problemOfWindowsPath } from '../../resources/windows/windows-path.js';
 import { refusalOf } from './path-refusal.js';
 import type { Temporaries } from './temporaries.js';
@@ -173,3 +175,24 @@ function removeDirectory(at: string): void {
     if (systemCodeOf(error) !== 'ENOENT') throw error;
   }
 }
+
+/** Virus scanners and indexers hold a new file for a moment. */
+const REPLACE = `for ($attempt = 1; ; $attempt += 1) {
+  try {
+    [System.IO.File]::Replace($data.from, $data.to, [NullString]::Value, $false)
+    break
+  } catch {
+    if ($attempt -eq 6 -or -not ($_.Exception.GetBaseException() -is [System.IO.IOException])) { throw }
+    Start-Sleep -Milliseconds (50 * $attempt * $attempt)
+  }
+}
+Write-Answer @{ done = $true }
+`;
+
+export const replaceKeepingAccess =
+  (run: (command: Command) => Promise<CommandResult>): Replace =>
+  async (temporary, target) => {
+    const command = powershell(REPLACE, { from: temporary, to: target });
+    const answer = readAnswer(command, await run(command));
+    if ('refusal' in answer) throw new Fault(answer.refusal.code, answer.refusal.message);
+  };

@@ -1,12 +1,11 @@
 /** Runs one command on Windows to its end, and captures what it writes. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, openSync, readSync } from 'node:fs';
-import { join } from 'node:path';
-import { messageOf } from '../../kernel/fault.js';
-import type { Command, CommandEnd, CommandResult } from '../../resources/command.js';
+import { closeSync, openSync, readSync, statSync } from 'node:fs';
+import { delimiter, isAbsolute, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { isFault, messageOf } from '../../kernel/fault.js';
+import { COMMAND_TIMEOUT_SECS, type Command, type CommandEnd, type CommandResult } from '../../resources/command.js';
 import { Capture } from './capture.js';
-import { findWindowsProgram, type WindowsEnvironment, windowsEnvironment } from './windows-launch.js';
-import { isToEnd, type SupervisionOptions, supervise, within } from './windows-supervision.js';
 import { type Workplace, type Workplaces, writePrivately } from './workplace.js';
 
 export interface WindowsRunOptions extends SupervisionOptions {
@@ -112,5 +111,167 @@ function captureFile(path: string): Capture {
     return capture;
   } finally {
     closeSync(descriptor);
+  }
+}
+
+/** Watches over a program on Windows until it has ended, in time or not. */
+export interface SupervisionOptions {
+  /** Usually `C:\Windows`. */
+  readonly systemRoot: string;
+  /** What `timeoutSecs: 'script'` means. */
+  readonly scriptTimeoutSecs: number;
+  /** Aborted when the run is cancelled or, with the Fault `interrupted` as reason, when the agent stops. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What programs have to be gone after they were ended. */
+const KILL_MS = 10_000;
+
+/** Resolves when the program has ended or was ended, and with it all that it has started. */
+export async function supervise(
+  child: ChildProcess,
+  command: Command,
+  options: SupervisionOptions,
+): Promise<CommandEnd> {
+  const exited = endOf(child);
+  const stop = stopOf(command, options);
+  try {
+    const end = await Promise.race([exited, stop.asked]);
+    if (end.how === 'timed-out' || end.how === 'cancelled') {
+      await endTree(child, options);
+      await within(exited, KILL_MS);
+    }
+    return end;
+  } finally {
+    stop.dispose();
+    child.unref();
+  }
+}
+
+/** How the program ends by itself. */
+function endOf(child: ChildProcess): Promise<CommandEnd> {
+  return new Promise((resolve) => {
+    child.once('error', (error) => resolve({ how: 'not-started', missing: false, message: messageOf(error) }));
+    child.once('exit', (code, signal) => {
+      resolve(code === null ? { how: 'killed', signal: signal ?? 'an unknown signal' } : { how: 'exited', code });
+    });
+  });
+}
+
+/** Ends a process and its descendants. Windows has no groups of processes; `taskkill` walks from parent to child. */
+async function endTree(child: ChildProcess, { systemRoot }: SupervisionOptions): Promise<void> {
+  const { pid } = child;
+  if (pid === undefined) return;
+  const system = join(systemRoot, 'System32');
+  const killer = spawn(join(system, 'taskkill.exe'), ['/PID', String(pid), '/T', '/F'], {
+    cwd: system,
+    stdio: 'ignore',
+    windowsHide: true,
+  });
+  await within(endOf(killer), KILL_MS);
+  // Where taskkill is missing or fails, at least the program itself is ended.
+  child.kill('SIGKILL');
+}
+
+/** Tells when the program has to be ended. */
+function stopOf(command: Command, { scriptTimeoutSecs, signal }: SupervisionOptions) {
+  const { timeoutSecs = COMMAND_TIMEOUT_SECS } = command;
+  const seconds = timeoutSecs === 'script' ? scriptTimeoutSecs : timeoutSecs;
+  let ask: (end: CommandEnd) => void = () => {};
+  const asked = new Promise<CommandEnd>((resolve) => {
+    ask = resolve;
+  });
+  const timer = setTimeout(() => ask({ how: 'timed-out', seconds }), seconds * 1000);
+  const cancel = () => {
+    if (isToEnd(command, signal)) ask({ how: 'cancelled' });
+  };
+  signal?.addEventListener('abort', cancel, { once: true });
+  const dispose = () => {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', cancel);
+  };
+  return { asked, dispose };
+}
+
+/** An agent that stops lets its commands finish. */
+export const isToEnd = ({ lifetime }: Command, signal: AbortSignal | undefined): boolean =>
+  lifetime === 'end' && signal !== undefined && signal.aborted && !isFault(signal.reason, 'interrupted');
+
+/** Resolves with the promise, or when it takes longer. */
+export async function within(promise: Promise<unknown>, milliseconds: number): Promise<void> {
+  const over = new AbortController();
+  const time = delay(milliseconds, undefined, { signal: over.signal }).catch(() => {});
+  await Promise.race([promise, time]);
+  over.abort();
+}
+
+/** What it takes to start a program on Windows: where it is, and its environment. */
+export type WindowsEnvironment = Readonly<Record<string, string>>;
+
+/** What Windows and its installers do not work without. Nothing else of the agent's environment is handed on. */
+const KEPT = [
+  'ALLUSERSPROFILE',
+  'APPDATA',
+  'ChocolateyInstall',
+  'CommonProgramFiles',
+  'CommonProgramFiles(x86)',
+  'COMPUTERNAME',
+  'ComSpec',
+  'HOMEDRIVE',
+  'HOMEPATH',
+  'LOCALAPPDATA',
+  'NUMBER_OF_PROCESSORS',
+  'OS',
+  'PATHEXT',
+  'PROCESSOR_ARCHITECTURE',
+  'ProgramData',
+  'ProgramFiles',
+  'ProgramFiles(x86)',
+  'ProgramW6432',
+  'PUBLIC',
+  'SystemDrive',
+  'SystemRoot',
+  'TEMP',
+  'TMP',
+  'USERDOMAIN',
+  'USERNAME',
+  'USERPROFILE',
+  'windir',
+] as const;
+
+/** The search path of the system, whatever that of the agent is; Chocolatey and winget add themselves only for later logons. */
+export function windowsEnvironment(
+  { env }: Pick<Command, 'env'>,
+  own: Readonly<Record<string, string | undefined>>,
+  systemRoot: string,
+): WindowsEnvironment {
+  const kept = KEPT.flatMap((name) => (own[name] === undefined ? [] : [[name, own[name]] as const]));
+  const system = join(systemRoot, 'System32');
+  const places = [
+    system,
+    systemRoot,
+    join(system, 'Wbem'),
+    join(system, 'WindowsPowerShell', 'v1.0'),
+    ...(own.ProgramData === undefined ? [] : [join(own.ProgramData, 'chocolatey', 'bin')]),
+    ...(own.LOCALAPPDATA === undefined ? [] : [join(own.LOCALAPPDATA, 'Microsoft', 'WindowsApps')]),
+  ];
+  return { ...Object.fromEntries(kept), SystemRoot: systemRoot, PATH: places.join(delimiter), ...env };
+}
+
+type NotStarted = Extract<CommandEnd, { how: 'not-started' }>;
+
+/** The file of a program. Scripts such as `.cmd` are none: no quoting of arguments is safe from the interpreter. */
+export function findWindowsProgram(name: string, { PATH = '' }: WindowsEnvironment): string | NotStarted {
+  const file = /\.exe$/i.test(name) ? name : `${name}.exe`;
+  const places = isAbsolute(name) ? [name] : PATH.split(delimiter).map((directory) => join(directory, file));
+  const found = places.find(isFile);
+  return found ?? { how: 'not-started', missing: true, message: `there is no ${name}` };
+}
+
+function isFile(path: string): boolean {
+  try {
+    return statSync(path).isFile();
+  } catch {
+    return false;
   }
 }

@@ -2,7 +2,7 @@
 import { Fault } from '../../kernel/fault.js';
 import { CATALOGUE } from '../../resources/catalogue.js';
 import type { DesiredResource } from '../../resources/desired.js';
-import { maskResource } from '../../resources/masked-resource.js';
+import { maskResource } from '../../resources/tainted-body.js';
 import type { Context } from '../context.js';
 import type { Outcome } from '../outcome.js';
 import { runAgents } from '../runs/run-agents.js';

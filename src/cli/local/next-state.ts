@@ -1,5 +1,5 @@
 /** What an apply on this machine changes in what is believed of it, by the rules of an orchestrator. */
-import { maskResource } from '../../resources/masked-resource.js';
+import { maskResource } from '../../resources/tainted-body.js';
 import type { LocalItem } from '../programs.js';
 import type { Announcements } from './announcements.js';
 import { type Applied, type BelievedState, type Changes, resourceKey } from './believed-state.js';

@@ -1,16 +1,15 @@
 /** Says why apt could not install or remove a package, and whether it has in spite of its status. */
 
-import type { CommandResult } from '../command.js';
-import { commandFailure, lastLines } from '../command-failure.js';
+import { type CommandResult, commandFailure, lastLines } from '../command.js';
 import type { Host, RunStep } from '../host.js';
 import type { CommandRefusal, StepVerdict } from '../kind.js';
-import { askDpkg, installedAs, plainName } from './apt-installed.js';
+import { askDpkg, plainName } from './apt-installed.js';
 
 /** A package whose script fails fails every run of apt after it, and what else was asked for is done all the same. */
 export async function judgeApt(host: Host, name: string, step: RunStep, result: CommandResult): Promise<StepVerdict> {
   const answer = await askDpkg(host, [name]);
   if ('code' in answer) return 'undone';
-  const { installed } = installedAs(name, answer);
+  const { installed } = answer.stateOf(name);
   const isRemoval = step.command.argv[1] === 'remove';
   const isDone = isRemoval
     ? installed === null

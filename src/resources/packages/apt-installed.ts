@@ -1,9 +1,8 @@
 /** What dpkg says is installed: one query for all packages, in every state that dpkg knows. */
-import { type Command, type CommandResult, exitedWith } from '../command.js';
-import { commandFailure } from '../command-failure.js';
+import { type Command, type CommandResult, commandFailure, exitedWith } from '../command.js';
 import type { Host } from '../host.js';
 import type { CommandRefusal } from '../kind.js';
-import type { InstalledPackage } from './indexed-package.js';
+import type { InstalledAnswer, InstalledPackage, InstalledState } from './indexed-package.js';
 
 /** One package of one architecture, as dpkg keeps it. */
 export interface DpkgRow {
@@ -15,13 +14,6 @@ export interface DpkgRow {
   /** `ok`, or `reinstreq` when its files are not whole. */
   readonly flag: string;
   readonly state: string;
-}
-
-/** What dpkg keeps of one wanted package. */
-export interface DpkgPackage {
-  readonly row: DpkgRow | null;
-  readonly installed: InstalledPackage | null;
-  readonly isHeld: boolean;
 }
 
 /** A line for each package, its fields parted by bars. */
@@ -43,24 +35,19 @@ export const showInstalled = (names: readonly string[]): Command => ({
   argv: ['dpkg-query', '--show', FORMAT, ...new Set(names.map(plainName))],
 });
 
-export interface DpkgAnswer {
-  readonly rows: readonly DpkgRow[];
-  /** The architecture of the machine; empty where nothing hangs on it. */
-  readonly native: string;
-}
-
-/** What dpkg knows of packages of these names. */
-export async function askDpkg(host: Host, names: readonly string[]): Promise<DpkgAnswer | CommandRefusal> {
+/** Queries what dpkg knows of packages of these names. */
+export async function askDpkg(host: Host, names: readonly string[]): Promise<InstalledAnswer | CommandRefusal> {
   const command = showInstalled(names);
   const result = await host.run(command);
   const refusal = unanswered(command, result, 0, 1);
   if (refusal !== null) return refusal;
   const rows = parseInstalled(result.stdout);
   const isPlain = names.every((name) => architectureOf(name) === null && rowsOf(rows, name).length < 2);
-  if (isPlain) return { rows, native: '' };
+  const answer = (native: string) => ({ native, stateOf: (name: string) => stateOf(name, rows, native) });
+  if (isPlain) return answer('');
   const ask: Command = { argv: ['dpkg', '--print-architecture'] };
   const architecture = await host.run(ask);
-  return unanswered(ask, architecture, 0) ?? { rows, native: architecture.stdout.trim() };
+  return unanswered(ask, architecture, 0) ?? answer(architecture.stdout.trim());
 }
 
 /** Why a command that was to tell something has not; null when it has. */
@@ -82,7 +69,7 @@ const rowsOf = (rows: readonly DpkgRow[], name: string): readonly DpkgRow[] =>
   rows.filter((row) => row.name === plainName(name) && !GONE.has(row.state));
 
 /** The package that a name means: that of its architecture, else of the machine's, else of any. */
-export function installedAs(name: string, { rows, native }: DpkgAnswer): DpkgPackage {
+function stateOf(name: string, rows: readonly DpkgRow[], native: string): InstalledState {
   const architecture = architectureOf(name);
   const own = (row: DpkgRow) => row.architecture === native || row.architecture === 'all';
   const there = rowsOf(rows, name);
@@ -92,7 +79,6 @@ export function installedAs(name: string, { rows, native }: DpkgAnswer): DpkgPac
       : (there.find((one) => one.architecture === architecture || (architecture === native && own(one))) ?? null);
   const held = row === null ? rows.filter((one) => one.name === plainName(name)) : [row];
   return {
-    row,
     installed: row && { version: row.version, fault: faultOf(row) },
     isHeld: held.some(({ selection }) => selection === 'hold'),
   };

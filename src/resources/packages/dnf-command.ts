@@ -1,7 +1,8 @@
 /** Runs dnf, which waits for its lock for ever or not at all, with a bound of its own. */
-import { type Command, type CommandResult, exitedWith } from '../command.js';
-import { commandFailure } from '../command-failure.js';
-import type { CommandRefusal } from '../kind.js';
+import { type Command, type CommandResult, commandFailure, exitedWith, lastLines } from '../command.js';
+import type { Host, RunStep } from '../host.js';
+import type { CommandRefusal, StepVerdict } from '../kind.js';
+import { askRpm, rpmName, rpmVersions } from './rpm-installed.js';
 
 const PATIENCE_SECS = 120;
 
@@ -49,3 +50,88 @@ export const dnfChange = (verb: 'install' | 'remove'): Command => ({
 });
 
 export const isRemovalByDnf = ({ argv }: Command): boolean => argv.includes('remove');
+
+/** Says why dnf could not install or remove a package, and what it has done in spite of its status. */
+export async function judgeDnf(host: Host, name: string, step: RunStep, result: CommandResult): Promise<StepVerdict> {
+  const script = scriptFailure(name, result);
+  if (script !== null) return script;
+  const answer = await askRpm(host, [name]);
+  if ('code' in answer) return 'undone';
+  const versions = rpmVersions(name, answer.rows, answer.native);
+  if (isRemovalByDnf(step.command)) return versions.length === 0 ? 'done' : 'undone';
+  const item = rpmName((step.items ?? [])[0] ?? '');
+  return versions.some((version) => item === `${rpmName(name)}-${version}`) ? 'done' : 'undone';
+}
+
+type Say = (name: string, found: RegExpExecArray) => CommandRefusal;
+
+/** Words of dnf in standard error, and what they mean. */
+const SIGNS: readonly (readonly [RegExp, Say])[] = [
+  [
+    /No match for argument: (\S+)/,
+    (_name, [, which]) => ({
+      code: 'package_unknown',
+      message: `${which} is not in the index of this machine`,
+    }),
+  ],
+  [
+    /protected packages?: (.*)/,
+    (name, [, which]) => ({
+      code: 'removal_refused',
+      message: `${name} is not removed, because dnf protects ${which}`,
+    }),
+  ],
+  [
+    /(?:rpmdb|database).*(?:corrupt|cannot open|failed)|cannot open Packages/i,
+    (_name, [line]) => ({
+      code: 'package_manager_broken',
+      message: `rpm cannot read its database; try: rpm --rebuilddb\n${line}`,
+    }),
+  ],
+  [
+    /^ Problem(?: \d+)?:[\s\S]*/m,
+    (name, [problem]) => ({
+      code: 'command_failed',
+      message: `dnf cannot install ${name}: ${problem.trim().replace(/\n\(try to add [\s\S]*$/, '')}`,
+    }),
+  ],
+];
+
+export function explainDnf(name: string, result: CommandResult): CommandRefusal {
+  const script = scriptFailure(name, result);
+  if (script !== null) return script;
+  for (const [sign, say] of result.end.how === 'exited' ? SIGNS : []) {
+    const found = sign.exec(result.stderr);
+    if (found) return say(name, found);
+  }
+  return dnfFailure(result);
+}
+
+const LINES = 8;
+
+/** A script of the package that failed, with what it wrote. */
+function scriptFailure(name: string, { stdout, stderr }: CommandResult): CommandRefusal | null {
+  const failed = [...stderr.matchAll(/^Error in (\S+) scriptlet in rpm package (\S+)$/gm)];
+  const own = failed.find(([, , which]) => which === rpmName(name));
+  if (!own) return null;
+  const [, script = ''] = own;
+  const isInstalled = !/^PRE(?:IN|TRANS)$/.test(script);
+  const all = isInstalled
+    ? ', and rpm counts the package as installed all the same; see to the cause and reinstall it'
+    : '';
+  const said = lastLines({ stdout: saidBy(rpmName(name), stdout), stderr: '' }, LINES);
+  return {
+    code: 'command_failed',
+    message: [`the ${script} script of ${name} failed${all}`, said].filter(Boolean).join('\n'),
+  };
+}
+
+/** What stands below the line that announces a script of the package. */
+function saidBy(name: string, stdout: string): string {
+  const lines = stdout.split('\n');
+  const isProgress = (line: string) => /^ {2}\S.* : \S+ +\d+\/\d+\s*$/.test(line);
+  const start = lines.findLastIndex((line) => /Running scriptlet: /.test(line) && line.includes(`: ${name}-`));
+  const rest = start < 0 ? [] : lines.slice(start + 1);
+  const end = rest.findIndex(isProgress);
+  return rest.slice(0, end < 0 ? undefined : end).join('\n');
+}

@@ -1,82 +1,349 @@
-/** What is known of a package whose manager keeps an index of what it offers, and what is particular to each manager. */
-import type { Step } from '../host.js';
-import type { CommandRefusal, Family } from '../kind.js';
-import { type PackageBody, wantedVersion } from './package-body.js';
+/** Packages of a manager that keeps an index of what it offers (apt, dnf): reads, refreshes the index, and plans. */
+import type { Command, CommandResult } from '../command.js';
+import type { Host, RunStep, Step } from '../host.js';
+import {
+  type CommandRefusal,
+  type Decision,
+  defineResource,
+  type FieldChange,
+  type PlanContext,
+  type ReadPurpose,
+  type ResourceKind,
+  type StepVerdict,
+} from '../kind.js';
+import { checkPackage, type PackageBody, PackageBodySchema, type PackageText, wantedVersion } from './package-body.js';
+
+/** The parts in which the managers differ. */
+export interface IndexedManager {
+  /** Both the kind and its family. */
+  readonly kind: 'package-apt' | 'package-dnf';
+  readonly name: PackageText;
+  readonly version: PackageText;
+  /** Returns the command line that ends the hold of a package. */
+  unhold(name: string): string;
+  /** True when `version` satisfies the version that a body asks for. */
+  matches(asked: string, version: string): boolean;
+  install(want: PackageBody, version: string | null, installed: InstalledPackage | null): readonly Step[];
+  remove(name: string): readonly Step[];
+  /** Queries the installed packages, all names at once. */
+  askInstalled(host: Host, names: readonly string[]): Promise<InstalledAnswer | CommandRefusal>;
+  /** @param native the architecture of the machine */
+  index(native: string): PackageIndex;
+  /** Corrects an offer by what is installed. */
+  corrected?(offer: PackageOffer, installed: InstalledPackage | null): PackageOffer;
+  readonly removals: RemovalQueries;
+  explain(name: string, step: RunStep, result: CommandResult): CommandRefusal;
+  judge(host: Host, name: string, step: RunStep, result: CommandResult): Promise<StepVerdict>;
+}
 
 /** What the machine has of a package, whole or not. */
 export interface InstalledPackage {
   readonly version: string;
-  /** Every version that is there, for managers that keep several beside each other. */
+  /** Every installed version, for managers that keep several side by side. */
   readonly others?: readonly string[];
-  /** What the manager calls a state in which the package does not work, such as `half-configured`; null when it is whole. */
+  /** The manager's word for a state in which the package does not work, such as `half-configured`; null when it is whole. */
   readonly fault: string | null;
+}
+
+/** One wanted package as the manager has it. */
+export interface InstalledState {
+  readonly installed: InstalledPackage | null;
+  /** True when the manager was ordered to leave the package as it is. */
+  readonly isHeld: boolean;
+}
+
+export interface InstalledAnswer {
+  /** The architecture of the machine; empty where nothing depends on it. */
+  readonly native: string;
+  /** Returns the state of a package by the name that a body gives. */
+  stateOf(name: string): InstalledState;
 }
 
 /** What the index of the machine knows of a package. */
 export interface PackageOffer {
-  /** What the manager would take by itself; null when it would take none. */
+  /** The version that the manager would choose; null when it would choose none. */
   readonly newest: string | null;
-  /** Every version that can be installed, the newest first. */
+  /** Every version that can be installed, newest first. */
   readonly versions: readonly string[];
-  /** Why there is none, when more is known than that. */
+  /** The reason why there is none, when the manager gives one. */
   readonly why?: string;
 }
 
-export interface SeenPackage {
-  readonly installed: InstalledPackage | null;
-  /** True when somebody has told the manager to leave the package as it is. */
-  readonly isHeld: boolean;
+export const NO_OFFER: PackageOffer = { newest: null, versions: [] };
+
+export interface SeenPackage extends InstalledState {
   /** Null when the index was not asked. */
   readonly offer: PackageOffer | null;
-  /** True when an apply refreshes the index before it goes by it. */
+  /** True when an apply refreshes the index before it relies on it. */
   readonly isIndexOld: boolean;
-  /** Why the index could not be refreshed; null when it could, or was not to be. */
+  /** Why the index could not be refreshed; null when it was refreshed or did not have to be. */
   readonly staleBecause: string | null;
-  /** What a removal would bring about besides; null unless a removal was asked for. */
+  /** The side effects of a removal; null unless the read is for a removal. */
   readonly removal: PackageRemoval | null;
 }
 
-/** What goes along with a package, and what would come in its place; or why the manager would not remove it. */
+/** Packages that go along with a package and packages that replace it; or why the manager refuses to remove it. */
 export type PackageRemoval =
   | { readonly takes: readonly string[]; readonly brings: readonly string[] }
   | { readonly refusal: CommandRefusal };
 
+export const NO_SIDE_EFFECTS: PackageRemoval = { takes: [], brings: [] };
+
 /** What the machine says of one package, or why it says nothing. */
 export type PackageHave = SeenPackage | { readonly refusal: CommandRefusal };
 
-/** What is particular to one manager. */
-export interface IndexedManager {
-  readonly family: Family;
-  /** How to end what `isHeld` tells of. */
-  readonly unhold: (name: string) => string;
-  /** True when a version is what a body asks for. */
-  readonly matches: (asked: string, version: string) => boolean;
-  readonly install: (want: PackageBody, version: string | null, installed: InstalledPackage | null) => readonly Step[];
-  readonly remove: (last: PackageBody, installed: InstalledPackage) => readonly Step[];
+/** How a manager is asked about removals before anything is removed. */
+export interface RemovalQueries {
+  /** True when two commands show that none of the packages takes another one along. */
+  goAlone(host: Host, names: readonly string[]): Promise<boolean>;
+  removalOf(host: Host, name: string): Promise<PackageRemoval>;
 }
 
-export const isSeen = (have: PackageHave): have is SeenPackage => !('refusal' in have);
+export interface PackageIndex {
+  /** Lists the times of the sources, and of what has come into the index within a day, for `readsAsOld`. */
+  readonly look: Command;
+  /** Returns null when the index is now as new as its sources, else the reason. */
+  refresh(host: Host): Promise<string | null>;
+  /** Returns what is offered under the name that a body gives. */
+  offers(host: Host, names: readonly string[]): Promise<((name: string) => PackageOffer) | CommandRefusal>;
+}
 
-/** True when the index has to be asked: what is installed does not answer for itself. */
-export function needsIndex(
-  want: PackageBody,
-  installed: InstalledPackage | null,
-  { matches }: Pick<IndexedManager, 'matches'>,
-): boolean {
+export const MINUTES_OF_A_DAY = 1440;
+
+/** Packages per query: the answer for more would not fit into the output that the Host keeps. */
+const BATCH = 256;
+
+const isSeen = (have: PackageHave): have is SeenPackage => !('refusal' in have);
+
+/** Defines the resource kind of a manager. */
+export const defineIndexedPackage = (manager: IndexedManager): ResourceKind<PackageBody, PackageHave> =>
+  defineResource<PackageBody, PackageHave>({
+    kind: manager.kind,
+    family: manager.kind,
+    platforms: ['linux'],
+    schema: PackageBodySchema,
+    check: (body) => checkPackage(body, manager.name, manager.version),
+    identity: ({ name }) => name,
+    requires: () => [],
+    batch: BATCH,
+    queried: true,
+    read: (host, wants, purpose) => readPackages(host, wants, purpose, manager),
+    exists: (have) => isSeen(have) && have.installed !== null,
+    plan: (want, have, context) => plan(want, have, context, manager),
+    planRemoval: (last, have, context) => planRemoval(last, have, context, manager),
+    // The version that the apply left, for drift.
+    memo: (_want, have) => (isSeen(have) && have.installed?.fault === null ? have.installed.version : null),
+    explain: (_host, { name }, step, result) => manager.explain(name, step, result),
+    judge: (host, { name }, step, result) => manager.judge(host, name, step, result),
+  });
+
+const UNASKED = { offer: null, isIndexOld: false, staleBecause: null, removal: null };
+
+async function readPackages(
+  host: Host,
+  wants: readonly PackageBody[],
+  purpose: ReadPurpose,
+  manager: IndexedManager,
+): Promise<readonly PackageHave[]> {
+  const answer = await manager.askInstalled(host, namesOf(wants));
+  if ('code' in answer) return wants.map(() => ({ refusal: answer }));
+  const packages = wants.map((want) => ({ want, state: answer.stateOf(want.name) }));
+  if (purpose === 'removal') {
+    const there = packages.filter(({ state }) => state.installed !== null);
+    const removals = await removalsOf(host, namesOf(there.map(({ want }) => want)), manager.removals);
+    return packages.map((one) => ({ ...UNASKED, ...one.state, removal: removals[there.indexOf(one)] ?? null }));
+  }
+  const open = packages.filter(({ want, state }) => purpose !== 'drift' && needsIndex(want, state.installed, manager));
+  if (open.length === 0) return packages.map(({ state }) => ({ ...UNASKED, ...state }));
+  const asked = open.map(({ want }) => want);
+  const index = await askIndex(host, asked, manager.index(answer.native), { purpose, manager });
+  return packages.map((one): PackageHave => {
+    const { want, state } = one;
+    if (!open.includes(one)) return { ...UNASKED, ...state };
+    if ('code' in index) return { refusal: index };
+    const offer = index.offer(want.name);
+    const { isIndexOld, staleBecause } = index;
+    return {
+      ...UNASKED,
+      ...state,
+      isIndexOld,
+      staleBecause,
+      offer: manager.corrected?.(offer, state.installed) ?? offer,
+    };
+  });
+}
+
+const namesOf = (wants: readonly PackageBody[]): readonly string[] => wants.map(({ name }) => name);
+
+/** Returns removals in the order of the names, all of which are installed; asks for each alone unless all go alone. */
+async function removalsOf(
+  host: Host,
+  names: readonly string[],
+  { goAlone, removalOf }: RemovalQueries,
+): Promise<readonly PackageRemoval[]> {
+  if (names.length > 1 && (await goAlone(host, names))) return names.map(() => NO_SIDE_EFFECTS);
+  const alone: PackageRemoval[] = [];
+  for (const name of names) alone.push(await removalOf(host, name));
+  return alone;
+}
+
+/** True when the index has to be asked, because what is installed does not answer for itself. */
+function needsIndex(want: PackageBody, installed: InstalledPackage | null, { matches }: IndexedManager): boolean {
   const asked = wantedVersion(want);
   return asked === null || installed === null || !hasVersion(installed, (version) => matches(asked, version));
 }
 
 /** True when the index has no answer, so that a newer one may. */
-export function isUnanswered(
-  want: PackageBody,
-  offer: PackageOffer,
-  { matches }: Pick<IndexedManager, 'matches'>,
-): boolean {
+function isUnanswered(want: PackageBody, offer: PackageOffer, { matches }: IndexedManager): boolean {
   const asked = wantedVersion(want);
   return asked === null ? offer.newest === null : !offer.versions.some((version) => matches(asked, version));
 }
 
-/** True when a version that is there is what is looked for. */
-export const hasVersion = ({ version, others = [] }: InstalledPackage, is: (version: string) => boolean): boolean =>
+/** True when one of the installed versions satisfies the predicate. */
+const hasVersion = ({ version, others = [] }: InstalledPackage, is: (version: string) => boolean): boolean =>
   [version, ...others].some(is);
+
+interface IndexAnswer {
+  readonly isIndexOld: boolean;
+  readonly staleBecause: string | null;
+  readonly offer: (name: string) => PackageOffer;
+}
+
+/** Asks the index; an apply first refreshes one that is older than a day or has no answer for one of the packages. */
+async function askIndex(
+  host: Host,
+  wants: readonly PackageBody[],
+  index: PackageIndex,
+  { purpose, manager }: { readonly purpose: ReadPurpose; readonly manager: IndexedManager },
+): Promise<IndexAnswer | CommandRefusal> {
+  const names = namesOf(wants);
+  const isIndexOld = readsAsOld((await host.run(index.look)).stdout);
+  const mayRefresh = purpose === 'apply';
+  const early = mayRefresh && isIndexOld ? await index.refresh(host) : null;
+  const offer = await index.offers(host, names);
+  if (typeof offer !== 'function') return offer;
+  const isAnswered = !wants.some((want) => isUnanswered(want, offer(want.name), manager));
+  if (!mayRefresh || isIndexOld || isAnswered) return { isIndexOld, staleBecause: early, offer };
+  const staleBecause = await index.refresh(host);
+  const again = await index.offers(host, names);
+  return typeof again === 'function' ? { isIndexOld, staleBecause, offer: again } : again;
+}
+
+/** True when nothing has come into the index within a day, or a source has changed since. */
+function readsAsOld(text: string): boolean {
+  const newest = (what: string) =>
+    text
+      .split('\n')
+      .reduce((most, line) => (line.startsWith(what) ? Math.max(most, Number(line.split(' ')[1])) : most), 0);
+  const index = newest('index');
+  return index === 0 || index < newest('source');
+}
+
+function plan(want: PackageBody, have: PackageHave, context: PlanContext, manager: IndexedManager): Decision {
+  if (!isSeen(have)) return { action: 'fail', ...have.refusal };
+  const goal =
+    context.purpose === 'drift' ? leftVersion(want, have, context) : versionFor(want, have, context, manager);
+  if (!('version' in goal)) return { action: 'fail', ...goal };
+  const { installed } = have;
+  const changes = differences(installed, goal.version, manager, wantedVersion(want));
+  if (installed !== null && changes.length === 0) return { action: 'none' };
+  if (have.isHeld) return { action: 'fail', ...heldRefusal(want.name, manager) };
+  return {
+    action: installed === null ? 'create' : 'update',
+    changes,
+    steps: manager.install(want, goal.version, installed),
+    ...(goal.reason === undefined ? {} : { reason: goal.reason }),
+  };
+}
+
+function planRemoval(last: PackageBody, have: PackageHave, context: PlanContext, manager: IndexedManager): Decision {
+  if (!isSeen(have)) return { action: 'fail', ...have.refusal };
+  const { installed, isHeld, removal } = have;
+  if (installed === null) return { action: 'none' };
+  if (isHeld) return { action: 'fail', ...heldRefusal(last.name, manager) };
+  if (removal !== null && 'refusal' in removal) return { action: 'fail', ...removal.refusal };
+  const takes = removal?.takes.filter((name) => !context.removes(manager.kind, name)) ?? [];
+  const message = sideEffects(last.name, takes, removal?.brings ?? []);
+  if (message !== null) return { action: 'fail', code: 'removal_refused', message };
+  return { action: 'remove', changes: [], steps: manager.remove(last.name) };
+}
+
+/** The version to be there; null when it is not known before the index has been refreshed. */
+type Goal = { readonly version: string | null; readonly reason?: string } | CommandRefusal;
+
+/** Drift goes by what the apply has left, not by what has been published since. */
+function leftVersion(want: PackageBody, { installed }: SeenPackage, { memo }: PlanContext): Goal {
+  return { version: wantedVersion(want) ?? memo ?? installed?.version ?? null };
+}
+
+function versionFor(want: PackageBody, have: SeenPackage, context: PlanContext, manager: IndexedManager): Goal {
+  const { installed, offer } = have;
+  const asked = wantedVersion(want);
+  if (offer === null) return { version: asked ?? installed?.version ?? null };
+  const found = asked === null ? offer.newest : (offer.versions.find((one) => manager.matches(asked, one)) ?? null);
+  const stale = have.staleBecause === null ? {} : { reason: notRefreshed(have.staleBecause) };
+  if (found !== null) return { version: found, ...stale };
+  // What was installed from elsewhere is the newest that there is.
+  if (asked === null && installed !== null) return { version: installed.version, ...stale };
+  if (context.purpose === 'plan' && (context.mayAppear || have.isIndexOld)) {
+    return { version: asked, reason: notOffered(want, offer) };
+  }
+  return unknown(want, offer, have);
+}
+
+/** What the machine's index lacks. An apply may still find it, when its refresh or what comes before brings it. */
+function notOffered({ name, version }: PackageBody, { newest, versions }: PackageOffer): string {
+  const lacks =
+    newest === null || version == null
+      ? `no index on this machine has a package ${name}`
+      : `no index on this machine has ${name} in version ${version}, only in ${versions.slice(0, MAX_OFFERED).join(', ')}`;
+  return `${lacks}; an apply refreshes the index first, and fails if that brings none`;
+}
+
+/** One line, because it also stands in reasons. */
+const notRefreshed = (why: string): string =>
+  `the index of this machine could not be refreshed: ${why.split('\n', 1)[0] ?? ''}`;
+
+const MAX_OFFERED = 12;
+
+function unknown({ name, version }: PackageBody, offer: PackageOffer, { staleBecause }: SeenPackage): CommandRefusal {
+  const more = staleBecause === null ? '' : `; ${notRefreshed(staleBecause)}`;
+  if (offer.versions.length === 0 || offer.newest === null) {
+    const why = offer.why ?? 'is not in the index of this machine; check the name, or declare its repository before';
+    return { code: 'package_unknown', message: `${name} ${why}${more}` };
+  }
+  const offered = offer.versions.slice(0, MAX_OFFERED).join(', ');
+  const rest = offer.versions.length > MAX_OFFERED ? ` and ${offer.versions.length - MAX_OFFERED} older` : '';
+  const message = `${name} is not offered in version ${version}, only in ${offered}${rest}${more}`;
+  return { code: 'package_version_unknown', message };
+}
+
+function differences(
+  installed: InstalledPackage | null,
+  version: string | null,
+  { matches }: IndexedManager,
+  asked: string | null,
+): readonly FieldChange[] {
+  if (installed === null) return version === null ? [] : [{ field: 'version', before: null, after: version }];
+  const isThere = (one: string) => one === version || (asked !== null && matches(asked, one));
+  const changes: FieldChange[] = [];
+  if (version !== null && !hasVersion(installed, isThere)) {
+    changes.push({ field: 'version', before: installed.version, after: version });
+  }
+  if (installed.fault !== null) changes.push({ field: 'state', before: installed.fault, after: 'installed' });
+  return changes;
+}
+
+const heldRefusal = (name: string, { unhold }: IndexedManager): CommandRefusal => ({
+  code: 'package_held',
+  message: `${name} is held on this machine, so it is left as it is; end that with: ${unhold(name)}`,
+});
+
+function sideEffects(name: string, takes: readonly string[], brings: readonly string[]): string | null {
+  if (takes.length > 0) {
+    const those = takes.length === 1 ? 'that' : 'those';
+    return `${name} is not removed, because ${takes.join(', ')} would go with it; remove ${those} first, or keep ${name}`;
+  }
+  if (brings.length === 0) return null;
+  return `${name} is not removed, because ${brings.join(', ')} would be installed in its place; declare it, or keep ${name}`;
+}

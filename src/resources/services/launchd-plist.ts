@@ -1,5 +1,5 @@
 /** The property lists that orch writes for launchd. */
-import type { LaunchdBody } from './launchd-service-body.js';
+import type { LaunchdBody } from '../service-launchd.js';
 
 /** Its presence tells that orch wrote the file. */
 const MARKER = '<!-- Managed by orch: what is changed here by hand will be undone. -->';

@@ -1,9 +1,9 @@
 /** How the file that defines a service, which only root may write, differs from what is in its place. */
-import { compareContent } from '../content-comparison.js';
+import { compareContent } from '../file-content.js';
 import type { FileStep, PathFact } from '../host.js';
 import type { CommandRefusal, FieldChange, PlanContext } from '../kind.js';
 import { compareMetadata } from '../unix/unix-metadata.js';
-import { parseMode } from '../unix/unix-mode.js';
+import { parseMode } from '../unix/unix-permissions.js';
 
 export interface ServiceFile {
   /** What the change is called. */

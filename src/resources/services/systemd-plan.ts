@@ -1,13 +1,10 @@
 /** What has to be done about a unit: its file, whether it starts at boot, whether it runs, and what triggers ask for. */
-import type { Step } from '../host.js';
-import type { Decision, FieldChange, PlanContext } from '../kind.js';
-import { missing, refusalOf, type SeenUnit } from './systemd-refusal.js';
-import type { ServiceBody } from './systemd-service-body.js';
-import { RELOAD_UNIT_FILES, SETTLE, seeActive, unitStep } from './systemd-steps.js';
+import type { PathFact, RunStep, Step } from '../host.js';
+import type { CommandRefusal, Decision, FieldChange, PlanContext } from '../kind.js';
+import type { ServiceBody } from '../service-systemd.js';
+import { compareServiceFile, NO_DIFFERENCE, refusalOfPlace, type ServiceFileDifference } from './service-file.js';
 import { isDown, isUp, isWaiting, stateOf, troubleOf, type Unit } from './systemd-unit.js';
-import { type UnitFileDifference, unitFileDifference } from './systemd-unit-difference.js';
-import { unitPlaces } from './systemd-unit-file.js';
-import { unitNameOf } from './systemd-unit-name.js';
+import { isOurs, unitFileText, unitNameOf, unitPath, unitPlaces } from './systemd-unit-file.js';
 
 export function planUnit(want: ServiceBody, have: SeenUnit, context: PlanContext): Decision {
   const { unit } = have;
@@ -67,8 +64,6 @@ function hasToSettle(want: ServiceBody, unit: Unit, { verbs }: Part): boolean {
   return ['simple', 'exec', 'idle'].includes(type) && !verbs.includes('try-reload-or-restart');
 }
 
-type Verb = Parameters<typeof unitStep>[0];
-
 interface Part {
   readonly changes: readonly FieldChange[];
   readonly verbs: readonly Verb[];
@@ -109,3 +104,136 @@ function runningOf(want: ServiceBody, unit: Unit, file: UnitFileDifference, { du
   }
   return due.has('reload_on') ? { ...still, verbs: ['try-reload-or-restart'], endsUp: isUp(unit) } : still;
 }
+
+/** A unit and the file at the place where orch writes unit files; null when it writes none. */
+export interface SeenUnit {
+  readonly unit: Unit;
+  readonly file: PathFact | null;
+}
+
+/** Null when nothing is in the way. */
+export function refusalOf(want: ServiceBody, { unit, file }: SeenUnit): CommandRefusal | null {
+  return (
+    (file === null ? null : refusalOfPlace(unitPath(want.name), file)) ??
+    refusalOfMask(want, { unit, file }) ??
+    unsuitable(want, unit)
+  );
+}
+
+export const missing = ({ id }: Unit): CommandRefusal => ({
+  code: 'unit_missing',
+  message: `there is no unit ${id} on this machine; give exec_start, or declare the package or the file that brings it before`,
+});
+
+/** A mask keeps a unit from being started; one that is to be off is as it should be. */
+function refusalOfMask(want: ServiceBody, { unit, file }: SeenUnit): CommandRefusal | null {
+  if (!isMasked(unit, file)) return null;
+  const isInTheWay = file !== null || want.enabled === true || (want.running === true && !isUp(unit));
+  if (!isInTheWay) return null;
+  const option = unit.enablement === 'masked-runtime' ? '--runtime ' : '';
+  return { code: 'unit_masked', message: `${unit.id} is masked; unmask it with: systemctl unmask ${option}${unit.id}` };
+}
+
+/** A file that is written goes before masks elsewhere, and an empty one that counts as a mask is written anew. */
+function isMasked(unit: Unit, file: PathFact | null): boolean {
+  if (file?.type === 'symlink') return file.target === '/dev/null';
+  return file?.type !== 'file' && unit.load === 'masked';
+}
+
+/** States of unit files that no command of systemd changes. */
+const FIXED: Readonly<Record<string, string>> = {
+  static: 'has no [Install] section, so it cannot be enabled; what needs it starts it',
+  alias: 'is another name of a unit; enable that one',
+  transient: 'was made by a program while the machine runs and has no unit file, so it cannot be enabled',
+};
+
+function unsuitable(want: ServiceBody, unit: Unit): CommandRefusal | null {
+  const refused = (why: string): CommandRefusal => ({ code: 'unit_unsuitable', message: `${unit.id} ${why}` });
+  if (want.exec_start != null) return null;
+  if (want.enabled != null && unit.enablement === 'generated') {
+    return refused(
+      'is made anew at each boot, as from an init script or a mount; leave enabled out, and use a script for it',
+    );
+  }
+  const fixed = want.enabled === true ? FIXED[unit.enablement] : undefined;
+  if (fixed !== undefined) return refused(fixed);
+  const isOver = unit.type === 'oneshot' && !unit.remainsAfterExit && !isUp(unit);
+  if (want.running === true && isOver) {
+    return refused('ends when its work is done (Type=oneshot), so it cannot be kept running; leave running out');
+  }
+  return null;
+}
+
+/** How the unit file that orch writes differs from what is in its place, and from what systemd has read. */
+export interface UnitFileDifference extends ServiceFileDifference {
+  /** True when there is no such unit yet. */
+  readonly isNew: boolean;
+  /** True when systemd has to read it. */
+  readonly isReloaded: boolean;
+}
+
+/** Of a place where a file can be written. */
+export function unitFileDifference(
+  want: ServiceBody,
+  { unit, file }: SeenUnit,
+  context: PlanContext,
+): UnitFileDifference {
+  if (want.exec_start == null || file === null) return { ...NO_DIFFERENCE, isNew: false, isReloaded: false };
+  const path = unitPath(want.name);
+  const service = { field: 'unit_file', path, text: unitFileText(want), group: 'root' };
+  const difference = compareServiceFile(service, file, context);
+  if (difference.isReplaced) {
+    return { ...difference, isNew: unit.load === 'not-found' && file.type === 'absent', isReloaded: true };
+  }
+  // Written, and not read by systemd since: by a run that was cut, or because a drop-in was changed by hand.
+  const isReloaded = unit.isStale || unit.path !== path;
+  const unread = isReloaded ? [{ field: 'daemon_reload', before: 'needed', after: 'done' }] : [];
+  return { ...difference, changes: [...difference.changes, ...unread], isNew: false, isReloaded };
+}
+
+/** What it takes to remove a unit that orch brought: stopped, disabled, and its file deleted if orch wrote it. */
+export function planUnitRemoval(last: ServiceBody, { unit, file }: SeenUnit): Decision {
+  if (file?.type === 'unreadable') return { action: 'fail', code: file.code, message: file.message };
+  const isWritten = file?.type === 'file' && file.content.kind === 'text' && isOurs(file.content.text);
+  const steps: Step[] = [];
+  if (!isDown(unit)) steps.push(unitStep('stop', unit.id));
+  if (isWritten || isEnabled(unit)) steps.push(unitStep('disable', unit.id));
+  if (steps.length > 0) steps.push(forgetFailure(unit.id));
+  if (isWritten) steps.push({ do: 'remove-file', path: unitPath(last.name) }, RELOAD_UNIT_FILES);
+  return steps.length === 0 ? { action: 'none' } : { action: 'remove', changes: [], steps };
+}
+
+const isEnabled = ({ enablement }: Unit): boolean => ['enabled', 'enabled-runtime'].includes(enablement);
+
+/** Longer than systemd gives a unit to stop and to start again, unless its file says otherwise. */
+const TIMEOUT_SECS = 300;
+
+export const RELOAD_UNIT_FILES: RunStep = { do: 'run', command: { argv: ['systemctl', 'daemon-reload'] } };
+
+export type Verb = 'start' | 'restart' | 'stop' | 'try-restart' | 'try-reload-or-restart' | 'enable' | 'disable';
+
+export const unitStep = (verb: Verb, unit: string): RunStep => ({
+  do: 'run',
+  command: { argv: ['systemctl', verb, '--'], timeoutSecs: TIMEOUT_SECS },
+  items: [unit],
+});
+
+/**
+ * Where systemd calls a service started as soon as it has a process, half a second shows whether that stays: one that cannot
+ * read its configuration or have its port ends within that.
+ */
+export const SETTLE: RunStep = { do: 'run', command: { argv: ['sleep', '0.5'] } };
+
+/** Fails when a unit that was started does not run any more. For one unit: of many, one would do. */
+export const seeActive = (unit: string): RunStep => ({
+  do: 'run',
+  command: { argv: ['systemctl', 'is-active', '--', unit] },
+});
+
+/** What ended with another status than systemd hoped for is not listed as failed any longer; it may be forgotten already. */
+export const forgetFailure = (unit: string): RunStep => ({
+  do: 'run',
+  command: { argv: ['systemctl', 'reset-failed', '--'] },
+  items: [unit],
+  ok: [0, 1],
+});

@@ -1,12 +1,10 @@
 /** Reads the users and groups of a machine, once for all resources that ask for some. */
 import { Fault } from '../../kernel/fault.js';
-import { type Command, type CommandResult, exitedWith } from '../command.js';
-import { commandFailure } from '../command-failure.js';
+import { type Command, type CommandResult, commandFailure, exitedWith } from '../command.js';
 import type { Host } from '../host.js';
 import type { CommandRefusal } from '../kind.js';
 import { parseMacGroups, parseMacUsers, READ_MAC_GROUPS, READ_MAC_USERS } from './mac-accounts.js';
-import { parseGroup, parsePasswd } from './unix-account-files.js';
-import { UnixAccounts } from './unix-accounts.js';
+import { parseUnixId, UnixAccounts, type UnixGroup, type UnixUser } from './unix-accounts.js';
 
 /** Names that are looked for in directory services too when they are not among the accounts of the machine itself. */
 export interface SoughtAccounts {
@@ -95,3 +93,33 @@ async function ask(host: Host, command: Command, { ok = [0], optional = false }:
   if (!result.truncated) return result.stdout;
   throw new Fault('observe_failed', `${command.argv[0]} names more accounts than orch can take at once`);
 }
+
+/** Lines of `name:x:uid:gid:comment:home:shell`; what is none is passed over. */
+export function parsePasswd(text: string, isLocal: boolean): readonly UnixUser[] {
+  return fieldsOf(text).flatMap(([name = '', , uid = '', gid = '', , home = '', shell = '']) => {
+    const numbers = { uid: parseUnixId(uid), gid: parseUnixId(gid) };
+    if (numbers.uid === undefined || numbers.gid === undefined) return [];
+    return [{ name, uid: numbers.uid, gid: numbers.gid, home, shell, isLocal }];
+  });
+}
+
+/** Lines of `name:x:gid:member,member`. */
+export function parseGroup(text: string, isLocal: boolean): readonly UnixGroup[] {
+  return fieldsOf(text).flatMap(([name = '', , digits = '', list = '']) => {
+    const gid = parseUnixId(digits);
+    return gid === undefined ? [] : [{ name, gid, members: membersOf(list), isLocal }];
+  });
+}
+
+const membersOf = (list: string): readonly string[] =>
+  list
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+
+/** Lines that begin with `+` or `-` bring in the names of another service, and are no accounts. */
+const fieldsOf = (text: string): readonly (readonly string[])[] =>
+  text
+    .split('\n')
+    .filter((line) => /^[^-+#:]/.test(line))
+    .map((line) => line.split(':'));

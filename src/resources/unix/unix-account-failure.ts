@@ -1,6 +1,5 @@
 /** Why a change of a user or group of Linux or macOS has failed, by what the tools end with and write. */
-import { type CommandResult, exitedWith } from '../command.js';
-import { commandFailure, lastLines } from '../command-failure.js';
+import { type CommandResult, commandFailure, exitedWith, lastLines } from '../command.js';
 import type { Host, RunStep } from '../host.js';
 import type { CommandRefusal } from '../kind.js';
 

@@ -2,9 +2,8 @@
 import type { FaultCode } from '../../kernel/fault-code.js';
 import type { Exposure, Metadata } from '../host.js';
 import type { BodyProblem, Family, FieldChange, PlanContext } from '../kind.js';
-import { formatMode, parseMode } from './unix-mode.js';
 import { parentOf, problemOfUnixPath } from './unix-path.js';
-import { keptMode, refusalOfTakeover } from './unix-takeover.js';
+import { formatMode, keptMode, parseMode, refusalOfTakeover } from './unix-permissions.js';
 
 /** The fields that files and directories share; null or absent is not managed. */
 export interface UnixMetadataBody {

@@ -1,3 +1,5 @@
+import type { PathRules } from '../missing-parents.js';
+
 /** Rules for absolute Unix paths in modules. */
 
 const MAX_LENGTH = 4095;
@@ -25,4 +27,14 @@ export function problemOfUnixPath(path: string): string | null {
 export function parentOf(path: string): string {
   const at = path.lastIndexOf('/');
   return at <= 0 ? '/' : path.slice(0, at);
+}
+
+/** The directories that a file or directory of Unix lies in. */
+export const UNIX_RULES: PathRules = { parentOf, identityOf: (path) => path, directoryKind: 'directory-unix' };
+
+/** Directories above the one that a path lies in, which come first when they are declared. */
+export function aboveUnixPath({ path }: { readonly path: string }): readonly { family: 'path'; identity: string }[] {
+  const above: { family: 'path'; identity: string }[] = [];
+  for (let at = parentOf(parentOf(path)); at !== '/'; at = parentOf(at)) above.push({ family: 'path', identity: at });
+  return above;
 }

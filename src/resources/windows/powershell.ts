@@ -2,8 +2,7 @@
  * Windows PowerShell 5.1, which every Windows has: fixed scripts that get their data on standard input and answer in JSON.
  * No name and no value ever becomes part of a script or of a command line.
  */
-import { type Command, type CommandResult, exitedWith } from '../command.js';
-import { commandFailure } from '../command-failure.js';
+import { type Command, type CommandResult, commandFailure, exitedWith } from '../command.js';
 import { isRecord } from '../json-answer.js';
 import type { CommandRefusal } from '../kind.js';
 

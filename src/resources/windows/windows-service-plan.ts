@@ -1,12 +1,10 @@
 /** What has to be done about a service of Windows: `sc.exe` sets it up, PowerShell starts and stops it. */
 import type { RunStep } from '../host.js';
 import type { Decision, FieldChange, PlanContext } from '../kind.js';
+import type { ServiceBody, ServiceFact, StartType, WindowsService } from '../service-windows.js';
 import { powershell } from './powershell.js';
 import { foldCase } from './windows-case.js';
-import type { ServiceFact, StartType, WindowsService } from './windows-service.js';
-import { isSameAccount, needsPassword, writtenAccount } from './windows-service-account.js';
-import type { ServiceBody } from './windows-service-body.js';
-import { RESTART_SERVICE, START_SERVICE, STOP_SERVICE } from './windows-service-scripts.js';
+import { RESTART_SERVICE, START_SERVICE, STOP_SERVICE } from './windows-service-control.js';
 
 const START: Readonly<Record<StartType, string>> = {
   auto: 'auto',
@@ -145,4 +143,47 @@ function accountRefusal({ name, account }: ServiceBody): Extract<Decision, { act
   if (account == null || !needsPassword(account)) return null;
   const message = `the service ${name} cannot be given the account ${account}, which needs a password; set it by hand once, or take LocalSystem, NT AUTHORITY\\LocalService, NT AUTHORITY\\NetworkService, NT SERVICE\\${name} or a managed service account`;
   return { action: 'fail', code: 'service_failed', message };
+}
+
+/** The accounts of the system by their many names. */
+const SYSTEM_ACCOUNTS: Readonly<Record<string, string>> = {
+  localsystem: 'localsystem',
+  '.\\localsystem': 'localsystem',
+  system: 'localsystem',
+  'nt authority\\system': 'localsystem',
+  'nt authority\\localsystem': 'localsystem',
+  localservice: 'localservice',
+  'nt authority\\localservice': 'localservice',
+  'nt authority\\local service': 'localservice',
+  networkservice: 'networkservice',
+  'nt authority\\networkservice': 'networkservice',
+  'nt authority\\network service': 'networkservice',
+};
+
+/** What the service control manager takes for the accounts of the system. */
+const WRITTEN: Readonly<Record<string, string>> = {
+  localsystem: 'LocalSystem',
+  localservice: 'NT AUTHORITY\\LocalService',
+  networkservice: 'NT AUTHORITY\\NetworkService',
+};
+
+/** True when two names mean the same account; `computer` is the name of the machine, which local accounts may carry. */
+export function isSameAccount(one: string, other: string, computer: string): boolean {
+  return canonical(one, computer) === canonical(other, computer);
+}
+
+/** The name to give to the service control manager. */
+export const writtenAccount = (account: string): string => WRITTEN[canonical(account, '')] ?? account;
+
+/** Accounts of the system, virtual accounts and managed service accounts have no password that anybody would give. */
+export function needsPassword(account: string): boolean {
+  const name = canonical(account, '');
+  return WRITTEN[name] === undefined && !name.startsWith('nt service\\') && !name.endsWith('$');
+}
+
+function canonical(account: string, computer: string): string {
+  const folded = foldCase(account);
+  const own = `${foldCase(computer)}\\`;
+  const local = computer !== '' && folded.startsWith(own) ? `.\\${folded.slice(own.length)}` : folded;
+  return SYSTEM_ACCOUNTS[local] ?? local;
 }

@@ -1,6 +1,6 @@
 /** What is shown of a program's output: bounded, and without secrets even where it was cut. */
 import { describe, expect, it } from 'vitest';
-import { shownOutput } from '../../../src/agent/converge/shown-output.js';
+import { shownOutput } from '../../../src/agent/converge/run-item.js';
 import { Capture } from '../../../src/agent/host/capture.js';
 import { gapScrubber, scrubber } from '../../../src/kernel/scrub.js';
 import { MAX_OUTPUT_BYTES } from '../../../src/resources/command.js';

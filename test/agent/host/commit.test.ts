@@ -15,8 +15,8 @@ import {
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { reachByPath } from '../../../src/agent/host/footing.js';
-import { UnixHost } from '../../../src/agent/host/unix-host.js';
+import { reachByPath } from '../../../src/agent/host/safe-walk.js';
+import { UnixHost } from '../../../src/agent/host/this-host.js';
 import type { FileStep } from '../../../src/resources/host.js';
 import { commitOne, host, isRoot, look, needs, place, succeeds, write } from '../support/place.js';
 

@@ -1,7 +1,6 @@
 /** The accounts of macOS as its local directory tells them, in the form of `test/resources/unix-accounts.test.ts`. */
 import { expect, it } from 'vitest';
-import { AccountFiles } from '../../../src/agent/host/accounts.js';
-import { MacAccountRecords } from '../../../src/agent/host/mac-account-records.js';
+import { AccountFiles, MacAccountRecords } from '../../../src/agent/host/accounts.js';
 import type { Command } from '../../../src/resources/command.js';
 import { place } from '../support/place.js';
 

@@ -3,8 +3,8 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { reachByPath } from '../../../src/agent/host/footing.js';
-import { UnixHost } from '../../../src/agent/host/unix-host.js';
+import { reachByPath } from '../../../src/agent/host/safe-walk.js';
+import { UnixHost } from '../../../src/agent/host/this-host.js';
 import { MAX_CONTENT_BYTES, MAX_ENTRIES } from '../../../src/resources/host.js';
 import { host, isRoot, look, needs, place, succeeds } from '../support/place.js';
 

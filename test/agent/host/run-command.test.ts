@@ -14,7 +14,7 @@ import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished, type TestContext } from 'vitest';
-import { UnixHost, type UnixHostOptions } from '../../../src/agent/host/unix-host.js';
+import { UnixHost, type UnixHostOptions } from '../../../src/agent/host/this-host.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import { type Command, type CommandResult, MAX_OUTPUT_BYTES } from '../../../src/resources/command.js';
 import { until } from '../../support/orch.js';

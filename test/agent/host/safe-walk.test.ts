@@ -13,8 +13,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { bestReach } from '../../../src/agent/host/footing.js';
-import { SafeWalk } from '../../../src/agent/host/safe-walk.js';
+import { bestReach, SafeWalk } from '../../../src/agent/host/safe-walk.js';
 import { commitOne, host, isRoot, look, needs, place, write } from '../support/place.js';
 
 const EVE = 12_345;

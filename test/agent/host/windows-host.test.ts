@@ -15,7 +15,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { WindowsHost, type WindowsHostOptions } from '../../../src/agent/host/windows-host.js';
+import { WindowsHost, type WindowsHostOptions } from '../../../src/agent/host/this-host.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import type { FileStep, PathFact } from '../../../src/resources/host.js';
 import { windowsPath } from '../../../src/resources/windows/windows-path.js';

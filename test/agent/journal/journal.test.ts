@@ -15,10 +15,9 @@ import {
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { frameOf } from '../../../src/agent/journal/frames.js';
 import { forgetLoss, isJournalWhole, readLoss } from '../../../src/agent/journal/journal-loss.js';
 import type { JournalledRun } from '../../../src/agent/journal/journal-state.js';
-import { inspectJournal } from '../../../src/agent/journal/read-journal.js';
+import { frameOf, inspectJournal } from '../../../src/agent/journal/read-journal.js';
 import { Journal } from '../../../src/agent/journal.js';
 import { type Fault, isFault } from '../../../src/kernel/fault.js';
 import type { RunItem } from '../../../src/wire/messages.js';

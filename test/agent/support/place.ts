@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished, type TestContext } from 'vitest';
-import { bestReach } from '../../../src/agent/host/footing.js';
-import { UnixHost } from '../../../src/agent/host/unix-host.js';
+import { bestReach } from '../../../src/agent/host/safe-walk.js';
+import { UnixHost } from '../../../src/agent/host/this-host.js';
 import type { Clock } from '../../../src/kernel/clock.js';
 import type { FileStep, PathFact, StepOutcome } from '../../../src/resources/host.js';
 

@@ -2,10 +2,9 @@
 import type { Clock } from '../../kernel/clock.js';
 import type { Logger } from '../../kernel/logger.js';
 import { type Announcement, DISCOVERY } from '../../wire/discovery-packet.js';
-import type { Target } from '../target.js';
-import type { Guide, Place } from './guide.js';
-import type { PacketJudge, Verdict } from './packet-judge.js';
-import { openPacketSocket, type PacketSocket } from './packet-socket.js';
+import type { Target } from '../link/orchestrator-address.js';
+import type { Guide, Place } from './address-source.js';
+import { openPacketSocket, type PacketJudge, type PacketSocket, type Verdict } from './discovery-packets.js';
 
 export interface DiscoveredGuideOptions {
   /** UDP; 0 picks a free one. */

@@ -1,9 +1,15 @@
-/**
- * Rules for changing the owner of something that an unprivileged user may have made: such a file may be a copy of a shell, and
- * such a directory may hold what is not theirs. The plan shows what these rules say, and the host obeys them when it changes it.
- */
 import type { Exposure, Metadata, Ownership } from '../host.js';
-import { formatMode } from './unix-mode.js';
+
+/** Octal permission modes as modules write them. */
+
+/** 3 or 4 octal digits. A mode is a quoted string: YAML reads a bare 0644 as the decimal number 644. */
+export const MODE_PATTERN = '^[0-7]{3,4}$';
+
+/** The permission bits of a mode that matches `MODE_PATTERN`. */
+export const parseMode = (mode: string): number => Number.parseInt(mode, 8);
+
+/** Four octal digits, as `stat` shows them. */
+export const formatMode = (mode: number): string => mode.toString(8).padStart(4, '0');
 
 /** Setuid and setgid: programs that run with the rights of their owner or group. */
 const SPECIAL = 0o6000;

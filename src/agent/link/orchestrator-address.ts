@@ -1,5 +1,6 @@
 /** Where an orchestrator is, as people write it. */
-import { Fault } from '../kernel/fault.js';
+import { isIPv6 } from 'node:net';
+import { Fault } from '../../kernel/fault.js';
 
 export interface Target {
   readonly host: string;
@@ -22,3 +23,6 @@ export function parseTarget(text: string): Target {
   }
   return { host, port };
 }
+
+/** `host:port`, with brackets around an IPv6 address. */
+export const placeOf = ({ host, port }: Target): string => (isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`);

@@ -1,0 +1,56 @@
+/** Names of local users and groups on Windows: one space of names for both, in which case does not count. */
+
+import type { CommandResult } from '../command.js';
+import type { RunStep } from '../host.js';
+import type { BodyProblem, CommandRefusal } from '../kind.js';
+import { errorOf, powershellFailure } from './powershell.js';
+
+/** What the account database refuses in names; control characters too. */
+const FORBIDDEN = /["/\\[\]:|<>+=;,?*@\u0000-\u001f]/;
+
+/** Why a name cannot be that of a local account, or null when it can. */
+export function problemOfAccountName(name: string): string | null {
+  const forbidden = FORBIDDEN.exec(name)?.[0];
+  if (forbidden !== undefined) return `must not contain ${JSON.stringify(forbidden)}`;
+  if (/\p{Surrogate}/u.test(name)) return 'must be valid Unicode text';
+  if (/^[. ]+$/.test(name)) return 'must not consist of dots and spaces only';
+  if (name.endsWith('.')) return 'must not end with a dot';
+  return name.trim() === name ? null : 'must not begin or end with a space';
+}
+
+/** The mistakes in names, each with where it stands. */
+export function checkAccountNames(names: Readonly<Record<string, string>>): readonly BodyProblem[] {
+  return Object.entries(names).flatMap(([path, name]) => {
+    const problem = problemOfAccountName(name);
+    return problem === null ? [] : [{ path, message: `the name ${JSON.stringify(name)} ${problem}` }];
+  });
+}
+
+/**
+ * The ids are the names of the module's exceptions, the same in every language of Windows.
+ * @param what such as `the user web`
+ */
+export function accountFailure(what: string, { command }: RunStep, result: CommandResult): CommandRefusal {
+  const error = errorOf(result);
+  const id = error?.id.split(',')[0];
+  switch (id) {
+    case 'InvalidPassword':
+      return {
+        code: 'command_failed',
+        message: `Windows refuses the password of ${what}: it does not meet the password policy of this machine`,
+      };
+    case 'NameInUse':
+    case 'UserExists':
+    case 'GroupExists':
+      return { code: 'id_taken', message: `the name of ${what} is taken by another user or group of this machine` };
+    case 'GroupNotFound':
+      return {
+        code: 'unknown_group',
+        message: `${what} cannot join a group that is not there: ${error?.message ?? ''}`,
+      };
+    case 'InvalidName':
+      return { code: 'command_failed', message: `Windows does not take the name of ${what}` };
+    default:
+      return powershellFailure(command, result);
+  }
+}
