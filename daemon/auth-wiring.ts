@@ -5,8 +5,8 @@ import type { Logger } from '../src/kernel/logger.js';
 import type { Settings } from '../src/settings/serve.js';
 import type { ApiCertificate } from './api-certificate.js';
 import { type Auth, createAuth } from './auth/auth.js';
-import type { UnitOfWork } from './events/unit-of-work.js';
-import type { Queryable } from './store/queryable.js';
+import type { UnitOfWork } from './core/unit-of-work.js';
+import type { Queryable } from './database/schema.js';
 
 export interface AuthWiringOptions {
   readonly db: Queryable;

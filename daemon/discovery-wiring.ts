@@ -4,9 +4,9 @@ import type { Clock } from '../src/kernel/clock.js';
 import type { PublicKeyHex } from '../src/kernel/ids.js';
 import type { Logger } from '../src/kernel/logger.js';
 import type { Settings } from '../src/settings/serve.js';
+import type { UnitOfWork } from './core/unit-of-work.js';
 import { Discovery } from './discovery/discovery.js';
 import { systemNetwork } from './discovery/system-network.js';
-import type { UnitOfWork } from './events/unit-of-work.js';
 import type { AgentListener } from './fleet/agent-listener.js';
 
 export interface DiscoveryWiringOptions {

@@ -4,8 +4,9 @@ import type { Clock } from '../src/kernel/clock.js';
 import type { NewId, PublicKeyHex } from '../src/kernel/ids.js';
 import type { Logger } from '../src/kernel/logger.js';
 import type { Settings } from '../src/settings/serve.js';
+import type { UnitOfWork } from './core/unit-of-work.js';
+import type { Queryable } from './database/schema.js';
 import type { Engine } from './engine/engine.js';
-import type { UnitOfWork } from './events/unit-of-work.js';
 import { AgentGateway } from './fleet/agent-gateway.js';
 import { AgentListener } from './fleet/agent-listener.js';
 import { AgentService } from './fleet/agent-service.js';
@@ -17,7 +18,6 @@ import { TagService } from './fleet/tag-service.js';
 import type { MetricsPoller } from './metrics/metrics-poller.js';
 import { agentAddress } from './own-address.js';
 import { pendingLimits } from './room-settings.js';
-import type { Queryable } from './store/queryable.js';
 import type { WiredTerminals } from './terminal-wiring.js';
 
 export interface FleetWiringOptions {

@@ -3,13 +3,13 @@ import type { Clock } from '../src/kernel/clock.js';
 import type { NewId } from '../src/kernel/ids.js';
 import type { Logger } from '../src/kernel/logger.js';
 import type { Settings } from '../src/settings/serve.js';
-import type { UnitOfWork } from './events/unit-of-work.js';
+import type { UnitOfWork } from './core/unit-of-work.js';
+import type { Queryable } from './database/schema.js';
 import { AddressPolicy } from './notify/address-policy.js';
 import { createNotify, type Notify, type Raiser } from './notify/notify.js';
 import { ownAddresses, resolveHost } from './notify/system-network.js';
 import { addressRules } from './room-settings.js';
 import type { Secrets } from './secrets/secrets.js';
-import type { Queryable } from './store/queryable.js';
 
 export interface NotifyWiringOptions {
   readonly db: Queryable;

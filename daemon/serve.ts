@@ -12,9 +12,9 @@ import { SERVE_SETTINGS, type SettingKey, type Settings } from '../src/settings/
 import { jsonSchemaOf } from '../src/settings/setting.js';
 import { DirectoryMemory } from './backup/directory-memory.js';
 import { isStoppedCommand } from './backup/stopped-store.js';
+import { fatalFault } from './database/sqlite-error.js';
 import type { BootstrapOperator } from './first-operator.js';
 import { createOrchestrator, type Orchestrator } from './orchestrator.js';
-import { fatalFault } from './store/sqlite-error.js';
 
 /** A logger whose level follows the settings. */
 export interface ServeLogger extends Logger {

@@ -4,19 +4,17 @@ import { operatorIdOf } from '../../src/identity/key-id.js';
 import { parsePublicKey } from '../../src/identity/public-key.js';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
-import { SYSTEM } from '../events/domain-event.js';
-import { eventOfRequest } from '../events/event-of-request.js';
-import type { UnitOfWork } from '../events/unit-of-work.js';
+import { eventOfRequest, SYSTEM } from '../core/domain-event.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
+import type { Database, Queryable } from '../database/schema.js';
 import {
   findActiveOperatorByName,
   findOperator,
   type OperatorRow,
+  partyOfOperator,
   putOperator,
   setOperatorRole,
-} from '../store/operators.js';
-import type { Queryable } from '../store/queryable.js';
-import type { Database } from '../store/schema.js';
-import { partyOfOperator } from './operator-record.js';
+} from './operator-store.js';
 import { checkOperator } from './operators.js';
 
 export interface AdminRecoveryOptions {

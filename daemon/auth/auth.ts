@@ -2,15 +2,14 @@
 import type { Kysely } from 'kysely';
 import type { Clock } from '../../src/kernel/clock.js';
 import type { Logger } from '../../src/kernel/logger.js';
-import type { UnitOfWork } from '../events/unit-of-work.js';
-import type { Database } from '../store/schema.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
+import type { Database } from '../database/schema.js';
 import { ChallengeStore } from './challenge-store.js';
 import { FailedLogins } from './failed-logins.js';
 import { Login } from './login.js';
 import { Operators } from './operators.js';
-import type { RandomBytes } from './random.js';
 import { RateLimiter } from './rate-limiter.js';
-import { Sessions } from './sessions.js';
+import { type RandomBytes, Sessions } from './sessions.js';
 
 export interface AuthOptions {
   readonly db: Kysely<Database>;

@@ -3,8 +3,8 @@ import type { Clock } from '../../src/kernel/clock.js';
 import { messageOf } from '../../src/kernel/fault.js';
 import type { JsonObject } from '../../src/kernel/json.js';
 import type { Logger } from '../../src/kernel/logger.js';
-import type { DomainEvent, Party } from '../events/domain-event.js';
-import type { UnitOfWork } from '../events/unit-of-work.js';
+import type { DomainEvent, Party } from '../core/domain-event.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
 
 export type LoginFailure = 'unknown_operator' | 'signature_verification_failed' | 'rate_limited';
 

@@ -2,22 +2,19 @@
 import type { Kysely } from 'kysely';
 import { operatorIdOf } from '../../src/identity/key-id.js';
 import { makeBoundNonce } from '../../src/identity/login-binding.js';
+import { parsePublicKey } from '../../src/identity/public-key.js';
 import { isSignatureHex, signatureTest } from '../../src/identity/signature.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
-import type { PublicKeyHex } from '../../src/kernel/ids.js';
+import { isPublicKeyHex, type PublicKeyHex } from '../../src/kernel/ids.js';
 import { hostNetworkOf } from '../../src/kernel/ip-network.js';
-import { type Party, SYSTEM } from '../events/domain-event.js';
-import type { RequestContext } from '../events/request-context.js';
-import type { UnitOfWork } from '../events/unit-of-work.js';
-import { findActiveOperator } from '../store/operators.js';
-import type { Database } from '../store/schema.js';
+import { type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
+import type { Database } from '../database/schema.js';
 import type { ChallengeStore } from './challenge-store.js';
 import type { FailedLogins, LoginFailure } from './failed-logins.js';
-import { formOfHexKey, parseHexKey } from './hex-key.js';
-import { partyOfOperator } from './operator-record.js';
-import type { RandomBytes } from './random.js';
+import { findActiveOperator, partyOfOperator } from './operator-store.js';
 import type { RateLimiter } from './rate-limiter.js';
-import type { IssuedToken, Sessions } from './sessions.js';
+import type { IssuedToken, RandomBytes, Sessions } from './sessions.js';
 
 export interface LoginOptions {
   readonly db: Kysely<Database>;
@@ -151,3 +148,18 @@ const ANSWERS = {
       hint: 'ask for a new challenge and sign that',
     }),
 };
+
+/** Throws `invalid_public_key` for anything but the hex of an Ed25519 key that is safe to trust. */
+export const parseHexKey = (text: string): PublicKeyHex => parsePublicKey(formOfHexKey(text), 'public_key');
+
+/**
+ * The key in lower case, of which only the form is checked: enough to look for it among keys that were checked when they
+ * were added, and a hundred times as fast. Throws `invalid_public_key`.
+ */
+export function formOfHexKey(text: string): PublicKeyHex {
+  const key = text.toLowerCase();
+  if (isPublicKeyHex(key)) return key;
+  throw new Fault('invalid_public_key', 'public_key is not a public key in hex', {
+    hint: 'send the 64 hex digits of a raw Ed25519 public key',
+  });
+}

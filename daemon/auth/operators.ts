@@ -7,24 +7,24 @@ import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { isName } from '../../src/kernel/identifiers.js';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
-import { SYSTEM } from '../events/domain-event.js';
-import { eventOfRequest } from '../events/event-of-request.js';
-import type { RequestContext } from '../events/request-context.js';
-import type { UnitOfWork } from '../events/unit-of-work.js';
-import { revokeUnusedTokens } from '../store/enrolment-tokens.js';
+import { eventOfRequest, type RequestContext, SYSTEM } from '../core/domain-event.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
+import type { Database, NewRow } from '../database/schema.js';
 import {
   countActiveAdmins,
   findActiveOperator,
   findActiveOperatorByName,
   findOperator,
   hasNoOperators,
+  isRole,
   listOperators,
   markOperatorRemoved,
   type OperatorRow,
+  operatorOfRow,
+  partyOfOperator,
   putOperator,
-} from '../store/operators.js';
-import type { Database, NewRow } from '../store/schema.js';
-import { isRole, operatorOfRow, partyOfOperator } from './operator-record.js';
+  revokeUnusedTokens,
+} from './operator-store.js';
 import type { Sessions } from './sessions.js';
 
 export interface OperatorsOptions {

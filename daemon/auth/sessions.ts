@@ -5,23 +5,11 @@ import type { Operator } from '../../src/contract/operators.js';
 import { type Clock, toSeconds } from '../../src/kernel/clock.js';
 import { messageOf } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
-import { eventOfRequest } from '../events/event-of-request.js';
-import type { RequestContext } from '../events/request-context.js';
-import type { UnitOfWork } from '../events/unit-of-work.js';
-import type { OperatorRow } from '../store/operators.js';
-import type { Database } from '../store/schema.js';
-import {
-  deleteExpiredSessions,
-  deleteSession,
-  deleteSessionsOf,
-  findSession,
-  insertSession,
-  type SessionRow,
-  touchSession,
-} from '../store/sessions.js';
-import { unauthenticated } from './access.js';
-import { operatorOfRow, partyOfOperator } from './operator-record.js';
-import type { RandomBytes } from './random.js';
+import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
+import type { Database, NewRow, Queryable, Row } from '../database/schema.js';
+import { unauthenticated } from './auth-routes.js';
+import { type OperatorRow, operatorOfRow, partyOfOperator } from './operator-store.js';
 
 const PREFIX = 'orch_st_';
 const TOKEN = /^orch_st_[A-Za-z0-9_-]{43}$/;
@@ -128,3 +116,65 @@ const isValid = ({ created_at, expires_at }: SessionRow, now: number): boolean =
   expires_at > now && created_at <= now + AHEAD_MS;
 
 const hashOf = (token: string): string => createHash('sha256').update(HASH_DOMAIN).update(token).digest('hex');
+
+/** Sessions of operators, found by the hash of their token. */
+export type SessionRow = Row<'sessions'>;
+
+export interface SessionOfOperator {
+  readonly session: SessionRow;
+  readonly operator: OperatorRow;
+}
+
+export async function insertSession(db: Queryable, session: NewRow<'sessions'>): Promise<void> {
+  await db.insertInto('sessions').values(session).execute();
+}
+
+/** The session and its operator, who is active; expired or not. */
+export async function findSession(db: Queryable, tokenHash: string): Promise<SessionOfOperator | null> {
+  const session = await db.selectFrom('sessions').selectAll().where('token_hash', '=', tokenHash).executeTakeFirst();
+  if (!session) return null;
+  const operator = await db
+    .selectFrom('operators')
+    .selectAll()
+    .where('operator_id', '=', session.operator_id)
+    .where('removed_at', 'is', null)
+    .executeTakeFirst();
+  return operator ? { session, operator } : null;
+}
+
+export async function touchSession(db: Queryable, tokenHash: string, lastUsedAt: number): Promise<void> {
+  await db.updateTable('sessions').set({ last_used_at: lastUsedAt }).where('token_hash', '=', tokenHash).execute();
+}
+
+/** False when there was none. */
+export async function deleteSession(db: Queryable, tokenHash: string): Promise<boolean> {
+  const result = await db.deleteFrom('sessions').where('token_hash', '=', tokenHash).executeTakeFirst();
+  return result.numDeletedRows > 0n;
+}
+
+/** Returns how many there were. */
+export async function deleteSessionsOf(db: Queryable, operatorId: string): Promise<number> {
+  const result = await db.deleteFrom('sessions').where('operator_id', '=', operatorId).executeTakeFirst();
+  return Number(result.numDeletedRows);
+}
+
+/** Returns how many there were. */
+export async function deleteAllSessions(db: Queryable): Promise<number> {
+  const result = await db.deleteFrom('sessions').executeTakeFirst();
+  return Number(result.numDeletedRows);
+}
+
+/** Drops what has expired at `now`, or was made after `madeUpTo`, both in ms; returns how many there were. */
+export async function deleteExpiredSessions(
+  db: Queryable,
+  { now, madeUpTo }: { readonly now: number; readonly madeUpTo: number },
+): Promise<number> {
+  const result = await db
+    .deleteFrom('sessions')
+    .where((is) => is.or([is('expires_at', '<=', now), is('created_at', '>', madeUpTo)]))
+    .executeTakeFirst();
+  return Number(result.numDeletedRows);
+}
+
+/** Randomness as a port: that many bytes from a cryptographic source. */
+export type RandomBytes = (length: number) => Uint8Array;

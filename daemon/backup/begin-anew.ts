@@ -1,11 +1,12 @@
 /** What a store that was put back to an earlier state must not bring back to life. */
+
+import { revokeUnusedTokens } from '../auth/operator-store.js';
+import { deleteAllSessions } from '../auth/sessions.js';
+import type { Queryable } from '../database/schema.js';
 import { beginEpoch } from '../engine/epoch.js';
 import { ACTIVE_STATES } from '../engine/operation-state.js';
-import { countPendingDeliveries } from '../store/deliveries.js';
-import { revokeUnusedTokens } from '../store/enrolment-tokens.js';
-import { countOperations } from '../store/operations.js';
-import type { Queryable } from '../store/queryable.js';
-import { deleteAllSessions } from '../store/sessions.js';
+import { countOperations } from '../engine/operation-store.js';
+import { countPendingDeliveries } from '../notify/delivery-store.js';
 
 export interface Anew {
   readonly epoch: number;

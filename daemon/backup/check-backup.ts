@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { loadKey } from '../../src/identity/key-file.js';
 import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
-import { MIGRATIONS } from '../store/migrations/index.js';
+import { MIGRATIONS } from '../database/migrations/index.js';
 import { damageOf, isNoDatabase, readFacts, type StoreFacts, withRawStore } from './raw-store.js';
 import { syncPath } from './sync-path.js';
 

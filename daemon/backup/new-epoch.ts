@@ -1,9 +1,9 @@
 /** `orch serve --new-epoch` and `--new-store`: for a store that knows less than the agents, and was not put back by `orch serve restore`. */
 import type { Clock } from '../../src/kernel/clock.js';
 import type { Logger } from '../../src/kernel/logger.js';
-import { SYSTEM } from '../events/domain-event.js';
-import type { UnitOfWork } from '../events/unit-of-work.js';
-import { deleteMeta } from '../store/meta.js';
+import { SYSTEM } from '../core/domain-event.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
+import { deleteMeta } from '../database/meta.js';
 import { NOTE_KEY } from './backup-note.js';
 import { type Anew, beginAnew } from './begin-anew.js';
 

@@ -1,10 +1,10 @@
 /** A store's file as SQLite sees it, without the checks, changes and migrations of the orchestrator's own opening. */
 import type { Database as Connection } from 'better-sqlite3';
 import { Fault, systemCodeOf } from '../../src/kernel/fault.js';
+import { loadSqlite } from '../database/load-sqlite.js';
+import { schemaVersionOf } from '../database/migrate.js';
+import { isBusyError } from '../database/sqlite-error.js';
 import { EPOCH_KEY, epochOf } from '../engine/epoch.js';
-import { loadSqlite } from '../store/load-sqlite.js';
-import { schemaVersionOf } from '../store/migrate.js';
-import { isBusyError } from '../store/sqlite-error.js';
 import { type BackupNote, IDENTITY_KEY, NOTE_KEY, parseNote } from './backup-note.js';
 
 /** How long another process may keep its lock before the file counts as taken, in milliseconds. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { loadKey } from '../../src/identity/key-file.js';
 import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
 import { Fault } from '../../src/kernel/fault.js';
-import { MIGRATIONS } from '../store/migrations/index.js';
+import { MIGRATIONS } from '../database/migrations/index.js';
 import type { BackupReport } from './backup-report.js';
 import type { BackupTarget } from './backup-target.js';
 import { Backups } from './backups.js';

@@ -5,14 +5,13 @@ import { holdDataDirectory } from '../../src/identity/data-directory.js';
 import type { Clock } from '../../src/kernel/clock.js';
 import type { NewId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
-import { TransactionalWriter } from '../events/transactional-writer.js';
-import type { UnitOfWork } from '../events/unit-of-work.js';
+import { TransactionalWriter, type UnitOfWork } from '../core/unit-of-work.js';
+import { type OpenDatabase, openDatabase } from '../database/database.js';
+import { risingIds } from '../database/rising-ids.js';
+import type { Database } from '../database/schema.js';
 import { isActive } from '../maintenance/window-record.js';
+import { listWindows } from '../maintenance/window-store.js';
 import { createRaiser } from '../notify/notify.js';
-import { type OpenDatabase, openDatabase } from '../store/database.js';
-import { listWindows } from '../store/maintenance-windows.js';
-import { risingIds } from '../store/rising-ids.js';
-import type { Database } from '../store/schema.js';
 import { requireStore, STORE_FILE } from './own-directory.js';
 
 export interface StoppedOptions {

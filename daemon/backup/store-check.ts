@@ -9,10 +9,10 @@ import { Worker } from 'node:worker_threads';
 import { messageOf } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
-import type { Verification } from '../events/audit-verification.js';
-import { SYSTEM } from '../events/domain-event.js';
-import type { UnitOfWork } from '../events/unit-of-work.js';
-import type { OpenDatabase } from '../store/database.js';
+import type { Verification } from '../audit/audit-verification.js';
+import { SYSTEM } from '../core/domain-event.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
+import type { OpenDatabase } from '../database/database.js';
 
 export interface StoreCheckOptions {
   readonly store: OpenDatabase;

@@ -4,10 +4,8 @@ import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import { DISCOVERY, encodePacket, isDiscoveryHost, signedBytes } from '../../src/wire/discovery-packet.js';
-import { SYSTEM } from '../events/domain-event.js';
-import { eventOfRequest } from '../events/event-of-request.js';
-import type { RequestContext } from '../events/request-context.js';
-import type { UnitOfWork } from '../events/unit-of-work.js';
+import { eventOfRequest, type RequestContext, SYSTEM } from '../core/domain-event.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
 import { type DiscoveryTarget, parseDiscoveryTarget, placeText } from './discovery-target.js';
 import { type AgentPlace, broadcastRoutes, hostOf, type InterfaceAddress } from './route-of-packet.js';
 

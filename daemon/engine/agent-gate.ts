@@ -1,7 +1,7 @@
 /** What has to hold before anything is started on an agent. */
 import { Fault } from '../../src/kernel/fault.js';
-import type { Queryable } from '../store/queryable.js';
-import type { AgentLink } from './agent-link.js';
+import type { Queryable } from '../database/schema.js';
+import type { AgentLink } from '../fleet/connection-registry.js';
 import { agentLabel, approvedAgent, type KnownAgent } from './approved-agent.js';
 import type { LiveOperations } from './live-operations.js';
 

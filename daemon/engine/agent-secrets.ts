@@ -2,10 +2,10 @@
 import { Fault } from '../../src/kernel/fault.js';
 import type { JsonObject } from '../../src/kernel/json.js';
 import type { SecretSource } from '../../src/language/fill.js';
-import type { Party } from '../events/domain-event.js';
-import type { Emit } from '../events/unit-of-work.js';
-import type { AgentRow } from '../store/agents.js';
-import type { Queryable } from '../store/queryable.js';
+import type { Party } from '../core/domain-event.js';
+import type { Emit } from '../core/unit-of-work.js';
+import type { Queryable } from '../database/schema.js';
+import type { AgentRow } from '../fleet/agent-store.js';
 import { agentParty } from './apply-events.js';
 import { agentLabel, type KnownAgent } from './approved-agent.js';
 

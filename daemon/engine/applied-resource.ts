@@ -1,6 +1,6 @@
 /** Rows of the believed state as the resources and removals that are sent to agents. */
 import type { DesiredResource, Origin, Removal } from '../../src/resources/desired.js';
-import type { AppliedResourceRow } from '../store/applied-resources.js';
+import type { AppliedResourceRow } from './applied-resource-store.js';
 
 export const originOf = ({ origin }: AppliedResourceRow): Origin => (origin === 'created' ? 'created' : 'adopted');
 

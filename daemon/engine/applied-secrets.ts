@@ -4,8 +4,8 @@ import type { SecretSource } from '../../src/language/fill.js';
 import { refusalOf, revive, secretsIn } from '../../src/language/revive.js';
 import type { DesiredResource } from '../../src/resources/desired.js';
 import type { ResourceResult } from '../../src/resources/result.js';
-import type { AppliedResourceRow } from '../store/applied-resources.js';
 import { appliedResource } from './applied-resource.js';
+import type { AppliedResourceRow } from './applied-resource-store.js';
 import { keyText, resourceKey } from './resource-key.js';
 
 /** Digits of a hash that people see, as in a mask. */

@@ -1,9 +1,7 @@
 /** The audit events of applies. */
 import type { JsonObject } from '../../src/kernel/json.js';
 import type { Summary } from '../../src/resources/result.js';
-import type { DomainEvent, Party } from '../events/domain-event.js';
-import { SYSTEM } from '../events/domain-event.js';
-import type { EventType } from '../events/event-type.js';
+import { type DomainEvent, type EventType, type Party, SYSTEM } from '../core/domain-event.js';
 import type { LiveOperation, OperationFacts } from './live-operation.js';
 import type { OperationState } from './operation-state.js';
 

@@ -1,8 +1,8 @@
 /** The agent that something is to be done on. */
 import { Fault } from '../../src/kernel/fault.js';
 import { isNodeId, type NodeId } from '../../src/kernel/ids.js';
-import { type AgentRow, findAgent } from '../store/agents.js';
-import type { Queryable } from '../store/queryable.js';
+import type { Queryable } from '../database/schema.js';
+import { type AgentRow, findAgent } from '../fleet/agent-store.js';
 
 export interface KnownAgent {
   readonly nodeId: NodeId;

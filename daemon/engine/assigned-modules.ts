@@ -1,6 +1,7 @@
 /** Which modules every apply of an agent includes without being named. */
-import type { AgentRow } from '../store/agents.js';
-import type { Queryable } from '../store/queryable.js';
+
+import type { Queryable } from '../database/schema.js';
+import type { AgentRow } from '../fleet/agent-store.js';
 
 /** An assignment that matches the agent. */
 export interface MatchingAssignment {

@@ -1,8 +1,8 @@
 /** Reads from the audit log how assignments and the tags of an agent have changed. */
 import { toTimestamp } from '../../src/kernel/clock.js';
-import { findAgent } from '../store/agents.js';
-import { type AuditRow, listAuditRows } from '../store/audit.js';
-import type { Queryable } from '../store/queryable.js';
+import { type AuditRow, listAuditRows } from '../core/audit-store.js';
+import type { Queryable } from '../database/schema.js';
+import { findAgent } from '../fleet/agent-store.js';
 import type { AssignmentChange, AssignmentContent, AssignmentHistory, TagChange } from './assignment-cause.js';
 import type { CurrentAssignments } from './current-assignments.js';
 

@@ -6,10 +6,10 @@ import { Fault } from '../../src/kernel/fault.js';
 import { isModuleName } from '../../src/kernel/identifiers.js';
 import type { NewId } from '../../src/kernel/ids.js';
 import { parseSelector } from '../../src/language/selector.js';
-import type { Party } from '../events/domain-event.js';
-import { eventOfRequest } from '../events/event-of-request.js';
-import type { RequestContext } from '../events/request-context.js';
-import type { UnitOfWork } from '../events/unit-of-work.js';
+import { eventOfRequest, type Party, type RequestContext } from '../core/domain-event.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
+import type { Database, Queryable } from '../database/schema.js';
+import { listModules } from './apply-events.js';
 import {
   type AssignmentRow,
   deleteAssignment,
@@ -18,12 +18,9 @@ import {
   listAssignments,
   setAssignmentsRevision,
   updateAssignment,
-} from '../store/assignments.js';
-import { findModuleHeads } from '../store/modules.js';
-import type { Queryable } from '../store/queryable.js';
-import type { Database } from '../store/schema.js';
-import { listModules } from './apply-events.js';
+} from './assignment-store.js';
 import { selectedAgents } from './current-assignments.js';
+import { findModuleHeads } from './module-store.js';
 
 export interface AssignmentsOptions {
   readonly db: Kysely<Database>;

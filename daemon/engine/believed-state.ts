@@ -3,9 +3,9 @@ import { mapped, type Steps } from '../../src/kernel/steps.js';
 import { secretsIn } from '../../src/language/revive.js';
 import type { DesiredResource, Origin, Removal } from '../../src/resources/desired.js';
 import type { ResourceResult } from '../../src/resources/result.js';
-import type { AppliedResourceKey, AppliedResourceRow } from '../store/applied-resources.js';
-import type { NewRow } from '../store/schema.js';
+import type { NewRow } from '../database/schema.js';
 import type { SecretHashes } from './agent-secrets.js';
+import type { AppliedResourceKey, AppliedResourceRow } from './applied-resource-store.js';
 import { keyText, resourceKey } from './resource-key.js';
 
 /** The stored result of one item of the run. */

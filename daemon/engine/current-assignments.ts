@@ -1,11 +1,11 @@
 /** The assignments as they are now, read anew only after a change, and which agents they match. */
 import type { AgentLabels } from '../../src/language/clause.js';
 import { matches, parseSelector, type Selector } from '../../src/language/selector.js';
-import { tagsByAgent, tagsOf } from '../store/agent-tags.js';
-import { type AgentRow, listAgents } from '../store/agents.js';
-import { assignmentsRevision, listAssignments } from '../store/assignments.js';
-import type { Queryable } from '../store/queryable.js';
+import type { Queryable } from '../database/schema.js';
+import { type AgentRow, listAgents } from '../fleet/agent-store.js';
+import { tagsByAgent, tagsOf } from '../fleet/tag-store.js';
 import type { MatchingAssignment } from './assigned-modules.js';
+import { assignmentsRevision, listAssignments } from './assignment-store.js';
 
 export interface CurrentAssignment extends MatchingAssignment {
   readonly selector: Selector;

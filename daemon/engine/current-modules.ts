@@ -5,8 +5,8 @@ import { type CompiledModule, compileSteps } from '../../src/language/compile-mo
 import type { ModuleDefinition } from '../../src/language/schema.js';
 import { secretNames } from '../../src/language/secret-names.js';
 import type { Position } from '../../src/language/text-lines.js';
-import { findModuleHeads, findModuleRevision, type ModuleHead } from '../store/modules.js';
-import type { Queryable } from '../store/queryable.js';
+import type { Queryable } from '../database/schema.js';
+import { findModuleHeads, findModuleRevision, type ModuleHead } from './module-store.js';
 import { checkUpload, digestOf, requireName } from './module-upload.js';
 import type { TextParser } from './parsing/text-parser.js';
 import { inSlices } from './slices.js';

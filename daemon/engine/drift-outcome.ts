@@ -1,7 +1,7 @@
 /** What a drift check found, and which events that raises. */
 import { isFault, messageOf } from '../../src/kernel/fault.js';
 import type { ResourceResult } from '../../src/resources/result.js';
-import type { EventType } from '../events/event-type.js';
+import type { EventType } from '../core/domain-event.js';
 import type { DriftStatus } from './drift-view.js';
 import type { Observed } from './observation.js';
 import type { OperationError } from './operation-state.js';

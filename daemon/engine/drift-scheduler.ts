@@ -6,11 +6,11 @@ import { isFault, messageOf } from '../../src/kernel/fault.js';
 import { isNodeId, type NodeId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
-import { listManagedAgents } from '../store/agents.js';
-import { lastOperationOf } from '../store/operations.js';
-import type { Database } from '../store/schema.js';
-import type { AgentLink } from './agent-link.js';
+import type { Database } from '../database/schema.js';
+import { listManagedAgents } from '../fleet/agent-store.js';
+import type { AgentLink } from '../fleet/connection-registry.js';
 import type { Drift } from './drift.js';
+import { lastOperationOf } from './operation-store.js';
 
 /** Times in milliseconds. */
 export interface DriftSchedule {

@@ -2,7 +2,7 @@
 import type { DriftDetail, DriftRecord } from '../../src/contract/runs.js';
 import { DRIFT_STATUSES } from '../../src/contract/runs.js';
 import { toSeconds } from '../../src/kernel/clock.js';
-import type { DriftHead, DriftRow } from '../store/drift.js';
+import type { DriftHead, DriftRow } from './drift-store.js';
 import { errorOf } from './operation-view.js';
 
 export type DriftStatus = DriftRecord['status'];

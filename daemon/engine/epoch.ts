@@ -1,6 +1,6 @@
 /** The rising pair of numbers that every apply carries: an agent refuses one that is not above the highest it has seen. */
-import { getMeta, setMeta } from '../store/meta.js';
-import type { Queryable } from '../store/queryable.js';
+import { getMeta, setMeta } from '../database/meta.js';
+import type { Queryable } from '../database/schema.js';
 
 export interface EpochNumber {
   /** Grows when the store was put back to an earlier state. */

@@ -5,7 +5,7 @@ import { type ResourceResult, type Summary, summarize } from '../../src/resource
 import { isTainted } from '../../src/resources/tainted-body.js';
 import type { OrchestratorMessage, RunItem } from '../../src/wire/messages.js';
 import { cutRun, type RunContent } from '../../src/wire/parts.js';
-import type { Party } from '../events/domain-event.js';
+import type { Party } from '../core/domain-event.js';
 import type { SecretHashes } from './agent-secrets.js';
 import type { ItemOutcome } from './believed-state.js';
 import { itemScrubber } from './operation-outputs.js';

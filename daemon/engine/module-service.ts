@@ -3,10 +3,11 @@ import type { Kysely } from 'kysely';
 import type { Module, ModuleEntry, ModuleRevision, Warning } from '../../src/contract/modules.js';
 import { type Clock, toSeconds } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
-import type { Party } from '../events/domain-event.js';
-import { eventOfRequest } from '../events/event-of-request.js';
-import type { RequestContext } from '../events/request-context.js';
-import type { UnitOfWork } from '../events/unit-of-work.js';
+import { eventOfRequest, type Party, type RequestContext } from '../core/domain-event.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
+import type { Database, Queryable } from '../database/schema.js';
+import { assignmentsOfModule } from './assignments.js';
+import { moduleNotFound } from './current-modules.js';
 import {
   addModuleRevision,
   deleteModule,
@@ -15,11 +16,7 @@ import {
   listModuleRevisions,
   listModules,
   pruneModuleRevisions,
-} from '../store/modules.js';
-import type { Queryable } from '../store/queryable.js';
-import type { Database } from '../store/schema.js';
-import { assignmentsOfModule } from './assignments.js';
-import { moduleNotFound } from './current-modules.js';
+} from './module-store.js';
 import { checkUpload } from './module-upload.js';
 import type { TextParser } from './parsing/text-parser.js';
 

@@ -2,8 +2,8 @@
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
+import type { AgentLink, EngineMessage } from '../fleet/connection-registry.js';
 import { abortFault } from './abort-fault.js';
-import type { AgentLink, EngineMessage } from './agent-link.js';
 import type { EngineLimits } from './engine-limits.js';
 import type { Observation, Observed } from './observation.js';
 

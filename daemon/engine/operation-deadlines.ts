@@ -1,6 +1,6 @@
 /** Ends applies that have waited for too long, and tells those who wait for an agent that says nothing. */
 import type { Clock } from '../../src/kernel/clock.js';
-import type { AgentLink } from './agent-link.js';
+import type { AgentLink } from '../fleet/connection-registry.js';
 import type { EngineLimits } from './engine-limits.js';
 import type { LiveOperation } from './live-operation.js';
 import type { LiveOperations } from './live-operations.js';

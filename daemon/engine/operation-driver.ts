@@ -2,8 +2,8 @@
 import { isFault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
-import type { Party } from '../events/domain-event.js';
-import type { AgentLink } from './agent-link.js';
+import type { Party } from '../core/domain-event.js';
+import type { AgentLink } from '../fleet/connection-registry.js';
 import type { AgentSessions } from './agent-sessions.js';
 import type { EndedBy } from './apply-events.js';
 import type { ApplyLease } from './leases.js';

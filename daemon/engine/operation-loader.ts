@@ -3,9 +3,9 @@
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { isNodeId } from '../../src/kernel/ids.js';
-import { findOperation, listOperationResults, type OperationRow } from '../store/operations.js';
-import type { Queryable } from '../store/queryable.js';
+import type { Queryable } from '../database/schema.js';
 import { LiveOperation, outcomeOf } from './live-operation.js';
+import { findOperation, listOperationResults, type OperationRow } from './operation-store.js';
 import { resultOf, stateOf } from './operation-view.js';
 import { readContent, sendable } from './stored-content.js';
 

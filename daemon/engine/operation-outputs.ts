@@ -4,14 +4,14 @@ import type { Output } from '../../src/resources/result.js';
 import { secretValues } from '../../src/resources/tainted-body.js';
 import type { RunItem } from '../../src/wire/messages.js';
 import type { RunContent } from '../../src/wire/parts.js';
+import type { Queryable } from '../database/schema.js';
+import type { OperationOutputKey } from '../secrets/sealed-tables.js';
 import {
   insertOperationOutputs,
   listOperationOutputs,
-  type OperationOutputKey,
   type OperationOutputRow,
   sizeOfOperationOutputs,
-} from '../store/operation-outputs.js';
-import type { Queryable } from '../store/queryable.js';
+} from './output-store.js';
 
 /** A sealed text as it is stored. */
 export interface SealedOutput {

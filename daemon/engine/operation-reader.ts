@@ -5,6 +5,11 @@ import type { Operation, OperationDetail } from '../../src/contract/operations.j
 import type { RunResult } from '../../src/contract/runs.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Output, ResourceResult } from '../../src/resources/result.js';
+import type { Database } from '../database/schema.js';
+import { knownAgent } from './approved-agent.js';
+import type { LiveOperations } from './live-operations.js';
+import type { News, OperationFeed } from './operation-feed.js';
+import { type OutputVault, readOutputs } from './operation-outputs.js';
 import {
   countOperations,
   findOperationHead,
@@ -12,12 +17,7 @@ import {
   type OperationHead,
   type OperationResultRow,
   pageOperationResults,
-} from '../store/operations.js';
-import type { Database } from '../store/schema.js';
-import { knownAgent } from './approved-agent.js';
-import type { LiveOperations } from './live-operations.js';
-import type { News, OperationFeed } from './operation-feed.js';
-import { type OutputVault, readOutputs } from './operation-outputs.js';
+} from './operation-store.js';
 import { inRunOrder, operationNotFound, operationView, resultOf } from './operation-view.js';
 import { inSlices } from './slices.js';
 import { statesOf } from './stored-state.js';

@@ -4,8 +4,8 @@ import { toSeconds } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { mapped, type Steps } from '../../src/kernel/steps.js';
 import type { ResourceResult, Summary } from '../../src/resources/result.js';
-import type { OperationHead, OperationResultRow } from '../store/operations.js';
 import type { OperationError } from './operation-state.js';
+import type { OperationHead, OperationResultRow } from './operation-store.js';
 import { parseState, statusOf } from './stored-state.js';
 
 export const errorOf = ({ error_json }: { readonly error_json: string | null }): OperationError | null =>

@@ -1,14 +1,14 @@
 /** Takes up the applies that the store holds as under way when the orchestrator starts. */
 import type { Kysely } from 'kysely';
 import type { Clock } from '../../src/kernel/clock.js';
-import { listOperationsInStates } from '../store/operations.js';
-import type { Database } from '../store/schema.js';
+import type { Database } from '../database/schema.js';
 import type { Epoch } from './epoch.js';
 import type { Leases } from './leases.js';
 import type { OperationDriver } from './operation-driver.js';
 import { restore } from './operation-loader.js';
 import type { OperationRecords } from './operation-records.js';
 import { ACTIVE_STATES, transition } from './operation-state.js';
+import { listOperationsInStates } from './operation-store.js';
 
 export interface RecoveryOptions {
   readonly db: Kysely<Database>;

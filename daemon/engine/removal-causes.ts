@@ -1,13 +1,13 @@
 /** Collects from the store what explains removals. */
 import { toTimestamp } from '../../src/kernel/clock.js';
-import { type AuditRow, listAuditRows } from '../store/audit.js';
-import { findModuleHeads } from '../store/modules.js';
-import { findOperator } from '../store/operators.js';
-import type { Queryable } from '../store/queryable.js';
+import { findOperator } from '../auth/operator-store.js';
+import { type AuditRow, listAuditRows } from '../core/audit-store.js';
+import type { Queryable } from '../database/schema.js';
 import { assignmentCause } from './assignment-cause.js';
 import { assignmentHistory } from './assignment-history.js';
 import type { CurrentAssignments } from './current-assignments.js';
 import type { CurrentModule } from './current-modules.js';
+import { findModuleHeads } from './module-store.js';
 import { type Deed, type ModuleFacts, type RemovedResource, removalCause } from './removal-cause.js';
 
 export interface CausesInput {

@@ -3,7 +3,7 @@ import type { Rollout, RolloutEvent, RolloutResult } from '../../src/contract/as
 import type { Operation } from '../../src/contract/operations.js';
 import type { RunResult } from '../../src/contract/runs.js';
 import { isFault, messageOf } from '../../src/kernel/fault.js';
-import type { AgentRow } from '../store/agents.js';
+import type { AgentRow } from '../fleet/agent-store.js';
 
 /** With the whole answer, where somebody wants it. */
 export type AgentResult = Extract<RolloutEvent, { readonly event: 'agent' }>['agent'];

@@ -1,12 +1,13 @@
 /** Works out what an apply changed in the believed state of its agent, and writes it in the transaction that stores its end. */
-import { noteAppliedState } from '../store/agents.js';
+
+import type { Queryable } from '../database/schema.js';
+import { noteAppliedState } from '../fleet/agent-store.js';
 import {
   confirmAppliedResources,
   deleteAppliedResources,
   listAppliedResources,
   putAppliedResources,
-} from '../store/applied-resources.js';
-import type { Queryable } from '../store/queryable.js';
+} from './applied-resource-store.js';
 import { type BelievedChange, believedChange, isConfirmation } from './believed-state.js';
 import type { LiveOperation } from './live-operation.js';
 import { inSlices } from './slices.js';

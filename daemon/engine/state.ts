@@ -3,14 +3,14 @@ import type { Kysely } from 'kysely';
 import type { State } from '../../src/contract/operations.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
-import { type AppliedResourceRow, listAppliedResources } from '../store/applied-resources.js';
-import { findModuleHeads } from '../store/modules.js';
-import { findOperation } from '../store/operations.js';
-import type { Database } from '../store/schema.js';
+import type { Database } from '../database/schema.js';
 import { originOf } from './applied-resource.js';
+import { type AppliedResourceRow, listAppliedResources } from './applied-resource-store.js';
 import { type KnownAgent, knownAgent } from './approved-agent.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
 import type { Lanes } from './lanes.js';
+import { findModuleHeads } from './module-store.js';
+import { findOperation } from './operation-store.js';
 import { keyText, resourceKey } from './resource-key.js';
 import { readContent } from './stored-content.js';
 

@@ -1,6 +1,6 @@
 /** Hands what agents say about runs to whoever has to do with the run. */
 import type { NodeId } from '../../src/kernel/ids.js';
-import type { AgentTraffic, EngineMessage } from './agent-link.js';
+import type { AgentTraffic, EngineMessage } from '../fleet/connection-registry.js';
 import type { AgentSessions } from './agent-sessions.js';
 import type { Lanes } from './lanes.js';
 import type { Observations } from './observations.js';

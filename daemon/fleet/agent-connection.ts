@@ -4,13 +4,11 @@ import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
 import type { NodeId, PublicKeyHex } from '../../src/kernel/ids.js';
 import { type Decode, encode, UnknownMessage, unknownType } from '../../src/wire/codec.js';
-import { LINK_LIMITS } from '../../src/wire/limits.js';
+import { CLOSE, LINK_LIMITS } from '../../src/wire/limits.js';
 import { type AgentMessage, type OrchestratorMessage, PENDING_MESSAGES } from '../../src/wire/messages.js';
 import { isKnown } from '../../src/wire/version.js';
 import type { AgentPeer } from './agent-listener.js';
-import { closeReason, farewell } from './farewell.js';
 import type { FrameLimit } from './frame-limit.js';
-import { Liveness, type Watcher } from './liveness.js';
 
 /** No hello yet, or one that is looked at; waiting for an operator; approved. */
 export type OpenState = 'fresh' | 'pending' | 'approved';
@@ -218,3 +216,74 @@ export class AgentConnection {
 const violation = (what: string): Fault => new Fault('protocol_violation', `the peer sent ${what}`);
 
 const tooMuch = (): Fault => violation(`more than ${LINK_LIMITS.pendingFrame} bytes at once before it was approved`);
+
+/** RFC 6455: a control frame has 125 bytes, two of them for the code. */
+const REASON_BYTES = 123;
+
+/** What the peer is told about a fault: its own mistakes in full, ours not at all. */
+export function farewell({ code, message }: Fault): { readonly code: number; readonly reason: string } {
+  switch (code) {
+    case 'protocol_violation':
+      return { code: CLOSE.violation, reason: message };
+    case 'protocol_mismatch':
+      return { code: CLOSE.version, reason: message };
+    default:
+      return { code: CLOSE.goingAway, reason: 'the orchestrator could not handle a message' };
+  }
+}
+
+/** As much of the text as fits, never half a character: peers have a say in what it holds. */
+export function closeReason(text: string): string {
+  const { read } = new TextEncoder().encodeInto(text, new Uint8Array(REASON_BYTES));
+  return text.slice(0, read);
+}
+
+/** Called with true whenever something is heard, and with false at the end. */
+export type Watcher = (isAlive: boolean) => void;
+
+export class Liveness {
+  private readonly clock: Clock;
+  private readonly watchers = new Set<Watcher>();
+  private lastHeard: number;
+  private lastAsked: number;
+
+  constructor(clock: Clock) {
+    this.clock = clock;
+    this.lastHeard = clock.monotonic();
+    this.lastAsked = this.lastHeard;
+  }
+
+  heard(): void {
+    this.lastHeard = this.clock.monotonic();
+    this.tell(true);
+  }
+
+  /** A ping was sent. */
+  asked(): void {
+    this.lastAsked = this.clock.monotonic();
+  }
+
+  ended(): void {
+    this.tell(false);
+  }
+
+  isDead(): boolean {
+    return this.clock.monotonic() - this.lastHeard >= LINK_LIMITS.deadAfter;
+  }
+
+  isPingDue(): boolean {
+    return this.clock.monotonic() - this.lastAsked >= LINK_LIMITS.pingInterval;
+  }
+
+  /** Returns what ends the watch. */
+  watch(watcher: Watcher): () => void {
+    this.watchers.add(watcher);
+    return () => {
+      this.watchers.delete(watcher);
+    };
+  }
+
+  private tell(isAlive: boolean): void {
+    for (const watcher of [...this.watchers]) watcher(isAlive);
+  }
+}

@@ -1,7 +1,7 @@
 /** Takes connections of agents in: version, one connection a key, enrolment, presence; hands their messages on. */
 import type { Clock } from '../../src/kernel/clock.js';
 import { unreachable } from '../../src/kernel/exhaustive.js';
-import { Fault } from '../../src/kernel/fault.js';
+import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
@@ -9,12 +9,9 @@ import { agentDecoder } from '../../src/wire/codec.js';
 import { REFUSAL_TEXT, type TokenVerdict } from '../../src/wire/enrolment-token.js';
 import { CLOSE, LINK_LIMITS } from '../../src/wire/limits.js';
 import type { AgentMessage, AgentMessageOf } from '../../src/wire/messages.js';
-import type { AgentTraffic } from '../engine/agent-link.js';
 import { AgentConnection, type OpenState } from './agent-connection.js';
 import type { AgentPeer } from './agent-listener.js';
-import { BackgroundWork } from './background-work.js';
-import type { ConnectionRegistry } from './connection-registry.js';
-import { answersPing } from './duplicate-check.js';
+import type { AgentTraffic, ConnectionRegistry } from './connection-registry.js';
 import type { Enrolment } from './enrolment.js';
 import type { Presence } from './presence.js';
 import { versionFirst } from './version-first.js';
@@ -254,5 +251,50 @@ export class AgentGateway implements Service {
       this.options.terminals.disconnected(connection.nodeId);
     }
     this.work.start(this.options.presence.left(connection));
+  }
+}
+
+/** Pings a connection; true when anything is heard of it within that many milliseconds, false once it has ended. */
+export function answersPing(connection: AgentConnection, withinMs: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const answer = (isAlive: boolean) => {
+      clearTimeout(deadline);
+      unwatch();
+      resolve(isAlive);
+    };
+    const deadline = setTimeout(() => answer(false), withinMs);
+    const unwatch = connection.watch(answer);
+    if (connection.state === 'closed') answer(false);
+    else connection.ping();
+  });
+}
+
+/** What goes on beside its caller and has to be done before the store may close. */
+export class BackgroundWork {
+  private readonly logger: Logger;
+  private readonly running = new Set<Promise<void>>();
+
+  constructor(logger: Logger) {
+    this.logger = logger;
+  }
+
+  /** Work that nobody waits for: what goes wrong is logged. */
+  start(work: Promise<void>): void {
+    const failed = (error: unknown) =>
+      this.logger.error('a change of an agent was not recorded', { reason: messageOf(error) });
+    void this.track(work.catch(failed));
+  }
+
+  /** Work that its caller waits for. */
+  track(work: Promise<void>): Promise<void> {
+    this.running.add(work);
+    const forget = () => this.running.delete(work);
+    work.then(forget, forget);
+    return work;
+  }
+
+  /** Settles when nothing is going on any more. */
+  async settled(): Promise<void> {
+    while (this.running.size > 0) await Promise.allSettled(this.running);
   }
 }

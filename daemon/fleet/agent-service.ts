@@ -1,21 +1,29 @@
 /** Agents as operators see and change them. */
 import type { AgentStatus } from '../../src/contract/agent-statuses.js';
-import type { Agent } from '../../src/contract/agents.js';
-import type { Clock } from '../../src/kernel/clock.js';
-import { toSeconds } from '../../src/kernel/clock.js';
+import { AGENT_LIST_LIMIT, type Agent, type agentRoutes } from '../../src/contract/agents.js';
+import { clampLimit } from '../../src/contract/shapes.js';
+import { type Clock, toSeconds } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { isName } from '../../src/kernel/identifiers.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import { matches, parseSelector, type Selector } from '../../src/language/selector.js';
-import { eventOfRequest } from '../events/event-of-request.js';
-import type { RequestContext } from '../events/request-context.js';
-import type { UnitOfWork } from '../events/unit-of-work.js';
-import { type Tags, tagsByAgent, tagsOf } from '../store/agent-tags.js';
-import { type AgentRow, deleteAgent, findAgent, findAgentByName, listAgents, updateAgent } from '../store/agents.js';
-import type { Queryable } from '../store/queryable.js';
-import { agentLabel } from './agent-event.js';
-import { agentParty } from './agent-party.js';
+import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
+import type { Queryable } from '../database/schema.js';
+import type { HandlersFor } from '../http/handler.js';
+import { linkTo } from '../http/query-string.js';
+import {
+  type AgentRow,
+  agentLabel,
+  agentParty,
+  deleteAgent,
+  findAgent,
+  findAgentByName,
+  listAgents,
+  updateAgent,
+} from './agent-store.js';
 import type { ConnectionRegistry } from './connection-registry.js';
+import { type Tags, tagsByAgent, tagsOf } from './tag-store.js';
 
 /** What happens to the connection when an operator decides about an agent. */
 export interface AgentConnections {
@@ -176,3 +184,26 @@ async function approvedName(tx: Queryable, agent: AgentRow, given: string | null
   }
   return name;
 }
+
+/** Handlers of the agents' routes. */
+export const agentHandlers = (agents: AgentService): HandlersFor<typeof agentRoutes> => ({
+  listAgents: async ({ query }) => {
+    const limit = clampLimit(query.limit, AGENT_LIST_LIMIT.standard, AGENT_LIST_LIMIT.maximum);
+    // One more than asked for tells whether there is a next page.
+    const page = await agents.list({ ...query, limit: limit + 1 });
+    const body = page.slice(0, limit);
+    const last = body.at(-1);
+    if (page.length <= limit || last === undefined) return { status: 200, body };
+    return { status: 200, body, headers: linkTo('/agents', { ...query, limit, after: last.node_id }) };
+  },
+  getAgent: async ({ params }) => ({ status: 200, body: await agents.get(params.node_id) }),
+  setAgentStatus: async ({ params, body, context }) => ({
+    status: 200,
+    body: await agents.setStatus(context, params.node_id, body),
+  }),
+  removeAgent: async ({ params, context }) => {
+    await agents.remove(context, params.node_id);
+    return { status: 204, body: undefined };
+  },
+  getAgentAttributes: async ({ params }) => ({ status: 200, body: (await agents.get(params.node_id)).attributes }),
+});

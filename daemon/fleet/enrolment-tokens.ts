@@ -1,30 +1,25 @@
 /** Enrolment tokens as admins make, see and revoke them. */
-import type {
-  CreatedEnrolmentToken,
-  EnrolmentTokenRecord,
-  NewEnrolmentToken,
+
+import { createHash, timingSafeEqual } from 'node:crypto';
+import {
+  type CreatedEnrolmentToken,
+  type EnrolmentTokenRecord,
+  type enrolmentTokenRoutes,
+  type NewEnrolmentToken,
+  TOKEN_TTL,
+  TOKEN_USES,
 } from '../../src/contract/enrolment-tokens.js';
-import { TOKEN_TTL, TOKEN_USES } from '../../src/contract/enrolment-tokens.js';
 import { type Clock, toSeconds, toTimestamp } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { NewId, PublicKeyHex } from '../../src/kernel/ids.js';
 import { formatEnrolmentToken } from '../../src/wire/enrolment-token.js';
-import type { Party } from '../events/domain-event.js';
-import { eventOfRequest } from '../events/event-of-request.js';
-import type { RequestContext } from '../events/request-context.js';
-import type { UnitOfWork } from '../events/unit-of-work.js';
-import type { Tags } from '../store/agent-tags.js';
-import {
-  deleteTokensExpiredBefore,
-  type EnrolmentTokenRow,
-  insertEnrolmentToken,
-  listEnrolmentTokens,
-  revokeEnrolmentToken,
-} from '../store/enrolment-tokens.js';
-import type { Queryable } from '../store/queryable.js';
-import { hashOfSecret } from './enrolment-secret.js';
-import { requireTags } from './required-tags.js';
-import { isMakerAdmin } from './token-maker.js';
+import { findActiveOperator } from '../auth/operator-store.js';
+import { eventOfRequest, type Party, type RequestContext } from '../core/domain-event.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
+import type { NewRow, Queryable, Row } from '../database/schema.js';
+import type { HandlersFor } from '../http/handler.js';
+import { requireTags } from './tag-service.js';
+import type { Tags } from './tag-store.js';
 
 export interface EnrolmentTokensOptions {
   readonly db: Queryable;
@@ -133,3 +128,76 @@ const unknownToken = (id: string): Fault =>
   new Fault('enrolment_token_not_found', `there is no enrolment token ${JSON.stringify(id)}, or it was revoked`, {
     hint: 'orch enroll list shows those there are',
   });
+
+/** Enrolment tokens by their ID; what is stored of the secret is a hash. `tags_json` is for the caller to parse. */
+export type EnrolmentTokenRow = Row<'enrolment_tokens'>;
+
+export async function insertEnrolmentToken(db: Queryable, token: NewRow<'enrolment_tokens'>): Promise<void> {
+  await db.insertInto('enrolment_tokens').values(token).execute();
+}
+
+/** Those that were not revoked, the oldest first. */
+export async function listEnrolmentTokens(db: Queryable): Promise<readonly EnrolmentTokenRow[]> {
+  const query = db.selectFrom('enrolment_tokens').selectAll().where('revoked_at', 'is', null);
+  return query.orderBy('token_id').execute();
+}
+
+export async function findEnrolmentToken(db: Queryable, tokenId: string): Promise<EnrolmentTokenRow | null> {
+  const query = db.selectFrom('enrolment_tokens').selectAll().where('token_id', '=', tokenId);
+  return (await query.executeTakeFirst()) ?? null;
+}
+
+/** Takes one of the uses that are left; false, and nothing changes, when there is none. */
+export async function takeTokenUse(db: Queryable, tokenId: string, now: number): Promise<boolean> {
+  const result = await db
+    .updateTable('enrolment_tokens')
+    .set((change) => ({ uses_left: change('uses_left', '-', 1), last_used_at: now }))
+    .where('token_id', '=', tokenId)
+    .where('uses_left', '>', 0)
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}
+
+/** False when there is no such token, or it was revoked before. */
+export async function revokeEnrolmentToken(db: Queryable, tokenId: string, now: number): Promise<boolean> {
+  const result = await db
+    .updateTable('enrolment_tokens')
+    .set({ revoked_at: now })
+    .where('token_id', '=', tokenId)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}
+
+/** Drops tokens that had expired before that time in ms; returns how many there were. */
+export async function deleteTokensExpiredBefore(db: Queryable, time: number): Promise<number> {
+  const result = await db.deleteFrom('enrolment_tokens').where('expires_at', '<', time).executeTakeFirst();
+  return Number(result.numDeletedRows);
+}
+
+/** Handlers of the enrolment tokens' routes. */
+export const enrolmentTokenHandlers = (tokens: EnrolmentTokens): HandlersFor<typeof enrolmentTokenRoutes> => ({
+  listEnrolmentTokens: async () => ({ status: 200, body: [...(await tokens.list())] }),
+  createEnrolmentToken: async ({ body, context }) => ({ status: 201, body: await tokens.create(context, body) }),
+  revokeEnrolmentToken: async ({ params, context }) => {
+    await tokens.revoke(context, params.id);
+    return { status: 204, body: undefined };
+  },
+});
+
+/** Returns whether the operator who made the token is an admin. The removal of an operator revokes that operator's tokens. */
+export async function isMakerAdmin(db: Queryable, { created_by }: EnrolmentTokenRow): Promise<boolean> {
+  return (await findActiveOperator(db, created_by))?.role === 'admin';
+}
+
+/** The secret of an enrolment token as the store has it: a hash, compared in constant time. */
+const DOMAIN = 'orch-enrolment-v1';
+
+export const hashOfSecret = (secret: Uint8Array): string =>
+  createHash('sha256').update(DOMAIN).update(secret).digest('hex');
+
+/** @param hash null when there is no such token: it is compared all the same, so that the answer takes as long */
+export function isSecretOf(hash: string | null, secret: Uint8Array): boolean {
+  const known = Buffer.from(hash ?? '0'.repeat(64), 'hex');
+  return timingSafeEqual(known, Buffer.from(hashOfSecret(secret), 'hex')) && hash !== null;
+}

@@ -5,14 +5,22 @@ import { hostNetworkOf } from '../../src/kernel/ip-network.js';
 import type { TokenVerdict } from '../../src/wire/enrolment-token.js';
 import { CLOSE } from '../../src/wire/limits.js';
 import type { AgentMessageOf } from '../../src/wire/messages.js';
-import { type DomainEvent, SYSTEM } from '../events/domain-event.js';
-import type { Emit, UnitOfWork } from '../events/unit-of-work.js';
-import { type AgentRow, deleteAgent, findAgent, insertAgent, listPendingAgents } from '../store/agents.js';
-import type { Queryable } from '../store/queryable.js';
+import { type DomainEvent, SYSTEM } from '../core/domain-event.js';
+import type { Emit, UnitOfWork } from '../core/unit-of-work.js';
+import type { Queryable } from '../database/schema.js';
 import type { AgentConnection } from './agent-connection.js';
-import { agentParty } from './agent-party.js';
+import {
+  type AgentRow,
+  agentParty,
+  deleteAgent,
+  findAgent,
+  insertAgent,
+  listPendingAgents,
+  type NewAgent,
+  pendingEvent,
+  recordOfNew,
+} from './agent-store.js';
 import type { ConnectionRegistry } from './connection-registry.js';
-import { type NewAgent, pendingEvent, recordOfNew } from './new-agent.js';
 import { RepeatedEvents, type Summarize } from './report-throttle.js';
 import { type Pass, passOf, redeem } from './token-redemption.js';
 

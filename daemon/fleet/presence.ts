@@ -3,14 +3,11 @@ import type { Clock } from '../../src/kernel/clock.js';
 import { hostNetworkOf } from '../../src/kernel/ip-network.js';
 import { canonicalJson } from '../../src/kernel/json.js';
 import type { AgentMessageOf } from '../../src/wire/messages.js';
-import type { DomainEvent } from '../events/domain-event.js';
-import type { EventType } from '../events/event-type.js';
-import type { Emit, UnitOfWork } from '../events/unit-of-work.js';
-import { type AgentRow, findAgent, updateAgent } from '../store/agents.js';
-import type { Queryable } from '../store/queryable.js';
+import type { DomainEvent, EventType } from '../core/domain-event.js';
+import type { Emit, UnitOfWork } from '../core/unit-of-work.js';
+import type { Queryable } from '../database/schema.js';
 import type { AgentConnection } from './agent-connection.js';
-import { agentEvent, agentLabel } from './agent-event.js';
-import { listed } from './listed.js';
+import { type AgentRow, agentEvent, agentLabel, findAgent, listed, updateAgent } from './agent-store.js';
 import { lastOf, RepeatedEvents, ReportThrottle, type Summarize } from './report-throttle.js';
 
 export interface PresenceOptions {

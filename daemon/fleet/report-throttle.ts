@@ -1,6 +1,6 @@
 /** Keeps what agents do over and over, on however many connections, from filling the audit log. */
 import type { Clock } from '../../src/kernel/clock.js';
-import type { DomainEvent } from '../events/domain-event.js';
+import type { DomainEvent } from '../core/domain-event.js';
 
 /** The same is reported at most that often, in milliseconds. */
 const EVERY = 60_000;

@@ -1,17 +1,17 @@
 /** Tags that operators put on agents; every change tells the audit log what was there before. */
+
+import type { tagRoutes } from '../../src/contract/tags.js';
 import type { Clock } from '../../src/kernel/clock.js';
-import { Fault } from '../../src/kernel/fault.js';
-import { eventOfRequest } from '../events/event-of-request.js';
-import type { RequestContext } from '../events/request-context.js';
-import type { UnitOfWork } from '../events/unit-of-work.js';
-import { distinctTags, removeTag, replaceTags, setTag, type Tags, tagsOf } from '../store/agent-tags.js';
-import { updateAgent } from '../store/agents.js';
-import type { Queryable } from '../store/queryable.js';
-import { agentLabel } from './agent-event.js';
-import { agentParty } from './agent-party.js';
+import { Fault, type FaultDetail } from '../../src/kernel/fault.js';
+import { isTagKey, isTagValue, TAG_KEY_RULE } from '../../src/kernel/identifiers.js';
+import { escapePointer } from '../../src/kernel/validator.js';
+import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
+import type { Queryable } from '../database/schema.js';
+import type { HandlersFor } from '../http/handler.js';
 import { requireAgent } from './agent-service.js';
-import { listed } from './listed.js';
-import { MAX_TAGS, requireTag, requireTags, tooManyTags } from './required-tags.js';
+import { agentLabel, agentParty, listed, updateAgent } from './agent-store.js';
+import { distinctTags, removeTag, replaceTags, setTag, type Tags, tagsOf } from './tag-store.js';
 
 export interface TagServiceOptions {
   readonly db: Queryable;
@@ -78,4 +78,65 @@ export class TagService {
       );
     });
   }
+}
+
+/** Handlers of the tags' routes. */
+export const tagHandlers = (tags: TagService): HandlersFor<typeof tagRoutes> => ({
+  listTags: async () => ({ status: 200, body: { tags: await tags.list() } }),
+  replaceTags: async ({ params, body, context }) => {
+    await tags.replace(context, params.node_id, body.tags);
+    return { status: 204, body: undefined };
+  },
+  setTag: async ({ params, body, context }) => {
+    await tags.set(context, params.node_id, { key: params.key, value: body.value });
+    return { status: 204, body: undefined };
+  },
+  removeTag: async ({ params, context }) => {
+    await tags.remove(context, params.node_id, params.key);
+    return { status: 204, body: undefined };
+  },
+});
+
+/** Most tags of one agent. */
+export const MAX_TAGS = 256;
+
+/** JSON pointers, for the errors. */
+interface TagPlaces {
+  readonly key: string;
+  readonly value: string;
+}
+
+/** Throws `invalid_tag` for the `tags` of a body. */
+export function requireTags(tags: Tags): void {
+  const entries = Object.entries(tags);
+  const place = (key: string) => `/tags/${escapePointer(key)}`;
+  refuse(entries.flatMap(([key, value]) => problemsOf(key, value, { key: place(key), value: place(key) })));
+  if (entries.length > MAX_TAGS) throw tooManyTags();
+}
+
+/** Throws `invalid_tag` for a body that is a tag. */
+export function requireTag({ key, value }: { readonly key: string; readonly value: string }): void {
+  refuse(problemsOf(key, value, { key: '/key', value: '/value' }));
+}
+
+export const tooManyTags = (): Fault => new Fault('invalid_tag', `an agent has at most ${MAX_TAGS} tags`);
+
+function problemsOf(key: string, value: string, at: TagPlaces): readonly FaultDetail[] {
+  const problems: FaultDetail[] = [];
+  if (!isTagKey(key)) {
+    const message = `the key ${JSON.stringify(key)} cannot be a tag's: ${TAG_KEY_RULE}`;
+    problems.push({ path: at.key, message });
+  }
+  if (!isTagValue(value)) {
+    const message = `the value of ${JSON.stringify(key)} must be at most 256 characters without control characters`;
+    problems.push({ path: at.value, message });
+  }
+  return problems;
+}
+
+function refuse(problems: readonly FaultDetail[]): void {
+  const [first, ...more] = problems;
+  if (first === undefined) return;
+  const count = more.length > 0 ? `, and ${more.length} more mistakes` : '';
+  throw new Fault('invalid_tag', `invalid tags: ${first.message}${count}`, { errors: problems });
 }

@@ -1,19 +1,19 @@
 /** What an enrolment token does for an agent that shows it, within the transaction that lets the agent in. */
 import type { NodeId } from '../../src/kernel/ids.js';
 import { parseEnrolmentToken, type TokenVerdict } from '../../src/wire/enrolment-token.js';
-import { SYSTEM } from '../events/domain-event.js';
-import type { Emit } from '../events/unit-of-work.js';
-import { replaceTags, type Tags, tagsOf } from '../store/agent-tags.js';
-import { type AgentRow, updateAgent } from '../store/agents.js';
-import { wasRemovedByOperator } from '../store/audit.js';
-import { type EnrolmentTokenRow, findEnrolmentToken, takeTokenUse } from '../store/enrolment-tokens.js';
-import type { Queryable } from '../store/queryable.js';
-import { agentEvent, agentLabel } from './agent-event.js';
-import { freeNameOf } from './agent-name.js';
-import { agentParty } from './agent-party.js';
-import { isSecretOf } from './enrolment-secret.js';
-import { listed } from './listed.js';
-import { isMakerAdmin } from './token-maker.js';
+import { wasRemovedByOperator } from '../core/audit-store.js';
+import { SYSTEM } from '../core/domain-event.js';
+import type { Emit } from '../core/unit-of-work.js';
+import type { Queryable } from '../database/schema.js';
+import { type AgentRow, agentEvent, agentLabel, agentParty, freeNameOf, listed, updateAgent } from './agent-store.js';
+import {
+  type EnrolmentTokenRow,
+  findEnrolmentToken,
+  isMakerAdmin,
+  isSecretOf,
+  takeTokenUse,
+} from './enrolment-tokens.js';
+import { replaceTags, type Tags, tagsOf } from './tag-store.js';
 
 /** What there is for an agent. */
 export type Pass =

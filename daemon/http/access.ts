@@ -1,7 +1,10 @@
 /** Who calls, and whether they may: the part of a login that travels with each request. */
+
+import type { ServerResponse } from 'node:http';
 import type { Operator } from '../../src/contract/operators.js';
 import type { Access } from '../../src/contract/route.js';
 import { Fault } from '../../src/kernel/fault.js';
+import type { Exchange } from './exchange.js';
 
 export interface Session {
   readonly operator: Operator;
@@ -39,3 +42,47 @@ export function requireSession(session: Session | null): Session {
 
 export const sessionOver = (): Fault =>
   new Fault('unauthenticated', 'the session is unknown or over', { hint: 'log in again' });
+
+/** How often the session is looked at, in milliseconds, whether anything is sent or not. */
+const RECHECK_MS = 400;
+/** How long the client has to take the reason, in milliseconds. */
+const LAST_WORDS_MS = 300;
+
+export interface SessionGuard {
+  /** Why the answer has to end now; null while the session goes on. */
+  readonly ended: Fault | null;
+  stop(): void;
+}
+
+/**
+ * Watches the session of a request until its answer is complete. When the session ends, the handler is cancelled as by a client
+ * that goes away, and a client that does not take the end of its answer is cut off.
+ */
+export function guardSession(exchange: Exchange, response: ServerResponse, authenticate: Authenticate): SessionGuard {
+  let ended: Fault | null = null;
+  let isLooking = false;
+  const look = async () => {
+    if (isLooking) return;
+    isLooking = true;
+    try {
+      if ((await authenticate(exchange.token ?? '')) !== null) return;
+      stop();
+      ended = sessionOver();
+      exchange.cancellation.cancel(ended);
+      setTimeout(() => response.destroy(), LAST_WORDS_MS).unref();
+    } catch {
+      // A store that cannot be read now ends no session: it is looked at again.
+    } finally {
+      isLooking = false;
+    }
+  };
+  const timer = setInterval(look, RECHECK_MS);
+  const stop = () => clearInterval(timer);
+  response.once('close', stop);
+  return {
+    get ended() {
+      return ended;
+    },
+    stop,
+  };
+}

@@ -7,18 +7,13 @@ import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { NewId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { Authenticate, Authorize } from './access.js';
-import { createListener, type TlsFiles } from './api-listener.js';
-import { beginRequest } from './begin-request.js';
+import { createListener, type HttpLimits, type TlsFiles } from './api-listener.js';
 import { refuseClient } from './client-error.js';
 import { addEndpoint } from './endpoint.js';
-import { faultOfError } from './fault-of-error.js';
-import type { HttpLimits } from './http-limits.js';
+import { beginRequest, type InFlight, logRequest } from './exchange.js';
 import { type IdempotencyKeys, IdempotentRequests } from './idempotency.js';
-import type { InFlight } from './in-flight.js';
-import { noSuchRoute } from './no-such-route.js';
-import { renderFault } from './rendered.js';
-import { gateRefusal } from './request-gate.js';
-import { logRequest } from './request-log.js';
+import { faultOfError, renderFault } from './rendered.js';
+import { gateRefusal, noSuchRoute } from './request-gate.js';
 import type { AnyHandler, RunOptions } from './run-handler.js';
 
 /** A request as it was answered. */

@@ -9,11 +9,10 @@ import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
 import type { Authenticate, Authorize } from './access.js';
 import { type ApiApp, createApiApp, type OnAnswered } from './api-app.js';
-import { type ListenAddress, listenOn, type TlsFiles } from './api-listener.js';
+import { HTTP_LIMITS, type HttpLimits, type ListenAddress, listenOn, type TlsFiles } from './api-listener.js';
+import { InFlight } from './exchange.js';
 import type { HandlersFor } from './handler.js';
-import { HTTP_LIMITS, type HttpLimits } from './http-limits.js';
 import type { IdempotencyKeys } from './idempotency.js';
-import { InFlight } from './in-flight.js';
 import type { AnyHandler } from './run-handler.js';
 import { acceptUpgrades, type StreamDoor } from './upgrades.js';
 

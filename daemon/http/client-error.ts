@@ -2,8 +2,8 @@
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { Fault, systemCodeOf } from '../../src/kernel/fault.js';
+import { STANDARD_HEADERS } from './exchange.js';
 import { renderFault } from './rendered.js';
-import { STANDARD_HEADERS } from './standard-headers.js';
 
 /** How long the client has to take the answer before the connection is cut, in milliseconds. */
 const LINGER_MS = 1_000;

@@ -3,15 +3,21 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { API_BASE } from '../../src/contract/contract.js';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { Fault } from '../../src/kernel/fault.js';
-import { type Authenticate, type Authorize, bearerToken, requireSession, type Session } from './access.js';
-import { EventStream } from './event-stream.js';
-import type { HttpLimits } from './http-limits.js';
+import {
+  type Authenticate,
+  type Authorize,
+  bearerToken,
+  guardSession,
+  requireSession,
+  type Session,
+  type SessionGuard,
+} from './access.js';
+import type { HttpLimits } from './api-listener.js';
 import { type IdempotentRequests, idempotencyKeyOf, type Outcome } from './idempotency.js';
-import { LineStream, wantsLines } from './line-stream.js';
 import { type Rendered, renderFault } from './rendered.js';
 import { type Input, inputReader } from './request-input.js';
 import { type AnyHandler, type Outlets, type RunOptions, runner } from './run-handler.js';
-import { guardSession, type SessionGuard } from './session-guard.js';
+import { EventStream, LineStream, wantsLines } from './streams.js';
 
 export interface EndpointOptions extends RunOptions {
   readonly authenticate: Authenticate;

@@ -1,10 +1,12 @@
 /** What the adapter knows of one request from its first byte on. */
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import type {} from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '../../src/kernel/clock.js';
+import { Fault } from '../../src/kernel/fault.js';
+import type { Logger } from '../../src/kernel/logger.js';
 import type { Session } from './access.js';
-import type { Cancellation } from './cancellation.js';
 
 export interface Exchange {
   readonly requestId: string;
@@ -72,4 +74,125 @@ export function clientAddress(request: IncomingMessage, trustProxy: boolean): st
 function plain(address: string | undefined): string | null {
   const unwrapped = address?.replace(/^::ffff:(?=\d+\.)/i, '').replace(/^\[(.*)\](:\d+)?$/, '$1');
   return unwrapped && isIP(unwrapped) > 0 ? unwrapped : null;
+}
+
+/** Takes note of a new request and prepares the headers of its answer. */
+export interface BeginOptions {
+  readonly clock: Clock;
+  readonly inFlight: InFlight;
+  readonly trustProxyTls: boolean;
+}
+
+export function beginRequest(request: FastifyRequest, reply: FastifyReply, options: BeginOptions): void {
+  const { clock, inFlight, trustProxyTls } = options;
+  const { raw } = request;
+  const cancellation = new Cancellation();
+  const exchange = {
+    requestId: request.id,
+    address: clientAddress(raw, trustProxyTls),
+    contentType: raw.headers['content-type'],
+    isPrivate: isPrivate(raw, trustProxyTls),
+    baseUrl: baseUrlOf(raw, trustProxyTls),
+    startedAt: clock.monotonic(),
+    cancellation,
+    keepsRunning: false,
+    session: null,
+    token: null,
+  };
+  request.exchange = exchange;
+  // Fastify must not judge it: an empty body is welcome whatever its type.
+  delete raw.headers['content-type'];
+  for (const [name, value] of STANDARD_HEADERS) reply.header(name, value);
+  reply.header('x-request-id', request.id);
+  inFlight.add(reply.raw, cancellation);
+  reply.raw.once('close', () => {
+    inFlight.remove(reply.raw);
+    if (reply.raw.writableFinished || exchange.keepsRunning) return;
+    cancellation.cancel(new Fault('cancelled', 'the client went away'));
+  });
+}
+
+/** An abort signal that is made when somebody looks at it: most requests are over before anybody does. */
+export class Cancellation {
+  private controller: AbortController | null = null;
+  private cancelled: { readonly reason: unknown } | null = null;
+
+  get signal(): AbortSignal {
+    if (this.controller === null) {
+      this.controller = new AbortController();
+      if (this.cancelled) this.controller.abort(this.cancelled.reason);
+    }
+    return this.controller.signal;
+  }
+
+  /** The first reason counts. */
+  cancel(reason: unknown): void {
+    this.cancelled ??= { reason };
+    this.controller?.abort(reason);
+  }
+}
+
+/** The requests that are being served, so that a stop can wait for them. */
+export class InFlight {
+  private readonly requests = new Map<ServerResponse, Cancellation>();
+  private idle: (() => void) | null = null;
+
+  add(response: ServerResponse, cancellation: Cancellation): void {
+    this.requests.set(response, cancellation);
+  }
+
+  /** Its answer is sent, or its connection is gone. */
+  remove(response: ServerResponse): void {
+    this.requests.delete(response);
+    if (this.requests.size === 0) this.idle?.();
+  }
+
+  /** True when an answer on this socket has begun. */
+  isAnswering(socket: unknown): boolean {
+    return [...this.requests.keys()].some((response) => response.socket === socket && response.headersSent);
+  }
+
+  /** Resolves when nothing is in flight any more, or after that many milliseconds. */
+  async drained(ms: number): Promise<void> {
+    if (this.requests.size === 0) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.idle = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  /** Tells every handler that is still running to end. */
+  cancel(reason: Fault): void {
+    for (const cancellation of this.requests.values()) cancellation.cancel(reason);
+  }
+}
+
+/** Headers of every answer, beside `X-Request-Id`. There are no CORS headers: pages of other sites have no business here. */
+export const STANDARD_HEADERS: readonly (readonly [name: string, value: string])[] = [
+  ['cache-control', 'no-store'],
+  ['x-content-type-options', 'nosniff'],
+];
+
+/** One log line a request: reads that went well are for debugging, the rest is worth knowing. */
+export function logRequest(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { logger, clock }: { readonly logger: Logger; readonly clock: Clock },
+): void {
+  const { requestId, startedAt, session, address } = request.exchange;
+  const status = reply.raw.statusCode;
+  const isRead = request.method === 'GET' || request.method === 'HEAD';
+  logger[isRead && status < 500 ? 'debug' : 'info']('request', {
+    request_id: requestId,
+    method: request.method,
+    // Without the query, which may hold names that people search for.
+    path: request.raw.url?.split('?')[0]?.slice(0, 512),
+    status,
+    duration_ms: Math.round(clock.monotonic() - startedAt),
+    operator_id: session?.operator.operator_id ?? null,
+    address,
+  });
 }

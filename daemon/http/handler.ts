@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream';
 import type { Operator } from '../../src/contract/operators.js';
 import type { AnswerOf, BodyOf, EventOf, ParamsOf, QueryOf, RouteSpec, StreamOf } from '../../src/contract/route.js';
-import type { RequestContext } from '../events/request-context.js';
+import type { RequestContext } from '../core/domain-event.js';
 
 /** A request after authorisation and validation. */
 export interface Call<R extends RouteSpec> {

@@ -1,9 +1,11 @@
 /** An answer as it goes on the wire, and how handlers' answers and faults become one. */
 import { Readable } from 'node:stream';
+import { FAULTS } from '../../src/contract/faults.js';
+import type { Problem } from '../../src/contract/problem.js';
 import type { RouteSpec } from '../../src/contract/route.js';
-import type { Fault } from '../../src/kernel/fault.js';
+import { Fault, systemCodeOf } from '../../src/kernel/fault.js';
+import type { FaultCode } from '../../src/kernel/fault-code.js';
 import { validator } from '../../src/kernel/validator.js';
-import { PROBLEM_TYPE, problemHeaders, problemOf, statusOf } from './problem-document.js';
 
 export interface Rendered {
   readonly status: number;
@@ -66,3 +68,78 @@ export function renderFault(fault: Fault, requestId: string, statuses?: RouteSpe
   const status = statusOf(fault, statuses);
   return { status, headers, payload: JSON.stringify(problemOf(fault, requestId, status)) };
 }
+
+/** Faults as RFC 9457 problem documents. */
+export const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
+
+/** The document; members of the fault's data stand beside the standard ones and never replace them. */
+export function problemOf(fault: Fault, requestId: string, status: number): Problem {
+  const { title } = FAULTS[fault.code];
+  const standard: Problem = {
+    type: `urn:orch:problem:${fault.code}`,
+    title,
+    status,
+    detail: fault.hint ? `${fault.message}; ${fault.hint}` : fault.message,
+    code: fault.code,
+    request_id: requestId,
+    ...(fault.errors ? { errors: [...fault.errors] } : {}),
+  };
+  return Object.fromEntries([
+    ...Object.entries({ ...fault.data, errors: undefined }),
+    ...Object.entries(standard),
+  ]) as Problem;
+}
+
+/** The status of a fault on a route with these statuses of its own. */
+export const statusOf = (fault: Fault, statuses: RouteSpec['statuses'] = {}): number =>
+  statuses[fault.code] ?? FAULTS[fault.code].status;
+
+/** The headers that go with a fault. */
+export function problemHeaders(fault: Fault): Readonly<Record<string, string>> {
+  const headers: Record<string, string> = {};
+  if (FAULTS[fault.code].status === 401) headers['www-authenticate'] = 'Bearer';
+  const { retry_after: retryAfter, allow } = fault.data ?? {};
+  if (typeof retryAfter === 'number') headers['retry-after'] = String(Math.max(0, Math.ceil(retryAfter)));
+  if (fault.code === 'method_not_allowed' && Array.isArray(allow)) headers.allow = allow.join(', ');
+  return headers;
+}
+
+/** What Fastify refuses by itself. */
+const REFUSED: Readonly<Record<string, readonly [FaultCode, string]>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: ['body_too_large', 'the request body is larger than this server takes'],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['bad_request', 'the request body is not as long as Content-Length says'],
+  FST_ERR_BAD_URL: ['bad_request', 'the path is not valid percent-encoding'],
+  FST_ERR_MAX_PARAM_LENGTH: ['url_too_long', 'the URL is longer than this server takes'],
+};
+
+/** True when the client went away while it was sending. */
+export const isHangUp = (error: unknown): boolean => ['ECONNRESET', 'EPIPE'].includes(systemCodeOf(error) ?? '');
+
+/**
+ * A fault of a code that is no HTTP answer, and everything that is no Fault, becomes `internal`: its message could
+ * tell of paths and keys of this machine.
+ * @param declared codes of status 500 that the route has in its contract
+ */
+export function faultOfError(error: unknown, declared: readonly FaultCode[] = []): Fault {
+  if (error instanceof Fault) {
+    const isShowable = FAULTS[error.code].status !== 500 || error.code === 'internal' || declared.includes(error.code);
+    return isShowable ? error : internal(error);
+  }
+  const refused = REFUSED[systemCodeOf(error) ?? ''];
+  if (refused) return new Fault(...refused, { cause: error });
+  if (isHangUp(error)) return new Fault('bad_request', 'the connection broke', { cause: error });
+  return isRefusal(error) ? new Fault('bad_request', 'the request is malformed', { cause: error }) : internal(error);
+}
+
+/** Another refusal of Fastify. */
+const isRefusal = (error: unknown): boolean =>
+  error instanceof Error &&
+  (systemCodeOf(error)?.startsWith('FST_ERR_') ?? false) &&
+  'statusCode' in error &&
+  Number(error.statusCode) < 500;
+
+const internal = (cause: unknown): Fault =>
+  new Fault('internal', 'something went wrong in the orchestrator', {
+    hint: 'its log tells more under the request id',
+    cause,
+  });

@@ -4,15 +4,12 @@ import type { Operator } from '../../src/contract/operators.js';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { type Fault, messageOf } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
-import { type Party, SYSTEM } from '../events/domain-event.js';
-import type { RequestContext } from '../events/request-context.js';
-import type { EventStream } from './event-stream.js';
+import { type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
 import type { Exchange } from './exchange.js';
-import { faultOfError } from './fault-of-error.js';
 import type { Events } from './handler.js';
-import type { LineStream } from './line-stream.js';
-import { answerRenderer, pieceChecker, type Rendered, renderFault } from './rendered.js';
+import { answerRenderer, faultOfError, pieceChecker, type Rendered, renderFault } from './rendered.js';
 import type { Input } from './request-input.js';
+import type { EventStream, LineStream } from './streams.js';
 
 /** A handler whose route is not known by type: what the contract's types promise is checked when it runs. */
 export type AnyHandler = (call: AnyCall) => Promise<AnyAnswer>;

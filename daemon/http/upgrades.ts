@@ -7,14 +7,25 @@ import { API_BASE } from '../../src/contract/contract.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { NewId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
-import type { StreamRequest } from '../terminal/client-door.js';
+import type { HttpLimits } from './api-listener.js';
 import { sendFault } from './client-error.js';
 import { clientAddress, isPrivate } from './exchange.js';
-import { faultOfError } from './fault-of-error.js';
-import type { HttpLimits } from './http-limits.js';
+import { faultOfError } from './rendered.js';
 import { gateRefusal } from './request-gate.js';
 
-/** Who serves the streams of terminals. */
+/** A request that asks for an upgrade on a path of a session's stream. */
+export interface StreamRequest {
+  readonly request: IncomingMessage;
+  readonly socket: Duplex;
+  readonly head: Buffer;
+  /** As the path says. */
+  readonly sessionId: string;
+  /** As the query says; empty without one. */
+  readonly ticket: string;
+  readonly address: string | null;
+}
+
+/** Serves the streams of terminals. */
 export interface StreamDoor {
   /** Answers the upgrade; throws a Fault while nothing was answered. */
   open(given: StreamRequest): void;

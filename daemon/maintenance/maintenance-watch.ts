@@ -3,11 +3,11 @@ import type { Clock } from '../../src/kernel/clock.js';
 import { messageOf } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
-import type { UnitOfWork } from '../events/unit-of-work.js';
-import { listWindows, updateWindow, type WindowRow } from '../store/maintenance-windows.js';
-import type { Queryable } from '../store/queryable.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
+import type { Queryable } from '../database/schema.js';
 import { momentEvent, momentsUntil } from './window-moments.js';
 import { isActive } from './window-record.js';
+import { listWindows, updateWindow, type WindowRow } from './window-store.js';
 
 export interface MaintenanceWatchOptions {
   readonly db: Queryable;

@@ -7,20 +7,12 @@ import type {
 import { type Clock, toTimestamp } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { NewId } from '../../src/kernel/ids.js';
-import { eventOfRequest } from '../events/event-of-request.js';
-import type { RequestContext } from '../events/request-context.js';
-import type { Emit, UnitOfWork } from '../events/unit-of-work.js';
-import {
-  deleteWindow,
-  findWindow,
-  insertWindow,
-  listWindows,
-  updateWindow,
-  type WindowRow,
-} from '../store/maintenance-windows.js';
-import type { Queryable } from '../store/queryable.js';
+import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
+import type { Emit, UnitOfWork } from '../core/unit-of-work.js';
+import type { Queryable } from '../database/schema.js';
 import { type Moment, momentEvent, momentsUntil } from './window-moments.js';
 import { isOver, windowDetails, windowNotFound, windowParty, windowView } from './window-record.js';
+import { deleteWindow, findWindow, insertWindow, listWindows, updateWindow, type WindowRow } from './window-store.js';
 
 export interface MaintenanceWindowsOptions {
   readonly db: Queryable;

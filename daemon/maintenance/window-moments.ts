@@ -1,10 +1,8 @@
 /** When maintenance windows begin and end, and the events that tell of it: each once, whenever it is noticed. */
 import { toTimestamp } from '../../src/kernel/clock.js';
-import { type DomainEvent, SYSTEM } from '../events/domain-event.js';
-import { eventOfRequest } from '../events/event-of-request.js';
-import type { RequestContext } from '../events/request-context.js';
-import type { WindowRow } from '../store/maintenance-windows.js';
+import { type DomainEvent, eventOfRequest, type RequestContext, SYSTEM } from '../core/domain-event.js';
 import { windowDetails, windowParty } from './window-record.js';
+import type { WindowRow } from './window-store.js';
 
 export interface Moment {
   readonly row: WindowRow;

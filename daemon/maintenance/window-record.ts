@@ -3,8 +3,8 @@ import type { MaintenanceWindow } from '../../src/contract/maintenance-windows.j
 import { toSeconds, toTimestamp } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { JsonObject } from '../../src/kernel/json.js';
-import type { Party } from '../events/domain-event.js';
-import type { WindowRow } from '../store/maintenance-windows.js';
+import type { Party } from '../core/domain-event.js';
+import type { WindowRow } from './window-store.js';
 
 type Times = Pick<WindowRow, 'starts_at' | 'ends_at'>;
 

@@ -6,9 +6,8 @@ import type { Logger } from '../../src/kernel/logger.js';
 import type { MetricsSample } from '../../src/kernel/metrics-sample.js';
 import type { Service } from '../../src/kernel/service.js';
 import type { OrchestratorMessage } from '../../src/wire/messages.js';
-import { deleteSamplesBefore, insertSamples } from '../store/metrics.js';
-import type { Queryable } from '../store/queryable.js';
-import type { NewRow } from '../store/schema.js';
+import type { NewRow, Queryable } from '../database/schema.js';
+import { deleteSamplesBefore, insertSamples } from './metrics-store.js';
 
 /** What it needs of whoever holds the connections. */
 export interface MetricsLink {

@@ -3,9 +3,9 @@ import type { MetricsHistory, NodeMetrics } from '../../src/contract/metrics.js'
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { MetricsSample } from '../../src/kernel/metrics-sample.js';
-import { findAgent } from '../store/agents.js';
-import { latestSamples, listSamples, type MetricsRow } from '../store/metrics.js';
-import type { Queryable } from '../store/queryable.js';
+import type { Queryable } from '../database/schema.js';
+import { findAgent } from '../fleet/agent-store.js';
+import { latestSamples, listSamples, type MetricsRow } from './metrics-store.js';
 
 export interface HistoryQuery {
   /** Unix seconds, inclusive, by the clock of the orchestrator. */

@@ -1,9 +1,9 @@
 /** The orchestrator's own counters, as Prometheus reads them. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { EventType } from '../events/event-type.js';
-import { countAgentsByStatus } from '../store/agents.js';
-import { countOperationsByState } from '../store/operations.js';
-import type { Queryable } from '../store/queryable.js';
+import type { EventType } from '../core/domain-event.js';
+import type { Queryable } from '../database/schema.js';
+import { countOperationsByState } from '../engine/operation-store.js';
+import { countAgentsByStatus } from '../fleet/agent-store.js';
 
 export interface OwnMetricsOptions {
   readonly db: Queryable;

@@ -6,18 +6,18 @@ import type { Clock } from '../../src/kernel/clock.js';
 import { messageOf } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
-import type { RecordedEvent } from '../events/audit-log.js';
-import { type DomainEvent, SYSTEM } from '../events/domain-event.js';
-import type { UnitOfWork } from '../events/unit-of-work.js';
+import type { RecordedEvent } from '../core/audit-log.js';
+import { type DomainEvent, SYSTEM } from '../core/domain-event.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
+import type { Queryable } from '../database/schema.js';
+import { findAgent } from '../fleet/agent-store.js';
 import {
   type AgentAbsenceRow,
   agentsAwaySince,
   agentsConnectedBefore,
   deleteAgentAbsence,
   findAgentAbsence,
-} from '../store/agent-absences.js';
-import { findAgent } from '../store/agents.js';
-import type { Queryable } from '../store/queryable.js';
+} from './absence-store.js';
 import type { Raising } from './raising.js';
 
 export interface AbsencesOptions {

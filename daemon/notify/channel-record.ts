@@ -3,15 +3,18 @@ import type { Channel, Delivery } from '../../src/contract/channels.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
 import type { JsonObject } from '../../src/kernel/json.js';
-import type { DomainEvent, Party } from '../events/domain-event.js';
-import { eventOfRequest } from '../events/event-of-request.js';
-import type { EventType } from '../events/event-type.js';
-import type { RequestContext } from '../events/request-context.js';
+import {
+  type DomainEvent,
+  type EventType,
+  eventOfRequest,
+  type Party,
+  type RequestContext,
+} from '../core/domain-event.js';
+import type { Queryable } from '../database/schema.js';
 import type { ChannelVault } from '../secrets/channel-vault.js';
-import { type ChannelRow, findChannel } from '../store/channels.js';
-import type { LoggedDelivery } from '../store/deliveries.js';
-import type { Queryable } from '../store/queryable.js';
+import { type ChannelRow, findChannel } from './channel-store.js';
 import { CHANNEL_KINDS, typeOf } from './channels/index.js';
+import type { LoggedDelivery } from './delivery-store.js';
 
 export const channelParty = ({ channel_id: id, name }: Pick<ChannelRow, 'channel_id' | 'name'>): Party => ({
   id,

@@ -5,10 +5,14 @@ import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { NewId } from '../../src/kernel/ids.js';
 import { canonicalJson } from '../../src/kernel/json.js';
-import type { Doorbell } from '../events/doorbell.js';
-import type { RequestContext } from '../events/request-context.js';
-import type { UnitOfWork } from '../events/unit-of-work.js';
+import type { RequestContext } from '../core/domain-event.js';
+import type { Doorbell } from '../core/event-bus.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
+import type { Database, Queryable } from '../database/schema.js';
 import type { ChannelVault } from '../secrets/channel-vault.js';
+import type { AddressPolicy } from './address-policy.js';
+import { readConfig } from './channel-config.js';
+import { channelEvent, channelView, configOrNull, deliveryView, requireChannel } from './channel-record.js';
 import {
   type ChannelRow,
   deleteChannel,
@@ -16,15 +20,10 @@ import {
   insertChannel,
   listChannels,
   updateChannel,
-} from '../store/channels.js';
-import { hastenDeliveries, listDeliveries } from '../store/deliveries.js';
-import type { Queryable } from '../store/queryable.js';
-import type { Database } from '../store/schema.js';
-import type { AddressPolicy } from './address-policy.js';
-import { readConfig } from './channel-config.js';
-import { channelEvent, channelView, configOrNull, deliveryView, requireChannel } from './channel-record.js';
+} from './channel-store.js';
 import { invalidConfig, type ReadConfig } from './channels/channel-kind.js';
 import { typeOf } from './channels/index.js';
+import { hastenDeliveries, listDeliveries } from './delivery-store.js';
 
 export interface ChannelServiceOptions {
   readonly db: Kysely<Database>;

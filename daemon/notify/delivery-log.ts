@@ -1,19 +1,19 @@
 /** Writes what came of deliveries: done, to be tried again, or given up, which others are told of. */
 import type { Clock } from '../../src/kernel/clock.js';
 import type { JsonObject } from '../../src/kernel/json.js';
-import { SYSTEM } from '../events/domain-event.js';
-import type { Emit, UnitOfWork } from '../events/unit-of-work.js';
-import { type ChannelRow, findChannel, updateChannel } from '../store/channels.js';
+import { SYSTEM } from '../core/domain-event.js';
+import type { Emit, UnitOfWork } from '../core/unit-of-work.js';
+import type { Queryable } from '../database/schema.js';
+import { channelParty } from './channel-record.js';
+import { type ChannelRow, findChannel, updateChannel } from './channel-store.js';
 import {
   type DeliveryKey,
   type DeliveryRow,
   endPendingDeliveries,
   findDelivery,
   updateDelivery,
-} from '../store/deliveries.js';
-import type { NotificationRow } from '../store/notifications.js';
-import type { Queryable } from '../store/queryable.js';
-import { channelParty } from './channel-record.js';
+} from './delivery-store.js';
+import type { NotificationRow } from './notification-store.js';
 import { retryDelay } from './retry.js';
 import type { Attempt } from './sender.js';
 

@@ -1,10 +1,10 @@
 /** Notifications as an operator reads them. */
 import type { NotificationList } from '../../src/contract/notifications.js';
 import { Fault } from '../../src/kernel/fault.js';
-import type { UnitOfWork } from '../events/unit-of-work.js';
-import { countUnread, findNotification, listNotifications, markAllRead, markRead } from '../store/notifications.js';
-import type { Queryable } from '../store/queryable.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
+import type { Queryable } from '../database/schema.js';
 import { severityOf } from './message.js';
+import { countUnread, findNotification, listNotifications, markAllRead, markRead } from './notification-store.js';
 
 export interface InboxOptions {
   readonly db: Queryable;

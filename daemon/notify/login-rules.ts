@@ -1,7 +1,7 @@
 /** When logins are told of: failures in a row, and successes from where the operator has never been. */
-import type { RecordedEvent } from '../events/audit-log.js';
-import { deleteLoginStreak, findLoginStreak, noteLoginAddress, putLoginStreak } from '../store/login-watch.js';
-import type { Queryable } from '../store/queryable.js';
+import type { RecordedEvent } from '../core/audit-log.js';
+import type { Queryable } from '../database/schema.js';
+import { deleteLoginStreak, findLoginStreak, noteLoginAddress, putLoginStreak } from './login-watch.js';
 import type { Raised } from './raising-rules.js';
 
 /** Failures in a row that are told of. */

@@ -1,9 +1,8 @@
 /** A notification as channels are sent it. */
 import type { SEVERITIES } from '../../src/contract/audit.js';
 import type { JsonObject } from '../../src/kernel/json.js';
-import type { Party } from '../events/domain-event.js';
-import { EVENT_SEVERITY, type EventType } from '../events/event-type.js';
-import type { NotificationRow } from '../store/notifications.js';
+import { EVENT_SEVERITY, type EventType, type Party } from '../core/domain-event.js';
+import type { NotificationRow } from './notification-store.js';
 import { plainText } from './plain-text.js';
 import { thinMetadata } from './thin-metadata.js';
 

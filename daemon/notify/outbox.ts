@@ -7,13 +7,13 @@ import type { Clock } from '../../src/kernel/clock.js';
 import { messageOf as messageOfError } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
-import type { Doorbell } from '../events/doorbell.js';
-import { type ChannelRow, findChannel, listChannels } from '../store/channels.js';
-import { type DeliveryRow, dueDeliveries, nextDeliveryAt } from '../store/deliveries.js';
-import { findNotificationBySeq } from '../store/notifications.js';
-import type { Queryable } from '../store/queryable.js';
+import type { Doorbell } from '../core/event-bus.js';
+import type { Queryable } from '../database/schema.js';
+import { type ChannelRow, findChannel, listChannels } from './channel-store.js';
 import type { DeliveryLog } from './delivery-log.js';
+import { type DeliveryRow, dueDeliveries, nextDeliveryAt } from './delivery-store.js';
 import { messageOfRow } from './message.js';
+import { findNotificationBySeq } from './notification-store.js';
 import type { Sender } from './sender.js';
 
 export interface OutboxOptions {

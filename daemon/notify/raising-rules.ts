@@ -1,11 +1,11 @@
 /** Which events raise a notification, which only once something holds, and which end what was going on. */
-import type { RecordedEvent } from '../events/audit-log.js';
-import type { EventType } from '../events/event-type.js';
-import { deleteAgentAbsence, putAgentAbsence } from '../store/agent-absences.js';
-import { deleteLoginAddresses } from '../store/login-watch.js';
-import { deleteReadMarks } from '../store/notifications.js';
-import type { Queryable } from '../store/queryable.js';
+import type { RecordedEvent } from '../core/audit-log.js';
+import type { EventType } from '../core/domain-event.js';
+import type { Queryable } from '../database/schema.js';
+import { deleteAgentAbsence, putAgentAbsence } from './absence-store.js';
 import { loginFailed, loginSucceeded } from './login-rules.js';
+import { deleteLoginAddresses } from './login-watch.js';
+import { deleteReadMarks } from './notification-store.js';
 
 /** What is to be told of an event. */
 export interface Raised {

@@ -1,11 +1,11 @@
 /** Stores the notifications that events raise, and what is to be sent, in the transaction of the events. */
 import type { NewId } from '../../src/kernel/ids.js';
-import type { RecordedEvent } from '../events/audit-log.js';
-import { enabledChannelIds } from '../store/channels.js';
-import { insertDeliveries } from '../store/deliveries.js';
-import { insertNotification } from '../store/notifications.js';
-import type { Queryable } from '../store/queryable.js';
+import type { RecordedEvent } from '../core/audit-log.js';
+import type { Queryable } from '../database/schema.js';
+import { enabledChannelIds } from './channel-store.js';
+import { insertDeliveries } from './delivery-store.js';
 import { messageOf } from './message.js';
+import { insertNotification } from './notification-store.js';
 import { type Raised, RULES } from './raising-rules.js';
 
 export interface RaisingOptions {

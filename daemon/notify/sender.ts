@@ -2,8 +2,8 @@
 import type { Clock } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
 import type { ChannelVault } from '../secrets/channel-vault.js';
-import type { ChannelRow } from '../store/channels.js';
 import { configOf } from './channel-record.js';
+import type { ChannelRow } from './channel-store.js';
 import { CHANNEL_KINDS, typeOf } from './channels/index.js';
 import { DeliveryProblem, type DeliveryReason } from './delivery-problem.js';
 import type { DialOptions } from './dial.js';

@@ -1,5 +1,5 @@
 /** Seals the configurations of notification channels: their addresses, tokens and signing secrets. */
-import type { ChannelRow } from '../store/channels.js';
+import type { Row } from '../database/schema.js';
 import type { Belonging, Keyring, Sealed } from './keyring.js';
 
 export interface ChannelVaultOptions {
@@ -7,7 +7,7 @@ export interface ChannelVaultOptions {
 }
 
 /** What a sealed configuration belongs to: a channel, and the version of its configuration. */
-export type ChannelPlace = Pick<ChannelRow, 'channel_id' | 'row_version'>;
+export type ChannelPlace = Pick<Row<'channels'>, 'channel_id' | 'row_version'>;
 
 export class ChannelVault {
   private readonly keyring: Keyring;

@@ -2,18 +2,23 @@
 import type { Kysely } from 'kysely';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
-import { SYSTEM } from '../events/domain-event.js';
-import type { UnitOfWork } from '../events/unit-of-work.js';
-import { channelsOfOtherKeys, updateChannel } from '../store/channels.js';
-import { type OperationOutputKey, outputsOfOtherKeys, resealOperationOutput } from '../store/operation-outputs.js';
-import type { Queryable } from '../store/queryable.js';
-import type { Database } from '../store/schema.js';
-import { secretsOfOtherKeys, updateSecret } from '../store/secrets.js';
+import { SYSTEM } from '../core/domain-event.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
+import type { Database, Queryable } from '../database/schema.js';
 import type { ChannelVault } from './channel-vault.js';
 import type { Keyring } from './keyring.js';
 import { readCanary, writeCanary } from './open-keyring.js';
 import type { OutputVault } from './output-vault.js';
+import {
+  channelsOfOtherKeys,
+  type OperationOutputKey,
+  outputsOfOtherKeys,
+  resealChannel,
+  resealOperationOutput,
+  secretsOfOtherKeys,
+} from './sealed-tables.js';
 import { belongingOf } from './secret-record.js';
+import { updateSecret } from './secret-store.js';
 
 export interface KeyRotationOptions {
   readonly db: Kysely<Database>;
@@ -111,7 +116,7 @@ export class KeyRotation {
     const { uow, keyring, channels } = this.options;
     return uow.write(async (tx: Queryable) => {
       const rows = await channelsOfOtherKeys(tx, keyring.currentId, BATCH);
-      for (const row of rows) await updateChannel(tx, row.channel_id, channels.seal(channels.open(row), row));
+      for (const row of rows) await resealChannel(tx, row.channel_id, channels.seal(channels.open(row), row));
       return rows.length;
     });
   }

@@ -1,12 +1,11 @@
 /** Loads the keys of the secrets at the start, and refuses keys that do not fit the store. */
 import { Fault, isFault } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
-import { countChannels } from '../store/channels.js';
-import { getMeta, setMeta } from '../store/meta.js';
-import type { Queryable } from '../store/queryable.js';
-import { countSecrets } from '../store/secrets.js';
+import { getMeta, setMeta } from '../database/meta.js';
+import type { Queryable } from '../database/schema.js';
 import { createKeyFile, keptKeyFiles, newSecretKeys, nextKeptFile, readKeyFile, type SecretKeys } from './key-file.js';
 import { Keyring, type Sealed } from './keyring.js';
+import { isWithoutSecrets } from './sealed-tables.js';
 
 export interface OpenKeyringOptions {
   readonly file: string;
@@ -60,9 +59,6 @@ export async function findFormerKeys(options: Omit<OpenKeyringOptions, 'logger'>
   }
   throw noFormerKeys(file, canary?.key_id ?? null, present === null);
 }
-
-const isWithoutSecrets = async (db: Queryable): Promise<boolean> =>
-  (await countSecrets(db)) === 0 && (await countChannels(db)) === 0;
 
 /** Seals the canary with the current key. */
 export async function writeCanary(db: Queryable, keyring: Keyring): Promise<void> {

@@ -1,15 +1,16 @@
 /** Seals what scripts with secrets wrote, each output in its place. */
 import { isFault } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
-import type { OperationOutputKey, OperationOutputRow } from '../store/operation-outputs.js';
+import type { Row } from '../database/schema.js';
 import type { Belonging, Keyring } from './keyring.js';
+import type { OperationOutputKey } from './sealed-tables.js';
 
 export interface OutputVaultOptions {
   readonly keyring: Keyring;
   readonly logger: Logger;
 }
 
-export type SealedOutput = Pick<OperationOutputRow, 'output'> & { readonly key_id: string };
+export type SealedOutput = Pick<Row<'operation_outputs'>, 'output'> & { readonly key_id: string };
 
 export class OutputVault {
   private readonly options: OutputVaultOptions;

@@ -2,12 +2,12 @@
 import type { UpdateSecret } from '../../src/contract/secrets.js';
 import type { Clock } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
-import type { Party } from '../events/domain-event.js';
-import type { SecretRow } from '../store/secrets.js';
+import type { Party } from '../core/domain-event.js';
 import type { Keyring } from './keyring.js';
 import { readRestriction } from './restriction.js';
 import { readExpiry } from './secret-input.js';
 import { belongingOf } from './secret-record.js';
+import type { SecretRow } from './secret-store.js';
 
 /** Columns as they are stored; what is left out stays. */
 export interface Change {

@@ -2,7 +2,7 @@
 import { MAX_SECRET_BYTES } from '../../src/contract/secrets.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { isSecretName } from '../../src/kernel/identifiers.js';
-import { parseTimestamp } from '../events/parse-timestamp.js';
+import { parseTimestamp } from '../http/parse-timestamp.js';
 
 /** Throws `invalid_name`. */
 export function checkName(name: string): void {

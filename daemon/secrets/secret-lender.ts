@@ -3,13 +3,13 @@ import { type Clock, toTimestamp } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { SecretSource } from '../../src/language/fill.js';
-import { tagsOf } from '../store/agent-tags.js';
-import type { AgentRow } from '../store/agents.js';
-import type { Queryable } from '../store/queryable.js';
-import { findSecrets, type SecretRow } from '../store/secrets.js';
+import type { Queryable } from '../database/schema.js';
+import type { AgentRow } from '../fleet/agent-store.js';
+import { tagsOf } from '../fleet/tag-store.js';
 import type { Keyring } from './keyring.js';
 import { type Recipient, refusalBy } from './restriction.js';
 import { belongingOf, restrictionOf } from './secret-record.js';
+import { findSecrets, type SecretRow } from './secret-store.js';
 
 export interface SecretLenderOptions {
   readonly keyring: Keyring;

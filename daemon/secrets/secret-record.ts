@@ -2,9 +2,9 @@
 import type { Restriction, Secret } from '../../src/contract/secrets.js';
 import { toTimestamp } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
-import type { Party } from '../events/domain-event.js';
-import type { SecretRow } from '../store/secrets.js';
+import type { Party } from '../core/domain-event.js';
 import type { Belonging } from './keyring.js';
+import type { SecretRow } from './secret-store.js';
 
 export const secretParty = (name: string): Party => ({ id: name, name, type: 'secret' });
 

@@ -5,12 +5,13 @@ import { type Clock, toTimestamp } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { NewId } from '../../src/kernel/ids.js';
 import type { JsonObject } from '../../src/kernel/json.js';
-import { SYSTEM } from '../events/domain-event.js';
-import { eventOfRequest } from '../events/event-of-request.js';
-import type { RequestContext } from '../events/request-context.js';
-import type { UnitOfWork } from '../events/unit-of-work.js';
-import type { Queryable } from '../store/queryable.js';
-import type { Database } from '../store/schema.js';
+import { eventOfRequest, type RequestContext, SYSTEM } from '../core/domain-event.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
+import type { Database, Queryable } from '../database/schema.js';
+import type { Keyring } from './keyring.js';
+import { applyChange, readChange } from './secret-change.js';
+import { checkName, checkValue } from './secret-input.js';
+import { restrictionOf, secretNotFound, secretParty, secretView } from './secret-record.js';
 import {
   deleteSecret,
   expiredSecrets,
@@ -19,11 +20,7 @@ import {
   listSecrets,
   type SecretRow,
   updateSecret,
-} from '../store/secrets.js';
-import type { Keyring } from './keyring.js';
-import { applyChange, readChange } from './secret-change.js';
-import { checkName, checkValue } from './secret-input.js';
-import { restrictionOf, secretNotFound, secretParty, secretView } from './secret-record.js';
+} from './secret-store.js';
 
 export interface SecretServiceOptions {
   readonly db: Kysely<Database>;

@@ -4,12 +4,11 @@ import type { SecretUsage } from '../../src/contract/secrets.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { secretNames } from '../../src/language/secret-names.js';
-import { appliedSecrets } from '../store/applied-secrets.js';
-import { definitionsWith } from '../store/modules.js';
-import type { Database } from '../store/schema.js';
-import { findSecret } from '../store/secrets.js';
+import type { Database, Queryable, Row } from '../database/schema.js';
+import { appliedSecrets } from './applied-secrets.js';
 import type { Keyring } from './keyring.js';
 import { belongingOf, secretNotFound } from './secret-record.js';
+import { findSecret } from './secret-store.js';
 
 export interface SecretUsageOptions {
   readonly db: Kysely<Database>;
@@ -40,4 +39,20 @@ export async function secretUsage({ db, keyring }: SecretUsageOptions, name: str
       throw error;
     }
   }
+}
+
+/** The current definitions that hold a text somewhere, by name of the module. */
+async function definitionsWith(
+  db: Queryable,
+  text: string,
+): Promise<readonly Pick<Row<'module_revisions'>, 'name' | 'definition_json'>[]> {
+  return db
+    .selectFrom('modules')
+    .innerJoin('module_revisions as current', (join) =>
+      join.onRef('modules.name', '=', 'current.name').onRef('modules.revision', '=', 'current.revision'),
+    )
+    .select(['current.name', 'current.definition_json'])
+    .where((is) => is(is.fn('instr', ['current.definition_json', is.val(text)]), '>', 0))
+    .orderBy('current.name')
+    .execute();
 }

@@ -1,7 +1,7 @@
 /** Whoever asks for a terminal may have been removed while the request was on its way. */
 import { Fault } from '../../src/kernel/fault.js';
-import { findActiveOperator } from '../store/operators.js';
-import type { Queryable } from '../store/queryable.js';
+import { findActiveOperator } from '../auth/operator-store.js';
+import type { Queryable } from '../database/schema.js';
 
 export const isActiveOperator = async (db: Queryable, operatorId: string): Promise<boolean> =>
   (await findActiveOperator(db, operatorId)) !== null;

@@ -1,8 +1,8 @@
 /** The agent on which somebody wants to run something. */
 import { Fault } from '../../src/kernel/fault.js';
 import { isNodeId, type NodeId } from '../../src/kernel/ids.js';
-import { findAgent } from '../store/agents.js';
-import type { Queryable } from '../store/queryable.js';
+import type { Queryable } from '../database/schema.js';
+import { findAgent } from '../fleet/agent-store.js';
 
 export interface ApprovedAgent {
   readonly nodeId: NodeId;

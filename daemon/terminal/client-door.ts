@@ -1,27 +1,15 @@
 /** Takes the sockets of operators: the ticket is looked at before the upgrade is answered. */
-import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { Fault } from '../../src/kernel/fault.js';
 import { validator } from '../../src/kernel/validator.js';
 import { TERMINAL_CLOSE, TERMINAL_LIMITS, TERMINAL_SUBPROTOCOL, TERMINAL_VERSION } from '../../src/terminal/limits.js';
 import { ClientHelloSchema } from '../../src/terminal/notes.js';
+import type { StreamRequest } from '../http/upgrades.js';
 import type { DoorOptions } from './door-options.js';
 import type { LiveSession } from './session/live-session.js';
 import { TerminalSocket } from './terminal-socket.js';
 import type { ClientGrant } from './tickets.js';
-
-/** A request that asks for an upgrade on a path of a session's stream. */
-export interface StreamRequest {
-  readonly request: IncomingMessage;
-  readonly socket: Duplex;
-  readonly head: Buffer;
-  /** As the path says. */
-  readonly sessionId: string;
-  /** As the query says; empty without one. */
-  readonly ticket: string;
-  readonly address: string | null;
-}
 
 const isHello = validator(ClientHelloSchema);
 

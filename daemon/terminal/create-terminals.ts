@@ -2,8 +2,8 @@
 import type { Clock } from '../../src/kernel/clock.js';
 import type { NewId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
-import type { UnitOfWork } from '../events/unit-of-work.js';
-import type { Queryable } from '../store/queryable.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
+import type { Queryable } from '../database/schema.js';
 import { createAgentDoor } from './agent-door.js';
 import { ClientDoor } from './client-door.js';
 import { PartsMaker } from './parts-maker.js';

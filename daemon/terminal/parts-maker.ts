@@ -2,13 +2,13 @@
 import { isFault, messageOf } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { Piece } from '../../src/terminal/backlog.js';
-import type { TerminalRow } from '../store/terminal-sessions.js';
 import type { RecordingHead, Recordings, Recovered } from './recordings/recorder.js';
 import type { Screen, Screens } from './screen.js';
 import { hasTerminal, type ProgramFacts, type SessionFacts } from './session/session-facts.js';
 import type { SessionParts, Size } from './session/session-parts.js';
 import { SessionRecording } from './session/session-recording.js';
 import { TrailingScreen } from './session/trailing-screen.js';
+import type { TerminalRow } from './session-store.js';
 import type { TerminalRules } from './terminal-rules.js';
 
 export interface PartsMakerOptions {

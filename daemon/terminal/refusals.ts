@@ -3,7 +3,7 @@ import type { Clock } from '../../src/kernel/clock.js';
 import { messageOf } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
-import { SYSTEM } from '../events/domain-event.js';
+import { SYSTEM } from '../core/domain-event.js';
 import { operatorParty, type SessionBook } from './session-book.js';
 import type { Grant } from './tickets.js';
 

@@ -1,10 +1,10 @@
 /** Takes up the sessions that were open when the orchestrator ended; their agents come back by themselves. */
-import type { Queryable } from '../store/queryable.js';
-import { listActiveTerminals, type TerminalRow } from '../store/terminal-sessions.js';
+import type { Queryable } from '../database/schema.js';
 import type { LiveSessions } from './live-sessions.js';
 import type { PartsMaker } from './parts-maker.js';
 import { factsOfRow } from './session/session-facts.js';
 import { isOver } from './session/session-state.js';
+import { listActiveTerminals, type TerminalRow } from './session-store.js';
 
 export interface RestoreOptions {
   readonly db: Queryable;

@@ -2,11 +2,9 @@
 import type { Clock } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { type Exit, endedStatus } from '../../src/terminal/exit.js';
-import type { Party } from '../events/domain-event.js';
-import type { RequestContext } from '../events/request-context.js';
-import type { UnitOfWork } from '../events/unit-of-work.js';
-import type { NewRow } from '../store/schema.js';
-import { insertTerminal, type TerminalRow, updateTerminal } from '../store/terminal-sessions.js';
+import type { Party, RequestContext } from '../core/domain-event.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
+import type { NewRow } from '../database/schema.js';
 import type { SessionFacts } from './session/session-facts.js';
 import {
   type AttachDetails,
@@ -16,6 +14,7 @@ import {
   type Refusal,
   refusedEvent,
 } from './session-events.js';
+import { insertTerminal, type TerminalRow, updateTerminal } from './session-store.js';
 
 export interface SessionBookOptions {
   readonly uow: UnitOfWork;

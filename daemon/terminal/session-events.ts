@@ -1,8 +1,7 @@
 /** The audit events of terminal sessions: each is about the agent, and names the session in its metadata. */
 import type { JsonObject } from '../../src/kernel/json.js';
 import { type Exit, endedStatus } from '../../src/terminal/exit.js';
-import { type DomainEvent, type Party, SYSTEM } from '../events/domain-event.js';
-import type { RequestContext } from '../events/request-context.js';
+import { type DomainEvent, type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
 import { nodeLabel, type SessionFacts } from './session/session-facts.js';
 
 const agentParty = ({ nodeId, nodeName }: SessionFacts): Party => ({

@@ -1,6 +1,6 @@
 /** What is wrong with a session that somebody asks for. */
 import { Fault } from '../../src/kernel/fault.js';
-import type { TerminalRow } from '../store/terminal-sessions.js';
+import type { TerminalRow } from './session-store.js';
 
 export const sessionNotFound = (sessionId: string): Fault =>
   new Fault('terminal_not_found', `there is no terminal session ${JSON.stringify(sessionId)}`, {

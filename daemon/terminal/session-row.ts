@@ -1,8 +1,9 @@
 /** A session as the store has it from its start. */
-import type { TerminalRow } from '../store/terminal-sessions.js';
+
 import type { SessionFacts } from './session/session-facts.js';
 import type { SessionParts } from './session/session-parts.js';
 import type { ResumeKey } from './session-book.js';
+import type { TerminalRow } from './session-store.js';
 
 /** @param key of the one who opens it */
 export const sessionRow = (

@@ -1,8 +1,8 @@
 /** Sessions as operators see them: what the store has, and of those that are open how they are now. */
 import type { TerminalDetail, TerminalSession } from '../../src/contract/terminal.js';
 import { toSeconds } from '../../src/kernel/clock.js';
-import type { TerminalRow } from '../store/terminal-sessions.js';
 import type { LiveSession, SessionNow } from './session/live-session.js';
+import type { TerminalRow } from './session-store.js';
 
 /** Undefined while only the store knows of it. */
 const nowOf = ({ status }: TerminalRow, live: LiveSession | undefined): SessionNow | undefined =>

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { EVENT_SEVERITY } from '../../daemon/events/event-type.js';
+import { EVENT_SEVERITY } from '../../daemon/core/domain-event.js';
 import { CONTRACT } from '../../src/contract/contract.js';
 import { Sqlite } from '../support/sqlite.js';
 import type { Described } from './described-api.js';
@@ -29,7 +29,7 @@ import { type Call, World } from './world.js';
 /** Documented, and not to be had by requests alone. */
 const UNPROVOKED: Readonly<Record<string, string>> = {
   internal: 'is never answered: every one of them would be a mistake of ours',
-  store_unavailable: 'needs a disk that is full or broken: see test/store',
+  store_unavailable: 'needs a disk that is full or broken: see test/database',
   'planAgent agent_timeout':
     'needs an agent that lives and says nothing for a minute: see test/engine/plan-drift.test.ts',
   'applyAgent agent_timeout': 'needs an agent that lives and says nothing for a minute: see test/engine/apply.test.ts',

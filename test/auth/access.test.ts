@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { authorize } from '../../daemon/auth/access.js';
+import { authorize } from '../../daemon/auth/auth-routes.js';
 import { CONTRACT } from '../../src/contract/contract.js';
 import type { ROLES } from '../../src/contract/operators.js';
 import type { RouteSpec } from '../../src/contract/route.js';

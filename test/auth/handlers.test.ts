@@ -1,17 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { auditHandlers } from '../../daemon/http/audit.js';
-import { authHandlers } from '../../daemon/http/auth.js';
+import { auditHandlers } from '../../daemon/audit/audit-routes.js';
+import { authHandlers, operatorHandlers } from '../../daemon/auth/auth-routes.js';
 import type { Call, HandlersFor } from '../../daemon/http/handler.js';
-import { operatorHandlers } from '../../daemon/http/operators.js';
 import { auditRoutes } from '../../src/contract/audit.js';
 import { authRoutes } from '../../src/contract/auth.js';
 import { operatorRoutes } from '../../src/contract/operators.js';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { signNonce } from '../../src/identity/login-binding.js';
 import { type Validator, validator } from '../../src/kernel/validator.js';
-import { auditOf } from '../events/support.js';
+import { auditOf } from '../audit/support.js';
+import { rejection } from '../database/support.js';
 import { newIdentity } from '../identity/keys.js';
-import { rejection } from '../store/support.js';
 import { logIn, type Scene, scene } from './support.js';
 
 /** Calls handlers as the adapter does, and holds what they answer against the contract. */

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { insertEnrolmentToken, listEnrolmentTokens } from '../../daemon/store/enrolment-tokens.js';
+import { insertEnrolmentToken, listEnrolmentTokens } from '../../daemon/fleet/enrolment-tokens.js';
 import { operatorIdOf } from '../../src/identity/key-id.js';
 import { toSeconds } from '../../src/kernel/clock.js';
+import { rejection } from '../database/support.js';
 import { newIdentity, SMALL_ORDER_KEYS } from '../identity/keys.js';
-import { rejection } from '../store/support.js';
 import { addOperator, audited, contextOf, emptyScene, logIn, scene } from './support.js';
 
 describe('the first operator', () => {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { rejection } from '../store/support.js';
+import { rejection } from '../database/support.js';
 import { audited, HOUR, logIn, scene } from './support.js';
 
 /** Lets writes that nobody waits for happen. */

@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import type { Auth, AuthOptions } from '../../daemon/auth/auth.js';
-import { createAuth } from '../../daemon/auth/auth.js';
-import type { RequestContext } from '../../daemon/events/request-context.js';
-import { type AuditRow, readAuditChain } from '../../daemon/store/audit.js';
+import { type Auth, type AuthOptions, createAuth } from '../../daemon/auth/auth.js';
+import { type AuditRow, readAuditChain } from '../../daemon/core/audit-store.js';
+import type { RequestContext } from '../../daemon/core/domain-event.js';
 import type { Operator, Role } from '../../src/contract/operators.js';
 import { signNonce } from '../../src/identity/login-binding.js';
-import { writerOf } from '../events/support.js';
+import { writerOf } from '../audit/support.js';
+import { ManualClock, openStore, recordingLogger } from '../database/support.js';
 import { type Identity, newIdentity } from '../identity/keys.js';
-import { ManualClock, openStore, recordingLogger } from '../store/support.js';
 
 export const HOUR = 3_600_000;
 export const HERE = { address: '192.0.2.7', requestId: 'request-1' };

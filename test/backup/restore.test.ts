@@ -5,13 +5,13 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { type RestoreOptions, type RestorePlan, restoreStore } from '../../daemon/backup/restore-store.js';
 import { stoppedBackup } from '../../daemon/backup/stopped-backup.js';
-import { MIGRATIONS } from '../../daemon/store/migrations/index.js';
+import { MIGRATIONS } from '../../daemon/database/migrations/index.js';
 import { loadOrCreateKey } from '../../src/identity/key-file.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { ManualClock, newIds, rejection, temporaryDirectory } from '../store/support.js';
+import { ManualClock, newIds, rejection, temporaryDirectory } from '../database/support.js';
 import { Sqlite } from '../support/sqlite.js';
 
-const databases = fileURLToPath(new URL('../store/databases/', import.meta.url));
+const databases = fileURLToPath(new URL('../database/databases/', import.meta.url));
 const versions = readdirSync(databases).map((name) => Number.parseInt(name, 10));
 const newest = MIGRATIONS.at(-1)?.version ?? 0;
 

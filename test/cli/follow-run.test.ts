@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { followRun } from '../../src/cli/runs/follow-run.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { FaultCode } from '../../src/kernel/fault-code.js';
-import { rejection } from '../store/support.js';
+import { rejection } from '../database/support.js';
 
 /** A stream that fails, with or without having told of its operation. */
 async function* failing(code: FaultCode, operation_id: string | null) {

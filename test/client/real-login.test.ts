@@ -1,18 +1,16 @@
 import { ulid } from 'ulid';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { authorize } from '../../daemon/auth/access.js';
+import { auditHandlers } from '../../daemon/audit/audit-routes.js';
+import { authHandlers, authorize, operatorHandlers } from '../../daemon/auth/auth-routes.js';
 import { createApiServer } from '../../daemon/http/api-server.js';
-import { auditHandlers } from '../../daemon/http/audit.js';
-import { authHandlers } from '../../daemon/http/auth.js';
-import { operatorHandlers } from '../../daemon/http/operators.js';
 import type { Signer } from '../../src/client/signer.js';
 import { auditRoutes } from '../../src/contract/audit.js';
 import { authRoutes } from '../../src/contract/auth.js';
 import { operatorRoutes } from '../../src/contract/operators.js';
 import { signNonce } from '../../src/identity/login-binding.js';
 import { silentLogger } from '../../src/kernel/logger.js';
+import { auditOf } from '../audit/support.js';
 import { addOperator, scene } from '../auth/support.js';
-import { auditOf } from '../events/support.js';
 import { storedKeys, tlsFiles } from '../http/tiny-api.js';
 import { clientOf, faultOf, newSigner } from './client.js';
 

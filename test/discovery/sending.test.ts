@@ -4,22 +4,22 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { ulid } from 'ulid';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { RecordedEvent } from '../../daemon/core/audit-log.js';
+import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import { Discovery, type DiscoveryNetwork } from '../../daemon/discovery/discovery.js';
+import { discoveryHandlers } from '../../daemon/discovery/discovery-routes.js';
 import type { AgentPlace } from '../../daemon/discovery/route-of-packet.js';
 import { systemNetwork } from '../../daemon/discovery/system-network.js';
-import type { RecordedEvent } from '../../daemon/events/audit-log.js';
-import { TransactionalWriter } from '../../daemon/events/transactional-writer.js';
 import { createApiServer } from '../../daemon/http/api-server.js';
-import { discoveryHandlers } from '../../daemon/http/discovery.js';
 import { discoveryRoutes } from '../../src/contract/discovery.js';
 import { verifySignature } from '../../src/identity/signature.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { packetDecoder, signedBytes } from '../../src/wire/discovery-packet.js';
+import { ManualClock, newIds, openStore, rejection } from '../database/support.js';
 import { send } from '../http/send.js';
 import { authenticate, authorize, clock as realClock, storedKeys } from '../http/tiny-api.js';
 import { newIdentity } from '../identity/keys.js';
 import { ADA } from '../maintenance/support.js';
-import { ManualClock, newIds, openStore, rejection } from '../store/support.js';
 
 const identity = newIdentity();
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { rejection } from '../store/support.js';
+import { rejection } from '../database/support.js';
 import { ALICE, nodeId, openBench } from './support.js';
 
 const FILES = { '/etc/motd': 'hello', '/etc/issue': 'welcome' };

@@ -1,9 +1,9 @@
 /** Assignments and rollouts over HTTP, with every answer held against the contract. */
 import { ulid } from 'ulid';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { assignmentHandlers } from '../../daemon/engine/assignment-routes.js';
+import { moduleHandlers } from '../../daemon/engine/module-routes.js';
 import { createApiServer } from '../../daemon/http/api-server.js';
-import { assignmentHandlers } from '../../daemon/http/assignments.js';
-import { moduleHandlers } from '../../daemon/http/modules.js';
 import { assignmentRoutes } from '../../src/contract/assignments.js';
 import { moduleRoutes } from '../../src/contract/modules.js';
 import { silentLogger } from '../../src/kernel/logger.js';

@@ -1,9 +1,9 @@
 /** Assignments: their rules, what they make agents have, and what the removal guard says when they do so no more. */
 import { describe, expect, it } from 'vitest';
-import type { RequestContext } from '../../daemon/events/request-context.js';
-import { TransactionalWriter } from '../../daemon/events/transactional-writer.js';
+import type { RequestContext } from '../../daemon/core/domain-event.js';
+import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import { TagService } from '../../daemon/fleet/tag-service.js';
-import { rejection } from '../store/support.js';
+import { rejection } from '../database/support.js';
 import type { ScriptedAgent } from './scripted-agent.js';
 import { ALICE, type Bench, openBench } from './support.js';
 

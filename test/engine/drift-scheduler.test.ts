@@ -1,8 +1,8 @@
 /** Scheduled drift checks, with a clock that the test moves. */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type DriftSchedule, DriftScheduler } from '../../daemon/engine/drift-scheduler.js';
-import { updateAgent } from '../../daemon/store/agents.js';
-import { deleteDriftBefore } from '../../daemon/store/drift.js';
+import { deleteDriftBefore } from '../../daemon/engine/drift-store.js';
+import { updateAgent } from '../../daemon/fleet/agent-store.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { type Bench, openBench } from './support.js';
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { moduleHandlers } from '../../daemon/engine/module-routes.js';
+import { operationHandlers } from '../../daemon/engine/operation-routes.js';
+import { runHandlers } from '../../daemon/engine/run-routes.js';
 import type { Handler } from '../../daemon/http/handler.js';
-import { moduleHandlers } from '../../daemon/http/modules.js';
-import { operationHandlers } from '../../daemon/http/operations.js';
-import { runHandlers } from '../../daemon/http/runs.js';
 import { moduleRoutes } from '../../src/contract/modules.js';
 import { operationRoutes } from '../../src/contract/operations.js';
 import type { Operator } from '../../src/contract/operators.js';
@@ -11,7 +11,7 @@ import type { DriftRecord } from '../../src/contract/runs.js';
 import { runRoutes } from '../../src/contract/runs.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { validator } from '../../src/kernel/validator.js';
-import { rejection } from '../store/support.js';
+import { rejection } from '../database/support.js';
 import { ALICE, type Bench, moduleText, openBench } from './support.js';
 
 const OPERATOR: Operator = {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { EngineMessage } from '../../daemon/engine/agent-link.js';
+import type { EngineMessage } from '../../daemon/fleet/connection-registry.js';
 import { type Results, resultOf, type ScriptedAgent } from './scripted-agent.js';
 import { type Bench, openBench } from './support.js';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { listModuleRevisions } from '../../daemon/store/modules.js';
-import { rejection } from '../store/support.js';
+import { listModuleRevisions } from '../../daemon/engine/module-store.js';
+import { rejection } from '../database/support.js';
 import { ALICE, moduleText, openBench } from './support.js';
 
 describe('modules', () => {

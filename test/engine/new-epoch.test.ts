@@ -1,11 +1,11 @@
 /** A store that is put back to an earlier state, and the agents that are ahead of it. */
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
+import { openDatabase } from '../../daemon/database/database.js';
 import { beginEpoch, epochBegun, storedEpoch } from '../../daemon/engine/epoch.js';
-import { openDatabase } from '../../daemon/store/database.js';
-import { findOperation } from '../../daemon/store/operations.js';
+import { findOperation } from '../../daemon/engine/operation-store.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { openStore } from '../store/support.js';
+import { openStore } from '../database/support.js';
 import { type Bench, openBench } from './support.js';
 
 /** Puts the store back to what `copy` holds, in a new epoch or not. */

@@ -11,7 +11,7 @@ import { OutputVault } from '../../daemon/secrets/output-vault.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import type { Output } from '../../src/resources/result.js';
 import { LINK_LIMITS } from '../../src/wire/limits.js';
-import { rejection, temporaryDirectory } from '../store/support.js';
+import { rejection, temporaryDirectory } from '../database/support.js';
 import type { ScriptedAgent } from './scripted-agent.js';
 import { type Bench, oneSecret, openBench } from './support.js';
 

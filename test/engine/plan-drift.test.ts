@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { Fault } from '../../src/kernel/fault.js';
-import { rejection } from '../store/support.js';
+import { rejection } from '../database/support.js';
 import { ALICE, moduleText, nodeId, openBench } from './support.js';
 
 const FILES = { '/a': 'x', '/b': 'x' };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { deleteAgent } from '../../daemon/store/agents.js';
-import { findOperation } from '../../daemon/store/operations.js';
+import { findOperation } from '../../daemon/engine/operation-store.js';
+import { deleteAgent } from '../../daemon/fleet/agent-store.js';
 import type { ScriptedAgent } from './scripted-agent.js';
 import { ALICE, type Bench, oneSecret, openBench } from './support.js';
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { TransactionalWriter } from '../../daemon/events/transactional-writer.js';
-import { setTag } from '../../daemon/store/agent-tags.js';
+import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
+import { setTag } from '../../daemon/fleet/tag-store.js';
 import { guardReason } from '../../src/resources/removal-guard.js';
-import { rejection } from '../store/support.js';
+import { rejection } from '../database/support.js';
 import { ALICE, moduleText, openBench } from './support.js';
 
 const created = { removes: true, adHoc: false };

@@ -3,14 +3,14 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { AgentSecrets } from '../../daemon/engine/agent-secrets.js';
+import { listOperationOutputs } from '../../daemon/engine/output-store.js';
 import { newSecretKeys } from '../../daemon/secrets/key-file.js';
 import { Keyring } from '../../daemon/secrets/keyring.js';
 import { OutputVault } from '../../daemon/secrets/output-vault.js';
-import { listOperationOutputs } from '../../daemon/store/operation-outputs.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import type { SecretRefusal } from '../../src/language/fill.js';
 import type { Removal } from '../../src/resources/desired.js';
-import { rejection, temporaryDirectory } from '../store/support.js';
+import { rejection, temporaryDirectory } from '../database/support.js';
 import { ALICE, type Bench, openBench } from './support.js';
 
 /** Values of secrets, which the test changes; a refusal is why the agent does not get one. */

@@ -1,6 +1,6 @@
 /** An agent at the level of messages: a machine in memory, a journal, and a link whose every frame the test moves. */
 import { createHash } from 'node:crypto';
-import type { EngineMessage } from '../../daemon/engine/agent-link.js';
+import type { EngineMessage } from '../../daemon/fleet/connection-registry.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import { canonicalJson } from '../../src/kernel/json.js';
 import type { Output, ResourceResult } from '../../src/resources/result.js';

@@ -1,10 +1,10 @@
 /** Long work leaves room for other work. */
 import { describe, expect, it } from 'vitest';
+import { listAppliedResources, putAppliedResources } from '../../daemon/engine/applied-resource-store.js';
 import { inSlices } from '../../daemon/engine/slices.js';
-import { insertAgent } from '../../daemon/store/agents.js';
-import { listAppliedResources, putAppliedResources } from '../../daemon/store/applied-resources.js';
+import { insertAgent } from '../../daemon/fleet/agent-store.js';
 import { finish, mapped, type Steps } from '../../src/kernel/steps.js';
-import { agentRow, node, openStore } from '../store/support.js';
+import { agentRow, node, openStore } from '../database/support.js';
 
 /** Steps of a millisecond each, whatever the machine. */
 function* slowSteps(count: number): Steps<number> {

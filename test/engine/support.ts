@@ -1,22 +1,21 @@
 /** An engine over a store in a file, and the agents at the other end of its link. */
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { AgentLink } from '../../daemon/engine/agent-link.js';
+import type { RecordedEvent } from '../../daemon/core/audit-log.js';
+import type { RequestContext } from '../../daemon/core/domain-event.js';
+import { TransactionalWriter, type UnitOfWork } from '../../daemon/core/unit-of-work.js';
+import { type OpenDatabase, openDatabase } from '../../daemon/database/database.js';
+import { risingIds } from '../../daemon/database/rising-ids.js';
 import type { AgentSecrets } from '../../daemon/engine/agent-secrets.js';
 import { Engine, type EngineOptions } from '../../daemon/engine/engine.js';
-import type { RecordedEvent } from '../../daemon/events/audit-log.js';
-import type { RequestContext } from '../../daemon/events/request-context.js';
-import { TransactionalWriter } from '../../daemon/events/transactional-writer.js';
-import type { UnitOfWork } from '../../daemon/events/unit-of-work.js';
-import { insertAgent, updateAgent } from '../../daemon/store/agents.js';
-import { type OpenDatabase, openDatabase } from '../../daemon/store/database.js';
-import { risingIds } from '../../daemon/store/rising-ids.js';
+import { insertAgent, updateAgent } from '../../daemon/fleet/agent-store.js';
+import type { AgentLink } from '../../daemon/fleet/connection-registry.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
 import { isNodeId, type NewId, type NodeId } from '../../src/kernel/ids.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { encode, orchestratorDecoder, UnknownMessage } from '../../src/wire/codec.js';
 import type { OrchestratorMessage } from '../../src/wire/messages.js';
-import { agentRow, ManualClock, newIds, temporaryDirectory } from '../store/support.js';
+import { agentRow, ManualClock, newIds, temporaryDirectory } from '../database/support.js';
 import { ScriptedAgent } from './scripted-agent.js';
 
 export const ALICE: RequestContext = {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { insertAgent } from '../../daemon/fleet/agent-store.js';
 import type { ApiServer } from '../../daemon/http/api-server.js';
-import { insertAgent } from '../../daemon/store/agents.js';
 import type { Agent } from '../../src/contract/agents.js';
 import { type Sent, send } from '../http/send.js';
 import { serveFleet } from './support/fleet-api.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { markOperatorRemoved } from '../../daemon/store/operators.js';
+import { markOperatorRemoved } from '../../daemon/auth/operator-store.js';
 import type { CreatedEnrolmentToken, NewEnrolmentToken } from '../../src/contract/enrolment-tokens.js';
 import { parseEnrolmentToken } from '../../src/wire/enrolment-token.js';
 import { newIdentity } from '../identity/keys.js';

@@ -3,18 +3,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ulid } from 'ulid';
 import { onTestFinished } from 'vitest';
+import { openDatabase } from '../../daemon/database/database.js';
 import type { Authenticate, Session } from '../../daemon/http/access.js';
+import type { HttpLimits } from '../../daemon/http/api-listener.js';
 import { type ApiServer, createApiServer } from '../../daemon/http/api-server.js';
 import type { HandlersFor } from '../../daemon/http/handler.js';
-import type { HttpLimits } from '../../daemon/http/http-limits.js';
-import type { IdempotencyKeys } from '../../daemon/http/idempotency.js';
-import type { StreamDoor } from '../../daemon/http/upgrades.js';
-import { openDatabase } from '../../daemon/store/database.js';
 import {
   completeIdempotencyKey,
+  type IdempotencyKeys,
   releaseIdempotencyKey,
   reserveIdempotencyKey,
-} from '../../daemon/store/idempotency.js';
+} from '../../daemon/http/idempotency.js';
+import type { StreamDoor } from '../../daemon/http/upgrades.js';
 import type { Operator, Role } from '../../src/contract/operators.js';
 import { selfSignedP256 } from '../../src/identity/certificate.js';
 import { generateKey } from '../../src/identity/private-key.js';

@@ -2,7 +2,7 @@
 import { ulid } from 'ulid';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createApiServer } from '../../daemon/http/api-server.js';
-import { maintenanceWindowHandlers } from '../../daemon/http/maintenance-windows.js';
+import { maintenanceWindowHandlers } from '../../daemon/maintenance/window-routes.js';
 import { maintenanceWindowRoutes } from '../../src/contract/maintenance-windows.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { send } from '../http/send.js';

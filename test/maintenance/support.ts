@@ -1,13 +1,13 @@
 /** Maintenance windows over a store in a file, with a clock that the test moves. */
 import { join } from 'node:path';
-import type { RecordedEvent } from '../../daemon/events/audit-log.js';
-import type { RequestContext } from '../../daemon/events/request-context.js';
-import { TransactionalWriter } from '../../daemon/events/transactional-writer.js';
+import type { RecordedEvent } from '../../daemon/core/audit-log.js';
+import type { RequestContext } from '../../daemon/core/domain-event.js';
+import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
+import type { OpenDatabase } from '../../daemon/database/database.js';
 import { MaintenanceWatch } from '../../daemon/maintenance/maintenance-watch.js';
 import { MaintenanceWindows } from '../../daemon/maintenance/maintenance-windows.js';
-import type { OpenDatabase } from '../../daemon/store/database.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { ManualClock, newIds, openStore, temporaryDirectory } from '../store/support.js';
+import { ManualClock, newIds, openStore, temporaryDirectory } from '../database/support.js';
 
 export const ADA: RequestContext = {
   actor: { id: 'ada'.padEnd(32, '0'), name: 'ada', type: 'operator' },

@@ -1,7 +1,7 @@
 /** Maintenance windows: when they are active, and what the audit log hears of them. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { rejection } from '../store/support.js';
+import { rejection } from '../database/support.js';
 import { ADA, HOUR, type MaintenanceBench, MINUTE, openBench } from './support.js';
 
 /** Bounds in seconds from now. */

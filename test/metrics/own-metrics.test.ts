@@ -1,9 +1,9 @@
 /** The orchestrator's own counters, and who may scrape them. */
 import { describe, expect, it } from 'vitest';
+import { insertOperation } from '../../daemon/engine/operation-store.js';
+import { insertAgent } from '../../daemon/fleet/agent-store.js';
 import { OwnMetrics } from '../../daemon/metrics/own-metrics.js';
-import { insertAgent } from '../../daemon/store/agents.js';
-import { insertOperation } from '../../daemon/store/operations.js';
-import { agentRow, node, openStore, operationRow } from '../store/support.js';
+import { agentRow, node, openStore, operationRow } from '../database/support.js';
 
 describe('the counters', () => {
   it('are what the store and the queues hold at the moment, and what has happened since the start', async () => {

@@ -1,16 +1,16 @@
 /** The orchestrator's measurements: whom it asks and when, what it stores, and what it drops. */
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { deleteAgent, insertAgent } from '../../daemon/fleet/agent-store.js';
 import { type HistoryPage, MetricsReader } from '../../daemon/metrics/metrics.js';
 import { MetricsPoller } from '../../daemon/metrics/metrics-poller.js';
-import { deleteAgent, insertAgent } from '../../daemon/store/agents.js';
-import { insertSamples } from '../../daemon/store/metrics.js';
+import { insertSamples } from '../../daemon/metrics/metrics-store.js';
 import { isFault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import type { MetricsSample } from '../../src/kernel/metrics-sample.js';
 import type { OrchestratorMessage } from '../../src/wire/messages.js';
+import { agentRow, ManualClock, openStore } from '../database/support.js';
 import { nodeId } from '../engine/support.js';
-import { agentRow, ManualClock, openStore } from '../store/support.js';
 import { until } from '../support/until.js';
 
 const YEAR = 365 * 86_400_000;

@@ -2,8 +2,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { AddressPolicy, type AddressRules } from '../../daemon/notify/address-policy.js';
 import { post } from '../../daemon/notify/post.js';
+import { rejection } from '../database/support.js';
 import { tlsFiles } from '../http/tiny-api.js';
-import { rejection } from '../store/support.js';
 import { startReceiver } from './receiver.js';
 import { ADA, openNotify } from './support.js';
 

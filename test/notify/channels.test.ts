@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import { ulid } from 'ulid';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createApiServer } from '../../daemon/http/api-server.js';
-import { channelHandlers } from '../../daemon/http/channels.js';
-import { notificationHandlers } from '../../daemon/http/notifications.js';
 import type { AddressRules } from '../../daemon/notify/address-policy.js';
+import { channelHandlers } from '../../daemon/notify/channel-routes.js';
+import { notificationHandlers } from '../../daemon/notify/notification-routes.js';
 import { channelRoutes } from '../../src/contract/channels.js';
 import { notificationRoutes } from '../../src/contract/notifications.js';
+import { rejection } from '../database/support.js';
 import { type SendOptions, type Sent, send } from '../http/send.js';
 import { authenticate, authorize, clock, storedKeys, tlsFiles } from '../http/tiny-api.js';
 import { openSecrets } from '../secrets/support.js';
-import { rejection } from '../store/support.js';
 import { startReceiver, status } from './receiver.js';
 import { ADA, apply, type NotifyBench, openNotify } from './support.js';
 

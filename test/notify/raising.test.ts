@@ -1,11 +1,10 @@
 /** Which events raise a notification, once, and with them or not at all. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { RecordedEvent } from '../../daemon/events/audit-log.js';
-import type { DomainEvent } from '../../daemon/events/domain-event.js';
-import { EVENT_SEVERITY, type EventType } from '../../daemon/events/event-type.js';
-import { insertAgent } from '../../daemon/store/agents.js';
-import { agentParty, operatorParty } from '../events/support.js';
-import { agentRow } from '../store/support.js';
+import type { RecordedEvent } from '../../daemon/core/audit-log.js';
+import { type DomainEvent, EVENT_SEVERITY, type EventType } from '../../daemon/core/domain-event.js';
+import { insertAgent } from '../../daemon/fleet/agent-store.js';
+import { agentParty, operatorParty } from '../audit/support.js';
+import { agentRow } from '../database/support.js';
 import { ADA, type NotifyBench, type NotifyBenchOptions, openNotify } from './support.js';
 
 const WEB = agentParty('web-01', 'b'.repeat(32));

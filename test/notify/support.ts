@@ -1,19 +1,18 @@
 /** Notifications over a store in a file, with a clock that the test moves and real servers to send to. */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import type { RecordedEvent } from '../../daemon/events/audit-log.js';
-import type { DomainEvent } from '../../daemon/events/domain-event.js';
-import type { RequestContext } from '../../daemon/events/request-context.js';
-import { TransactionalWriter } from '../../daemon/events/transactional-writer.js';
+import type { RecordedEvent } from '../../daemon/core/audit-log.js';
+import type { DomainEvent, RequestContext } from '../../daemon/core/domain-event.js';
+import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
+import type { OpenDatabase } from '../../daemon/database/database.js';
 import { AddressPolicy, type AddressRules } from '../../daemon/notify/address-policy.js';
 import type { DialOptions } from '../../daemon/notify/dial.js';
 import { createNotify, createRaiser, type Notify } from '../../daemon/notify/notify.js';
 import { openKeyring } from '../../daemon/secrets/open-keyring.js';
 import { createSecrets, type Secrets } from '../../daemon/secrets/secrets.js';
-import type { OpenDatabase } from '../../daemon/store/database.js';
 import type { Channel, ChannelType, Delivery } from '../../src/contract/channels.js';
-import { event } from '../events/support.js';
-import { ManualClock, newIds, openStore, recordingLogger, temporaryDirectory } from '../store/support.js';
+import { event } from '../audit/support.js';
+import { ManualClock, newIds, openStore, recordingLogger, temporaryDirectory } from '../database/support.js';
 import { until } from '../support/orch.js';
 
 export const ADA: RequestContext = {

@@ -4,12 +4,12 @@ import { networkInterfaces } from 'node:os';
 import { ulid } from 'ulid';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type ApiServer, createApiServer } from '../../daemon/http/api-server.js';
-import { secretHandlers } from '../../daemon/http/secrets.js';
+import { secretHandlers } from '../../daemon/secrets/secret-routes.js';
 import { secretRoutes } from '../../src/contract/secrets.js';
 import { needs } from '../agent/support/place.js';
+import { recordingLogger } from '../database/support.js';
 import { send } from '../http/send.js';
 import { authenticate, authorize, clock, storedKeys, tlsFiles } from '../http/tiny-api.js';
-import { recordingLogger } from '../store/support.js';
 import { openSecrets } from './support.js';
 
 const VALUE = 'correct horse battery';

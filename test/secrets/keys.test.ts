@@ -1,7 +1,7 @@
 import { chmodSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { rejection, temporaryDirectory } from '../store/support.js';
+import { rejection, temporaryDirectory } from '../database/support.js';
 import { ADA, openSecrets } from './support.js';
 
 /** A data directory with one secret in it. */

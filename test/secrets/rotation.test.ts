@@ -2,16 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { insertOperation } from '../../daemon/engine/operation-store.js';
+import { insertOperationOutputs, listOperationOutputs } from '../../daemon/engine/output-store.js';
 import { readCanary } from '../../daemon/secrets/open-keyring.js';
+import { resealOperationOutput } from '../../daemon/secrets/sealed-tables.js';
 import { belongingOf } from '../../daemon/secrets/secret-record.js';
-import {
-  insertOperationOutputs,
-  listOperationOutputs,
-  resealOperationOutput,
-} from '../../daemon/store/operation-outputs.js';
-import { insertOperation } from '../../daemon/store/operations.js';
-import { findSecret, insertSecret, updateSecret } from '../../daemon/store/secrets.js';
-import { operationRow, rejection } from '../store/support.js';
+import { findSecret, insertSecret, updateSecret } from '../../daemon/secrets/secret-store.js';
+import { operationRow, rejection } from '../database/support.js';
 import { ADA, openSecrets, type SecretBench } from './support.js';
 
 const keysIn = ({ directory }: SecretBench, file = 'secrets.key'): readonly string[] =>

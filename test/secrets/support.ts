@@ -2,14 +2,14 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { RecordedEvent } from '../../daemon/events/audit-log.js';
-import type { RequestContext } from '../../daemon/events/request-context.js';
-import { TransactionalWriter } from '../../daemon/events/transactional-writer.js';
+import type { RecordedEvent } from '../../daemon/core/audit-log.js';
+import type { RequestContext } from '../../daemon/core/domain-event.js';
+import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
+import type { OpenDatabase } from '../../daemon/database/database.js';
 import type { Keyring } from '../../daemon/secrets/keyring.js';
 import { openKeyring } from '../../daemon/secrets/open-keyring.js';
 import { createSecrets, type Secrets } from '../../daemon/secrets/secrets.js';
-import type { OpenDatabase } from '../../daemon/store/database.js';
-import { ManualClock, newIds, openStore, recordingLogger, temporaryDirectory } from '../store/support.js';
+import { ManualClock, newIds, openStore, recordingLogger, temporaryDirectory } from '../database/support.js';
 
 export const ADA: RequestContext = {
   actor: { id: 'ada'.padEnd(32, '0'), name: 'ada', type: 'operator' },

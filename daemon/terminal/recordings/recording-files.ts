@@ -3,8 +3,8 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemCodeOf } from '../../../src/kernel/fault.js';
 import { isUlid } from '../../../src/kernel/ids.js';
-import type { Queryable } from '../../store/queryable.js';
-import { knownTerminals } from '../../store/terminal-sessions.js';
+import type { Queryable } from '../../database/schema.js';
+import { knownTerminals } from '../session-store.js';
 import { TRANSCRIPTS } from './recording-path.js';
 
 export interface RecordingFile {

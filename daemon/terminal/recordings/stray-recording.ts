@@ -5,7 +5,7 @@ import { isNodeId } from '../../../src/kernel/ids.js';
 import type { CastHead, CastSession } from '../../../src/terminal/recording/cast-format.js';
 import { openCastFile, readCast } from '../../../src/terminal/recording/read-cast.js';
 import { type ScannedCast, scanCast } from '../../../src/terminal/recording/scan-cast.js';
-import type { TerminalRow } from '../../store/terminal-sessions.js';
+import type { TerminalRow } from '../session-store.js';
 import type { RecordingFile } from './recording-files.js';
 
 export interface Stray {

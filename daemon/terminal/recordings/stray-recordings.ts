@@ -6,12 +6,12 @@ import { readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../../../src/kernel/fault.js';
 import type { Logger } from '../../../src/kernel/logger.js';
-import type { UnitOfWork } from '../../events/unit-of-work.js';
-import { operatorIdsOfName } from '../../store/operators.js';
-import type { Queryable } from '../../store/queryable.js';
-import { insertTerminal } from '../../store/terminal-sessions.js';
+import { operatorIdsOfName } from '../../auth/operator-store.js';
+import type { UnitOfWork } from '../../core/unit-of-work.js';
+import type { Queryable } from '../../database/schema.js';
 import { factsOfRow } from '../session/session-facts.js';
 import { foundEvent } from '../session-events.js';
+import { insertTerminal } from '../session-store.js';
 import { listRecordings, type RecordingFile, unknownAmong } from './recording-files.js';
 import { readStray, type Stray, strayRow } from './stray-recording.js';
 

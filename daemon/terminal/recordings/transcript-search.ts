@@ -5,7 +5,7 @@
 import { Worker } from 'node:worker_threads';
 import { Fault, messageOf } from '../../../src/kernel/fault.js';
 import type { Logger } from '../../../src/kernel/logger.js';
-import type { TerminalRow } from '../../store/terminal-sessions.js';
+import type { TerminalRow } from '../session-store.js';
 import type { FromSearchWorker, SearchWorkerData, ToSearchWorker } from './search-messages.js';
 
 export interface SearchOptions {

@@ -6,19 +6,17 @@ import type { TerminalMatch } from '../../../src/contract/terminal.js';
 import { type Clock, toSeconds, toTimestamp } from '../../../src/kernel/clock.js';
 import { Fault, messageOf } from '../../../src/kernel/fault.js';
 import type { Logger } from '../../../src/kernel/logger.js';
-import { type Party, SYSTEM } from '../../events/domain-event.js';
-import { eventOfRequest } from '../../events/event-of-request.js';
-import { operatorIdMeant } from '../../events/operator-meant.js';
-import type { RequestContext } from '../../events/request-context.js';
-import type { UnitOfWork } from '../../events/unit-of-work.js';
-import type { Queryable } from '../../store/queryable.js';
+import { operatorIdMeant } from '../../auth/operator-store.js';
+import { eventOfRequest, type Party, type RequestContext, SYSTEM } from '../../core/domain-event.js';
+import type { UnitOfWork } from '../../core/unit-of-work.js';
+import type { Queryable } from '../../database/schema.js';
 import {
   findTerminal,
   listOldRecordings,
   listRecordedTerminals,
   type TerminalRow,
   updateTerminal,
-} from '../../store/terminal-sessions.js';
+} from '../session-store.js';
 import { findRecording } from './find-recording.js';
 import { openRecording } from './open-recording.js';
 import { namesOf } from './recording-path.js';

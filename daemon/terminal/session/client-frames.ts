@@ -4,7 +4,7 @@ import { validator } from '../../../src/kernel/validator.js';
 import { type Frame, placeFrame } from '../../../src/terminal/frames.js';
 import { clampSize, TERMINAL_CLOSE, TERMINAL_SIGNALS, type TerminalSignal } from '../../../src/terminal/limits.js';
 import { type ClientNote, ClientNoteSchema } from '../../../src/terminal/notes.js';
-import type { RequestContext } from '../../events/request-context.js';
+import type { RequestContext } from '../../core/domain-event.js';
 import { operatorParty } from '../session-book.js';
 import type { ClientEnd } from './client-end.js';
 import { noteFrame } from './people.js';

@@ -5,7 +5,7 @@ import type { Logger } from '../../../src/kernel/logger.js';
 import { type Exit, type ExitReason, endedStatus } from '../../../src/terminal/exit.js';
 import { TERMINAL_CLOSE } from '../../../src/terminal/limits.js';
 import type { AgentHello } from '../../../src/terminal/notes.js';
-import type { RequestContext } from '../../events/request-context.js';
+import type { RequestContext } from '../../core/domain-event.js';
 import type { ResumeKey, SessionBook } from '../session-book.js';
 import type { TerminalSocket } from '../terminal-socket.js';
 import { AgentEnd } from './agent-end.js';

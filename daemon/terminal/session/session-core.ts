@@ -2,7 +2,7 @@
 import type { Clock } from '../../../src/kernel/clock.js';
 import type { Logger } from '../../../src/kernel/logger.js';
 import type { Exit, ExitReason } from '../../../src/terminal/exit.js';
-import type { RequestContext } from '../../events/request-context.js';
+import type { RequestContext } from '../../core/domain-event.js';
 import type { SessionBook } from '../session-book.js';
 import type { AgentEnd } from './agent-end.js';
 import type { InputRelay } from './input-relay.js';

@@ -3,7 +3,7 @@ import { messageOf } from '../../../src/kernel/fault.js';
 import type { Exit, ExitReason } from '../../../src/terminal/exit.js';
 import { jsonFrame } from '../../../src/terminal/frames.js';
 import { TERMINAL_CLOSE } from '../../../src/terminal/limits.js';
-import type { RequestContext } from '../../events/request-context.js';
+import type { RequestContext } from '../../core/domain-event.js';
 import type { ClientEnd } from './client-end.js';
 import type { SessionCore } from './session-core.js';
 import { isOver } from './session-state.js';

@@ -1,6 +1,6 @@
 /** What is known of a session from its start and never changes. */
 import type { NodeId } from '../../../src/kernel/ids.js';
-import type { TerminalRow } from '../../store/terminal-sessions.js';
+import type { TerminalRow } from '../session-store.js';
 
 export interface SessionFacts {
   readonly id: string;

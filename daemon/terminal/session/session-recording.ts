@@ -1,6 +1,7 @@
 /** The recording of a session as the session sees it: how it stands, and the recorder while it takes output. */
-import type { TerminalRow } from '../../store/terminal-sessions.js';
+
 import type { Recorder, RecorderEvents, RecordingEnd } from '../recordings/recorder.js';
+import type { TerminalRow } from '../session-store.js';
 
 export type RecordingState = TerminalRow['recording'];
 

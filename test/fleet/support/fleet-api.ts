@@ -1,10 +1,10 @@
 import { ulid } from 'ulid';
 import { onTestFinished } from 'vitest';
-import { agentHandlers } from '../../../daemon/http/agents.js';
+import { agentHandlers } from '../../../daemon/fleet/agent-service.js';
+import { enrolmentTokenHandlers } from '../../../daemon/fleet/enrolment-tokens.js';
+import { tagHandlers } from '../../../daemon/fleet/tag-service.js';
 import { type ApiServer, createApiServer } from '../../../daemon/http/api-server.js';
-import { enrolmentTokenHandlers } from '../../../daemon/http/enrolment-tokens.js';
 import type { IdempotencyKeys } from '../../../daemon/http/idempotency.js';
-import { tagHandlers } from '../../../daemon/http/tags.js';
 import { agentRoutes } from '../../../src/contract/agents.js';
 import { enrolmentTokenRoutes } from '../../../src/contract/enrolment-tokens.js';
 import { tagRoutes } from '../../../src/contract/tags.js';

@@ -4,23 +4,24 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monotonicFactory } from 'ulid';
 import { onTestFinished } from 'vitest';
-import type { AgentTraffic, EngineMessage } from '../../../daemon/engine/agent-link.js';
-import type { DomainEvent } from '../../../daemon/events/domain-event.js';
-import type { RequestContext } from '../../../daemon/events/request-context.js';
-import { TransactionalWriter } from '../../../daemon/events/transactional-writer.js';
-import type { UnitOfWork } from '../../../daemon/events/unit-of-work.js';
-import { verifyChain } from '../../../daemon/events/verify-chain.js';
+import { verifyChain } from '../../../daemon/audit/verify-chain.js';
+import { putOperator } from '../../../daemon/auth/operator-store.js';
+import type { DomainEvent, RequestContext } from '../../../daemon/core/domain-event.js';
+import { TransactionalWriter, type UnitOfWork } from '../../../daemon/core/unit-of-work.js';
+import { openDatabase } from '../../../daemon/database/database.js';
+import type { Queryable } from '../../../daemon/database/schema.js';
 import { AgentGateway, type GatewayTimeouts } from '../../../daemon/fleet/agent-gateway.js';
 import { AgentListener } from '../../../daemon/fleet/agent-listener.js';
 import { AgentService } from '../../../daemon/fleet/agent-service.js';
-import { ConnectionRegistry } from '../../../daemon/fleet/connection-registry.js';
+import {
+  type AgentTraffic,
+  ConnectionRegistry,
+  type EngineMessage,
+} from '../../../daemon/fleet/connection-registry.js';
 import { Enrolment, type EnrolmentLimits } from '../../../daemon/fleet/enrolment.js';
 import { EnrolmentTokens } from '../../../daemon/fleet/enrolment-tokens.js';
 import { Presence } from '../../../daemon/fleet/presence.js';
 import { TagService } from '../../../daemon/fleet/tag-service.js';
-import { openDatabase } from '../../../daemon/store/database.js';
-import { putOperator } from '../../../daemon/store/operators.js';
-import type { Queryable } from '../../../daemon/store/queryable.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import type { NodeId } from '../../../src/kernel/ids.js';
 import { type LogFields, type Logger, silentLogger } from '../../../src/kernel/logger.js';

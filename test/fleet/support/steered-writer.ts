@@ -1,6 +1,6 @@
 import type { Transaction } from 'kysely';
-import type { Emit, UnitOfWork } from '../../../daemon/events/unit-of-work.js';
-import type { Database } from '../../../daemon/store/schema.js';
+import type { Emit, UnitOfWork } from '../../../daemon/core/unit-of-work.js';
+import type { Database } from '../../../daemon/database/schema.js';
 
 /** The real writer, whose callers learn of a commit, or get their turn, as late as a test wants. */
 export class SteeredWriter implements UnitOfWork {

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect } from 'vitest';
 import { toHarmlessCast } from '../../../src/terminal/recording/convert-cast.js';
-import { temporaryDirectory } from '../../store/support.js';
+import { temporaryDirectory } from '../../database/support.js';
 import { itNeeding } from '../../support/needing.js';
 import { all, bytesOfChunks, read } from '../recording-format/support.js';
 import { newEvents, newHead, openRecordings, readPlain } from './support.js';

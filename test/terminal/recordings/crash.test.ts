@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { recordingPath } from '../../../daemon/terminal/recordings/recording-path.js';
 import { toRaw } from '../../../src/terminal/recording/convert-cast.js';
-import { temporaryDirectory } from '../../store/support.js';
+import { temporaryDirectory } from '../../database/support.js';
 import { all, bytesOfChunks, read } from '../recording-format/support.js';
 import { outputFrom } from './programs/output.mjs';
 import { newEvents, newHead, openRecordings, until } from './support.js';

@@ -5,22 +5,21 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { RecordedEvent } from '../../../daemon/events/audit-log.js';
-import { TransactionalWriter } from '../../../daemon/events/transactional-writer.js';
-import type { UnitOfWork } from '../../../daemon/events/unit-of-work.js';
-import { putOperator } from '../../../daemon/store/operators.js';
+import { putOperator } from '../../../daemon/auth/operator-store.js';
+import type { RecordedEvent } from '../../../daemon/core/audit-log.js';
+import { TransactionalWriter, type UnitOfWork } from '../../../daemon/core/unit-of-work.js';
+import type { RecordingHead } from '../../../daemon/terminal/recordings/recorder.js';
+import { type StrayOptions, takeUpStrays } from '../../../daemon/terminal/recordings/stray-recordings.js';
+import { Transcripts } from '../../../daemon/terminal/recordings/transcripts.js';
 import {
   findTerminal,
   insertTerminal,
   listTerminals,
   type TerminalRow,
-} from '../../../daemon/store/terminal-sessions.js';
-import type { RecordingHead } from '../../../daemon/terminal/recordings/recorder.js';
-import { type StrayOptions, takeUpStrays } from '../../../daemon/terminal/recordings/stray-recordings.js';
-import { Transcripts } from '../../../daemon/terminal/recordings/transcripts.js';
+} from '../../../daemon/terminal/session-store.js';
 import type { Clock } from '../../../src/kernel/clock.js';
+import { newIds, openStore, recordingLogger } from '../../database/support.js';
 import { ADA } from '../../maintenance/support.js';
-import { newIds, openStore, recordingLogger } from '../../store/support.js';
 import { all, bytesOfChunks } from '../recording-format/support.js';
 import { compressed, newEvents, newHead, openRecordings, readPlain, realClock, until } from './support.js';
 

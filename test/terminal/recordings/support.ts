@@ -12,7 +12,7 @@ import type { RecordingStore, RecordingsOptions } from '../../../daemon/terminal
 import type { Clock } from '../../../src/kernel/clock.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import { silentLogger } from '../../../src/kernel/logger.js';
-import { newIds, temporaryDirectory } from '../../store/support.js';
+import { newIds, temporaryDirectory } from '../../database/support.js';
 import { until as waitUntil } from '../../support/until.js';
 
 const address = pathToFileURL(

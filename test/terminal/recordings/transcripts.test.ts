@@ -6,19 +6,19 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { decodeTime } from 'ulid';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { RecordedEvent } from '../../../daemon/events/audit-log.js';
-import { TransactionalWriter } from '../../../daemon/events/transactional-writer.js';
+import type { RecordedEvent } from '../../../daemon/core/audit-log.js';
+import { TransactionalWriter } from '../../../daemon/core/unit-of-work.js';
+import type { Recorder } from '../../../daemon/terminal/recordings/recorder.js';
+import { recordingPath } from '../../../daemon/terminal/recordings/recording-path.js';
+import type { TranscriptSearchQuery } from '../../../daemon/terminal/recordings/transcripts.js';
 import {
   findTerminal,
   insertTerminal,
   type TerminalRow,
   updateTerminal,
-} from '../../../daemon/store/terminal-sessions.js';
-import type { Recorder } from '../../../daemon/terminal/recordings/recorder.js';
-import { recordingPath } from '../../../daemon/terminal/recordings/recording-path.js';
-import type { TranscriptSearchQuery } from '../../../daemon/terminal/recordings/transcripts.js';
+} from '../../../daemon/terminal/session-store.js';
+import { newIds, openStore, recordingLogger } from '../../database/support.js';
 import { ADA } from '../../maintenance/support.js';
-import { newIds, openStore, recordingLogger } from '../../store/support.js';
 import { all, bytesOfChunks } from '../recording-format/support.js';
 import { compressed, newEvents, newHead, openRecordings, readPlain, realClock, until } from './support.js';
 

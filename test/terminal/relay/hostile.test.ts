@@ -3,7 +3,7 @@ import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { markOperatorRemoved } from '../../../daemon/store/operators.js';
+import { markOperatorRemoved } from '../../../daemon/auth/operator-store.js';
 import { Tickets } from '../../../daemon/terminal/tickets.js';
 import type { NodeId } from '../../../src/kernel/ids.js';
 import { jsonFrame } from '../../../src/terminal/frames.js';

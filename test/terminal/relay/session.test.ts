@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { findTerminal, insertTerminal, type TerminalRow } from '../../../daemon/store/terminal-sessions.js';
+import { findTerminal, insertTerminal, type TerminalRow } from '../../../daemon/terminal/session-store.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import { inputFrame, resizeFrame, signalFrame } from '../../../src/terminal/frames.js';
 import { until } from '../../support/until.js';

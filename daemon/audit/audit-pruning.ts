@@ -1,0 +1,128 @@
+/**
+ * Deletes old audit events. What is cut off is decided in one transaction, with its own event and a signed note of the hash that
+ * the rest is chained to; the rows themselves go afterwards, little by little, and after a crash the rest of them.
+ */
+import { setImmediate } from 'node:timers/promises';
+import { type Clock, toTimestamp } from '../../src/kernel/clock.js';
+import type { JsonObject } from '../../src/kernel/json.js';
+import {
+  deleteAuditRowsUpTo,
+  findAuditCut,
+  findAuditRow,
+  firstAuditSeq,
+  firstAuditSeqFrom,
+  lastAuditSeq,
+  replaceAuditCut,
+} from '../core/audit-store.js';
+import { AUDIT_LOG, type DomainEvent, eventOfRequest, type RequestContext, SYSTEM } from '../core/domain-event.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
+import type { Queryable } from '../database/schema.js';
+import { type AuditKey, rowOfMark, signMark } from './checkpoint.js';
+
+export interface AuditPruningOptions {
+  readonly db: Queryable;
+  readonly uow: UnitOfWork;
+  readonly key: AuditKey;
+  readonly clock: Clock;
+  /** Unix milliseconds by which age is judged. */
+  readonly ageTime: () => number;
+  readonly epoch: (db: Queryable) => Promise<number>;
+  /** Days that events are kept, null for ever; asked each time. */
+  readonly days: (db: Queryable) => Promise<number | null>;
+}
+
+const DAY = 86_400_000;
+/** Rows of one transaction, which takes some milliseconds. */
+const BATCH = 250;
+/** Transactions of one round of housekeeping. */
+const BATCHES_A_ROUND = 400;
+
+interface Cut {
+  readonly first: number;
+  readonly last: number;
+}
+
+export class AuditPruning {
+  private readonly options: AuditPruningOptions;
+  /** Up to which time everything old is cut off. */
+  private done = 0;
+
+  constructor(options: AuditPruningOptions) {
+    this.options = options;
+  }
+
+  /**
+   * Deletes the events before a time in Unix milliseconds; returns how many. A signal that aborts leaves rows that are cut
+   * off already to the housekeeping.
+   */
+  async prune(before: number, context: RequestContext, signal: AbortSignal): Promise<number> {
+    const deleted = await this.options.uow.write(async (tx, emit) => {
+      const cut = await this.cutBefore(tx, before);
+      const { type, ...event } = prunedEvent(before, cut);
+      emit(eventOfRequest(context, { type, ...event }));
+      return countOf(cut);
+    });
+    await this.sweep(signal, Infinity);
+    return deleted;
+  }
+
+  /** One step of what is due; to be called each minute. */
+  async run(): Promise<void> {
+    const { db, uow, ageTime, days } = this.options;
+    const kept = await days(db);
+    // Whole days, so that what grows old all the time goes at once and leaves one event, not one each minute.
+    const before = kept === null ? 0 : (Math.floor(ageTime() / DAY) - kept) * DAY;
+    if (before > this.done) {
+      await uow.write(async (tx, emit) => {
+        const cut = await this.cutBefore(tx, before);
+        if (cut !== null) emit({ ...prunedEvent(before, cut), actor: SYSTEM });
+      });
+      this.done = before;
+    }
+    await this.sweep(null, BATCHES_A_ROUND);
+  }
+
+  /** Null when there is nothing to cut off. */
+  private async cutBefore(tx: Queryable, before: number): Promise<Cut | null> {
+    const { key, clock, epoch } = this.options;
+    const [first, kept, newest] = [
+      await firstAuditSeq(tx),
+      await firstAuditSeqFrom(tx, before),
+      await lastAuditSeq(tx),
+    ];
+    const last = kept === null ? newest : kept - 1;
+    const former = (await findAuditCut(tx))?.seq ?? 0;
+    const row = last === null ? null : await findAuditRow(tx, last);
+    if (first === null || row === null || row.seq <= former) return null;
+    const { seq, hash } = row;
+    const mark = signMark(key, { kind: 'cut', epoch: await epoch(tx), seq, hash, time: clock.now() });
+    await replaceAuditCut(tx, rowOfMark(mark));
+    return { first: Math.max(first, former + 1), last: seq };
+  }
+
+  private async sweep(signal: AbortSignal | null, batches: number): Promise<void> {
+    const { db, uow } = this.options;
+    const cut = await findAuditCut(db);
+    if (cut === null) return;
+    for (let batch = 0; batch < batches && signal?.aborted !== true; batch += 1) {
+      const first = await firstAuditSeq(db);
+      if (first === null || first > cut.seq) return;
+      await uow.write((tx) => deleteAuditRowsUpTo(tx, cut.seq, BATCH));
+      await setImmediate();
+    }
+  }
+}
+
+const countOf = (cut: Cut | null): number => (cut === null ? 0 : cut.last - cut.first + 1);
+
+function prunedEvent(before: number, cut: Cut | null): Omit<DomainEvent, 'actor'> {
+  const count = countOf(cut);
+  const time = toTimestamp(before);
+  const range: JsonObject = cut === null ? {} : { first_seq: cut.first, last_seq: cut.last };
+  return {
+    type: 'audit.pruned',
+    target: AUDIT_LOG,
+    summary: `${count === 1 ? '1 audit event' : `${count} audit events`} from before ${time} ${count === 1 ? 'was' : 'were'} deleted`,
+    metadata: { count, before: time, ...range },
+  };
+}

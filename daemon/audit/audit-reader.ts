@@ -1,0 +1,73 @@
+/** Answers questions about the audit log. */
+import { type AuditEvent, SEVERITIES } from '../../src/contract/audit.js';
+import { toTimestamp } from '../../src/kernel/clock.js';
+import { operatorIdMeant } from '../auth/operator-store.js';
+import { type AuditRow, type AuditWindowQuery, listAuditRows, nodeIdsOfName } from '../core/audit-store.js';
+import type { Severity } from '../core/domain-event.js';
+import type { Queryable } from '../database/schema.js';
+import { findAgentByName } from '../fleet/agent-store.js';
+
+export interface AuditFilter {
+  /** Node ID or name, of an agent that acted or was acted upon. */
+  readonly agent?: string | undefined;
+  /** Operator ID or username, likewise; a username means what `operatorIdMeant` says. */
+  readonly operator?: string | undefined;
+  readonly eventType?: string | undefined;
+  /** What the event type begins with. */
+  readonly category?: string | undefined;
+  /** Unix milliseconds, inclusive. */
+  readonly after?: number | undefined;
+  /** Unix milliseconds, exclusive. */
+  readonly before?: number | undefined;
+  /** ID of the last event of the page before. */
+  readonly cursor?: string | undefined;
+}
+
+export interface AuditPage {
+  /** Newest first. */
+  readonly events: readonly AuditEvent[];
+  readonly hasMore: boolean;
+}
+
+/** Throws `invalid_filter` for the name of several removed operators. */
+export async function readAuditPage(db: Queryable, filter: AuditFilter, limit: number): Promise<AuditPage> {
+  const rows = await listAuditRows(db, {
+    ...(await windowQueryOf(db, filter)),
+    from: filter.after,
+    until: filter.before,
+    beforeId: filter.cursor,
+    limit: limit + 1,
+  });
+  return { events: rows.slice(0, limit).map(auditEventOf), hasMore: rows.length > limit };
+}
+
+/** The part of a filter that does not depend on the place in the log, with names looked up. Throws `invalid_filter`. */
+export async function windowQueryOf(db: Queryable, filter: AuditFilter): Promise<AuditWindowQuery> {
+  return {
+    eventTypes: filter.eventType === undefined ? undefined : [filter.eventType],
+    category: filter.category,
+    agents: filter.agent === undefined ? undefined : await agentIds(db, filter.agent),
+    operators: filter.operator === undefined ? undefined : [await operatorIdMeant(db, filter.operator)],
+  };
+}
+
+/** Agents that have or had this name, and the one with this ID. */
+async function agentIds(db: Queryable, nameOrId: string): Promise<readonly string[]> {
+  const named = await findAgentByName(db, nameOrId);
+  return [...new Set([nameOrId, ...(named ? [named.node_id] : []), ...(await nodeIdsOfName(db, nameOrId))])];
+}
+
+export function auditEventOf(row: AuditRow): AuditEvent {
+  return {
+    id: row.id,
+    event_type: row.event_type,
+    severity: isSeverity(row.severity) ? row.severity : 'notice',
+    summary: row.summary,
+    timestamp: toTimestamp(row.timestamp),
+    metadata: JSON.parse(row.metadata_json),
+    actor: { id: row.actor_id, name: row.actor_name, type: row.actor_type },
+    target: { id: row.target_id, name: row.target_name, type: row.target_type },
+  };
+}
+
+const isSeverity = (text: string): text is Severity => SEVERITIES.some((severity) => severity === text);

@@ -1,0 +1,92 @@
+/** What there is to do with the audit log beside writing and listing it. */
+import type { Clock } from '../../src/kernel/clock.js';
+import type { Logger } from '../../src/kernel/logger.js';
+import { AUDIT_LOG, eventOfRequest, type RequestContext } from '../core/domain-event.js';
+import type { EventBus } from '../core/event-bus.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
+import { getMeta, setMeta } from '../database/meta.js';
+import type { Queryable } from '../database/schema.js';
+import { AuditFeed } from './audit-feed.js';
+import { AuditPruning } from './audit-pruning.js';
+import { Verification } from './audit-verification.js';
+import type { AuditKey } from './checkpoint.js';
+import { Checkpoints } from './checkpoints.js';
+
+export interface Audit {
+  readonly checkpoints: Checkpoints;
+  readonly pruning: AuditPruning;
+  readonly retention: AuditRetention;
+  readonly verification: Verification;
+  readonly feed: AuditFeed;
+}
+
+export interface AuditOptions {
+  readonly db: Queryable;
+  readonly uow: UnitOfWork;
+  readonly bus: EventBus;
+  readonly key: AuditKey;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Unix milliseconds by which age is judged. */
+  readonly ageTime: () => number;
+  /** That of the store as it is now. */
+  readonly epoch: (db: Queryable) => Promise<number>;
+  /** Days of the configuration that events are kept, null for ever; asked each time. */
+  readonly retentionDays: () => number | null;
+}
+
+export function createAudit(options: AuditOptions): Audit {
+  const retention = new AuditRetention({ ...options, standard: options.retentionDays });
+  return {
+    checkpoints: new Checkpoints(options),
+    pruning: new AuditPruning({ ...options, days: (db) => retention.days(db) }),
+    retention,
+    verification: new Verification(options),
+    feed: new AuditFeed(options),
+  };
+}
+
+/** How long audit events are kept: the setting of the configuration until an admin says otherwise. */
+export interface AuditRetentionOptions {
+  readonly db: Queryable;
+  readonly uow: UnitOfWork;
+  /** Days of the configuration, null for ever; asked each time. */
+  readonly standard: () => number | null;
+}
+
+/** In `meta`: days, or `null`; absent as long as nobody has set it. */
+const KEY = 'audit.retention_days';
+
+export class AuditRetention {
+  private readonly options: AuditRetentionOptions;
+
+  constructor(options: AuditRetentionOptions) {
+    this.options = options;
+  }
+
+  /** Days that events are kept; null is for ever. */
+  async days(db: Queryable = this.options.db): Promise<number | null> {
+    const text = await getMeta(db, KEY);
+    return text === null ? this.options.standard() : JSON.parse(text);
+  }
+
+  async set(days: number | null, context: RequestContext): Promise<void> {
+    await this.options.uow.write(async (tx, emit) => {
+      const before = await this.days(tx);
+      await setMeta(tx, KEY, JSON.stringify(days));
+      emit(
+        eventOfRequest(context, {
+          type: 'audit.retention_changed',
+          target: AUDIT_LOG,
+          summary: `${context.actor.name} set audit events to be kept ${lengthOf(days)}, before ${lengthOf(before)}`,
+          metadata: { before, after: days },
+        }),
+      );
+    });
+  }
+}
+
+const lengthOf = (days: number | null): string => {
+  if (days === null) return 'for ever';
+  return days === 1 ? 'for 1 day' : `for ${days} days`;
+};

@@ -1,0 +1,148 @@
+/** Operators, one row for each ID. Removal is soft: the row stays, and an operator who is added again gets it back. */
+
+import { type Operator, ROLES, type Role } from '../../src/contract/operators.js';
+import { toSeconds } from '../../src/kernel/clock.js';
+import { Fault } from '../../src/kernel/fault.js';
+import type { Party } from '../core/domain-event.js';
+import type { NewRow, Queryable, Row } from '../database/schema.js';
+
+export type OperatorRow = Row<'operators'>;
+
+/** Adds an operator. The record of a removed operator with this ID becomes active again, with the values given. */
+export async function putOperator(db: Queryable, operator: NewRow<'operators'>): Promise<void> {
+  const { operator_id, username } = operator;
+  const { public_key, ...changed } = { removed_at: null, removed_by: null, ...operator };
+  await db
+    .insertInto('operators')
+    .values({ ...changed, public_key })
+    .onConflict((conflict) =>
+      conflict.column('operator_id').doUpdateSet(changed).where('operators.removed_at', 'is not', null),
+    )
+    .executeTakeFirstOrThrow();
+  await db
+    .insertInto('operator_names')
+    .values({ operator_id, username })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+}
+
+/** In the order in which they were first added; removed ones too when asked for. */
+export async function listOperators(db: Queryable, includeRemoved = false): Promise<readonly OperatorRow[]> {
+  let query = db.selectFrom('operators').selectAll().orderBy('row_id');
+  if (!includeRemoved) query = query.where('removed_at', 'is', null);
+  return query.execute();
+}
+
+export async function findActiveOperator(db: Queryable, operatorId: string): Promise<OperatorRow | null> {
+  const query = db.selectFrom('operators').selectAll().where('operator_id', '=', operatorId);
+  return (await query.where('removed_at', 'is', null).executeTakeFirst()) ?? null;
+}
+
+/** Active or removed. */
+export async function findOperator(db: Queryable, operatorId: string): Promise<OperatorRow | null> {
+  const query = db.selectFrom('operators').selectAll().where('operator_id', '=', operatorId);
+  return (await query.executeTakeFirst()) ?? null;
+}
+
+export async function findActiveOperatorByName(db: Queryable, username: string): Promise<OperatorRow | null> {
+  const query = db.selectFrom('operators').selectAll().where('username', '=', username);
+  return (await query.where('removed_at', 'is', null).executeTakeFirst()) ?? null;
+}
+
+/** IDs of all operators that have or had this username. */
+export async function operatorIdsOfName(db: Queryable, username: string): Promise<readonly string[]> {
+  const query = db.selectFrom('operator_names').select('operator_id').where('username', '=', username);
+  return (await query.orderBy('operator_id').execute()).map((row) => row.operator_id);
+}
+
+export async function countActiveAdmins(db: Queryable): Promise<number> {
+  const { count } = await db
+    .selectFrom('operators')
+    .select((select) => select.fn.countAll<number>().as('count'))
+    .where('role', '=', 'admin')
+    .where('removed_at', 'is', null)
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+/** True when there has never been an operator. */
+export async function hasNoOperators(db: Queryable): Promise<boolean> {
+  return (await db.selectFrom('operators').select('row_id').limit(1).executeTakeFirst()) === undefined;
+}
+
+/** Of the active operator of that ID. */
+export async function setOperatorRole(db: Queryable, operatorId: string, role: string): Promise<void> {
+  const query = db.updateTable('operators').set({ role }).where('operator_id', '=', operatorId);
+  await query.where('removed_at', 'is', null).execute();
+}
+
+export interface Removal {
+  readonly removed_at: number;
+  readonly removed_by: string;
+}
+
+/** False when there is no active operator of that ID. */
+export async function markOperatorRemoved(db: Queryable, operatorId: string, removal: Removal): Promise<boolean> {
+  const result = await db
+    .updateTable('operators')
+    .set(removal)
+    .where('operator_id', '=', operatorId)
+    .where('removed_at', 'is', null)
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}
+
+/**
+ * Revokes the enrolment tokens with uses left, those of one maker if given; returns their count. Expired tokens are
+ * included, because they would be valid again after the clock was set back.
+ */
+export async function revokeUnusedTokens(db: Queryable, now: number, maker?: string): Promise<number> {
+  let query = db.updateTable('enrolment_tokens').set({ revoked_at: now });
+  if (maker !== undefined) query = query.where('created_by', '=', maker);
+  const result = await query.where('revoked_at', 'is', null).where('uses_left', '>', 0).executeTakeFirst();
+  return Number(result.numUpdatedRows);
+}
+
+/** An operator as the API shows it, and as a party of events. */
+export const isRole = (text: string): text is Role => ROLES.some((role) => role === text);
+
+export function operatorOfRow(row: OperatorRow): Operator {
+  return {
+    operator_id: row.operator_id,
+    username: row.username,
+    // A role that this program does not know gives the least rights.
+    role: isRole(row.role) ? row.role : 'viewer',
+    bootstrap: row.bootstrap === 1,
+    added_at: toSeconds(row.added_at),
+    added_by: row.added_by,
+    removed_at: row.removed_at === null ? null : toSeconds(row.removed_at),
+    removed_by: row.removed_by,
+    public_key: row.public_key,
+  };
+}
+
+export const partyOfOperator = ({ operator_id, username }: Pick<OperatorRow, 'operator_id' | 'username'>): Party => ({
+  id: operator_id,
+  name: username,
+  type: 'operator',
+});
+
+/**
+ * Returns the ID of the operator with this ID; else of the active operator with this username; else of the only operator who
+ * ever had it. Returns the text itself when no operator ever had it. Throws `invalid_filter` when several had it.
+ */
+export async function operatorIdMeant(db: Queryable, nameOrId: string): Promise<string> {
+  if ((await findOperator(db, nameOrId)) !== null) return nameOrId;
+  const current = await findActiveOperatorByName(db, nameOrId);
+  if (current !== null) return current.operator_id;
+  const [first, ...others] = await operatorIdsOfName(db, nameOrId);
+  if (first === undefined) return nameOrId;
+  if (others.length > 0) throw ambiguous(nameOrId, [first, ...others]);
+  return first;
+}
+
+const ambiguous = (name: string, ids: readonly string[]): Fault =>
+  new Fault('invalid_filter', `${ids.length} operators had the name ${name}, and none has it now: ${ids.join(', ')}`, {
+    hint: `give the ID of the one you mean: operator=${ids[0]}, on the command line --operator ${ids[0]}`,
+    data: { parameter: 'operator', operator_ids: [...ids] },
+  });

@@ -1,0 +1,331 @@
+/** The audit log as rows. `metadata_json` is parsed by the caller. */
+import { type Expression, type ExpressionBuilder, expressionBuilder, type SqlBool } from 'kysely';
+import { chunks } from '../database/batches.js';
+import { getMeta, setMeta } from '../database/meta.js';
+import type { Database, Queryable, Row } from '../database/schema.js';
+
+export type AuditRow = Row<'audit_events'>;
+
+export async function insertAuditRows(db: Queryable, rows: readonly AuditRow[]): Promise<void> {
+  for (const part of chunks(rows, 500)) await db.insertInto('audit_events').values(part).execute();
+}
+
+export async function lastAuditRow(db: Queryable): Promise<AuditRow | null> {
+  return (await db.selectFrom('audit_events').selectAll().orderBy('seq', 'desc').limit(1).executeTakeFirst()) ?? null;
+}
+
+/** In the order they were written, those after a `seq`. */
+export async function readAuditChain(db: Queryable, afterSeq: number, limit: number): Promise<readonly AuditRow[]> {
+  return db.selectFrom('audit_events').selectAll().where('seq', '>', afterSeq).orderBy('seq').limit(limit).execute();
+}
+
+/** The event of a `seq`, or null when it is not there. */
+export async function findAuditRow(db: Queryable, seq: number): Promise<AuditRow | null> {
+  return (await db.selectFrom('audit_events').selectAll().where('seq', '=', seq).executeTakeFirst()) ?? null;
+}
+
+/** The lowest `seq`, null when there are no events. */
+export async function firstAuditSeq(db: Queryable): Promise<number | null> {
+  return edge(db, 'asc');
+}
+
+/** The highest `seq`, null when there are no events. */
+export async function lastAuditSeq(db: Queryable): Promise<number | null> {
+  return edge(db, 'desc');
+}
+
+async function edge(db: Queryable, order: 'asc' | 'desc'): Promise<number | null> {
+  const row = await db.selectFrom('audit_events').select('seq').orderBy('seq', order).limit(1).executeTakeFirst();
+  return row?.seq ?? null;
+}
+
+/** The latest time in the log in Unix milliseconds, 0 when there are no events. */
+export async function newestAuditTime(db: Queryable): Promise<number> {
+  const query = db.selectFrom('audit_events').select('timestamp').orderBy('timestamp', 'desc').limit(1);
+  return (await query.executeTakeFirst())?.timestamp ?? 0;
+}
+
+/** In `meta`: JSON array of the `seq`s at which the time went back, ascending. */
+const TURNS = 'audit.turns';
+
+/** Notes that the time of an event is earlier than that of the event before it. */
+export async function noteAuditTurn(tx: Queryable, seq: number): Promise<void> {
+  await setMeta(tx, TURNS, JSON.stringify([...(await auditTurns(tx)), seq]));
+}
+
+async function auditTurns(db: Queryable): Promise<readonly number[]> {
+  return JSON.parse((await getMeta(db, TURNS)) ?? '[]');
+}
+
+/** The lowest `seq` of an event of a time in Unix milliseconds or later, null when there is none. */
+export async function firstAuditSeqFrom(db: Queryable, time: number): Promise<number | null> {
+  const isLater = expressionBuilder<Database, 'audit_events'>()('timestamp', '>=', time);
+  const turns = await auditTurns(db);
+  if (turns.length === 0) return firstSeq(db, isLater, 'timestamp');
+  const [first, last] = [await firstAuditSeq(db), await lastAuditSeq(db)];
+  if (first === null || last === null) return null;
+  const starts = [first, ...turns.filter((seq) => seq > first)];
+  for (const [index, start] of starts.entries()) {
+    const found = await firstLaterIn(db, time, { start, end: starts[index + 1] ?? last + 1 });
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+/** Between two turns times rise with `seq`, so halving finds the first one. */
+async function firstLaterIn(
+  db: Queryable,
+  time: number,
+  { start, end }: { readonly start: number; readonly end: number },
+): Promise<number | null> {
+  let [low, high] = [start, end];
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    const row = await db.selectFrom('audit_events').select('timestamp').where('seq', '=', middle).executeTakeFirst();
+    if (row !== undefined && row.timestamp >= time) high = middle;
+    else low = middle + 1;
+  }
+  return low < end ? low : null;
+}
+
+/** The `seq` of the first event after that of an ID, which need not be there any more; null when there is none. */
+export async function firstAuditSeqAfterId(db: Queryable, id: string): Promise<number | null> {
+  return firstSeq(db, expressionBuilder<Database, 'audit_events'>()('id', '>', id), 'id');
+}
+
+/** Deletes the oldest events up to a `seq`, at most `limit` of them; returns how many. */
+export async function deleteAuditRowsUpTo(db: Queryable, seq: number, limit: number): Promise<number> {
+  const first = await firstAuditSeq(db);
+  if (first === null || first > seq) return 0;
+  const last = Math.min(seq, first + limit - 1);
+  const { numDeletedRows } = await db.deleteFrom('audit_events').where('seq', '<=', last).executeTakeFirstOrThrow();
+  return Number(numDeletedRows);
+}
+
+/** Whether an operator has removed an agent of this ID, as far back as the log goes. */
+export async function wasRemovedByOperator(db: Queryable, nodeId: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('audit_events')
+    .select('seq')
+    .where('target_type', '=', 'agent')
+    .where('target_id', '=', nodeId)
+    .where('event_type', '=', 'agent.removed')
+    .where('actor_type', '=', 'operator')
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Node IDs of the agents, removed ones too, that were approved under a name. */
+export async function nodeIdsOfName(db: Queryable, name: string): Promise<readonly string[]> {
+  const rows = await db
+    .selectFrom('audit_events')
+    .select('target_id')
+    .distinct()
+    .where('event_type', '=', 'agent.approved')
+    .where('target_name', '=', name)
+    .execute();
+  return rows.map((row) => row.target_id);
+}
+
+/** What has to hold for an event; what is absent does not matter. */
+export interface AuditQuery {
+  /** Any of these. */
+  readonly eventTypes?: readonly string[] | undefined;
+  /** What the event type begins with. */
+  readonly category?: string | undefined;
+  /** IDs of agents: one of them acted or was acted upon. */
+  readonly agents?: readonly string[] | undefined;
+  /** IDs of operators, likewise. */
+  readonly operators?: readonly string[] | undefined;
+  /** Unix milliseconds, inclusive. */
+  readonly from?: number | undefined;
+  /** Unix milliseconds, exclusive. */
+  readonly until?: number | undefined;
+  /** Only what was written before this event; it need not be there any more. */
+  readonly beforeId?: string | undefined;
+  readonly limit: number;
+}
+
+type Condition = Expression<SqlBool>;
+type Is = ExpressionBuilder<Database, 'audit_events'>;
+
+/**
+ * The newest events first. Each alternative ("this actor and that type") is asked for by a query of its own, which an index
+ * answers alone and in order, so that a page costs the same however long the log is.
+ */
+export async function listAuditRows(db: Queryable, query: AuditQuery): Promise<readonly AuditRow[]> {
+  const range = await rangeOf(db, query);
+  if (range === null) return [];
+  const is = expressionBuilder<Database, 'audit_events'>();
+  const found = new Set<number>();
+  for (const branch of branchesOf(is, query, await typesOf(db, query))) {
+    const rows = await db
+      .selectFrom('audit_events')
+      .select('seq')
+      .where(is.and([...branch, ...range]))
+      .orderBy('seq', 'desc')
+      .limit(query.limit)
+      .execute();
+    for (const { seq } of rows) found.add(seq);
+  }
+  return readRows(db, [...found].sort((a, b) => b - a).slice(0, query.limit));
+}
+
+/** What a window of the log is searched for. */
+export type AuditWindowQuery = Pick<AuditQuery, 'eventTypes' | 'category' | 'agents' | 'operators'>;
+
+/** The events behind `after` up to and with `to` for which all of it holds, the oldest first. */
+export async function listAuditWindow(
+  db: Queryable,
+  query: AuditWindowQuery,
+  { after, to }: { readonly after: number; readonly to: number },
+): Promise<readonly AuditRow[]> {
+  const is = expressionBuilder<Database, 'audit_events'>();
+  const conditions: Condition[] = [is('seq', '>', after), is('seq', '<=', to)];
+  if (query.eventTypes) conditions.push(is('event_type', 'in', query.eventTypes));
+  if (query.agents) conditions.push(is.or(partyOf(is, 'agent', query.agents)));
+  if (query.operators) conditions.push(is.or(partyOf(is, 'operator', query.operators)));
+  const rows = await db.selectFrom('audit_events').selectAll().where(is.and(conditions)).orderBy('seq').execute();
+  const { category = '' } = query;
+  return category === '' ? rows : rows.filter((row) => row.event_type.startsWith(category));
+}
+
+async function readRows(db: Queryable, seqs: readonly number[]): Promise<readonly AuditRow[]> {
+  const rows: AuditRow[] = [];
+  for (const part of chunks(seqs, 500)) {
+    const query = db.selectFrom('audit_events').selectAll().where('seq', 'in', part);
+    rows.push(...(await query.orderBy('seq', 'desc').execute()));
+  }
+  return rows;
+}
+
+/** The types to look for; null when the type does not matter and no index begins with something that does. */
+async function typesOf(db: Queryable, query: AuditQuery): Promise<readonly string[] | null> {
+  const { eventTypes, category = '', agents, operators } = query;
+  if (!eventTypes && category === '' && !agents && !operators) return null;
+  return (eventTypes ?? (await distinctTypes(db))).filter((type) => type.startsWith(category));
+}
+
+/** Jumps through the index from each type to the next one. */
+async function distinctTypes(db: Queryable): Promise<readonly string[]> {
+  const types: string[] = [];
+  for (;;) {
+    const next = await db
+      .selectFrom('audit_events')
+      .select('event_type')
+      .where('event_type', '>', types.at(-1) ?? '')
+      .orderBy('event_type')
+      .limit(1)
+      .executeTakeFirst();
+    if (!next) return types;
+    types.push(next.event_type);
+  }
+}
+
+/** The alternatives; where both agents and operators are asked for, the latter are checked event by event. */
+function branchesOf(is: Is, { agents, operators }: AuditQuery, types: readonly string[] | null) {
+  if (types === null) return [[]];
+  const parties: (readonly Condition[])[] = [];
+  if (agents) parties.push(partyOf(is, 'agent', agents));
+  if (operators) parties.push(partyOf(is, 'operator', operators));
+  const [party = [], ...others] = parties;
+  const rest = others.map((one) => is.or(one));
+  return types.flatMap((type): readonly (readonly Condition[])[] => {
+    const isType = is('event_type', '=', type);
+    return parties.length === 0 ? [[isType]] : party.map((one) => [one, isType, ...rest]);
+  });
+}
+
+function partyOf(is: Is, type: string, ids: readonly string[]): readonly Condition[] {
+  return ids.flatMap((id) => [
+    is.and([is('actor_type', '=', type), is('actor_id', '=', id)]),
+    is.and([is('target_type', '=', type), is('target_id', '=', id)]),
+  ]);
+}
+
+/**
+ * Times and IDs grow with `seq`, so they become bounds of it; null when nothing can lie between them. Where a clock that was
+ * ahead has been set right, times go back: then they bound only from below, and each event is compared as well.
+ */
+async function rangeOf(db: Queryable, { from, until, beforeId }: AuditQuery): Promise<readonly Condition[] | null> {
+  const is = expressionBuilder<Database, 'audit_events'>();
+  const hasTurns = (await auditTurns(db)).length > 0;
+  const bounds: Condition[] = [];
+  if (from !== undefined) {
+    const first = await firstAuditSeqFrom(db, from);
+    if (first === null) return null;
+    bounds.push(is('seq', '>=', first));
+    if (hasTurns) bounds.push(is('timestamp', '>=', from));
+  }
+  if (until !== undefined && hasTurns) bounds.push(is('timestamp', '<', until));
+  const ends = [
+    ...(until === undefined || hasTurns ? [] : [await firstSeq(db, is('timestamp', '>=', until), 'timestamp')]),
+    ...(beforeId === undefined ? [] : [await firstSeq(db, is('id', '>=', beforeId), 'id')]),
+  ];
+  for (const end of ends) if (end !== null) bounds.push(is('seq', '<', end));
+  return bounds;
+}
+
+async function firstSeq(db: Queryable, condition: Condition, order: 'timestamp' | 'id'): Promise<number | null> {
+  const query = db.selectFrom('audit_events').select('seq').where(condition).orderBy(order).orderBy('seq').limit(1);
+  return (await query.executeTakeFirst())?.seq ?? null;
+}
+
+/** Signed places in the audit log as rows, signed and checked by `daemon/audit`. */
+export type AuditMarkRow = Row<'audit_marks'>;
+
+export async function insertAuditMark(db: Queryable, row: AuditMarkRow): Promise<void> {
+  await db.insertInto('audit_marks').values(row).execute();
+}
+
+/** The newest first. */
+export async function newestCheckpoints(db: Queryable, limit: number): Promise<readonly AuditMarkRow[]> {
+  return db
+    .selectFrom('audit_marks')
+    .selectAll()
+    .where('kind', '=', 'checkpoint')
+    .orderBy('seq', 'desc')
+    .limit(limit)
+    .execute();
+}
+
+/** Those of the events behind `after` up to and with `to`, in order. */
+export async function checkpointsBetween(db: Queryable, after: number, to: number): Promise<readonly AuditMarkRow[]> {
+  return db
+    .selectFrom('audit_marks')
+    .selectAll()
+    .where('kind', '=', 'checkpoint')
+    .where('seq', '>', after)
+    .where('seq', '<=', to)
+    .orderBy('seq')
+    .execute();
+}
+
+/** Where the log was cut off at its old end, null when it never was. */
+export async function findAuditCut(db: Queryable): Promise<AuditMarkRow | null> {
+  const cut = await db
+    .selectFrom('audit_marks')
+    .selectAll()
+    .where('kind', '=', 'cut')
+    .orderBy('seq', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return cut ?? null;
+}
+
+/** Those that another key has signed, the newest first. */
+export async function auditMarksOfOtherKeys(db: Queryable, publicKey: string): Promise<readonly AuditMarkRow[]> {
+  return db.selectFrom('audit_marks').selectAll().where('public_key', '!=', publicKey).orderBy('seq', 'desc').execute();
+}
+
+/** The cut takes the place of the one before, and of the checkpoints that lie before it. */
+export async function replaceAuditCut(db: Queryable, row: AuditMarkRow): Promise<void> {
+  await db.deleteFrom('audit_marks').where('kind', '=', 'cut').execute();
+  await db.deleteFrom('audit_marks').where('seq', '<=', row.seq).execute();
+  await insertAuditMark(db, row);
+}
+
+export async function deleteCheckpoint(db: Queryable, seq: number): Promise<void> {
+  await db.deleteFrom('audit_marks').where('kind', '=', 'checkpoint').where('seq', '=', seq).execute();
+}

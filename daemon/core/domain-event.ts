@@ -1,0 +1,148 @@
+/** Something that happened: what the audit log keeps and the bus tells. */
+
+import type { SEVERITIES } from '../../src/contract/audit.js';
+import type { JsonObject } from '../../src/kernel/json.js';
+
+export const PARTY_TYPES = [
+  'operator',
+  'agent',
+  'system',
+  'module',
+  'assignment',
+  'secret',
+  'channel',
+  'window',
+  'session',
+  'operation',
+  'audit',
+  'enrolment',
+] as const;
+
+/** Who did it, or what it was done to. */
+export interface Party {
+  readonly id: string;
+  readonly name: string;
+  readonly type: (typeof PARTY_TYPES)[number];
+}
+
+/** The orchestrator itself. */
+export const SYSTEM: Party = { id: 'system', name: 'orchestrator', type: 'system' };
+
+export interface DomainEvent {
+  readonly type: EventType;
+  readonly actor: Party;
+  readonly target: Party;
+  /** One sentence without secrets. */
+  readonly summary: string;
+  readonly metadata: JsonObject;
+}
+
+/** Every audit event type and how much it matters. */
+export type Severity = (typeof SEVERITIES)[number];
+
+export const EVENT_SEVERITY = {
+  'operator.added': 'warning',
+  'operator.removed': 'warning',
+  'operator.login': 'info',
+  'operator.login_failed': 'warning',
+  'operator.logout': 'info',
+  'agent.pending': 'notice',
+  'agent.approved': 'notice',
+  'agent.rejected': 'notice',
+  'agent.removed': 'notice',
+  'agent.connected': 'info',
+  'agent.disconnected': 'notice',
+  'agent.tags_changed': 'info',
+  'agent.attributes_changed': 'info',
+  'agent.refused': 'warning',
+  'agent.protocol_violation': 'warning',
+  'agent.duplicate_identity': 'critical',
+  'agent.journal_lost': 'warning',
+  'enrolment.created': 'notice',
+  'enrolment.used': 'notice',
+  'enrolment.revoked': 'notice',
+  'module.uploaded': 'info',
+  'module.deleted': 'notice',
+  'assignment.created': 'notice',
+  'assignment.updated': 'notice',
+  'assignment.deleted': 'notice',
+  'assignment.planned': 'info',
+  'assignment.applied': 'notice',
+  'assignment.rollout_cancelled': 'notice',
+  'state.planned': 'info',
+  'state.apply_started': 'info',
+  'state.apply_succeeded': 'info',
+  'state.apply_failed': 'warning',
+  'state.apply_interrupted': 'warning',
+  'state.apply_cancelled': 'notice',
+  'state.operations_pruned': 'info',
+  'state.outputs_pruned': 'info',
+  'drift.checked': 'info',
+  'drift.detected': 'warning',
+  'drift.resolved': 'info',
+  'drift.failed': 'warning',
+  'drift.pruned': 'info',
+  'secret.created': 'info',
+  'secret.updated': 'info',
+  'secret.deleted': 'notice',
+  'secret.used': 'info',
+  'secret.expired': 'warning',
+  'secret.key_rotated': 'notice',
+  'channel.created': 'notice',
+  'channel.updated': 'notice',
+  'channel.deleted': 'notice',
+  'channel.tested': 'info',
+  'channel.delivery_failed': 'warning',
+  'notification.pruned': 'info',
+  'terminal.opened': 'notice',
+  'terminal.closed': 'info',
+  'terminal.interrupted': 'warning',
+  'terminal.attached': 'notice',
+  'terminal.taken_over': 'warning',
+  'terminal.refused': 'warning',
+  'terminal.transcript_read': 'notice',
+  'terminal.transcript_found': 'notice',
+  'terminal.transcripts_pruned': 'info',
+  'maintenance.created': 'notice',
+  'maintenance.updated': 'notice',
+  'maintenance.deleted': 'notice',
+  'maintenance.started': 'notice',
+  'maintenance.ended': 'notice',
+  'audit.pruned': 'warning',
+  'audit.retention_changed': 'warning',
+  'audit.key_changed': 'critical',
+  'audit.events_lost': 'critical',
+  'orchestrator.started': 'info',
+  'orchestrator.stopped': 'info',
+  'orchestrator.discovery_sent': 'info',
+  'orchestrator.backed_up': 'info',
+  'orchestrator.restored': 'critical',
+  'orchestrator.store_damaged': 'critical',
+  'orchestrator.identity_changed': 'critical',
+  'orchestrator.clock_jumped': 'warning',
+  'orchestrator.clock_accepted': 'notice',
+} as const satisfies Record<string, Severity>;
+
+export type EventType = keyof typeof EVENT_SEVERITY;
+
+/** Who asks, for whatever writes: the actor of the audit event and the id of the request. */
+export interface RequestContext {
+  readonly actor: Party;
+  /** Also in the log line; ends up in the audit event's metadata as `request_id`. */
+  readonly requestId: string;
+  /** Address of the client, null for the orchestrator itself. */
+  readonly address: string | null;
+}
+
+/** The actor is the one who asks; the metadata gets the `request_id`. */
+export const eventOfRequest = (
+  context: RequestContext,
+  event: Omit<DomainEvent, 'actor' | 'metadata'> & { readonly metadata?: JsonObject },
+): DomainEvent => ({
+  ...event,
+  actor: context.actor,
+  metadata: { ...event.metadata, request_id: context.requestId },
+});
+
+/** The audit log as what something was done to. */
+export const AUDIT_LOG: Party = { id: 'audit', name: 'audit log', type: 'audit' };

@@ -1,0 +1,155 @@
+/** Opens the store: one SQLite file, one connection, every commit durable. */
+import { closeSync, openSync } from 'node:fs';
+import type { Database as Connection } from 'better-sqlite3';
+import { Kysely } from 'kysely';
+import { Fault, isFault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
+import type { Logger } from '../../src/kernel/logger.js';
+import { loadSqlite, type Sqlite } from './load-sqlite.js';
+import { setMeta } from './meta.js';
+import { backupTo, copyTo, migrate, schemaVersionOf } from './migrate.js';
+import type { Migration } from './migrations/migration.js';
+import type { Database } from './schema.js';
+import { SqliteDialect } from './sqlite-dialect.js';
+import { fatalFault, isBusyError, isFatalSqliteError, storeFault } from './sqlite-error.js';
+
+export interface OpenDatabaseOptions {
+  readonly file: string;
+  readonly logger: Logger;
+  /**
+   * Called once when the file or its disk fails in the middle of work. A commit that was refused may have been written
+   * then, so the process has to end and look at the file anew; until then the store refuses everything.
+   */
+  readonly onFatal: (error: unknown) => void;
+  /** Those of this program unless given. */
+  readonly migrations?: readonly Migration[];
+  /** Makes the fault to throw instead of filling a store without any table. */
+  readonly refuseEmpty?: () => Fault;
+}
+
+export interface OpenDatabase {
+  readonly db: Kysely<Database>;
+  /** Copies the store into a file while work goes on. Throws `store_unavailable`. */
+  backup(file: string): Promise<void>;
+  /** Copies the store into a file of which nothing is promised after a crash. Rejects when the signal aborts. */
+  copy(file: string, signal: AbortSignal): Promise<void>;
+  /** Waits for the transaction under way. Safe to call twice. */
+  close(): Promise<void>;
+}
+
+/** How long another process may keep its lock before the file counts as taken. */
+const BUSY_MS = 500;
+const WAL_LIMIT_BYTES = 64 * 1024 * 1024;
+/** In `meta`: `1` from the end of an orderly stop to the next start. */
+const CLEAN = 'stopped_cleanly';
+
+/**
+ * Makes the file when it is missing, and brings an older schema up to date.
+ * @throws Fault `native_module_missing`, `data_dir_locked` while another process has it open, `data_dir_invalid` when it
+ * is damaged or cannot be read, `schema_too_new`, `store_unavailable` when the disk is full
+ */
+export async function openDatabase(options: OpenDatabaseOptions): Promise<OpenDatabase> {
+  const sqlite = await loadSqlite();
+  const connection = connect(sqlite, options.file);
+  try {
+    configure(connection);
+    if (options.refuseEmpty && schemaVersionOf(connection) === 0) throw options.refuseEmpty();
+    checkAfterCrash(connection, options);
+    let isOpen = false;
+    const dialect = new SqliteDialect({ connection, onFatal: (error) => isOpen && options.onFatal(error) });
+    await migrate({ ...options, connection, dialect });
+    const db = new Kysely<Database>({ dialect });
+    await markRunning(db, options);
+    isOpen = true;
+    return opened(db, connection);
+  } catch (error) {
+    connection.close();
+    throw openFault(options.file, error);
+  }
+}
+
+/** On a full disk the store opens all the same: it can be read, and written once there is room. */
+async function markRunning(db: Kysely<Database>, { file, logger }: OpenDatabaseOptions): Promise<void> {
+  try {
+    await setMeta(db, CLEAN, '0');
+  } catch (error) {
+    if (!isFault(error, 'store_unavailable') || isBusyError(error.cause) || isFatalSqliteError(error.cause))
+      throw error;
+    logger.error('the store can only be read', { file, reason: error.message });
+  }
+}
+
+function opened(db: Kysely<Database>, connection: Connection): OpenDatabase {
+  let closing: Promise<void> | undefined;
+  return {
+    db,
+    backup: (file) => backupTo(connection, file),
+    copy: (file, signal) => copyTo(connection, file, signal),
+    close: () => {
+      closing ??= close(db);
+      return closing;
+    },
+  };
+}
+
+async function close(db: Kysely<Database>): Promise<void> {
+  try {
+    await setMeta(db, CLEAN, '1');
+  } catch (error) {
+    if (!isFault(error, 'store_unavailable')) throw error;
+  } finally {
+    await db.destroy();
+  }
+}
+
+function connect(sqlite: Sqlite, file: string): Connection {
+  try {
+    // SQLite gives the files beside it the mode of this one.
+    closeSync(openSync(file, 'a', 0o600));
+    return new sqlite(file, { timeout: BUSY_MS });
+  } catch (error) {
+    throw openFault(file, error);
+  }
+}
+
+/**
+ * The exclusive lock comes first: it keeps others out, and the store opens even on a full disk. better-sqlite3 is built
+ * to use NORMAL for an existing WAL file, which loses commits at a power cut.
+ */
+function configure(connection: Connection): void {
+  connection.pragma('locking_mode = EXCLUSIVE');
+  connection.pragma('journal_mode = WAL');
+  connection.pragma('synchronous = FULL');
+  connection.pragma('foreign_keys = ON');
+  connection.pragma('trusted_schema = OFF');
+  connection.pragma(`journal_size_limit = ${WAL_LIMIT_BYTES}`);
+  const settings = ['locking_mode', 'journal_mode', 'synchronous', 'foreign_keys', 'trusted_schema'];
+  const read = settings.map((name) => String(connection.pragma(name, { simple: true }))).join(' ');
+  if (read !== 'exclusive wal 2 1 0') throw new Error(`SQLite took other settings than it was given: ${read}`);
+}
+
+function checkAfterCrash(connection: Connection, { file, logger }: OpenDatabaseOptions): void {
+  if (schemaVersionOf(connection) === 0) return;
+  const clean = connection.prepare('select value from meta where key = ?').pluck().get(CLEAN);
+  if (clean === '1') return;
+  logger.warn('the store was not closed in order, checking it', { file });
+  const found = String(connection.pragma('quick_check(1)', { simple: true }));
+  if (found !== 'ok') throw fatalFault(file, new Error(found));
+}
+
+/** What a failure to open means to the person who starts the orchestrator. */
+function openFault(file: string, thrown: unknown): unknown {
+  const error = isFault(thrown, 'store_unavailable') ? thrown.cause : thrown;
+  if (isBusyError(error)) {
+    return new Fault('data_dir_locked', `${file} is open in another process`, {
+      hint: 'stop the other orchestrator, or whatever else reads the file',
+      cause: error,
+    });
+  }
+  if (isFatalSqliteError(error)) return fatalFault(file, error);
+  if (isFault(thrown) || systemCodeOf(error) === 'SQLITE_FULL') return storeFault(thrown);
+  if (!systemCodeOf(error)?.match(/^(E[A-Z]+$|SQLITE_(CANTOPEN|READONLY|PERM))/)) return error;
+  return new Fault('data_dir_invalid', `${file} cannot be opened: ${messageOf(error)}`, {
+    hint: 'make it and its directory readable and writable for this user',
+    cause: error,
+  });
+}

@@ -1,0 +1,20 @@
+/** Single values that belong to the store as a whole, such as the epoch. */
+import type { Queryable } from './schema.js';
+
+/** The value, or null when it was never set. */
+export async function getMeta(db: Queryable, key: string): Promise<string | null> {
+  const row = await db.selectFrom('meta').select('value').where('key', '=', key).executeTakeFirst();
+  return row?.value ?? null;
+}
+
+export async function setMeta(db: Queryable, key: string, value: string): Promise<void> {
+  await db
+    .insertInto('meta')
+    .values({ key, value })
+    .onConflict((conflict) => conflict.column('key').doUpdateSet({ value }))
+    .execute();
+}
+
+export async function deleteMeta(db: Queryable, key: string): Promise<void> {
+  await db.deleteFrom('meta').where('key', '=', key).execute();
+}

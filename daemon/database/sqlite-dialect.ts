@@ -1,0 +1,203 @@
+/**
+ * Kysely over one SQLite connection. Kysely's own driver prepares every statement anew and wakes all who wait at each
+ * turn; this one keeps statements, is first come first served, and tells a full disk from a broken one.
+ */
+import type { Database as Connection, Statement } from 'better-sqlite3';
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  type Kysely,
+  type QueryResult,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from 'kysely';
+import { Fault } from '../../src/kernel/fault.js';
+import { isFatalSqliteError, storeFault } from './sqlite-error.js';
+
+/** Statements that are kept; those unused for the longest time go first. */
+const STATEMENTS = 500;
+
+export interface SqliteDialectOptions {
+  readonly connection: Connection;
+  /** Called once with the error after which the store refuses everything. */
+  readonly onFatal: (error: unknown) => void;
+}
+
+export class SqliteDialect implements Dialect {
+  private readonly options: SqliteDialectOptions;
+
+  constructor(options: SqliteDialectOptions) {
+    this.options = options;
+  }
+
+  createDriver(): Driver {
+    return new SqliteDriver(this.options);
+  }
+
+  createQueryCompiler(): SqliteQueryCompiler {
+    return new SqliteQueryCompiler();
+  }
+
+  createAdapter(): SqliteAdapter {
+    return new SqliteAdapter();
+  }
+
+  createIntrospector<T>(db: Kysely<T>): SqliteIntrospector {
+    return new SqliteIntrospector(db);
+  }
+}
+
+class SqliteDriver implements Driver {
+  private readonly queue = new ConnectionQueue();
+  private readonly connection: Connection;
+  private readonly runner: StatementRunner;
+
+  constructor(options: SqliteDialectOptions) {
+    this.connection = options.connection;
+    this.runner = new StatementRunner(options);
+  }
+
+  async init(): Promise<void> {}
+
+  async acquireConnection(): Promise<DatabaseConnection> {
+    await this.queue.acquire();
+    return this.runner;
+  }
+
+  async releaseConnection(): Promise<void> {
+    this.queue.release();
+  }
+
+  async beginTransaction(): Promise<void> {
+    this.runner.run('begin', []);
+  }
+
+  async commitTransaction(): Promise<void> {
+    this.runner.run('commit', []);
+  }
+
+  /** SQLite has rolled back by itself after some errors, such as a full disk. */
+  async rollbackTransaction(): Promise<void> {
+    if (this.connection.inTransaction) this.runner.run('rollback', []);
+  }
+
+  async destroy(): Promise<void> {
+    this.connection.close();
+  }
+}
+
+class StatementRunner implements DatabaseConnection {
+  private readonly statements = new Map<string, Statement>();
+  private readonly options: SqliteDialectOptions;
+  private broken = false;
+
+  constructor(options: SqliteDialectOptions) {
+    this.options = options;
+  }
+
+  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    return this.run(query.sql, query.parameters);
+  }
+
+  async *streamQuery<R>(query: CompiledQuery): AsyncIterableIterator<QueryResult<R>> {
+    yield this.run(query.sql, query.parameters);
+  }
+
+  run<R>(sql: string, parameters: readonly unknown[]): QueryResult<R> {
+    if (this.broken) throw new Fault('store_unavailable', 'the store failed and the orchestrator is stopping');
+    if (!this.options.connection.open) throw new Fault('shutting_down', 'the store is closed');
+    try {
+      const statement = this.prepare(sql);
+      if (statement.reader) return { rows: statement.all(parameters) as R[] };
+      const { changes, lastInsertRowid } = statement.run(parameters);
+      return { numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid), rows: [] };
+    } catch (error) {
+      if (isFatalSqliteError(error)) {
+        this.broken = true;
+        this.options.onFatal(error);
+      }
+      throw storeFault(error);
+    }
+  }
+
+  private prepare(sql: string): Statement {
+    const known = this.statements.get(sql);
+    if (known) this.statements.delete(sql);
+    const statement = known ?? this.options.connection.prepare(sql);
+    this.statements.set(sql, statement);
+    if (this.statements.size > STATEMENTS) {
+      for (const oldest of this.statements.keys()) {
+        this.statements.delete(oldest);
+        break;
+      }
+    }
+    return statement;
+  }
+}
+
+/** How long turns may follow each other before the rest of the process gets a chance. */
+const STRETCH_MS = 10;
+/** Far more than any transaction takes, because those await nothing but the store. */
+const PATIENCE_MS = 10_000;
+
+interface Waiter {
+  readonly start: () => void;
+  readonly timer: NodeJS.Timeout;
+}
+
+export class ConnectionQueue {
+  private readonly waiting: Waiter[] = [];
+  private held = false;
+  /** When the first turn since the event loop last went round began. */
+  private stretchStart: number | null = null;
+
+  /**
+   * Settles when it is the caller's turn, who then has to call `release`. Throws `store_unavailable` when the turn does not
+   * come: a transaction hangs, perhaps because it asks the database instead of its own transaction.
+   */
+  acquire(): Promise<void> {
+    const isFree = !this.held;
+    this.held = true;
+    if (isFree && !this.isLongStretch()) return Promise.resolve();
+    if (isFree) setImmediate(() => this.next());
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.waiting.splice(this.waiting.indexOf(waiter), 1);
+        reject(
+          new Fault('store_unavailable', `the store was busy for ${PATIENCE_MS / 1000} seconds`, { hint: 'try again' }),
+        );
+      }, PATIENCE_MS);
+      const waiter: Waiter = { start: resolve, timer };
+      this.waiting.push(waiter);
+    });
+  }
+
+  release(): void {
+    if (this.waiting.length > 0 && this.isLongStretch()) setImmediate(() => this.next());
+    else this.next();
+  }
+
+  private next(): void {
+    const waiter = this.waiting.shift();
+    if (!waiter) {
+      this.held = false;
+      return;
+    }
+    clearTimeout(waiter.timer);
+    waiter.start();
+  }
+
+  private isLongStretch(): boolean {
+    const now = performance.now();
+    if (this.stretchStart === null) {
+      this.stretchStart = now;
+      setImmediate(() => {
+        this.stretchStart = null;
+      });
+    }
+    return now - this.stretchStart >= STRETCH_MS;
+  }
+}

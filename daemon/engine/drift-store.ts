@@ -1,0 +1,122 @@
+/** Drift records. Rows as they are stored: every `*_json` column is for the caller to parse. */
+import { encodeTime } from 'ulid';
+import type { DriftTable, NewRow, Queryable, Row } from '../database/schema.js';
+
+export type DriftRow = Row<'drift_records'>;
+/** A record without its resources. */
+export type DriftHead = Omit<DriftRow, 'resources_json'>;
+
+const HEAD = [
+  'drift_id',
+  'node_id',
+  'status',
+  'trigger',
+  'requested_by',
+  'operation_id',
+  'started_at',
+  'finished_at',
+  'has_changes',
+  'summary_json',
+  'error_json',
+] as const satisfies readonly (keyof DriftTable)[];
+
+export async function insertDrift(db: Queryable, record: NewRow<'drift_records'>): Promise<void> {
+  await db.insertInto('drift_records').values(record).execute();
+}
+
+export async function findDrift(db: Queryable, driftId: string): Promise<DriftRow | null> {
+  return (await db.selectFrom('drift_records').selectAll().where('drift_id', '=', driftId).executeTakeFirst()) ?? null;
+}
+
+export interface DriftFilter {
+  readonly nodeId?: string | undefined;
+  /** Leaves out records with lower ids, which belong to an agent that was removed. */
+  readonly since?: string | undefined;
+  readonly status?: string | null | undefined;
+  /** Only records that are older than the one with this ID. */
+  readonly before?: string | null | undefined;
+}
+
+/** Newest first, without the resources. */
+export async function listDrift(
+  db: Queryable,
+  page: DriftFilter & { readonly limit: number },
+): Promise<readonly DriftHead[]> {
+  return newest(db, page).select(HEAD).limit(page.limit).execute();
+}
+
+/** The newest record of an agent, or null. */
+export async function latestDrift(
+  db: Queryable,
+  filter: DriftFilter & { readonly nodeId: string },
+): Promise<DriftRow | null> {
+  return (await newest(db, filter).selectAll().limit(1).executeTakeFirst()) ?? null;
+}
+
+/** The newest check of an agent that came to a result, null when none did. */
+export async function latestDriftResult(
+  db: Queryable,
+  filter: { readonly nodeId: string; readonly since: string },
+): Promise<Pick<DriftRow, 'drift_id' | 'status'> | null> {
+  const latest = newest(db, filter).select(['drift_id', 'status']).where('status', 'in', ['drifted', 'in_sync']);
+  return (await latest.limit(1).executeTakeFirst()) ?? null;
+}
+
+/**
+ * Whether an agent counts as drifted: its newest check with a result found drift, and no apply has succeeded since. Null when
+ * no check came to a result.
+ */
+export async function latestDriftState(
+  db: Queryable,
+  filter: { readonly nodeId: string; readonly since: string },
+): Promise<'drifted' | 'in_sync' | null> {
+  const latest = await latestDriftResult(db, filter);
+  if (latest === null) return null;
+  if (latest.status !== 'drifted') return 'in_sync';
+  const repaired = await db
+    .selectFrom('operations')
+    .select('operation_id')
+    .where('node_id', '=', filter.nodeId)
+    .where('operation_id', '>', latest.drift_id)
+    .where('state', '=', 'succeeded')
+    .limit(1)
+    .executeTakeFirst();
+  return repaired === undefined ? 'drifted' : 'in_sync';
+}
+
+/**
+ * Deletes at most `limit` records that were made before a time in ms, the oldest first; returns how many. Of each
+ * agent that is still there the newest one with a result stays, and what came after: it says what was last found out.
+ */
+export async function deleteDriftBefore(db: Queryable, time: number, limit: number): Promise<number> {
+  const old = db
+    .selectFrom('drift_records as old')
+    .select('old.drift_id')
+    // Drift IDs are ULIDs, so their order is that of time.
+    .where('old.drift_id', '<', encodeTime(time))
+    .where(({ or, not, exists, selectFrom }) =>
+      or([
+        not(exists(selectFrom('agents').select('agents.node_id').whereRef('agents.node_id', '=', 'old.node_id'))),
+        exists(
+          selectFrom('drift_records as newer')
+            .select('newer.drift_id')
+            .whereRef('newer.node_id', '=', 'old.node_id')
+            .whereRef('newer.drift_id', '>', 'old.drift_id')
+            .where('newer.status', 'in', ['drifted', 'in_sync']),
+        ),
+      ]),
+    )
+    .orderBy('old.drift_id')
+    .limit(limit);
+  const result = await db.deleteFrom('drift_records').where('drift_id', 'in', old).executeTakeFirst();
+  return Number(result.numDeletedRows);
+}
+
+function newest(db: Queryable, { nodeId, since, status, before }: DriftFilter) {
+  let query = db.selectFrom('drift_records').orderBy('drift_id', 'desc');
+  if (nodeId !== undefined) query = query.where('node_id', '=', nodeId);
+  if (since !== undefined) query = query.where('drift_id', '>=', since);
+  if (status) query = query.where('status', '=', status);
+  if (before != null) query = query.where('drift_id', '<', before);
+  return query;
+}

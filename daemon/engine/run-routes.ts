@@ -1,0 +1,121 @@
+/** Handlers of plan, apply and drift. */
+import { DRIFT_LIST_LIMIT, type RunEvent, type RunResult, type runRoutes } from '../../src/contract/runs.js';
+import { clampLimit } from '../../src/contract/shapes.js';
+import { Fault } from '../../src/kernel/fault.js';
+import type { Handler, HandlersFor } from '../http/handler.js';
+import { pageFrom } from '../http/query-string.js';
+import type { Applies } from './applies.js';
+import type { CurrentModules } from './current-modules.js';
+import type { Drift } from './drift.js';
+import type { OperationReader } from './operation-reader.js';
+import type { Plans } from './plans.js';
+
+export interface RunServices {
+  readonly plans: Plans;
+  /** Reads the modules that a request brings as text. */
+  readonly sources: CurrentModules['read'];
+  readonly applies: Applies;
+  readonly operations: OperationReader;
+  readonly drift: Drift;
+}
+
+type Routes = typeof runRoutes;
+
+export const runHandlers = (services: RunServices): HandlersFor<Routes> => ({
+  planAgent: planAgent(services),
+  applyAgent: applyAgent(services),
+  ...driftHandlers(services.drift),
+});
+
+const planAgent =
+  ({ plans, sources }: RunServices): Handler<Routes['planAgent']> =>
+  async ({ params, body, context, signal, stream }) => {
+    let written = Promise.resolve();
+    const write = (line: RunEvent) => {
+      written = written.then(() => stream?.(line));
+    };
+    const result = await plans.plan(
+      {
+        nodeId: params.node_id,
+        modules: body.modules,
+        sent: await sources(body.sources ?? []),
+        signal,
+        onStarted: () => write({ event: 'started', operation_id: null }),
+        onResult: (resource) => write({ event: 'resource', resource }),
+      },
+      context,
+    );
+    write({ event: 'result', result });
+    await written;
+    return { status: 200, body: result };
+  };
+
+const applyAgent =
+  ({ applies, operations }: RunServices): Handler<Routes['applyAgent']> =>
+  async ({ params, body, context, signal, stream }) => {
+    const { operationId, warnings } = await applies.start(
+      {
+        nodeId: params.node_id,
+        modules: body.modules,
+        allowRemovals: body.allow_removals ?? null,
+        expect: body.expect ?? null,
+      },
+      context,
+    );
+    if (body.wait === false) return { status: 202, body: await operations.result(operationId, warnings) };
+    await stream?.({ event: 'started', operation_id: operationId });
+    for await (const resource of operations.follow(operationId, { signal, isPatient: false })) {
+      await stream?.({ event: 'resource', resource });
+    }
+    const result = await operations.result(operationId, warnings);
+    refuseStale(result);
+    await stream?.({ event: 'result', result });
+    return { status: 200, body: result };
+  };
+
+/** The machine is not what the plan had shown: the agent has changed nothing. */
+function refuseStale({ error, operation_id }: RunResult): void {
+  if (error?.code !== 'plan_stale') return;
+  throw new Fault('plan_stale', error.message, {
+    hint: 'plan again',
+    data: { changed: 'machine', operation_id },
+  });
+}
+
+type DriftRoutes = Pick<Routes, 'checkDrift' | 'listAgentDrift' | 'getLatestDrift' | 'listDrift' | 'getDrift'>;
+
+const driftHandlers = (drift: Drift): HandlersFor<DriftRoutes> => ({
+  checkDrift: async ({ params, context, signal }) => ({
+    status: 200,
+    body: await drift.check({ nodeId: params.node_id, signal, requestedBy: context }),
+  }),
+  listAgentDrift: async ({ params, query }) => {
+    const page = pageOf(query);
+    const { items, headers } = pageFrom(await drift.listOfAgent(params.node_id, page), {
+      path: `/agents/${params.node_id}/drift`,
+      query: { ...query, limit: page.limit - 1 },
+      cursorOf: ({ drift_id }) => drift_id,
+    });
+    return { status: 200, body: { records: items }, headers };
+  },
+  getLatestDrift: async ({ params }) => ({ status: 200, body: await drift.latest(params.node_id) }),
+  listDrift: async ({ query }) => {
+    const page = pageOf(query);
+    const { items, headers } = pageFrom(await drift.list(page), {
+      path: '/drift',
+      query: { ...query, limit: page.limit - 1 },
+      cursorOf: ({ drift_id }) => drift_id,
+    });
+    return { status: 200, body: { records: items }, headers };
+  },
+  getDrift: async ({ params }) => ({ status: 200, body: await drift.get(params.drift_id) }),
+});
+
+type DriftQuery = Parameters<Handler<Routes['listDrift']>>[0]['query'];
+
+/** One more than asked for, which tells whether there is a next page. */
+const pageOf = ({ limit, status, cursor }: DriftQuery) => ({
+  limit: clampLimit(limit, DRIFT_LIST_LIMIT.standard, DRIFT_LIST_LIMIT.maximum) + 1,
+  status: status ?? null,
+  before: cursor ?? null,
+});

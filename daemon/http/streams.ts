@@ -1,0 +1,150 @@
+/** An answer of `text/event-stream`: one event at a time, and no more in memory than one that a slow reader has not taken. */
+
+import type { ServerResponse } from 'node:http';
+import type { FastifyReply } from 'fastify';
+
+export const EVENT_STREAM = 'text/event-stream';
+
+export interface EventStreamLimits {
+  /** A client that takes nothing for so long is cut off; it can go on behind the last event that it got. */
+  readonly stallMs: number;
+  /** How long nothing is sent at most. */
+  readonly heartbeatMs: number;
+}
+
+/** How long a client is asked to wait before it connects again, in milliseconds. */
+const RETRY_MS = 2000;
+
+export class EventStream {
+  private readonly reply: FastifyReply;
+  private readonly limits: EventStreamLimits;
+  private begun = false;
+  private lastSent = 0;
+
+  /** Nothing is sent before `open`, so until then the answer may still be another one. */
+  constructor(reply: FastifyReply, limits: EventStreamLimits) {
+    this.reply = reply;
+    this.limits = limits;
+  }
+
+  get started(): boolean {
+    return this.begun;
+  }
+
+  /** Answers with 200, so that the client knows that it is connected. */
+  async open(place: string | null): Promise<void> {
+    this.begun = true;
+    beginStream(this.reply, `${EVENT_STREAM}; charset=utf-8`);
+    await this.write(`retry: ${RETRY_MS}\n${placeLine(place)}\n`);
+  }
+
+  /** Resolves when the client has room for more, or is gone; never rejects. */
+  async send(id: string, data: unknown): Promise<void> {
+    await this.write(`id: ${id}\ndata: ${JSON.stringify(data)}\n\n`);
+  }
+
+  /** Tells that the connection lives, when nothing else did for a while. */
+  async beat(place: string | null): Promise<void> {
+    if (performance.now() - this.lastSent < this.limits.heartbeatMs) return;
+    await this.write(`: still here\n${placeLine(place)}\n`);
+  }
+
+  /** The problem document that ends it. */
+  fail(problem: unknown): void {
+    void this.write(`event: error\ndata: ${JSON.stringify(problem)}\n\n`);
+  }
+
+  end(): void {
+    if (!isGone(this.reply.raw)) this.reply.raw.end();
+  }
+
+  private async write(text: string): Promise<void> {
+    const response = this.reply.raw;
+    if (isGone(response)) return;
+    this.lastSent = performance.now();
+    if (response.write(text)) return;
+    const timer = setTimeout(() => response.destroy(), this.limits.stallMs);
+    await hasRoom(response);
+    clearTimeout(timer);
+  }
+}
+
+/** An ID without data: the client goes on behind it, and shows nothing. */
+const placeLine = (place: string | null): string => (place === null ? '' : `id: ${place}\n`);
+
+/** An answer of `application/x-ndjson`: one JSON line at a time, with a bound on what waits for a slow reader. */
+export const NDJSON = 'application/x-ndjson';
+
+/** True when the client prefers a stream. */
+export const wantsLines = (accept: string | undefined): boolean =>
+  /(^|[\s,])application\/x-ndjson(?![\w.+-])/i.test(accept ?? '');
+
+export class LineStream {
+  private readonly reply: FastifyReply;
+  private readonly maxBacklog: number;
+  private begun = false;
+  private roomAgain: Promise<void> | null = null;
+
+  /** Nothing is sent before the first line, so until then the answer may still be another one. */
+  constructor(reply: FastifyReply, maxBacklog: number) {
+    this.reply = reply;
+    this.maxBacklog = maxBacklog;
+  }
+
+  get started(): boolean {
+    return this.begun;
+  }
+
+  /**
+   * Sends a line. The promise resolves when there is room for more, and at once when the client is gone; it never
+   * rejects. A client that lets more than the backlog wait is cut off.
+   */
+  write(line: unknown): Promise<void> {
+    const response = this.reply.raw;
+    if (isGone(response)) return Promise.resolve();
+    if (!this.begun) this.begin();
+    if (response.write(`${JSON.stringify(line)}\n`)) return Promise.resolve();
+    if (response.writableLength > this.maxBacklog) response.destroy();
+    this.roomAgain ??= hasRoom(response).then(() => {
+      this.roomAgain = null;
+    });
+    return this.roomAgain;
+  }
+
+  end(): void {
+    if (!isGone(this.reply.raw)) this.reply.raw.end();
+  }
+
+  private begin(): void {
+    this.begun = true;
+    beginStream(this.reply, `${NDJSON}; charset=utf-8`);
+  }
+}
+
+/** Sends status 200 and the headers. */
+export function beginStream(reply: FastifyReply, contentType: string): void {
+  reply.hijack();
+  const response = reply.raw;
+  for (const [name, value] of Object.entries(reply.getHeaders())) {
+    if (value !== undefined) response.setHeader(name, value);
+  }
+  // The second one keeps a proxy from collecting what comes in pieces.
+  response.writeHead(200, { 'content-type': contentType, 'x-accel-buffering': 'no' });
+}
+
+/** Nobody gets what is written now. */
+export const isGone = (response: ServerResponse): boolean => response.destroyed || response.writableEnded;
+
+/** Resolves when the client has taken what was written, or is gone; never rejects. */
+export function hasRoom(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      response.off('drain', done);
+      response.off('close', done);
+      resolve();
+    };
+    response.on('drain', done);
+    response.on('close', done);
+    if (isGone(response) || !response.writableNeedDrain) done();
+  });
+}

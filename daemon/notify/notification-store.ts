@@ -1,0 +1,117 @@
+/** Notifications, and who has read which. */
+import { expressionBuilder, sql } from 'kysely';
+import type { Database, NewRow, Queryable, Row } from '../database/schema.js';
+
+export type NotificationRow = Row<'notifications'>;
+
+/** Returns its `seq`. */
+export async function insertNotification(db: Queryable, row: Omit<NewRow<'notifications'>, 'seq'>): Promise<number> {
+  const { seq } = await db.insertInto('notifications').values(row).returning('seq').executeTakeFirstOrThrow();
+  return seq;
+}
+
+export async function findNotification(db: Queryable, id: string): Promise<NotificationRow | null> {
+  return (await db.selectFrom('notifications').selectAll().where('id', '=', id).executeTakeFirst()) ?? null;
+}
+
+export async function findNotificationBySeq(db: Queryable, seq: number): Promise<NotificationRow | null> {
+  return (await db.selectFrom('notifications').selectAll().where('seq', '=', seq).executeTakeFirst()) ?? null;
+}
+
+export interface NotificationQuery {
+  readonly operatorId: string;
+  readonly unreadOnly: boolean;
+  readonly limit: number;
+  /** Only those before the notification with this ID; none when that is gone. */
+  readonly before?: string | null | undefined;
+}
+
+/** The place of the notification with this ID as a part of a query; null when it is gone. */
+export const seqOf = (id: string) =>
+  expressionBuilder<Database, never>()
+    .selectFrom('notifications as place')
+    .select('place.seq')
+    .where('place.id', '=', id);
+
+/** Newest first; `read` is 0 or 1. */
+export async function listNotifications(
+  db: Queryable,
+  { operatorId, unreadOnly, limit, before }: NotificationQuery,
+): Promise<readonly (NotificationRow & { readonly read: number })[]> {
+  const isRead = readBy(operatorId);
+  let query = db
+    .selectFrom('notifications')
+    .selectAll()
+    .select(isRead.as('read'))
+    .orderBy('notifications.seq', 'desc')
+    .limit(limit);
+  if (before != null) query = query.where('notifications.seq', '<', seqOf(before));
+  // What was read as a whole is left out by the index, however much of it there is.
+  if (unreadOnly) query = query.where('notifications.seq', '>', await readTo(db, operatorId)).where(isRead, '=', 0);
+  return query.execute();
+}
+
+export async function countUnread(db: Queryable, operatorId: string): Promise<number> {
+  const from = await readTo(db, operatorId);
+  const all = await db
+    .selectFrom('notifications')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('seq', '>', from)
+    .executeTakeFirstOrThrow();
+  const read = await db
+    .selectFrom('notification_reads')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('operator_id', '=', operatorId)
+    .where('seq', '>', from)
+    .executeTakeFirstOrThrow();
+  return all.count - read.count;
+}
+
+export async function markRead(db: Queryable, operatorId: string, seq: number): Promise<void> {
+  if (seq <= (await readTo(db, operatorId))) return;
+  await db
+    .insertInto('notification_reads')
+    .values({ operator_id: operatorId, seq })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+}
+
+/** Everything that there is now. */
+export async function markAllRead(db: Queryable, operatorId: string): Promise<void> {
+  const newest = await db.selectFrom('notifications').select('seq').orderBy('seq', 'desc').limit(1).executeTakeFirst();
+  if (newest === undefined) return;
+  await db
+    .insertInto('notification_readers')
+    .values({ operator_id: operatorId, read_to: newest.seq })
+    .onConflict((conflict) => conflict.column('operator_id').doUpdateSet({ read_to: newest.seq }))
+    .execute();
+  await db.deleteFrom('notification_reads').where('operator_id', '=', operatorId).execute();
+}
+
+/** Forgets what an operator has read. */
+export async function deleteReadMarks(db: Queryable, operatorId: string): Promise<void> {
+  await db.deleteFrom('notification_reads').where('operator_id', '=', operatorId).execute();
+  await db.deleteFrom('notification_readers').where('operator_id', '=', operatorId).execute();
+}
+
+/** Deletes at most that many of those from before a time in ms, with their deliveries; returns how many. */
+export async function deleteNotificationsBefore(db: Queryable, time: number, limit: number): Promise<number> {
+  const old = db
+    .selectFrom('notifications')
+    .select('seq')
+    .where('timestamp', '<', time)
+    .orderBy('timestamp')
+    .limit(limit);
+  const { numDeletedRows } = await db.deleteFrom('notifications').where('seq', 'in', old).executeTakeFirstOrThrow();
+  return Number(numDeletedRows);
+}
+
+async function readTo(db: Queryable, operatorId: string): Promise<number> {
+  const query = db.selectFrom('notification_readers').select('read_to').where('operator_id', '=', operatorId);
+  return (await query.executeTakeFirst())?.read_to ?? 0;
+}
+
+const readBy = (operatorId: string) => sql<number>`(
+  exists (select 1 from notification_readers r where r.operator_id = ${operatorId} and r.read_to >= notifications.seq)
+  or exists (select 1 from notification_reads m where m.operator_id = ${operatorId} and m.seq = notifications.seq)
+)`;

@@ -1,0 +1,109 @@
+/** Handlers of remote terminals, commands and their recordings. */
+import type { Readable } from 'node:stream';
+import { API_BASE } from '../../src/contract/contract.js';
+import type { AnswerOf } from '../../src/contract/route.js';
+import { clampLimit } from '../../src/contract/shapes.js';
+import { TERMINAL_LIST_LIMIT, TERMINAL_SEARCH_LIMIT, type terminalRoutes } from '../../src/contract/terminal.js';
+import { Fault } from '../../src/kernel/fault.js';
+import type { RequestContext } from '../core/domain-event.js';
+import type { HandlersFor } from '../http/handler.js';
+import { linkTo } from '../http/query-string.js';
+import type { TranscriptSearchQuery } from './recordings/transcripts.js';
+import type { Opened } from './session-opener.js';
+import type { Terminals } from './terminals.js';
+
+/** Recordings as they are read. */
+export interface TranscriptAccess {
+  /** The recording so far. Throws `terminal_not_found`, `transcript_not_found`. */
+  open(sessionId: string, context: RequestContext): Promise<Readable>;
+  /** Throws `invalid_query` for what is no regular expression. */
+  search(
+    query: TranscriptSearchQuery,
+    context: RequestContext,
+  ): Promise<AnswerOf<(typeof terminalRoutes)['searchTerminals']>['body']>;
+}
+
+export interface TerminalServices {
+  readonly terminals: Terminals;
+  readonly transcripts: TranscriptAccess;
+}
+
+const STANDARD_SIZE = { cols: 80, rows: 24 } as const;
+const STANDARD_TERM = 'xterm-256color';
+
+export const terminalHandlers = ({ terminals, transcripts }: TerminalServices): HandlersFor<typeof terminalRoutes> => ({
+  listTerminals: async ({ query }) => {
+    const limit = clampLimit(query.limit, TERMINAL_LIST_LIMIT.standard, TERMINAL_LIST_LIMIT.maximum);
+    const offset = query.offset ?? 0;
+    // One more than asked for tells whether there is a next page.
+    const page = await terminals.list({ ...query, limit: limit + 1, offset });
+    const next = { ...query, limit, offset: offset + limit };
+    return { status: 200, body: page.slice(0, limit), headers: page.length > limit ? linkTo('/terminal', next) : {} };
+  },
+  getTerminal: async ({ params }) => ({ status: 200, body: await terminals.get(params.session_id) }),
+  closeTerminal: async ({ params, context }) => {
+    await terminals.close(params.session_id, context);
+    return { status: 204, body: undefined };
+  },
+  attachTerminal: async ({ params, body, operator, context, baseUrl }) => {
+    const take = body.take === true;
+    const ticket = await terminals.attach(params.session_id, { mode: body.mode, take, operator }, context);
+    return { status: 200, body: { ws_url: streamUrl(baseUrl, params.session_id, ticket) } };
+  },
+  getTranscript: async ({ params, context }) => ({
+    status: 200,
+    body: await transcripts.open(params.session_id, context),
+    headers: { 'content-disposition': `attachment; filename="${params.session_id}.cast"` },
+  }),
+  searchTerminals: async ({ query, context, signal }) => {
+    const limit = clampLimit(query.limit, TERMINAL_SEARCH_LIMIT.standard, TERMINAL_SEARCH_LIMIT.maximum);
+    return { status: 200, body: await transcripts.search({ ...query, limit, signal }, context) };
+  },
+  openTerminal: async ({ params, query, body, operator, context, baseUrl }) => {
+    const opened = await terminals.openShell(
+      {
+        nodeId: params.node_id,
+        operator,
+        cols: query.cols || STANDARD_SIZE.cols,
+        rows: query.rows || STANDARD_SIZE.rows,
+        term: query.term ?? '',
+        shell: query.shell ?? null,
+        env: body.env ?? [],
+      },
+      context,
+    );
+    return { status: 200, body: openedView(opened, baseUrl) };
+  },
+  execOnAgent: async ({ params, body, operator, context, baseUrl }) => {
+    const tty = body.tty ?? null;
+    if (tty !== null && typeof body.timeout_secs === 'number') {
+      throw new Fault('invalid_body', 'timeout_secs is for commands without a terminal, and tty asks for one');
+    }
+    const opened = await terminals.exec(
+      {
+        nodeId: params.node_id,
+        operator,
+        command: body.command,
+        timeoutSecs: body.timeout_secs ?? null,
+        stdin: body.stdin === true,
+        tty: tty && {
+          cols: tty.cols || STANDARD_SIZE.cols,
+          rows: tty.rows || STANDARD_SIZE.rows,
+          term: tty.term || STANDARD_TERM,
+        },
+        env: body.env ?? [],
+      },
+      context,
+    );
+    return { status: 200, body: openedView(opened, baseUrl) };
+  },
+});
+
+const openedView = ({ sessionId, ticket }: Opened, baseUrl: string) => ({
+  session_id: sessionId,
+  ws_url: streamUrl(baseUrl, sessionId, ticket),
+});
+
+/** Where a client reaches a session's stream: under the name by which it has reached the API. */
+const streamUrl = (baseUrl: string, sessionId: string, ticket: string): string =>
+  `${baseUrl.replace(/^http/, 'ws')}${API_BASE}/terminal/session/${sessionId}/stream?ticket=${ticket}`;

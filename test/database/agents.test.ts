@@ -1,0 +1,153 @@
+import { describe, expect, it } from 'vitest';
+import { isUniqueViolation } from '../../daemon/database/sqlite-error.js';
+import { listAppliedResources, putAppliedResources } from '../../daemon/engine/applied-resource-store.js';
+import {
+  countAgentsByStatus,
+  deleteAgent,
+  findAgent,
+  findAgentByName,
+  findAgents,
+  findAgentsByHostname,
+  insertAgent,
+  listAgents,
+  listPendingAgents,
+  updateAgent,
+} from '../../daemon/fleet/agent-store.js';
+import { distinctTags, removeTag, replaceTags, setTag, tagsByAgent, tagsOf } from '../../daemon/fleet/tag-store.js';
+import { agentRow, node, openStore, rejection } from './support.js';
+
+async function fleet() {
+  const { db } = await openStore();
+  await insertAgent(db, agentRow({ node_id: node('3'), name: 'web-2' }));
+  await insertAgent(db, agentRow({ node_id: node('9'), status: 'pending', connected_at: 50 }));
+  await insertAgent(db, agentRow({ node_id: node('1'), name: 'web-1' }));
+  await insertAgent(db, agentRow({ node_id: node('2'), status: 'pending', connected_at: 70 }));
+  await insertAgent(db, agentRow({ node_id: node('5'), name: 'db-1', status: 'rejected' }));
+  return db;
+}
+const ids = (rows: readonly { readonly node_id: string }[]) => rows.map(({ node_id }) => node_id[0]).join('');
+
+describe('agents', () => {
+  it('are listed by name, then those without by node ID', async () => {
+    const db = await fleet();
+    expect(ids(await listAgents(db))).toBe('51329');
+    expect(ids(await listAgents(db, { status: 'pending' }))).toBe('29');
+    expect(ids(await listAgents(db, { status: null }))).toBe('51329');
+  });
+
+  it('are listed in pages', async () => {
+    const db = await fleet();
+    const pages: string[] = [];
+    for (let after: string | undefined; ; ) {
+      const page = await listAgents(db, { limit: 2, after });
+      pages.push(ids(page));
+      if (page.length < 2) break;
+      after = page.at(-1)?.node_id;
+    }
+    expect(pages).toEqual(['51', '32', '9']);
+    expect(ids(await listAgents(db, { status: 'approved', after: node('5'), limit: 10 }))).toBe('13');
+    expect(await rejection(listAgents(db, { after: node('7') }))).toMatchObject({
+      code: 'invalid_cursor',
+      hint: 'start again with the first page',
+    });
+  });
+
+  it('are found, changed and counted', async () => {
+    const db = await fleet();
+    expect(await findAgent(db, node('1'))).toMatchObject({ name: 'web-1', attributes_json: '{}' });
+    expect(await findAgent(db, node('0'))).toBeNull();
+    expect(await findAgentByName(db, 'web-2')).toMatchObject({ node_id: node('3') });
+    expect(await findAgentByName(db, 'web')).toBeNull();
+    expect(ids(await findAgents(db, [node('1'), node('0'), node('9')]))).toBe('19');
+    expect(await findAgentsByHostname(db, 'host')).toHaveLength(5);
+    expect(await updateAgent(db, node('1'), { last_seen_at: 7 })).toBe(true);
+    expect(await updateAgent(db, node('0'), { last_seen_at: 7 })).toBe(false);
+    expect(await findAgent(db, node('1'))).toMatchObject({ last_seen_at: 7, name: 'web-1' });
+    expect(await countAgentsByStatus(db)).toEqual(new Map(Object.entries({ approved: 2, pending: 2, rejected: 1 })));
+    expect(ids(await listPendingAgents(db))).toBe('92');
+  });
+
+  it('have names that are unique, and may be without', async () => {
+    const db = await fleet();
+    const clash = insertAgent(db, agentRow({ node_id: node('8'), name: 'web-1' }));
+    expect(isUniqueViolation(await clash.catch((error) => error))).toBe(true);
+  });
+
+  it('take tags and believed state with them', async () => {
+    const db = await fleet();
+    await replaceTags(db, node('1'), { role: 'web' });
+    await putAppliedResources(db, [
+      {
+        node_id: node('1'),
+        family: 'file',
+        identity_key: '/a',
+        module: 'm',
+        kind: 'file-unix',
+        identity: '/a',
+        id: null,
+        name: null,
+        body_json: '{}',
+        taint_json: null,
+        origin: 'created',
+        operation_id: 'o',
+        applied_at: 1,
+        position: 0,
+        ad_hoc: 0,
+      },
+    ]);
+    expect(await deleteAgent(db, node('1'))).toBe(true);
+    expect(await deleteAgent(db, node('1'))).toBe(false);
+    expect(await tagsOf(db, node('1'))).toEqual({});
+    expect(await listAppliedResources(db, node('1'))).toEqual([]);
+  });
+});
+
+describe('tags', () => {
+  it('are set, changed, replaced and removed', async () => {
+    const db = await fleet();
+    await setTag(db, node('1'), 'role', 'web');
+    await setTag(db, node('1'), 'role', 'db');
+    await setTag(db, node('1'), 'Env', '');
+    expect(Object.entries(await tagsOf(db, node('1')))).toEqual([
+      ['Env', ''],
+      ['role', 'db'],
+    ]);
+    expect(await removeTag(db, node('1'), 'role')).toBe(true);
+    expect(await removeTag(db, node('1'), 'role')).toBe(false);
+    await replaceTags(db, node('1'), { zone: 'a', role: 'x' });
+    expect(await tagsOf(db, node('1'))).toEqual({ role: 'x', zone: 'a' });
+    await replaceTags(db, node('1'), {});
+    expect(await tagsOf(db, node('1'))).toEqual({});
+  });
+
+  it('are gathered over many agents', async () => {
+    const db = await fleet();
+    await replaceTags(db, node('1'), { role: 'web', zone: 'b', toString: 'x' });
+    await replaceTags(db, node('3'), { role: 'web', zone: 'a' });
+    expect(await tagsByAgent(db)).toEqual(
+      new Map<string, unknown>([
+        [node('1'), { role: 'web', zone: 'b', toString: 'x' }],
+        [node('3'), { role: 'web', zone: 'a' }],
+      ]),
+    );
+    expect([...(await tagsByAgent(db, [node('3'), node('9')])).keys()]).toEqual([node('3')]);
+    expect([...(await distinctTags(db))]).toEqual([
+      ['role', ['web']],
+      ['toString', ['x']],
+      ['zone', ['a', 'b']],
+    ]);
+  });
+
+  it('of more agents than a statement has parameters for', async () => {
+    const { db } = await openStore();
+    const nodes = Array.from({ length: 1200 }, (_, index) => index.toString(16).padStart(32, '0'));
+    await db.transaction().execute(async (tx) => {
+      for (const node_id of nodes) {
+        await insertAgent(tx, agentRow({ node_id }));
+        await setTag(tx, node_id, 'n', node_id);
+      }
+    });
+    expect((await tagsByAgent(db, nodes)).size).toBe(1200);
+    expect(await findAgents(db, nodes)).toHaveLength(1200);
+  });
+});

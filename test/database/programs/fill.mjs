@@ -1,0 +1,280 @@
+/** Makes a store with rows in every table: `node test/database/programs/fill.mjs FILE`, for a dump of the current schema. */
+import { createPrivateKey } from 'node:crypto';
+import { monotonicFactory } from 'ulid';
+import { AuditKey, rowOfMark, signMark } from '../../../dist/daemon/audit/checkpoint.js';
+import { createAuth } from '../../../dist/daemon/auth/auth.js';
+import { readChainHead } from '../../../dist/daemon/core/audit-log.js';
+import { insertAuditMark } from '../../../dist/daemon/core/audit-store.js';
+import { TransactionalWriter } from '../../../dist/daemon/core/unit-of-work.js';
+import { openDatabase } from '../../../dist/daemon/database/database.js';
+import { putAppliedResources } from '../../../dist/daemon/engine/applied-resource-store.js';
+import { insertAssignment, setAssignmentsRevision } from '../../../dist/daemon/engine/assignment-store.js';
+import { insertDrift } from '../../../dist/daemon/engine/drift-store.js';
+import { addModuleRevision } from '../../../dist/daemon/engine/module-store.js';
+import { insertOperation, insertOperationResults } from '../../../dist/daemon/engine/operation-store.js';
+import { insertOperationOutputs } from '../../../dist/daemon/engine/output-store.js';
+import { insertAgent } from '../../../dist/daemon/fleet/agent-store.js';
+import { insertEnrolmentToken } from '../../../dist/daemon/fleet/enrolment-tokens.js';
+import { setTag } from '../../../dist/daemon/fleet/tag-store.js';
+import { reserveIdempotencyKey } from '../../../dist/daemon/http/idempotency.js';
+import { insertWindow } from '../../../dist/daemon/maintenance/window-store.js';
+import { insertSamples } from '../../../dist/daemon/metrics/metrics-store.js';
+import { putAgentAbsence } from '../../../dist/daemon/notify/absence-store.js';
+import { insertChannel } from '../../../dist/daemon/notify/channel-store.js';
+import { insertDeliveries } from '../../../dist/daemon/notify/delivery-store.js';
+import { noteLoginAddress, putLoginStreak } from '../../../dist/daemon/notify/login-watch.js';
+import { insertNotification, markAllRead, markRead } from '../../../dist/daemon/notify/notification-store.js';
+import { insertSecret } from '../../../dist/daemon/secrets/secret-store.js';
+import { insertTerminal } from '../../../dist/daemon/terminal/session-store.js';
+import { publicKeyOfKeyObject } from '../../../dist/src/identity/key-object.js';
+import { signNonce } from '../../../dist/src/identity/login-binding.js';
+import { silentLogger } from '../../../dist/src/kernel/logger.js';
+
+const start = Date.parse('2026-03-01T12:00:00Z');
+let elapsed = 0;
+const clock = {
+  now: () => {
+    elapsed += 1000;
+    return start + elapsed;
+  },
+  monotonic: () => elapsed,
+};
+const ulid = monotonicFactory(() => 0.5);
+const newId = () => ulid(start + elapsed);
+
+const { db, close } = await openDatabase({ file: process.argv[2], logger: silentLogger, onFatal: console.error });
+const unitOfWork = new TransactionalWriter({ db, clock, newId, publish: () => undefined });
+const auth = createAuth({
+  db,
+  unitOfWork,
+  clock,
+  random: (length) => Buffer.alloc(length, 9),
+  logger: silentLogger,
+  sessionLifetimeMs: () => 3_600_000,
+  loginsPerMinute: 100,
+  failedLoginsPerMinute: 10,
+  serverSpki: () => null,
+});
+
+const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), Buffer.alloc(32, 7)]);
+const privateKey = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
+const publicKey = publicKeyOfKeyObject(privateKey);
+const { operator_id } = await auth.operators.bootstrap({ publicKey, username: 'alice' }, 'request-1');
+const context = { address: '192.0.2.7', requestId: 'request-2' };
+const nonce = Buffer.from(await auth.login.challenge(publicKey, context), 'hex');
+await auth.login.verify(publicKey, signNonce(privateKey, nonce), context);
+
+const node_id = '3f'.repeat(16);
+const rollout_id = newId();
+const operation_id = newId();
+const token_id = newId();
+const summary_json = '{"total":1,"unchanged":0,"pending":0,"changed":1,"failed":0,"skipped":0,"removed":0}';
+await unitOfWork.write(async (tx, emit) => {
+  await insertAgent(tx, {
+    node_id,
+    public_key: '3f'.repeat(32),
+    name: 'web-1',
+    status: 'approved',
+    created_at: start,
+    updated_at: start,
+    connected_at: start,
+    last_seen_at: start,
+    initial_hostname: 'web-1.example',
+    initial_ip: '192.0.2.10',
+    agent_version: '0.1.0',
+    protocol_version: 1,
+    attributes_json: '{"platform":"linux"}',
+    state_operation_id: operation_id,
+    enrolment_token_id: token_id,
+  });
+  await insertEnrolmentToken(tx, {
+    token_id,
+    secret_hash: '0'.repeat(64),
+    created_at: start,
+    created_by: operator_id,
+    expires_at: start + 3_600_000,
+    uses: 1,
+    uses_left: 0,
+    tags_json: '{"role":"web"}',
+    auto_approve: 1,
+    last_used_at: start,
+    revoked_at: null,
+  });
+  emit({
+    type: 'agent.approved',
+    actor: { id: operator_id, name: 'alice', type: 'operator' },
+    target: { id: node_id, name: 'web-1', type: 'agent' },
+    summary: 'web-1 was approved',
+    metadata: { request_id: 'request-3' },
+  });
+  await setTag(tx, node_id, 'role', 'web');
+  await addModuleRevision(tx, {
+    name: 'motd',
+    sha256: '0'.repeat(64),
+    content: 'name: motd\n',
+    definition_json: '{"name":"motd"}',
+    uploaded_at: start,
+    uploaded_by: operator_id,
+  });
+  await insertOperation(tx, {
+    operation_id,
+    node_id,
+    node_name: 'web-1',
+    state: 'succeeded',
+    modules_json: '["motd"]',
+    assignments_json: '[]',
+    requested_by: operator_id,
+    request_id: 'request-4',
+    started_at: start,
+    finished_at: start,
+    epoch: 1,
+    generation: 1,
+    desired_json: '[]',
+    removals_json: '[]',
+    summary_json,
+    error_json: null,
+    accepted: 1,
+    cancelled_by_json: null,
+    rollout_id,
+  });
+  await insertAssignment(tx, {
+    name: 'web',
+    modules_json: '["motd"]',
+    selector: 'role=web',
+    description: null,
+    created_at: start,
+    created_by: operator_id,
+  });
+  await insertSamples(tx, [
+    {
+      node_id,
+      received_at: start,
+      collected_at: start / 1000,
+      cpu_usage: 12.5,
+      memory_used: 1,
+      memory_total: 2,
+      disk_used: null,
+      disk_total: null,
+      uptime: 3,
+    },
+  ]);
+  await setAssignmentsRevision(tx, rollout_id);
+  await insertOperationResults(tx, [{ operation_id, position: 0, item_index: 0, result_json: '{}', existed: 0 }]);
+  const output = '{"stdout":"done\\n","stderr":"","exit_code":0,"truncated":false}';
+  await insertOperationOutputs(tx, [
+    { operation_id, position: 0, name: 'motd/greet', size: output.length, output, key_id: null },
+  ]);
+  await putAppliedResources(tx, [
+    {
+      node_id,
+      family: 'file',
+      identity_key: '/etc/motd',
+      module: 'motd',
+      kind: 'file-unix',
+      identity: '/etc/motd',
+      id: null,
+      name: null,
+      body_json: '{"path":"/etc/motd","content":"it\'s Sunday\\n"}',
+      taint_json: null,
+      origin: 'created',
+      operation_id,
+      applied_at: start,
+      position: 0,
+      ad_hoc: 1,
+      secrets_json: '{"TOKEN":"00000000000000000000000000000000"}',
+    },
+  ]);
+  await insertSecret(tx, {
+    secret_id: newId(),
+    name: 'TOKEN',
+    sealed: Buffer.alloc(61, 1).toString('base64'),
+    key_id: '0123456789abcdef',
+    row_version: 1,
+    description: 'for the test',
+    expires_at: null,
+    expiry_told: 0,
+    restriction_json: '{"node_ids":null,"tags":"role=web"}',
+    created_at: start,
+    created_by: operator_id,
+    updated_at: start,
+    updated_by: operator_id,
+  });
+  await insertDrift(tx, {
+    drift_id: newId(),
+    node_id,
+    status: 'in_sync',
+    trigger: 'manual',
+    requested_by: operator_id,
+    operation_id,
+    started_at: start,
+    finished_at: start,
+    has_changes: 0,
+    summary_json,
+    resources_json: '[]',
+    error_json: null,
+  });
+  const reservation = { operator_id, key: 'k-1', route: 'applyAgent', request_hash: '0'.repeat(64), created_at: start };
+  await reserveIdempotencyKey(tx, reservation, 0);
+});
+const channel_id = newId();
+await insertChannel(db, {
+  channel_id,
+  name: 'ops',
+  channel_type: 'webhook',
+  sealed: Buffer.alloc(61, 2).toString('base64'),
+  key_id: '0123456789abcdef',
+  row_version: 1,
+  created_at: start,
+  created_by: operator_id,
+  disabled_at: null,
+  failing: 0,
+  attempted_at: start,
+  attempt_status: 500,
+  attempt_error: 'the answer was 500',
+});
+const notified = [];
+for (const summary of ['one', 'two']) {
+  const party = JSON.stringify({ id: 'system', name: 'orchestrator', type: 'system' });
+  const row = { id: newId(), event_id: newId(), event_type: 'drift.detected', severity: 'warning', summary };
+  const parties = { actor_json: party, target_json: party, metadata_json: '{}' };
+  notified.push(await insertNotification(db, { ...row, ...parties, timestamp: start }));
+  if (summary === 'one') await markAllRead(db, operator_id);
+  else await markRead(db, operator_id, notified.at(-1));
+}
+const pending = { state: 'pending', attempts: 1, next_at: start + 5000, status_code: 500, error: 'the answer was 500' };
+await insertDeliveries(
+  db,
+  notified.map((seq) => ({ channel_id, seq, ...pending, updated_at: start })),
+);
+await putAgentAbsence(db, { node_id: 'f'.repeat(32), connected_at: start, away_since: null, event_json: null });
+await putLoginStreak(db, { subject: operator_id, failures: 2, told_at: null });
+await noteLoginAddress(db, { operator_id, address: '192.0.2.7', last_login_at: start });
+const times = { starts_at: start, ends_at: start + 3_600_000, created_at: start };
+await insertWindow(db, { window_id: newId(), reason: 'new disk', ...times, created_by: operator_id, told: 'started' });
+const session = { session_id: newId(), node_id: 'f'.repeat(32), node_name: 'web-1', operator_id, operator: 'ada' };
+await insertTerminal(db, {
+  ...session,
+  kind: 'shell',
+  user: 'root',
+  shell: '/bin/sh',
+  command_json: null,
+  cols: 80,
+  rows: 24,
+  term: 'xterm',
+  status: 'active',
+  reason: null,
+  exit_code: null,
+  exit_signal: null,
+  opened_at: start,
+  closed_at: null,
+  recording: 'off',
+  transcript: null,
+  transcript_sha256: null,
+  output_bytes: 0,
+  resume_hash: '0'.repeat(64),
+  resume_operator_id: operator_id,
+});
+const { seq, hash } = await readChainHead(db);
+const mark = signMark(new AuditKey(privateKey), { kind: 'checkpoint', epoch: 1, seq, hash, time: start });
+await insertAuditMark(db, rowOfMark(mark));
+await close();

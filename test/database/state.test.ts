@@ -1,0 +1,155 @@
+import { describe, expect, it } from 'vitest';
+import { deleteMeta, getMeta, setMeta } from '../../daemon/database/meta.js';
+import type { NewRow } from '../../daemon/database/schema.js';
+import {
+  countAppliedResources,
+  deleteAllAppliedResources,
+  deleteAppliedResources,
+  listAppliedResources,
+  putAppliedResources,
+  replaceAppliedResources,
+} from '../../daemon/engine/applied-resource-store.js';
+import { findDrift, insertDrift, latestDrift, listDrift } from '../../daemon/engine/drift-store.js';
+import { insertAgent } from '../../daemon/fleet/agent-store.js';
+import {
+  completeIdempotencyKey,
+  deleteIdempotencyKeysBefore,
+  findIdempotencyKey,
+  releaseIdempotencyKey,
+  reserveIdempotencyKey,
+} from '../../daemon/http/idempotency.js';
+import { agentRow, node, openStore } from './support.js';
+
+const applied = (path: string, change: Partial<NewRow<'applied_resources'>> = {}): NewRow<'applied_resources'> => ({
+  node_id: node('a'),
+  family: 'file',
+  identity_key: path,
+  module: 'web',
+  kind: 'file-unix',
+  identity: path,
+  id: null,
+  name: null,
+  body_json: '{}',
+  taint_json: null,
+  origin: 'created',
+  operation_id: 'o-1',
+  applied_at: 1,
+  position: 0,
+  ad_hoc: 0,
+  ...change,
+});
+
+describe('the believed state', () => {
+  it('is put, replaced by key, and listed in the order of application', async () => {
+    const { db } = await openStore();
+    await insertAgent(db, agentRow({ node_id: node('a') }));
+    await insertAgent(db, agentRow({ node_id: node('b') }));
+    const paths = async () =>
+      (await listAppliedResources(db, node('a'))).map((row) => `${row.identity_key} ${row.module}`);
+    await putAppliedResources(db, [applied('/b', { position: 1 }), applied('/a', { position: 0 })]);
+    await putAppliedResources(db, [
+      applied('/a', { position: 5, module: 'base' }),
+      applied('/c', { node_id: node('b') }),
+    ]);
+    expect(await paths()).toEqual(['/b web', '/a base']);
+    await deleteAppliedResources(db, node('a'), [
+      { family: 'file', identity_key: '/b' },
+      { family: 'group', identity_key: '/a' },
+    ]);
+    expect(await paths()).toEqual(['/a base']);
+    await replaceAppliedResources(db, node('a'), [applied('/x')]);
+    expect(await paths()).toEqual(['/x web']);
+    await deleteAllAppliedResources(db, node('a'));
+    expect(await countAppliedResources(db, node('a'))).toBe(0);
+    expect(await countAppliedResources(db, node('b'))).toBe(1);
+  });
+
+  it('may be large', async () => {
+    const { db } = await openStore();
+    await insertAgent(db, agentRow({ node_id: node('a') }));
+    const rows = Array.from({ length: 5000 }, (_, position) => applied(`/f/${position}`, { position }));
+    await replaceAppliedResources(db, node('a'), rows);
+    await putAppliedResources(db, rows);
+    await deleteAppliedResources(db, node('a'), rows.slice(1));
+    expect((await listAppliedResources(db, node('a'))).map((row) => row.identity_key)).toEqual(['/f/0']);
+  });
+});
+
+describe('drift records', () => {
+  it('are listed newest first, by node, status and time', async () => {
+    const { db } = await openStore();
+    const record = (drift_id: string, node_id: string, status: string, started_at: number) =>
+      insertDrift(db, {
+        drift_id,
+        node_id,
+        status,
+        trigger: 'manual',
+        requested_by: null,
+        operation_id: 'o-1',
+        started_at,
+        finished_at: started_at,
+        has_changes: status === 'drifted' ? 1 : 0,
+        summary_json: '{}',
+        resources_json: '["large"]',
+        error_json: null,
+      });
+    await record('D1', node('a'), 'drifted', 100);
+    await record('D2', node('b'), 'drifted', 200);
+    await record('D3', node('a'), 'in_sync', 300);
+    const ids = async (filter: object) =>
+      (await listDrift(db, { limit: 10, ...filter })).map((row) => row.drift_id).join(' ');
+    expect(await ids({})).toBe('D3 D2 D1');
+    expect(await ids({ limit: 1 })).toBe('D3');
+    expect(await ids({ nodeId: node('a') })).toBe('D3 D1');
+    expect(await ids({ status: 'drifted' })).toBe('D2 D1');
+    expect(await ids({ nodeId: node('a'), status: 'drifted', since: 'D2' })).toBe('');
+    expect((await listDrift(db, { limit: 1 }))[0]).not.toHaveProperty('resources_json');
+    expect(await latestDrift(db, { nodeId: node('a') })).toMatchObject({ drift_id: 'D3', resources_json: '["large"]' });
+    expect(await latestDrift(db, { nodeId: node('c') })).toBeNull();
+    expect(await findDrift(db, 'D1')).toMatchObject({ has_changes: 1 });
+    expect(await findDrift(db, 'D9')).toBeNull();
+  });
+});
+
+describe('an idempotency key', () => {
+  const slot = { operator_id: 'alice', key: 'k' };
+  const request = { ...slot, route: 'applyAgent', request_hash: 'h', created_at: 1000 };
+
+  it('belongs to the first request, until it is too old', async () => {
+    const { db } = await openStore();
+    expect(await reserveIdempotencyKey(db, request, 0)).toBeNull();
+    expect(await reserveIdempotencyKey(db, { ...request, created_at: 1500 }, 0)).toMatchObject({
+      status: null,
+      created_at: 1000,
+    });
+    await completeIdempotencyKey(db, slot, { status: 201, body_json: '{}' });
+    expect(await reserveIdempotencyKey(db, request, 1000)).toMatchObject({ status: 201, body_json: '{}' });
+    expect(await reserveIdempotencyKey(db, { ...request, operator_id: 'bob' }, 0)).toBeNull();
+    expect(await reserveIdempotencyKey(db, { ...request, created_at: 5000 }, 1001)).toBeNull();
+    expect(await findIdempotencyKey(db, slot)).toMatchObject({ status: null, created_at: 5000 });
+  });
+
+  it('is given free, alone or with the old ones', async () => {
+    const { db } = await openStore();
+    await reserveIdempotencyKey(db, request, 0);
+    await releaseIdempotencyKey(db, slot);
+    expect(await findIdempotencyKey(db, slot)).toBeNull();
+    await reserveIdempotencyKey(db, request, 0);
+    await reserveIdempotencyKey(db, { ...request, key: 'l', created_at: 2000 }, 0);
+    await completeIdempotencyKey(db, slot, { status: 204, body_json: null });
+    expect(await deleteIdempotencyKeysBefore(db, 1000)).toBe(0);
+    expect(await deleteIdempotencyKeysBefore(db, 1001)).toBe(1);
+  });
+});
+
+describe('single values', () => {
+  it('are set, changed and deleted', async () => {
+    const { db } = await openStore();
+    expect(await getMeta(db, 'epoch')).toBeNull();
+    await setMeta(db, 'epoch', '1');
+    await setMeta(db, 'epoch', '2');
+    expect(await getMeta(db, 'epoch')).toBe('2');
+    await deleteMeta(db, 'epoch');
+    expect(await getMeta(db, 'epoch')).toBeNull();
+  });
+});
