@@ -1,7 +1,7 @@
 /** The log of the long-running programs: lines of JSON through pino, or lines for people. */
 import chalk from 'chalk';
 import { type DestinationStream, type Logger as Pino, pino } from 'pino';
-import { escapeJson, sanitize } from '../src/cli/render/sanitize.js';
+import { escapeJson, sanitize } from '../src/cli/render/terminal-text.js';
 import type { LogFields, Logger } from '../src/kernel/logger.js';
 
 export interface LogOptions {

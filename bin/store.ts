@@ -7,14 +7,14 @@ import { recoverAdmin as runRecovery } from '../daemon/backup/recover-admin.js';
 import { restoreStore } from '../daemon/backup/restore-store.js';
 import { stoppedBackup } from '../daemon/backup/stopped-backup.js';
 import { isStoppedCommand, type StoppedOptions } from '../daemon/backup/stopped-store.js';
-import type { ServeFlags } from '../src/cli/programs.js';
 import type {
   BackupRequest,
   RecoveredAdmin,
   RecoverRequest,
   Restored,
   RestoreRequest,
-} from '../src/cli/store-programs.js';
+  ServeFlags,
+} from '../src/cli/programs.js';
 import { holderOf } from '../src/identity/data-directory.js';
 import { Fault } from '../src/kernel/fault.js';
 import { silentLogger } from '../src/kernel/logger.js';

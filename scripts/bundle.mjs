@@ -19,13 +19,11 @@ const { engines, optionalDependencies } = JSON.parse(readFileSync(`${root}packag
 /** What is loaded by most commands, and by those that are to start at once. */
 const CORE = [
   'dist/src/cli/dispatch.js',
-  'dist/src/cli/execute.js',
-  'dist/src/cli/connect/connect-api.js',
-  'dist/src/cli/commands/agents/list.js',
-  'dist/src/cli/commands/complete.js',
-  'dist/src/cli/commands/term/open.js',
+  'dist/src/cli/connect-api.js',
+  'dist/src/cli/commands/agents.js',
+  'dist/src/cli/commands/completion.js',
+  'dist/src/cli/commands/term.js',
   'dist/src/cli/terminal/run-terminal.js',
-  'dist/src/cli/render/table.js',
   'node_modules/commander/esm.mjs',
 ];
 

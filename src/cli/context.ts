@@ -1,13 +1,15 @@
 /** What a command is given to work with. */
-
 import type { ApiClient } from '../client/api-client.js';
 import type { Clock } from '../kernel/clock.js';
 import type { Globals } from './global-options.js';
-import type { Interrupt } from './interrupts.js';
+import type { Interrupt, InterruptWatch } from './interrupts.js';
+import type { Line, View } from './outcome.js';
 import type { Programs } from './programs.js';
-import type { InputStream, OutputStream } from './render/printer.js';
-import type { Progress } from './render/progress.js';
-import type { Line, View } from './view.js';
+import { createPrompt } from './prompt.js';
+import type { InputStream, OutputStream, Printer } from './render/printer.js';
+import { createProgress, type Progress } from './render/progress.js';
+import type { CliOptions } from './run.js';
+import { readText } from './text-files.js';
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
@@ -61,4 +63,49 @@ export interface Prompt {
   choose<const C extends string>(question: string, choices: readonly C[]): Promise<C>;
   /** A text that is not shown while it is typed. Throws like `confirm`. */
   secret(question: string, instead: string): Promise<string>;
+}
+
+/** Puts together what a command is given. */
+export interface SessionOptions extends Omit<CliOptions, 'argv' | 'interrupts'> {
+  readonly globals: Globals;
+  readonly printer: Printer;
+  /** Null for programs that handle signals themselves. */
+  readonly interrupts: InterruptWatch | null;
+}
+
+export interface Session {
+  readonly context: Context;
+  /** Closes what the command opened. */
+  close(): void;
+}
+
+export function createContext(options: SessionOptions): Session {
+  const { env, clock, stdin, stdout, stderr, programs, globals, printer, interrupts } = options;
+  const signal = interrupts?.signal ?? new AbortController().signal;
+  const interrupt: Context['interrupt'] = (by) => interrupts?.abort(by);
+  let client: Promise<ApiClient> | undefined;
+  const context: Context = {
+    env,
+    clock,
+    globals,
+    programs,
+    streams: { stdin, stdout, stderr },
+    signal,
+    color: printer.color,
+    prompt: createPrompt({ stdin, stderr, yes: globals.yes, signal, interrupt: () => interrupt('SIGINT') }),
+    progress: createProgress({ stderr, paint: printer.errorPaint, shown: printer.forPeople, clock }),
+    api: () => {
+      client ??= import('./connect-api.js').then(({ connectApi }) => connectApi(context));
+      return client;
+    },
+    note: printer.note,
+    warn: printer.warn,
+    present: async (view) => {
+      if (printer.forPeople || context.prompt.possible) await printer.present(view);
+    },
+    readInput: () => readText(stdin, 'standard input', signal),
+    interrupt,
+    onInterrupt: (listener) => interrupts?.redirect(listener) ?? (() => {}),
+  };
+  return { context, close: () => void client?.then((open) => open.close()).catch(() => {}) };
 }

@@ -2,14 +2,16 @@
 import { Fault } from '../kernel/fault.js';
 import { VERSION } from '../kernel/version.js';
 import { nearest } from '../language/nearest.js';
-import { exitStatusOf } from './exit-status.js';
+import { createContext, type Session } from './context.js';
+import { listWords } from './define-command.js';
+import { EXIT, exitStatusOf, exitStatusOfFailure } from './exit-status.js';
 import { type Found, findCommand, groupOf, wordsBelow } from './find-command.js';
-import { guessGlobals } from './global-options.js';
-import { listWords } from './option.js';
-import type { Outcome } from './outcome.js';
-import { createPrinter } from './render/printer.js';
+import { guessGlobals, readGlobals } from './global-options.js';
+import { watchInterrupts } from './interrupts.js';
+import type { Outcome, Outcomes, View } from './outcome.js';
+import { parseInput } from './parse-input.js';
+import { createPrinter, type Printer } from './render/printer.js';
 import type { CliOptions } from './run.js';
-import type { View } from './view.js';
 
 /** @returns the exit status; never throws for what a command does */
 export async function dispatch(options: CliOptions): Promise<number> {
@@ -20,7 +22,6 @@ export async function dispatch(options: CliOptions): Promise<number> {
     if (asksVersion(found)) return await (await printer()).show(versionOutcome);
     if (asksHelp(found.rest) || isBare(found)) return await (await printer()).show({ view: await helpFor(found) });
     if (found.kind === 'group') throw noSuchCommand(found);
-    const { execute } = await import('./execute.js');
     return await execute(options, found);
   } catch (error) {
     await (await printer()).fail(error);
@@ -47,7 +48,7 @@ const asksVersion = (found: Found): boolean =>
 const isBare = (found: Found): boolean => found.kind === 'group' && found.path === '' && found.rest.length === 0;
 
 async function helpFor(found: Found): Promise<View> {
-  const help = await import('./help/help.js');
+  const help = await import('./commands/help.js');
   if (found.kind === 'group') return help.groupHelp(found.path);
   return found.group === null ? help.commandHelp(found.entry) : help.groupHelp(found.group);
 }
@@ -95,3 +96,44 @@ function synonymOf(word: string, words: readonly string[]): string | null {
   const meant = Object.hasOwn(SYNONYMS, word) ? SYNONYMS[word] : [];
   return meant?.find((candidate) => words.includes(candidate)) ?? null;
 }
+
+/** Throws what is wrong with the words; what the command throws is printed. */
+export async function execute(
+  options: CliOptions,
+  found: Extract<Found, { readonly kind: 'command' }>,
+): Promise<number> {
+  const command = await found.entry.load();
+  const raw = await parseInput(found.entry.path, command, found.rest);
+  const globals = readGlobals(raw, command.formats);
+  const printer = await createPrinter({ ...options, globals });
+  const interrupts = command.ownsSignals ? null : watchInterrupts(options.interrupts);
+  const session = createContext({ ...options, globals, printer, interrupts });
+  const { signal, progress } = session.context;
+  try {
+    const status = await print(await command.execute(session.context, raw), session, printer);
+    return signal.aborted ? (interrupts?.status ?? EXIT.interrupted) : status;
+  } catch (error) {
+    progress.end();
+    if (signal.aborted) return interrupts?.status ?? EXIT.interrupted;
+    await printer.fail(error);
+    const status = exitStatusOf(error);
+    return command.failureStatus === null ? status : exitStatusOfFailure(status, command.failureStatus);
+  } finally {
+    interrupts?.stop();
+    session.close();
+  }
+}
+
+async function print(outcomes: Outcomes, { context }: Session, printer: Printer): Promise<number> {
+  context.progress.end();
+  if (!isStream(outcomes)) return printer.show(outcomes);
+  let status: number = EXIT.done;
+  for await (const outcome of outcomes) {
+    context.progress.end();
+    status = await printer.show(outcome);
+    if (printer.closed) break;
+  }
+  return status;
+}
+
+const isStream = (outcomes: Outcomes): outcomes is AsyncIterable<Outcome> => Symbol.asyncIterator in outcomes;

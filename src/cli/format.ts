@@ -1,7 +1,6 @@
 /** How single values are shown to people. */
 import type { Agent } from '../contract/agents.js';
-import type { Span } from './view.js';
-import { styled } from './view.js';
+import { type Span, styled } from './outcome.js';
 
 export const NONE: Span = styled('dim', '-');
 

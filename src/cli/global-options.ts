@@ -1,5 +1,5 @@
 /** The options that every command takes. */
-import { choice, flag, flagOf, negativeFlag, type Options, text } from './option.js';
+import { choice, flag, flagOf, negativeFlag, type Options, text } from './define-command.js';
 
 export const OUTPUT_FORMATS = ['table', 'json', 'yaml', 'wide', 'name'] as const;
 /** Of single commands: `dot` is the source of a graph for Graphviz. */

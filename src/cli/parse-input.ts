@@ -1,9 +1,7 @@
 /** Reads the words behind a command with commander, built for that one command only. */
 import { Fault } from '../kernel/fault.js';
-import type { Argument } from './argument.js';
-import type { Command, RawInput } from './define-command.js';
+import { type Argument, type Command, flagOf, type Options, type RawInput } from './define-command.js';
 import { GLOBAL_OPTIONS } from './global-options.js';
-import { flagOf, type Options } from './option.js';
 
 /**
  * Every value by key, the global options' among them.

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Fault } from '../kernel/fault.js';
 import type { Prompt } from './context.js';
 import type { InputStream, OutputStream } from './render/printer.js';
-import { sanitizeLine } from './render/sanitize.js';
+import { sanitizeLine } from './render/terminal-text.js';
 
 export interface PromptOptions {
   readonly stdin: InputStream;

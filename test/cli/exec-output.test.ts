@@ -1,10 +1,10 @@
 /** What `orch exec` does with output, wherever it is cut. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { InOrder } from '../../src/cli/exec/exec-agents.js';
 import { HarmlessOutput } from '../../src/cli/exec/harmless-output.js';
-import { InOrder } from '../../src/cli/exec/in-order.js';
-import { LineSplitter } from '../../src/cli/exec/line-splitter.js';
-import { isHostile } from '../../src/cli/render/sanitize.js';
+import { LineSplitter } from '../../src/cli/exec/sinks.js';
+import { isHostile } from '../../src/cli/render/terminal-text.js';
 
 const parts = fc.constantFrom(
   ...['text', 'ü', '😀', '\n', '\r', '\r\n', '\t', '\b', '\x07', '\x00', '\x9b', '\u202e', ' '],

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { followRun } from '../../src/cli/runs/follow-run.js';
+import { followRun } from '../../src/cli/runs/run-agents.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { FaultCode } from '../../src/kernel/fault-code.js';
 import { rejection } from '../database/support.js';

@@ -1,11 +1,10 @@
 /** Every command is complete: it loads, explains itself, and its help names all it takes. */
 import { describe, expect, it } from 'vitest';
+import { helpAll, TOPICS } from '../../src/cli/commands/help.js';
 import { COMMANDS, GROUPS, SECTIONS } from '../../src/cli/commands/index.js';
+import { flagOf } from '../../src/cli/define-command.js';
 import { entryOf, findCommand, wordsBelow } from '../../src/cli/find-command.js';
 import { GLOBAL_OPTIONS, optionsBeside } from '../../src/cli/global-options.js';
-import { helpAll } from '../../src/cli/help/help-all.js';
-import { TOPICS } from '../../src/cli/help/topics.js';
-import { flagOf } from '../../src/cli/option.js';
 import { parseInput } from '../../src/cli/parse-input.js';
 import { runOrch } from './support/cli.js';
 
@@ -13,7 +12,7 @@ const listed = COMMANDS.filter(({ hidden }) => !hidden);
 
 describe.each(COMMANDS.map((entry) => [entry.path, entry] as const))('orch %s', (path, entry) => {
   it('has a summary, and examples that are command lines of its own', async () => {
-    const { command } = await entry.load();
+    const command = await entry.load();
     expect(entry.summary).toMatch(/^[\p{L}"].{8,}[^.]$/u);
     for (const example of command.examples) {
       const found = findCommand(wordsOf(example));
@@ -23,7 +22,7 @@ describe.each(COMMANDS.map((entry) => [entry.path, entry] as const))('orch %s', 
   });
 
   it('documents every option and argument, none twice', async () => {
-    const { command } = await entry.load();
+    const command = await entry.load();
     const { stdout, status } = await runOrch([...path.split(' '), '--help']);
     expect(status).toBe(0);
     expect(stdout.startsWith(`$ ${command.examples[0]}\n`)).toBe(true);

@@ -1,11 +1,10 @@
 /** Tables, colours and widths. */
 import { describe, expect, it } from 'vitest';
-import { wantsColor } from '../../src/cli/render/color.js';
-import { loadPaint } from '../../src/cli/render/paint.js';
-import { runsView } from '../../src/cli/render/runs.js';
-import { renderView } from '../../src/cli/render/view.js';
-import { cutToWidth, widthOf } from '../../src/cli/render/width.js';
-import { headed, lines, stack, styled, type TableView } from '../../src/cli/view.js';
+import { headed, lines, stack, styled, type TableView } from '../../src/cli/outcome.js';
+import { loadPaint, wantsColor } from '../../src/cli/render/paint.js';
+import { renderView } from '../../src/cli/render/render-view.js';
+import { cutToWidth, widthOf } from '../../src/cli/render/terminal-text.js';
+import { runsView } from '../../src/cli/runs/run-view.js';
 import type { ResourceResult } from '../../src/resources/result.js';
 import { planned, runResult, web1 } from './support/world.js';
 

@@ -5,10 +5,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { readGlobals } from '../../src/cli/global-options.js';
+import { fields, lines, type View } from '../../src/cli/outcome.js';
 import { createPrinter } from '../../src/cli/render/printer.js';
-import { escapeJson, sanitize, sanitizeLine } from '../../src/cli/render/sanitize.js';
+import { escapeJson, sanitize, sanitizeLine } from '../../src/cli/render/terminal-text.js';
 import { renderYaml } from '../../src/cli/render/yaml.js';
-import { fields, lines, type View } from '../../src/cli/view.js';
 
 const HOSTILE: readonly (readonly [what: string, text: string, shown: string])[] = [
   ['colours', '\x1b[31mred\x1b[0m', '\\x1b[31mred\\x1b[0m'],

@@ -1,7 +1,7 @@
 /** What `orch serve backup`, `restore` and `recover-admin` ask and show. */
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { StorePrograms } from '../../src/cli/store-programs.js';
+import type { StorePrograms } from '../../src/cli/programs.js';
 import { noPrograms, runOrch } from './support/cli.js';
 import { expectGolden, transcript } from './support/golden.js';
 

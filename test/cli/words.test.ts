@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { EXIT, EXIT_MEANINGS, exitStatusOf } from '../../src/cli/exit-status.js';
 import { findCommand } from '../../src/cli/find-command.js';
-import { expandRanges } from '../../src/cli/nodes/node-ranges.js';
-import { parseAhead, parseWhen } from '../../src/cli/when.js';
+import { expandRanges } from '../../src/cli/nodes/resolve-node.js';
+import { parseAhead, parseWhen } from '../../src/cli/parse-time.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { NOW, runOrch } from './support/cli.js';
 import { expectGolden, transcript } from './support/golden.js';

@@ -1,6 +1,6 @@
 /** Whatever people read or write of a setting derives from its one definition. */
 import { describe, expect, it } from 'vitest';
-import { command, settingOptions } from '../../src/cli/commands/serve.js';
+import { serve, settingOptions } from '../../src/cli/commands/serve.js';
 import { AGENT_SETTINGS } from '../../src/settings/agent.js';
 import { loadSettings } from '../../src/settings/load-serve.js';
 import { SERVE_SETTINGS } from '../../src/settings/serve.js';
@@ -45,7 +45,7 @@ describe.each([
 
 describe('orch serve', () => {
   it('has a flag for every setting', () => {
-    const flags = Object.entries(command.options).map(([key, { negative }]) => (negative ? `${key}_enabled` : key));
+    const flags = Object.entries(serve.options).map(([key, { negative }]) => (negative ? `${key}_enabled` : key));
     for (const key of Object.keys(SERVE_SETTINGS)) expect(flags).toContain(flatName(key));
   });
 });

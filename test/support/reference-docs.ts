@@ -1,6 +1,6 @@
 /** The reference pages under docs/ that are made from the definitions in the code. */
 
-import { helpAll } from '../../src/cli/help/help-all.js';
+import { helpAll } from '../../src/cli/commands/help.js';
 import { FAULTS } from '../../src/contract/faults.js';
 import { AGENT_SETTINGS } from '../../src/settings/agent.js';
 import { SERVE_SETTINGS } from '../../src/settings/serve.js';

@@ -1,13 +1,11 @@
 /** `orch api`. */
 
 import { isFaultCode } from '../../kernel/fault-code.js';
-import { argument } from '../argument.js';
-import { defineCommand } from '../define-command.js';
+import { argument, defineCommand, text } from '../define-command.js';
 import { EXIT, type ExitStatus, exitStatusOfCode } from '../exit-status.js';
-import { text } from '../option.js';
-import { readInlineOrFile } from '../read-text.js';
-import { escapeJson } from '../render/sanitize.js';
-import { linesOf, textLines } from '../view.js';
+import { linesOf, textLines } from '../outcome.js';
+import { escapeJson } from '../render/terminal-text.js';
+import { readInlineOrFile } from '../text-files.js';
 
 export const command = defineCommand({
   examples: [

@@ -1,18 +1,15 @@
 /** `orch apply`. */
 import { Fault } from '../../kernel/fault.js';
-import { defineCommand } from '../define-command.js';
+import { defineCommand, flag, integer } from '../define-command.js';
 import { localChoice, localOptions } from '../local/local-options.js';
-import { chooseModules, type ModuleChoice, moduleOptions, storeModules } from '../modules/run-modules.js';
+import { chooseModules, type ModuleChoice, moduleOptions, storeModules } from '../modules/send-modules.js';
 import { chooseAgents, fleetFlags, fleetOptions, requireOneChoice } from '../nodes/choose-agents.js';
-import { optionalNodesArgument } from '../nodes/node-argument.js';
-import { flag, integer } from '../option.js';
-import { applyAgents } from '../runs/apply-agents.js';
-import { confirmApply, requireConsent } from '../runs/confirm-apply.js';
-import { paceOptions } from '../runs/pace.js';
-import { applyOutcome } from '../runs/rollout-outcome.js';
-import { runOutcome } from '../runs/run-outcome.js';
-import { applyPlan } from '../saved-plans/apply-plan.js';
-import { isPlanFile } from '../saved-plans/saved-plan.js';
+import { optionalNodesArgument } from '../nodes/resolve-node.js';
+import { applyAgents, confirmApply, requireConsent } from '../runs/apply-agents.js';
+import { applyOutcome } from '../runs/rollout.js';
+import { paceOptions } from '../runs/run-agents.js';
+import { runOutcome } from '../runs/run-view.js';
+import { applyPlan, isPlanFile } from '../runs/saved-plan.js';
 
 export const command = defineCommand({
   examples: [
@@ -51,7 +48,7 @@ export const command = defineCommand({
     requireConsent(context);
     const here = localChoice({ ...choice, others: { ...fleetFlags(choice), '-m': choice.module.length > 0 } });
     if (here !== null) {
-      const { applyLocal } = await import('../local/apply-local.js');
+      const { applyLocal } = await import('../local/run-local.js');
       return applyLocal(context, { ...here, allowRemovals, detailed: detailedExitcode });
     }
     requireOneChoice(choice, 'apply');

@@ -1,13 +1,34 @@
 /** `orch completion`. */
 
+import type { ApiClient } from '../../client/api-client.js';
+import { profilesPath } from '../../client/directories.js';
+import { loadProfiles } from '../../client/profiles.js';
 import { Fault } from '../../kernel/fault.js';
-import { argument } from '../argument.js';
-import { SHELLS, shellScript } from '../completion/shell-scripts.js';
-import { defineCommand } from '../define-command.js';
-import { listWords } from '../option.js';
-import { linesOf, textLines } from '../view.js';
+import type { Context } from '../context.js';
+import {
+  argument,
+  type Command,
+  defineCommand,
+  flagOf,
+  type LiveValue,
+  listWords,
+  type Option,
+  type Options,
+  optionalList,
+} from '../define-command.js';
+import { entryOf, findCommand, groupOf, wordsBelow } from '../find-command.js';
+import { agentHandle } from '../format.js';
+import { optionsBeside } from '../global-options.js';
+import { allAgents } from '../list-pages.js';
+import { linesOf, textLines } from '../outcome.js';
 
-export const command = defineCommand({
+/** The completion script of each shell: they ask `orch __complete` and show what it says. */
+
+export const SHELLS = ['bash', 'zsh', 'fish'] as const;
+
+export type Shell = (typeof SHELLS)[number];
+
+export const printScript = defineCommand({
   examples: [
     'source <(orch completion bash)',
     'orch completion zsh > ~/.zsh/completions/_orch',
@@ -23,3 +44,234 @@ export const command = defineCommand({
     return { view: linesOf(textLines(shellScript(known))) };
   },
 });
+
+/** `orch __complete`: what the completion scripts of the shells call. */
+export const complete = defineCommand({
+  examples: ['orch __complete -- agents show w'],
+  detail: [
+    'The last word is the one to complete. Each line is a candidate, a space and what it means; ":file" stands for files.',
+  ],
+  access: 'local',
+  connection: true,
+  // The word to complete is empty when nothing of it is typed yet.
+  args: {
+    words: {
+      ...optionalList('WORD', 'the words of the command line so far'),
+      parse: (given: readonly string[]) => given,
+    },
+  },
+  run: async (context, { words }) => {
+    const found = await candidates(context, words);
+    return {
+      body: found,
+      names: found.map(({ word }) => word),
+      view: linesOf(found.map(({ word, summary }) => `${word} ${summary}`.trim())),
+    };
+  },
+});
+
+/** What may stand at the end of a command line. */
+export interface Candidate {
+  readonly word: string;
+  readonly summary: string;
+}
+
+/** Names come from other people: nothing that a shell reads as more than a word. */
+const PLAIN = /^[\p{L}\p{N}._:@/=+-]+$/u;
+
+export async function candidates(context: Context, words: readonly string[]): Promise<readonly Candidate[]> {
+  const current = words.at(-1) ?? '';
+  const all = await allCandidates(context, words.slice(0, -1), current);
+  return all.filter(({ word }) => word === ':file' || (PLAIN.test(word) && word.startsWith(current)));
+}
+
+async function allCandidates(
+  context: Context,
+  before: readonly string[],
+  current: string,
+): Promise<readonly Candidate[]> {
+  const found = findCommand(before);
+  const path = found.kind === 'command' ? found.entry.path : found.path;
+  const atWords = before.filter((word) => !word.startsWith('-')).join(' ');
+  // The group's own words stand beside the arguments of its standard command.
+  const below = atWords === path || groupOf(atWords) ? wordsBelow(atWords) : [];
+  const subcommands = below.map((word) => describeWord(atWords === '' ? word : `${atWords} ${word}`, word));
+  if (found.kind === 'group') {
+    return current.startsWith('-')
+      ? optionCandidates(optionsBeside({ connection: true, consent: false }))
+      : subcommands;
+  }
+  const command = await found.entry.load();
+  const options = optionsOf(command);
+  const pending = optionBefore(before.at(-1), options);
+  if (pending) return valueCandidates(context, pending.completes, pending.choices);
+  if (current.startsWith('-')) return optionCandidates(options);
+  const argument = nextArgument(command, found.rest, options);
+  return [...subcommands, ...(await valueCandidates(context, argument?.completes ?? null, null))];
+}
+
+const describeWord = (path: string, word: string): Candidate => ({
+  word,
+  summary: groupOf(path)?.summary ?? entryOf(path)?.summary ?? '',
+});
+
+const optionsOf = (command: Command): Options => ({ ...command.options, ...optionsBeside(command) });
+
+const optionCandidates = (options: Options): readonly Candidate[] =>
+  Object.entries(options).map(([key, option]) => ({ word: flagOf(key, option), summary: option.summary }));
+
+/** The option that waits for its value. */
+function optionBefore(word: string | undefined, options: Options): Option<unknown> | null {
+  if (word === undefined) return null;
+  for (const [key, option] of Object.entries(options)) {
+    const spelled = word === flagOf(key, option) || (option.short !== null && word === `-${option.short}`);
+    if (spelled && option.placeholder !== null) return option;
+  }
+  return null;
+}
+
+/** The argument whose turn it is, behind those that are given. */
+function nextArgument({ args }: Command, rest: readonly string[], options: Options) {
+  let given = 0;
+  for (const [index, word] of rest.entries()) {
+    if (!word.startsWith('-') && optionBefore(rest[index - 1], options) === null) given += 1;
+  }
+  const all = Object.values(args).filter(({ dashed }) => !dashed);
+  if (all.length < Object.keys(args).length && rest.includes('--')) return undefined;
+  const last = all.at(-1);
+  return all[given] ?? (last?.many ? last : undefined);
+}
+
+async function valueCandidates(
+  context: Context,
+  live: LiveValue | null,
+  choices: readonly string[] | null,
+): Promise<readonly Candidate[]> {
+  if (choices) return choices.map((word) => ({ word, summary: '' }));
+  if (live === 'file') return [{ word: ':file', summary: '' }];
+  return live === null ? [] : liveValues(context, live);
+}
+
+/** Values that the orchestrator, or the profiles, know now. */
+type Live = Exclude<LiveValue, 'file' | 'profile'>;
+
+/** Nobody waits longer for a completion. */
+const PATIENCE = 2000;
+
+const SOURCES: Readonly<Record<Live, (api: ApiClient, signal: AbortSignal) => Promise<readonly Candidate[]>>> = {
+  node: async (api, signal) =>
+    (await allAgents(api, { signal })).map((agent) => ({
+      word: agentHandle(agent),
+      summary: `${agent.status} ${agent.initial_hostname}`,
+    })),
+  module: async (api, signal) =>
+    (await api.call('listModules', { signal })).map(({ name }) => ({ word: name, summary: 'module' })),
+  assignment: async (api, signal) =>
+    (await api.call('listAssignments', { signal })).map(({ name, selector }) => ({ word: name, summary: selector })),
+  operator: async (api, signal) =>
+    (await api.call('listOperators', { signal })).map(({ username, role }) => ({ word: username, summary: role })),
+  secret: async (api, signal) =>
+    (await api.call('listSecrets', { signal })).map(({ name }) => ({ word: name, summary: 'secret' })),
+  channel: async (api, signal) =>
+    (await api.call('listChannels', { signal })).map(({ name, channel_type }) => ({
+      word: name,
+      summary: channel_type,
+    })),
+  notification: async (api, signal) =>
+    (await api.call('listNotifications', { query: { unread: true }, signal })).notifications.map(({ id, summary }) => ({
+      word: id,
+      summary,
+    })),
+  operation: async (api, signal) =>
+    (await api.call('listOperations', { signal })).operations.map(({ operation_id, status, node_name }) => ({
+      word: operation_id,
+      summary: `${status} ${node_name ?? ''}`,
+    })),
+  terminal: async (api, signal) =>
+    (await api.call('listTerminals', { signal })).map(({ session_id, status, operator, node_name }) => ({
+      word: session_id,
+      summary: `${status} ${operator} on ${node_name ?? ''}`,
+    })),
+  window: async (api, signal) =>
+    (await api.call('listMaintenanceWindows', { signal })).map(({ id, status, reason }) => ({
+      word: id,
+      summary: `${status} ${reason}`,
+    })),
+  drift: async (api, signal) =>
+    (await api.call('listDrift', { signal })).records.map(({ drift_id, status }) => ({
+      word: drift_id,
+      summary: status,
+    })),
+};
+
+/** Empty whenever they cannot be had: a completion never complains. */
+export async function liveValues(context: Context, live: Exclude<LiveValue, 'file'>): Promise<readonly Candidate[]> {
+  try {
+    if (live === 'profile') {
+      const { byName } = await loadProfiles(profilesPath(context.env));
+      return Object.entries(byName).map(([word, { url }]) => ({ word, summary: url }));
+    }
+    return await SOURCES[live](await context.api(), AbortSignal.timeout(PATIENCE));
+  } catch {
+    return [];
+  }
+}
+
+export const shellScript = (shell: Shell): string => SCRIPTS[shell];
+
+const bash = `# bash completion of orch
+_orch() {
+  local cur words cword IFS=$'\\n'
+  words=("\${COMP_WORDS[@]:0:COMP_CWORD+1}")
+  cur="\${COMP_WORDS[COMP_CWORD]}"
+  COMPREPLY=()
+  local line
+  for line in $(orch __complete --no-color -- "\${words[@]:1}" 2>/dev/null </dev/null); do
+    if [ "$line" = ":file" ]; then
+      compopt -o filenames 2>/dev/null
+      COMPREPLY+=($(compgen -f -- "$cur"))
+    else
+      COMPREPLY+=("\${line%% *}")
+    fi
+  done
+}
+complete -F _orch orch
+`;
+
+const zsh = `#compdef orch
+# zsh completion of orch
+_orch() {
+  local -a described
+  local line files=0
+  for line in "\${(@f)$(orch __complete --no-color -- "\${words[@]:1:$((CURRENT-1))}" 2>/dev/null </dev/null)}"; do
+    if [[ "$line" == ":file" ]]; then
+      files=1
+    elif [[ -n "$line" ]]; then
+      described+=("\${\${line%% *}//:/\\\\:}:\${line#* }")
+    fi
+  done
+  (( \${#described} )) && _describe -V orch described
+  (( files )) && _files
+}
+if [ "$funcstack[1]" = "_orch" ]; then
+  _orch "$@"
+else
+  compdef _orch orch
+fi
+`;
+
+const fish = `# fish completion of orch
+function __orch_complete
+  set -l words (commandline -opc) (commandline -ct)
+  for line in (orch __complete --no-color -- $words[2..-1] 2>/dev/null </dev/null)
+    if test "$line" = ":file"
+      __fish_complete_path (commandline -ct)
+    else
+      string replace ' ' \\t -- $line
+    end
+  end
+end
+complete -c orch -f -a '(__orch_complete)'
+`;
+
+const SCRIPTS: Readonly<Record<Shell, string>> = { bash, zsh, fish };

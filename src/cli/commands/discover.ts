@@ -1,7 +1,6 @@
 /** `orch discover`. */
-import { defineCommand } from '../define-command.js';
-import { text } from '../option.js';
-import { lines } from '../view.js';
+import { defineCommand, text } from '../define-command.js';
+import { lines } from '../outcome.js';
 
 export const command = defineCommand({
   examples: ['orch discover', 'orch discover --target 10.0.0.7:4747'],

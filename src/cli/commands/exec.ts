@@ -1,19 +1,22 @@
 /** `orch exec`. */
+
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Agent } from '../../contract/agents.js';
 import { EXEC_TIMEOUT_MAX } from '../../contract/terminal.js';
+import { shellWord } from '../../identity/shell-word.js';
 import { sentEnvironment } from '../../kernel/environment.js';
 import { Fault } from '../../kernel/fault.js';
-import { dashedList } from '../argument.js';
-import { defineCommand } from '../define-command.js';
-import { parseDuration } from '../duration.js';
-import { confirmExec, requireExecConsent } from '../exec/confirm-exec.js';
-import { execOnTerminal } from '../exec/exec-on-terminal.js';
+import { terminalApi } from '../connect-api.js';
+import type { Context } from '../context.js';
+import { dashedList, defineCommand, flag, integer, text } from '../define-command.js';
 import { execOutcome } from '../exec/exec-outcome.js';
 import { EXIT } from '../exit-status.js';
+import { agentName, count } from '../format.js';
 import { chooseAgents, fleetOptions } from '../nodes/choose-agents.js';
-import { optionalNodesArgument } from '../nodes/node-argument.js';
-import { flag, integer, text } from '../option.js';
-import { sessionOptions } from '../terminal/session-options.js';
-import { lines } from '../view.js';
+import { optionalNodesArgument, resolveNodes } from '../nodes/resolve-node.js';
+import { type Line, lines, linesOf, type Outcome, styled } from '../outcome.js';
+import { parseDuration } from '../parse-time.js';
+import { openableTerm, sessionOptions, sessionSettings, sizeOf } from '../terminal/session-options.js';
 
 /** Agents at a time. */
 const BATCH = 32;
@@ -119,3 +122,71 @@ const whichAgents = (nodes: readonly string[]): Fault =>
     : new Fault('usage', '"orch exec" needs an agent', {
         hint: 'name it, or choose several: orch exec --selector role=web -- COMMAND',
       });
+
+/** Fails before anything is asked of the orchestrator when an answer is needed and nobody can give it. */
+export function requireExecConsent({ prompt, globals }: Context): void {
+  if (globals.yes || prompt.possible) return;
+  throw new Fault(
+    'confirmation_required',
+    'a command on all agents of a selector needs consent, and there is no terminal to ask on',
+    { hint: 'add --yes to run it without being asked, or name the agents' },
+  );
+}
+
+/** Throws `cancelled`. */
+export async function confirmExec(
+  context: Context,
+  { agents, command }: { readonly agents: readonly Agent[]; readonly command: readonly string[] },
+): Promise<void> {
+  if (context.globals.yes) return;
+  await context.present(
+    linesOf(
+      agents.map((agent): Line => [`  ${agentName(agent)}`, agent.connected ? '' : styled('warn', '  not connected')]),
+    ),
+  );
+  await context.prompt.consent(`Run this on ${count(agents.length, 'agent')}: ${command.map(shellWord).join(' ')}?`);
+}
+
+/** `orch exec --tty`: runs the command on a terminal of the agent, with this one in raw mode in front of it. */
+export interface TerminalExec {
+  readonly nodes: readonly string[];
+  readonly command: readonly string[];
+  readonly escapeChar: string | undefined;
+  /** Names of options that were given and only fit commands without a terminal. */
+  readonly unfit: readonly string[];
+}
+
+/** Ends with the status of the command. Throws `usage` for several agents, and where there is no terminal to type at. */
+export async function execOnTerminal(
+  context: Context,
+  { nodes, command, escapeChar, unfit }: TerminalExec,
+): Promise<Outcome> {
+  const { env, signal, streams, globals } = context;
+  const [first] = globals.output === 'table' || globals.output === 'wide' ? unfit : ['--output', ...unfit];
+  if (first !== undefined) throw new Fault('usage', `--tty and ${first} exclude each other`);
+  if (streams.stdin.isTTY !== true) {
+    throw new Fault('usage', '--tty needs a terminal on standard input', { hint: 'leave --tty out' });
+  }
+  const settings = sessionSettings({ escapeChar, queueInput: false, clipboard: undefined, predict: undefined });
+  const connection = await terminalApi(context);
+  const { api } = connection;
+  const [agent, another] = await resolveNodes(api, nodes, { signal });
+  if (agent === undefined || another !== undefined) {
+    throw new Fault('usage', '--tty takes a single agent', { hint: 'for several, leave --tty out' });
+  }
+  const tty = { ...sizeOf([streams.stdout, streams.stderr]), term: openableTerm(env.TERM) };
+  const body = { command: [...command], tty, env: sentEnvironment(env) };
+  // Loaded behind the request, which it would hold up.
+  const [opened, { runTerminal }] = await Promise.all([
+    api.call('execOnAgent', { params: { node_id: agent.node_id }, body, signal }),
+    nextTurn().then(() => import('../terminal/run-terminal.js')),
+  ]);
+  return runTerminal(context, {
+    connection,
+    sessionId: opened.session_id,
+    wsUrl: opened.ws_url,
+    mode: 'write',
+    isNew: true,
+    ...settings,
+  });
+}

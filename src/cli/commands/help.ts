@@ -1,14 +1,59 @@
 /** `orch help`. */
 import { Fault } from '../../kernel/fault.js';
 import { nearest } from '../../language/nearest.js';
-import { optionalList } from '../argument.js';
-import { defineCommand } from '../define-command.js';
-import { findCommand, wordsBelow } from '../find-command.js';
-import { commandHelp, groupHelp, overview } from '../help/help.js';
-import { helpAllView } from '../help/help-all.js';
-import { TOPICS } from '../help/topics.js';
-import { flag } from '../option.js';
-import type { View } from '../view.js';
+import {
+  type Argument,
+  type Command,
+  defineCommand,
+  flag,
+  flagOf,
+  type Option,
+  type Options,
+  optionalList,
+} from '../define-command.js';
+import { EXIT_MEANINGS } from '../exit-status.js';
+import { entryOf, findCommand, groupOf, wordsBelow } from '../find-command.js';
+import { optionsBeside } from '../global-options.js';
+import { fields, fieldsOf, headed, type Line, lines, linesOf, stack, stackOf, styled, type View } from '../outcome.js';
+import { argumentSyntax } from '../parse-input.js';
+import { loadPaint } from '../render/paint.js';
+import { renderView } from '../render/render-view.js';
+import { COMMANDS, type CommandEntry, SECTIONS } from './index.js';
+
+/** What `orch help TOPIC` explains beside the commands. */
+export interface Topic {
+  readonly name: string;
+  readonly summary: string;
+  readonly view: () => View;
+}
+
+export const TOPICS: readonly Topic[] = [
+  {
+    name: 'exit-codes',
+    summary: 'what the exit status of a command tells',
+    view: () =>
+      headed(
+        'How orch ends',
+        fieldsOf(EXIT_MEANINGS.map(([status, meaning]) => [String(status).padStart(3), meaning] as const)),
+      ),
+  },
+  {
+    name: 'environment',
+    summary: 'the variables that orch reads',
+    view: () =>
+      stack(headed('Variables', lines('A flag stands above its variable, and both above the profile.')), environment),
+  },
+  {
+    name: 'selectors',
+    summary: 'how to select agents by attributes and tags',
+    view: () => stack(headed('Selectors', linesOf(selectorText)), selectorTable),
+  },
+  {
+    name: 'output',
+    summary: 'what goes to standard output and what to standard error',
+    view: () => stack(headed('Output', outputTable), linesOf(outputText)),
+  },
+];
 
 export const command = defineCommand({
   examples: ['orch help agents approve', 'orch help exit-codes', 'orch help --all'],
@@ -44,3 +89,167 @@ function unknown(words: readonly string[]): Fault {
     hint: meant === null || words.length > 1 ? 'see: orch help' : `did you mean "orch help ${meant}"?`,
   });
 }
+
+/** The help: of everything, of a group, of one command, and of all commands together. */
+const EXAMPLES = ['orch agents', 'orch plan web-01 -f site.orch.yaml', 'orch apply web-01 -f site.orch.yaml'];
+
+const indented = (rows: readonly (readonly [string, string])[]): View =>
+  fieldsOf(rows.map(([label, value]) => [`  ${label}`, value] as const));
+
+/** `orch --help`. */
+export function overview(): View {
+  const sections = SECTIONS.map(([title, words]) =>
+    headed(title, indented(words.map((word) => [word, summaryOf(word)] as const))),
+  );
+  return stackOf([
+    lines(['orch', ' manages a fleet of machines by what they should be.']),
+    headed('For example', linesOf(EXAMPLES.map((example) => `  ${example}`))),
+    ...sections,
+    headed('Topics', indented(TOPICS.map(({ name, summary }) => [`help ${name}`, summary] as const))),
+    lines('orch COMMAND --help explains a command, orch help --all every one of them.'),
+  ]);
+}
+
+/** `orch agents --help`, and `orch --help` for no path. */
+export async function groupHelp(path: string): Promise<View> {
+  if (path === '') return overview();
+  const group = groupOf(path);
+  const words = [group?.otherwise, group?.standard].flatMap((word) => word ?? []);
+  const shown = words.length > 0 ? words : wordsBelow(path).slice(0, 1);
+  const loaded = await Promise.all(shown.map((word) => entryOf(`${path} ${word}`)?.load()));
+  const examples = loaded.flatMap((command) => command?.examples[0] ?? []);
+  const rows = wordsBelow(path).map((word) => [`${path} ${word}`, summaryOf(`${path} ${word}`)] as const);
+  const standard = group?.standard ? [`"orch ${path}" alone is "orch ${path} ${group.standard}".`] : [];
+  const otherwise = group?.otherwise ? [`Before any other word it is "orch ${path} ${group.otherwise}".`] : [];
+  return stack(
+    linesOf(examples.map((example): Line => [styled('dim', '$ '), example])),
+    lines(`orch ${path}: ${group?.summary ?? ''}.`),
+    indented(rows),
+    linesOf([...standard, ...otherwise, `What each takes: orch ${path} ${wordsBelow(path)[0] ?? 'COMMAND'} --help`]),
+  );
+}
+
+export async function commandHelp(entry: CommandEntry): Promise<View> {
+  const command = await entry.load();
+  const below = wordsBelow(entry.path).map((word) => `${entry.path} ${word}`);
+  return stack(
+    linesOf(command.examples.map((example): Line => [styled('dim', '$ '), example])),
+    lines(`orch ${entry.path}: ${entry.summary}.`),
+    lines([styled('strong', 'Usage: '), usageOf(entry.path, command)]),
+    section(
+      'Arguments',
+      Object.values(command.args).map((argument) => [argument.placeholder, argument.summary] as const),
+    ),
+    section('Options', optionRows(command.options)),
+    section('Common options', optionRows(optionsBeside(command))),
+    section(
+      'See also',
+      below.map((path) => [path, summaryOf(path)] as const),
+    ),
+    linesOf(command.detail),
+    linesOf(accessLine(command)),
+  );
+}
+
+function usageOf(path: string, { args, options }: Command): string {
+  const syntaxOf = (dashed: boolean) =>
+    Object.values(args).flatMap((argument: Argument<unknown>) =>
+      (argument.dashed ?? false) === dashed ? argumentSyntax(argument) : [],
+    );
+  const required = Object.entries(options)
+    .filter(([, option]) => option.required)
+    .map(([key, option]) => `${flagOf(key, option)} ${option.placeholder}`);
+  const rest = Object.values(options).some((option) => !option.required) ? ['[OPTIONS]'] : [];
+  return ['orch', path, ...syntaxOf(false), ...required, ...rest, ...syntaxOf(true)].join(' ');
+}
+
+const optionRows = (options: Options): readonly (readonly [string, string])[] =>
+  Object.entries(options).map(([key, option]) => [optionSyntax(key, option), optionSummary(option)] as const);
+
+function optionSyntax(key: string, option: Option<unknown>): string {
+  const short = option.short === null ? '    ' : `-${option.short}, `;
+  return `${short}${flagOf(key, option)}${option.placeholder === null ? '' : ` ${option.placeholder}`}`;
+}
+
+function optionSummary({ summary, choices, many }: Option<unknown>): string {
+  const words = choices === null ? '' : `: ${choices.join(', ')}`;
+  return `${summary}${words}${many ? ' (may be repeated)' : ''}`;
+}
+
+/** The sentence about roles; nothing where every operator may. */
+function accessLine({ access }: Command): readonly Line[] {
+  if (access === 'admin') return ['Needs the role admin.'];
+  return access === 'operator' ? ['Not for the role viewer.'] : [];
+}
+
+const summaryOf = (path: string): string => groupOf(path)?.summary ?? entryOf(path)?.summary ?? '';
+
+const section = (title: string, rows: readonly (readonly [string, string])[]): View => headed(title, indented(rows));
+
+/** As plain text, never cut. */
+export async function helpAll(): Promise<string> {
+  const rendered = renderView(await helpAllView(), { paint: await loadPaint(false), wide: true, columns: null });
+  return rendered.map((line) => `${line}\n`).join('');
+}
+
+/** The overview, then the commands in the order of the index, then the topics. */
+export async function helpAllView(): Promise<View> {
+  const commands: View[] = [];
+  for (const entry of COMMANDS.filter(({ hidden }) => !hidden)) {
+    commands.push(lines(styled('accent', `── orch ${entry.path} ──`)), await commandHelp(entry));
+  }
+  return stackOf([overview(), ...commands, ...TOPICS.map((topic) => topic.view())]);
+}
+
+const environment = fields(
+  ['ORCH_URL', 'which orchestrator, such as https://host:4748 (--url)'],
+  ['ORCH_PROFILE', 'which orchestrator, by the name of its profile (--profile)'],
+  ['ORCH_TLS_FINGERPRINT', 'the certificate to accept (--tls-fingerprint)'],
+  ['ORCH_CA', 'file of the certificate authority to accept (--ca)'],
+  ['ORCH_KEY_FILE', "file of your operator's private key (--key-file)"],
+  ['ORCH_KEY', 'the private key itself, as PEM'],
+  ['ORCH_TOKEN', 'a session token; there is no login then'],
+  ['ORCH_ALLOW_UNBOUND_LOGIN', 'true: log in to servers that do not bind the login to their certificate'],
+  ['ORCH_ALLOW_PLAIN_HTTP', 'true: speak plain HTTP to hosts beyond loopback'],
+  ['HTTPS_PROXY, NO_PROXY', 'the proxy to go through, and for which hosts not'],
+  ['NO_COLOR, FORCE_COLOR', 'never, or always, print colours (--no-color); also CLICOLOR=0, CLICOLOR_FORCE=1'],
+  ['XDG_CONFIG_HOME', 'where orch/config.yaml and orch/operator.key are; ~/.config'],
+  ['XDG_STATE_HOME', 'where session tokens are kept; ~/.local/state'],
+);
+
+const selectorText: readonly Line[] = [
+  'A selector is a list of terms, joined by commas or spaces, that must all hold.',
+  'arch, distro, init_system, platform and version test what the agent reports about its machine;',
+  'every other key tests the tag of that name. "tag." in front always means the tag.',
+];
+
+const selectorTable = fields(
+  ['role=web', 'the tag role is web (also: role==web)'],
+  ['role!=web', 'the tag role is something else, or missing'],
+  ['role', 'there is a tag role'],
+  ['!role', 'there is none'],
+  ['env in (prod,stage)', 'one of these'],
+  ['env notin (prod)', 'none of these'],
+  ['platform=linux,role=web', 'both'],
+  ['*', 'every approved agent'],
+);
+
+const outputTable = fields(
+  ['-o table', 'for people; cut to fit the terminal (standard)'],
+  ['-o wide', 'the same with more columns, never cut'],
+  ['-o json', "the API's own answer; --json for short"],
+  ['-o yaml', 'the same as YAML'],
+  ['-o name', 'the names or ids alone, one a line'],
+);
+
+const outputText: readonly Line[] = [
+  'Standard output carries the answer alone. Progress, questions, warnings and errors go to standard error.',
+  'With -o json an error is the problem document of the API (RFC 9457) on standard error, on one line, the last one.',
+  'There, "code" is stable; what failed on this machine has the same shape and a code of its own.',
+  'plan, apply and drift of one NODE print the answer of the API; of several, one object',
+  '{has_changes, results: [{node_id, name, status, result, error}], summary}; so does --selector, whatever it matches.',
+  'plan and apply with --assignment print the answer of the API, which has no result in it; -v shows people everything.',
+  'The output of exec is that of the remote command; with -o json it is one object of each agent, one a line of several.',
+  'Long lists with --all print one answer after the other, a page each.',
+  'Control characters in what agents and servers say are shown as \\x1b, \\u202e, never obeyed; JSON and YAML escape them.',
+];

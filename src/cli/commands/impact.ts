@@ -1,12 +1,25 @@
 /** `orch impact`. */
-import { argumentList } from '../argument.js';
-import { defineCommand } from '../define-command.js';
+
+import type { ApiClient } from '../../client/api-client.js';
+import type { Agent } from '../../contract/agents.js';
+import { Fault } from '../../kernel/fault.js';
+import { canonicalJson } from '../../kernel/json.js';
+import { clauseMatches } from '../../language/clause.js';
+import type { AgentFacts } from '../../language/fill.js';
+import { keyOf } from '../../language/merge.js';
+import { resolveCompiled } from '../../language/resolve.js';
+import { CATALOGUE } from '../../resources/catalogue.js';
+import type { DesiredResource } from '../../resources/desired.js';
+import type { Context } from '../context.js';
+import { argumentList, choice, defineCommand } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
-import { impactOf } from '../impact/impact.js';
-import { impactMarkdown, impactView } from '../impact/impact-view.js';
-import { readModules } from '../modules/read-modules.js';
-import { choice } from '../option.js';
-import { linesOf } from '../view.js';
+import { agentHandle, count } from '../format.js';
+import { allAgents } from '../list-pages.js';
+import { unknownSecrets } from '../modules/check-together.js';
+import { matchingAssignments, type ReadModule, readModules, storedModules } from '../modules/read-modules.js';
+import { type Line, lines, linesOf, stackOf, styled, type View } from '../outcome.js';
+import { plainText } from '../render/paint.js';
+import { textDiff, textDiffLines } from '../render/text-diff.js';
 
 export const command = defineCommand({
   examples: ['orch impact modules/', 'orch impact modules/ --format markdown'],
@@ -32,3 +45,224 @@ export const command = defineCommand({
     };
   },
 });
+
+/** Agents whose state is read at once. */
+const AT_ONCE = 8;
+
+export interface AgentImpact extends Comparison {
+  readonly node_id: string;
+  readonly name: string;
+  /** Of the changed modules, those that the agent has. */
+  readonly modules: readonly string[];
+}
+
+/** Every approved agent that has one of the modules, applied or assigned, by name. */
+export async function impactOf(
+  { signal }: Context,
+  api: ApiClient,
+  changed: readonly ReadModule[],
+): Promise<readonly AgentImpact[]> {
+  const agents = await allAgents(api, { status: 'approved', signal });
+  const assignments = await api.call('listAssignments', { signal });
+  const having: { readonly agent: Agent; readonly names: ReadonlySet<string> }[] = [];
+  for (let at = 0; at < agents.length; at += AT_ONCE) {
+    const some = agents.slice(at, at + AT_ONCE).map(async (agent) => {
+      const state = await api.call('getState', { params: { node_id: agent.node_id }, signal });
+      const assigned = matchingAssignments(assignments, agent).flatMap(({ modules }) => modules);
+      return { agent, names: new Set([...assigned, ...state.applied.map(({ module }) => module)]) };
+    });
+    having.push(...(await Promise.all(some)));
+  }
+  const isChanged = (name: string) => changed.some((module) => module.name === name);
+  const reached = having.filter(({ names }) => [...names].some(isChanged));
+  const stored = await storedModules(
+    api,
+    reached.flatMap(({ names }) => [...names]),
+    signal,
+  );
+  return reached.map(({ agent, names }) => {
+    const before = stored.filter(({ name }) => names.has(name));
+    const after = [...names].flatMap(
+      (name) => changed.find((module) => module.name === name) ?? before.find((module) => module.name === name) ?? [],
+    );
+    const facts = factsOf(agent);
+    const { node_id, name } = facts;
+    return { node_id, name, modules: [...names].filter(isChanged), ...compareDesired(facts, { before, after }) };
+  });
+}
+
+const factsOf = (agent: Agent) => ({ ...agent, name: agentHandle(agent) });
+
+/** What a change of modules does to what an agent is to be: the two resolutions side by side. */
+export interface DesiredChange {
+  readonly change: 'added' | 'changed' | 'removed';
+  readonly module: string;
+  readonly kind: string;
+  readonly identity: string;
+  /** Of a changed resource, those that differ. */
+  readonly fields: readonly string[];
+  /** Unified diff of the content; empty when it is not what changes. */
+  readonly diff: string;
+}
+
+export interface Comparison {
+  readonly changes: readonly DesiredChange[];
+  /** Why the agent could not be given the changed modules; null when it can. */
+  readonly error: { readonly code: string; readonly message: string } | null;
+}
+
+/** Throws nothing for what is wrong with the modules. Secrets count as present. */
+export function compareDesired(
+  agent: AgentFacts,
+  { before, after }: { readonly before: readonly ReadModule[]; readonly after: readonly ReadModule[] },
+): Comparison {
+  const old = resolve(agent, before);
+  const young = resolve(agent, after);
+  if ('error' in young) return { changes: [], error: young.error };
+  return { changes: differences('error' in old ? [] : old.resources, young.resources), error: null };
+}
+
+type Resolved =
+  | { readonly resources: readonly DesiredResource[] }
+  | { readonly error: { readonly code: string; readonly message: string } };
+
+function resolve(agent: AgentFacts, modules: readonly ReadModule[]): Resolved {
+  const compiled = modules.map((module) => module.compiled);
+  const supporting = compiled.filter(({ supports }) => supports.some((clause) => clauseMatches(clause, agent)));
+  try {
+    return resolveCompiled({ modules: supporting, agent, secret: unknownSecrets });
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    return { error: { code: error.code, message: error.message } };
+  }
+}
+
+function differences(old: readonly DesiredResource[], young: readonly DesiredResource[]): readonly DesiredChange[] {
+  const before = new Map(old.map((resource) => [keyOfResource(resource), resource]));
+  const after = new Set(young.map(keyOfResource));
+  return [
+    ...young.flatMap((resource) => changeOf(before.get(keyOfResource(resource)), resource) ?? []),
+    ...old.filter((resource) => !after.has(keyOfResource(resource))).map((one) => named('removed', one, [], '')),
+  ];
+}
+
+function changeOf(before: DesiredResource | undefined, after: DesiredResource): DesiredChange | null {
+  if (before === undefined)
+    return named('added', after, [], contentDiff(after.identity, undefined, after.body.content));
+  const names = [...new Set([...Object.keys(before.body), ...Object.keys(after.body)])];
+  const fields = names.filter((name) => canonicalJson(before.body[name]) !== canonicalJson(after.body[name]));
+  if (fields.length === 0 && before.kind === after.kind) return null;
+  return named('changed', after, fields, contentDiff(after.identity, before.body.content, after.body.content));
+}
+
+const named = (
+  change: DesiredChange['change'],
+  { module, kind, identity }: DesiredResource,
+  fields: readonly string[],
+  diff: string,
+): DesiredChange => ({ change, module, kind, identity, fields, diff });
+
+function contentDiff(identity: string, before: unknown, after: unknown): string {
+  const side = (text: unknown, prefix: string) =>
+    typeof text === 'string' ? { label: prefix + identity, text } : { label: '/dev/null', text: '' };
+  return textDiff(side(before, 'a'), side(after, 'b'));
+}
+
+function keyOfResource({ kind, identity, module }: DesiredResource): string {
+  const family = CATALOGUE.get(kind)?.family;
+  return family === undefined ? `${kind}\0${identity}` : keyOf(family, identity, module);
+}
+
+/** Agents for which the change is the same. */
+interface Group {
+  readonly names: readonly string[];
+  readonly impact: AgentImpact;
+}
+
+const SIGNS = { added: ['+', 'good'], changed: ['~', 'warn'], removed: ['-', 'bad'] } as const;
+
+export function impactView(impacts: readonly AgentImpact[]): View {
+  const parts = groupsOf(impacts).map(({ names, impact }) =>
+    linesOf([
+      styled('strong', namesOf(names)),
+      ...(impact.error ? [] : impact.changes.flatMap(changeLines)),
+      ...errorLine(impact),
+    ]),
+  );
+  return stackOf([...parts, lines(totals(impacts))]);
+}
+
+function changeLines({ change, kind, identity, fields, diff }: DesiredChange): readonly Line[] {
+  const [sign, style] = SIGNS[change];
+  const what = fields.length === 0 ? '' : `  ${fields.join(', ')}`;
+  const body = textDiffLines(diff).map((line): Line => ['      ', ...(Array.isArray(line) ? line : [line])]);
+  return [[styled(style, `  ${sign} ${kind} ${identity}`), styled('dim', what)], ...body];
+}
+
+const errorLine = ({ error }: AgentImpact): readonly Line[] =>
+  error === null ? [] : [[styled('bad', '  error: '), error.message]];
+
+/** Agents whose change is empty are only counted. */
+function groupsOf(impacts: readonly AgentImpact[]): readonly Group[] {
+  const groups = new Map<string, AgentImpact[]>();
+  for (const impact of impacts) {
+    if (impact.error === null && impact.changes.length === 0) continue;
+    const key = JSON.stringify([impact.changes, impact.error?.code]);
+    groups.set(key, [...(groups.get(key) ?? []), impact]);
+  }
+  return [...groups.values()].flatMap(([impact, ...others]) =>
+    impact === undefined ? [] : [{ impact, names: [impact, ...others].map(({ name }) => name) }],
+  );
+}
+
+/** More names than that are counted instead. */
+const NAMED = 10;
+
+function namesOf(names: readonly string[]): string {
+  const more = names.length > NAMED ? ` and ${names.length - NAMED} more` : '';
+  return `${names.slice(0, NAMED).join(', ')}${more}`;
+}
+
+function totals(impacts: readonly AgentImpact[]): string {
+  const failed = impacts.filter(({ error }) => error !== null).length;
+  const changing = impacts.filter(({ changes }) => changes.length > 0).length;
+  const same = impacts.length - failed - changing;
+  const all = [
+    `${changing} to change`,
+    ...(same > 0 ? [`${same} the same`] : []),
+    ...(failed > 0 ? [`${failed} refused`] : []),
+  ];
+  return impacts.length === 0 ? 'No agent has these modules.' : `${count(impacts.length, 'agent')}: ${all.join(', ')}.`;
+}
+
+/** A comment for a review. */
+export function impactMarkdown(impacts: readonly AgentImpact[]): readonly string[] {
+  const sections = groupsOf(impacts).flatMap(({ names, impact }) => [
+    '',
+    `### ${plainMarkdown(namesOf(names))}`,
+    '',
+    ...(impact.error === null
+      ? impact.changes.flatMap(markdownChange)
+      : [`**Refused:** ${plainMarkdown(impact.error.message)}`]),
+  ]);
+  return ['## Impact on the fleet', '', plainMarkdown(totals(impacts)), ...sections];
+}
+
+function markdownChange({ change, kind, identity, fields, diff }: DesiredChange): readonly string[] {
+  const what = fields.length === 0 ? '' : ` (${fields.join(', ')})`;
+  const head = `- **${change}** ${plainMarkdown(`${kind} ${identity}${what}`)}`;
+  if (diff === '') return [head];
+  const body = diff
+    .replace(/\n$/, '')
+    .split('\n')
+    .map((line) => `  ${plainText(line)}`);
+  const fence = fenceFor(diff);
+  return [head, `  ${fence}diff`, ...body, `  ${fence}`];
+}
+
+/** Longer than any run of backticks inside. */
+const fenceFor = (text: string): string =>
+  '`'.repeat([...text.matchAll(/`+/g)].reduce((most, [run]) => Math.max(most, run.length + 1), 3));
+
+/** Text from modules stands as it is, without meaning to Markdown. */
+const plainMarkdown = (text: string): string => text.replace(/[\\`*_[\]<>#|!]/g, '\\$&').replaceAll('\n', ' ');

@@ -1,9 +1,9 @@
 /** `orch login`. */
 import { defineCommand } from '../define-command.js';
 import { formatTime } from '../format.js';
-import { lines } from '../view.js';
+import { lines } from '../outcome.js';
 
-export const command = defineCommand({
+export const logIn = defineCommand({
   examples: ['orch login'],
   detail: ['Every command logs in by itself when it has to; this one only tells whether it works.'],
   access: 'viewer',
@@ -16,5 +16,16 @@ export const command = defineCommand({
       names: [username],
       view: lines(`Logged in as ${username} (${role}) until ${formatTime(session.expires_at)}.`),
     };
+  },
+});
+
+/** `orch logout`. */
+export const logOut = defineCommand({
+  examples: ['orch logout'],
+  detail: ['Ends the session at the orchestrator and forgets its token on this machine.'],
+  access: 'viewer',
+  run: async (context) => {
+    await (await context.api()).logOut();
+    return { view: lines('Logged out.') };
   },
 });

@@ -3,17 +3,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import { METRICS_LIMIT } from '../../contract/metrics.js';
+import type { MetricsSample } from '../../kernel/metrics-sample.js';
 import type { Context } from '../context.js';
-import { defineCommand } from '../define-command.js';
-import { agentHandle } from '../format.js';
+import { defineCommand, flag, text } from '../define-command.js';
+import { agentHandle, formatAge, formatBytes, formatDuration, formatTime } from '../format.js';
 import { nextCursor } from '../list-pages.js';
-import { nodeArgument } from '../nodes/node-argument.js';
-import { resolveNode } from '../nodes/resolve-node.js';
-import { flag, text } from '../option.js';
-import type { Outcome } from '../outcome.js';
-import { lines } from '../view.js';
-import { parseWhen } from '../when.js';
-import { historyView, sampleLine, sampleView, watchHead } from './metrics-view.js';
+import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
+import { fields, headed, type Line, lines, type Outcome, styled, type View } from '../outcome.js';
+import { parseWhen } from '../parse-time.js';
+import { bar, sparkline } from '../render/chart.js';
 
 /** How often `--watch` asks, in milliseconds; the orchestrator's own pace decides how often there is something new. */
 const WATCH_EVERY = 2_000;
@@ -90,4 +88,60 @@ async function* follow({ signal }: Context, api: ApiClient, agent: Agent): Async
     }
     await sleep(WATCH_EVERY, undefined, { signal }).catch(() => undefined);
   }
+}
+
+/** Columns of a picture of the past. */
+const WIDTH = 60;
+
+export function sampleView(name: string, sample: MetricsSample, now: number): View {
+  const { cpu_usage: cpu, collected_at: at, uptime } = sample;
+  return headed(
+    `${name}, ${formatAge(at, now)}`,
+    fields(
+      ['Processors', cpu === null ? '-' : [bar(cpu / 100), ` ${percent(cpu)}`]],
+      ['Memory', shareOf(sample.memory_used, sample.memory_total)],
+      ['Disk', shareOf(sample.disk_used, sample.disk_total)],
+      ['Uptime', uptime === null ? '-' : formatDuration(uptime)],
+    ),
+  );
+}
+
+/** Each as a line of blocks, from the oldest on the left, and what it was last. */
+export function historyView(name: string, samples: readonly MetricsSample[]): View {
+  const [first] = samples;
+  const last = samples.at(-1);
+  const span = `${formatTime(first?.collected_at ?? null)} to ${formatTime(last?.collected_at ?? null)}`;
+  const row = (share: (sample: MetricsSample) => number | null): Line => {
+    const values = samples.map(share);
+    const newest = values.at(-1) ?? null;
+    return [sparkline(values, 100, WIDTH), newest === null ? '' : ` ${percent(newest)}`];
+  };
+  return headed(
+    `${name}, ${span}`,
+    fields(
+      ['Processors', row(({ cpu_usage: cpu }) => cpu)],
+      ['Memory', row(({ memory_used: used, memory_total: total }) => percentOf(used, total))],
+      ['Disk', row(({ disk_used: used, disk_total: total }) => percentOf(used, total))],
+    ),
+  );
+}
+
+export const watchHead = (): Line => styled('strong', 'TIME                  CPU     MEMORY  DISK');
+
+export function sampleLine(sample: MetricsSample): Line {
+  const memory = percentOf(sample.memory_used, sample.memory_total);
+  const disk = percentOf(sample.disk_used, sample.disk_total);
+  const cells = [sample.cpu_usage, memory, disk].map((value) => (value === null ? '-' : percent(value)).padEnd(6));
+  return `${formatTime(sample.collected_at)}  ${cells.join('  ')}`.trimEnd();
+}
+
+export const percent = (value: number): string => `${value.toFixed(1)}%`;
+
+export const percentOf = (used: number | null, total: number | null): number | null =>
+  used === null || total === null || total === 0 ? null : (used / total) * 100;
+
+function shareOf(used: number | null, total: number | null): Line {
+  const share = percentOf(used, total);
+  if (share === null || used === null || total === null) return '-';
+  return [bar(share / 100), ` ${percent(share)} of ${formatBytes(total)}`];
 }

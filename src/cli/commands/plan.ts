@@ -1,16 +1,13 @@
 /** `orch plan`. */
-import { defineCommand } from '../define-command.js';
+import { defineCommand, flag, text } from '../define-command.js';
 import { localChoice, localOptions } from '../local/local-options.js';
-import { chooseModules, moduleOptions } from '../modules/run-modules.js';
+import { chooseModules, moduleOptions } from '../modules/send-modules.js';
 import { chooseAgents, fleetFlags, fleetOptions, requireOneChoice } from '../nodes/choose-agents.js';
-import { optionalNodesArgument } from '../nodes/node-argument.js';
-import { flag, text } from '../option.js';
-import { paceOptions } from '../runs/pace.js';
-import { planOutcome } from '../runs/rollout-outcome.js';
-import { planAgents } from '../runs/run-agents.js';
-import { runOutcome } from '../runs/run-outcome.js';
-import { savePlan } from '../saved-plans/save-plan.js';
-import { requirePlanName } from '../saved-plans/saved-plan.js';
+import { optionalNodesArgument } from '../nodes/resolve-node.js';
+import { planOutcome } from '../runs/rollout.js';
+import { paceOptions, planAgents } from '../runs/run-agents.js';
+import { runOutcome } from '../runs/run-view.js';
+import { requirePlanName, savePlan } from '../runs/saved-plan.js';
 
 export const command = defineCommand({
   examples: [
@@ -42,7 +39,7 @@ export const command = defineCommand({
     const { assignment, selector, allowEmpty } = choice;
     const others = { '--out': out !== undefined, ...fleetFlags(choice), '-m': choice.module.length > 0 };
     const here = localChoice({ ...choice, others });
-    if (here !== null) return (await import('../local/plan-local.js')).planLocal(context, here, detailedExitcode);
+    if (here !== null) return (await import('../local/run-local.js')).planLocal(context, here, detailedExitcode);
     requireOneChoice(choice, 'plan');
     if (out !== undefined) requirePlanName(out);
     const modules = chooseModules(context, choice);

@@ -1,6 +1,5 @@
 /** `orch quickstart`. */
-import { defineCommand } from '../define-command.js';
-import { flag, text } from '../option.js';
+import { defineCommand, flag, text } from '../define-command.js';
 
 export const command = defineCommand({
   examples: ['orch quickstart', 'orch quickstart --keep'],

@@ -1,11 +1,16 @@
 /** `orch serve`. */
+
+import { resolve } from 'node:path';
 import { SERVE_SETTINGS } from '../../settings/serve.js';
 import { defaultOf, flagOf, flatName, helpOf, type Setting, type SettingTable } from '../../settings/setting.js';
-import { defineCommand } from '../define-command.js';
-import { flag, negativeFlag, type Option, text } from '../option.js';
-import type { ServeFlags } from '../programs.js';
+import { argument, defineCommand, flag, negativeFlag, type Option, text } from '../define-command.js';
+import { count, formatBytes, formatDuration } from '../format.js';
+import { fields, type Line, lines, linesOf, stack, styled } from '../outcome.js';
+import type { RecoveredAdmin, Restored, RestorePlan, RotatedSecretsKey, ServeClock, ServeFlags } from '../programs.js';
+import { readPublicKey } from '../read-public-key.js';
+import { readInlineOrFile } from '../text-files.js';
 
-export const command = defineCommand({
+export const serve = defineCommand({
   examples: [
     'orch serve',
     'orch serve --config /etc/orch/orchestrator.yaml',
@@ -58,3 +63,268 @@ function flagsOf(table: SettingTable, given: Readonly<Record<string, string | bo
   });
   return Object.fromEntries(flags);
 }
+
+/** Options that say which orchestrator of this host is meant. */
+export const storeOptions = {
+  config: text('FILE', 'configuration file; /etc/orch/orchestrator.yaml when it is there', { completes: 'file' }),
+  data_dir: text('DIR', 'data directory of the orchestrator', { completes: 'file' }),
+} as const;
+
+export function storeFlags(given: {
+  readonly config: string | undefined;
+  readonly data_dir: string | undefined;
+}): ServeFlags {
+  const { config, data_dir } = given;
+  return { ...(config === undefined ? {} : { config }), ...(data_dir === undefined ? {} : { data_dir }) };
+}
+
+/** `orch serve rotate-secrets-key`. */
+export const rotateSecretsKey = defineCommand({
+  examples: ['orch serve rotate-secrets-key', 'orch serve rotate-secrets-key --data-dir ./orch'],
+  detail: [
+    'Runs beside the orchestrator, on its host and as its user. Every value is encrypted anew, then the old key is kept',
+    'as secrets.key.1 (or .2 …) in the data directory: restores of older backups need it, so delete it only with them.',
+    'The next start ends a rotation that is cut off. A copy of the old key and of an older store or backup still gives',
+    'the values of then: set those anew.',
+  ],
+  access: 'local',
+  options: {
+    config: text('FILE', 'configuration file; /etc/orch/orchestrator.yaml when it is there', { completes: 'file' }),
+    data_dir: text('DIR', 'data directory of the orchestrator', { completes: 'file' }),
+  },
+  run: async ({ programs }, given) => {
+    const flags = Object.entries(given).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, value] as const],
+    );
+    const rotated = await programs.rotateSecretsKey(Object.fromEntries(flags));
+    return {
+      body: rotated,
+      names: [rotated.key_id],
+      view: lines(
+        `The key of the secrets was changed; ${anew(rotated)} encrypted anew.`,
+        ...(rotated.kept === null
+          ? []
+          : [`The old key is kept as ${rotated.kept}: restores of older backups need it.`]),
+      ),
+    };
+  },
+});
+
+function anew({ secrets, outputs, channels }: RotatedSecretsKey): string {
+  const others = [
+    ...(outputs === 0 ? [] : [`${count(outputs, 'output')} of scripts`]),
+    ...(channels === 0 ? [] : [count(channels, 'channel')]),
+  ];
+  const last = others.at(-1);
+  const all = [count(secrets, 'secret'), ...others.slice(0, -1)].join(', ');
+  return last === undefined ? all : `${all} and ${last}`;
+}
+
+/** `orch serve accept-clock`. */
+export const acceptClock = defineCommand({
+  examples: ['orch serve accept-clock', 'orch serve accept-clock --data-dir /var/lib/orch --yes'],
+  detail: [
+    'Runs beside the orchestrator, on its host and as its user. When the clock of the host has jumped ahead by more than',
+    'a week, the orchestrator deletes nothing for its age until the clock is right again or this command says that it',
+    'is right, as after a long time out of use. It also ends the warning about events that lie ahead of the clock.',
+    'Afterwards, data that is past its retention by this clock is deleted.',
+  ],
+  access: 'local',
+  consent: true,
+  options: storeOptions,
+  run: async ({ programs, prompt, present }, which) => {
+    const flags = storeFlags(which);
+    const found = await programs.clock(flags, false);
+    if (!found.waits && found.ahead_ms === 0) {
+      return { body: { ...found, accepted: false }, names: [found.now], view: lines(nothingText(found)) };
+    }
+    await present(lines(...foundLines(found)));
+    await prompt.consent(`Is ${found.now} the right time?`);
+    const accepted = await programs.clock(flags, true);
+    return {
+      body: { ...accepted, accepted: true },
+      names: [accepted.now],
+      view: lines('The clock is taken as right from now on.'),
+    };
+  },
+});
+
+const nothingText = ({ now }: ServeClock): string => `The clock says ${now}, and there is nothing to accept.`;
+
+function foundLines({ now, doubt_ms, waits, ahead_ms }: ServeClock): readonly Line[] {
+  return [
+    `The clock of the orchestrator says ${now}.`,
+    ...(waits
+      ? [
+          `It is ${formatDuration(doubt_ms / 1000)} ahead of the time that the orchestrator has seen pass; nothing is deleted for its age.`,
+        ]
+      : []),
+    ...(ahead_ms > 0 ? [`The audit log holds events from up to ${formatDuration(ahead_ms / 1000)} ahead of it.`] : []),
+  ];
+}
+
+/** `orch serve backup`. */
+export const backUpStore = defineCommand({
+  examples: ['orch serve backup /mnt/backup/orch.db', 'orch serve backup "/mnt/backup/orch-$(date +%F).db" -o json'],
+  detail: [
+    'Runs on the host of the orchestrator, beside it or while it is stopped. A running orchestrator writes the file itself,',
+    'with its own rights. The file has its name once it is whole, checked and in the audit log.',
+    'It holds the store alone, and neither the keys in the data directory nor what is kept in files there. So it is not',
+    'enough to read secrets or to play the orchestrator, and not enough to go on: copy the keys once, to another place.',
+  ],
+  access: 'local',
+  args: { file: argument('FILE', 'the new file', 'file') },
+  options: { force: flag('replace FILE'), ...storeOptions },
+  run: async ({ programs }, { file, force, ...which }) => {
+    const made = await programs.store.backup({ flags: storeFlags(which), file: resolve(file), force });
+    const view = stack(
+      lines(`Backed up to ${made.file}, with everything up to event ${made.last_seq} of the audit log.`),
+      fields(['Size', formatBytes(made.bytes)], ['SHA-256', made.sha256], ['Schema', String(made.schema)]),
+      linesOf(about(made.keys)),
+    );
+    return { body: made, names: [made.file], view };
+  },
+});
+
+const MEANING: Readonly<Record<string, string>> = {
+  'identity.key': 'the agents trust it; without it, each has to be repinned',
+  'audit.key': 'signs the audit log; without it, checkpoints kept elsewhere cannot be checked',
+  'secrets.key': 'without it, the secrets in the backup cannot be read by anybody',
+  'api.key': 'clients have pinned it; without it, each has to pin another one',
+};
+
+function about(keys: readonly string[]): readonly Line[] {
+  if (keys.length === 0) return [];
+  const named = keys.map((path) => `  ${path}: ${MEANING[path.slice(path.lastIndexOf('/') + 1)] ?? 'a key'}`);
+  return ['Not in it, for whoever has both can read every secret. Keep these apart from it:', ...named];
+}
+
+/** `orch serve restore`. */
+export const restoreStore = defineCommand({
+  examples: ['orch serve restore /mnt/backup/orch.db', 'orch serve restore orch.db --data-dir /var/lib/orch --yes'],
+  detail: [
+    'While the orchestrator is stopped, on its host and as its user. FILE is checked first: whether it is whole, not of a',
+    'newer orch, and fits the keys in the data directory; on a new host, put those there before. The store that is there',
+    'is kept beside it. A new epoch begins, so that agents take applies of a store that is older than they are.',
+    'Logins end and open enrolment tokens are revoked. Applies that were under way are not sent again. Notifications',
+    'that were waiting are sent, some perhaps for the second time. Recordings of terminals that are in the data directory',
+    'and newer than FILE are listed again.',
+  ],
+  access: 'local',
+  consent: true,
+  args: { file: argument('FILE', 'a backup', 'file') },
+  options: {
+    new_identity: flag('go on without the identity.key of the backup: every agent has to be repinned'),
+    ...storeOptions,
+  },
+  run: async ({ programs, prompt, present }, { file, new_identity: newIdentity, ...which }) => {
+    const confirm = async (plan: RestorePlan) => {
+      await present(linesOf(planLines(plan)));
+      await prompt.consent(`Put ${plan.file} in the place of the store in ${plan.data_dir}?`);
+    };
+    const request = { flags: storeFlags(which), file: resolve(file), newIdentity, confirm };
+    const restored = await programs.store.restore(request);
+    return { body: restored, names: [restored.data_dir], view: linesOf(doneLines(restored)) };
+  },
+});
+
+function planLines({ made_at, last_seq, last_at, ...plan }: RestorePlan): readonly Line[] {
+  const made = made_at === null ? 'a store that was copied by hand' : `a backup of ${made_at}`;
+  return [
+    `${plan.file}: ${made}, up to event ${last_seq} of the audit log${last_at === null ? '' : ` of ${last_at}`}.`,
+    ...lossLines(plan, last_seq),
+    ...backLines(plan),
+  ];
+}
+
+function lossLines(plan: Omit<RestorePlan, 'made_at' | 'last_seq' | 'last_at'>, seq: number): readonly Line[] {
+  if (plan.present === 'none') return [`There is no store in ${plan.data_dir} yet.`];
+  if (plan.present === 'unreadable') return [`The store in ${plan.data_dir} is damaged.`];
+  const newer = (plan.present_seq ?? 0) - seq;
+  const at = plan.present_at === null ? '' : ` of ${plan.present_at}`;
+  const end = `The store in ${plan.data_dir} goes up to event ${plan.present_seq}${at}`;
+  return [
+    newer > 0 ? [`${end}: `, styled('warn', `${count(newer, 'event')} and what they did will be gone.`)] : `${end}.`,
+  ];
+}
+
+/** Who was removed since the backup was made is there again. */
+function backLines({
+  operators_back,
+  agents_back,
+}: Pick<RestorePlan, 'operators_back' | 'agents_back'>): readonly Line[] {
+  const back: Line[] = [];
+  if (operators_back.length > 0) back.push(styled('warn', `May log in again: ${someOf(operators_back)}.`));
+  if (agents_back.length > 0) back.push(styled('warn', `Approved again: ${someOf(agents_back)}.`));
+  return back;
+}
+
+/** The whole list is in the JSON. */
+const SHOWN = 10;
+
+const someOf = (names: readonly string[]): string =>
+  names.length <= SHOWN ? names.join(', ') : `${names.slice(0, SHOWN).join(', ')} and ${names.length - SHOWN} more`;
+
+function doneLines(restored: Restored): readonly Line[] {
+  const { epoch, sessions, tokens, operations, deliveries, recordings, kept, secrets_key } = restored;
+  return [
+    `Put back, as epoch ${epoch}. Start orch serve; then: orch audit verify`,
+    ...(kept === null ? [] : [`The store that was there is kept as ${kept}. Delete it when nothing of it is missed.`]),
+    ...(secrets_key === null
+      ? []
+      : [`The secrets are opened with ${secrets_key}; the next start encrypts them with the key of now.`]),
+    ...(sessions === 0 ? [] : [`${count(sessions, 'login')} ended.`]),
+    ...(tokens === 0 ? [] : [`${count(tokens, 'enrolment token')} revoked.`]),
+    ...(operations === 0
+      ? []
+      : [`${count(operations, 'apply', 'applies')} under way: the agents are asked how it ended.`]),
+    ...(deliveries === 0
+      ? []
+      : [
+          `${count(deliveries, 'delivery', 'deliveries')} of notifications waiting: sent on, perhaps for the second time.`,
+        ]),
+    ...(recordings === 0
+      ? []
+      : [
+          `${count(recordings, 'recording')} of terminals that this store does not know: orch serve finds them, see orch term list --all.`,
+        ]),
+    ...backLines(restored),
+  ];
+}
+
+/** `orch serve recover-admin`. */
+export const recoverAdmin = defineCommand({
+  examples: ['orch serve recover-admin @ada.pub', 'orch serve recover-admin 3b6a27bc…29 --username ada'],
+  detail: [
+    'For when no admin has their key any more. While the orchestrator is stopped, on its host and as its user: adds the',
+    'key as an admin, or makes the operator of that key one. It is in the audit log, and every channel is told.',
+  ],
+  access: 'local',
+  consent: true,
+  args: {
+    key: argument('PUBLIC_KEY', '64 hex digits, an OpenSSH public key line, or @FILE with either'),
+  },
+  options: {
+    username: text('NAME', 'how the operator is called; the name that the key had before, else admin'),
+    ...storeOptions,
+  },
+  run: async ({ programs, prompt, readInput }, { key, username, ...which }) => {
+    const publicKey = readPublicKey(
+      await readInlineOrFile(key, readInput),
+      key.startsWith('@') ? key.slice(1) : 'PUBLIC_KEY',
+    );
+    const confirm = (found: RecoveredAdmin) => prompt.consent(question(found));
+    const found = await programs.store.recoverAdmin({ flags: storeFlags(which), publicKey, username, confirm });
+    const done = found.change === 'none' ? 'is an admin already; nothing was changed' : 'is an admin now';
+    return {
+      body: found,
+      names: [found.operator_id],
+      view: lines(`${found.username} ${done}. Start orch serve, then log in with that key: orch login`),
+    };
+  },
+});
+
+const question = ({ username, public_key, change, former_role }: RecoveredAdmin): string =>
+  change === 'added'
+    ? `Add ${username} with the key ${public_key} as an admin?`
+    : `Make ${username}, who is ${former_role}, an admin?`;

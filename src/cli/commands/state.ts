@@ -2,9 +2,8 @@
 import type { State } from '../../contract/operations.js';
 import { defineCommand } from '../define-command.js';
 import { agentHandle, formatTime } from '../format.js';
-import { nodeArgument } from '../nodes/node-argument.js';
-import { resolveNode } from '../nodes/resolve-node.js';
-import { fields, headed, type Line, linesOf, stack, type TableView, type View } from '../view.js';
+import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
+import { fields, headed, type Line, linesOf, stack, type TableView, type View } from '../outcome.js';
 
 export const command = defineCommand({
   examples: ['orch state web-01'],

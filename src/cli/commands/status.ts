@@ -1,7 +1,7 @@
 /** `orch status`. */
 import { defineCommand } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
-import { fields, styled } from '../view.js';
+import { fields, styled } from '../outcome.js';
 
 export const command = defineCommand({
   examples: ['orch status'],

@@ -1,14 +1,27 @@
 /** `orch sync`. */
-import { argument } from '../argument.js';
-import { defineCommand } from '../define-command.js';
+
+import type { ApiClient } from '../../client/api-client.js';
+import type { Agent } from '../../contract/agents.js';
+import { Fault, isFault } from '../../kernel/fault.js';
+import { matches, parseSelector } from '../../language/selector.js';
+import type { Context } from '../context.js';
+import { argument, defineCommand, flag } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
-import { allAgents } from '../nodes/agent-pages.js';
-import { flag } from '../option.js';
+import { count } from '../format.js';
+import { allAgents } from '../list-pages.js';
+import { uploadFile } from '../modules/send-modules.js';
+import { type Line, linesOf, type Style, stackOf, styled, type View } from '../outcome.js';
+import { textDiff, textDiffLines } from '../render/text-diff.js';
 import { refuseConflicts, refuseMissingModules } from '../sync/sync-check.js';
 import { readSync } from '../sync/sync-files.js';
-import { planSync, readStored } from '../sync/sync-plan.js';
-import { performSync, stepOf } from '../sync/sync-run.js';
-import { pruneQuestion, syncView } from '../sync/sync-view.js';
+import {
+  assignmentDifferences,
+  planSync,
+  readStored,
+  type Stored,
+  type SyncAction,
+  type SyncPlan,
+} from '../sync/sync-plan.js';
 
 export const command = defineCommand({
   examples: ['orch sync site/ --plan', 'orch sync site/', 'orch sync site/ --prune --yes'],
@@ -51,3 +64,196 @@ export const command = defineCommand({
     };
   },
 });
+
+/** An action as programs see it. */
+export interface SyncStep {
+  readonly kind: SyncAction['kind'];
+  readonly action: SyncAction['action'];
+  readonly name: string;
+  /** The file; null for what is deleted. */
+  readonly path: string | null;
+  readonly status: 'planned' | 'done' | 'failed' | 'not_done';
+}
+
+export const stepOf = (action: SyncAction, status: SyncStep['status']): SyncStep => ({
+  kind: action.kind,
+  action: action.action,
+  name: action.name,
+  path: pathOf(action),
+  status,
+});
+
+/** Null for what is deleted. */
+export function pathOf(action: SyncAction): string | null {
+  if (action.action === 'delete') return null;
+  return action.kind === 'module' ? action.file.path : action.file.file.path;
+}
+
+/** Throws the fault of what failed, with what was done before it and what was not. */
+export async function performSync(context: Context, api: ApiClient, actions: readonly SyncAction[]): Promise<void> {
+  for (const [at, action] of actions.entries()) {
+    try {
+      await perform(context, api, action);
+    } catch (error) {
+      throw isFault(error) ? interrupted(error, actions, at) : error;
+    }
+  }
+}
+
+async function perform(context: Context, api: ApiClient, action: SyncAction): Promise<void> {
+  const { signal } = context;
+  const params = { name: action.name };
+  if (action.action === 'delete') {
+    const id = action.kind === 'module' ? 'removeModule' : 'removeAssignment';
+    await api.call(id, { params, signal });
+    return;
+  }
+  if (action.kind === 'module') {
+    await uploadFile(context, api, action.file);
+    return;
+  }
+  const { name, modules, selector, description } = action.file;
+  if (action.action === 'create') {
+    const body = { name, modules: [...modules], selector, description: description ?? null };
+    await api.call('createAssignment', { body, signal });
+  } else {
+    // Null would leave the description as it is.
+    const body = { modules: [...modules], selector, description: description ?? '' };
+    await api.call('updateAssignment', { params, body, signal });
+  }
+}
+
+const VERBS: Readonly<Record<SyncAction['action'], string>> = {
+  create: 'created',
+  update: 'updated',
+  delete: 'deleted',
+};
+
+const thing = ({ kind, name }: SyncAction): string => `${kind} ${name}`;
+
+function interrupted({ code, message, hint, errors, data }: Fault, actions: readonly SyncAction[], at: number): Fault {
+  const failed = actions.slice(at, at + 1);
+  const [done, left] = [actions.slice(0, at), actions.slice(at + 1)];
+  const told = failed.map((action) => `${thing(action)} could not be ${VERBS[action.action]}: ${message}`);
+  if (done.length > 0)
+    told.push(`done before: ${done.map((action) => `${thing(action)} ${VERBS[action.action]}`).join(', ')}`);
+  if (left.length > 0) told.push(`not done: ${left.map(thing).join(', ')}`);
+  const steps = [
+    ...done.map((action) => stepOf(action, 'done')),
+    ...failed.map((action) => stepOf(action, 'failed')),
+    ...left.map((action) => stepOf(action, 'not_done')),
+  ];
+  const again = 'the same sync again goes on where this one stopped';
+  return new Fault(code, told.join('\n'), {
+    hint: hint === undefined ? again : `${hint}\n${again}`,
+    ...(errors === undefined ? {} : { errors }),
+    data: { ...data, actions: steps },
+  });
+}
+
+/** How a sync is shown: what differs, like a reviewer's diff, and what is counted below it. */
+export interface SyncViewOptions {
+  /** Without, it is only what would be done. */
+  readonly isDone: boolean;
+  /** What changes in the text of modules is shown too. */
+  readonly verbose: boolean;
+}
+
+export function syncView(plan: SyncPlan, options: SyncViewOptions): View {
+  const { actions, extra } = plan;
+  const shown = [
+    ...sectionLines(
+      'modules',
+      actions.filter(({ kind }) => kind === 'module'),
+      options,
+    ),
+    ...sectionLines(
+      'assignments',
+      actions.filter(({ kind }) => kind === 'assignment'),
+      options,
+    ),
+  ];
+  return stackOf([
+    ...(shown.length === 0 ? [] : [linesOf(shown)]),
+    linesOf([...extraLines(extra), countLine(plan, options)]),
+  ]);
+}
+
+function sectionLines(title: string, actions: readonly SyncAction[], { verbose }: SyncViewOptions): readonly Line[] {
+  if (actions.length === 0) return [];
+  return [styled('accent', title), ...actions.flatMap((action) => actionLines(action, verbose))];
+}
+
+const SIGNS: Readonly<Record<SyncAction['action'], readonly [sign: string, style: Style]>> = {
+  create: ['+', 'good'],
+  update: ['~', 'warn'],
+  delete: ['-', 'bad'],
+};
+
+function actionLines(action: SyncAction, verbose: boolean): readonly Line[] {
+  const [sign, style] = SIGNS[action.action];
+  const path = pathOf(action);
+  const head: Line = [
+    styled(style, `  ${sign} ${action.name}`),
+    ...(path === null ? [] : [styled('dim', `  (${path})`)]),
+  ];
+  return [head, ...detailLines(action, verbose)];
+}
+
+function detailLines(action: SyncAction, verbose: boolean): readonly Line[] {
+  if (action.action === 'delete') return [];
+  if (action.kind === 'module') {
+    if (!verbose || action.stored === null) return [];
+    const { name, file, stored } = action;
+    const before = { label: `${name} revision ${stored.revision}`, text: stored.content };
+    return textDiffLines(textDiff(before, { label: file.path, text: file.source })).map(indented);
+  }
+  const { file, stored } = action;
+  if (stored === null)
+    return fieldLines([
+      ['selector', file.selector],
+      ['modules', file.modules.join(' ')],
+    ]);
+  const differences = assignmentDifferences(file, stored);
+  return fieldLines(differences.map(({ field, before, after }) => [field, `${before || '-'} -> ${after || '-'}`]));
+}
+
+const indented = (line: Line): Line => ['      ', ...(Array.isArray(line) ? line : [line])];
+
+function fieldLines(rows: readonly (readonly [field: string, value: string])[]): readonly Line[] {
+  const width = rows.reduce((most, [field]) => Math.max(most, field.length), 0);
+  return rows.map(([field, value]) => [styled('dim', `      ${field.padEnd(width)}  `), value]);
+}
+
+function extraLines(extra: SyncPlan['extra']): readonly Line[] {
+  if (extra.length === 0) return [];
+  const names = extra.map(({ kind, name }) => `${kind} ${name}`).join(', ');
+  return [styled('dim', `Only on the orchestrator, and left there without --prune: ${names}.`)];
+}
+
+function countLine({ actions, unchanged }: SyncPlan, { isDone }: SyncViewOptions): Line {
+  const title = styled('strong', isDone ? 'Synced: ' : 'Plan: ');
+  const words = (['create', 'update', 'delete'] as const).flatMap((action) => {
+    const number = actions.filter((one) => one.action === action).length;
+    return number === 0 ? [] : [isDone ? `${number} ${action}d` : `${number} to ${action}`];
+  });
+  return [title, words.length === 0 ? 'nothing to do' : words.join(', '), `; ${unchanged} unchanged.`];
+}
+
+/** Names everything that is to be deleted, so that nobody agrees to it unseen. */
+export function pruneQuestion(
+  actions: readonly SyncAction[],
+  { assignments }: Stored,
+  agents: readonly Agent[],
+): string | null {
+  const doomed = actions.filter(({ action }) => action === 'delete');
+  if (doomed.length === 0) return null;
+  const named = doomed.map(({ kind, name }) => {
+    const assignment = kind === 'assignment' ? assignments.find((one) => one.name === name) : undefined;
+    if (assignment === undefined) return `  - ${kind} ${name}`;
+    const selector = parseSelector(assignment.selector);
+    const matched = agents.filter((agent) => matches(selector, agent)).length;
+    return `  - ${kind} ${name}, which matches ${count(matched, 'agent')} now`;
+  });
+  return `${['This deletes from the orchestrator:', ...named].join('\n')}\nSync, with ${count(doomed.length, 'deletion')}?`;
+}

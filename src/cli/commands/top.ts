@@ -1,12 +1,9 @@
 /** `orch top`. */
 import type { Context } from '../context.js';
-import { defineCommand } from '../define-command.js';
+import { choice, defineCommand, flag } from '../define-command.js';
 import { agentHandle } from '../format.js';
-import { choice, flag } from '../option.js';
-import { fleetBody, readFleet } from '../top/fleet-snapshot.js';
-import { ProcessorHistory } from '../top/processor-history.js';
-import { SORTS, sortFleet } from '../top/sort-fleet.js';
-import { snapshotView } from '../top/top-view.js';
+import { fleetBody, ProcessorHistory, readFleet, SORTS, sortFleet } from '../top/fleet.js';
+import { snapshotView } from '../top/fleet-view.js';
 
 export const command = defineCommand({
   examples: ['orch top', 'orch top --sort memory', 'orch top --once', 'orch top -o json'],
@@ -25,7 +22,7 @@ export const command = defineCommand({
     const api = await context.api();
     const isLive = !once && globals.output === 'table' && streams.stdout.isTTY === true && streams.stdin.isTTY === true;
     if (isLive) {
-      const { watchFleet } = await import('../top/watch-fleet.js');
+      const { watchFleet } = await import('../top/live-fleet.js');
       await watchFleet(context, api, sort);
       return {};
     }

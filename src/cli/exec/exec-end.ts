@@ -4,6 +4,9 @@ import type { Agent } from '../../contract/agents.js';
 import type { Fault } from '../../kernel/fault.js';
 import type { Exit, ExitReason } from '../../terminal/exit.js';
 import { EXIT, exitStatusOfCode, exitStatusOfFailure } from '../exit-status.js';
+import { agentName, count } from '../format.js';
+import { type Line, type Span, styled } from '../outcome.js';
+import type { KeptOutput } from './sinks.js';
 
 export type ExecEnd =
   /** `complete`: all of its output has come. */
@@ -74,3 +77,67 @@ function signalStatus(signal: string): number {
   const number = Object.entries(constants.signals).find(([name]) => name === `SIG${signal}`)?.[1];
   return number === undefined ? EXIT.lost : 128 + number;
 }
+
+/** `exit_status` is what `orch exec` of this agent alone would end with. */
+export function execBody(result: ExecResult, output: KeptOutput): Readonly<Record<string, unknown>> {
+  const { agent, end } = result;
+  const exit = end.kind === 'exit' ? end.exit : null;
+  return {
+    node_id: agent.node_id,
+    name: agent.name,
+    exit_status: exitStatusOfEnd(end),
+    exit_code: exit?.code ?? null,
+    signal: exit?.signal ?? null,
+    reason: exit?.reason ?? null,
+    complete: end.kind === 'exit' && end.complete,
+    stdout: output.text('out'),
+    stderr: output.text('err'),
+    truncated: output.truncated,
+    error:
+      exit !== null ? null : { code: end.kind === 'fault' ? end.fault.code : 'cancelled', message: wordsOfEnd(end) },
+  };
+}
+
+/** More names than that are counted instead. */
+const NAMED = 10;
+
+const LOOKS: Readonly<Record<ExecStanding, readonly ['good' | 'bad' | 'warn', string]>> = {
+  succeeded: ['good', 'succeeded'],
+  failed: ['bad', 'failed'],
+  unreachable: ['warn', 'offline'],
+  skipped: ['warn', 'not started'],
+};
+
+export function summaryLines(results: readonly ExecResult[]): readonly Line[] {
+  const groups = new Map<string, ExecResult[]>();
+  for (const result of results) {
+    if (standingOfEnd(result.end) === 'succeeded') continue;
+    const isOffline = standingOfEnd(result.end) === 'unreachable';
+    const words = isOffline ? 'offline' : withoutAgent(wordsOfEnd(result.end), result);
+    groups.set(words, [...(groups.get(words) ?? []), result]);
+  }
+  return [...[...groups].map(([words, group]): Line => [styled('bad', words), `: ${namesOf(group)}`]), totals(results)];
+}
+
+/** `web-01, web-02 and 3 more (5 agents)`. */
+export function namesOf(results: readonly Pick<ExecResult, 'agent'>[]): string {
+  const names = results.map(({ agent }) => agentName(agent));
+  if (names.length === 1) return names.join('');
+  const more = names.length > NAMED ? ` and ${names.length - NAMED} more` : '';
+  return `${names.slice(0, NAMED).join(', ')}${more} (${count(names.length, 'agent')})`;
+}
+
+function totals(results: readonly ExecResult[]): Line {
+  const spans: Span[] = [];
+  for (const standing of ['succeeded', 'failed', 'unreachable', 'skipped'] as const) {
+    const number = results.filter(({ end }) => standingOfEnd(end) === standing).length;
+    if (number === 0) continue;
+    const [style, word] = LOOKS[standing];
+    spans.push(...(spans.length === 0 ? [] : [', ']), styled(style, `${number} ${word}`));
+  }
+  return [styled('strong', `${count(results.length, 'agent')}: `), ...spans, '.'];
+}
+
+/** Two agents with the same trouble are one group, though it names each. */
+export const withoutAgent = (text: string, { agent }: Pick<ExecResult, 'agent'>): string =>
+  text.replaceAll(agent.node_id, '…').replaceAll(agent.name ?? agent.node_id, '…');

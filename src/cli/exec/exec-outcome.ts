@@ -3,25 +3,22 @@ import type { ApiClient } from '../../client/api-client.js';
 import type { Context } from '../context.js';
 import { EXIT } from '../exit-status.js';
 import { agentHandle } from '../format.js';
-import type { Outcome, Outcomes } from '../outcome.js';
-import { wantsColor } from '../render/color.js';
-import { notWritten } from '../render/output-failure.js';
-import { loadPaint } from '../render/paint.js';
-import type { InputStream } from '../render/printer.js';
-import { styled } from '../view.js';
+import { type Outcome, type Outcomes, styled } from '../outcome.js';
+import { loadPaint, wantsColor } from '../render/paint.js';
+import { type InputStream, notWritten } from '../render/printer.js';
 import { execAgents, type FleetExec } from './exec-agents.js';
-import { execBody } from './exec-body.js';
-import { type ExecResult, exitStatusOfEnd, exitStatusOfEnds, standingOfEnd, wordsOfEnd } from './exec-end.js';
+import {
+  type ExecResult,
+  execBody,
+  exitStatusOfEnd,
+  exitStatusOfEnds,
+  standingOfEnd,
+  summaryLines,
+  wordsOfEnd,
+} from './exec-end.js';
 import { execInput, MOST_KEPT } from './exec-input.js';
-import { summaryLines } from './exec-summary.js';
-import { OutputGroups } from './group-sink.js';
-import { handOver } from './hand-over.js';
-import { KeptOutput } from './kept-output.js';
-import { openOutlet } from './outlet.js';
-import { prefixedSink } from './prefixed-sink.js';
-import { prefixesFor } from './prefixes.js';
 import { RunningCommands } from './running-commands.js';
-import { type Outlets, throughSink } from './through-sink.js';
+import { KeptOutput, type Outlets, OutputGroups, openOutlet, prefixedSink, prefixesFor, throughSink } from './sinks.js';
 
 export interface ExecPlan extends Pick<FleetExec, 'agents' | 'order' | 'batch'> {
   /** Several were named, or a selector chose them: even of a single one the faults stay with it. */
@@ -175,4 +172,62 @@ function statusOf({ fleet }: ExecPlan, results: readonly ExecResult[], { interru
   const [only] = results;
   if (!fleet && only !== undefined) return exitStatusOfEnd(only.end);
   return interrupted ? EXIT.interrupted : exitStatusOfEnds(results.map(({ end }) => end));
+}
+
+/** Resolves when the outcome is printed. */
+export type Hand = (outcome: Outcome) => Promise<void>;
+
+/**
+ * @param work gives the last outcome; it has begun when this returns
+ * @param finish called at the end, whatever it was
+ * @param onLeft called when nobody wants more of them; the stream waits for it
+ */
+export async function* handOver(
+  work: (hand: Hand) => Promise<Outcome>,
+  finish: () => void,
+  onLeft: () => Promise<void>,
+): AsyncGenerator<Outcome> {
+  const waiting: { readonly outcome: Outcome; readonly printed: () => void }[] = [];
+  let wake = () => {};
+  let end: { readonly outcome: Outcome } | { readonly error: unknown } | null = null;
+  const hand: Hand = (outcome) =>
+    new Promise((resolve) => {
+      waiting.push({ outcome, printed: resolve });
+      wake();
+    });
+  void work(hand)
+    .then(
+      (outcome) => {
+        end = { outcome };
+      },
+      (error: unknown) => {
+        end = { error };
+      },
+    )
+    .then(() => wake());
+  const ended = () => end;
+  let isLeft = true;
+  try {
+    for (;;) {
+      const next = waiting.shift();
+      if (next !== undefined) {
+        yield next.outcome;
+        next.printed();
+        continue;
+      }
+      const last = ended();
+      if (last !== null) {
+        isLeft = false;
+        if ('error' in last) throw last.error;
+        yield last.outcome;
+        return;
+      }
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+  } finally {
+    if (isLeft) await onLeft();
+    finish();
+  }
 }

@@ -1,5 +1,5 @@
 /** Makes what a remote program writes harmless on the operator's terminal, as it comes: text, line ends and colours stay. */
-import { sanitize } from '../render/sanitize.js';
+import { sanitize } from '../render/terminal-text.js';
 
 export interface HarmlessOptions {
   /** Colours and styles stay. */

@@ -4,6 +4,7 @@ import { Fault, isFault } from '../../kernel/fault.js';
 import type { FaultCode } from '../../kernel/fault-code.js';
 import { resolveCompiled } from '../../language/resolve.js';
 import { reviveRemovals } from '../../language/revive-removals.js';
+import { guardReason, removalGuardFault, removesSomething } from '../../resources/removal-guard.js';
 import type { ResourceResult } from '../../resources/result.js';
 import { readModules } from '../modules/read-modules.js';
 import type { LocalContent } from '../programs.js';
@@ -59,4 +60,34 @@ function resolved<T>(resolve: () => T): T {
     const { code, message, errors, data } = error;
     throw new Fault(code, message, { hint, ...(errors ? { errors } : {}), ...(data ? { data } : {}), cause: error });
   }
+}
+
+/** What `removal_guard` of an orchestrator is unless it is set. */
+const LIMIT = 10;
+
+/** Throws `removal_guard`. Without assignments, every module counts as only named. */
+export function guardRemovals({ state, agent }: LocalSession, desired: LocalDesired, allowed: number | null): void {
+  const named = new Set(desired.modules);
+  const failed = new Set(desired.failures.map(resourceKey));
+  const removed = desired.removed.filter((one) => !failed.has(resourceKey(one)));
+  const reason = guardReason({
+    removals: removed.map((one) => ({ removes: removesSomething(one), adHoc: !named.has(one.module) })),
+    managed: state.applied.length,
+    limit: LIMIT,
+    allowed,
+  });
+  if (reason === null) return;
+  throw removalGuardFault({
+    reason,
+    agent: agent.name ?? '',
+    limit: LIMIT,
+    removals: removed.filter(removesSomething).map(({ module, kind, identity }) => ({
+      module,
+      kind,
+      identity,
+      cause: named.has(module) ? `module ${module} does not declare it now` : `module ${module} is not named`,
+      isLeftOut: !named.has(module),
+    })),
+    isLocal: true,
+  });
 }

@@ -1,6 +1,6 @@
 /** The options of `--local`, and what may not stand beside it. */
 import { Fault } from '../../kernel/fault.js';
-import { flag, list, text } from '../option.js';
+import { flag, list, text } from '../define-command.js';
 
 export const localOptions = {
   local: flag('do it on this machine, without an orchestrator'),

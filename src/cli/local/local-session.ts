@@ -1,18 +1,18 @@
 /** What the commands of `--local` work with: this machine, what is believed of it, and its directory held. */
-import { createHash } from 'node:crypto';
+import { createHash, createHmac } from 'node:crypto';
 import type { Agent } from '../../contract/agents.js';
 import { holdDataDirectory } from '../../identity/data-directory.js';
+import { Fault } from '../../kernel/fault.js';
+import { isSecretName } from '../../kernel/identifiers.js';
 import { VERSION } from '../../kernel/version.js';
 import type { AgentFacts, SecretSource } from '../../language/fill.js';
 import type { Context } from '../context.js';
-import { readTags } from '../modules/facts.js';
 import type { LocalMachine } from '../programs.js';
-import { Announcements } from './announcements.js';
-import { type BelievedState, loadState } from './believed-state.js';
-import { KeptResults } from './kept-results.js';
+import { readTags } from '../tag-arguments.js';
+import { readTextFile } from '../text-files.js';
+import { type BelievedState, loadState, stateAfter } from './believed-state.js';
+import { Announcements, KeptResults } from './journal.js';
 import type { LocalChoice } from './local-options.js';
-import { secretsFrom } from './local-secrets.js';
-import { stateAfter } from './next-state.js';
 
 export interface LocalSession {
   readonly machine: LocalMachine;
@@ -75,3 +75,22 @@ const agentOf = ({ node_id, name, attributes, tags }: AgentFacts): Agent => ({
   attributes: { ...attributes },
   tags: { ...tags },
 });
+
+/** @param maskKey hex; the tag tells whether a value changed, not what it is */
+export function secretsFrom(given: readonly string[], maskKey: string): SecretSource {
+  const values = new Map(given.map(readSecret));
+  return (name) => {
+    const value = values.get(name);
+    return value === undefined ? null : { value, tag: tagOf(maskKey, name, value) };
+  };
+}
+
+function readSecret(word: string): readonly [name: string, value: string] {
+  const at = word.indexOf('=');
+  const [name, path] = [word.slice(0, at), word.slice(at + 1)];
+  if (at > 0 && isSecretName(name) && path !== '') return [name, readTextFile(path)];
+  throw new Fault('usage', `--secret-file takes NAME=FILE, not "${word}"`);
+}
+
+const tagOf = (maskKey: string, name: string, value: string): string =>
+  createHmac('sha256', Buffer.from(maskKey, 'hex')).update(`${name}\0${value}`).digest('hex').slice(0, 4);

@@ -1,10 +1,10 @@
 /** Whether modules go together on an agent: what resolution says of those that support it. */
 import { Fault } from '../../kernel/fault.js';
+import { maskOf } from '../../kernel/tainted.js';
 import { clauseMatches } from '../../language/clause.js';
-import type { AgentFacts } from '../../language/fill.js';
+import type { AgentFacts, SecretSource } from '../../language/fill.js';
 import { resolveCompiled } from '../../language/resolve.js';
 import type { ReadModule } from './read-modules.js';
-import { unknownSecrets } from './unknown-secrets.js';
 
 export interface Conflict {
   readonly code: string;
@@ -75,3 +75,6 @@ function placed(modules: readonly ReadModule[], { code, module, path: pointer, m
   const { line, column } = source?.locate(pointer) ?? { line: 1, column: 1 };
   return { code, module, path: source?.path ?? module, line, column, message };
 }
+
+/** Secrets whose values this program does not have: a mark stands for each. */
+export const unknownSecrets: SecretSource = (secret) => ({ value: maskOf({ secret, tag: '' }), tag: '0000' });

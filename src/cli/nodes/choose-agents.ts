@@ -2,8 +2,8 @@
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import { Fault } from '../../kernel/fault.js';
-import { flag, text } from '../option.js';
-import { allAgents } from './agent-pages.js';
+import { flag, text } from '../define-command.js';
+import { allAgents } from '../list-pages.js';
 import { resolveNodes } from './resolve-node.js';
 
 export const fleetOptions = {

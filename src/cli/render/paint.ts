@@ -1,6 +1,8 @@
 /** Turns spans into text for one stream: harmless, and coloured where colour is wanted. */
-import type { Line, Span, Style } from '../view.js';
-import { sanitize, sanitizeLine } from './sanitize.js';
+
+import type { Env } from '../context.js';
+import type { Line, Span, Style } from '../outcome.js';
+import { sanitize, sanitizeLine } from './terminal-text.js';
 
 export interface Paint {
   /** One line end, tab or escape in a span is shown as `\n`, `\t`, `\x1b`. */
@@ -51,3 +53,16 @@ export const plainText = (line: Line): string =>
     .join('');
 
 const isSpans = (line: Line): line is readonly Span[] => Array.isArray(line);
+
+/**
+ * Decides by `--no-color`, then `FORCE_COLOR` and `CLICOLOR_FORCE`, then `NO_COLOR` and `CLICOLOR=0`, then by whether the stream is a
+ * terminal that knows colours.
+ */
+export function wantsColor(env: Env, noColor: boolean, isTerminal: boolean): boolean {
+  if (noColor) return false;
+  const forced = env.FORCE_COLOR;
+  if (forced !== undefined) return forced !== '0' && forced !== 'false';
+  if (env.CLICOLOR_FORCE && env.CLICOLOR_FORCE !== '0') return true;
+  if (env.NO_COLOR || env.CLICOLOR === '0') return false;
+  return isTerminal && env.TERM !== 'dumb';
+}

@@ -1,16 +1,14 @@
 /** The one place that prints: answers on standard output, everything else on standard error. */
 import type { Readable } from 'node:stream';
+import { FAULTS } from '../../contract/faults.js';
+import { Fault, isFault, messageOf, systemCodeOf } from '../../kernel/fault.js';
 import type { Env } from '../context.js';
 import { EXIT } from '../exit-status.js';
 import type { Globals } from '../global-options.js';
-import type { Outcome } from '../outcome.js';
-import { type Line, styled, type View } from '../view.js';
-import { wantsColor } from './color.js';
-import { problemOf, renderFailure } from './failure.js';
-import { isReaderGone, notWritten } from './output-failure.js';
-import { loadPaint, type Paint, spansOf } from './paint.js';
-import { escapeJson, sanitize } from './sanitize.js';
-import { renderView } from './view.js';
+import { type Line, type Outcome, styled, type View } from '../outcome.js';
+import { loadPaint, type Paint, spansOf, wantsColor } from './paint.js';
+import { renderView } from './render-view.js';
+import { escapeJson, sanitize } from './terminal-text.js';
 
 export type InputStream = Readable & {
   readonly isTTY?: boolean;
@@ -68,7 +66,7 @@ export async function createPrinter({ stdout, stderr, env, globals }: PrinterOpt
     if (!outcome.view) return '';
     const wide = globals.output === 'wide';
     const columns = wide ? null : columnsOf(stdout);
-    return asLines(await renderView(outcome.view, { paint: await loadPaint(color), wide, columns }));
+    return asLines(renderView(outcome.view, { paint: await loadPaint(color), wide, columns }));
   };
   return {
     color,
@@ -87,7 +85,7 @@ export async function createPrinter({ stdout, stderr, env, globals }: PrinterOpt
       else await err.write(asLines(renderFailure(error, globals.verbose).map((line) => errorPaint.line(line))));
     },
     present: async (view) => {
-      await err.write(asLines(await renderView(view, { paint: errorPaint, wide: false, columns: columnsOf(stderr) })));
+      await err.write(asLines(renderView(view, { paint: errorPaint, wide: false, columns: columnsOf(stderr) })));
     },
     note: (line) => {
       if (!forPrograms) void err.write(`${errorPaint.line(line)}\n`);
@@ -139,3 +137,74 @@ function openStream(stream: OutputStream & { readonly errored?: Error | null }):
       }),
   };
 }
+
+/** What anything thrown looks like as one of ours. */
+function faultOf(error: unknown): Fault {
+  return isFault(error)
+    ? error
+    : new Fault('internal', `something went wrong inside orch: ${messageOf(error)}`, {
+        hint: 'run it again with --verbose to see where, and report it',
+        cause: error,
+      });
+}
+
+/** The RFC 9457 problem document: the server's own members, or the same shape for what failed on this machine. */
+export function problemOf(error: unknown): Readonly<Record<string, unknown>> {
+  const { code, message, hint, errors, data } = faultOf(error);
+  return {
+    type: `urn:orch:problem:${code}`,
+    title: FAULTS[code].title,
+    detail: message,
+    code,
+    ...(hint === undefined ? {} : { hint }),
+    ...(errors === undefined ? {} : { errors }),
+    ...data,
+  };
+}
+
+export function renderFailure(error: unknown, verbose: boolean): readonly Line[] {
+  const fault = faultOf(error);
+  const [first = '', ...more] = fault.message.split('\n');
+  const all: Line[] = [[styled('bad', 'orch: '), first], ...more.map((line) => `  ${line}`)];
+  for (const { path, message, line, column } of fault.errors ?? []) {
+    // What the sentence tells already needs no line of its own.
+    if (fault.message.includes(message)) continue;
+    const place = line === undefined ? path : `${path || '/'} (line ${line}, column ${column ?? 1})`;
+    all.push(`  ${place === '' ? '' : `${place}: `}${message}`);
+  }
+  if (fault.hint !== undefined) {
+    const [hint = '', ...rest] = fault.hint.split('\n');
+    all.push([styled('dim', '  hint: '), hint], ...rest.map((line) => `        ${line}`));
+  }
+  if (verbose) all.push(...details(error, fault));
+  return all;
+}
+
+function details(error: unknown, fault: Fault): readonly Line[] {
+  const requestId = fault.data?.request_id;
+  const all: Line[] = [styled('dim', `  code: ${fault.code}`)];
+  if (typeof requestId === 'string') all.push(styled('dim', `  request: ${requestId}`));
+  if (fault.cause instanceof Error && isFault(error)) all.push(styled('dim', `  cause: ${fault.cause.message}`));
+  if (!isFault(error) && error instanceof Error) {
+    all.push(
+      ...(error.stack ?? '')
+        .split('\n')
+        .slice(1)
+        .map((line) => styled('dim', line)),
+    );
+  }
+  return all;
+}
+
+/** What it means when an answer cannot be written. */
+const GONE: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED']);
+
+/** Whoever read it has left: nothing is wrong then. */
+export const isReaderGone = (error: unknown): boolean => GONE.has(systemCodeOf(error));
+
+/** For everything else, such as a full disk. */
+export const notWritten = (cause: unknown): Fault =>
+  new Fault('internal', `the answer could not be written: ${messageOf(cause)}`, {
+    hint: 'what was written of it is not all',
+    cause,
+  });

@@ -1,10 +1,9 @@
 /** Progress on standard error: one live line on a terminal, one plain line for each finished thing elsewhere. */
 import type { Clock } from '../../kernel/clock.js';
-import type { Line } from '../view.js';
+import type { Line } from '../outcome.js';
 import { type Paint, plainText } from './paint.js';
 import type { OutputStream } from './printer.js';
-import { sanitizeLine } from './sanitize.js';
-import { cutToWidth } from './width.js';
+import { cutToWidth, sanitizeLine } from './terminal-text.js';
 
 export interface Progress {
   /** Replaces the live line; nothing where there is none. */

@@ -1,9 +1,8 @@
 /** The unified diff of two texts, as lines for people. */
 import { createTwoFilesPatch, FILE_HEADERS_ONLY } from 'diff';
-import type { Line } from '../view.js';
-import { textLines } from '../view.js';
+import { type Line, textLines } from '../outcome.js';
 import { plainText } from './paint.js';
-import { diffLine } from './resource.js';
+import { diffLine } from './plan-lines.js';
 
 export interface TextSide {
   /** Stands behind `---` and `+++`. */

@@ -1,6 +1,6 @@
 /** Bodies as YAML. */
 import { Document, isScalar, visit } from 'yaml';
-import { escapeYaml, isHostile } from './sanitize.js';
+import { escapeYaml, isHostile } from './terminal-text.js';
 
 /** The API's body as one YAML document; hostile characters are escapes in double quotes. */
 export function renderYaml(body: unknown): string {

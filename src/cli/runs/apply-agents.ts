@@ -1,11 +1,14 @@
 /** Applies to agents and follows it; Ctrl-C leaves it running, twice cancels it. */
 import type { ApiClient } from '../../client/api-client.js';
+import type { Agent } from '../../contract/agents.js';
+import { Fault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
-import type { AgentRun } from './agent-run.js';
-import type { ApplyTarget } from './confirm-apply.js';
-import { followRun } from './follow-run.js';
+import { agentName, count } from '../format.js';
+import { resourceName } from '../render/plan-lines.js';
+import { type AgentRun, hasResult } from './agent-run.js';
 import { leaveOrCancel } from './leave-or-cancel.js';
-import { runAgents, type Work } from './run-agents.js';
+import { followRun, planAgents, type RunTargets, runAgents, type Work } from './run-agents.js';
+import { runsView } from './run-view.js';
 
 export interface ApplyOrder extends Pick<Work, 'pace' | 'fleet'> {
   readonly targets: readonly ApplyTarget[];
@@ -56,3 +59,74 @@ const bodyFor = ({ modules, allowRemovals }: ApplyOrder, target: ApplyTarget | u
   allow_removals: allowRemovals,
   expect: target?.planHash ?? null,
 });
+
+/** Shows a plan and asks whether to apply it. */
+export interface ApplyTarget {
+  readonly agent: Agent;
+  /** The plan that was agreed to; null when nobody was asked. */
+  readonly planHash: string | null;
+  /** In place of the modules of the whole apply. */
+  readonly modules?: readonly string[];
+}
+
+export interface Confirmed {
+  readonly targets: readonly ApplyTarget[];
+  /** Agents that could not be planned, so that nothing is applied to them. */
+  readonly missed: readonly AgentRun[];
+}
+
+/** Fails before anything is sent when an answer is needed and nobody can give it. */
+export function requireConsent({ prompt, globals }: Context): void {
+  if (globals.yes || prompt.possible) return;
+  throw new Fault('confirmation_required', 'an apply needs consent, and there is no terminal to ask on', {
+    hint: 'add --yes to apply without being asked, or look first with: orch plan',
+  });
+}
+
+/** A plan without changes needs no answer: it is applied, so that drift checks know what is managed. */
+export async function confirmApply(context: Context, api: ApiClient, targets: RunTargets): Promise<Confirmed> {
+  if (context.globals.yes) return { targets: targets.agents.map((agent) => ({ agent, planHash: null })), missed: [] };
+  const { missed, planned } = await consentTo(context, await planAgents(context, api, { ...targets, pace: {} }));
+  const plans = new Map(planned.map(({ agent, result }) => [agent.node_id, result]));
+  return {
+    missed,
+    targets: targets.agents.flatMap((agent) => {
+      const plan = plans.get(agent.node_id);
+      return plan === undefined ? [] : [{ agent, planHash: 'plan_hash' in plan ? plan.plan_hash : null }];
+    }),
+  };
+}
+
+type Planned = Extract<AgentRun, { readonly result: unknown }>;
+
+export interface Consented {
+  readonly planned: readonly Planned[];
+  /** Agents that could not be planned. */
+  readonly missed: readonly AgentRun[];
+}
+
+/** Shows plans that change something, or did not come about, and asks whether to apply them. Throws `cancelled`. */
+export async function consentTo(context: Context, plans: readonly AgentRun[]): Promise<Consented> {
+  context.progress.end();
+  const planned = plans.filter(hasResult).filter(({ result }) => result.status === 'succeeded');
+  const missed = plans.filter((run) => !hasResult(run) || run.result.status !== 'succeeded');
+  const changing = planned.filter(({ result }) => result.has_changes);
+  if (changing.length > 0 || missed.length > 0) {
+    await context.present(runsView(plans, { kind: 'plan', verbose: context.globals.verbose }));
+  }
+  if (changing.length > 0) await context.prompt.consent(questionFor(changing));
+  return { planned, missed };
+}
+
+/** Names every removal, so that nobody agrees to one unseen. */
+export function questionFor(changing: readonly Planned[]): string {
+  const [only] = changing;
+  const whom = changing.length === 1 && only ? agentName(only.agent) : count(changing.length, 'agent');
+  const removals = changing.flatMap(({ agent, result }) =>
+    result.resources
+      .filter(({ action, status }) => action === 'remove' && status === 'pending')
+      .map((resource) => `  - ${resourceName(resource)}${changing.length === 1 ? '' : ` on ${agentName(agent)}`}`),
+  );
+  if (removals.length === 0) return `Apply this to ${whom}?`;
+  return `${[`This removes from ${whom}:`, ...removals].join('\n')}\nApply it, with ${count(removals.length, 'removal')}?`;
+}

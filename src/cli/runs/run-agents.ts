@@ -1,16 +1,16 @@
 /** Plans or applies on several agents at once, and tells how it goes. */
 import type { ApiClient } from '../../client/api-client.js';
-
 import type { Agent } from '../../contract/agents.js';
+import type { RunEvent, RunResult } from '../../contract/runs.js';
 import { Fault, isFault, messageOf } from '../../kernel/fault.js';
 import { type WalkResult, walk } from '../../kernel/walk.js';
+import type { ResourceResult } from '../../resources/result.js';
 import type { Context } from '../context.js';
-import { planBody, type RunModules } from '../modules/run-modules.js';
-import type { RunKind } from '../render/plan.js';
-import { type AgentRun, type Result, standingOf } from './agent-run.js';
-import { followRun } from './follow-run.js';
-import type { Pace } from './pace.js';
-import { createRunProgress, type RunProgress } from './run-progress.js';
+import { integer } from '../define-command.js';
+import { agentName, count } from '../format.js';
+import { planBody, type RunModules } from '../modules/send-modules.js';
+import { isNoteworthy, type RunKind, resourceName } from '../render/plan-lines.js';
+import { type AgentRun, hasResult, type Result, type RunAgent, standingOf } from './agent-run.js';
 
 export interface Work {
   readonly kind: RunKind;
@@ -90,4 +90,105 @@ export function planAgents(
 export interface RunTargets extends Pick<Work, 'pace' | 'fleet'> {
   readonly agents: readonly Agent[];
   readonly modules: RunModules;
+}
+
+/** The pace of a run over many agents: how many at a time, which ones first, and when no further one starts. */
+export const paceOptions = {
+  concurrency: integer('N', 'most agents at a time [8; 32 with --assignment]; a bound starts with one', 1),
+  canary: integer('N', 'number of connected agents that go first; the rest starts when all of them have succeeded'),
+  maxFailures: integer('N', 'start no further agent once N have failed; never more in flight than may still fail', 1),
+} as const;
+
+/** What is undefined is as the options say. */
+export interface Pace {
+  readonly concurrency?: number | undefined;
+  readonly canary?: number | undefined;
+  readonly maxFailures?: number | undefined;
+}
+
+/** Tells on standard error how runs on one or several agents get on. */
+export interface RunProgress {
+  resource(agent: RunAgent, resource: ResourceResult): void;
+  finished(run: AgentRun): void;
+}
+
+const DOING: Readonly<Record<RunKind, string>> = { plan: 'planning', apply: 'applying', drift: 'checking' };
+/** What it tells of the resources that are not as they should be, or were not. */
+const FOUND: Readonly<Record<RunKind, string>> = { plan: 'to change', apply: 'changed', drift: 'different' };
+
+/** @param agents how many there are: one is told by its resources, several by the agents */
+export function createRunProgress({ progress, globals }: Context, kind: RunKind, agents: number): RunProgress {
+  let finished = 0;
+  let resources = 0;
+  let changes = 0;
+  const tell = (last: string) => {
+    const done = agents === 1 ? '' : `${bar(finished, agents)} ${finished} of ${count(agents, 'agent')}, `;
+    progress.live(`${DOING[kind]}: ${done}${count(resources, 'resource')}, ${count(changes, 'change')}  ${last}`);
+  };
+  return {
+    resource: (agent, resource) => {
+      resources += 1;
+      if (isNoteworthy(resource)) changes += 1;
+      const name = `${agentName(agent)}: ${resource.status} ${resourceName(resource)}`;
+      tell(name);
+      if (agents > 1 || kind !== 'apply') return;
+      if (globals.verbose || isNoteworthy(resource)) progress.step(name);
+    },
+    finished: (run) => {
+      finished += 1;
+      tell(agentName(run.agent));
+      if (agents > 1) progress.step(`${agentName(run.agent)}: ${standing(run, kind)}`);
+    },
+  };
+}
+
+function standing(run: AgentRun, kind: RunKind): string {
+  if (!hasResult(run)) return run.fault.message;
+  const { changed, pending, failed, unchanged } = run.result.summary;
+  const counts = `${changed + pending} ${FOUND[kind]}, ${failed} failed, ${unchanged} unchanged`;
+  return `${standingOf(run)} (${counts})`;
+}
+
+const WIDTH = 20;
+const bar = (done: number, all: number): string => {
+  const filled = Math.round((done / all) * WIDTH);
+  return `[${'#'.repeat(filled)}${'.'.repeat(WIDTH - filled)}]`;
+};
+
+/** Follows the stream of a run to its result. */
+export interface Follower {
+  started?(operationId: string): void;
+  resource(resource: ResourceResult): void;
+}
+
+/** Throws the stream's own fault; one of a lost connection or an ended session tells how to go on watching. */
+export async function followRun(
+  stream: AsyncIterable<Exclude<RunEvent, { readonly event: 'error' }>>,
+  follower: Follower,
+): Promise<RunResult> {
+  let operation: string | null = null;
+  try {
+    for await (const line of stream) {
+      if (line.event === 'result') return line.result;
+      if (line.event === 'resource') follower.resource(line.resource);
+      else if (line.operation_id !== null) {
+        operation = line.operation_id;
+        follower.started?.(operation);
+      }
+    }
+  } catch (error) {
+    throw operation !== null && isFault(error, 'unreachable', 'unauthenticated') ? lost(operation, error) : error;
+  }
+  throw operation === null ? new Fault('unreachable', 'the orchestrator ended the answer too early') : lost(operation);
+}
+
+/** @param cause `unauthenticated` when the session is over, and otherwise whatever broke the connection */
+function lost(operation: string, cause?: Fault): Fault {
+  const isOver = isFault(cause, 'unauthenticated');
+  const what = isOver ? 'the session ended' : 'the connection broke';
+  return new Fault(
+    isOver ? 'unauthenticated' : 'unreachable',
+    `${what} while operation ${operation} was running; it goes on without it`,
+    { hint: `watch it with: orch ops watch ${operation}`, cause, data: { operation_id: operation } },
+  );
 }

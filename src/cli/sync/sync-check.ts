@@ -6,9 +6,8 @@ import type { Diagnostic } from '../../language/diagnostic.js';
 import { matches, parseSelector } from '../../language/selector.js';
 import type { Context } from '../context.js';
 import { agentHandle, count } from '../format.js';
-import { refuseInvalid } from '../modules/check-files.js';
 import { type CheckedAgent, type Conflict, checkTogether } from '../modules/check-together.js';
-import { storedModules } from '../modules/stored-modules.js';
+import { refuseInvalid, storedModules } from '../modules/read-modules.js';
 import type { SourceAssignment, SyncSource } from './sync-files.js';
 import type { Stored, SyncPlan } from './sync-plan.js';
 

@@ -5,10 +5,20 @@ import type { DeclaredAssignment } from '../../language/assignments-schema.js';
 import type { Diagnostic } from '../../language/diagnostic.js';
 import { type ParsedAssignments, parseAssignments } from '../../language/parse-assignments.js';
 import type { Position } from '../../language/text-lines.js';
-import { type CheckedFile, type CheckedText, checkFiles, refuseInvalid, validFiles } from '../modules/check-files.js';
-import { ENDING, filesBelow, isDirectory, type ModuleFile } from '../modules/module-files.js';
-import { prepareFile, type ReadModule } from '../modules/read-modules.js';
-import { readFoundFile } from '../read-text.js';
+import {
+  type CheckedFile,
+  type CheckedText,
+  checkFiles,
+  ENDING,
+  filesBelow,
+  isDirectory,
+  type ModuleFile,
+  prepareFile,
+  type ReadModule,
+  refuseInvalid,
+  validFiles,
+} from '../modules/read-modules.js';
+import { readFoundFile } from '../text-files.js';
 
 export interface SourceModule extends ReadModule {
   readonly source: string;

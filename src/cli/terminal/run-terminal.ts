@@ -1,9 +1,22 @@
 /** Runs a session at this terminal, and says how it ended. */
+
+import { setTimeout as pause } from 'node:timers/promises';
+import { connectTerminal } from '../../client/terminal/connect-terminal.js';
+import type { LinkState, Snapshot, TerminalEnd } from '../../client/terminal/terminal-events.js';
+import type { TerminalSession } from '../../client/terminal/terminal-session.js';
+import type { ServerNote, TerminalMode } from '../../terminal/notes.js';
+import type { GiveWay, TerminalApi } from '../connect-api.js';
 import type { Context } from '../context.js';
 import { type ExecEnd, exitStatusOfEnd, wordsOfEnd } from '../exec/exec-end.js';
 import { EXIT } from '../exit-status.js';
+import type { Interrupt } from '../interrupts.js';
 import type { Outcome } from '../outcome.js';
-import { TerminalRun, type TerminalRunOptions } from './terminal-run.js';
+import { LinkNotices, Notices } from './notices.js';
+import { PredictedEcho } from './predicted-echo.js';
+import { type SessionSettings, type Size, shownCharacter, sizeOf, watchSize } from './session-options.js';
+import { ShownOutput, SkippedOutput } from './shown-output.js';
+import { TerminalOutput } from './terminal-output.js';
+import { type Escape, EscapeReader, escapeHelp, PipedInput, RawMode } from './typed-input.js';
 
 /** Ends with the status of the remote program. Throws the Fault that ended the connection for good. */
 export async function runTerminal(context: Context, options: TerminalRunOptions): Promise<Outcome> {
@@ -27,4 +40,409 @@ function sayEnd({ note, streams }: Context, end: Extract<ExecEnd, { readonly kin
   const words = wordsOfEnd(end);
   if (words !== '') note(`The session is over: ${words}.`);
   else if (streams.stdin.isTTY === true) note('The session is over.');
+}
+
+/** A session at this terminal: joins what one types, what is shown and what happens to the connection, until it is over. */
+export interface TerminalRunOptions extends SessionSettings {
+  readonly connection: TerminalApi;
+  readonly sessionId: string;
+  readonly wsUrl: string;
+  readonly mode: TerminalMode;
+  /** The size that was asked for, whatever that of this terminal is. */
+  readonly size?: Size;
+  /** It has just been opened: its output begins at the beginning, without a picture of the screen. */
+  readonly isNew: boolean;
+  /** The operator promised never to type. */
+  readonly isReadOnly?: boolean;
+}
+
+/** How long the terminal has for the last words, in milliseconds, before it is left as it is. */
+const LAST_WORDS = 1_000;
+/** While keys are typed the latency is measured that often, in milliseconds. */
+const MEASURE_EVERY = 10_000;
+
+export class TerminalRun {
+  private readonly context: Context;
+  private readonly options: TerminalRunOptions;
+  private readonly output: TerminalOutput;
+  private readonly shown: ShownOutput;
+  private readonly skipped: SkippedOutput;
+  private readonly notices: Notices;
+  private readonly link: LinkNotices;
+  private readonly escapes: EscapeReader;
+  private readonly raw: RawMode | null;
+  private readonly piped: PipedInput | null;
+  private readonly session: TerminalSession;
+  private readonly ended: Promise<TerminalEnd>;
+  private end: (end: TerminalEnd) => void = () => {};
+  private suspended = false;
+  private isConnected = false;
+  /** The screen is wrong, and is drawn anew with the next connection. */
+  private isDisturbed = false;
+  private greeted = false;
+  /** Waits for the picture of the screen that is joined. */
+  private greeting: readonly string[] = [];
+  /** Both sizes, when what is shown is cut off and that was said. */
+  private croppedTo: string | null = null;
+  private readonly prediction: PredictedEcho | null;
+  /** Questions for the latency whose answers are to be shown. */
+  private questions = 0;
+  private askedAt = Number.NEGATIVE_INFINITY;
+  private hinted = false;
+  private hintedAtClipboard = false;
+  /** As what the last note has named this client; null before the first. */
+  private mode: TerminalMode | null = null;
+  private interrupted = false;
+
+  constructor(context: Context, options: TerminalRunOptions) {
+    const { stdin, stdout, stderr } = context.streams;
+    const typing = stdin.isTTY === true;
+    const character = typing ? options.escapeCharacter : null;
+    this.context = context;
+    this.options = options;
+    this.output = new TerminalOutput({
+      stdout,
+      stderr,
+      onClosed: () => this.leave(),
+      onCursorLost: () => this.disturbed(),
+    });
+    this.shown = new ShownOutput({
+      isTerminal: stdout.isTTY === true,
+      clipboard: options.clipboard,
+      onClipboardBlocked: () => this.hintAtClipboard(),
+    });
+    this.skipped = new SkippedOutput(options.sessionId);
+    this.notices = new Notices({
+      output: this.output,
+      shared: stdout.isTTY === true && stderr.isTTY === true,
+      redraw: () => this.session.redraw(),
+      size: () => sizeOf([stdout, stderr]),
+    });
+    const leave = character === null ? null : `${shownCharacter(character)}.`;
+    const queueInput = options.queueInput || !typing;
+    this.link = new LinkNotices({
+      notices: this.notices,
+      leave,
+      queueInput,
+      inputAge: () => this.session.inputAge,
+    });
+    this.escapes = new EscapeReader(character);
+    this.ended = new Promise((resolve) => {
+      this.end = resolve;
+    });
+    this.session = connectTerminal({
+      ...options,
+      api: options.connection.api,
+      queueInput,
+      clock: context.clock,
+      random: Math.random,
+      events: {
+        output: (_stream, bytes, done) => this.output.show(this.shown.take(bytes), done),
+        snapshot: (snapshot, done) => this.picture(snapshot, done),
+        note: (note) => this.noted(note),
+        state: (state) => this.linked(state),
+        echo: (ack) => this.output.afterwards(() => this.prediction?.acknowledged(ack)),
+        drain: () => this.piped?.drain(),
+        inputDropped: (bytes) => this.dropped(bytes),
+        ended: (end) => this.end(end),
+      },
+    });
+    this.prediction = typing && stdout.isTTY === true ? this.predict() : null;
+    this.output.overlay = this.prediction;
+    this.raw = typing ? new RawMode(stdin) : null;
+    this.piped = typing ? null : new PipedInput(stdin, this.session);
+  }
+
+  /** Runs to the end; the terminal is as before then. */
+  async run(): Promise<TerminalEnd> {
+    const { stdin, stdout, stderr } = this.context.streams;
+    const terminals = [stdout, stderr];
+    const stops = [
+      watchSize(terminals, () => {
+        this.prediction?.resized();
+        this.tellSize();
+      }),
+      this.context.onInterrupt((interrupt) => this.interrupt(interrupt)),
+      onProcess('SIGCONT', () => void this.resume()),
+      // Whatever ends this program in an unforeseen way, the terminal is usable afterwards.
+      onProcess('exit', () => this.emergency()),
+    ];
+    this.tellSize();
+    this.output.hold();
+    if (this.raw !== null) this.options.connection.askThrough(this.giveWay);
+    try {
+      await this.raw?.enter();
+      this.output.go();
+      if (this.piped === null) {
+        stdin.on('data', this.typed);
+        stdin.once('end', this.hungUp);
+      } else this.piped.begin();
+      return await this.ended;
+    } finally {
+      stdin.off('data', this.typed);
+      stdin.off('end', this.hungUp);
+      this.piped?.stop();
+      stdin.pause();
+      this.link.stop();
+      this.notices.stop();
+      this.raw?.leave();
+      this.prediction?.stop();
+      this.output.go();
+      this.output.restore();
+      this.output.stopped = !(await this.output.flush(LAST_WORDS));
+      this.output.release();
+      for (const stop of stops) stop();
+    }
+  }
+
+  /** The terminal did not take the last words: it would hold this program for ever. */
+  get isStuck(): boolean {
+    return this.output.stopped;
+  }
+
+  private readonly typed = (bytes: Buffer): void => {
+    this.notices.clear();
+    for (const typed of this.escapes.read(bytes, this.session.mode === 'read')) {
+      if (typed.kind === 'escape') this.obey(typed.wish);
+      else if (this.session.mode !== 'read') this.send(typed.bytes);
+      else this.hintAtPen();
+    }
+  };
+
+  private dropped(bytes: number): void {
+    this.prediction?.reset();
+    this.notices.say(
+      `${bytes === 1 ? '1 byte' : `${bytes} bytes`} that you typed without a connection came too late and were dropped`,
+      'what was typed before may stand there still: look before you press Enter',
+    );
+  }
+
+  private send(bytes: Buffer): void {
+    const before = this.session.inputEnd;
+    this.session.sendInput(bytes);
+    const end = this.session.inputEnd;
+    const isOnItsWay = before !== null && end === before + bytes.length;
+    this.prediction?.typed(bytes, isOnItsWay ? end : null);
+    if (this.context.clock.monotonic() - this.askedAt >= MEASURE_EVERY) this.measure();
+  }
+
+  private readonly hungUp = (): void => this.leave();
+
+  private obey(wish: Escape): void {
+    if (wish === 'detach') this.leave();
+    else if (wish === 'close') this.session.close();
+    else if (wish === 'redraw') this.session.redraw();
+    else if (wish === 'speed') this.askLatency();
+    else if (wish === 'askPen') this.askPen();
+    else if (wish === 'suspend') void this.suspend();
+    else this.notices.say(...escapeHelp(this.options.escapeCharacter ?? '~'));
+  }
+
+  private askLatency(): void {
+    this.questions += 1;
+    this.session.askLatency();
+  }
+
+  private askPen(): void {
+    if (this.session.mode === 'write') this.notices.say('it is you who types here');
+    else if (this.options.isReadOnly) this.notices.say('with --read-only you never type; attach without it to type');
+    else {
+      this.session.askPen();
+      this.notices.say('asked for the pen; to take it from its writer: orch term attach --take');
+    }
+  }
+
+  private hintAtPen(): void {
+    if (this.hinted) return;
+    this.hinted = true;
+    const { escapeCharacter } = this.options;
+    const shown = escapeCharacter === null ? null : shownCharacter(escapeCharacter);
+    const keys = shown === null ? '' : `; ${shown}. leaves, ${shown}w asks for the pen`;
+    this.notices.say(`you only watch, so keys are not sent${keys}`);
+  }
+
+  private hintAtClipboard(): void {
+    if (this.hintedAtClipboard) return;
+    this.hintedAtClipboard = true;
+    const how = this.options.clipboard === 'never' ? '; --clipboard copy lets programs set it' : '';
+    this.notices.say(`kept a program from your clipboard${how}`);
+  }
+
+  private picture({ head, bytes, skipped }: Snapshot, done: () => void): void {
+    const { cols, rows } = sizeOf([this.context.streams.stdout, this.context.streams.stderr]);
+    const isCropped = this.session.mode === 'read' && (head.cols > cols || head.rows > rows);
+    // What is too wide is cut off at the edge instead of spilling over the line below.
+    const picture = Buffer.concat([this.shown.takePicture(bytes), Buffer.from(isCropped ? '\x1b[?7l' : '')]);
+    const { isAlternate } = this.output.modes;
+    this.skipped.add(skipped + this.output.drawAnew(picture, done), isAlternate);
+    const sizes = `${head.cols}x${head.rows} and yours ${cols}x${rows}`;
+    const isNews = isCropped && sizes !== this.croppedTo;
+    this.croppedTo = isCropped ? sizes : null;
+    const cropped = `the terminal of whoever types is ${sizes}: what does not fit is cut off`;
+    // Words from before would be drawn over.
+    const words = [...this.greeting, ...(isNews ? [cropped] : [])];
+    this.greeting = [];
+    if (words.length > 0) this.notices.say(...words);
+    this.notices.sayLater(() => this.skipped.words(this.output.modes.isAlternate));
+  }
+
+  private noted(note: ServerNote): void {
+    const { notices } = this;
+    if (note.kind === 'welcome' || note.kind === 'people') this.follow(note.mode);
+    if (note.kind === 'welcome' || note.kind === 'recording') this.skipped.isRecorded = note.recorded;
+    if (note.kind === 'agent_link') this.link.agentLink(note.connected);
+    else if (note.kind === 'people') this.people(note.text);
+    else if (note.kind === 'pen_wanted') notices.say(`${note.by} asks to type here; detach and they can take it`);
+    else if (note.kind === 'latency') this.measured(note.agent_ms);
+    else if (note.kind === 'recording' || note.kind === 'ending') notices.say(note.text);
+    else this.welcomed(note);
+  }
+
+  /** With the pen the terminal changes what it is; what the program has switched on is for the one who types. */
+  private follow(mode: TerminalMode): void {
+    if (this.mode === mode) return;
+    const isChange = this.mode !== null;
+    this.mode = mode;
+    this.shown.mode = mode;
+    this.prediction?.reset();
+    if (!isChange) return;
+    this.output.calm();
+    this.session.redraw();
+  }
+
+  private people(text: string): void {
+    this.hinted = false;
+    this.notices.say(text);
+  }
+
+  private welcomed({ mode, writer, recorded }: Extract<ServerNote, { readonly kind: 'welcome' }>): void {
+    if (this.raw === null || this.greeted) return;
+    this.greeted = true;
+    const { escapeCharacter } = this.options;
+    const help = escapeCharacter === null ? '' : `; ${shownCharacter(escapeCharacter)}? for help`;
+    if (mode === 'read') this.greet(`${writer ?? 'nobody'} types, you watch${help}`);
+    else if (recorded) this.greet(`this session is recorded${help}`);
+  }
+
+  private greet(text: string): void {
+    if (this.options.isNew) this.notices.say(text);
+    else this.greeting = [text];
+  }
+
+  private predict(): PredictedEcho | null {
+    const { predict: when, isNew } = this.options;
+    const { stdout, stderr } = this.context.streams;
+    if (when === 'never') return null;
+    return new PredictedEcho({
+      when,
+      isNew,
+      clock: this.context.clock,
+      size: () => sizeOf([stdout, stderr]),
+      askEcho: (end) => this.session.askEcho(end),
+      redraw: () => this.output.afterwards(() => {}),
+    });
+  }
+
+  private measure(): void {
+    if (this.prediction === null) return;
+    this.askedAt = this.context.clock.monotonic();
+    this.session.askLatency();
+  }
+
+  private measured(agent: number | null): void {
+    const { roundTrip } = this.session;
+    if (agent !== null && roundTrip !== null) this.prediction?.measured(roundTrip + agent);
+    if (this.questions === 0) return;
+    this.questions -= 1;
+    this.tellLatency(agent);
+  }
+
+  private tellLatency(agent: number | null): void {
+    const own = this.session.roundTrip;
+    const shown = (ms: number | null) => (ms === null ? 'unknown' : `${ms.toFixed(1)} ms`);
+    this.notices.say(`to the orchestrator ${shown(own)}, from there to the agent ${shown(agent)}`);
+  }
+
+  private tellSize(): void {
+    const { stdout, stderr } = this.context.streams;
+    const { cols, rows } = this.options.size ?? sizeOf([stdout, stderr]);
+    this.session.resize(cols, rows);
+  }
+
+  private interrupt(interrupt: Interrupt): void {
+    // Nobody would come back for what a pipe has begun.
+    if (interrupt !== 'SIGINT' || this.piped === null || this.interrupted) this.leave();
+    else this.session.close();
+    this.interrupted = true;
+  }
+
+  private linked(state: LinkState): void {
+    this.link.state(state);
+    if (state.kind === 'lost') {
+      this.prediction?.reset();
+      this.questions = 0;
+    }
+    this.isConnected = state.kind === 'connected';
+    if (!this.isConnected) return;
+    this.measure();
+    if (this.isDisturbed) this.disturbed();
+  }
+
+  /** The screen is wrong: has it drawn anew, now or as soon as there is a connection. */
+  private disturbed(): void {
+    this.isDisturbed = !this.isConnected;
+    if (this.isConnected) this.session.redraw();
+  }
+
+  /** The terminal is somebody else's for a while, as for a question. */
+  private readonly giveWay: GiveWay = async (ask) => {
+    const { stdin } = this.context.streams;
+    stdin.off('data', this.typed);
+    this.raw?.leave();
+    this.output.hold();
+    this.output.restoreNow();
+    try {
+      return await ask();
+    } finally {
+      this.isDisturbed = true;
+      await this.raw?.enter();
+      this.output.go();
+      stdin.on('data', this.typed);
+      stdin.resume();
+    }
+  };
+
+  private leave(): void {
+    this.session.detach();
+  }
+
+  private async suspend(): Promise<void> {
+    this.suspended = true;
+    this.raw?.leave();
+    this.output.hold();
+    this.output.restoreNow();
+    await pause(0);
+    // The whole job, as the terminal does for Ctrl-Z; this returns when it is continued.
+    process.kill(0, 'SIGTSTP');
+    await this.resume();
+  }
+
+  private async resume(): Promise<void> {
+    if (!this.suspended && this.raw === null) return;
+    this.suspended = false;
+    await this.raw?.enter();
+    this.output.go();
+    this.tellSize();
+    this.session.redraw();
+  }
+
+  private emergency(): void {
+    this.raw?.leave();
+    this.output.restoreNow();
+  }
+}
+
+function onProcess(event: 'SIGCONT' | 'exit', listener: () => void): () => void {
+  process.on(event, listener);
+  return () => process.off(event, listener);
 }

@@ -1,6 +1,8 @@
 /** The options of the commands that put a session on this terminal. */
-import { choice, flag, text } from '../option.js';
-import { escapeCharacter } from './escape-character.js';
+
+import { Fault } from '../../kernel/fault.js';
+import { choice, flag, text } from '../define-command.js';
+import type { OutputStream } from '../render/printer.js';
 
 export const CLIPBOARD_CHOICES = ['never', 'copy'] as const;
 /** `never`: programs neither set nor read the clipboard. `copy`: they may set it. */
@@ -44,3 +46,55 @@ export const sessionSettings = ({
   clipboard,
   predict,
 });
+
+/** One byte, or null for none. Throws `usage`. */
+export function escapeCharacter(given: string | undefined): string | null {
+  if (given === undefined) return '~';
+  if (given === 'none') return null;
+  const control = /^\^([@-_a-z])$/.exec(given)?.[1];
+  if (control !== undefined) return String.fromCharCode(control.toUpperCase().charCodeAt(0) & 0x1f);
+  if (/^[\x21-\x7e]$/.test(given)) return given;
+  throw new Fault('usage', `-e takes one character, such as ~, or one like ^], or none; not ${JSON.stringify(given)}`);
+}
+
+/** As people type it. */
+export const shownCharacter = (character: string): string =>
+  character.charCodeAt(0) < 0x20 ? `^${String.fromCharCode(character.charCodeAt(0) | 0x40)}` : character;
+
+/** The kind of terminal that one types at, as the API takes it. */
+
+/** Null for none, and for what is no name of a terminal. */
+export const openableTerm = (term: string | undefined): string | null =>
+  term !== undefined && /^[A-Za-z0-9][A-Za-z0-9+._-]{0,63}$/.test(term) ? term : null;
+
+/** How large the terminal is, and when that changes. */
+export interface Size {
+  readonly cols: number;
+  readonly rows: number;
+}
+
+/** Windows are dragged: what counts is where they end up. */
+const QUIET_MS = 50;
+const STANDARD: Size = { cols: 80, rows: 24 };
+
+/** Of the first stream that is a terminal; 80 by 24 without one. */
+export function sizeOf(streams: readonly OutputStream[]): Size {
+  const terminal = streams.find(({ isTTY }) => isTTY);
+  if (!terminal?.columns || !terminal.rows) return STANDARD;
+  return { cols: Math.min(terminal.columns, 1_000), rows: Math.min(terminal.rows, 1_000) };
+}
+
+/** Calls the listener when the size has changed and stayed for a moment. Gives what ends that. */
+export function watchSize(streams: readonly OutputStream[], onSize: (size: Size) => void): () => void {
+  const terminal = streams.find(({ isTTY }) => isTTY);
+  let timer: NodeJS.Timeout | undefined;
+  const changed = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => onSize(sizeOf(streams)), QUIET_MS);
+  };
+  terminal?.on('resize', changed);
+  return () => {
+    clearTimeout(timer);
+    terminal?.off('resize', changed);
+  };
+}

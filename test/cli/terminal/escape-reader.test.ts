@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { escapeCharacter, shownCharacter } from '../../../src/cli/terminal/escape-character.js';
-import { EscapeReader, type Typed } from '../../../src/cli/terminal/escape-reader.js';
+import { escapeCharacter, shownCharacter } from '../../../src/cli/terminal/session-options.js';
+import { EscapeReader, type Typed } from '../../../src/cli/terminal/typed-input.js';
 
 /** What is sent, with each escape as its name in angle brackets. */
 function read(chunks: readonly (string | Buffer)[], character: string | null = '~'): string {

@@ -1,7 +1,7 @@
 /** Where predictions may be drawn, and that what is drawn can be taken away again. */
 import { describe, expect, it } from 'vitest';
-import { EchoScreen } from '../../../../src/cli/terminal/prediction/echo-screen.js';
-import { paintOverlay } from '../../../../src/cli/terminal/prediction/paint-overlay.js';
+import { EchoScreen } from '../../../../src/cli/terminal/echo-screen.js';
+import { paintOverlay } from '../../../../src/cli/terminal/predictor.js';
 
 const SIZE = { cols: 20, rows: 4 };
 

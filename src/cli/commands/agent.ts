@@ -1,0 +1,156 @@
+/** What `orch agent` commands take. */
+
+import { Fault } from '../../kernel/fault.js';
+import type { Context } from '../context.js';
+import { argument, defineCommand, flag, integer, text } from '../define-command.js';
+import { fieldsOf, lines, linesOf, textLines } from '../outcome.js';
+import { createFile, readTextFile } from '../text-files.js';
+
+/** All of them. */
+export const agentOptions = {
+  dataDir: text('DIR', 'keys and journal; /var/lib/orch-agent for root, else below $XDG_STATE_HOME', {
+    completes: 'file',
+  }),
+} as const;
+
+/** Those that run the agent. */
+export const agentRunOptions = {
+  orchestratorKey: text('HEX', "the orchestrator's public key"),
+  token: text('TOKEN', 'enrolment token; - reads it from standard input, @FILE from a file'),
+  trustOnFirstUse: flag('trust whatever key it shows the first time'),
+  hostname: text('NAME', "what to call this machine instead of its system's name"),
+  config: text('FILE', 'configuration file; /etc/orch/agent.yaml when it is there', { completes: 'file' }),
+  ...agentOptions,
+} as const;
+
+/** `orch agent`. */
+export const listenForOrchestrator = defineCommand({
+  examples: ['orch agent --orchestrator-key 3b6a27bc…29', 'orch agent --trust-on-first-use'],
+  detail: [
+    'Waits until an orchestrator says with a discovery packet where it is ("orch discover" sends one), connects to it and',
+    'stays connected until it is stopped. It follows only packets that are signed with the pinned key, the given one, or the',
+    'one in the enrolment token; with --trust-on-first-use and nothing pinned, the first that comes. It never answers one.',
+    'When the connection is lost it tries the last place again and again, and listens as well. "orch agent connect" needs no',
+    'packet.',
+  ],
+  access: 'local',
+  ownsSignals: true,
+  options: { port: integer('PORT', 'UDP port of discovery packets; 4747'), ...agentRunOptions },
+  run: async (context, input) => {
+    const token = await readToken(context, input.token);
+    return { exitStatus: await context.programs.agent.listen({ ...input, token }) };
+  },
+});
+
+/** `orch agent connect`. */
+export const connectAgent = defineCommand({
+  examples: [
+    'orch agent connect orch.home --orchestrator-key 3b6a27bc…29',
+    'echo orch-enroll-v1.… | orch agent connect orch.home --token -',
+  ],
+  detail: [
+    'Stays connected until it is stopped. The orchestrator has to have the given key ("orch status" shows it), or the one in',
+    'the enrolment token ("orch enroll create" makes one); without both it is shown and asked about on a terminal, or taken',
+    'as it comes with --trust-on-first-use. It is remembered then. The configuration file is read again whenever it changes',
+    '("orch agent config-schema" tells what it may hold).',
+    'A token is shown to the orchestrator once and not kept. Better than as a word of the command, which others on this',
+    'machine may see, it is given on standard input (-), in a file (@FILE) or as the variable ORCH_AGENT_TOKEN.',
+  ],
+  access: 'local',
+  ownsSignals: true,
+  args: { target: argument('HOST[:PORT]', 'the orchestrator; port 4747 when left out') },
+  options: agentRunOptions,
+  run: async (context, input) => {
+    const { programs, prompt } = context;
+    const token = await readToken(context, input.token);
+    const confirmKey = (question: string) => prompt.confirm(question, 'add --orchestrator-key HEX');
+    return {
+      exitStatus: await programs.agent.connect({ ...input, token, confirmKey: prompt.possible ? confirmKey : null }),
+    };
+  },
+});
+
+/** @param given `-`, `@FILE` or the token */
+export async function readToken(context: Context, given: string | undefined): Promise<string | undefined> {
+  if (given === undefined) return undefined;
+  const text = (await read(context, given)).trim();
+  if (text === '') throw new Fault('usage', `--token ${given} holds nothing`);
+  return text;
+}
+
+async function read({ prompt, readInput }: Context, given: string): Promise<string> {
+  if (given === '-') return prompt.possible ? prompt.secret('Enrolment token:', 'pipe it in') : readInput();
+  return given.startsWith('@') ? readTextFile(given.slice(1)) : given;
+}
+
+/** `orch agent status`. */
+export const showAgentStatus = defineCommand({
+  examples: ['orch agent status'],
+  detail: ['Compare its node ID, which is the hash of its key, with what "orch agents approve" shows.'],
+  access: 'local',
+  options: agentOptions,
+  run: async ({ programs }, input) => {
+    const status = await programs.agent.status(input);
+    const rows = Object.entries(status).map(
+      ([key, value]) => [labelOf(key), value === null ? '-' : String(value)] as const,
+    );
+    return { body: status, names: [String(status.node_id)], view: fieldsOf(rows) };
+  },
+});
+
+/** `node_id` is `Node ID`. */
+const labelOf = (key: string): string => {
+  const words = key.replaceAll('_', ' ').replace(/\bp?id\b/, (word) => word.toUpperCase());
+  return words.charAt(0).toUpperCase() + words.slice(1);
+};
+
+/** `orch agent repin`. */
+export const repinAgent = defineCommand({
+  examples: ['orch agent repin'],
+  detail: ['For an orchestrator that really has a new key. The next "orch agent connect" pins the one it is given.'],
+  access: 'local',
+  consent: true,
+  options: agentOptions,
+  run: async ({ programs, prompt }, input) => {
+    await prompt.consent("Forget the orchestrator's key that this machine's agent has pinned?");
+    await programs.agent.repin(input);
+    return { view: lines('Forgot it. Connect again with: orch agent connect HOST --orchestrator-key HEX') };
+  },
+});
+
+/** `orch agent leave`. */
+export const leaveFleet = defineCommand({
+  examples: ['orch agent leave'],
+  detail: [
+    'Stops and deletes the service orch-agent when it runs this agent, and deletes the identity, the pinned key and the',
+    'journal. What modules have put on this machine stays. On the orchestrator, reject the agent and remove it.',
+  ],
+  access: 'local',
+  consent: true,
+  options: agentOptions,
+  run: async ({ programs, prompt, note }, input) => {
+    const { data_dir, service, service_kept } = await programs.agent.whatLeaves(input);
+    const what = service === null ? data_dir : `${data_dir} and the service ${service}`;
+    if (service_kept !== null) note(`A service is left alone. ${service_kept}`);
+    await prompt.consent(`Delete ${what}, and with it the identity of this machine in its fleet?`);
+    const left = await programs.agent.leave(input);
+    return {
+      body: left,
+      view: lines(`Left. On the orchestrator: orch agents reject NODE, then orch agents remove NODE`),
+    };
+  },
+});
+
+/** `orch agent config-schema`. */
+export const printAgentSchema = defineCommand({
+  examples: ['orch agent config-schema > agent.schema.json', 'orch agent config-schema --out agent.schema.json'],
+  access: 'local',
+  options: { out: text('FILE', 'write it to a new file', { completes: 'file' }) },
+  run: async ({ programs }, { out }) => {
+    const schema = await programs.agent.configSchema();
+    const json = JSON.stringify(schema, null, 2);
+    if (out === undefined) return { body: schema, view: linesOf(textLines(json)) };
+    createFile(out, `${json}\n`);
+    return { names: [out], view: lines(`Wrote ${out}.`) };
+  },
+});

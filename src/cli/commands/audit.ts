@@ -1,0 +1,282 @@
+/** Which audit events: the options of all commands that show them. */
+
+import type { ApiClient } from '../../client/api-client.js';
+import { followEvents } from '../../client/follow-events.js';
+import { type AuditEvent, type AuditVerification, MAX_RETENTION_DAYS } from '../../contract/audit.js';
+import type { Contract } from '../../contract/contract.js';
+import type { QueryOf } from '../../contract/route.js';
+import { Fault, messageOf } from '../../kernel/fault.js';
+import { argument, defineCommand, flag, integer, requiredText, text } from '../define-command.js';
+import { EXIT } from '../exit-status.js';
+import { count } from '../format.js';
+import { type Line, lines, linesOf, type Outcome, type Span, styled, type TableView } from '../outcome.js';
+import { parseWhen } from '../parse-time.js';
+
+export const auditOptions = {
+  agent: text('NODE', 'only about this agent: node ID or name', { completes: 'node' }),
+  operator: text('OPERATOR', 'only by this operator: operator ID or username', { completes: 'operator' }),
+  type: text('EVENT', 'only this type, such as agent.approved'),
+  category: text('PREFIX', 'only types that begin with this, such as agent'),
+  after: text('TIME', 'only from then on: RFC 3339, a date, or "2h ago"'),
+} as const;
+
+type Input = { readonly [K in keyof typeof auditOptions]: string | undefined };
+
+/** @param now Unix milliseconds */
+export const auditQuery = (
+  { agent, operator, type, category, after }: Input,
+  now: number,
+): QueryOf<Contract['streamEvents']> => ({
+  agent: agent ?? null,
+  operator: operator ?? null,
+  event_type: type ?? null,
+  category: category ?? null,
+  after: after === undefined ? null : parseWhen(after, '--after', now),
+});
+
+/** `orch audit list`. */
+type Query = QueryOf<Contract['listAuditEvents']>;
+
+/** What one request may ask for at most. */
+const PAGE = 500;
+
+export const listEvents = defineCommand({
+  examples: ['orch audit', 'orch audit --category agent --after "2h ago"', 'orch audit --operator ada --all -o json'],
+  access: 'viewer',
+  options: {
+    ...auditOptions,
+    before: text('TIME', 'only before then'),
+    limit: integer('N', 'at most that many, newest first; 50 when left out, 500 at most', 1),
+    cursor: text('ID', 'go on behind this event: next_cursor of the page before'),
+    all: flag('every event, page after page'),
+  },
+  run: async (context, input) => {
+    if (input.all && input.limit !== undefined) throw new Fault('usage', '--limit and --all do not go together');
+    const now = context.clock.now();
+    const query: Query = {
+      ...auditQuery(input, now),
+      before: input.before === undefined ? null : parseWhen(input.before, '--before', now),
+      limit: input.limit ?? (input.all ? PAGE : null),
+    };
+    const api = await context.api();
+    const pages = auditPages(api, { ...query, cursor: input.cursor ?? null }, context.signal);
+    if (input.all) return pages;
+    const first = await pages.next();
+    if (first.done) return {};
+    if (input.limit === undefined && isMore(first.value)) {
+      context.note('There are older ones: --limit N or --all shows them.');
+    }
+    return first.value;
+  },
+});
+
+const isMore = ({ body }: Outcome): boolean =>
+  typeof body === 'object' && body !== null && 'has_more' in body && body.has_more === true;
+
+async function* auditPages(api: ApiClient, query: Query, signal: AbortSignal): AsyncGenerator<Outcome, void> {
+  let cursor = query.cursor ?? null;
+  let titles = true;
+  do {
+    const body: {
+      readonly events: readonly AuditEvent[];
+      readonly has_more: boolean;
+      readonly next_cursor: string | null;
+    } = await api.call('listAuditEvents', { query: { ...query, cursor }, signal });
+    yield { body, names: body.events.map(({ id }) => id), view: auditTable(body.events, titles) };
+    cursor = body.has_more ? body.next_cursor : null;
+    titles = false;
+  } while (cursor !== null);
+}
+
+/** `orch audit tail`. */
+export const tailEvents = defineCommand({
+  examples: ['orch audit tail', 'orch audit tail --category agent', 'orch audit tail --after "10m ago" -o json'],
+  detail: [
+    'Shows events as they happen, until Ctrl-C. With -o json each is one line. When the connection breaks or the',
+    'orchestrator restarts, it connects again and goes on where it was: no event is shown twice, and none is left out.',
+  ],
+  access: 'viewer',
+  options: auditOptions,
+  run: async (context, input) => {
+    const api = await context.api();
+    const query = auditQuery(input, context.clock.now());
+    const events = followEvents(
+      api,
+      'streamEvents',
+      { query, signal: context.signal },
+      {
+        onLost: (error) => context.note(`Connecting again, for the connection was lost: ${messageOf(error)}`),
+        onResumed: () => context.note('Connected again.'),
+      },
+    );
+    return (async function* () {
+      for await (const event of events) {
+        yield { body: event, oneLine: true as const, names: [event.id], view: lines(auditLine(event)) };
+      }
+    })();
+  },
+});
+
+/** `orch audit verify`. */
+export const verifyLog = defineCommand({
+  examples: ['orch audit verify', 'orch audit verify --since orch-checkpoint-v1.1.4096.…'],
+  detail: [
+    'Checks that no event was altered, removed or put elsewhere, and prints a checkpoint of the last one. Keep that outside',
+    "of the orchestrator's host and hand it in later: with it, a log whose end was cut off, or that was written anew, is",
+    'found out. Ends with 1 when something is wrong.',
+  ],
+  access: 'viewer',
+  options: { since: text('CHECKPOINT', 'a checkpoint that was kept elsewhere') },
+  run: async (context, { since }) => {
+    const api = await context.api();
+    const body = await api.call('verifyAudit', { query: { since: since ?? null }, signal: context.signal });
+    const names = body.intact && body.checkpoint ? [body.checkpoint.text] : [];
+    return { body, names, view: linesOf(report(body)), exitStatus: body.intact ? EXIT.done : EXIT.error };
+  },
+});
+
+function report(body: AuditVerification): readonly Line[] {
+  const { problem, pruned } = body;
+  const all: Line[] = [verdict(body)];
+  if (pruned !== null) all.push(`Events up to ${pruned.seq} were pruned on ${pruned.pruned_at}.`);
+  if (problem === null) all.push(...sinceLines(body), ...checkpointLines(body));
+  return all;
+}
+
+function verdict({ problem, events, checkpoints, first_seq, last_seq }: AuditVerification): Line {
+  const range = first_seq === null ? '' : ` (${first_seq} to ${last_seq})`;
+  if (problem === null) {
+    return `${count(events, 'event')}${range} and ${count(checkpoints, 'checkpoint')}: everything is as it was written.`;
+  }
+  const isBefore = last_seq !== null && last_seq < problem.seq;
+  const before = isBefore ? ` Before it, ${count(events, 'event')}${range} are as they were written.` : '';
+  return [styled('bad', 'The audit log is broken: '), `${problem.detail}.${before}`];
+}
+
+function sinceLines({ since }: AuditVerification): readonly Line[] {
+  if (since === null) return [];
+  if (since.found === 'confirmed') return [`The given checkpoint is of this log: event ${since.seq} is as it was.`];
+  return [`The given checkpoint could not be compared: event ${since.seq} has been pruned since.`];
+}
+
+const checkpointLines = ({ checkpoint }: AuditVerification): readonly Line[] =>
+  checkpoint === null ? [] : [`Checkpoint of event ${checkpoint.seq}, to be kept elsewhere:`, checkpoint.text];
+
+/** `orch audit prune`. */
+export const pruneEvents = defineCommand({
+  examples: ['orch audit prune --before 2025-01-01', 'orch audit prune --before "180d ago" --yes'],
+  detail: [
+    'The rest of the log can still be verified. Pruning is an event itself. Verify first: what is wrong in the events',
+    'that go cannot be found out afterwards.',
+  ],
+  access: 'admin',
+  consent: true,
+  options: { before: requiredText('TIME', 'delete what is older: RFC 3339, a date, or "180d ago"') },
+  run: async (context, input) => {
+    const before = parseWhen(input.before, '--before', context.clock.now());
+    await context.prompt.consent(`Delete every audit event from before ${before}?`);
+    const api = await context.api();
+    const body = await api.call('pruneAuditEvents', { query: { before }, signal: context.signal });
+    return { body, view: lines(`Deleted ${count(body.deleted, 'event')} from before ${before}.`) };
+  },
+});
+
+/** `orch audit retention show`. */
+export const showRetention = defineCommand({
+  examples: ['orch audit retention show'],
+  access: 'viewer',
+  run: async (context) => {
+    const api = await context.api();
+    return retentionOutcome(await api.call('getAuditRetention', { signal: context.signal }));
+  },
+});
+
+/** `orch audit retention set`. */
+export const setRetention = defineCommand({
+  examples: ['orch audit retention set 365'],
+  detail: [
+    'Older events are deleted within minutes, and from then on each day. This stands above audit.retention_days of the',
+    'configuration of orch serve.',
+  ],
+  access: 'admin',
+  args: { days: argument('DAYS', 'how many days events are kept') },
+  run: async (context, { days }) => {
+    const retention_days = daysOf(days);
+    const api = await context.api();
+    return retentionOutcome(await api.call('setAuditRetention', { body: { retention_days }, signal: context.signal }));
+  },
+});
+
+function daysOf(text: string): number {
+  const days = /^\d{1,5}$/.test(text) ? Number(text) : 0;
+  if (days >= 1 && days <= MAX_RETENTION_DAYS) return days;
+  throw new Fault('usage', `"${text}" is no number of days between 1 and ${MAX_RETENTION_DAYS}`, {
+    hint: 'to keep events for ever: orch audit retention disable',
+  });
+}
+
+/** `orch audit retention disable`. */
+export const disableRetention = defineCommand({
+  examples: ['orch audit retention disable'],
+  detail: ['Events are kept for ever, unless somebody deletes them with orch audit prune.'],
+  access: 'admin',
+  run: async (context) => {
+    const api = await context.api();
+    const body = { retention_days: null };
+    return retentionOutcome(await api.call('setAuditRetention', { body, signal: context.signal }));
+  },
+});
+
+/** How the retention of the audit log is told. */
+export const retentionOutcome = (body: { readonly retention_days: number | null }): Outcome => ({
+  body,
+  view: lines(
+    body.retention_days === null
+      ? 'Audit events are kept for ever.'
+      : `Audit events are kept for ${count(body.retention_days, 'day')}.`,
+  ),
+});
+
+/** How audit events are shown. */
+export const auditTable = (events: readonly AuditEvent[], titles: boolean): TableView => ({
+  kind: 'table',
+  titles,
+  columns: [
+    { title: 'TIME', whole: true },
+    { title: 'EVENT', whole: true },
+    { title: 'BY' },
+    { title: 'SUMMARY' },
+    { title: 'SEVERITY', wide: true },
+    { title: 'ABOUT', wide: true },
+    { title: 'ID', wide: true },
+  ],
+  rows: events.map((event) => [
+    timeOf(event),
+    eventType(event),
+    nameOf(event.actor),
+    event.summary,
+    event.severity,
+    `${event.target.type} ${event.target.name || event.target.id}`,
+    event.id,
+  ]),
+  empty: 'No events.',
+});
+
+/** One event of a log that is followed: nobody knows how wide the next one is. */
+export const auditLine = (event: AuditEvent): Line => [
+  styled('dim', timeOf(event)),
+  '  ',
+  eventType(event, 24),
+  `  ${nameOf(event.actor).padEnd(12)}  `,
+  event.summary,
+];
+
+const timeOf = ({ timestamp }: AuditEvent): string => timestamp.replace(/\.\d+Z$/, 'Z');
+
+const nameOf = ({ name, type }: AuditEvent['actor']): string => name || type;
+
+function eventType({ event_type, severity }: AuditEvent, width = 0): Span {
+  const text = event_type.padEnd(width);
+  if (severity === 'critical') return styled('bad', text);
+  return severity === 'warning' ? styled('warn', text) : text;
+}

@@ -1,0 +1,329 @@
+/** A channel as people name it: its ID, or its name when no other has the same. */
+import type { ApiClient } from '../../client/api-client.js';
+import { CHANNEL_TYPES, type Channel, type ChannelType, type Delivery } from '../../contract/channels.js';
+import { Fault, messageOf } from '../../kernel/fault.js';
+import type { Context } from '../context.js';
+import { argument, choice, defineCommand, flagOf, integer, listWords, text } from '../define-command.js';
+import { formatAge, formatTime, orNone } from '../format.js';
+import { readList } from '../list-pages.js';
+import { type FieldsView, fieldsOf, lines, type Span, stack, styled, type TableView } from '../outcome.js';
+import { type NameOfOperator, operatorNames } from '../record-names.js';
+import { readTextFile } from '../text-files.js';
+
+export const channelArgument = argument('CHANNEL', 'name or ID of the channel', 'channel');
+
+/** Throws `channel_not_found`, `usage` for a name that several have. */
+export async function findChannel(api: ApiClient, given: string, signal: AbortSignal): Promise<Channel> {
+  const all = await api.call('listChannels', { signal });
+  const byId = all.find(({ id }) => id === given);
+  if (byId !== undefined) return byId;
+  const named = all.filter(({ name }) => name === given);
+  const [only] = named;
+  if (only === undefined) {
+    throw new Fault('channel_not_found', `there is no channel "${given}"`, {
+      hint: 'see what there is: orch channels list',
+    });
+  }
+  if (named.length === 1) return only;
+  throw new Fault('usage', `${named.length} channels are called "${given}"`, {
+    hint: `name one by its ID: ${named.map(({ id }) => id).join(', ')}`,
+  });
+}
+
+/** The configuration of a channel as the command line gives it. */
+export const configOptions = {
+  to: text('URL', "where to send: the webhook's address; of ntfy the server, when it is not the public one"),
+  secret: text('TEXT', 'webhook: signs each delivery'),
+  topic: text('TOPIC', 'ntfy: the topic'),
+  token: text('TOKEN', 'ntfy: access token'),
+  priority: integer('N', 'ntfy: 1 to 5, instead of that of the severity', 1),
+  config: text('FILE', 'the whole configuration as JSON; - for standard input', { completes: 'file' }),
+};
+
+export interface ConfigInput {
+  readonly to: string | undefined;
+  readonly secret: string | undefined;
+  readonly topic: string | undefined;
+  readonly token: string | undefined;
+  readonly priority: number | undefined;
+  readonly config: string | undefined;
+}
+
+type Part = Exclude<keyof ConfigInput, 'config'>;
+
+/** The member that an option is in the configuration of a type. */
+const MEMBERS: Readonly<Record<ChannelType, Readonly<Partial<Record<Part, string>>>>> = {
+  webhook: { to: 'url', secret: 'secret' },
+  discord: { to: 'webhook_url' },
+  slack: { to: 'webhook_url' },
+  ntfy: { to: 'url', topic: 'topic', token: 'token', priority: 'priority' },
+};
+
+const PARTS: readonly Part[] = ['to', 'secret', 'topic', 'token', 'priority'];
+
+/**
+ * The members that were given; an empty text takes one away. Null when nothing was given.
+ * Throws `usage` for an option that the type does not have.
+ */
+export async function givenConfig(
+  context: Context,
+  type: ChannelType,
+  input: ConfigInput,
+): Promise<Readonly<Record<string, unknown>> | null> {
+  const given = PARTS.filter((part) => input[part] !== undefined);
+  if (input.config !== undefined) {
+    if (given.length > 0) throw new Fault('usage', '--config and the options for single values exclude each other');
+    return readConfigFile(context, input.config);
+  }
+  const config: Record<string, unknown> = {};
+  for (const part of given) {
+    const member = MEMBERS[type][part];
+    if (member === undefined) throw new Fault('usage', `${flagOf(part)} is not for channels of the type ${type}`);
+    config[member] = input[part] === '' ? null : input[part];
+  }
+  return given.length === 0 ? null : config;
+}
+
+/** Asks for the one thing that Discord and Slack need and that is secret as a whole. */
+export async function askedConfig(context: Context, type: ChannelType): Promise<Readonly<Record<string, unknown>>> {
+  if (MEMBERS[type].to !== 'webhook_url') {
+    const needed = type === 'ntfy' ? '--topic' : '--to';
+    throw new Fault('usage', `a channel of the type ${type} needs ${needed}`, {
+      hint: 'orch channels add --help shows an example of each type',
+    });
+  }
+  const webhook_url = await context.prompt.secret(`Webhook URL of ${type}:`, 'give it with --to or --config');
+  return { webhook_url };
+}
+
+async function readConfigFile(context: Context, file: string): Promise<Readonly<Record<string, unknown>>> {
+  const source = file === '-' ? await context.readInput() : readTextFile(file);
+  try {
+    const config: unknown = JSON.parse(source);
+    if (typeof config === 'object' && config !== null && !Array.isArray(config)) return { ...config };
+  } catch (cause) {
+    throw new Fault('usage', `--config ${file} does not hold JSON: ${messageOf(cause)}`, { cause });
+  }
+  throw new Fault('usage', `--config ${file} must hold a JSON object`);
+}
+
+/** `orch channels list`. */
+export const listChannels = defineCommand({
+  examples: ['orch channels list'],
+  access: 'viewer',
+  run: async (context) => {
+    const api = await context.api();
+    const channels = await api.call('listChannels', { signal: context.signal });
+    const view = channelTable(channels, context.clock.now());
+    return { body: channels, names: channels.map(({ id }) => id), view };
+  },
+});
+
+/** Deliveries without --limit. */
+const SHOWN = 10;
+
+export const showChannel = defineCommand({
+  examples: ['orch channels show ops', 'orch channels show ops --limit 100'],
+  detail: ['What is secret in the configuration is never shown. Below it what was sent last, and what waits.'],
+  access: 'viewer',
+  args: { channel: channelArgument },
+  options: { limit: integer('N', `at most that many deliveries, newest first; ${SHOWN} when left out`, 1) },
+  run: async (context, { channel: given, limit }) => {
+    const { signal, clock } = context;
+    const api = await context.api();
+    const channel = await findChannel(api, given, signal);
+    const { items: deliveries } = await readList(context, {
+      limit,
+      read: (page) =>
+        api.callFull('listDeliveries', {
+          params: { id: channel.id },
+          query: { ...page, limit: page.limit ?? SHOWN },
+          signal,
+        }),
+      itemsOf: (body) => body,
+    });
+    const nameOf = await operatorNames(context, api);
+    const now = clock.now();
+    return {
+      body: { ...channel, deliveries },
+      names: [channel.id],
+      view: stack(channelFields(channel, { nameOf, now }), deliveryTable(deliveries, now)),
+    };
+  },
+});
+
+/** `orch channels add`. */
+export const addChannel = defineCommand({
+  examples: [
+    'orch channels add ops --type webhook --to https://hooks.example.com/orch --secret whsec_…',
+    'orch channels add team --type slack',
+    'orch channels add phone --type ntfy --topic my-fleet',
+    'orch channels add ops --type discord --config discord.json',
+  ],
+  detail: [
+    'Every notification goes to every channel. The address of Discord and Slack is asked for when it is not given;',
+    'what stands on the command line can be seen by everybody who lists the processes of this machine, and --config',
+    'takes it from a file or from standard input. Try the channel with orch channels test.',
+  ],
+  access: 'admin',
+  args: { name: argument('NAME', 'what to call it') },
+  options: { type: choice('TYPE', CHANNEL_TYPES, 'what it is'), ...configOptions },
+  run: async (context, { name, type, ...input }) => {
+    if (type === undefined) throw new Fault('usage', `--type is missing: ${listWords(CHANNEL_TYPES)}`);
+    const config = (await givenConfig(context, type, input)) ?? (await askedConfig(context, type));
+    const api = await context.api();
+    const body = { channel_type: type, name, config: { ...config } };
+    const channel = await api.call('createChannel', { body, signal: context.signal });
+    const nameOf = await operatorNames(context, api);
+    return {
+      body: channel,
+      names: [channel.id],
+      view: stack(
+        lines(`Created the channel ${name}. Try it: orch channels test ${name}`),
+        channelFields(channel, { nameOf, now: context.clock.now() }),
+      ),
+    };
+  },
+});
+
+/** `orch channels update`. */
+export const updateChannel = defineCommand({
+  examples: [
+    'orch channels update ops --name night-shift',
+    'orch channels update ops --to https://hooks.example.com/new',
+    'orch channels update ops --secret ""',
+  ],
+  detail: [
+    'What is not given stays; an empty value takes away what may be left out. --config replaces everything.',
+    'A channel that was disabled because its address was gone is enabled by a new configuration.',
+  ],
+  access: 'admin',
+  args: { channel: channelArgument },
+  options: { name: text('NAME', 'what to call it'), ...configOptions },
+  run: async (context, { channel: given, name, ...input }) => {
+    const { signal } = context;
+    const api = await context.api();
+    const before = await findChannel(api, given, signal);
+    const changes = await givenConfig(context, before.channel_type, input);
+    if (name === undefined && changes === null) {
+      throw new Fault('usage', 'there is nothing to change', { hint: 'give --name, or what is to be another value' });
+    }
+    // What is masked in the old configuration stands for the stored value.
+    const config = changes === null || input.config !== undefined ? changes : { ...before.config, ...changes };
+    const body = { name: name ?? null, config: config === null ? null : { ...config } };
+    const channel = await api.call('updateChannel', { params: { id: before.id }, body, signal });
+    const nameOf = await operatorNames(context, api);
+    return {
+      body: channel,
+      names: [channel.id],
+      view: stack(
+        lines(`Changed the channel ${channel.name}.`),
+        channelFields(channel, { nameOf, now: context.clock.now() }),
+      ),
+    };
+  },
+});
+
+/** `orch channels test`. */
+export const testChannel = defineCommand({
+  examples: ['orch channels test ops'],
+  detail: [
+    'Sends a test notification at once and waits for the answer. A success enables a channel that was disabled.',
+  ],
+  access: 'admin',
+  args: { channel: channelArgument },
+  run: async (context, { channel: given }) => {
+    const { signal } = context;
+    const api = await context.api();
+    const { id, name } = await findChannel(api, given, signal);
+    const tested = await api.call('testChannel', { params: { id }, signal });
+    const text = `Delivered to ${name}: the answer was ${tested.status_code}, after ${tested.duration_ms} ms.`;
+    return { body: tested, names: [id], view: lines(text) };
+  },
+});
+
+/** `orch channels remove`. */
+export const removeChannel = defineCommand({
+  examples: ['orch channels remove ops'],
+  detail: ['What was not delivered yet is dropped; the notifications themselves stay.'],
+  access: 'admin',
+  consent: true,
+  args: { channel: channelArgument },
+  run: async (context, { channel: given }) => {
+    const { signal } = context;
+    const api = await context.api();
+    const { id, name, channel_type: type } = await findChannel(api, given, signal);
+    await context.prompt.consent(`Delete the ${type} channel ${name}?`);
+    await api.call('removeChannel', { params: { id }, signal });
+    return { names: [id], view: lines(`Deleted the channel ${name}.`) };
+  },
+});
+
+/** How channels and their deliveries are shown. */
+export const channelTable = (channels: readonly Channel[], now: number): TableView => ({
+  kind: 'table',
+  columns: [
+    { title: 'CHANNEL', whole: true },
+    { title: 'TYPE' },
+    { title: 'SENDS TO' },
+    { title: 'LAST ATTEMPT' },
+    { title: 'ID', whole: true, wide: true },
+  ],
+  rows: channels.map((channel) => [
+    channel.name,
+    channel.channel_type,
+    orNone(targetOf(channel)),
+    channel.disabled_at === null ? lastAttempt(channel, now) : styled('bad', 'disabled'),
+    channel.id,
+  ]),
+  empty: 'No channels. Make one with: orch channels add NAME --type TYPE',
+});
+
+export function channelFields(channel: Channel, { nameOf, now }: { nameOf: NameOfOperator; now: number }): FieldsView {
+  const config = Object.entries(channel.config).map(([name, value]): [string, string] => [`  ${name}`, String(value)]);
+  return fieldsOf([
+    ['Channel', channel.name],
+    ['ID', channel.id],
+    ['Type', channel.channel_type],
+    ...config,
+    ['Created', `${formatTime(channel.created_at)} by ${nameOf(channel.created_by)}`],
+    ...(channel.disabled_at === null
+      ? []
+      : [['Disabled', `${formatTime(channel.disabled_at)}, its address is gone`] as [string, string]]),
+    ['Last attempt', [lastAttempt(channel, now)]],
+  ]);
+}
+
+export const deliveryTable = (deliveries: readonly Delivery[], now: number): TableView => ({
+  kind: 'table',
+  columns: [
+    { title: 'STATE', whole: true },
+    { title: 'TRIES', right: true },
+    { title: 'EVENT', whole: true },
+    { title: 'SUMMARY' },
+    { title: 'ANSWER' },
+    { title: 'CHANGED' },
+    { title: 'NEXT TRY', wide: true },
+  ],
+  rows: deliveries.map((one) => [
+    one.state === 'failed' ? styled('bad', one.state) : one.state,
+    String(one.attempts),
+    one.event_type,
+    one.summary,
+    orNone(one.error ?? one.status_code?.toString()),
+    formatAge(one.updated_at, now),
+    orNone(formatTime(one.next_attempt_at)),
+  ]),
+  empty: 'Nothing was sent to it yet.',
+});
+
+function targetOf({ config }: Channel): string {
+  const target = config.url ?? config.webhook_url ?? config.topic;
+  return typeof target === 'string' ? target : '';
+}
+
+function lastAttempt({ last_attempt: last }: Channel, now: number): Span {
+  if (last === null) return 'never';
+  const age = formatAge(last.at, now);
+  return last.delivered ? `${age}, delivered` : styled('warn', `${age}, ${last.error ?? 'failed'}`);
+}

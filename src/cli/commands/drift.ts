@@ -1,0 +1,212 @@
+/** `orch drift NODE…`. */
+
+import type { ApiClient } from '../../client/api-client.js';
+import { DRIFT_STATUSES, type DriftDetail, type DriftRecord } from '../../contract/runs.js';
+import type { Context } from '../context.js';
+import { argument, choice, defineCommand, flag, integer, list, text } from '../define-command.js';
+import { agentHandle, formatAge, formatTime } from '../format.js';
+import { allAgents, readList } from '../list-pages.js';
+import { localChoice, localOptions } from '../local/local-options.js';
+import { chooseAgents, fleetFlags, fleetOptions, requireOneChoice } from '../nodes/choose-agents.js';
+import { nodeArgument, optionalNodesArgument, resolveNode } from '../nodes/resolve-node.js';
+import { fieldsOf, lines, linesOf, type Span, stack, styled, type TableView, type View } from '../outcome.js';
+import { type NameOfOperator, nameOfNode, operatorNames } from '../record-names.js';
+import { countLines, planLines } from '../render/plan-lines.js';
+import { paceOptions, runAgents } from '../runs/run-agents.js';
+import { runOutcome } from '../runs/run-view.js';
+
+export const checkDrift = defineCommand({
+  examples: [
+    'orch drift web-01',
+    'orch drift web-01 web-02 --detailed-exitcode',
+    'orch drift --assignment web',
+    'orch drift -l "*"',
+    'orch drift --local',
+  ],
+  detail: [
+    'Compares with the last successful apply and repairs nothing: orch apply does.',
+    '--local compares this machine with what orch apply --local has put there.',
+  ],
+  access: 'operator',
+  args: { nodes: optionalNodesArgument },
+  options: {
+    ...fleetOptions,
+    concurrency: paceOptions.concurrency,
+    ...localOptions,
+    file: list('FILE', 'with --local: module files, for what holds secrets', { short: 'f', completes: 'file' }),
+    detailedExitcode: flag('end with 2 when something has drifted'),
+  },
+  run: async (context, { detailedExitcode, concurrency, ...choice }) => {
+    const here = localChoice({ ...choice, others: fleetFlags(choice), filesAreLocal: true });
+    if (here !== null) {
+      return (await import('../local/run-local.js')).driftLocal(context, here, detailedExitcode);
+    }
+    requireOneChoice(choice, 'drift');
+    const { signal, globals } = context;
+    const api = await context.api();
+    const agents = await chooseAgents(api, choice, context);
+    const fleet = choice.nodes.length === 0;
+    const runs = await runAgents(context, {
+      kind: 'drift',
+      agents,
+      pace: { concurrency },
+      fleet,
+      run: (agent) => api.call('checkDrift', { params: { node_id: agent.node_id }, signal }),
+    });
+    return runOutcome(runs, { kind: 'drift', detailed: detailedExitcode, verbose: globals.verbose, fleet });
+  },
+});
+
+/** `orch drift list`. */
+export const listDrift = defineCommand({
+  examples: ['orch drift list --status drifted', 'orch drift list --agent web-01'],
+  access: 'viewer',
+  options: {
+    agent: text('NODE', 'only of this agent', { completes: 'node' }),
+    status: choice('STATUS', DRIFT_STATUSES, 'only those'),
+    limit: integer('N', 'at most that many, newest first; 50 when left out', 1),
+  },
+  run: async (context, { agent, status, limit }) => {
+    const { signal } = context;
+    const api = await context.api();
+    const one = agent === undefined ? null : await resolveNode(api, agent, { signal });
+    const { items: records } = await readList(context, {
+      limit,
+      read: (page) => {
+        const query = { status: status ?? null, ...page };
+        return one
+          ? api.callFull('listAgentDrift', { params: { node_id: one.node_id }, query, signal })
+          : api.callFull('listDrift', { query, signal });
+      },
+      itemsOf: (body) => body.records,
+    });
+    const names = await nameTable(context, api, one === null);
+    return {
+      body: { records },
+      names: records.map(({ drift_id }) => drift_id),
+      view: driftTable(records, {
+        nameOf: (id) => (one ? agentHandle(one) : (names.get(id) ?? id)),
+        now: context.clock.now(),
+        filtered: agent !== undefined || status !== undefined,
+      }),
+    };
+  },
+});
+
+/** Names by node ID, when people are going to read them. */
+async function nameTable({ globals, signal }: Context, api: ApiClient, wanted: boolean): Promise<Map<string, string>> {
+  const forPeople = globals.output === 'table' || globals.output === 'wide';
+  const agents = wanted && forPeople ? await allAgents(api, { signal }) : [];
+  return new Map(agents.map((agent) => [agent.node_id, agentHandle(agent)]));
+}
+
+/** `orch drift show`. */
+export const showDrift = defineCommand({
+  examples: ['orch drift show 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
+  access: 'viewer',
+  args: { id: argument('ID', 'drift ID, as "orch drift list" shows it', 'drift') },
+  run: async (context, { id }) => {
+    const api = await context.api();
+    const record = await api.call('getDrift', { params: { drift_id: id }, signal: context.signal });
+    const name = await nameOfNode(context, api, record.node_id);
+    const nameOf = await operatorNames(context, api);
+    return {
+      body: record,
+      names: [record.drift_id],
+      view: driftDetails(record, { name, nameOf, verbose: context.globals.verbose }),
+    };
+  },
+});
+
+/** `orch drift latest`. */
+export const showLatestDrift = defineCommand({
+  examples: ['orch drift latest web-01'],
+  access: 'viewer',
+  args: { node: nodeArgument },
+  run: async (context, { node }) => {
+    const { signal, globals } = context;
+    const api = await context.api();
+    const agent = await resolveNode(api, node, { signal });
+    const name = agentHandle(agent);
+    const record = await api.call('getLatestDrift', { params: { node_id: agent.node_id }, signal });
+    if (record === null) {
+      return { body: null, view: lines(`${name} has never been checked. Do it with: orch drift ${name}`) };
+    }
+    const nameOf = await operatorNames(context, api);
+    return {
+      body: record,
+      names: [record.drift_id],
+      view: driftDetails(record, { name, nameOf, verbose: globals.verbose }),
+    };
+  },
+});
+
+/** How drift records are shown. */
+export interface DriftTableOptions {
+  /** The agent's name, or its ID. */
+  nameOf(nodeId: string): string;
+  /** Unix milliseconds. */
+  readonly now: number;
+  /** Only some records were asked for, so that there may be others. */
+  readonly filtered: boolean;
+}
+
+export const driftTable = (
+  records: readonly DriftRecord[],
+  { nameOf, now, filtered }: DriftTableOptions,
+): TableView => ({
+  kind: 'table',
+  columns: [
+    { title: 'DRIFT ID', whole: true },
+    { title: 'AGENT' },
+    { title: 'STATUS', whole: true },
+    { title: 'DIFFERENT', right: true },
+    { title: 'OF', right: true },
+    { title: 'CHECKED' },
+    { title: 'TRIGGER' },
+    { title: 'AT', wide: true },
+    { title: 'COMPARED WITH', wide: true },
+  ],
+  rows: records.map((record) => [
+    record.drift_id,
+    nameOf(record.node_id),
+    driftStatus(record.status),
+    String(record.summary.pending),
+    String(record.summary.total),
+    formatAge(record.finished_at, now),
+    record.trigger,
+    formatTime(record.finished_at),
+    record.operation_id,
+  ]),
+  empty: filtered
+    ? 'No such drift records. See the newest with: orch drift list'
+    : 'No drift records. Check an agent with: orch drift NODE',
+});
+
+export interface DriftDetailOptions {
+  /** Of the agent. */
+  readonly name: string;
+  readonly nameOf: NameOfOperator;
+  readonly verbose: boolean;
+}
+
+export const driftDetails = (record: DriftDetail, { name, nameOf, verbose }: DriftDetailOptions): View =>
+  stack(
+    fieldsOf([
+      ['Drift', record.drift_id],
+      ['Agent', name],
+      ['Status', driftStatus(record.status)],
+      [
+        'Checked',
+        `${formatTime(record.finished_at)} (${record.trigger}${record.requested_by ? ` by ${nameOf(record.requested_by)}` : ''})`,
+      ],
+      ['Compared with', record.operation_id],
+      ...(record.error === null ? [] : [['Error', styled('bad', record.error.message)] as const]),
+    ]),
+    linesOf([...planLines(record.resources, { verbose, details: true }), ...countLines('drift', record)]),
+  );
+
+function driftStatus(status: DriftRecord['status']): Span {
+  if (status === 'in_sync') return styled('good', 'in sync');
+  return styled(status === 'cancelled' ? 'dim' : 'bad', status);
+}

@@ -1,0 +1,234 @@
+/** The argument that names a maintenance window. */
+
+import type { ApiClient } from '../../client/api-client.js';
+import type { MaintenanceWindow } from '../../contract/maintenance-windows.js';
+import { toSeconds } from '../../kernel/clock.js';
+import { Fault } from '../../kernel/fault.js';
+import type { Context } from '../context.js';
+import { argument, defineCommand, optionalArgument, requiredText, text } from '../define-command.js';
+import { formatDuration, formatTime } from '../format.js';
+import { type FieldsView, fields, lines, type Outcome, type Span, styled, type TableView } from '../outcome.js';
+import { parseAhead, parseDuration } from '../parse-time.js';
+import { type NameOfOperator, operatorNames } from '../record-names.js';
+
+export const windowArgument = argument('ID', 'its ID, as "orch maintenance list" shows it', 'window');
+
+/** `orch maintenance start`. */
+export const startMaintenance = defineCommand({
+  examples: [
+    'orch maintenance start --for 2h --reason "new switch in rack 3"',
+    'orch maintenance start --ends-at 2030-01-31T22:00:00+01:00 --reason "move of the rack"',
+  ],
+  detail: [
+    'While a window is active no drift check starts by itself and no channel is sent to; notifications are kept, and can be',
+    'read with "orch notifications". Plans, applies and drift checks that somebody asks for go on.',
+  ],
+  access: 'admin',
+  options: {
+    for: text('TIME', 'how long, such as 30m, 2h or 1d'),
+    endsAt: text('TIME', 'when it ends instead: a date, RFC 3339, or how far ahead'),
+    reason: requiredText('TEXT', 'what is being done'),
+  },
+  run: async (context, { reason, for: span, endsAt }) => {
+    if ((span === undefined) === (endsAt === undefined)) {
+      throw new Fault('usage', 'say when it ends with one of --for and --ends-at');
+    }
+    const now = context.clock.now();
+    const starts_at = toSeconds(now);
+    const ends_at =
+      endsAt === undefined
+        ? starts_at + parseDuration(span ?? '', '--for')
+        : toSeconds(Date.parse(parseAhead(endsAt, '--ends-at', now)));
+    return setWindow(context, { reason, starts_at, ends_at });
+  },
+});
+
+/** `orch maintenance schedule`. */
+export const scheduleMaintenance = defineCommand({
+  examples: [
+    'orch maintenance schedule --from 2030-01-31T22:00:00+01:00 --for 4h --reason "new kernel"',
+    'orch maintenance schedule --from 12h --until 2030-02-01 --reason "move of the rack"',
+  ],
+  detail: ['A date alone is its beginning in UTC; 12h is twelve hours from now.'],
+  access: 'admin',
+  options: {
+    from: requiredText('TIME', 'when it begins: a date, RFC 3339, or how far ahead'),
+    until: text('TIME', 'when it ends, in the same forms'),
+    for: text('TIME', 'how long instead, such as 30m, 2h or 1d'),
+    reason: requiredText('TEXT', 'what is being done'),
+  },
+  run: async (context, { from, until, for: span, reason }) => {
+    const now = context.clock.now();
+    const starts_at = secondsOf(parseAhead(from, '--from', now));
+    if ((until === undefined) === (span === undefined)) {
+      throw new Fault('usage', 'say when it ends with one of --until and --for');
+    }
+    const ends_at =
+      span === undefined
+        ? secondsOf(parseAhead(until ?? '', '--until', now))
+        : starts_at + parseDuration(span, '--for');
+    if (ends_at <= starts_at) throw new Fault('usage', '--until has to be after --from');
+    return setWindow(context, { reason, starts_at, ends_at });
+  },
+});
+
+const secondsOf = (timestamp: string): number => toSeconds(Date.parse(timestamp));
+
+/** Makes a maintenance window and shows it. */
+export interface WindowTimes {
+  readonly reason: string;
+  /** Unix seconds. */
+  readonly starts_at: number;
+  readonly ends_at: number;
+}
+
+export async function setWindow(context: Context, body: WindowTimes): Promise<Outcome> {
+  const api = await context.api();
+  const window = await api.call('createMaintenanceWindow', { body, signal: context.signal });
+  return { body: window, names: [window.id], view: lines(sentenceOf(window)) };
+}
+
+function sentenceOf({ id, status, starts_at, ends_at }: MaintenanceWindow): string {
+  const until = `until ${formatTime(ends_at)}`;
+  switch (status) {
+    case 'active':
+      return `Maintenance ${until}. End it before: orch maintenance end ${id}`;
+    case 'scheduled':
+      return `Maintenance from ${formatTime(starts_at)} ${until}. Call it off: orch maintenance remove ${id}`;
+    case 'ended':
+      return `The window ${id} is over by the clock of the orchestrator, which is ahead of this machine's.`;
+  }
+}
+
+/** `orch maintenance list`. */
+export const listWindows = defineCommand({
+  examples: ['orch maintenance list', 'orch maintenance'],
+  access: 'viewer',
+  run: async (context) => {
+    const api = await context.api();
+    const windows = await api.call('listMaintenanceWindows', { signal: context.signal });
+    const nameOf = await operatorNames(context, api);
+    return { body: windows, names: windows.map(({ id }) => id), view: windowTable(windows, nameOf) };
+  },
+});
+
+/** `orch maintenance show`. */
+export const showWindow = defineCommand({
+  examples: ['orch maintenance show 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
+  access: 'viewer',
+  args: { id: windowArgument },
+  run: async (context, { id }) => {
+    const api = await context.api();
+    const window = await api.call('getMaintenanceWindow', { params: { id }, signal: context.signal });
+    const nameOf = await operatorNames(context, api);
+    return { body: window, names: [window.id], view: windowFields(window, nameOf) };
+  },
+});
+
+/** `orch maintenance end`. */
+export const endMaintenance = defineCommand({
+  examples: ['orch maintenance end', 'orch maintenance end 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
+  detail: ['Without an ID it ends the active window when there is only one.'],
+  access: 'admin',
+  args: { id: optionalArgument('ID', 'its ID, as "orch maintenance list" shows it', 'window') },
+  run: async (context, input) => {
+    const { signal, clock } = context;
+    const api = await context.api();
+    const { id, starts_at } = requireActive(
+      input.id === undefined
+        ? await onlyActive(api, signal)
+        : await api.call('getMaintenanceWindow', { params: { id: input.id }, signal }),
+    );
+    // A window lasts a second at least.
+    const body = { ends_at: Math.max(toSeconds(clock.now()), starts_at + 1) };
+    const window = await api.call('updateMaintenanceWindow', { params: { id }, body, signal });
+    const done = window.status === 'active' ? `ends at ${formatTime(window.ends_at)}` : 'has ended';
+    return { body: window, names: [id], view: lines(`The maintenance window ${id} ${done}.`) };
+  },
+});
+
+function requireActive(window: MaintenanceWindow): MaintenanceWindow {
+  if (window.status === 'active') return window;
+  const { id, starts_at, ends_at } = window;
+  if (window.status === 'ended') {
+    throw new Fault('maintenance_window_over', `the maintenance window ${id} is over since ${formatTime(ends_at)}`);
+  }
+  throw new Fault('usage', `the maintenance window ${id} has not begun; it is to begin at ${formatTime(starts_at)}`, {
+    hint: `call it off with: orch maintenance remove ${id}`,
+  });
+}
+
+async function onlyActive(api: ApiClient, signal: AbortSignal): Promise<MaintenanceWindow> {
+  const windows = await api.call('listMaintenanceWindows', { signal });
+  const [window, another] = windows.filter(({ status }) => status === 'active');
+  if (window === undefined) {
+    throw new Fault('maintenance_window_not_found', 'no maintenance window is active', {
+      hint: 'see what there is: orch maintenance list',
+    });
+  }
+  if (another === undefined) return window;
+  throw new Fault('usage', 'more than one maintenance window is active, so name the one to end', {
+    hint: 'see what there is: orch maintenance list',
+  });
+}
+
+/** `orch maintenance remove`. */
+export const removeWindow = defineCommand({
+  examples: ['orch maintenance remove 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
+  detail: ['One that is active ends with it; "orch maintenance end" ends it and keeps its record.'],
+  access: 'admin',
+  consent: true,
+  args: { id: windowArgument },
+  run: async (context, { id }) => {
+    const api = await context.api();
+    const request = { params: { id }, signal: context.signal };
+    const { status, reason, starts_at, ends_at } = await api.call('getMaintenanceWindow', request);
+    const times = `${status}, ${formatTime(starts_at)} until ${formatTime(ends_at)}`;
+    await context.prompt.consent(`Delete the maintenance window "${reason}" (${times})?`);
+    await api.call('removeMaintenanceWindow', request);
+    return { names: [id], view: lines(`Deleted ${id}.`) };
+  },
+});
+
+/** How maintenance windows are shown. */
+export const windowTable = (windows: readonly MaintenanceWindow[], nameOf: NameOfOperator): TableView => ({
+  kind: 'table',
+  columns: [
+    { title: 'ID', whole: true },
+    { title: 'STATUS' },
+    { title: 'FROM' },
+    { title: 'UNTIL' },
+    { title: 'BY' },
+    { title: 'REASON' },
+  ],
+  rows: windows.map((window) => [
+    window.id,
+    statusOf(window),
+    formatTime(window.starts_at),
+    formatTime(window.ends_at),
+    nameOf(window.created_by),
+    window.reason,
+  ]),
+  empty: 'No maintenance windows. Begin one with: orch maintenance start --for 1h --reason WHY',
+});
+
+export const windowFields = (window: MaintenanceWindow, nameOf: NameOfOperator): FieldsView =>
+  fields(
+    ['Window', window.id],
+    ['Status', statusOf(window)],
+    ['From', formatTime(window.starts_at)],
+    ['Until', `${formatTime(window.ends_at)} (${formatDuration(window.ends_at - window.starts_at)})`],
+    ['Reason', window.reason],
+    ['By', `${nameOf(window.created_by)} at ${formatTime(window.created_at)}`],
+  );
+
+function statusOf({ status }: MaintenanceWindow): Span {
+  switch (status) {
+    case 'scheduled':
+      return styled('accent', status);
+    case 'active':
+      return styled('warn', status);
+    case 'ended':
+      return styled('dim', status);
+  }
+}

@@ -1,0 +1,304 @@
+/** `orch module validate`. */
+import type { ApiClient } from '../../client/api-client.js';
+import { Fault, isFault } from '../../kernel/fault.js';
+import { type DependencyNode, dependencyGraph } from '../../language/dependency-graph.js';
+import type { AgentFacts } from '../../language/fill.js';
+import type { Context } from '../context.js';
+import { argument, argumentList, defineCommand, integer, list } from '../define-command.js';
+import { EXIT } from '../exit-status.js';
+import { agentName, count } from '../format.js';
+import { allAgents } from '../list-pages.js';
+import { type CheckedAgent, type Conflict, checkTogether } from '../modules/check-together.js';
+import {
+  anyYamlOption,
+  checkFiles,
+  diagnosticLines,
+  type ReadModule,
+  readModuleFiles,
+  readModules,
+  requireValid,
+  sumUp,
+} from '../modules/read-modules.js';
+import { uploadFiles } from '../modules/send-modules.js';
+import { headed, type Line, lines, linesOf, type Span, stack, stackOf, styled } from '../outcome.js';
+import { textDiff, textDiffLines } from '../render/text-diff.js';
+import { readAttributes, readTags } from '../tag-arguments.js';
+
+export const validateModules = defineCommand({
+  examples: ['orch module validate site.orch.yaml', 'orch module validate modules/'],
+  detail: ['Needs no orchestrator. Shows every mistake at once. Ends with 1 when a file has an error.'],
+  access: 'local',
+  args: { paths: argumentList('PATH', 'module files, or directories whose *.orch.yaml are all checked', 'file') },
+  options: { anyYaml: anyYamlOption },
+  run: async (_context, { paths, anyYaml }) => {
+    const files = checkFiles(readModuleFiles(paths, { anyYaml }));
+    const wrong = sumUp(files);
+    const told =
+      wrong === null
+        ? styled('good', `${count(files.length, 'file is', 'files are')} valid.`)
+        : styled('bad', `${wrong}.`);
+    return {
+      body: files.map(({ path, name, valid, diagnostics }) => ({ path, name, valid, diagnostics })),
+      names: files.flatMap(({ name }) => name ?? []),
+      view: stackOf([...files.map((file) => linesOf(diagnosticLines(file))), lines(told)]),
+      exitStatus: wrong === null ? EXIT.done : EXIT.error,
+    };
+  },
+});
+
+/** `orch module check`. */
+export const checkModules = defineCommand({
+  examples: [
+    'orch module check modules/',
+    'orch module check modules/ --attribute platform=linux --attribute distro=debian --tag role=web',
+  ],
+  detail: [
+    'Resolves all the modules together, for each approved agent those that support it, and shows conflicts, variants that are',
+    'missing or tied, and expressions that cannot be filled in. Secrets count as present. With --tag or --attribute it needs',
+    'no orchestrator: they describe the one agent to check for. Uploads nothing. Ends with 1 when something is wrong.',
+  ],
+  access: 'local',
+  connection: true,
+  args: { paths: argumentList('PATH', 'module files, or directories whose *.orch.yaml are all checked', 'file') },
+  options: {
+    tag: list('KEY=VALUE', 'a tag of the agent to check for'),
+    attribute: list('KEY=VALUE', 'an attribute of the agent to check for, such as platform=linux'),
+  },
+  run: async (context, { paths, tag, attribute }) => {
+    const modules = readModules(paths);
+    const described = tag.length > 0 || attribute.length > 0;
+    const tags = readTags(tag);
+    const agents = described ? [imagined(tags, readAttributes(attribute))] : await approvedAgents(context);
+    const checked = agents.map((agent) => checkTogether(agent, modules));
+    const errors = distinct(checked.flatMap((one) => one.errors));
+    return {
+      body: checked,
+      names: checked.filter((one) => one.errors.length > 0).map(({ name }) => name),
+      view: stack(
+        linesOf(conflictLines(checked)),
+        linesOf([...unusedLines(checked, modules), summary(checked, errors)]),
+      ),
+      exitStatus: errors.length === 0 ? EXIT.done : EXIT.error,
+    };
+  },
+});
+
+const imagined = (tags: AgentFacts['tags'], attributes: AgentFacts['attributes']): AgentFacts => ({
+  node_id: '0'.repeat(32),
+  name: 'the described agent',
+  tags,
+  attributes,
+});
+
+async function approvedAgents(context: Context): Promise<readonly AgentFacts[]> {
+  try {
+    const agents = await allAgents(await context.api(), { status: 'approved', signal: context.signal });
+    if (agents.length > 0) return agents.map((agent) => ({ ...agent, name: agentName(agent) }));
+  } catch (error) {
+    if (!isFault(error, 'unreachable')) throw error;
+    throw new Fault('unreachable', error.message, { hint: DESCRIBE, cause: error });
+  }
+  throw new Fault('usage', 'there is no approved agent to check for', { hint: DESCRIBE });
+}
+
+const DESCRIBE = 'describe an agent, such as with: --attribute platform=linux --tag role=web';
+
+/** The same mistake on several agents is one. */
+const distinct = (conflicts: readonly Conflict[]): readonly Conflict[] => [
+  ...new Map(conflicts.map((conflict) => [keyOf(conflict), conflict])).values(),
+];
+
+const keyOf = ({ path, line, column, code, message }: Conflict): string =>
+  JSON.stringify([path, line, column, code, message]);
+
+function conflictLines(checked: readonly CheckedAgent[]): readonly Line[] {
+  const told = (kind: 'errors' | 'warnings', word: Line): readonly Line[] =>
+    distinct(checked.flatMap((one) => one[kind])).flatMap((conflict): readonly Line[] => {
+      const agents = checked.filter((one) => one[kind].some((other) => keyOf(other) === keyOf(conflict)));
+      const { path, line, column, message } = conflict;
+      const head: Line = [
+        `${path}:${line}:${column}: `,
+        ...(typeof word === 'string' ? [word] : [word].flat()),
+        message,
+      ];
+      return checked.length === 1 ? [head] : [head, styled('dim', `  on ${namesOf(agents)}`)];
+    });
+  return [...told('errors', styled('bad', 'error: ')), ...told('warnings', styled('warn', 'warning: '))];
+}
+
+/** More names than that are counted instead. */
+const NAMED = 5;
+
+function namesOf(agents: readonly CheckedAgent[]): string {
+  const more = agents.length > NAMED ? ` and ${agents.length - NAMED} more` : '';
+  return `${agents
+    .slice(0, NAMED)
+    .map(({ name }) => name)
+    .join(', ')}${more}`;
+}
+
+const unusedLines = (checked: readonly CheckedAgent[], modules: readonly ReadModule[]): readonly Line[] =>
+  modules
+    .filter(({ name }) => !checked.some((one) => one.modules.includes(name)))
+    .map(({ name, path }) => styled('warn', `${path}: not checked, because ${name} supports ${none(checked)}.`));
+
+const none = ({ length }: readonly CheckedAgent[]): string => (length === 1 ? 'no such agent' : 'none of these agents');
+
+function summary(checked: readonly CheckedAgent[], errors: readonly Conflict[]): Line {
+  const agents = checked.length === 1 ? (checked[0]?.name ?? '') : count(checked.length, 'agent');
+  if (errors.length > 0) return styled('bad', `${count(errors.length, 'error')} on ${agents}.`);
+  return styled('good', `No conflicts on ${agents}.`);
+}
+
+/** `orch module deps`. */
+export const showDependencies = defineCommand({
+  examples: ['orch module deps site.orch.yaml', 'orch module deps site.orch.yaml -o dot | dot -Tsvg > site.svg'],
+  detail: [
+    'Lists the resources in the order of application, each below what it waits for: depends_on, triggers, and the directory',
+    'it lies in. Needs no orchestrator; the variants of a resource count together. -o dot is for Graphviz.',
+  ],
+  access: 'local',
+  formats: ['dot'],
+  args: { path: argument('PATH', 'a module file', 'file') },
+  run: async (_context, { path }) => {
+    const [module, other] = readModules([path]);
+    if (!module || other) throw new Fault('usage', `${path} holds several modules; name one file`);
+    const graph = dependencyGraph(module.definition);
+    const name = module.name;
+    return {
+      body: { name, resources: graph },
+      names: graph.map(nameOf),
+      view: headed(name, linesOf(dependencyLines(graph))),
+      dot: dependencyDot(name, graph),
+    };
+  },
+});
+
+const nameOf = ({ id, identities }: DependencyNode): string => id ?? identities.join(' or ');
+
+/** `orch module push`. */
+export const pushModules = defineCommand({
+  examples: ['orch module push site.orch.yaml', 'orch module push modules/', 'orch module push --any-yaml legacy/'],
+  detail: ['Uploads nothing unless every file is valid. A module of the same name gets a new revision.'],
+  access: 'operator',
+  args: { paths: argumentList('PATH', 'module files, or directories whose *.orch.yaml are all uploaded', 'file') },
+  options: { anyYaml: anyYamlOption },
+  run: async (context, { paths, anyYaml }) => {
+    const uploaded = await uploadFiles(context, await context.api(), readModuleFiles(paths, { anyYaml }));
+    const bodies = uploaded.map(({ path: _, ...body }) => body);
+    return {
+      body: bodies.length === 1 ? bodies[0] : bodies,
+      names: uploaded.map(({ name }) => name),
+      view: linesOf(
+        uploaded.map(({ name, path, changed }) => `${changed ? 'Uploaded' : 'Unchanged:'} ${name} (${path}).`),
+      ),
+    };
+  },
+});
+
+/** `orch module diff`. */
+export const diffModules = defineCommand({
+  examples: ['orch module diff site.orch.yaml', 'orch module diff site.orch.yaml --revision 3'],
+  detail: ['Compares files with the revisions that the orchestrator has: what a push would change. Uploads nothing.'],
+  access: 'viewer',
+  args: { paths: argumentList('PATH', 'module files, or directories whose *.orch.yaml are all compared', 'file') },
+  options: { revision: integer('N', 'compare with an older revision instead of the current one', 1) },
+  run: async (context, { paths, revision }) => {
+    const files = requireValid(readModuleFiles(paths));
+    const api = await context.api();
+    const compared: Compared[] = [];
+    for (const file of files) compared.push(await compare(context, api, { ...file, revision: revision ?? null }));
+    const changed = compared.filter(({ has_changes }) => has_changes);
+    return {
+      body: compared.length === 1 ? compared[0] : compared,
+      names: changed.map(({ name }) => name),
+      view: stackOf(compared.map((one) => linesOf(shown(one)))),
+    };
+  },
+});
+
+interface Compared {
+  readonly name: string;
+  readonly path: string;
+  /** Null when the orchestrator has no such module. */
+  readonly revision: number | null;
+  readonly has_changes: boolean;
+  /** Unified; empty when nothing differs. */
+  readonly diff: string;
+}
+
+interface ToCompare {
+  readonly name: string;
+  readonly path: string;
+  readonly source: string;
+  readonly revision: number | null;
+}
+
+async function compare(
+  { signal }: Context,
+  api: ApiClient,
+  { name, path, source, revision }: ToCompare,
+): Promise<Compared> {
+  const stored = await api
+    .call('getModule', { params: { name }, query: { revision }, signal })
+    .catch((error: unknown) => {
+      if (revision === null && isFault(error, 'module_not_found')) return null;
+      throw error;
+    });
+  const before = { label: stored === null ? '/dev/null' : `${name} revision ${stored.revision}` };
+  const diff = textDiff({ ...before, text: stored?.content ?? '' }, { label: path, text: source });
+  return { name, path, revision: stored?.revision ?? null, has_changes: diff !== '', diff };
+}
+
+const shown = ({ name, path, revision, diff }: Compared) =>
+  diff === '' ? [styled('good', `${path} is revision ${revision} of ${name}.`)] : textDiffLines(diff);
+
+/** The dependencies of a module as a tree for people and as a graph for Graphviz. */
+type Graph = readonly DependencyNode[];
+
+/** Each resource once, below the last of those that it waits for; the others it waits for are named behind it. */
+export function dependencyLines(graph: Graph): readonly Line[] {
+  const children = new Map<number, number[]>();
+  const roots: number[] = [];
+  for (const [at, { after }] of graph.entries()) {
+    const parent = after.at(-1)?.to;
+    if (parent === undefined) roots.push(at);
+    else children.set(parent, [...(children.get(parent) ?? []), at]);
+  }
+  const below = (siblings: readonly number[], indent: string, isTop: boolean): readonly Line[] =>
+    siblings.flatMap((at, index): readonly Line[] => {
+      const isLast = index === siblings.length - 1;
+      const [branch, next] = isTop ? ['', ''] : isLast ? ['└─ ', '   '] : ['├─ ', '│  '];
+      const head: Line = [styled('dim', `${indent}${branch}${at + 1} `), ...spansOf(graph, at)];
+      return [head, ...below(children.get(at) ?? [], indent + next, false)];
+    });
+  return graph.length === 0 ? ['No resources.'] : below(roots, '', true);
+}
+
+function spansOf(graph: Graph, at: number): readonly Span[] {
+  const node = graph[at];
+  if (node === undefined) return [];
+  const others = node.after.slice(0, -1).map(({ to, reasons }) => `${to + 1} (${reasons.join(', ')})`);
+  const why = node.after.at(-1)?.reasons.join(', ');
+  return [
+    titleOf(node),
+    ...(why === undefined ? [] : [styled('dim', `  ${why}`)]),
+    ...(others.length === 0 ? [] : [styled('dim', `; also after ${others.join(', ')}`)]),
+  ];
+}
+
+/** `conf: file-unix /etc/site.conf`. */
+const titleOf = ({ id, kinds, identities }: DependencyNode): string =>
+  `${id === null ? '' : `${id}: `}${kinds.join('|')} ${identities.join(' or ')}`;
+
+/** The Graphviz source; arrows go from what comes first to what waits for it. */
+export function dependencyDot(name: string, graph: Graph): string {
+  const nodes = graph.map((node, at) => `  n${at} [label=${quote(`${at + 1}  ${titleOf(node)}`)}];`);
+  const edges = graph.flatMap(({ after }, at) =>
+    after.map(({ to, reasons }) => `  n${to} -> n${at} [label=${quote(reasons.join(', '))}];`),
+  );
+  return [`digraph ${quote(name)} {`, '  rankdir=LR;', '  node [shape=box];', ...nodes, ...edges, '}'].join('\n');
+}
+
+const quote = (text: string): string =>
+  `"${text.replace(/[\u0000-\u001f\u007f-\u009f]/g, ' ').replace(/[\\"]/g, '\\$&')}"`;

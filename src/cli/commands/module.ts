@@ -1,0 +1,119 @@
+/** `orch module list`. */
+
+import { argument, defineCommand, integer, text } from '../define-command.js';
+import { formatTime } from '../format.js';
+import { fields, lines, linesOf, stack, textLines } from '../outcome.js';
+import { operatorNames } from '../record-names.js';
+import { createFile } from '../text-files.js';
+
+export const listModules = defineCommand({
+  examples: ['orch module list'],
+  access: 'viewer',
+  run: async (context) => {
+    const api = await context.api();
+    const modules = await api.call('listModules', { signal: context.signal });
+    const nameOf = await operatorNames(context, api);
+    return {
+      body: modules,
+      names: modules.map(({ name }) => name),
+      view: {
+        kind: 'table',
+        columns: [{ title: 'MODULE', whole: true }, { title: 'UPLOADED' }, { title: 'BY' }],
+        rows: modules.map(({ name, uploaded_at, uploaded_by }) => [name, formatTime(uploaded_at), nameOf(uploaded_by)]),
+        empty: 'No modules. Upload one with: orch module push FILE',
+      },
+    };
+  },
+});
+
+/** `orch module show`. */
+export const showModule = defineCommand({
+  examples: ['orch module show nginx', 'orch module show nginx --revision 3'],
+  access: 'viewer',
+  args: { name: argument('MODULE', 'name of the module', 'module') },
+  options: { revision: integer('N', 'an older revision', 1) },
+  run: async (context, { name, revision }) => {
+    const api = await context.api();
+    const query = { revision: revision ?? null };
+    const module = await api.call('getModule', { params: { name }, query, signal: context.signal });
+    const nameOf = await operatorNames(context, api);
+    return {
+      body: module,
+      names: [module.name],
+      view: stack(
+        fields(
+          ['Module', module.name],
+          ['Revision', String(module.revision)],
+          ['Uploaded', `${formatTime(module.uploaded_at)} by ${nameOf(module.uploaded_by)}`],
+          ['SHA-256', module.sha256],
+        ),
+        linesOf(textLines(module.content)),
+      ),
+    };
+  },
+});
+
+/** `orch module revisions`. */
+export const listRevisions = defineCommand({
+  examples: ['orch module revisions nginx'],
+  detail: ['The newest is the current one. The last 50 are kept; orch module show and diff take --revision N.'],
+  access: 'viewer',
+  args: { name: argument('MODULE', 'name of the module', 'module') },
+  run: async (context, { name }) => {
+    const api = await context.api();
+    const body = await api.call('listModuleRevisions', { params: { name }, signal: context.signal });
+    const nameOf = await operatorNames(context, api);
+    return {
+      body,
+      names: body.revisions.map(({ revision }) => String(revision)),
+      view: {
+        kind: 'table',
+        columns: [
+          { title: 'REVISION', right: true },
+          { title: 'UPLOADED' },
+          { title: 'BY' },
+          { title: 'SHA-256', whole: true },
+        ],
+        rows: body.revisions.map(({ revision, uploaded_at, uploaded_by, sha256 }) => [
+          String(revision),
+          formatTime(uploaded_at),
+          nameOf(uploaded_by),
+          sha256.slice(0, 12),
+        ]),
+        empty: 'No revisions.',
+      },
+    };
+  },
+});
+
+/** `orch module remove`. */
+export const removeModule = defineCommand({
+  examples: ['orch module remove nginx'],
+  detail: ['Deletes every revision. What the module put on agents stays until an apply without it removes it.'],
+  access: 'operator',
+  consent: true,
+  args: { name: argument('MODULE', 'name of the module', 'module') },
+  run: async (context, { name }) => {
+    const api = await context.api();
+    await api.call('getModule', { params: { name }, signal: context.signal });
+    await context.prompt.consent(`Delete the module ${name} with all its revisions?`);
+    await api.call('removeModule', { params: { name }, signal: context.signal });
+    return { names: [name], view: lines(`Deleted ${name}.`) };
+  },
+});
+
+/** `orch module schema`. */
+export const printModuleSchema = defineCommand({
+  examples: ['orch module schema > orch-module.schema.json', 'orch module schema --out orch-module.schema.json'],
+  detail: ['Editors that know JSON Schema complete and check *.orch.yaml files with it.'],
+  access: 'local',
+  options: { out: text('FILE', 'write it to a new file', { completes: 'file' }) },
+  run: async (_context, { out }) => {
+    const { moduleJsonSchema } = await import('../../language/schema.js');
+    const schema = moduleJsonSchema();
+    const json = JSON.stringify(schema, null, 2);
+    if (out === undefined) return { body: schema, view: linesOf(textLines(json)) };
+    createFile(out, `${json}\n`);
+    return { names: [out], view: lines(`Wrote ${out}.`) };
+  },
+});

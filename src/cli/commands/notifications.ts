@@ -1,0 +1,80 @@
+/** `orch notifications list`. */
+import type { Notification } from '../../contract/notifications.js';
+import { argumentList, defineCommand, flag, integer } from '../define-command.js';
+import { count, formatTime } from '../format.js';
+import { readList } from '../list-pages.js';
+import { lines, type Span, styled, type TableView } from '../outcome.js';
+
+export const listNotifications = defineCommand({
+  examples: ['orch notifications', 'orch notifications --unread'],
+  detail: ['What somebody has to know of, newest first. Every operator has read marks of their own.'],
+  access: 'viewer',
+  options: {
+    unread: flag('only those that you have not read'),
+    limit: integer('N', 'at most that many; 50 when left out', 1),
+  },
+  run: async (context, { unread, limit }) => {
+    const api = await context.api();
+    const { signal } = context;
+    const { first, items: notifications } = await readList(context, {
+      limit,
+      read: (page) => api.callFull('listNotifications', { query: { unread: unread || null, ...page }, signal }),
+      itemsOf: (body) => body.notifications,
+    });
+    const count = first.unread_count;
+    if (count > 0) context.note(`${count} unread; mark them with: orch notifications read-all`);
+    const body = { ...first, notifications };
+    return { body, names: notifications.map(({ id }) => id), view: notificationTable(notifications, unread) };
+  },
+});
+
+const notificationTable = (notifications: readonly Notification[], unreadOnly: boolean): TableView => ({
+  kind: 'table',
+  columns: [
+    { title: '' },
+    { title: 'TIME', whole: true },
+    { title: 'EVENT', whole: true },
+    { title: 'SUMMARY' },
+    { title: 'SEVERITY', wide: true },
+    { title: 'ID', whole: true },
+  ],
+  rows: notifications.map((one) => [
+    one.read ? ' ' : styled('strong', '*'),
+    formatTime(Math.floor(one.timestamp_ms / 1000)),
+    eventType(one),
+    one.summary,
+    one.severity,
+    one.id,
+  ]),
+  empty: unreadOnly ? 'You have read everything.' : 'No notifications.',
+});
+
+function eventType({ event_type: text, severity }: Notification): Span {
+  if (severity === 'critical') return styled('bad', text);
+  return severity === 'warning' ? styled('warn', text) : text;
+}
+
+/** `orch notifications read`. */
+export const readNotifications = defineCommand({
+  examples: ['orch notifications read 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
+  detail: ['Marks them as read by you; for others they stay as they are.'],
+  access: 'viewer',
+  args: { ids: argumentList('ID', 'IDs of notifications', 'notification') },
+  run: async (context, { ids }) => {
+    const api = await context.api();
+    for (const id of ids) await api.call('readNotification', { params: { id }, signal: context.signal });
+    return { names: ids, view: lines(`Marked ${count(ids.length, 'notification')} as read.`) };
+  },
+});
+
+/** `orch notifications read-all`. */
+export const readAllNotifications = defineCommand({
+  examples: ['orch notifications read-all'],
+  detail: ['Marks everything that there is now as read by you; for others it stays as it is.'],
+  access: 'viewer',
+  run: async (context) => {
+    const api = await context.api();
+    await api.call('readAllNotifications', { signal: context.signal });
+    return { view: lines('Marked every notification as read.') };
+  },
+});

@@ -1,0 +1,254 @@
+/** `orch operator init`. */
+import type { KeyObject } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { ApiClient } from '../../client/api-client.js';
+import { expandHome, standardKeyPath } from '../../client/directories.js';
+import { type Operator, ROLES } from '../../contract/operators.js';
+import { writeNewKey } from '../../identity/key-file.js';
+import { groupsOfFour, operatorIdOf } from '../../identity/key-id.js';
+import { publicKeyOfKeyObject } from '../../identity/key-object.js';
+import { importOpensshKey } from '../../identity/openssh.js';
+import { generateKey } from '../../identity/private-key.js';
+import { Fault } from '../../kernel/fault.js';
+import { nearest } from '../../language/nearest.js';
+import type { Context } from '../context.js';
+import { argument, choice, defineCommand, flag, requiredText, text } from '../define-command.js';
+import { formatTime, orNone } from '../format.js';
+import { type FieldsView, fields, fieldsOf, lines, stack, type TableView } from '../outcome.js';
+import { readPublicKey } from '../read-public-key.js';
+import { type NameOfOperator, operatorNames } from '../record-names.js';
+import { readInlineOrFile } from '../text-files.js';
+
+export const initOperator = defineCommand({
+  examples: ['orch operator init', 'orch operator init --from-ssh ~/.ssh/id_ed25519'],
+  detail: [
+    'Writes ~/.config/orch/operator.key, or the file that --key-file or ORCH_KEY_FILE names; one that is there is never',
+    'replaced. Hand the public key it prints to an admin, who runs: orch operator add',
+  ],
+  access: 'local',
+  options: {
+    fromSsh: text('FILE', 'import an Ed25519 key of OpenSSH instead of making one', { completes: 'file' }),
+    passphrase: flag('encrypt the file with a passphrase, which is asked for'),
+  },
+  run: async (context, input) => {
+    const path = keyPath(context);
+    const key = input.fromSsh === undefined ? generateKey() : importOpensshKey(expandHome(context.env, input.fromSsh));
+    const passphrase = input.passphrase ? await newPassphrase(context) : undefined;
+    makeDirectory(dirname(path));
+    writeNewKey(path, key, { passphrase });
+    return describe(path, key);
+  },
+});
+
+const keyPath = ({ env, globals }: Context): string => globals.keyFile ?? (env.ORCH_KEY_FILE || standardKeyPath(env));
+
+async function newPassphrase({ prompt }: Context): Promise<string> {
+  const instead = 'leave out --passphrase for a key that programs use';
+  const first = await prompt.secret('New passphrase:', instead);
+  if (first === '') throw new Fault('usage', 'the passphrase is empty, so nothing was written');
+  const second = await prompt.secret('Once more:', instead);
+  if (first !== second) throw new Fault('usage', 'the two passphrases differ, so nothing was written');
+  return first;
+}
+
+function makeDirectory(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    throw new Fault('key_unwritable', `the directory ${path} cannot be made`, { cause });
+  }
+}
+
+function describe(path: string, key: KeyObject) {
+  const publicKey = publicKeyOfKeyObject(key);
+  const id = operatorIdOf(publicKey);
+  return {
+    body: { operator_id: id, public_key: publicKey, key_file: path },
+    names: [publicKey],
+    view: stack(
+      fields(['Key file', path], ['Public key', publicKey], ['Operator ID', groupsOfFour(id)]),
+      lines(
+        `An admin lets you in with: orch operator add ${publicKey} --username NAME`,
+        'An orchestrator that you start yourself takes it as its first: orch serve',
+      ),
+    ),
+  };
+}
+
+/** `orch operator whoami`. */
+export const whoAmI = defineCommand({
+  examples: ['orch operator whoami'],
+  access: 'viewer',
+  run: async (context) => {
+    const api = await context.api();
+    const session = await api.call('getSession', { signal: context.signal });
+    const nameOf = await operatorNames(context, api);
+    return {
+      body: session,
+      names: [session.operator.username],
+      view: stack(
+        operatorFields(session.operator, nameOf),
+        fields(['Orchestrator', api.url.href.replace(/\/$/, '')], ['Session until', formatTime(session.expires_at)]),
+      ),
+    };
+  },
+});
+
+/** `orch operator add`. */
+export const addOperator = defineCommand({
+  examples: [
+    'orch operator add 3b6a27bc…29 --username ada',
+    'orch operator add "ssh-ed25519 AAAAC3…" --username ada --role viewer',
+    'orch operator add @ada.pub --username ada',
+  ],
+  detail: ['Every operator of the roles admin and operator can become root on every machine of the fleet.'],
+  access: 'admin',
+  args: {
+    key: argument('KEY', 'public key: 64 hex digits, an OpenSSH public key line, or @FILE with either'),
+  },
+  options: {
+    username: requiredText('NAME', 'how the operator is called; never changes'),
+    role: choice('ROLE', ROLES, 'what the operator may do; operator when left out'),
+  },
+  run: async (context, { key, username, role }) => {
+    const text = await readInlineOrFile(key, context.readInput);
+    const publicKey = readPublicKey(text, key.startsWith('@') ? key.slice(1) : 'KEY');
+    const api = await context.api();
+    const operator = await api.call('addOperator', {
+      body: { public_key: publicKey, username, role: role ?? null },
+      signal: context.signal,
+    });
+    const nameOf = await operatorNames(context, api);
+    return {
+      body: operator,
+      names: [operator.operator_id],
+      view: stack(lines(`Added ${operator.username} as ${operator.role}.`), operatorFields(operator, nameOf)),
+    };
+  },
+});
+
+/** `orch operator list`. */
+export const listOperators = defineCommand({
+  examples: ['orch operator list'],
+  access: 'viewer',
+  options: { includeRemoved: flag('show removed ones too') },
+  run: async (context, { includeRemoved }) => {
+    const api = await context.api();
+    const operators = await api.call('listOperators', {
+      query: { include_removed: includeRemoved },
+      signal: context.signal,
+    });
+    return {
+      body: operators,
+      names: operators.map(({ username }) => username),
+      view: operatorTable(operators, await operatorNames(context, api)),
+    };
+  },
+});
+
+/** `orch operator show`. */
+export const showOperator = defineCommand({
+  examples: ['orch operator show ada'],
+  access: 'viewer',
+  args: { operator: argument('OPERATOR', 'username, operator ID, or a unique beginning of one', 'operator') },
+  run: async (context, input) => {
+    const api = await context.api();
+    const operator = await findOperator(api, input.operator, context.signal);
+    const nameOf = await operatorNames(context, api);
+    return { body: operator, names: [operator.operator_id], view: operatorFields(operator, nameOf) };
+  },
+});
+
+/** `orch operator remove`. */
+export const removeOperator = defineCommand({
+  examples: ['orch operator remove ada'],
+  detail: ['Every session of the operator ends at once. The last active admin cannot be removed.'],
+  access: 'admin',
+  consent: true,
+  args: { operator: argument('OPERATOR', 'username, operator ID, or a unique beginning of one', 'operator') },
+  run: async (context, input) => {
+    const api = await context.api();
+    const { operator_id, username, role } = await findOperator(api, input.operator, context.signal);
+    await context.prompt.consent(`Remove the operator ${username} (${role}, ${operator_id})?`);
+    await api.call('removeOperator', { params: { operator_id }, signal: context.signal });
+    return { names: [operator_id], view: lines(`Removed ${username}.`) };
+  },
+});
+
+/** Finds the operator that a person means: by username, by operator ID, or by a unique beginning of one. */
+const LEAST = 4;
+
+/** A username means its holder of now, else the only removed one. Throws `operator_not_found`, or `usage` when several fit. */
+export async function findOperator(api: ApiClient, text: string, signal: AbortSignal): Promise<Operator> {
+  const all = await api.call('listOperators', { query: { include_removed: true }, signal });
+  const exact = all.find(({ operator_id }) => operator_id === text);
+  if (exact) return exact;
+  const named = all.filter(({ username }) => username === text);
+  const holder = named.find(({ removed_at }) => removed_at === null) ?? named[0];
+  if (holder && (holder.removed_at === null || named.length === 1)) return holder;
+  if (holder) {
+    throw new Fault('usage', `${named.length} removed operators have the name "${text}":\n${listOf(named)}`, {
+      hint: 'name one by its ID',
+    });
+  }
+  const prefix = text.replaceAll(' ', '').toLowerCase();
+  const fitting = prefix.length < LEAST ? [] : all.filter(({ operator_id }) => operator_id.startsWith(prefix));
+  const [first, ...others] = fitting;
+  if (first && others.length === 0) return first;
+  if (first) {
+    throw new Fault('usage', `"${text}" begins the IDs of ${fitting.length} operators:\n${listOf(fitting)}`);
+  }
+  const meant = nearest(
+    text,
+    all.map(({ username }) => username),
+  );
+  throw new Fault('operator_not_found', `there is no operator "${text}"`, {
+    hint: meant === null ? 'list them with: orch operator list' : `did you mean "${meant}"?`,
+  });
+}
+
+const listOf = (operators: readonly Operator[]): string =>
+  operators.map(({ operator_id, username }) => `  ${operator_id}  ${username}`).join('\n');
+
+/** How operators are shown. */
+export const operatorTable = (operators: readonly Operator[], nameOf: NameOfOperator): TableView => ({
+  kind: 'table',
+  columns: [
+    { title: 'USERNAME', whole: true },
+    { title: 'ROLE' },
+    { title: 'OPERATOR ID', whole: true },
+    { title: 'ADDED' },
+    { title: 'REMOVED' },
+    { title: 'ADDED BY', wide: true },
+    { title: 'PUBLIC KEY', wide: true },
+  ],
+  rows: operators.map((operator) => [
+    operator.username,
+    operator.role,
+    operator.operator_id,
+    formatTime(operator.added_at),
+    orNone(formatTime(operator.removed_at)),
+    nameOf(operator.added_by),
+    operator.public_key,
+  ]),
+  empty: 'No operators.',
+});
+
+export function operatorFields(operator: Operator, nameOf: NameOfOperator): FieldsView {
+  const removed: readonly (readonly [string, string])[] =
+    operator.removed_at === null
+      ? []
+      : [['Removed', `${formatTime(operator.removed_at)} by ${nameOf(operator.removed_by ?? 'unknown')}`]];
+  return fieldsOf([
+    ['Username', operator.username],
+    ['Role', operator.role],
+    ['Operator ID', groupsOfFour(operator.operator_id)],
+    ['Public key', operator.public_key],
+    [
+      'Added',
+      `${formatTime(operator.added_at)} by ${nameOf(operator.added_by)}${operator.bootstrap ? ' (the first one)' : ''}`,
+    ],
+    ...removed,
+  ]);
+}

@@ -1,0 +1,251 @@
+/** The argument that names an operation. */
+import type { SuccessBody } from '../../client/request.js';
+import type { Operation, OperationDetail } from '../../contract/operations.js';
+import { isFault } from '../../kernel/fault.js';
+import { argument, choice, defineCommand, integer, text } from '../define-command.js';
+import { formatAge, formatDuration, formatTime, orNone } from '../format.js';
+import { resolveNode } from '../nodes/resolve-node.js';
+import {
+  fieldsOf,
+  headed,
+  lines,
+  linesOf,
+  type Span,
+  stack,
+  stackOf,
+  styled,
+  type TableView,
+  type View,
+} from '../outcome.js';
+import { type NameOfOperator, operatorNames } from '../record-names.js';
+import { countLines, outputLines, planLines } from '../render/plan-lines.js';
+import { createRunProgress, followRun } from '../runs/run-agents.js';
+import { runOutcome } from '../runs/run-view.js';
+
+export const operationArgument = argument('ID', 'operation ID, as "orch ops" shows it', 'operation');
+
+/** The statuses of a run as words for options, held equal to the contract by the compiler. */
+const statuses = {
+  queued: true,
+  running: true,
+  succeeded: true,
+  failed: true,
+  interrupted: true,
+  cancelled: true,
+} satisfies Readonly<Record<Operation['status'], true>>;
+
+const isStatus = (word: string): word is Operation['status'] => Object.hasOwn(statuses, word);
+
+export const RUN_STATUSES: readonly Operation['status'][] = Object.keys(statuses).filter(isStatus);
+
+/** `orch ops list`. */
+export const listOperations = defineCommand({
+  examples: ['orch ops', 'orch ops --agent web-01 --status failed'],
+  access: 'viewer',
+  options: {
+    agent: text('NODE', 'only of this agent', { completes: 'node' }),
+    status: choice('STATUS', RUN_STATUSES, 'only those'),
+    rollout: text('ID', 'only those of this rollout'),
+    limit: integer('N', 'at most that many, newest first; 50 when left out', 1),
+    offset: integer('N', 'leave out that many of the newest'),
+  },
+  run: async (context, { agent, status, rollout, limit, offset }) => {
+    const { signal } = context;
+    const api = await context.api();
+    const query = { status: status ?? null, rollout: rollout ?? null, limit: limit ?? null, offset: offset ?? null };
+    const one = agent === undefined ? null : await resolveNode(api, agent, { signal });
+    const body = one
+      ? await api.call('listAgentOperations', { params: { node_id: one.node_id }, query, signal })
+      : await api.call('listOperations', { query, signal });
+    const shown = body.offset + body.operations.length;
+    if (shown < body.total) context.note(`${shown} of ${body.total}; more with --offset ${shown}`);
+    return {
+      body,
+      names: body.operations.map(({ operation_id }) => operation_id),
+      view: operationTable(body.operations, {
+        nameOf: await operatorNames(context, api),
+        now: context.clock.now(),
+        filtered: [agent, status, rollout, offset].some((given) => given !== undefined),
+      }),
+    };
+  },
+});
+
+/** `orch ops show`. */
+export const showOperation = defineCommand({
+  examples: ['orch ops show 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
+  access: 'viewer',
+  args: { id: operationArgument },
+  run: async (context, { id }) => {
+    const api = await context.api();
+    const operation = await api.call('getOperation', { params: { operation_id: id }, signal: context.signal });
+    return {
+      body: operation,
+      names: [operation.operation_id],
+      view: operationDetails(operation, await operatorNames(context, api), context.globals.verbose),
+    };
+  },
+});
+
+/** `orch ops watch`. */
+export const watchOperation = defineCommand({
+  examples: ['orch ops watch 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
+  detail: ['Tells what is done already and follows to the end. Ctrl-C stops watching; the operation goes on.'],
+  access: 'viewer',
+  args: { id: operationArgument },
+  run: async (context, { id }) => {
+    const { signal, globals } = context;
+    const api = await context.api();
+    const params = { operation_id: id };
+    const operation = await api.call('getOperation', { params, signal });
+    const agent = await resolveNode(api, operation.node_id, { signal });
+    const progress = createRunProgress(context, 'apply', 1);
+    let told = 0;
+    const follow = () => {
+      let at = 0;
+      return followRun(api.stream('getOperation', { params, signal }), {
+        resource: (resource) => {
+          at += 1;
+          if (at <= told) return;
+          told = at;
+          progress.resource(agent, resource);
+        },
+      });
+    };
+    const result = await overSessions(follow);
+    return runOutcome([{ agent, result }], { kind: 'apply', detailed: false, verbose: globals.verbose });
+  },
+});
+
+/** A session may end in the middle: the next attempt logs in again, and begins anew, or is refused. */
+async function overSessions<T>(follow: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await follow();
+    } catch (error) {
+      const hadBegun = isFault(error, 'unauthenticated') && error.data?.operation_id !== undefined;
+      if (!hadBegun) throw error;
+    }
+  }
+}
+
+/** `orch ops cancel`. */
+export const cancelOperation = defineCommand({
+  examples: ['orch ops cancel 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
+  detail: [
+    'A script that runs is stopped. Any other resource that is being worked on is finished, and none after it is begun.',
+  ],
+  access: 'operator',
+  args: { id: operationArgument },
+  run: async (context, { id }) => {
+    const api = await context.api();
+    const operation = await api.call('cancelOperation', { params: { operation_id: id }, signal: context.signal });
+    return {
+      body: operation,
+      names: [operation.operation_id],
+      view: lines(`Operation ${operation.operation_id} stops at the next resource. Watch it: orch ops watch ${id}`),
+    };
+  },
+});
+
+/** `orch ops output`. */
+type Output = SuccessBody<'getOperationOutput'>['output'][string];
+
+export const showOutput = defineCommand({
+  examples: ['orch ops output 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
+  detail: ['What scripts printed, by module and identity. Control characters are shown, not obeyed.'],
+  access: 'operator',
+  args: { id: operationArgument },
+  run: async (context, { id }) => {
+    const { signal } = context;
+    const api = await context.api();
+    const { node_id } = await api.call('getOperation', { params: { operation_id: id }, signal });
+    const body = await api.call('getOperationOutput', { params: { node_id, operation_id: id }, signal });
+    const scripts = Object.keys(body.output).sort();
+    return {
+      body,
+      names: scripts,
+      view:
+        scripts.length === 0
+          ? lines('No script of this operation printed anything.')
+          : stackOf(scripts.flatMap((name) => outputView(name, body.output[name]))),
+    };
+  },
+});
+
+const outputView = (name: string, output: Output | undefined): readonly View[] =>
+  output === undefined ? [] : [headed(name, linesOf(outputLines(output)))];
+
+/** How operations are shown. */
+export interface OperationViewOptions {
+  readonly nameOf: NameOfOperator;
+  /** Unix milliseconds. */
+  readonly now: number;
+  /** Only some operations were asked for, so that there may be others. */
+  readonly filtered: boolean;
+}
+
+export const operationTable = (
+  operations: readonly Operation[],
+  { nameOf, now, filtered }: OperationViewOptions,
+): TableView => ({
+  kind: 'table',
+  columns: [
+    { title: 'OPERATION ID', whole: true },
+    { title: 'AGENT' },
+    { title: 'STATUS', whole: true },
+    { title: 'CHANGED', right: true, whole: true },
+    { title: 'FAILED', right: true, whole: true },
+    { title: 'STARTED' },
+    { title: 'MODULES' },
+    { title: 'AT', wide: true },
+    { title: 'TOOK', wide: true },
+    { title: 'BY', wide: true },
+    { title: 'ERROR', wide: true },
+  ],
+  rows: operations.map((operation) => [
+    operation.operation_id,
+    operation.node_name ?? operation.node_id,
+    operationStatus(operation.status),
+    String(operation.summary.changed),
+    String(operation.summary.failed),
+    formatAge(operation.started_at, now),
+    orNone(operation.modules.join(' ')),
+    formatTime(operation.started_at),
+    orNone(durationOf(operation)),
+    nameOf(operation.requested_by),
+    orNone(operation.error?.message),
+  ]),
+  empty: filtered
+    ? 'No such operations. See the newest with: orch ops'
+    : 'No operations. Begin one with: orch apply NODE -f FILE',
+});
+
+export const operationDetails = (operation: OperationDetail, nameOf: NameOfOperator, verbose: boolean): View =>
+  stack(
+    fieldsOf([
+      ['Operation', operation.operation_id],
+      ['Agent', operation.node_name ?? operation.node_id],
+      ['Status', operationStatus(operation.status)],
+      ['Modules', orNone(operation.modules.join(' '))],
+      ...(operation.assignments.length === 0 ? [] : [['Assignments', operation.assignments.join(' ')] as const]),
+      ...(operation.rollout_id === null ? [] : [['Rollout', operation.rollout_id] as const]),
+      ['Requested by', nameOf(operation.requested_by)],
+      ['Started', formatTime(operation.started_at)],
+      ['Finished', orNone(formatTime(operation.finished_at))],
+      ...(operation.error === null ? [] : [['Error', styled('bad', operation.error.message)] as const]),
+    ]),
+    linesOf([
+      ...planLines(operation.resources, { verbose, details: true }),
+      ...countLines('apply', operation, operation.finished_at !== null),
+    ]),
+  );
+
+export function operationStatus(status: Operation['status']): Span {
+  if (status === 'succeeded') return styled('good', status);
+  if (status === 'queued' || status === 'running') return styled('accent', status);
+  return styled(status === 'cancelled' ? 'warn' : 'bad', status);
+}
+
+const durationOf = ({ started_at, finished_at }: Operation): string | null =>
+  finished_at === null ? null : formatDuration(Math.max(0, finished_at - started_at));

@@ -1,0 +1,248 @@
+/** `orch secrets set`. */
+import type { ApiClient } from '../../client/api-client.js';
+import type { NewRestriction, Secret, SecretUsage } from '../../contract/secrets.js';
+import { Fault, isFault } from '../../kernel/fault.js';
+import type { Context } from '../context.js';
+import { argument, defineCommand, flag, optionalArgument, text } from '../define-command.js';
+import { count, orNone } from '../format.js';
+import { resolveNodes } from '../nodes/resolve-node.js';
+import { type FieldsView, fields, lines, stack, type TableView } from '../outcome.js';
+import { parseAhead } from '../parse-time.js';
+import { type NameOfOperator, operatorNames } from '../record-names.js';
+import { readTextFile } from '../text-files.js';
+
+export const setSecret = defineCommand({
+  examples: [
+    'orch secrets set DB_PASSWORD',
+    'orch secrets set DB_PASSWORD -',
+    'orch secrets set TLS_KEY --file key.pem --restrict-tags role=web --expires 90d',
+    'orch secrets set DB_PASSWORD --description "of the shop"',
+  ],
+  detail: [
+    'Makes the secret, or changes it: what is not given stays. Asks for the value, unless it is given or only the rest',
+    'of a secret that is there is to be changed. With - the value is piped in, and a line end at its end is left out;',
+    'a file is taken as it is. --value can be seen by everybody who lists the processes of this machine.',
+  ],
+  access: 'operator',
+  args: {
+    name: argument('SECRET', 'letters, digits, "_", "." and "-"', 'secret'),
+    source: optionalArgument('-', 'read the value from standard input'),
+  },
+  options: {
+    file: text('FILE', 'read the value from a file', { completes: 'file' }),
+    value: text('VALUE', 'the value itself'),
+    description: text('TEXT', 'what it is for; empty takes it away'),
+    expires: text('TIME', 'when it ends: a date, RFC 3339, or how far ahead such as 90d'),
+    clear_expires: flag('it never ends'),
+    restrict_tags: text('SELECTOR', 'only agents whose tags match may have it; empty allows every tag'),
+    restrict_nodes: text('NODE,…', 'only these agents may have it; empty allows every agent'),
+  },
+  run: async (context, input) => {
+    const { name } = input;
+    if (input.expires !== undefined && input.clear_expires) {
+      throw new Fault('usage', '--expires and --clear-expires exclude each other');
+    }
+    const hasValue = hasSource(input);
+    const expires =
+      input.expires === undefined ? undefined : parseAhead(input.expires, '--expires', context.clock.now());
+    const api = await context.api();
+    const before = await find(api, name, context.signal);
+    const details = {
+      ...(input.description === undefined ? {} : { description: input.description || null }),
+      ...(expires === undefined ? {} : { expires_at: expires }),
+      ...(input.clear_expires ? { expires_at: null } : {}),
+      ...(await restrictionOf({ api, context, before }, input)),
+    };
+    const isAsked = before === null || Object.keys(details).length === 0;
+    const value = hasValue || isAsked ? await readValue(context, name, input) : null;
+    const { signal } = context;
+    const secret =
+      before === null
+        ? await api.call('createSecret', { body: { name, value: value ?? '', ...details }, signal })
+        : await api.call('updateSecret', { params: { name }, body: { value, ...details }, signal });
+    const nameOf = await operatorNames(context, api);
+    const done = before === null ? `Created ${name}.` : `Changed ${name}.`;
+    return { body: secret, names: [name], view: stack(lines(done), secretFields(secret, nameOf)) };
+  },
+});
+
+async function find(api: ApiClient, name: string, signal: AbortSignal): Promise<Secret | null> {
+  try {
+    return await api.call('getSecret', { params: { name }, signal });
+  } catch (error) {
+    if (isFault(error, 'secret_not_found')) return null;
+    throw error;
+  }
+}
+
+interface Place {
+  readonly api: ApiClient;
+  readonly context: Context;
+  readonly before: Secret | null;
+}
+
+interface RestrictionInput {
+  readonly restrict_tags: string | undefined;
+  readonly restrict_nodes: string | undefined;
+}
+
+/** The part that is not given stays. */
+async function restrictionOf(
+  { api, context, before }: Place,
+  { restrict_tags: tags, restrict_nodes: nodes }: RestrictionInput,
+): Promise<{ restriction?: NewRestriction | null }> {
+  if (tags === undefined && nodes === undefined) return {};
+  const names =
+    nodes
+      ?.split(',')
+      .map((node) => node.trim())
+      .filter((node) => node !== '') ?? [];
+  const found = names.length === 0 ? [] : await resolveNodes(api, names, { signal: context.signal });
+  const ids = nodes === undefined ? (before?.restriction?.node_ids ?? null) : found.map(({ node_id }) => node_id);
+  const selector = tags === undefined ? (before?.restriction?.tags ?? null) : tags || null;
+  const isNobody = ids === null || ids.length === 0;
+  return { restriction: isNobody && selector === null ? null : { node_ids: isNobody ? null : ids, tags: selector } };
+}
+
+/** `orch secrets list`. */
+export const listSecrets = defineCommand({
+  examples: ['orch secrets list'],
+  access: 'viewer',
+  run: async (context) => {
+    const api = await context.api();
+    const secrets = await api.call('listSecrets', { signal: context.signal });
+    const nameOf = await operatorNames(context, api);
+    return { body: secrets, names: secrets.map(({ name }) => name), view: secretTable(secrets, nameOf) };
+  },
+});
+
+/** `orch secrets show`. */
+export const showSecret = defineCommand({
+  examples: ['orch secrets show DB_PASSWORD'],
+  detail: ['A value is never shown: who needs it reads it where it was applied, and who has lost it sets another one.'],
+  access: 'viewer',
+  args: { name: argument('SECRET', 'name of the secret', 'secret') },
+  run: async (context, { name }) => {
+    const api = await context.api();
+    const request = { params: { name }, signal: context.signal };
+    const secret = await api.call('getSecret', request);
+    const usage = await api.call('getSecretUsage', request);
+    const nameOf = await operatorNames(context, api);
+    const { modules, agents } = usage;
+    return {
+      body: { ...secret, usage: { modules, agents } },
+      names: [secret.name],
+      view: stack(secretFields(secret, nameOf), usageFields(usage)),
+    };
+  },
+});
+
+/** `orch secrets remove`. */
+export const removeSecret = defineCommand({
+  examples: ['orch secrets remove DB_PASSWORD'],
+  detail: [
+    'What was applied with it stays on the agents. Modules that name it cannot be applied until it is there again.',
+  ],
+  access: 'operator',
+  consent: true,
+  args: { name: argument('SECRET', 'name of the secret', 'secret') },
+  run: async (context, { name }) => {
+    const api = await context.api();
+    const request = { params: { name }, signal: context.signal };
+    const { modules, agents } = await api.call('getSecretUsage', request);
+    const use = `named in ${count(modules.length, 'module')}, held by ${count(agents.length, 'agent')}`;
+    await context.prompt.consent(`Delete the secret ${name} (${use})?`);
+    await api.call('removeSecret', request);
+    return { names: [name], view: lines(`Deleted ${name}.`) };
+  },
+});
+
+/** Where the value of a secret comes from: a file, the command line, standard input, or a question. */
+export interface ValueSources {
+  readonly file: string | undefined;
+  readonly value: string | undefined;
+  /** `-` for standard input. */
+  readonly source: string | undefined;
+}
+
+/** Whether a value is to be had without asking. Throws `usage` when there is more than one place for it. */
+export function hasSource({ file, value, source }: ValueSources): boolean {
+  if (source !== undefined && source !== '-') {
+    throw new Fault('usage', 'a value is not given as a word of its own', {
+      hint: 'use --file FILE, - for standard input, or leave it out to be asked',
+    });
+  }
+  const given = [file, value, source].filter((one) => one !== undefined).length;
+  if (given > 1) throw new Fault('usage', 'give the value only once: --file, --value or -');
+  return given === 1;
+}
+
+/** Asks when there is no other source. */
+export async function readValue(context: Context, name: string, sources: ValueSources): Promise<string> {
+  const { file, value, source } = sources;
+  if (value !== undefined) return value;
+  if (file !== undefined) return fromFile(context, file);
+  // The line end is that of echo, not of the secret.
+  if (source === '-') return (await context.readInput()).replace(/\r?\n$/, '');
+  return context.prompt.secret(`Value of ${name}:`, 'give it with --file FILE, or pipe it in and add -');
+}
+
+function fromFile(context: Context, file: string): string {
+  const text = readTextFile(file);
+  if (/^[^\n]*\n$/.test(text)) context.warn(`${file} ends with a line end, which is part of the value now.`);
+  return text;
+}
+
+/** How secrets are shown. There is no value to show. */
+export const secretTable = (secrets: readonly Secret[], nameOf: NameOfOperator): TableView => ({
+  kind: 'table',
+  columns: [
+    { title: 'SECRET', whole: true },
+    { title: 'EXPIRES' },
+    { title: 'ONLY FOR' },
+    { title: 'UPDATED' },
+    { title: 'BY' },
+    { title: 'DESCRIPTION' },
+  ],
+  rows: secrets.map((secret) => [
+    secret.name,
+    orNone(shortTime(secret.expires_at)),
+    orNone(restrictionText(secret.restriction)),
+    shortTime(secret.updated_at),
+    nameOf(secret.updated_by),
+    orNone(secret.description),
+  ]),
+  empty: 'No secrets. Make one with: orch secrets set NAME',
+});
+
+export function secretFields(secret: Secret, nameOf: NameOfOperator): FieldsView {
+  return fields(
+    ['Secret', secret.name],
+    ['Description', orNone(secret.description)],
+    ['Expires', secret.expires_at === null ? 'never' : shortTime(secret.expires_at)],
+    ['Only for', restrictionText(secret.restriction) || 'every approved agent'],
+    ['Created', `${shortTime(secret.created_at)} by ${nameOf(secret.created_by)}`],
+    ['Updated', `${shortTime(secret.updated_at)} by ${nameOf(secret.updated_by)}`],
+  );
+}
+
+export const usageFields = ({ modules, agents }: SecretUsage): FieldsView =>
+  fields(
+    ['Modules', orNone(modules.join(', '))],
+    [
+      'Agents',
+      orNone(
+        agents.map(({ name, node_id, current }) => `${name ?? node_id}${current ? '' : ' (older value)'}`).join(', '),
+      ),
+    ],
+  );
+
+function restrictionText(restriction: Secret['restriction']): string {
+  const { node_ids: nodes, tags } = restriction ?? { node_ids: [], tags: null };
+  return [...(nodes.length === 0 ? [] : [count(nodes.length, 'agent')]), ...(tags === null ? [] : [tags])].join(
+    ' and ',
+  );
+}
+
+/** Without milliseconds. */
+const shortTime = (timestamp: string | null): string => (timestamp ?? '').replace(/\.\d{3}Z$/, 'Z');

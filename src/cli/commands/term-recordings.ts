@@ -1,0 +1,425 @@
+/** `orch term transcript`. */
+
+import { createHash } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { rm, stat } from 'node:fs/promises';
+import { StringDecoder } from 'node:string_decoder';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ApiClient } from '../../client/api-client.js';
+import { TERMINAL_SEARCH_LIMIT, type TerminalMatch } from '../../contract/terminal.js';
+import type { Clock } from '../../kernel/clock.js';
+import { Fault, messageOf } from '../../kernel/fault.js';
+import { toHarmless, toHarmlessCast, toHtml, toRaw, toText } from '../../terminal/recording/convert-cast.js';
+import { Neutralizer } from '../../terminal/recording/neutralizer.js';
+import { type CastItem, type OpenCast, openCastFile, readCast } from '../../terminal/recording/read-cast.js';
+import type { Context } from '../context.js';
+import { argument, choice, defineCommand, flag, integer, text } from '../define-command.js';
+import { EXIT } from '../exit-status.js';
+import { count, formatTime } from '../format.js';
+import { resolveNode } from '../nodes/resolve-node.js';
+import { type Line, type LinesView, lines, linesOf, styled } from '../outcome.js';
+import { parseWhen } from '../parse-time.js';
+import { isReaderGone, notWritten, type OutputStream } from '../render/printer.js';
+import { findSession, sessionArgument } from './term.js';
+
+const FORMATS = ['cast', 'raw', 'txt', 'html'] as const;
+type Format = (typeof FORMATS)[number];
+type Chunks = AsyncIterable<Uint8Array | string>;
+
+export const getTranscript = defineCommand({
+  examples: [
+    'orch term transcript 01JQ2Z6T0V5X8Y4M3N7P9R1S2T',
+    'orch term transcript 01JQ2Z6T0V5X8Y4M3N7P9R1S2T --format cast --out session.cast',
+    'orch term transcript 01JQ2Z6T0V5X8Y4M3N7P9R1S2T --format raw | sha256sum',
+  ],
+  detail: [
+    'Forms: cast is the recording itself (asciicast version 2, for asciinema and "orch term replay"), raw every byte that the',
+    'program wrote, txt its lines without control sequences, html a page with colours and without scripts. Of a session that',
+    'is still open it is what has been stored so far. That you read it goes into the audit log.',
+    'Files and pipes get cast and raw exactly as they were, with whatever a program put there for the terminal of whoever',
+    'looks; --harmless takes that out. What is printed on a terminal is harmless in any case.',
+  ],
+  access: 'operator',
+  args: { id: sessionArgument },
+  options: {
+    format: choice('FORM', FORMATS, 'cast, raw, txt or html; when left out, txt on a terminal and else cast'),
+    out: text('FILE', 'write it to a new file', { completes: 'file' }),
+    harmless: flag('cast and raw without what acts on a terminal instead of drawing'),
+  },
+  run: async (context, { id, format, out, harmless }) => {
+    const { streams, signal } = context;
+    const isTerminal = out === undefined && streams.stdout.isTTY === true;
+    const download = await downloadRecording(await context.api(), id, signal);
+    const form = format ?? (isTerminal ? 'txt' : 'cast');
+    const chunks = await convert(download.chunks, form, harmless || isTerminal);
+    if (out === undefined) {
+      await writeChunks(streams.stdout, isTerminal ? printable(chunks) : chunks, signal);
+    } else {
+      await writeFile(out, chunks, signal);
+    }
+    requireAsRecorded(download);
+    return out === undefined ? {} : { view: lines(`Wrote ${out}.`) };
+  },
+});
+
+async function convert(chunks: AsyncIterable<Uint8Array>, form: Format, isHarmless: boolean): Promise<Chunks> {
+  if (form === 'cast' && !isHarmless) return chunks;
+  const cast = await readCast(chunks);
+  if (form === 'cast') return toHarmlessCast(cast);
+  if (form === 'raw') return isHarmless ? toHarmless(cast) : toRaw(cast);
+  return form === 'txt' ? toText(cast) : toHtml(cast);
+}
+
+/** Nothing that comes from a machine reaches the terminal but through here. */
+async function* printable(chunks: Chunks): AsyncGenerator<string> {
+  const decoder = new StringDecoder('utf8');
+  const neutralizer = new Neutralizer();
+  for await (const chunk of chunks) {
+    yield neutralizer.write(typeof chunk === 'string' ? chunk : decoder.write(Buffer.from(chunk)));
+  }
+  yield neutralizer.undo();
+}
+
+async function writeFile(path: string, chunks: Chunks, signal: AbortSignal): Promise<void> {
+  const file = createWriteStream(path, { flags: 'wx', mode: 0o600 });
+  const opened = new Promise<void>((resolve, reject) => file.once('open', () => resolve()).once('error', reject));
+  await opened.catch((cause: unknown) => {
+    const isThere = (cause as NodeJS.ErrnoException).code === 'EEXIST';
+    throw new Fault('usage', isThere ? `${path} is there already` : `${path} cannot be made: ${messageOf(cause)}`, {
+      hint: 'give the name of a file that is not there yet',
+      cause,
+    });
+  });
+  // Errors come to whoever writes.
+  file.on('error', () => undefined);
+  try {
+    await writeChunks(file as OutputStream, chunks, signal);
+    await new Promise<void>((resolve, reject) =>
+      file.end((error?: Error | null) => (error ? reject(error) : resolve())),
+    );
+  } catch (error) {
+    file.destroy();
+    await rm(path, { force: true });
+    throw error;
+  }
+}
+
+/** `orch term replay`. */
+export const replayRecording = defineCommand({
+  examples: [
+    'orch term replay 01JQ2Z6T0V5X8Y4M3N7P9R1S2T',
+    'orch term replay session.cast --speed 4 --idle-limit 2',
+    'orch term replay 01JQ2Z6T0V5X8Y4M3N7P9R1S2T --at 12:30',
+  ],
+  detail: [
+    'Shows what was shown, until Ctrl-C. Only what draws reaches your terminal: no title, clipboard, question or mouse mode',
+    'of the recorded program does. The window should be at least as large as the recorded one. Files of asciicast version 2',
+    'may come from other programs, and may be gzipped.',
+  ],
+  access: 'operator',
+  args: { recording: argument('ID|FILE', 'session ID or a unique beginning of one, or a file', 'terminal') },
+  options: {
+    speed: text('N', 'so many times as fast: 2, 0.5'),
+    idleLimit: text('SECONDS', 'make pauses no longer than that'),
+    at: text('TIME', 'begin with the screen of that time: 90, 12:30 or 1:02:03'),
+  },
+  run: async (context, input) => {
+    const { stdout } = context.streams;
+    if (stdout.isTTY !== true) {
+      throw new Fault('usage', 'a replay needs a terminal', {
+        hint: 'for a file or a pipe: orch term transcript ID --format raw',
+      });
+    }
+    const speed = input.speed === undefined ? 1 : parseNumber(input.speed, '--speed');
+    const idleLimit =
+      input.idleLimit === undefined ? Number.POSITIVE_INFINITY : parseNumber(input.idleLimit, '--idle-limit');
+    const from = input.at === undefined ? 0 : parseTimeInRecording(input.at, '--at');
+    const { cast, download } = await open(context, input.recording);
+    tellSize(context, cast);
+    const { clock, signal } = context;
+    const write = (chunk: string) => writeChunk(stdout, chunk);
+    const status = await replay(cast.items, {
+      speed,
+      idleLimit,
+      from,
+      clock,
+      signal,
+      write,
+    });
+    if (download !== null) requireAsRecorded(download);
+    if (status !== null && status !== '0') context.note(`It ended with exit status ${status}.`);
+    return {};
+  },
+});
+
+/** `download` is null for a file, of which nobody knows what it should be. */
+async function open(
+  context: Context,
+  recording: string,
+): Promise<{ readonly cast: OpenCast; readonly download: Download | null }> {
+  const file = await openRecordingFile(recording);
+  if (file !== null) return { cast: await readCast(file), download: null };
+  const download = await downloadRecording(await context.api(), recording, context.signal);
+  return { cast: await readCast(download.chunks), download };
+}
+
+function tellSize(context: Context, { head: { width, height } }: OpenCast): void {
+  const { columns = 0, rows = 0 } = context.streams.stdout;
+  if (width <= columns && height <= rows) return;
+  context.note(
+    `It was recorded at ${width}x${height}, and this window is ${columns}x${rows}: lines may break elsewhere.`,
+  );
+}
+
+function parseNumber(given: string, name: string): number {
+  const number = /^\d{1,6}(\.\d{1,6})?$/.test(given) ? Number(given) : 0;
+  if (number > 0) return number;
+  throw new Fault('usage', `${name} takes a number above 0, not "${given}"`, { hint: 'such as 2 or 0.5' });
+}
+
+/** `orch term grep`. */
+export const searchRecordings = defineCommand({
+  examples: ['orch term grep "permission denied" -i', 'orch term grep "rm -rf" --node web-01 --since "30d ago"'],
+  detail: [
+    'Lines of recordings that a regular expression matches, of the newest sessions first. The time behind each session is the',
+    'place in its recording, which "orch term replay ID --at TIME" begins with. The search ends after 15 seconds. That you',
+    'search, and for what, goes into the audit log. Each recording that was searched is compared with its SHA-256 in the',
+    'audit log when its session is over; those that do not fit, or cannot be read, are named, and the exit status is 1.',
+  ],
+  access: 'operator',
+  args: { pattern: argument('PATTERN', 'a regular expression') },
+  options: {
+    ignoreCase: flag('take capital and small letters for the same', { short: 'i' }),
+    since: text('TIME', 'only sessions opened from then on: RFC 3339, a date, or "2h ago"'),
+    node: text('NODE', 'only on this agent', { completes: 'node' }),
+    operator: text('OPERATOR', 'only those that this operator has opened', { completes: 'operator' }),
+    limit: integer('N', `at most that many lines; ${TERMINAL_SEARCH_LIMIT.standard} when left out`, 1),
+  },
+  run: async (context, { pattern, ignoreCase, since, node, operator, limit }) => {
+    const { signal, clock } = context;
+    requireExpression(pattern);
+    const from = since === undefined ? null : Date.parse(parseWhen(since, '--since', clock.now()));
+    const api = await context.api();
+    const agent = node === undefined ? null : await resolveNode(api, node, { signal });
+    const body = await api.call('searchTerminals', {
+      query: {
+        pattern,
+        ignore_case: ignoreCase,
+        since: from === null ? null : Math.floor(from / 1000),
+        node: agent?.node_id ?? null,
+        operator: operator ?? null,
+        limit: limit ?? null,
+      },
+      signal,
+    });
+    if (body.truncated) context.note('There may be more: narrow it down, or give --limit N.');
+    const { matches, searched, altered } = body;
+    if (altered.length > 0) context.note(alteredLine(altered));
+    const names = [...new Set(matches.map(({ session_id }) => session_id))];
+    const view = matches.length === 0 ? lines(`No matches in ${count(searched, 'recording')}.`) : matchLines(matches);
+    return { body, names, view, exitStatus: altered.length === 0 ? EXIT.done : EXIT.error };
+  },
+});
+
+/** What the orchestrator would refuse, in the words of whoever typed it. */
+function requireExpression(pattern: string): void {
+  try {
+    new RegExp(pattern, 'u');
+  } catch (cause) {
+    throw new Fault('usage', `${JSON.stringify(pattern)} is no regular expression`, {
+      hint: 'a character that means something in one takes a backslash: \\. \\( \\[',
+      cause,
+    });
+  }
+}
+
+/** Told of the first ones by name. */
+const NAMED = 10;
+
+function alteredLine(ids: readonly string[]): Line {
+  const more = ids.length > NAMED ? ` and ${ids.length - NAMED} more` : '';
+  const those = ids.slice(0, NAMED).join(', ') + more;
+  const what = ids.length === 1 ? 'The recording of this session is' : 'The recordings of these sessions are';
+  return [styled('bad', `${what} not what the audit log says, or damaged: ${those}.`)];
+}
+
+/** Under a line for each session. */
+function matchLines(matches: readonly TerminalMatch[]): LinesView {
+  const all: Line[] = [];
+  let session = '';
+  for (const match of matches) {
+    if (match.session_id !== session) all.push(headOf(match));
+    session = match.session_id;
+    all.push([styled('dim', `${formatTimeInRecording(match.at).padStart(8)}  `), match.line]);
+  }
+  return linesOf(all);
+}
+
+const headOf = ({ session_id, operator, node_name, node_id, opened_at }: TerminalMatch): Line => [
+  styled('strong', session_id),
+  `  ${operator} on ${node_name ?? node_id}, ${formatTime(opened_at)}`,
+];
+
+/** Opens a recording that a person names: a session of the orchestrator, or a file. */
+export interface Download {
+  readonly sessionId: string;
+  readonly chunks: AsyncIterable<Uint8Array>;
+  /** False when it is not what the audit log says; null when that says nothing yet, or not all was read. */
+  isAsRecorded(): boolean | null;
+}
+
+/** @throws Fault `terminal_not_found`, `transcript_not_found` */
+export async function downloadRecording(api: ApiClient, given: string, signal: AbortSignal): Promise<Download> {
+  const session_id = await findSession(api, given, signal);
+  const { transcript_sha256: sha256 } = await api.call('getTerminal', { params: { session_id }, signal });
+  const body = await api.download('getTranscript', { params: { session_id }, signal });
+  const hash = createHash('sha256');
+  let isRead = false;
+  return {
+    sessionId: session_id,
+    chunks: hashed(),
+    isAsRecorded: () => (sha256 === null || !isRead ? null : hash.copy().digest('hex') === sha256),
+  };
+
+  async function* hashed(): AsyncGenerator<Uint8Array> {
+    for await (const chunk of body) {
+      hash.update(chunk);
+      yield chunk;
+    }
+    isRead = true;
+  }
+}
+
+/** To be called at the end. @throws Fault `transcript_invalid` when it is not what the audit log says */
+export function requireAsRecorded({ isAsRecorded, sessionId }: Download): void {
+  if (isAsRecorded() !== false) return;
+  throw new Fault(
+    'transcript_invalid',
+    `this is not what was recorded: its SHA-256 is not the one that "orch term show ${sessionId}" gives`,
+    { hint: 'keep the file on the orchestrator, and see who could write there' },
+  );
+}
+
+/** What is no file's name is null. @throws Fault `usage` */
+export async function openRecordingFile(path: string): Promise<AsyncIterable<Uint8Array> | null> {
+  const found = await stat(path).catch(() => null);
+  if (found === null && !/[/.]/.test(path)) return null;
+  if (found === null)
+    throw new Fault('usage', `${path} does not exist`, { hint: 'see the sessions: orch term list --all' });
+  if (found.isDirectory()) throw new Fault('usage', `${path} is a directory`);
+  try {
+    return await openCastFile(path);
+  } catch (cause) {
+    throw new Fault('usage', `${path} cannot be read: ${messageOf(cause)}`, { cause });
+  }
+}
+
+/** Plays a recording on a terminal, in its own time or faster, and leaves the terminal as it was. */
+export interface ReplayOptions {
+  /** How often as fast as it was. */
+  readonly speed: number;
+  /** No pause is longer than that, in seconds of the recording. */
+  readonly idleLimit: number;
+  /** Begins with the screen of that time, in seconds. */
+  readonly from: number;
+  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly signal: AbortSignal;
+  /** Resolves with false when nobody looks any more. */
+  readonly write: (text: string) => Promise<boolean>;
+}
+
+/** @returns the status with which the program ended, when the recording got that far and tells it */
+export async function replay(items: AsyncIterable<CastItem>, options: ReplayOptions): Promise<string | null> {
+  const { write, signal } = options;
+  const neutralizer = new Neutralizer();
+  const pace = new Pace(options);
+  let status: string | null = null;
+  try {
+    for await (const item of items) {
+      await pace.until(item.at);
+      if (signal.aborted) return null;
+      if (item.kind === 'exit') status = item.status;
+      if (item.kind !== 'output') continue;
+      const text = neutralizer.write(item.text);
+      if (text !== '' && !(await write(text))) return null;
+    }
+    return status;
+  } finally {
+    await write(`${neutralizer.undo()}\r\n`).catch(() => false);
+  }
+}
+
+class Pace {
+  private readonly options: ReplayOptions;
+  private last: number;
+  /** When the next item is to be shown, on the monotonic clock. */
+  private due: number;
+
+  constructor(options: ReplayOptions) {
+    this.options = options;
+    this.last = options.from;
+    this.due = options.clock.monotonic();
+  }
+
+  /** Resolves when it is time, or the signal is aborted. */
+  async until(at: number): Promise<void> {
+    if (at <= this.last) return;
+    const { speed, idleLimit, clock, signal } = this.options;
+    this.due += (Math.min(at - this.last, idleLimit) / speed) * 1000;
+    this.last = at;
+    const now = clock.monotonic();
+    // A terminal that takes its time does not make the rest hurry.
+    this.due = Math.max(this.due, now);
+    for (let left = this.due - now; left > 0 && !signal.aborted; left = this.due - clock.monotonic()) {
+      await sleep(Math.min(left, LONGEST_SLEEP), undefined, { signal }).catch(() => undefined);
+    }
+  }
+}
+
+/** Of a timer, in milliseconds. */
+const LONGEST_SLEEP = 3_600_000;
+
+/**
+ * `90`, `12:30`, `1:02:03.5` in seconds.
+ * @throws Fault `usage` naming the flag
+ */
+export function parseTimeInRecording(text: string, flag: string): number {
+  if (!/^\d{1,7}(:\d{1,2}){0,2}(\.\d{1,6})?$/.test(text)) {
+    throw new Fault('usage', `${flag} takes a time in the recording, not "${text}"`, {
+      hint: 'such as 90, 12:30 or 1:02:03',
+    });
+  }
+  return text.split(':').reduce((seconds, part) => seconds * 60 + Number(part), 0);
+}
+
+/** `12:30`, `1:02:03`. */
+export function formatTimeInRecording(seconds: number): string {
+  const whole = Math.floor(seconds);
+  const parts = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+  const [first, ...others] = parts[0] === 0 ? parts.slice(1) : parts;
+  return [String(first), ...others.map((part) => String(part).padStart(2, '0'))].join(':');
+}
+
+/** @returns false when whoever read it is gone; what it fails with else is thrown */
+export async function writeChunks(
+  stream: OutputStream,
+  chunks: AsyncIterable<Uint8Array | string>,
+  signal: AbortSignal,
+): Promise<boolean> {
+  for await (const chunk of chunks) {
+    signal.throwIfAborted();
+    if (chunk.length > 0 && !(await writeChunk(stream, chunk))) return false;
+  }
+  return true;
+}
+
+/** Resolves when the bytes have been taken; with false when nobody reads any more. */
+export function writeChunk(stream: OutputStream, chunk: Uint8Array | string): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    stream.write(chunk, (error: Error | null | undefined) => {
+      if (!error) resolve(true);
+      else if (isReaderGone(error)) resolve(false);
+      else reject(notWritten(error));
+    });
+  });
+}

@@ -1,0 +1,477 @@
+/** A terminal session as people name it: its ID, or a beginning of it that no other session has. */
+
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import type { ApiClient } from '../../client/api-client.js';
+import type { Contract } from '../../contract/contract.js';
+import type { QueryOf } from '../../contract/route.js';
+import {
+  TERMINAL_KINDS,
+  TERMINAL_LIST_LIMIT,
+  TERMINAL_STATUSES,
+  type TerminalDetail,
+  type TerminalSession,
+} from '../../contract/terminal.js';
+import { sentEnvironment } from '../../kernel/environment.js';
+import { Fault, isFault } from '../../kernel/fault.js';
+import { isUlid } from '../../kernel/ids.js';
+import type { TerminalMode } from '../../terminal/notes.js';
+import { terminalApi } from '../connect-api.js';
+import type { Context } from '../context.js';
+import { argument, argumentList, choice, defineCommand, flag, integer, text } from '../define-command.js';
+import { EXIT } from '../exit-status.js';
+import { count, formatAge, formatBytes, formatDuration, formatTime, NONE, orNone } from '../format.js';
+import { hasNext } from '../list-pages.js';
+import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
+import {
+  type FieldsView,
+  fieldsOf,
+  type Line,
+  lines,
+  linesOf,
+  type Outcome,
+  type Span,
+  styled,
+  type TableView,
+} from '../outcome.js';
+import { plainText } from '../render/paint.js';
+import { openableTerm, sessionOptions, sessionSettings, sizeOf } from '../terminal/session-options.js';
+
+/** Fewest characters that stand for an ID. */
+const LEAST_PREFIX = 4;
+const BEGINNING = /^[0-9A-HJKMNP-TV-Z]{1,26}$/;
+/** Sessions that share a beginning: so many are named. */
+const NAMED = 10;
+
+const SUMMARY = 'session ID, as "orch term list --all" shows it, or a unique beginning of one (4 characters or more)';
+
+export const sessionArgument = argument('ID', SUMMARY, 'terminal');
+export const sessionsArgument = argumentList('ID', SUMMARY, 'terminal');
+
+/**
+ * The whole ID. One that is given whole is not looked up.
+ * @throws Fault `terminal_not_found`, or `usage` for a beginning that is too short or that several have
+ */
+export async function findSession(api: ApiClient, given: string, signal: AbortSignal): Promise<string> {
+  const text = given.trim().toUpperCase();
+  if (isUlid(text)) return text;
+  if (text.length < LEAST_PREFIX) {
+    throw new Fault('usage', `"${given}" is too short: give at least ${LEAST_PREFIX} characters of the session ID`);
+  }
+  const query = { prefix: text, limit: NAMED + 1 };
+  const found = BEGINNING.test(text) ? await api.call('listTerminals', { query, signal }) : [];
+  const [first, ...others] = found;
+  if (first === undefined) {
+    throw new Fault('terminal_not_found', `there is no session "${given}"`, {
+      hint: 'see what there is: orch term list --all',
+    });
+  }
+  if (others.length === 0) return first.session_id;
+  const named = found.slice(0, NAMED);
+  const count = found.length > NAMED ? `more than ${NAMED} sessions; the newest` : `${found.length} sessions`;
+  const list = named.map((session) => `  ${session.session_id}  ${sessionLabel(session)}  ${session.status}`);
+  throw new Fault('usage', `"${given}" begins the IDs of ${count}:\n${list.join('\n')}`, {
+    hint: 'give more characters',
+  });
+}
+
+/** `orch term NODE`, and `orch term open NODE`. */
+export const openTerminal = defineCommand({
+  examples: ['orch term web-01', 'orch term web-01 --shell /bin/zsh', 'orch term open list'],
+  detail: [
+    '"orch term NODE" is "orch term open NODE"; a node that is named like a subcommand needs the latter.',
+    'The shell runs as the user that the agent is set to. What it shows is recorded, unless the orchestrator says otherwise.',
+    'At the beginning of a line, ~. detaches (the session goes on), ~K ends the session, ~r draws the screen anew, ~s tells',
+    'the latency, ~w asks for the pen, ~^Z suspends orch, ~? lists these, and ~~ is a tilde.',
+    'After a lost connection it goes on by itself where it was. What is typed meanwhile is dropped after 10 s, unless',
+    '--queue-input is given.',
+    'Where the agent is 30 ms or more away, keys are shown before it has echoed them; passwords never are.',
+    'It ends as the shell does: with its status, or 128 and the number of the signal that ended it; with 254 when an operator',
+    'closed the session, and with 255 after everything else, detaching included.',
+    'Without a terminal on standard input, all of the input is typed and then Ctrl-D until the shell ends. For commands,',
+    'rather use orch exec.',
+  ],
+  access: 'operator',
+  failureStatus: EXIT.lost,
+  args: { node: nodeArgument },
+  options: {
+    shell: text('PATH', 'the shell, as in /etc/shells of the machine'),
+    cols: integer('N', 'width, in place of that of this terminal', 1),
+    rows: integer('N', 'height, in place of that of this terminal', 1),
+    ...sessionOptions,
+  },
+  run: async (context, { node, shell, cols, rows, ...given }) => {
+    const { env, signal, streams } = context;
+    const settings = sessionSettings(given);
+    const connection = await terminalApi(context);
+    const { api } = connection;
+    const { node_id } = await resolveNode(api, node, { signal });
+    const own = sizeOf([streams.stdout, streams.stderr]);
+    const size = { cols: cols ?? own.cols, rows: rows ?? own.rows };
+    const query = { ...size, shell: shell ?? null, term: openableTerm(env.TERM) };
+    // Loaded while the agent starts the shell, behind the request: what is loaded first would hold that up.
+    const [opened, { runTerminal }] = await Promise.all([
+      api.call('openTerminal', { params: { node_id }, query, body: { env: sentEnvironment(env) }, signal }),
+      nextTurn().then(() => import('../terminal/run-terminal.js')),
+    ]);
+    return runTerminal(context, {
+      connection,
+      sessionId: opened.session_id,
+      wsUrl: opened.ws_url,
+      mode: 'write',
+      isNew: true,
+      ...(cols === undefined && rows === undefined ? {} : { size }),
+      ...settings,
+    });
+  },
+});
+
+/** `orch term attach`. */
+export const attachTerminal = defineCommand({
+  examples: ['orch term attach 01JQ2Z6T0V5X8Y4M3N7P9R1S2T', 'orch term attach 01JQ2Z6T --read-only'],
+  detail: [
+    'Comes back to a session that was detached, or joins one. One operator types, any number may watch: while somebody else',
+    'types you watch, unless you take the pen from them with --take.',
+    'What is on the screen is drawn anew. Everything else is as with orch term NODE.',
+  ],
+  access: 'operator',
+  failureStatus: EXIT.lost,
+  args: { id: sessionArgument },
+  options: {
+    readOnly: flag('only watch'),
+    take: flag('take the pen from whoever types'),
+    ...sessionOptions,
+  },
+  run: async (context, { id, readOnly, take, ...given }) => {
+    if (readOnly && take) throw new Fault('usage', '--read-only and --take exclude each other');
+    const settings = sessionSettings(given);
+    const { signal } = context;
+    const connection = await terminalApi(context);
+    const { api } = connection;
+    const sessionId = await findSession(api, id, signal);
+    // Behind the request: what is loaded first would hold that up.
+    const [attached, { runTerminal }] = await Promise.all([
+      attach(context, api, { sessionId, readOnly, take }),
+      nextTurn().then(() => import('../terminal/run-terminal.js')),
+    ]);
+    return runTerminal(context, {
+      connection,
+      sessionId,
+      ...attached,
+      isNew: false,
+      isReadOnly: readOnly,
+      ...settings,
+    });
+  },
+});
+
+interface Wish {
+  readonly sessionId: string;
+  readonly readOnly: boolean;
+  readonly take: boolean;
+}
+
+interface Attached {
+  readonly wsUrl: string;
+  readonly mode: TerminalMode;
+}
+
+async function attach({ signal, note }: Context, api: ApiClient, wish: Wish): Promise<Attached> {
+  const as = async (mode: TerminalMode, take: boolean): Promise<Attached> => {
+    const params = { session_id: wish.sessionId };
+    const { ws_url } = await api.call('attachTerminal', { params, body: { mode, take }, signal });
+    return { wsUrl: ws_url, mode };
+  };
+  if (wish.readOnly) return as('read', false);
+  try {
+    return await as('write', wish.take);
+  } catch (error) {
+    if (!isFault(error, 'terminal_pen_taken')) throw error;
+    note(`${error.message}: you only watch. To type yourself: orch term attach ${wish.sessionId} --take`);
+    return as('read', false);
+  }
+}
+
+/** `orch term list`. */
+type Query = QueryOf<Contract['listTerminals']>;
+
+/** How often `--watch` asks, in milliseconds. */
+const WATCH_EVERY = 2_000;
+
+export const listTerminals = defineCommand({
+  examples: ['orch term list', 'orch term list --all --node web-01', 'orch term list --operator ada --watch'],
+  detail: [
+    'The sessions that are open now, who writes in them and who watches; with --all those that are over too.',
+    'With --watch each one that is opened, changes hands or ends is told as it happens, until Ctrl-C; with -o json as one',
+    'line each.',
+  ],
+  access: 'operator',
+  options: {
+    all: flag('those that are over too'),
+    status: choice('STATUS', TERMINAL_STATUSES, 'only those; active when left out'),
+    node: text('NODE', 'only on this agent', { completes: 'node' }),
+    operator: text('OPERATOR', 'only those that this operator has opened', { completes: 'operator' }),
+    kind: choice('KIND', TERMINAL_KINDS, 'only shells, or only commands of "orch exec"'),
+    limit: integer('N', `at most that many, newest first; ${TERMINAL_LIST_LIMIT.standard} when left out`, 1),
+    watch: flag('go on with what changes, until Ctrl-C'),
+  },
+  run: async (context, { all, status, node, operator, kind, limit, watch }) => {
+    if (all && status !== undefined) throw new Fault('usage', '--all and --status do not go together');
+    if (watch && status !== undefined && status !== 'active') {
+      throw new Fault('usage', `--watch has nothing to follow in sessions that are ${status}`);
+    }
+    const { signal, clock } = context;
+    const api = await context.api();
+    const agent = node === undefined ? null : await resolveNode(api, node, { signal });
+    const query: Query = {
+      status: all ? null : (status ?? 'active'),
+      node: agent?.node_id ?? null,
+      operator: operator ?? null,
+      kind: kind ?? null,
+      limit: limit ?? null,
+    };
+    const { body: sessions, headers } = await api.callFull('listTerminals', { query, signal });
+    const empty =
+      query.status === 'active' ? 'No sessions are open. Open one with: orch term open NODE' : 'No sessions.';
+    const listed: Outcome = {
+      body: sessions,
+      names: sessions.map(({ session_id }) => session_id),
+      view: sessionTable(sessions, clock.now(), empty),
+    };
+    if (watch) return follow(context, api, { query, sessions, listed });
+    if (hasNext(headers) && sessions.length !== limit) context.note(older(sessions.length));
+    return listed;
+  },
+});
+
+/** The API gives at most so many at once, whatever the limit. */
+const older = (shown: number): string =>
+  shown < TERMINAL_LIST_LIMIT.maximum
+    ? 'There are older ones: --limit N shows more.'
+    : `There are older ones: ${shown} are shown at most. Narrow it down with --node, --operator or --kind.`;
+
+interface Following {
+  readonly query: Query;
+  readonly sessions: readonly TerminalSession[];
+  readonly listed: Outcome;
+}
+
+/** First the list, then each change. */
+async function* follow(
+  context: Context,
+  api: ApiClient,
+  { query, sessions, listed }: Following,
+): AsyncIterable<Outcome> {
+  const { signal, clock } = context;
+  const forPrograms = context.globals.output === 'json' || context.globals.output === 'yaml';
+  if (!forPrograms) yield listed;
+  else for (const session of sessions) yield { body: session, oneLine: true };
+  const known = new Map(sessions.map((session) => [session.session_id, session]));
+  const since = Math.floor(clock.now() / 1000);
+  for (;;) {
+    await sleep(WATCH_EVERY, undefined, { signal }).catch(() => undefined);
+    if (signal.aborted) return;
+    const now = await api.call('listTerminals', { query: { ...query, status: null }, signal });
+    // What was over before anybody watched is no news, whether the list showed it or not.
+    const news = now.filter(({ session_id, closed_at }) => known.has(session_id) || (closed_at ?? since) >= since);
+    for (const change of sessionChanges(known, news)) {
+      const { session } = change;
+      yield {
+        body: session,
+        oneLine: true,
+        names: [session.session_id],
+        view: lines(changeLine(change, clock.now())),
+      };
+    }
+    for (const session of now) known.set(session.session_id, session);
+  }
+}
+
+/** `orch term show`. */
+export const showTerminal = defineCommand({
+  examples: ['orch term show 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
+  access: 'operator',
+  args: { id: sessionArgument },
+  run: async (context, { id }) => {
+    const { signal } = context;
+    const api = await context.api();
+    const session_id = await findSession(api, id, signal);
+    const session = await api.call('getTerminal', { params: { session_id }, signal });
+    return { body: session, names: [session.session_id], view: sessionDetails(session) };
+  },
+});
+
+/** `orch term close`. */
+export const closeTerminals = defineCommand({
+  examples: ['orch term close 01JQ2Z6T0V5X8Y4M3N7P9R1S2T', 'orch term close 01JQ2Z6T 01JQ2Z8T'],
+  detail: [
+    'Its program is told to hang up, and killed when it does not. Whoever is attached is told that it was closed.',
+    'Of several sessions none is closed unless all of them are there and active.',
+  ],
+  access: 'operator',
+  consent: true,
+  args: { ids: sessionsArgument },
+  run: async (context, { ids }) => {
+    const { signal } = context;
+    const api = await context.api();
+    const sessions = new Map<string, TerminalSession>();
+    for (const id of ids) {
+      const session_id = await findSession(api, id, signal);
+      if (!sessions.has(session_id)) {
+        sessions.set(session_id, await api.call('getTerminal', { params: { session_id }, signal }));
+      }
+    }
+    for (const session of sessions.values()) {
+      if (session.status === 'active') continue;
+      throw new Fault('terminal_over', `session ${session.session_id} is over: ${plainText(sessionStatus(session))}`);
+    }
+    await context.prompt.consent(questionFor([...sessions.values()]));
+    const closed: string[] = [];
+    let missed = 0;
+    for (const session_id of sessions.keys()) {
+      try {
+        await api.call('closeTerminal', { params: { session_id }, signal });
+        closed.push(session_id);
+      } catch (error) {
+        // One that ended by itself meanwhile keeps none of the others open.
+        if (sessions.size === 1 || !isFault(error, 'terminal_over', 'terminal_not_found')) throw error;
+        context.warn(error.message);
+        missed += 1;
+      }
+    }
+    return {
+      names: closed,
+      view: linesOf(closed.map((id) => `Closed ${id}.`)),
+      exitStatus: missed > 0 ? EXIT.partlyFailed : EXIT.done,
+    };
+  },
+});
+
+function questionFor(sessions: readonly TerminalSession[]): string {
+  const [only] = sessions;
+  if (only !== undefined && sessions.length === 1) {
+    return `Close the session of ${sessionLabel(only)}, and end its program?`;
+  }
+  const listed = sessions.map((session) => `  - ${session.session_id}  ${sessionLabel(session)}`);
+  return `${listed.join('\n')}\nClose these ${count(sessions.length, 'session')}, and end their programs?`;
+}
+
+/** What has changed in a list of terminal sessions since it was read before. */
+export interface SessionChange {
+  readonly session: TerminalSession;
+  readonly what: 'opened' | 'ended' | 'people';
+}
+
+/** The oldest first. */
+export function sessionChanges(
+  before: ReadonlyMap<string, TerminalSession>,
+  now: readonly TerminalSession[],
+): readonly SessionChange[] {
+  const changes = now.flatMap((session): readonly SessionChange[] => {
+    const old = before.get(session.session_id);
+    const ended = session.status !== 'active';
+    if (old === undefined)
+      return [{ session, what: 'opened' }, ...(ended ? [{ session, what: 'ended' } as const] : [])];
+    if (old.status === 'active' && ended) return [{ session, what: 'ended' }];
+    return people(old) === people(session) ? [] : [{ session, what: 'people' }];
+  });
+  return changes.sort((a, b) => timeOf(a) - timeOf(b));
+}
+
+/** @param at Unix milliseconds, for what the session itself has no time of */
+export function changeLine({ session, what }: SessionChange, at: number): Line {
+  const seconds = what === 'opened' ? session.opened_at : session.closed_at;
+  const time = styled('dim', formatTime(seconds ?? Math.floor(at / 1000)));
+  const head = [time, `  ${session.session_id}  ${sessionLabel(session)}: `];
+  if (what === 'opened') return [...head, styled('good', 'opened')];
+  return [...head, what === 'ended' ? sessionStatus(session) : people(session)];
+}
+
+const timeOf = ({ session, what }: SessionChange): number =>
+  (what === 'ended' ? session.closed_at : session.opened_at) ?? session.opened_at;
+
+function people({ writer, viewers }: TerminalSession): string {
+  const watching = viewers.length === 0 ? '' : `, watched by ${viewers.join(', ')}`;
+  return `${writer === null ? 'nobody writes' : `${writer} writes`}${watching}`;
+}
+
+/** How terminal sessions are shown. */
+export const sessionTable = (sessions: readonly TerminalSession[], now: number, empty: string): TableView => ({
+  kind: 'table',
+  columns: [
+    { title: 'SESSION ID', whole: true },
+    { title: 'AGENT' },
+    { title: 'OPERATOR' },
+    { title: 'STATUS' },
+    { title: 'OPENED', whole: true },
+    { title: 'WRITES' },
+    { title: 'WATCH' },
+    { title: 'PROGRAM' },
+    { title: 'USER', wide: true },
+    { title: 'TOOK', wide: true },
+    { title: 'RECORDING', wide: true },
+    { title: 'OUTPUT', wide: true, right: true },
+  ],
+  rows: sessions.map((session) => [
+    session.session_id,
+    nodeOf(session),
+    session.operator,
+    sessionStatus(session),
+    formatAge(session.opened_at, now),
+    orNone(session.writer),
+    orNone(session.viewers.join(' ')),
+    programOf(session),
+    orNone(session.user),
+    orNone(durationOf(session)),
+    session.recording,
+    formatBytes(session.output_bytes),
+  ]),
+  empty,
+});
+
+export const sessionDetails = (session: TerminalDetail): FieldsView =>
+  fieldsOf([
+    ['Session', session.session_id],
+    ['Agent', nodeOf(session)],
+    ['Status', sessionStatus(session)],
+    ['Program', programOf(session)],
+    ['User', orNone(session.user)],
+    ['Opened by', session.operator],
+    ['Opened', formatTime(session.opened_at)],
+    ['Closed', orNone(formatTime(session.closed_at))],
+    ...(durationOf(session) === null ? [] : [['Took', orNone(durationOf(session))] as const]),
+    ['Writes', orNone(session.writer)],
+    ['Watch', orNone(session.viewers.join(' '))],
+    ...(session.kind === 'shell' ? [['Size', `${session.cols} x ${session.rows}`] as const] : []),
+    ['Output', formatBytes(session.output_bytes)],
+    ['Recording', recordingOf(session)],
+    ...(session.transcript_sha256 === null ? [] : [['SHA-256', session.transcript_sha256] as const]),
+  ]);
+
+/** Whose and where: `ada on web-01, /bin/bash`. */
+export const sessionLabel = (session: TerminalSession): string =>
+  `${session.operator} on ${nodeOf(session)}, ${programOf(session)}`;
+
+/** What has come of it: `active`, `exit status 3`, `ended by signal TERM`, `closed: idle`. */
+export function sessionStatus(session: TerminalSession): Span {
+  const { status, reason, exit_code: code, exit_signal: signal } = session;
+  if (status === 'active') return styled('good', status);
+  if (status === 'interrupted') return styled('bad', reason === null ? status : `${status}: ${wordsOf(reason)}`);
+  if (reason !== null && reason !== 'exited') return styled('warn', `${status}: ${wordsOf(reason)}`);
+  if (signal !== null) return styled('warn', `signal ${signal}`);
+  return code === null || code === 0 ? styled('dim', status) : styled('warn', `exit status ${code}`);
+}
+
+const nodeOf = ({ node_name, node_id }: TerminalSession): string => node_name ?? node_id;
+
+/** The shell, or the command as it was given, not as a shell would read it. */
+const programOf = ({ shell, command }: TerminalSession): string => command?.join(' ') ?? shell ?? 'shell';
+
+const wordsOf = (reason: string): string => (reason === 'closed' ? 'by an operator' : reason.replaceAll('_', ' '));
+
+const durationOf = ({ opened_at, closed_at }: TerminalSession): string | null =>
+  closed_at === null ? null : formatDuration(Math.max(0, closed_at - opened_at));
+
+function recordingOf({ recording, transcript_path: path }: TerminalDetail): Span {
+  if (recording === 'off') return NONE;
+  return path === null ? recording : `${recording}, ${path}`;
+}

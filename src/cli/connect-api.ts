@@ -1,0 +1,172 @@
+/** From flags, variables and profiles to a client that may be used. */
+import { randomUUID } from 'node:crypto';
+import type { ApiClient } from '../client/api-client.js';
+import { connect } from '../client/connect.js';
+import { type Connection, resolveConnection } from '../client/connection.js';
+import { profilesPath } from '../client/directories.js';
+import { loadProfiles, type Profiles, saveProfiles, withProfile } from '../client/profiles.js';
+import { hostOf, parseServerUrl, sameServer, urlText } from '../client/server-url.js';
+import { openSigner, type Signer } from '../client/signer.js';
+import { wantsPassphrase } from '../identity/private-key.js';
+import { Fault, isFault } from '../kernel/fault.js';
+import type { Context, Env } from './context.js';
+
+/** The client of the chosen orchestrator. Asks, the first time, whether its certificate is the right one. */
+export async function connectApi(context: Context): Promise<ApiClient> {
+  const connection = await chooseConnection(context);
+  const open = (to: Connection) =>
+    connect({
+      connection: to,
+      signer: () => signerFor(context, to),
+      clock: context.clock,
+      newId: randomUUID,
+      warn: (message) => context.warn(message),
+    });
+  const trusted = await trustOnFirstContact(context, connection, open);
+  return open(trusted);
+}
+
+/** An address that some profile knows gets that profile's trust and key, without being named. */
+export async function chooseConnection({ env, globals }: Context): Promise<Connection> {
+  const profiles = await loadProfiles(profilesPath(env));
+  const { url, profile, tlsFingerprint, ca, keyFile } = globals;
+  const address = url ?? (env.ORCH_URL || undefined);
+  const known =
+    profile === undefined && !env.ORCH_PROFILE && address !== undefined ? profileOf(profiles, address) : null;
+  return resolveConnection({
+    flags: {
+      url,
+      profile: profile ?? known ?? undefined,
+      tlsFingerprint,
+      ca,
+      keyFile,
+      allowUnboundLogin: globals.allowUnboundLogin || undefined,
+    },
+    env,
+    profiles,
+  });
+}
+
+/** The name of the profile of that address, the default one first. */
+function profileOf({ byName, standard }: Profiles, address: string): string | null {
+  const url = parseServerUrl(address, 'the address');
+  const names = Object.keys(byName).sort((a, b) => Number(b === standard) - Number(a === standard));
+  return names.find((name) => sameServer(url, parseServerUrl(byName[name]?.url ?? '', `profile ${name}`))) ?? null;
+}
+
+/** The connection with a certificate to hold it to. Throws `tls_unknown` or `confirmation_required` without consent. */
+export async function trustOnFirstContact(
+  context: Context,
+  connection: Connection,
+  open: (connection: Connection) => ApiClient,
+): Promise<Connection> {
+  if (connection.url.protocol !== 'https:' || connection.pin !== null || connection.ca !== null) return connection;
+  const pin = await fingerprintShown(open(connection), context.signal);
+  if (pin === null) return connection;
+  const address = urlText(connection.url);
+  if (!context.prompt.possible) throw unknownCertificate(address, pin);
+  context.note(`This is the first connection to ${address}. Its certificate has the fingerprint`);
+  context.note(`  ${pin}`);
+  context.note('Compare it with what "orch serve" wrote when it started.');
+  if (!(await context.prompt.confirm('Is it the right one?', '--tls-fingerprint'))) {
+    throw new Fault('tls_unknown', `the certificate of ${address} was not accepted, so nothing was sent`);
+  }
+  const name = await rememberTrust(context.env, connection, pin);
+  context.note(`Remembered as profile ${name}.`);
+  return { ...connection, pin };
+}
+
+/** What the server shows, or null when it is trusted without being pinned. */
+async function fingerprintShown(client: ApiClient, signal: AbortSignal): Promise<string | null> {
+  try {
+    await client.call('getStatus', { signal });
+    return null;
+  } catch (error) {
+    const shown = isFault(error, 'tls_unknown') ? error.data?.fingerprint : undefined;
+    if (typeof shown === 'string') return shown;
+    throw error;
+  } finally {
+    client.close();
+  }
+}
+
+const unknownCertificate = (address: string, pin: string): Fault =>
+  new Fault('tls_unknown', `the certificate of ${address} is not known yet, so nothing was sent`, {
+    hint: `if its fingerprint is the one that "orch serve" wrote, add: --tls-fingerprint ${pin}\nor remember it: orch profile create NAME --url ${address} --tls-fingerprint ${pin}`,
+    data: { fingerprint: pin },
+  });
+
+/** Adds the pin to the connection's profile, or makes one: the default, when there is none. Gives its name. */
+export async function rememberTrust(env: Env, { profile, url }: Connection, pin: string): Promise<string> {
+  const profiles = await loadProfiles(profilesPath(env));
+  const name = profile ?? freeName(profiles, hostOf(url));
+  const before = profiles.byName[name];
+  const changed = withProfile(profiles, name, { url: urlText(url), ...before, tls_fingerprint: pin });
+  await saveProfiles({ ...changed, standard: profiles.standard ?? name });
+  return name;
+}
+
+function freeName({ byName }: Profiles, host: string): string {
+  const base =
+    host
+      .replace(/[^A-Za-z0-9._-]/g, '-')
+      .replace(/^[^A-Za-z0-9]+/, '')
+      .slice(0, 56) || 'orchestrator';
+  let name = base;
+  for (let number = 2; Object.hasOwn(byName, name); number += 1) name = `${base}-${number}`;
+  return name;
+}
+
+/** Opens the operator's key, asking for its passphrase where there is one. */
+const ATTEMPTS = 3;
+const INSTEAD = 'use a key without a passphrase for programs: name it with --key-file, ORCH_KEY_FILE or ORCH_KEY';
+
+export async function signerFor({ prompt, warn }: Context, { key }: Pick<Connection, 'key'>): Promise<Signer> {
+  try {
+    return openSigner(key);
+  } catch (error) {
+    if (!wantsPassphrase(error)) throw error;
+  }
+  const name = key.kind === 'file' ? key.path : key.from;
+  for (let attempt = 1; ; attempt += 1) {
+    const passphrase = await prompt.secret(`Passphrase of ${name}:`, INSTEAD);
+    try {
+      return openSigner(key, passphrase);
+    } catch (error) {
+      if (attempt === ATTEMPTS || !isWrongPassphrase(error)) throw error;
+      warn('that is not its passphrase');
+    }
+  }
+}
+
+const isWrongPassphrase = (error: unknown): boolean =>
+  wantsPassphrase(error) || (isFault(error, 'key_invalid') && error.data?.reason === 'passphrase_wrong');
+
+/** Has the terminal for itself for as long as the question is asked. */
+export type GiveWay = <T>(ask: () => Promise<T>) => Promise<T>;
+
+export interface TerminalApi {
+  readonly api: ApiClient;
+  /** From now on questions are asked through this. */
+  askThrough(giveWay: GiveWay): void;
+}
+
+/** To be closed by the caller. */
+export async function terminalApi(context: Context): Promise<TerminalApi> {
+  let through: GiveWay = (ask) => ask();
+  const { prompt } = context;
+  const api = await connectApi({
+    ...context,
+    prompt: {
+      ...prompt,
+      secret: (question, instead) => through(() => prompt.secret(question, instead)),
+      confirm: (question, instead) => through(() => prompt.confirm(question, instead)),
+    },
+  });
+  return {
+    api,
+    askThrough: (giveWay) => {
+      through = giveWay;
+    },
+  };
+}

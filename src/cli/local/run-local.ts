@@ -1,0 +1,334 @@
+/** `orch plan --local`. */
+
+import type { DriftDetail, RunResult } from '../../contract/runs.js';
+import { toSeconds } from '../../kernel/clock.js';
+import { Fault } from '../../kernel/fault.js';
+import { CATALOGUE } from '../../resources/catalogue.js';
+import type { DesiredResource } from '../../resources/desired.js';
+import { summarize } from '../../resources/result.js';
+import { maskResource } from '../../resources/tainted-body.js';
+import type { Context } from '../context.js';
+import type { Outcome } from '../outcome.js';
+import type { LocalItem, LocalOutcome } from '../programs.js';
+import { spansOf } from '../render/paint.js';
+import { outputLines, resourceName } from '../render/plan-lines.js';
+import type { AgentRun } from '../runs/agent-run.js';
+import { consentTo } from '../runs/apply-agents.js';
+import { runAgents } from '../runs/run-agents.js';
+import { runOutcome } from '../runs/run-view.js';
+import {
+  type Application,
+  type Applied,
+  changesOf,
+  newsOf,
+  resourceKey,
+  saveState,
+  stateAfter,
+} from './believed-state.js';
+import { guardRemovals, type LocalDesired, localDesired } from './local-desired.js';
+import type { LocalChoice } from './local-options.js';
+import { type LocalSession, withLocal } from './local-session.js';
+
+export const planLocal = (context: Context, choice: LocalChoice, detailed: boolean): Promise<Outcome> =>
+  withLocal(context, choice, async (session) => {
+    const { runs } = await localPlan(context, session, localDesired(session, choice.file));
+    return runOutcome(runs, { kind: 'plan', detailed, verbose: context.globals.verbose });
+  });
+
+export interface LocalPlan {
+  readonly runs: readonly AgentRun[];
+  /** A hash of what the plan saw, for an apply that does only that; null when it was stopped. */
+  readonly observed: string | null;
+}
+
+export async function localPlan(context: Context, session: LocalSession, desired: LocalDesired): Promise<LocalPlan> {
+  const { agent, machine } = session;
+  let observed: string | null = null;
+  const runs = await runAgents(context, {
+    kind: 'plan',
+    agents: [agent],
+    run: async (_agent, progress) => {
+      const startedAt = context.clock.now();
+      const outcome = await machine.plan(desired, {
+        signal: context.signal,
+        onResults: (items) => {
+          for (const { result } of items) progress.resource(agent, result);
+        },
+      });
+      observed = outcome.observed;
+      const finishedAt = context.clock.now();
+      const result = runResultOf(session, { desired, outcome, operationId: null, startedAt, finishedAt });
+      return outcome.end === 'succeeded' ? result : { ...result, status: 'failed' };
+    },
+  });
+  return { runs, observed };
+}
+
+/** `orch apply --local`. */
+export interface LocalApply extends LocalChoice {
+  readonly allowRemovals: number | null;
+  /** Changes give the exit status 2. */
+  readonly detailed: boolean;
+}
+
+export const applyLocal = (context: Context, { detailed, allowRemovals, ...choice }: LocalApply): Promise<Outcome> =>
+  withLocal(context, choice, async (session) => {
+    const { verbose } = context.globals;
+    const desired = localDesired(session, choice.file);
+    const { missed, expect } = await confirm(context, session, desired);
+    if (missed.length > 0) return runOutcome(missed, { kind: 'apply', detailed, verbose });
+    guardRemovals(session, desired, allowRemovals);
+    const runs = await runAgents(context, {
+      kind: 'apply',
+      agents: [session.agent],
+      run: (agent, progress) =>
+        applyTo(context, session, { desired, expect, tell: (result) => progress.resource(agent, result) }),
+    });
+    return runOutcome(runs, { kind: 'apply', detailed, verbose });
+  });
+
+/** Nothing is looked at before with `--yes`. */
+async function confirm(context: Context, session: LocalSession, desired: LocalDesired) {
+  if (context.globals.yes) return { missed: [], expect: null };
+  const { runs, observed } = await localPlan(context, session, desired);
+  const { missed } = await consentTo(context, runs);
+  return { missed, expect: observed };
+}
+
+interface Order {
+  readonly desired: LocalDesired;
+  readonly expect: string | null;
+  tell(result: Extract<AgentRun, { readonly result: unknown }>['result']['resources'][number]): void;
+}
+
+/** What was done is kept, however it ended. Throws `plan_stale` when nothing was, because the machine has changed. */
+async function applyTo(context: Context, session: LocalSession, { desired, expect, tell }: Order) {
+  const { clock, signal } = context;
+  const { machine, state, results, announcements } = session;
+  const application = begin(session, desired);
+  const { operationId } = application;
+  const keep = keeper(session, application);
+  const startedAt = clock.now();
+  const outcome = await machine.apply(desired, {
+    signal,
+    expect,
+    operationId,
+    onResults: (items) => {
+      keep.note(items);
+      for (const item of items) {
+        tell(item.result);
+        if (context.globals.verbose) noteOutput(context, item);
+      }
+    },
+    intend: keep.announce,
+  });
+  if (outcome.error?.code === 'plan_stale') {
+    throw new Fault('plan_stale', outcome.error.message, { hint: 'the machine has changed since: plan again' });
+  }
+  const changes = changesOf(application, outcome.results);
+  const hasNews = outcome.end === 'succeeded' || changes.put.length + changes.gone.length > 0;
+  const next = hasNews ? stateAfter(state, [{ ...changes, order: orderOf(desired) }]) : state;
+  if (hasNews || results.earlier.length > 0) saveState(machine.dataDir, next);
+  results.clear();
+  announcements.clear();
+  return runResultOf(session, { desired, outcome, operationId, startedAt, finishedAt: clock.now() });
+}
+
+function begin({ machine, state, announcements }: LocalSession, desired: LocalDesired): Application {
+  const before = new Map(state.applied.map((one) => [resourceKey(one), one]));
+  return { desired, operationId: machine.newId(), before, announcements };
+}
+
+/** Brings results to the disk before they are told, and announcements before what they announce is done. */
+function keeper({ machine, state, results, announcements }: LocalSession, application: Application) {
+  const content = [...application.desired.resources, ...application.desired.removals];
+  let order: { readonly order?: string[] } = { order: orderOf(application.desired) };
+  // Results mask secrets with the key that stands in the state, so that one has to be there before them.
+  let hasState = state.operation_id !== null;
+  const requireState = () => {
+    if (!hasState) saveState(machine.dataDir, state);
+    hasState = true;
+  };
+  return {
+    note: (items: readonly LocalItem[]) => {
+      const news = newsOf(application, changesOf(application, items));
+      if (news.put.length + news.gone.length === 0) return;
+      results.note({ ...news, ...order }, requireState);
+      order = {};
+    },
+    announce: (intents: readonly Pick<LocalItem, 'index' | 'existed'>[]) => {
+      requireState();
+      results.flush();
+      announcements.add(
+        intents.flatMap(({ index, existed }) => {
+          const item = content[index];
+          return item === undefined || existed === null ? [] : [[resourceKey(item), existed] as const];
+        }),
+      );
+    },
+  };
+}
+
+const orderOf = ({ resources }: LocalDesired): string[] => resources.map(resourceKey);
+
+/** Nobody stores what scripts write without an orchestrator. */
+function noteOutput(context: Context, { result, output }: LocalItem): void {
+  if (output == null) return;
+  context.note(`output of ${resourceName(result)}:`);
+  for (const line of outputLines(output)) context.note(['    ', ...spansOf(line)]);
+}
+
+/** Throws `no_snapshot` when nothing was ever applied. */
+export const driftLocal = (context: Context, choice: LocalChoice, detailed: boolean): Promise<Outcome> =>
+  withLocal(context, choice, async (session) => {
+    const operationId = session.state.operation_id;
+    if (operationId === null) throw noSnapshot(session);
+    const resources = toCompare(context, session, choice);
+    const runs = await runAgents(context, {
+      kind: 'drift',
+      agents: [session.agent],
+      run: async (agent, progress) => {
+        const startedAt = context.clock.now();
+        const outcome = await session.machine.drift(
+          { resources, removals: [] },
+          {
+            signal: context.signal,
+            onResults: (items) => {
+              for (const { result } of items) progress.resource(agent, result);
+            },
+          },
+        );
+        const driftId = session.machine.newId();
+        const finishedAt = context.clock.now();
+        return driftDetailOf(session, { driftId, operationId, outcome, startedAt, finishedAt });
+      },
+    });
+    return runOutcome(runs, { kind: 'drift', detailed, verbose: context.globals.verbose });
+  });
+
+/** What was applied, with its secrets where files and secrets give them again; the others are not compared. */
+function toCompare(context: Context, session: LocalSession, { file }: LocalChoice): readonly DesiredResource[] {
+  const wanted = file.length === 0 ? [] : localDesired(session, file).resources;
+  const byKey = new Map(wanted.map((resource) => [resourceKey(resource), resource]));
+  return session.state.applied.flatMap((applied) => {
+    const { module, kind, identity, id, name, body, taint } = applied;
+    const resource = { module, kind, identity, id, name, body, after: [] };
+    if (taint === undefined || Object.keys(taint).length === 0) return resource;
+    const again = byKey.get(resourceKey(applied));
+    if (again !== undefined && isSame(applied, maskResource(again))) {
+      return { ...resource, body: again.body, ...(again.taint ? { taint: again.taint } : {}) };
+    }
+    const fields = [...new Set(Object.keys(taint).map((path) => path.split('/')[1] ?? ''))];
+    const left = new Set(fields.flatMap((field) => [field, ...boundTo(kind, field)]));
+    const why =
+      again === undefined ? 'give -f and --secret-file' : 'a value or the module is another one than at the last apply';
+    context.warn(`${kind} ${identity}: ${fields.join(', ')} holds a secret and is not compared; ${why}`);
+    // What cannot be without them is not compared at all.
+    if (requiredBy(kind).some((field) => left.has(field))) return [];
+    return { ...resource, body: Object.fromEntries(Object.entries(body).filter(([field]) => !left.has(field))) };
+  });
+}
+
+/** What cannot be compared without that field. */
+function boundTo(kind: string, field: string): readonly string[] {
+  const { inseparable = [] }: { readonly inseparable?: readonly string[] } = CATALOGUE.get(kind) ?? {};
+  return inseparable.includes(field) ? inseparable : [];
+}
+
+function requiredBy(kind: string): readonly string[] {
+  const { required = [] }: { readonly required?: readonly string[] } = CATALOGUE.get(kind)?.schema ?? {};
+  return required;
+}
+
+/** With every secret masked, whose mark tells whether its value is the same. */
+const isSame = ({ body }: Applied, masked: DesiredResource): boolean =>
+  JSON.stringify(body) === JSON.stringify(masked.body);
+
+const noSnapshot = ({ agent }: LocalSession): Fault =>
+  new Fault(
+    'no_snapshot',
+    `nothing was ever applied to ${agent.name} with --local, so there is nothing to compare with`,
+    {
+      hint: 'apply something first: orch apply --local -f FILE',
+    },
+  );
+
+/** Results of runs on this machine in the shapes of the API. */
+interface Times {
+  /** Unix milliseconds. */
+  readonly startedAt: number;
+  readonly finishedAt: number;
+}
+
+interface RunParts extends Times {
+  readonly desired: LocalDesired;
+  readonly outcome: LocalOutcome;
+  /** Null for a plan. */
+  readonly operationId: string | null;
+}
+
+export function runResultOf({ agent }: LocalSession, parts: RunParts): RunResult {
+  const { desired, outcome, operationId, startedAt, finishedAt } = parts;
+  const resources = [...outcome.results.map(({ result }) => result), ...desired.failures];
+  const done = operationId === null ? 'pending' : 'changed';
+  return {
+    operation_id: operationId,
+    node_id: agent.node_id,
+    status: statusOf(outcome, desired),
+    has_changes: resources.some(({ status }) => status === done),
+    modules: [...desired.modules],
+    started_at: toSeconds(startedAt),
+    finished_at: toSeconds(finishedAt),
+    summary: {
+      ...summarize(resources),
+      total: desired.resources.length + desired.removals.length + desired.failures.length,
+    },
+    resources,
+    warnings: desired.warnings,
+    plan_hash: null,
+    error: outcome.error,
+  };
+}
+
+/** A success with a removal that cannot be carried out is none. */
+function statusOf({ end }: LocalOutcome, { failures }: LocalDesired): RunResult['status'] {
+  if (end === 'refused') return 'failed';
+  return end === 'succeeded' && failures.length > 0 ? 'failed' : end;
+}
+
+interface DriftParts extends Times {
+  readonly driftId: string;
+  /** The apply compared with. */
+  readonly operationId: string;
+  readonly outcome: LocalOutcome;
+}
+
+export function driftDetailOf({ agent }: LocalSession, parts: DriftParts): DriftDetail {
+  const { driftId, operationId, outcome, startedAt, finishedAt } = parts;
+  const resources = outcome.results.map(({ result }) => result);
+  const { status, error } = driftStatus(outcome);
+  return {
+    drift_id: driftId,
+    node_id: agent.node_id,
+    status,
+    trigger: 'manual',
+    requested_by: null,
+    operation_id: operationId,
+    started_at: toSeconds(startedAt),
+    finished_at: toSeconds(finishedAt),
+    has_changes: resources.some((resource) => resource.status === 'pending'),
+    summary: summarize(resources),
+    error,
+    resources,
+  };
+}
+
+/** A difference is drift, even where something else could not be observed. */
+function driftStatus({ end, error, results }: LocalOutcome): Pick<DriftDetail, 'status' | 'error'> {
+  const statuses = results.map(({ result }) => result.status);
+  if (statuses.includes('pending')) return { status: 'drifted', error };
+  if (end === 'succeeded' && statuses.every((status) => status === 'unchanged')) return { status: 'in_sync', error };
+  const failed = statuses.filter((status) => status === 'failed').length;
+  const unobserved = { code: 'observe_failed', message: `${failed} resources could not be observed` };
+  return { status: end === 'cancelled' ? 'cancelled' : 'failed', error: error ?? unobserved };
+}

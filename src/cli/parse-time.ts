@@ -1,0 +1,64 @@
+/** Times as people give them. */
+import { Fault } from '../kernel/fault.js';
+
+const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 };
+const AGO = /^(\d{1,9})\s*(s|m|h|d|w)(?:\s+ago)?$/i;
+const AHEAD = /^(?:in\s+)?(\d{1,6})\s*(s|m|h|d|w)$/i;
+const DATE = /^\d{4}-\d{2}-\d{2}$/;
+/** Unix seconds, as the API has them; fewer digits are more likely a span without its unit. */
+const UNIX_SECONDS = /^\d{10}$/;
+const RFC_3339 = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?([Zz]|[+-]\d{2}:\d{2})$/;
+
+/**
+ * RFC 3339, a date (its beginning in UTC), Unix seconds, or how long ago: `2h ago`, `30m`. Gives RFC 3339 in UTC.
+ * @param now Unix milliseconds
+ * @throws Fault `usage` naming the flag
+ */
+export function parseWhen(text: string, flag: string, now: number): string {
+  const span = spanOf(AGO, text);
+  const moment = span === null ? momentOf(text) : new Date(now - span);
+  if (!Number.isNaN(moment.getTime())) return moment.toISOString();
+  throw noTime(flag, text, 'such as 2025-03-01T12:00:00Z, 2025-03-01 or "2h ago"');
+}
+
+/**
+ * A time to come: RFC 3339, a date (its beginning in UTC), Unix seconds, or how far ahead: `30d`, `in 12h`. Gives RFC 3339 in UTC.
+ * @param now Unix milliseconds
+ * @throws Fault `usage` naming the flag, also for a time that is over
+ */
+export function parseAhead(text: string, flag: string, now: number): string {
+  const span = spanOf(AHEAD, text);
+  const moment = span === null ? momentOf(text) : new Date(now + span);
+  if (Number.isNaN(moment.getTime())) throw noTime(flag, text, 'such as 2030-01-31, 30d or 12h');
+  if (moment.getTime() > now) return moment.toISOString();
+  throw new Fault('usage', `${flag} ${text} is over already`, { hint: 'give a time ahead, such as 30d' });
+}
+
+/** Milliseconds; null for what is no span. */
+function spanOf(pattern: RegExp, text: string): number | null {
+  const [, amount, unit] = pattern.exec(text.trim()) ?? [];
+  if (amount === undefined || unit === undefined) return null;
+  return Number(amount) * (UNITS[unit.toLowerCase()] ?? 0) * 1000;
+}
+
+function momentOf(text: string): Date {
+  if (UNIX_SECONDS.test(text)) return new Date(Number(text) * 1000);
+  return new Date(DATE.test(text) || RFC_3339.test(text) ? text.replace(/^(\S+) (?=\d)/, '$1T') : Number.NaN);
+}
+
+const noTime = (flag: string, text: string, hint: string): Fault =>
+  new Fault('usage', `${flag} takes a time, not "${text}"`, { hint });
+
+/** Spans of time as people give them. */
+const SPAN = /^(\d{1,9})\s*(s|m|h|d|w)$/i;
+
+/**
+ * `90s`, `30m`, `2h`, `7d`: whole seconds, at least one.
+ * @throws Fault `usage` naming the flag
+ */
+export function parseDuration(text: string, flag: string): number {
+  const [, amount = '', unit = ''] = SPAN.exec(text.trim()) ?? [];
+  const seconds = Number(amount) * (UNITS[unit.toLowerCase()] ?? 0);
+  if (seconds >= 1) return seconds;
+  throw new Fault('usage', `${flag} takes a span of time, not "${text}"`, { hint: 'such as 30m, 2h or 7d' });
+}

@@ -1,0 +1,172 @@
+/** A run's resources as a reviewer's diff, by module, and the count line below. */
+import type { Output, ResourceResult, Summary } from '../../resources/result.js';
+import { count } from '../format.js';
+import { type Line, type Span, type Style, styled, textLines } from '../outcome.js';
+import { plainText, spansOf } from './paint.js';
+
+export type RunKind = 'plan' | 'apply' | 'drift';
+
+type Count = (number: number) => string;
+type Action = Exclude<ResourceResult['action'], 'none' | 'reload'>;
+
+/** A number of an action in words: before it (plan and drift), and after it. */
+const WORDS: Readonly<Record<Action, readonly [pending: Count, changed: Count]>> = {
+  create: [(n) => `${n} to create`, (n) => `${n} created`],
+  update: [(n) => `${n} to update`, (n) => `${n} updated`],
+  remove: [(n) => `${n} to remove`, (n) => `${n} removed`],
+  release: [(n) => `${n} to release`, (n) => `${n} released`],
+  run: [(n) => `${count(n, 'script')} to run`, (n) => `${count(n, 'script')} run`],
+  restart: [
+    (n) => `${count(n, 'service')} to restart or reload`,
+    (n) => `${count(n, 'service')} restarted or reloaded`,
+  ],
+};
+
+export interface PlanOptions {
+  /** What is as it should be is shown too. */
+  readonly verbose: boolean;
+  /** What changes within a resource is shown. */
+  readonly details: boolean;
+}
+
+export function planLines(resources: readonly ResourceResult[], { verbose, details }: PlanOptions): readonly Line[] {
+  const modules = new Map<string, ResourceResult[]>();
+  for (const resource of resources) {
+    if (!verbose && !isNoteworthy(resource)) continue;
+    const others = modules.get(resource.module);
+    if (others === undefined) modules.set(resource.module, [resource]);
+    else others.push(resource);
+  }
+  return [...modules].flatMap(([module, its]): readonly Line[] => [
+    styled('accent', `  ${module}`),
+    ...its.flatMap((resource) => resourceLines(resource, details)),
+  ]);
+}
+
+export interface Counted {
+  readonly resources: readonly ResourceResult[];
+  readonly summary: Summary;
+  readonly error: unknown;
+}
+
+/** `Plan: 2 to create, 1 to remove; 14 unchanged.`; nothing of a run that failed before it looked at a resource. */
+export function countLines(kind: RunKind, { resources, summary, error }: Counted, isOver = true): readonly Line[] {
+  const { unchanged, pending, changed, failed, skipped } = summary;
+  if (error !== null && unchanged + pending + changed + failed + skipped === 0) return [];
+  const changes = changeWords(resources);
+  const rest = [
+    ...(summary.failed > 0 ? [styled('bad', `${summary.failed} failed`)] : []),
+    ...(summary.skipped > 0 ? [styled('warn', `${summary.skipped} skipped`)] : []),
+    ...(summary.unchanged > 0 || changes.length === 0 ? [`${summary.unchanged} unchanged`] : []),
+  ];
+  const told = changes.length > 0 ? changes.join(', ') : isOver ? nothing(kind, summary) : 'nothing so far';
+  return [
+    [
+      styled('strong', `${TITLES[kind]}: `),
+      told,
+      ...rest.flatMap((span, index) => [index === 0 ? '; ' : ', ', span]),
+      '.',
+    ],
+  ];
+}
+
+const TITLES: Readonly<Record<RunKind, string>> = { plan: 'Plan', apply: 'Applied', drift: 'Drift' };
+
+function nothing(kind: RunKind, { failed, skipped }: Summary): string {
+  if (failed + skipped > 0) return 'nothing changed';
+  if (kind === 'apply') return 'everything was as it should be';
+  return kind === 'plan' ? 'nothing to do' : 'none';
+}
+
+function changeWords(resources: readonly ResourceResult[]): readonly string[] {
+  const found: string[] = [];
+  for (const [action, [pending, changed]] of Object.entries(WORDS)) {
+    const of = resources.filter((resource) => (resource.action === 'reload' ? 'restart' : resource.action) === action);
+    const before = of.filter(({ status }) => status === 'pending').length;
+    const after = of.filter(({ status }) => status === 'changed').length;
+    if (before > 0) found.push(pending(before));
+    if (after > 0) found.push(changed(after));
+  }
+  return found;
+}
+
+/** One resource of a plan, an apply or a drift check, as a reviewer reads it. */
+interface Sign {
+  readonly sign: string;
+  readonly style: Style;
+}
+
+const SIGNS: Readonly<Record<ResourceResult['action'], Sign>> = {
+  none: { sign: ' ', style: 'dim' },
+  create: { sign: '+', style: 'good' },
+  update: { sign: '~', style: 'warn' },
+  remove: { sign: '-', style: 'bad' },
+  release: { sign: '=', style: 'accent' },
+  run: { sign: '!', style: 'warn' },
+  restart: { sign: '>', style: 'accent' },
+  reload: { sign: '>', style: 'accent' },
+};
+
+/** Whether there is something to tell of a resource without `--verbose`. */
+export const isNoteworthy = ({ status }: ResourceResult): boolean => status !== 'unchanged';
+
+/** `file /etc/motd`; a script goes by its identity. */
+export const resourceName = ({ kind, identity }: Pick<ResourceResult, 'kind' | 'identity'>): string =>
+  `${kind} ${identity}`;
+
+/** Stands before what changes in a resource. */
+const BODY = '        ';
+
+/** The resource, with `details` also what changes in it, indented below its module. */
+export function resourceLines(resource: ResourceResult, details: boolean): readonly Line[] {
+  const { sign, style } = SIGNS[resource.action];
+  const head: Span[] = [styled(style, `    ${sign} ${resourceName(resource)}`), ...outcomeSpans(resource)];
+  if (resource.reason !== null) head.push(styled('dim', `  (${resource.reason})`));
+  const error: readonly Line[] =
+    resource.error === null
+      ? []
+      : textLines(resource.error.message).map((line) => styled('bad', `${BODY}${plainText(line)}`));
+  return details ? [head, ...error, ...changeLines(resource), ...diffLines(resource)] : [head, ...error];
+}
+
+/** What the action alone does not tell: which trigger, and how it ended. */
+function outcomeSpans({ action, status }: ResourceResult): readonly Span[] {
+  const trigger = action === 'restart' || action === 'reload' ? [styled('dim', ` ${action}`)] : [];
+  if (status === 'failed') return [...trigger, styled('bad', ' failed')];
+  return status === 'skipped' ? [...trigger, styled('warn', ' skipped')] : trigger;
+}
+
+function changeLines({ changes, diff, action }: ResourceResult): readonly Line[] {
+  const shown = diff === null ? changes : changes.filter(({ field }) => field !== 'content');
+  const width = shown.reduce((most, { field }) => Math.max(most, field.length), 0);
+  return shown.map(({ field, before, after }): Line => {
+    const label = styled('dim', `${BODY}${field.padEnd(width)}  `);
+    if (action === 'create' && before === null) return [label, after ?? 'none'];
+    return [label, styled('bad', before ?? 'none'), styled('dim', ' -> '), styled('good', after ?? 'none')];
+  });
+}
+
+function diffLines({ diff }: ResourceResult): readonly Line[] {
+  return textLines(diff ?? '').map((line) => {
+    const text = plainText(line);
+    return diffLine(BODY + text, text);
+  });
+}
+
+/** One line of a unified diff in its colour; `shown` may stand further in. */
+export function diffLine(shown: string, text: string): Line {
+  if (text.startsWith('---') || text.startsWith('+++')) return styled('dim', shown);
+  if (text.startsWith('@@')) return styled('accent', shown);
+  if (text.startsWith('+')) return styled('good', shown);
+  return text.startsWith('-') ? styled('bad', shown) : shown;
+}
+
+/** What a script wrote, as a person reads it. */
+export function outputLines({ stdout, stderr, exit_code: status, truncated }: Output): readonly Line[] {
+  return [
+    ...textLines(stdout),
+    ...textLines(stderr).map((line): Line => [styled('warn', 'stderr| '), ...spansOf(line)]),
+    ...(truncated ? [styled('warn', '(cut: the beginning and the end are kept)')] : []),
+    styled(status === 0 ? 'dim' : 'bad', status === null ? 'it did not end by itself' : `exit status ${status}`),
+  ];
+}

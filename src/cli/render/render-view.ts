@@ -1,0 +1,119 @@
+/** Turns a view into lines of text. */
+import { unreachable } from '../../kernel/exhaustive.js';
+import { type Column, type FieldsView, styled, type TableView, type View } from '../outcome.js';
+import { type Paint, plainText } from './paint.js';
+import { cutToWidth, sanitize, widthOf } from './terminal-text.js';
+
+export function renderView(view: View, options: TableOptions): readonly string[] {
+  switch (view.kind) {
+    case 'table':
+      return renderTable(view, options);
+    case 'fields':
+      return renderFields(view, options);
+    case 'lines':
+      return view.lines.map((line) => options.paint.line(line));
+    case 'stack': {
+      const parts = view.views.map((part) => renderView(part, options));
+      const filled = parts.filter((part) => part.length > 0);
+      return filled.flatMap((part, index) => (index === 0 ? part : ['', ...part]));
+    }
+    case 'headed': {
+      const body = renderView(view.body, options);
+      return body.length === 0 ? [] : [options.paint.line(view.head), ...body];
+    }
+    default:
+      return unreachable(view);
+  }
+}
+
+function renderFields({ fields }: FieldsView, { paint }: TableOptions): readonly string[] {
+  const width = fields.reduce((most, [label]) => Math.max(most, widthOf(label)), 0);
+  return fields.map(([label, value]) =>
+    `${paint.span(styled('dim', label))}${' '.repeat(width - widthOf(label))}  ${paint.line(value)}`.trimEnd(),
+  );
+}
+
+/** Tables that fit the terminal. */
+export interface TableOptions {
+  readonly paint: Paint;
+  readonly wide: boolean;
+  /** Columns of the terminal; null does not cut. */
+  readonly columns: number | null;
+}
+
+const GAP = 2;
+/** The least width to which a column is cut. */
+const NARROWEST = 6;
+
+/** A column with its cells, top down, and how wide it is without being cut. */
+interface Shown {
+  readonly column: Column;
+  readonly cells: readonly Cell[];
+  readonly width: number;
+}
+
+type Cell = TableView['rows'][number][number];
+
+/** Returns the lines of a table; of an empty one, its sentence. Costs time in proportion to the number of cells. */
+export function renderTable(view: TableView, { paint, wide, columns }: TableOptions): readonly string[] {
+  if (view.rows.length === 0) return [paint.span(view.empty)];
+  const natural = view.columns.flatMap((column, index): Shown | readonly [] => {
+    if (column.wide && !wide) return [];
+    const cells = view.rows.map((row) => harmless(row[index] ?? ''));
+    const width = cells.reduce((most, cell) => Math.max(most, widthOf(plainText(cell))), widthOf(column.title));
+    return { column, cells: view.titles === false ? cells : [styled('dim', column.title), ...cells], width };
+  });
+  const shown = columns === null ? natural : fitTo(natural, columns);
+  const texts = shown.map(({ column, cells, width }) => cells.map((cell) => padded(cell, { width, column, paint })));
+  const count = texts[0]?.length ?? 0;
+  return Array.from({ length: count }, (_, row) =>
+    texts
+      .map((column) => column[row] ?? '')
+      .join(' '.repeat(GAP))
+      .trimEnd(),
+  );
+}
+
+const harmless = (cell: Cell): Cell =>
+  typeof cell === 'string' ? sanitize(cell) : { ...cell, text: sanitize(cell.text) };
+
+function padded(
+  cell: Cell,
+  { width, column, paint }: { readonly width: number; readonly column: Column; readonly paint: Paint },
+): string {
+  const text = cutToWidth(plainText(cell), width);
+  const painted = paint.span(typeof cell === 'string' ? text : { ...cell, text });
+  const padding = ' '.repeat(width - widthOf(text));
+  return column.right ? padding + painted : painted + padding;
+}
+
+/**
+ * Cuts columns until a row fits. Where that is not enough, leaves out columns from the right, last those that are not cut; the
+ * first always stays.
+ */
+function fitTo(natural: readonly Shown[], available: number): readonly Shown[] {
+  let left = natural;
+  for (;;) {
+    const widths = narrow(left, available);
+    if (widths !== null || left.length <= 1) {
+      return left.map((shown, index) => ({ ...shown, width: widths?.[index] ?? shown.width }));
+    }
+    const cuttable = left.findLastIndex(({ column }, index) => index > 0 && !column.whole);
+    left = left.toSpliced(cuttable > 0 ? cuttable : left.length - 1, 1);
+  }
+}
+
+/** Takes from the widest column that may be cut until the row fits; null when nothing can be cut any more. */
+function narrow(shown: readonly Shown[], available: number): readonly number[] | null {
+  const widths = shown.map(({ width }) => width);
+  let excess = widths.reduce((sum, width) => sum + width, 0) + GAP * (widths.length - 1) - available;
+  while (excess > 0) {
+    const candidates = widths.map((width, index) => (shown[index]?.column.whole ? 0 : width));
+    const widest = candidates.reduce((best, width, index) => (width > (candidates[best] ?? 0) ? index : best), 0);
+    const width = candidates[widest] ?? 0;
+    if (width <= NARROWEST) return null;
+    widths[widest] = width - 1;
+    excess -= 1;
+  }
+  return widths;
+}

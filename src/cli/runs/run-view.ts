@@ -1,0 +1,133 @@
+/** The runs of one agent or of a fleet: agents with the same result together, the totals last. */
+import { agentHandle, agentName, count } from '../format.js';
+import {
+  type Line,
+  lines,
+  linesOf,
+  type Outcome,
+  type Span,
+  stackOf,
+  styled,
+  textLines,
+  type View,
+} from '../outcome.js';
+import { spansOf } from '../render/paint.js';
+import { countLines, planLines, type RunKind } from '../render/plan-lines.js';
+import { type AgentRun, exitStatusOfRuns, hasResult, type Result, runsBody, standingOf } from './agent-run.js';
+
+export interface RunsOptions {
+  readonly kind: RunKind;
+  readonly verbose: boolean;
+}
+
+/** More names than that are counted instead. */
+const NAMED = 10;
+
+export function runsView(runs: readonly AgentRun[], options: RunsOptions): View {
+  const shown = runs.length === 1 || options.verbose ? runs : runs.filter(isNoteworthyRun);
+  const groups = new Map<string, AgentRun[]>();
+  for (const run of shown) {
+    const key = JSON.stringify(sameness(run));
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [run]);
+    else group.push(run);
+  }
+  const parts = [...groups.values()].map((group) => linesOf(groupLines(group, options)));
+  if (runs.length === 0) return lines('No agent matches, so there is nothing to do.');
+  return stackOf([...parts, ...(runs.length > 1 ? [lines(totals(runs, options.kind))] : [])]);
+}
+
+const isNoteworthyRun = (run: AgentRun): boolean =>
+  !hasResult(run) || run.result.has_changes || standingOf(run) !== 'succeeded';
+
+/** What has to be alike for two agents to be shown as one. */
+function sameness(run: AgentRun): unknown {
+  if (!hasResult(run)) return [run.fault.code, withoutAgent(run.fault.message, run)];
+  const { status, resources, error, summary } = run.result;
+  return [status, error, summary, resources.map(({ duration_ms: _, ...resource }) => resource)];
+}
+
+const withoutAgent = (text: string, { agent }: AgentRun): string =>
+  text.replaceAll(agent.node_id, '…').replaceAll(agent.name ?? agent.node_id, '…');
+
+function groupLines(group: readonly AgentRun[], { kind, verbose }: RunsOptions): readonly Line[] {
+  const [first] = group;
+  if (first === undefined) return [];
+  const head = styled('strong', namesOf(group));
+  if (!hasResult(first)) return [[head, ': ', styled('bad', first.fault.message)], ...hintLines(first.fault.hint)];
+  const { resources, error } = first.result;
+  const warnings = 'warnings' in first.result ? first.result.warnings : [];
+  return [
+    [head, ...headSpans(group, first.result, kind)],
+    // Whoever applies has seen the plan, or wants no answer longer than the question.
+    ...planLines(resources, { verbose, details: verbose || kind !== 'apply' }),
+    ...(error === null ? [] : textLines(error.message).map((line) => [styled('bad', '  error: '), ...spansOf(line)])),
+    ...warnings.map(
+      (warning): Line => [
+        styled('warn', '  warning: '),
+        `${warning.module}:${warning.line}:${warning.column}: ${warning.message}`,
+      ],
+    ),
+    ...countLines(kind, first.result),
+  ];
+}
+
+const hintLines = (hint = ''): readonly Line[] =>
+  textLines(hint).map((line, index) => [styled('dim', index === 0 ? '  hint: ' : '        '), ...spansOf(line)]);
+
+const SUCCESSES: readonly string[] = ['succeeded', 'in_sync', 'drifted'];
+
+/** How it ended, unless well, and under which operation. */
+function headSpans(group: readonly AgentRun[], { status, operation_id }: Result, kind: RunKind): readonly Span[] {
+  const unusual = SUCCESSES.includes(status) ? [] : [styled('bad', ` ${status}`)];
+  const named = group.length === 1 && kind === 'apply' && operation_id !== null;
+  return [...unusual, ...(named ? [styled('dim', `  operation ${operation_id}`)] : [])];
+}
+
+function namesOf(group: readonly AgentRun[]): string {
+  const names = group.map(({ agent }) => agentName(agent));
+  if (names.length === 1) return names.join('');
+  const more = names.length > NAMED ? ` and ${names.length - NAMED} more` : '';
+  return `${names.slice(0, NAMED).join(', ')}${more} (${count(names.length, 'agent')})`;
+}
+
+function totals(runs: readonly AgentRun[], kind: RunKind): Line {
+  const succeeded = runs.filter((run) => standingOf(run) === 'succeeded');
+  const changes = succeeded.filter((run) => hasResult(run) && run.result.has_changes).length;
+  const failed = runs.filter((run) => standingOf(run) === 'failed').length;
+  const offline = runs.filter((run) => standingOf(run) === 'unreachable').length;
+  const skipped = runs.filter((run) => standingOf(run) === 'skipped').length;
+  const changed = { plan: 'to change', apply: 'changed', drift: 'drifted' }[kind];
+  const same = { plan: 'with nothing to do', apply: 'unchanged', drift: 'in sync' }[kind];
+  const all: readonly (readonly [number, Line])[] = [
+    [changes, `${changes} ${changed}`],
+    [succeeded.length - changes, `${succeeded.length - changes} ${same}`],
+    [failed, styled('bad', `${failed} failed`)],
+    [offline, styled('warn', `${offline} offline`)],
+    [skipped, styled('warn', `${skipped} not started`)],
+  ];
+  const told = all.filter(([number]) => number > 0).map(([, line]) => line);
+  const spans = told.flatMap((line, index) => [index === 0 ? '' : ', ', ...spansOf(line)]);
+  return [styled('strong', `${count(runs.length, 'agent')}: `), ...spans, '.'];
+}
+
+/** The outcome of a command that ran something on agents. */
+export interface RunOutcomeOptions {
+  readonly kind: RunKind;
+  /** Changes give the exit status 2. */
+  readonly detailed: boolean;
+  readonly verbose: boolean;
+  /** The agents were chosen by an assignment or a selector, so that their number says nothing. */
+  readonly fleet?: boolean;
+}
+
+/** `-o name` prints the agents that change, or changed. */
+export const runOutcome = (
+  runs: readonly AgentRun[],
+  { kind, detailed, verbose, fleet }: RunOutcomeOptions,
+): Outcome => ({
+  body: runsBody(runs, fleet),
+  names: runs.filter((run) => hasResult(run) && run.result.has_changes).map(({ agent }) => agentHandle(agent)),
+  view: runsView(runs, { kind, verbose }),
+  exitStatus: exitStatusOfRuns(runs, detailed),
+});

@@ -1,0 +1,234 @@
+/** Keeps what a plan showed in a file, for `orch apply FILE`. */
+
+import { createHash } from 'node:crypto';
+import { statSync } from 'node:fs';
+import * as Type from 'typebox';
+import type { ApiClient } from '../../client/api-client.js';
+import { writeOwnFile } from '../../client/own-file.js';
+import { RunResultSchema } from '../../contract/runs.js';
+import { KeyId, PublicKey, Seconds } from '../../contract/shapes.js';
+import { toSeconds } from '../../kernel/clock.js';
+import { Fault, messageOf } from '../../kernel/fault.js';
+import { closed, nullable, optional } from '../../kernel/schema.js';
+import { validator } from '../../kernel/validator.js';
+import type { Context } from '../context.js';
+import { agentName, count, formatTime } from '../format.js';
+import { currentDigest, type RunModules, sendModule } from '../modules/send-modules.js';
+import { resolveNodes } from '../nodes/resolve-node.js';
+import { readTextFile } from '../text-files.js';
+import { type AgentRun, hasResult } from './agent-run.js';
+import { applyAgents, questionFor } from './apply-agents.js';
+import { runsView } from './run-view.js';
+
+export interface PlanToSave {
+  readonly path: string;
+  /** The modules that were named. */
+  readonly modules: RunModules;
+  readonly runs: readonly AgentRun[];
+}
+
+/** Agents without a whole plan are left out, and named. Nothing is written when no agent has one. */
+export async function savePlan(context: Context, api: ApiClient, { path, modules, runs }: PlanToSave): Promise<void> {
+  const saved = runs.map((run) => savedAgent(run, modules.names));
+  const agents = saved.filter((one) => one !== null);
+  for (const [index, run] of runs.entries()) {
+    if (saved[index] === null) context.warn(`${agentName(run.agent)} could not be planned, so it is not in ${path}`);
+  }
+  if (agents.length === 0) return;
+  const { public_key } = await api.call('getStatus', { signal: context.signal });
+  const orchestrator = { public_key, url: api.url.href.replace(/\/$/, '') };
+  const sources = await sourcesOf(context, api, modules);
+  writePlanFile(path, { created_at: toSeconds(context.clock.now()), orchestrator, sources, agents });
+  context.progress.end();
+  context.note(`Saved the plan of ${count(agents.length, 'agent')}. Apply exactly this with: orch apply ${path}`);
+}
+
+async function sourcesOf(context: Context, api: ApiClient, { files }: RunModules): Promise<SavedSource[]> {
+  const sources: SavedSource[] = [];
+  for (const { path, name, source } of files) {
+    sources.push({ name, path, content: source, replaces: await currentDigest(context, api, name) });
+  }
+  return sources;
+}
+
+function savedAgent(run: AgentRun, modules: readonly string[]): SavedAgent | null {
+  if (!hasResult(run) || !('plan_hash' in run.result)) return null;
+  const { agent, result } = run;
+  if (result.status !== 'succeeded' || result.plan_hash === null) return null;
+  return { node_id: agent.node_id, name: agent.name, modules: [...modules], plan_hash: result.plan_hash, result };
+}
+
+/** Applies a saved plan: to its agents, its modules, and only what it showed. */
+export interface PlanToApply {
+  readonly path: string;
+  readonly allowRemovals: number | null;
+}
+
+/**
+ * Stores the modules that the plan brought along, then applies it. Throws `wrong_orchestrator` for the plan of another one,
+ * `plan_stale` when a module that it would replace has changed since. An agent that has changed since refuses as `plan_stale`.
+ */
+export async function applyPlan(
+  context: Context,
+  api: ApiClient,
+  { path, allowRemovals }: PlanToApply,
+): Promise<readonly AgentRun[]> {
+  const plan = readPlanFile(path);
+  await requireSameOrchestrator(context, api, plan);
+  await changedSources(context, api, plan);
+  const ids = plan.agents.map(({ node_id }) => node_id);
+  const agents = await resolveNodes(api, ids, { signal: context.signal });
+  const planned = agents.flatMap((agent) => {
+    const saved = plan.agents.find(({ node_id }) => node_id === agent.node_id);
+    return saved === undefined ? [] : [{ agent, saved, result: saved.result }];
+  });
+  if (!context.globals.yes) await ask(context, plan, planned);
+  await storeSources(context, api, plan);
+  const targets = planned.map(({ agent, saved }) => ({
+    agent,
+    planHash: saved.plan_hash,
+    modules: saved.modules,
+  }));
+  return applyAgents(context, api, { targets, modules: [], allowRemovals });
+}
+
+async function requireSameOrchestrator({ signal }: Context, api: ApiClient, plan: SavedPlan): Promise<void> {
+  const { public_key } = await api.call('getStatus', { signal });
+  if (public_key === plan.orchestrator.public_key) return;
+  throw new Fault(
+    'wrong_orchestrator',
+    `the plan is of the orchestrator at ${plan.orchestrator.url}, not of this one`,
+    {
+      hint: 'choose it with --profile or --url, or plan again here',
+      data: { planned: plan.orchestrator.public_key, reached: public_key },
+    },
+  );
+}
+
+/** The modules of the plan that the orchestrator does not have yet. Throws `plan_stale` where it has one of somebody else since. */
+async function changedSources(context: Context, api: ApiClient, { sources }: SavedPlan): Promise<SavedSource[]> {
+  const changed: SavedSource[] = [];
+  for (const source of sources ?? []) {
+    const current = await currentDigest(context, api, source.name);
+    if (current === createHash('sha256').update(source.content).digest('hex')) continue;
+    if (current !== source.replaces) {
+      throw new Fault('plan_stale', `module ${source.name} has changed on the orchestrator since the plan`, {
+        hint: `the plan would replace what is there now: plan again (orch module diff ${source.path} compares)`,
+        data: { module: source.name, planned: source.replaces, current },
+      });
+    }
+    changed.push(source);
+  }
+  return changed;
+}
+
+/** After the answer: what was planned becomes the current revision for everyone. */
+async function storeSources(context: Context, api: ApiClient, plan: SavedPlan): Promise<void> {
+  for (const { name, path, content } of await changedSources(context, api, plan)) {
+    await sendModule(context, api, { name, path, source: content });
+    context.note(`Stored module ${name} as it was planned (${path}).`);
+  }
+}
+
+type Planned = Extract<AgentRun, { readonly result: unknown }>;
+
+async function ask(context: Context, plan: SavedPlan, planned: readonly Planned[]): Promise<void> {
+  const changing = planned.filter(({ result }) => result.has_changes);
+  if (changing.length === 0) return;
+  await context.present(runsView(planned, { kind: 'plan', verbose: context.globals.verbose }));
+  context.note(`Planned at ${formatTime(plan.created_at)}.`);
+  await context.prompt.consent(questionFor(changing));
+}
+
+/** A plan in a file: what was shown, and what makes an apply do exactly that or nothing. */
+const ENDING = '.orchplan';
+/** 1 had no `sources`: its plans stored their files. */
+const VERSION = 2;
+
+const SavedPlanSchema = closed({
+  orchplan: Type.Union([Type.Literal(1), Type.Literal(VERSION)]),
+  created_at: Seconds,
+  orchestrator: closed({ public_key: PublicKey, url: Type.String() }),
+  /** Files of `-f`, which the orchestrator does not have before the apply. */
+  sources: optional(
+    Type.Array(
+      closed({
+        name: Type.String(),
+        path: Type.String(),
+        content: Type.String(),
+        /** SHA-256 of the module's revision that was current at the plan; null when there was no such module. */
+        replaces: nullable(Type.String()),
+      }),
+    ),
+  ),
+  agents: Type.Array(
+    closed({
+      node_id: KeyId,
+      name: nullable(Type.String()),
+      /** As they were named; those of assignments come on top, as at the plan. */
+      modules: Type.Array(Type.String()),
+      plan_hash: Type.String(),
+      result: RunResultSchema,
+    }),
+    { minItems: 1 },
+  ),
+});
+export type SavedPlan = Type.Static<typeof SavedPlanSchema>;
+export type SavedAgent = SavedPlan['agents'][number];
+export type SavedSource = NonNullable<SavedPlan['sources']>[number];
+
+const plans = validator(SavedPlanSchema);
+
+/** Diffs of a whole fleet may be in it. */
+const MAX_BYTES = 256 * 1024 * 1024;
+
+export const isPlanFile = (word: string): boolean => word.endsWith(ENDING);
+
+/** Before anything is planned. Throws `usage` for a name that `orch apply` would not take. */
+export function requirePlanName(path: string): void {
+  if (isPlanFile(path)) return;
+  throw new Fault('usage', `--out takes a file whose name ends in ${ENDING}, not "${path}"`, {
+    hint: `such as --out next${ENDING}; orch apply knows it by that ending`,
+  });
+}
+
+/** Replaces the file; it is for the owner alone, since diffs show what is in files. */
+export function writePlanFile(path: string, plan: Omit<SavedPlan, 'orchplan'>): void {
+  const whole: SavedPlan = { orchplan: VERSION, ...plan };
+  try {
+    writeOwnFile(path, `${JSON.stringify(whole, null, 1)}\n`);
+  } catch (cause) {
+    throw new Fault('invalid_plan_file', `the plan cannot be written to ${path}: ${messageOf(cause)}`, { cause });
+  }
+}
+
+/** Throws `usage` when the file cannot be read, `invalid_plan_file` when it is no plan or others may have changed it. */
+export function readPlanFile(path: string): SavedPlan {
+  const text = readTextFile(path, MAX_BYTES);
+  if (process.platform !== 'win32' && (statSync(path).mode & 0o022) !== 0) {
+    throw new Fault(
+      'invalid_plan_file',
+      `${path} can be changed by other users, so it may not hold what you have seen`,
+      {
+        hint: 'plan again, and keep the file to yourself: chmod 600',
+      },
+    );
+  }
+  const data = parse(path, text);
+  if (plans.check(data)) return data;
+  const [problem] = plans.problems(data);
+  throw invalid(path, problem ? `${problem.path || '/'} ${problem.message}` : 'it has another shape');
+}
+
+function parse(path: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw invalid(path, 'it is not JSON');
+  }
+}
+
+const invalid = (path: string, why: string): Fault =>
+  new Fault('invalid_plan_file', `${path} holds no plan that this version of orch can apply: ${why}`, {
+    hint: 'make one with: orch plan --out FILE.orchplan NODE…',
+  });

@@ -1,0 +1,96 @@
+/** The screen of the remote program as this terminal shows it: where its cursor is, and what stands in that line. */
+import xterm from '@xterm/headless';
+import { beginningAtEnd } from '../../terminal/recording/whole-characters.js';
+import type { LineView } from './predictor.js';
+
+/** What the library knows of the next character's look, beside its public interface; it is bundled, so this is its version. */
+interface Core {
+  readonly _inputHandler: {
+    readonly _curAttrData: { readonly fg: number; readonly bg: number };
+    parse(bytes: Uint8Array): unknown;
+  };
+}
+
+/** Stands in every cell whose content is unknown: nothing is predicted next to it. */
+const UNKNOWN = '\ue000';
+const CR = 0x0d;
+const NOTHING = Buffer.alloc(0);
+
+export interface EchoScreenOptions {
+  readonly cols: number;
+  readonly rows: number;
+  /** Nothing was shown before: the cursor is at the beginning of an empty line. */
+  readonly isFresh: boolean;
+}
+
+export class EchoScreen implements LineView {
+  private readonly terminal: xterm.Terminal;
+  private readonly core: Core;
+  private torn: Buffer = NOTHING;
+  /** The column of the cursor is known. */
+  private isPlaced: boolean;
+  private scrolled = 0;
+
+  constructor({ cols, rows, isFresh }: EchoScreenOptions) {
+    this.terminal = new xterm.Terminal({ cols, rows, scrollback: 0, allowProposedApi: true, logLevel: 'off' });
+    this.core = Reflect.get(this.terminal, '_core') as Core;
+    this.terminal.onLineFeed(() => this.move());
+    this.terminal.onScroll(() => this.move());
+    this.isPlaced = isFresh;
+    // In the last line, behind which only empty ones come; nothing above it is known.
+    if (!isFresh) this.core._inputHandler.parse(Buffer.from(UNKNOWN.repeat(cols * rows)));
+  }
+
+  get line(): number {
+    return this.scrolled * 1_024 + this.terminal.buffer.active.cursorY;
+  }
+
+  get col(): number {
+    return this.terminal.buffer.active.cursorX;
+  }
+
+  get cols(): number {
+    return this.terminal.cols;
+  }
+
+  get isPredictable(): boolean {
+    const { buffer, modes } = this.terminal;
+    const { bg } = this.core._inputHandler._curAttrData;
+    // Another background would stay in cells that are erased.
+    const isPlain = (bg & COLOR_MODE) === 0 && !modes.insertMode && modes.wraparoundMode;
+    return (
+      this.isPlaced && isPlain && buffer.active.type === 'normal' && this.torn.length === 0 && this.col < this.cols
+    );
+  }
+
+  write(bytes: Buffer): void {
+    const all = this.torn.length === 0 ? bytes : Buffer.concat([this.torn, bytes]);
+    const whole = all.length - beginningAtEnd(all);
+    this.torn = Buffer.from(all.subarray(whole));
+    this.core._inputHandler.parse(all.subarray(0, whole));
+    this.isPlaced ||= bytes.includes(CR);
+  }
+
+  at(col: number): string {
+    const cell = this.cell(col);
+    return cell?.getWidth() === 1 ? cell.getChars() : UNKNOWN;
+  }
+
+  isPlainAt(col: number): boolean {
+    const cell = this.cell(col);
+    const { fg, bg } = this.core._inputHandler._curAttrData;
+    return cell?.getWidth() === 1 && cell.isAttributeDefault() && fg === 0 && bg === 0;
+  }
+
+  private cell(col: number): ReturnType<NonNullable<ReturnType<xterm.IBuffer['getLine']>>['getCell']> {
+    const { active } = this.terminal.buffer;
+    return active.getLine(active.baseY + active.cursorY)?.getCell(col);
+  }
+
+  private move(): void {
+    this.scrolled += 1;
+  }
+}
+
+/** The bits of a background that say how it is coloured; zero for the terminal's own. */
+const COLOR_MODE = 0x3000000;

@@ -1,0 +1,77 @@
+/** Reads text that people hand over: a file, standard input, `@FILE`. */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { addAbortSignal, type Readable } from 'node:stream';
+import { readRegularFile } from '../identity/regular-file.js';
+import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
+
+/** Far more than anything the API takes. */
+const MAX_BYTES = 8 * 1024 * 1024;
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'does not exist',
+  EACCES: 'may not be read by this user',
+  EISDIR: 'is a directory',
+};
+
+/** What a person names; that may be a pipe. @throws Fault `usage` naming the file */
+export const readTextFile = (path: string, maxBytes = MAX_BYTES): string =>
+  explained(path, () => decode(readFileSync(path), path, maxBytes));
+
+/** What was found in a directory, which has to be a regular file or a link to one. @throws Fault `usage` naming it */
+export const readFoundFile = (path: string): string =>
+  explained(path, () => decode(readRegularFile(path, MAX_BYTES), path));
+
+function explained(path: string, read: () => string): string {
+  try {
+    return read();
+  } catch (cause) {
+    if (cause instanceof Fault) throw cause;
+    const reason = REASONS[systemCodeOf(cause) ?? ''] ?? `cannot be read: ${messageOf(cause)}`;
+    throw new Fault('usage', `${path} ${reason}`, { cause });
+  }
+}
+
+/**
+ * @param name of the stream, for messages
+ * @param signal ends the waiting
+ */
+export async function readText(stream: Readable, name: string, signal: AbortSignal): Promise<string> {
+  addAbortSignal(signal, stream);
+  const parts: Buffer[] = [];
+  let length = 0;
+  for await (const part of stream) {
+    const bytes = Buffer.from(part);
+    length += bytes.length;
+    if (length > MAX_BYTES) throw new Fault('usage', `${name} holds more than ${MAX_BYTES} bytes`);
+    parts.push(bytes);
+  }
+  return decode(Buffer.concat(parts), name);
+}
+
+/** `@FILE` is the content of the file, `@-` standard input, anything else itself. */
+export async function readInlineOrFile(text: string, readInput: () => Promise<string>): Promise<string> {
+  if (text === '@-') return readInput();
+  return text.startsWith('@') ? readTextFile(text.slice(1)) : text;
+}
+
+function decode(bytes: Buffer, name: string, maxBytes = MAX_BYTES): string {
+  if (bytes.length > maxBytes) throw new Fault('usage', `${name} holds more than ${maxBytes} bytes`);
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch (cause) {
+    throw new Fault('usage', `${name} is not UTF-8 text`, { cause });
+  }
+}
+
+/** Makes its directory too. Throws `usage` when the file is there or cannot be written. */
+export function createFile(path: string, content: string): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, content, { flag: 'wx' });
+  } catch (cause) {
+    const there = systemCodeOf(cause) === 'EEXIST';
+    const reason = there ? 'is already there and is not overwritten' : `cannot be written: ${messageOf(cause)}`;
+    throw new Fault('usage', `${path} ${reason}`, { cause });
+  }
+}

@@ -1,0 +1,140 @@
+/** What `orch top` shows of a fleet. */
+import type { Operation } from '../../contract/operations.js';
+import { auditLine } from '../commands/audit.js';
+import { percent } from '../commands/metrics.js';
+import { sessionLabel } from '../commands/term.js';
+import { agentName, count, formatAge, formatDuration, NONE } from '../format.js';
+import {
+  headed,
+  type Line,
+  lines,
+  linesOf,
+  type Span,
+  stackOf,
+  styled,
+  type TableView,
+  type View,
+} from '../outcome.js';
+import { bar, sparkline } from '../render/chart.js';
+import { diskOf, type FleetAgent, type FleetSnapshot, memoryOf, type ProcessorHistory } from './fleet.js';
+
+const BAR = 8;
+const TREND = 16;
+/** A narrower terminal shows figures alone. */
+const ROOM_FOR_BARS = 100;
+/** From there on a share is shown as trouble. */
+const HIGH = 90;
+const RAISED = 75;
+
+/** Counts of everything, on one line. */
+export function totalsLine({ agents, operations, terminals }: FleetSnapshot): Line {
+  const approved = agents.filter(({ agent }) => agent.status === 'approved');
+  const up = approved.filter(({ agent }) => agent.connected).length;
+  const pending = agents.filter(({ agent }) => agent.status === 'pending').length;
+  const rejected = agents.length - approved.length - pending;
+  return [
+    styled('strong', count(approved.length, 'agent')),
+    ': ',
+    styled('good', `${up} up`),
+    ...(approved.length > up ? [', ', styled('bad', `${approved.length - up} offline`)] : []),
+    ...(pending > 0 ? [', ', styled('warn', `${pending} pending`)] : []),
+    ...(rejected > 0 ? [`, ${rejected} rejected`] : []),
+    `   ${count(operations.length, 'operation')}`,
+    terminals === null ? '' : `   ${count(terminals.length, 'terminal')}`,
+  ];
+}
+
+export interface AgentTableOptions {
+  readonly fleet: FleetSnapshot;
+  readonly history: ProcessorHistory;
+  /** In the order of the rows; some of the fleet. */
+  readonly agents: readonly FleetAgent[];
+  /** Of the terminal; null where nothing has to fit. */
+  readonly columns: number | null;
+}
+
+export function agentTable({ fleet, history, agents, columns }: AgentTableOptions): TableView {
+  const width = columns !== null && columns < ROOM_FOR_BARS ? 0 : BAR;
+  return {
+    kind: 'table',
+    columns: [
+      { title: 'AGENT' },
+      { title: 'STATUS', whole: true },
+      { title: 'CPU', whole: true },
+      { title: 'TREND' },
+      { title: 'MEMORY', whole: true },
+      { title: 'DISK', whole: true },
+      { title: 'UPTIME' },
+      { title: 'DOING' },
+    ],
+    rows: agents.map((one) => [
+      agentName(one.agent),
+      statusOf(one),
+      share(one, one.sample?.cpu_usage ?? null, width),
+      styled('accent', sparkline(history.of(one.agent.node_id), 100, TREND)),
+      share(one, memoryOf(one), width),
+      share(one, diskOf(one), width),
+      one.sample?.uptime == null ? NONE : formatDuration(one.sample.uptime),
+      doing(fleet, one.agent.node_id),
+    ]),
+    empty: 'No agents. Run on a machine: orch agent connect HOST --orchestrator-key KEY',
+  };
+}
+
+/** Everything once, for a pipe. */
+export const snapshotView = (options: AgentTableOptions, now: number): View =>
+  stackOf([
+    lines(totalsLine(options.fleet)),
+    agentTable(options),
+    ...sections(options.fleet, now, Number.POSITIVE_INFINITY),
+  ]);
+
+/** What goes on, each part with its newest lines. */
+export function sections({ operations, terminals, events }: FleetSnapshot, now: number, most: number): readonly View[] {
+  const part = (title: string, all: readonly Line[]): readonly View[] =>
+    all.length === 0 ? [] : [headed(title, linesOf(all.slice(0, most)))];
+  return [
+    ...part(
+      'Running operations',
+      operations.map((operation) => operationLine(operation, now)),
+    ),
+    ...part(
+      'Terminals',
+      (terminals ?? []).map(
+        (session): Line => [
+          `${sessionLabel(session)}, `,
+          styled('dim', formatAge(session.opened_at, now)),
+          session.viewers.length === 0 ? '' : `, watched by ${session.viewers.join(', ')}`,
+        ],
+      ),
+    ),
+    ...part('Newest events', events.map(auditLine)),
+  ];
+}
+
+const operationLine = ({ node_name, node_id, modules, started_at, summary }: Operation, now: number): Line => [
+  `${node_name ?? node_id}: ${modules.join(' ')}, ${summary.changed} changed, ${summary.failed} failed, `,
+  styled('dim', formatAge(started_at, now)),
+];
+
+function statusOf({ agent }: FleetAgent): Span {
+  if (agent.status !== 'approved') return styled(agent.status === 'pending' ? 'warn' : 'bad', agent.status);
+  return agent.connected ? styled('good', 'up') : styled('bad', 'offline');
+}
+
+/** A bar and its figure; what an agent measured before it was lost is dim. */
+function share({ agent }: FleetAgent, value: number | null, width: number): Span {
+  if (value === null) return NONE;
+  const figure = percent(value).padStart(6);
+  const text = width === 0 ? figure : `${bar(value / 100, width)} ${figure}`;
+  if (!agent.connected) return styled('dim', text);
+  if (value >= HIGH) return styled('bad', text);
+  return value >= RAISED ? styled('warn', text) : text;
+}
+
+function doing({ operations, terminals }: FleetSnapshot, nodeId: string): Span {
+  const here = (terminals ?? []).filter(({ node_id }) => node_id === nodeId).length;
+  const applying = operations.some(({ node_id }) => node_id === nodeId);
+  const parts = [...(applying ? ['operation'] : []), ...(here > 0 ? [count(here, 'terminal')] : [])];
+  return parts.length === 0 ? NONE : styled('accent', parts.join(', '));
+}

@@ -1,0 +1,139 @@
+/** The fleet at one moment, as `orch top` shows it. */
+import type { ApiClient } from '../../client/api-client.js';
+import type { Agent } from '../../contract/agents.js';
+import type { AuditEvent } from '../../contract/audit.js';
+import type { Operation } from '../../contract/operations.js';
+import type { TerminalSession } from '../../contract/terminal.js';
+import { isFault } from '../../kernel/fault.js';
+import type { MetricsSample } from '../../kernel/metrics-sample.js';
+import { percentOf } from '../commands/metrics.js';
+import { agentName } from '../format.js';
+import { allAgents } from '../list-pages.js';
+
+export interface FleetAgent {
+  readonly agent: Agent;
+  /** What it measured last; null when nothing. */
+  readonly sample: MetricsSample | null;
+}
+
+export interface FleetSnapshot {
+  readonly agents: readonly FleetAgent[];
+  /** Those that run now. */
+  readonly operations: readonly Operation[];
+  /** Those that are open; null for who may not know. */
+  readonly terminals: readonly TerminalSession[] | null;
+  /** The newest first. */
+  readonly events: readonly AuditEvent[];
+}
+
+const EVENTS = 10;
+
+export async function readFleet(api: ApiClient, signal: AbortSignal): Promise<FleetSnapshot> {
+  const [agents, metrics, operations, terminals, audit] = await Promise.all([
+    allAgents(api, { signal }),
+    api.call('listLatestMetrics', { signal }),
+    api.call('listOperations', { query: { status: 'running' }, signal }),
+    activeTerminals(api, signal),
+    api.call('listAuditEvents', { query: { limit: EVENTS }, signal }),
+  ]);
+  const samples = new Map(metrics.map(({ node_id, sample }) => [node_id, sample]));
+  return {
+    agents: agents.map((agent) => ({ agent, sample: samples.get(agent.node_id) ?? null })),
+    operations: operations.operations,
+    terminals,
+    events: audit.events,
+  };
+}
+
+async function activeTerminals(api: ApiClient, signal: AbortSignal): Promise<readonly TerminalSession[] | null> {
+  try {
+    return await api.call('listTerminals', { query: { status: 'active' }, signal });
+  } catch (error) {
+    if (isFault(error, 'role_forbidden', 'admin_required')) return null;
+    throw error;
+  }
+}
+
+/** For programs. */
+export const fleetBody = ({ agents, operations, terminals, events }: FleetSnapshot): unknown => ({
+  agents: agents.map(({ agent, sample }) => ({
+    node_id: agent.node_id,
+    name: agent.name,
+    status: agent.status,
+    connected: agent.connected,
+    sample,
+  })),
+  operations,
+  terminals,
+  events,
+});
+
+/** The orders in which `orch top` shows agents, each behind a key. */
+export const SORTS = ['cpu', 'memory', 'disk', 'uptime', 'status', 'name'] as const;
+export type Sort = (typeof SORTS)[number];
+
+export const SORT_KEYS: Readonly<Record<string, Sort>> = {
+  c: 'cpu',
+  m: 'memory',
+  d: 'disk',
+  u: 'uptime',
+  s: 'status',
+  n: 'name',
+};
+
+export const memoryOf = ({ sample }: FleetAgent): number | null =>
+  sample === null ? null : percentOf(sample.memory_used, sample.memory_total);
+
+export const diskOf = ({ sample }: FleetAgent): number | null =>
+  sample === null ? null : percentOf(sample.disk_used, sample.disk_total);
+
+/** Trouble first: the largest share, the shortest uptime, who is not there; whoever told nothing comes last. */
+export function sortFleet(agents: readonly FleetAgent[], sort: Sort): readonly FleetAgent[] {
+  const rank = RANKS[sort];
+  const names = new Map(agents.map((one) => [one, agentName(one.agent)]));
+  const byName = (a: FleetAgent, b: FleetAgent) => ((names.get(a) ?? '') < (names.get(b) ?? '') ? -1 : 1);
+  return agents.toSorted((a, b) => {
+    const [left, right] = [rank(a), rank(b)];
+    if (left === right) return byName(a, b);
+    if (left === null || right === null) return left === null ? 1 : -1;
+    return right - left;
+  });
+}
+
+/** The highest comes first. */
+const RANKS: Readonly<Record<Sort, (one: FleetAgent) => number | null>> = {
+  cpu: ({ sample }) => sample?.cpu_usage ?? null,
+  memory: memoryOf,
+  disk: diskOf,
+  uptime: ({ sample }) => (sample?.uptime == null ? null : -sample.uptime),
+  status: ({ agent }) => {
+    if (agent.status === 'approved') return agent.connected ? 0 : 2;
+    return agent.status === 'pending' ? 3 : 1;
+  },
+  name: () => 0,
+};
+
+/** Measurements that are kept of each agent. */
+const KEPT = 60;
+
+export class ProcessorHistory {
+  private readonly byNode = new Map<string, { at: number; readonly values: (number | null)[] }>();
+
+  /** A measurement that is known already adds nothing. */
+  add({ agents }: FleetSnapshot): void {
+    for (const { agent, sample } of agents) {
+      if (sample === null) continue;
+      const known = this.byNode.get(agent.node_id) ?? { at: 0, values: [] };
+      if (known.at === sample.collected_at) continue;
+      known.at = sample.collected_at;
+      known.values.push(sample.cpu_usage);
+      if (known.values.length > KEPT) known.values.shift();
+      this.byNode.set(agent.node_id, known);
+    }
+  }
+
+  /** Percent, the newest last. */
+  of(nodeId: string): readonly (number | null)[] {
+    return this.byNode.get(nodeId)?.values ?? [];
+  }
+}

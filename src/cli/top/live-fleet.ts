@@ -1,0 +1,195 @@
+/** `orch top` on a terminal: draws the fleet anew every two seconds, and whenever a key says so. */
+import { setMaxListeners } from 'node:events';
+import type { ApiClient } from '../../client/api-client.js';
+import { messageOf } from '../../kernel/fault.js';
+import type { Context, Streams } from '../context.js';
+import { formatTime } from '../format.js';
+import { type Line, linesOf, stackOf, styled, type View } from '../outcome.js';
+import { loadPaint } from '../render/paint.js';
+import { renderView } from '../render/render-view.js';
+import { type FleetSnapshot, ProcessorHistory, readFleet, SORT_KEYS, type Sort, sortFleet } from './fleet.js';
+import { agentTable, sections, totalsLine } from './fleet-view.js';
+
+/** In milliseconds. */
+const REFRESH = 2_000;
+/** A request that takes longer is given up, and the next one may do better. */
+const PATIENCE = 10_000;
+/** Lines of each part below the agents. */
+const PART = 4;
+/** Title, totals, an empty line, and the head of the table. */
+const ABOVE = 4;
+
+/** Resolves when the person leaves. Throws what the first reading fails with, before anything is drawn. */
+export async function watchFleet(context: Context, api: ApiClient, first: Sort): Promise<void> {
+  const history = new ProcessorHistory();
+  const paint = await loadPaint(context.color);
+  let fleet = await readFleet(api, context.signal);
+  history.add(fleet);
+  let trouble: string | null = null;
+  let sort = first;
+  let skipped = 0;
+  const ending = new AbortController();
+  setMaxListeners(0, ending.signal);
+  const end = () => ending.abort();
+  const signal = AbortSignal.any([context.signal, ending.signal]);
+  const draw = (screen: LiveScreen) => {
+    const view = screenView({ fleet, history, trouble, sort, skipped }, screen, context);
+    const drawn = renderView(view, { paint, wide: false, columns: screen.columns });
+    if (!signal.aborted) screen.draw(drawn);
+  };
+  const screen = openScreen(context.streams, {
+    onResize: () => draw(screen),
+    onGone: end,
+    onKey: (key) => {
+      const page = Math.max(1, screen.rows - ABOVE - 2);
+      const step = { up: -1, down: 1, 'page-up': -page, 'page-down': page }[key];
+      if (key === 'q') return end();
+      if (key === 'ctrl-c') return context.interrupt('SIGINT');
+      sort = SORT_KEYS[key] ?? sort;
+      skipped = Math.max(0, Math.min(skipped + (step ?? 0), fleet.agents.length - 1));
+      draw(screen);
+    },
+  });
+  try {
+    while (!signal.aborted) {
+      draw(screen);
+      await pause(REFRESH, signal);
+      if (signal.aborted) break;
+      try {
+        fleet = await readFleet(api, AbortSignal.any([signal, AbortSignal.timeout(PATIENCE)]));
+        history.add(fleet);
+        trouble = null;
+      } catch (error) {
+        trouble = messageOf(error);
+      }
+    }
+  } finally {
+    screen.close();
+  }
+}
+
+interface Shown {
+  readonly fleet: FleetSnapshot;
+  readonly history: ProcessorHistory;
+  readonly trouble: string | null;
+  readonly sort: Sort;
+  /** Agents that are scrolled away above. */
+  readonly skipped: number;
+}
+
+function screenView(shown: Shown, { rows, columns }: LiveScreen, { clock }: Context): View {
+  const { fleet, history, trouble, sort, skipped } = shown;
+  const below = sections(fleet, clock.now(), PART);
+  const parts = {
+    operations: fleet.operations.length,
+    terminals: fleet.terminals?.length ?? 0,
+    events: fleet.events.length,
+  };
+  // Each part has an empty line above and a heading.
+  const used = Object.values(parts).reduce((sum, length) => sum + (length === 0 ? 0 : 2 + Math.min(length, PART)), 0);
+  const left = rows - ABOVE - used;
+  const isTight = left < PART;
+  const most = Math.max(1, isTight ? rows - ABOVE : left);
+  const sorted = sortFleet(fleet.agents, sort);
+  return stackOf([
+    linesOf([titleLine(shown, clock.now()), totalsLine(fleet), ...(trouble === null ? [] : [styled('bad', trouble)])]),
+    agentTable({ fleet, history, agents: sorted.slice(skipped, skipped + most), columns }),
+    ...(isTight ? [] : below),
+  ]);
+}
+
+const titleLine = ({ sort, fleet, skipped }: Shown, now: number): Line => [
+  styled('strong', 'orch top'),
+  `  ${formatTime(Math.floor(now / 1000))}  by ${sort}`,
+  skipped === 0 ? '' : `  from ${skipped + 1} of ${fleet.agents.length}`,
+  styled('dim', '  sort: c m d u s n, scroll: arrows, quit: q'),
+];
+
+const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener('abort', end);
+  });
+
+/** The alternate screen, no cursor, and no wrapping: what is too long is cut by the terminal. */
+const ENTER = '\u001b[?1049h\u001b[?25l\u001b[?7l\u001b[2J';
+const LEAVE = '\u001b[?7h\u001b[?25h\u001b[0m\u001b[?1049l';
+const HOME = '\u001b[H';
+const ERASE_LINE = '\u001b[K';
+const ERASE_BELOW = '\u001b[J';
+
+export interface LiveScreen {
+  readonly columns: number;
+  readonly rows: number;
+  /** Harmless lines; those that do not fit below are left out. */
+  draw(lines: readonly string[]): void;
+  close(): void;
+}
+
+export interface ScreenEvents {
+  onKey(key: string): void;
+  onResize(): void;
+  /** The terminal is gone. */
+  onGone(): void;
+}
+
+export function openScreen({ stdin, stdout }: Streams, { onKey, onResize, onGone }: ScreenEvents): LiveScreen {
+  let isOpen = true;
+  const onData = (chunk: Buffer | string) => {
+    for (const key of keysOf(chunk.toString())) onKey(key);
+  };
+  const close = () => {
+    if (!isOpen) return;
+    isOpen = false;
+    process.off('exit', close);
+    stdin.off('data', onData);
+    stdin.off('end', onGone);
+    stdout.off('resize', onResize);
+    stdin.setRawMode?.(false);
+    stdin.pause();
+    stdout.write(LEAVE);
+  };
+  // Of an end that passes everything by.
+  process.once('exit', close);
+  stdin.setRawMode?.(true);
+  stdin.on('data', onData);
+  stdin.on('end', onGone);
+  stdin.on('error', onGone);
+  stdout.on('error', onGone);
+  stdout.on('resize', onResize);
+  stdout.write(ENTER);
+  return {
+    get columns() {
+      return stdout.columns ?? 80;
+    },
+    get rows() {
+      return stdout.rows ?? 24;
+    },
+    draw: (lines) => {
+      if (!isOpen) return;
+      const shown = lines.slice(0, stdout.rows ?? 24).map((line) => line + ERASE_LINE);
+      stdout.write(`${HOME}${shown.join('\r\n')}${ERASE_BELOW}`);
+    },
+    close,
+  };
+}
+
+const NAMED: Readonly<Record<string, string>> = {
+  '\u001b[A': 'up',
+  '\u001bOA': 'up',
+  '\u001b[B': 'down',
+  '\u001bOB': 'down',
+  '\u001b[5~': 'page-up',
+  '\u001b[6~': 'page-down',
+  '\u0003': 'ctrl-c',
+};
+
+/** Sequences of special keys stay whole. */
+const keysOf = (text: string): readonly string[] =>
+  (text.match(/\u001b(?:\[[0-9;]*[A-Za-z~]|O[A-Z])|[\s\S]/g) ?? []).map((key) => NAMED[key] ?? key);
