@@ -1,15 +1,19 @@
 /** `orch agent`: wires the agent to this process. */
+
+import { execFile } from 'node:child_process';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
 import { type AgentOptions, runAgent } from '../src/agent/agent.js';
 import { repin as forgetPin, readAgentState } from '../src/agent/agent-status.js';
 import { createEngine } from '../src/agent/engine/engine-thread.js';
-import { PIN_FILE } from '../src/agent/first-contact.js';
+import { type OfferedToken, PIN_FILE } from '../src/agent/first-contact.js';
 import {
   type AgentUnit,
   type LeaveOptions,
   type Leaving,
   leave as leaveFleet,
+  type Systemctl,
   whatLeaves as whatLeavesFleet,
 } from '../src/agent/leave.js';
 import { parseTarget } from '../src/agent/link/orchestrator-address.js';
@@ -22,19 +26,17 @@ import type {
   AgentRunFlags,
   AgentStatus,
 } from '../src/cli/programs.js';
-import { configDirectory } from '../src/client/directories.js';
-import { groupsOfFour } from '../src/identity/key-id.js';
+import { configDirectory } from '../src/client/operator-files.js';
+import { groupsOfFour } from '../src/identity/key-object.js';
 import { parsePublicKey } from '../src/identity/public-key.js';
-import { Fault, isFault } from '../src/kernel/fault.js';
+import { Fault, isFault, messageOf } from '../src/kernel/fault.js';
 import type { PublicKeyHex } from '../src/kernel/ids.js';
 import { AGENT_SETTINGS } from '../src/settings/agent.js';
 import { jsonSchemaOf } from '../src/settings/setting.js';
 import { DISCOVERY } from '../src/wire/discovery-packet.js';
-import { credentialsOf } from './enrolment-token.js';
+import { parseEnrolmentToken } from '../src/wire/enrolment-token.js';
 import { createLogger } from './log.js';
-import { stopSignal } from './stop-signal.js';
-import { systemClock } from './system-clock.js';
-import { systemctl } from './systemctl.js';
+import { stopSignal, systemClock } from './this-process.js';
 
 export async function connect(given: AgentConnectFlags): Promise<number> {
   const flags = withVariables(given);
@@ -173,3 +175,48 @@ function dataDirOf(flags: AgentFlags): string {
   if (process.geteuid?.() === 0) return ROOT_DATA_DIR;
   return join(process.env.XDG_STATE_HOME || join(homedir(), '.local', 'state'), 'orch', 'agent');
 }
+
+/** The enrolment token that `orch agent connect` was given, and the key of the orchestrator that follows from it. */
+export interface Credentials {
+  readonly enrolmentToken: OfferedToken | undefined;
+  readonly orchestratorKey: PublicKeyHex | undefined;
+}
+
+/**
+ * @param key given beside the token
+ * @throws Fault `usage`, which does not show the token
+ */
+export function credentialsOf(text: string | undefined, key: PublicKeyHex | undefined): Credentials {
+  if (text === undefined) return { enrolmentToken: undefined, orchestratorKey: key };
+  const token = parseEnrolmentToken(text.trim());
+  if (token === null) {
+    throw new Fault('usage', 'what was given as --token is no enrolment token', {
+      hint: 'it begins with orch-enroll-v1. and has 129 characters; copy the whole line that "orch enroll create" printed',
+    });
+  }
+  const orchestratorKey = parsePublicKey(token.orchestratorKey, 'the key in the enrolment token');
+  if (key !== undefined && key !== orchestratorKey) {
+    throw new Fault('usage', 'the enrolment token is of another orchestrator than --orchestrator-key says', {
+      hint: `the token is of ${orchestratorKey}; leave --orchestrator-key out if that is the one`,
+    });
+  }
+  hide(text.trim());
+  return { enrolmentToken: { text: text.trim(), orchestratorKey }, orchestratorKey };
+}
+
+/** Everybody can list the words of a process, so the ones of this are replaced when the token is among them. */
+function hide(token: string): void {
+  if (process.argv.some((word) => word.includes(token))) process.title = 'orch agent connect';
+}
+
+/** `systemctl` of this machine. */
+const run = promisify(execFile);
+
+export const systemctl: Systemctl = async (...args) => {
+  try {
+    const { stdout } = await run('systemctl', [...args], { timeout: 120_000 });
+    return stdout;
+  } catch (cause) {
+    throw new Error(`systemctl ${args.join(' ')} failed: ${messageOf(cause)}`, { cause });
+  }
+};

@@ -7,10 +7,9 @@ import { readFacts } from '../src/agent/facts.js';
 import { thisHost } from '../src/agent/host/this-host.js';
 import { Journal } from '../src/agent/journal.js';
 import type { LocalFlags, LocalMachine } from '../src/cli/programs.js';
-import { stateDirectory } from '../src/client/directories.js';
-import { isFault, messageOf } from '../src/kernel/fault.js';
-import type { FaultCode } from '../src/kernel/fault-code.js';
-import { systemClock as clock } from './system-clock.js';
+import { stateDirectory } from '../src/client/operator-files.js';
+import { type FaultCode, isFault, messageOf } from '../src/kernel/fault.js';
+import { systemClock as clock } from './this-process.js';
 
 export async function local({ dataDir }: LocalFlags): Promise<LocalMachine> {
   process.umask(0o077);

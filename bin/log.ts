@@ -4,7 +4,7 @@ import { type DestinationStream, type Logger as Pino, pino } from 'pino';
 import { escapeJson, sanitize } from '../src/cli/render/terminal-text.js';
 import type { LogFields, Logger } from '../src/kernel/logger.js';
 
-export interface LogOptions {
+interface LogOptions {
   readonly level: 'debug' | 'info' | 'warn' | 'error';
   /** `auto`: pretty on a terminal, else JSON. */
   readonly format: 'auto' | 'json' | 'pretty';
@@ -12,7 +12,7 @@ export interface LogOptions {
 }
 
 /** A logger whose level can be changed while it runs. */
-export interface LeveledLogger extends Logger {
+interface LeveledLogger extends Logger {
   setLevel(level: LogOptions['level']): void;
 }
 

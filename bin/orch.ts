@@ -1,15 +1,42 @@
 #!/usr/bin/env node
-/** Composition root of the command: hands the process to the command line, and the programs to it as functions. */
+/** Composition root of the command: gives the process and the lazily loaded programs to the command line. */
+import type { Programs } from '../src/cli/programs.js';
 import { type CliOptions, runCli } from '../src/cli/run.js';
-import { programs } from './programs.js';
-import { systemClock } from './system-clock.js';
+import { systemClock } from './this-process.js';
 
-// What Node would say of a program whose end never came.
+/** The programs that are no API client. Each is loaded when it is called. */
+const programs: Programs = {
+  serve: async (flags) => {
+    // SIGHUP must not end the process before the orchestrator handles it as "reload the configuration".
+    process.on('SIGHUP', () => undefined);
+    return (await import('./serve.js')).serve(flags);
+  },
+  rotateSecretsKey: async (flags) => (await import('./serve-requests.js')).rotateSecretsKey(flags),
+  clock: async (flags, accept) => (await import('./serve-requests.js')).serveClock(flags, accept),
+  store: {
+    backup: async (request) => (await import('./store.js')).backup(request),
+    restore: async (request) => (await import('./store.js')).restore(request),
+    recoverAdmin: async (request) => (await import('./store.js')).recoverAdmin(request),
+  },
+  agent: {
+    connect: async (flags) => (await import('./agent.js')).connect(flags),
+    listen: async (flags) => (await import('./agent.js')).listen(flags),
+    status: async (flags) => (await import('./agent.js')).status(flags),
+    repin: async (flags) => (await import('./agent.js')).repin(flags),
+    whatLeaves: async (flags) => (await import('./agent.js')).whatLeaves(flags),
+    leave: async (flags) => (await import('./agent.js')).leave(flags),
+    configSchema: async () => (await import('./agent.js')).configSchema(),
+  },
+  local: async (flags) => (await import('./local.js')).local(flags),
+  quickstart: async (flags) => (await import('./quickstart/quickstart.js')).quickstart(flags),
+};
+
+// Exit status Node uses when the event loop empties before the promise settles.
 process.exitCode = 13;
 const options: CliOptions = {
   argv: process.argv.slice(2),
   env: process.env,
-  // Node opens a stream when it is asked for.
+  // Getters, because Node opens a stream at its first use.
   get stdin() {
     return process.stdin;
   },

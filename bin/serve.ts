@@ -5,15 +5,13 @@ import { monotonicFactory } from 'ulid';
 import type { BootstrapOperator } from '../daemon/first-operator.js';
 import { serve as runServe } from '../daemon/serve.js';
 import type { ServeFlags } from '../src/cli/programs.js';
-import { standardKeyPath } from '../src/client/directories.js';
-import { loadKey } from '../src/identity/key-file.js';
+import { standardKeyPath } from '../src/client/operator-files.js';
 import { publicKeyOfKeyObject } from '../src/identity/key-object.js';
-import { wantsPassphrase } from '../src/identity/private-key.js';
+import { loadKey, wantsPassphrase } from '../src/identity/private-key.js';
 import { Fault, isFault } from '../src/kernel/fault.js';
-import { isName } from '../src/kernel/identifiers.js';
+import { isName } from '../src/kernel/ids.js';
 import { createLogger } from './log.js';
-import { stopSignal } from './stop-signal.js';
-import { systemClock } from './system-clock.js';
+import { stopSignal, systemClock } from './this-process.js';
 
 export async function serve(flags: ServeFlags): Promise<number> {
   process.umask(0o077);

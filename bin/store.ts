@@ -1,4 +1,4 @@
-/** `orch serve backup`, `restore` and `recover-admin`: the store of the orchestrator of this host. */
+/** `orch serve backup`, `restore` and `recover-admin`: commands on the store of this host's orchestrator. */
 import { resolve } from 'node:path';
 import { monotonicFactory } from 'ulid';
 import { askOrchestrator } from '../daemon/ask-orchestrator.js';
@@ -19,12 +19,15 @@ import { holderOf } from '../src/identity/data-directory.js';
 import { Fault } from '../src/kernel/fault.js';
 import { silentLogger } from '../src/kernel/logger.js';
 import { validator } from '../src/kernel/validator.js';
-import { loadSettings } from '../src/settings/load-serve.js';
-import { systemClock } from './system-clock.js';
+import { dataDirOf } from './serve-requests.js';
+import { systemClock } from './this-process.js';
 
 const reports = validator(BackupReportSchema);
 
-/** The orchestrator makes it when it runs, with its own rights; else this process does. Throws `data_dir_locked` while another command is at work. */
+/**
+ * Makes a backup. A running orchestrator makes it with its own rights; otherwise this process does.
+ * Throws `data_dir_locked` while another command holds the data directory.
+ */
 export async function backup({ flags, file, force }: BackupRequest): Promise<BackupReport> {
   const stopped = stoppedOf(flags);
   const holder = holderOf(stopped.dataDir);
@@ -40,10 +43,8 @@ export const restore = ({ flags, file, newIdentity, confirm }: RestoreRequest): 
 export const recoverAdmin = ({ flags, publicKey, username, confirm }: RecoverRequest): Promise<RecoveredAdmin> =>
   runRecovery({ ...stoppedOf(flags), wanted: { publicKey, username: username ?? null }, confirm });
 
-function stoppedOf({ config, ...flags }: ServeFlags): StoppedOptions {
+function stoppedOf(flags: ServeFlags): StoppedOptions {
   process.umask(0o077);
-  const { env } = process;
-  const configFile = typeof config === 'string' ? config : (env.ORCH_SERVE_CONFIG ?? null);
-  const { data_dir } = loadSettings({ flags, env, configFile, isRoot: process.geteuid?.() === 0 });
-  return { dataDir: resolve(data_dir), clock: systemClock, newId: monotonicFactory(), logger: silentLogger };
+  const dataDir = resolve(dataDirOf(flags));
+  return { dataDir, clock: systemClock, newId: monotonicFactory(), logger: silentLogger };
 }

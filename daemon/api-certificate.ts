@@ -7,8 +7,7 @@ import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { selfSignedP256 } from '../src/identity/certificate.js';
 import { spkiFingerprint } from '../src/identity/fingerprint.js';
-import { loadOrCreateKey } from '../src/identity/key-file.js';
-import { isEncrypted } from '../src/identity/private-key.js';
+import { isEncrypted, loadOrCreateKey } from '../src/identity/private-key.js';
 import { Fault, messageOf } from '../src/kernel/fault.js';
 import type { Settings } from '../src/settings/serve.js';
 

@@ -1,8 +1,7 @@
 /** Asks the orchestrator that runs on a data directory to do something, through its control socket. */
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { Fault, messageOf, systemCodeOf } from '../src/kernel/fault.js';
-import { isFaultCode } from '../src/kernel/fault-code.js';
+import { Fault, isFaultCode, messageOf, systemCodeOf } from '../src/kernel/fault.js';
 import { validator } from '../src/kernel/validator.js';
 import { CONTROL_SOCKET, ControlAnswerSchema, type ControlRequest, MAX_LINE } from './control-protocol.js';
 

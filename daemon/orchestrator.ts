@@ -1,8 +1,8 @@
 /** Wires the rooms of the orchestrator together, and starts and stops them in order; decides nothing. */
 import type { KeyObject } from 'node:crypto';
 import { join } from 'node:path';
-import { loadOrCreateKey } from '../src/identity/key-file.js';
 import { publicKeyOfKeyObject } from '../src/identity/key-object.js';
+import { loadOrCreateKey } from '../src/identity/private-key.js';
 import type { Clock } from '../src/kernel/clock.js';
 import { isFault } from '../src/kernel/fault.js';
 import type { NewId, PublicKeyHex } from '../src/kernel/ids.js';

@@ -1,8 +1,7 @@
 /** The reference of the module language shows modules that are valid, and knows every kind, field and code. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { renderDiagnostic } from '../src/language/diagnostic.js';
-import { DIAGNOSTIC_CODES } from '../src/language/diagnostic-code.js';
+import { DIAGNOSTIC_CODES, renderDiagnostic } from '../src/language/diagnostic.js';
 import { parseModule } from '../src/language/parse-module.js';
 import { memberNames } from '../src/language/shape-schema.js';
 import { CATALOGUE } from '../src/resources/catalogue.js';

@@ -6,7 +6,7 @@ import { Chalk, type ChalkInstance } from 'chalk';
 import type { Agent } from '../../src/contract/agents.js';
 import { Fault } from '../../src/kernel/fault.js';
 
-export interface StageOptions {
+interface StageOptions {
   /** Everything is made below it. */
   readonly directory: string;
   readonly color: boolean;

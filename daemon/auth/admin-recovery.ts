@@ -1,6 +1,6 @@
 /** Makes a key an admin again at the word of whoever owns the data directory. */
 import type { Kysely } from 'kysely';
-import { operatorIdOf } from '../../src/identity/key-id.js';
+import { operatorIdOf } from '../../src/identity/key-object.js';
 import { parsePublicKey } from '../../src/identity/public-key.js';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';

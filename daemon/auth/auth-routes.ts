@@ -2,8 +2,7 @@
 import type { authRoutes } from '../../src/contract/auth.js';
 import type { Operator, operatorRoutes } from '../../src/contract/operators.js';
 import type { Access } from '../../src/contract/route.js';
-import { unreachable } from '../../src/kernel/exhaustive.js';
-import { Fault } from '../../src/kernel/fault.js';
+import { assertNever, Fault } from '../../src/kernel/fault.js';
 import type { HandlersFor } from '../http/handler.js';
 import type { Auth } from './auth.js';
 import { parseHexKey } from './login.js';
@@ -79,6 +78,6 @@ export function authorize(access: Access, operator: Pick<Operator, 'role' | 'use
         hint: 'ask an admin to do it',
       });
     default:
-      unreachable(access);
+      assertNever(access);
   }
 }

@@ -1,9 +1,9 @@
 /** Login by challenge and signature. */
 import type { Kysely } from 'kysely';
-import { operatorIdOf } from '../../src/identity/key-id.js';
+import { operatorIdOf } from '../../src/identity/key-object.js';
 import { makeBoundNonce } from '../../src/identity/login-binding.js';
+import { isSignatureHex, signatureTest } from '../../src/identity/proof-of-key.js';
 import { parsePublicKey } from '../../src/identity/public-key.js';
-import { isSignatureHex, signatureTest } from '../../src/identity/signature.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
 import { isPublicKeyHex, type PublicKeyHex } from '../../src/kernel/ids.js';
 import { hostNetworkOf } from '../../src/kernel/ip-network.js';

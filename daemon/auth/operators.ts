@@ -1,12 +1,12 @@
 /** Adds and removes operators. */
 import type { Kysely, Transaction } from 'kysely';
 import { type Operator, ROLES, type Role } from '../../src/contract/operators.js';
-import { operatorIdOf } from '../../src/identity/key-id.js';
+import { operatorIdOf } from '../../src/identity/key-object.js';
 import { parsePublicKey } from '../../src/identity/public-key.js';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
-import { isName } from '../../src/kernel/identifiers.js';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
+import { isName } from '../../src/kernel/ids.js';
 import { eventOfRequest, type RequestContext, SYSTEM } from '../core/domain-event.js';
 import type { UnitOfWork } from '../core/unit-of-work.js';
 import type { Database, NewRow } from '../database/schema.js';

@@ -4,8 +4,8 @@ import { createReadStream, createWriteStream, existsSync, statSync } from 'node:
 import { join } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { loadKey } from '../../src/identity/key-file.js';
 import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
+import { loadKey } from '../../src/identity/private-key.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
 import { MIGRATIONS } from '../database/migrations/index.js';
 import { damageOf, isNoDatabase, readFacts, type StoreFacts, withRawStore } from './raw-store.js';

@@ -4,8 +4,8 @@
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { loadKey } from '../../src/identity/key-file.js';
 import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
+import { loadKey } from '../../src/identity/private-key.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
 

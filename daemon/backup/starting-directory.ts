@@ -2,8 +2,8 @@
 import type { KeyObject } from 'node:crypto';
 import { existsSync, renameSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { loadKey, loadOrCreateKey } from '../../src/identity/key-file.js';
 import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
+import { loadKey, loadOrCreateKey } from '../../src/identity/private-key.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
 import { hasNoOperators } from '../auth/operator-store.js';
 import { getMeta, setMeta } from '../database/meta.js';

@@ -1,7 +1,7 @@
 /** A backup of the store of an orchestrator that does not run. */
 import { join } from 'node:path';
-import { loadKey } from '../../src/identity/key-file.js';
 import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
+import { loadKey } from '../../src/identity/private-key.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { MIGRATIONS } from '../database/migrations/index.js';
 import type { BackupReport } from './backup-report.js';

@@ -2,9 +2,9 @@
 import { Fault } from '../../src/kernel/fault.js';
 import type { JsonObject } from '../../src/kernel/json.js';
 import { type CompiledModule, compileSteps } from '../../src/language/compile-module.js';
+import type { Position } from '../../src/language/diagnostic.js';
+import { secretNames } from '../../src/language/expression.js';
 import type { ModuleDefinition } from '../../src/language/schema.js';
-import { secretNames } from '../../src/language/secret-names.js';
-import type { Position } from '../../src/language/text-lines.js';
 import type { Queryable } from '../database/schema.js';
 import { findModuleHeads, findModuleRevision, type ModuleHead } from './module-store.js';
 import { checkUpload, digestOf, requireName } from './module-upload.js';

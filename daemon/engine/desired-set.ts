@@ -2,7 +2,7 @@
 import type { RunResult } from '../../src/contract/runs.js';
 import { mapped, type Steps } from '../../src/kernel/steps.js';
 import type { AgentFacts } from '../../src/language/fill.js';
-import { type RevivedRemovals, reviveRemovals, secretsOfRemovals } from '../../src/language/revive-removals.js';
+import { type RevivedRemovals, reviveRemovals, secretsOfRemovals } from '../../src/language/revive.js';
 import type { DesiredResource, Removal } from '../../src/resources/desired.js';
 import type { ResourceResult } from '../../src/resources/result.js';
 import type { Queryable } from '../database/schema.js';

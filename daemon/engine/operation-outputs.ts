@@ -1,5 +1,5 @@
 /** What scripts wrote in applies, as it is stored: without secrets, and sealed where there might be some all the same. */
-import { scrubber } from '../../src/kernel/scrub.js';
+import { scrubber } from '../../src/kernel/tainted.js';
 import type { Output } from '../../src/resources/result.js';
 import { secretValues } from '../../src/resources/tainted-body.js';
 import type { RunItem } from '../../src/wire/messages.js';

@@ -1,6 +1,5 @@
 /** The states of an apply and the one function that moves between them (`docs/protocols/apply.md`). */
-import { unreachable } from '../../src/kernel/exhaustive.js';
-import { Fault } from '../../src/kernel/fault.js';
+import { assertNever, Fault } from '../../src/kernel/fault.js';
 import type { RunEnd } from '../../src/wire/messages.js';
 
 export interface OperationError {
@@ -79,7 +78,7 @@ export function transition(from: OperationState, event: OperationEvent): Operati
     case 'put_back':
       return isActive(from) ? { state: 'recovering', accepted: true } : from;
     default:
-      return unreachable(event);
+      return assertNever(event);
   }
 }
 
@@ -97,7 +96,7 @@ function accepted(from: OperationState): OperationState {
     case 'interrupted':
       return from;
     default:
-      return unreachable(from);
+      return assertNever(from);
   }
 }
 
@@ -117,7 +116,7 @@ function absent(from: OperationState, overdue: boolean): OperationState {
     case 'interrupted':
       return from;
     default:
-      return unreachable(from);
+      return assertNever(from);
   }
 }
 
@@ -135,7 +134,7 @@ function finished(from: OperationState, end: RunEnd, error: OperationError | nul
     case 'cancelled':
       return from;
     default:
-      return unreachable(from);
+      return assertNever(from);
   }
 }
 
@@ -150,7 +149,7 @@ function ended(end: RunEnd, error: OperationError | null): OperationState {
     case 'interrupted':
       return { state: 'interrupted', error: error ?? interruption('the agent stopped in the middle of it') };
     default:
-      return unreachable(end);
+      return assertNever(end);
   }
 }
 
@@ -169,7 +168,7 @@ function expired(from: OperationState): OperationState {
     case 'interrupted':
       return from;
     default:
-      return unreachable(from);
+      return assertNever(from);
   }
 }
 
@@ -187,7 +186,7 @@ function revoked(from: OperationState): OperationState {
     case 'interrupted':
       return from;
     default:
-      return unreachable(from);
+      return assertNever(from);
   }
 }
 

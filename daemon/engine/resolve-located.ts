@@ -1,7 +1,7 @@
 /** Resolves modules for an agent; what fails is told with its lines in the texts of the modules. */
 import { Fault, type FaultDetail, isFault } from '../../src/kernel/fault.js';
+import type { Position } from '../../src/language/diagnostic.js';
 import { type CompiledRequest, type Resolution, resolveSteps } from '../../src/language/resolve.js';
-import type { Position } from '../../src/language/text-lines.js';
 import type { CurrentModule } from './current-modules.js';
 import { inSlices } from './slices.js';
 

@@ -1,6 +1,6 @@
 /** How the states of an apply stand in the store and in the API. */
 import type { Operation } from '../../src/contract/operations.js';
-import { unreachable } from '../../src/kernel/exhaustive.js';
+import { assertNever } from '../../src/kernel/fault.js';
 import { ACTIVE_STATES, type OperationError, type OperationState, type OperationStateName } from './operation-state.js';
 
 /** The API's names. */
@@ -18,7 +18,7 @@ export function statusOf(state: OperationStateName): Operation['status'] {
     case 'interrupted':
       return state;
     default:
-      return unreachable(state);
+      return assertNever(state);
   }
 }
 
@@ -60,6 +60,6 @@ export function parseState({ state, accepted, error }: StoredState): OperationSt
     case undefined:
       throw new Error(`the store holds an operation in the unknown state "${state}"`);
     default:
-      return unreachable(name);
+      return assertNever(name);
   }
 }

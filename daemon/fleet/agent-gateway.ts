@@ -1,7 +1,6 @@
 /** Takes connections of agents in: version, one connection a key, enrolment, presence; hands their messages on. */
 import type { Clock } from '../../src/kernel/clock.js';
-import { unreachable } from '../../src/kernel/exhaustive.js';
-import { Fault, messageOf } from '../../src/kernel/fault.js';
+import { assertNever, Fault, messageOf } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
@@ -153,7 +152,7 @@ export class AgentGateway implements Service {
       case 'run_finished':
         return this.options.traffic.receive(connection.nodeId, message);
       default:
-        unreachable(message);
+        assertNever(message);
     }
   }
 

@@ -4,8 +4,8 @@ import { AGENT_LIST_LIMIT, type Agent, type agentRoutes } from '../../src/contra
 import { clampLimit } from '../../src/contract/shapes.js';
 import { type Clock, toSeconds } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
-import { isName } from '../../src/kernel/identifiers.js';
 import type { NodeId } from '../../src/kernel/ids.js';
+import { isName } from '../../src/kernel/ids.js';
 import { matches, parseSelector, type Selector } from '../../src/language/selector.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
 import type { UnitOfWork } from '../core/unit-of-work.js';

@@ -1,9 +1,9 @@
 /** Tags that operators put on agents; every change tells the audit log what was there before. */
 
-import type { tagRoutes } from '../../src/contract/tags.js';
+import type { tagRoutes } from '../../src/contract/agents.js';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, type FaultDetail } from '../../src/kernel/fault.js';
-import { isTagKey, isTagValue, TAG_KEY_RULE } from '../../src/kernel/identifiers.js';
+import { isTagKey, isTagValue, TAG_KEY_RULE } from '../../src/kernel/ids.js';
 import { escapePointer } from '../../src/kernel/validator.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
 import type { UnitOfWork } from '../core/unit-of-work.js';

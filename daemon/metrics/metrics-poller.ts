@@ -3,7 +3,7 @@ import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
-import type { MetricsSample } from '../../src/kernel/metrics-sample.js';
+import type { MetricsSample } from '../../src/kernel/schema.js';
 import type { Service } from '../../src/kernel/service.js';
 import type { OrchestratorMessage } from '../../src/wire/messages.js';
 import type { NewRow, Queryable } from '../database/schema.js';

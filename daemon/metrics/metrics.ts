@@ -2,7 +2,7 @@
 import type { MetricsHistory, NodeMetrics } from '../../src/contract/metrics.js';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
-import type { MetricsSample } from '../../src/kernel/metrics-sample.js';
+import type { MetricsSample } from '../../src/kernel/schema.js';
 import type { Queryable } from '../database/schema.js';
 import { findAgent } from '../fleet/agent-store.js';
 import { latestSamples, listSamples, type MetricsRow } from './metrics-store.js';

@@ -1,7 +1,7 @@
 /** Checks what people send as secrets. No message holds a value. */
 import { MAX_SECRET_BYTES } from '../../src/contract/secrets.js';
 import { Fault } from '../../src/kernel/fault.js';
-import { isSecretName } from '../../src/kernel/identifiers.js';
+import { isSecretName } from '../../src/kernel/ids.js';
 import { parseTimestamp } from '../http/parse-timestamp.js';
 
 /** Throws `invalid_name`. */

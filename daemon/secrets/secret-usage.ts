@@ -3,7 +3,7 @@ import type { Kysely } from 'kysely';
 import type { SecretUsage } from '../../src/contract/secrets.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
-import { secretNames } from '../../src/language/secret-names.js';
+import { secretNames } from '../../src/language/expression.js';
 import type { Database, Queryable, Row } from '../database/schema.js';
 import { appliedSecrets } from './applied-secrets.js';
 import type { Keyring } from './keyring.js';

@@ -1,6 +1,5 @@
 /** Asks agents to start programs, and waits for their answers. */
-import { Fault, type FaultOptions } from '../../src/kernel/fault.js';
-import type { FaultCode } from '../../src/kernel/fault-code.js';
+import { Fault, type FaultCode, type FaultOptions } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { AgentMessageOf, OrchestratorMessageOf } from '../../src/wire/messages.js';
 import type { ProgramFacts } from './session/session-facts.js';

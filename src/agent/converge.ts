@@ -1,7 +1,7 @@
 /** The agent's engine without its journal and link: plan, apply and drift of one run on one Host. */
 
 import { createHash } from 'node:crypto';
-import type { FaultCode } from '../kernel/fault-code.js';
+import type { FaultCode } from '../kernel/fault.js';
 import { canonicalJson } from '../kernel/json.js';
 import type { Host } from '../resources/host.js';
 import type { RunEnd, RunItem } from '../wire/messages.js';

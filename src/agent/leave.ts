@@ -2,8 +2,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { holdDataDirectory, holderOf } from '../identity/data-directory.js';
-import { shellWord } from '../identity/shell-word.js';
-import { Fault, isFault, messageOf } from '../kernel/fault.js';
+import { Fault, isFault, messageOf, shellWord } from '../kernel/fault.js';
 
 export interface LeaveOptions {
   readonly dataDir: string;

@@ -2,7 +2,7 @@
 import { statfs } from 'node:fs/promises';
 import { cpus, freemem, totalmem, uptime } from 'node:os';
 import type { Clock } from '../kernel/clock.js';
-import type { MetricsSample } from '../kernel/metrics-sample.js';
+import type { MetricsSample } from '../kernel/schema.js';
 
 /** Processor time in milliseconds since the machine was started, over all processors. */
 export interface ProcessorTime {

@@ -1,10 +1,9 @@
 /** One connection to the orchestrator, from hello to its end: validated messages both ways, and a heartbeat. */
 import type { RawData, WebSocket } from 'ws';
 import type { Clock } from '../kernel/clock.js';
-import { unreachable } from '../kernel/exhaustive.js';
-import { Fault, messageOf } from '../kernel/fault.js';
+import { assertNever, Fault, messageOf } from '../kernel/fault.js';
 import type { Logger } from '../kernel/logger.js';
-import type { MetricsSample } from '../kernel/metrics-sample.js';
+import type { MetricsSample } from '../kernel/schema.js';
 import { PROTOCOL_VERSION, VERSION } from '../kernel/version.js';
 import { encode, orchestratorDecoder, UnknownMessage } from '../wire/codec.js';
 import type { TokenVerdict } from '../wire/enrolment-token.js';
@@ -211,7 +210,7 @@ class Session {
         this.passOn(message);
         return;
       default:
-        unreachable(message);
+        assertNever(message);
     }
   }
 

@@ -1,6 +1,6 @@
 /** The agent's YAML file: read at the start, and again whenever it changes. */
 import { statSync } from 'node:fs';
-import { readRegularFile } from '../identity/regular-file.js';
+import { readRegularFile } from '../identity/private-file.js';
 import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
 import type { Logger } from '../kernel/logger.js';
 import { AGENT_DEFAULTS, AGENT_SETTINGS, type AgentSettings } from '../settings/agent.js';

@@ -1,12 +1,12 @@
 /** From flags, variables and profiles to a client that may be used. */
 import { randomUUID } from 'node:crypto';
 import type { ApiClient } from '../client/api-client.js';
-import { connect } from '../client/connect.js';
 import { type Connection, resolveConnection } from '../client/connection.js';
-import { profilesPath } from '../client/directories.js';
+import { connect } from '../client/http-api-client.js';
+import { openSigner, type Signer } from '../client/login.js';
+import { profilesPath } from '../client/operator-files.js';
 import { loadProfiles, type Profiles, saveProfiles, withProfile } from '../client/profiles.js';
 import { hostOf, parseServerUrl, sameServer, urlText } from '../client/server-url.js';
-import { openSigner, type Signer } from '../client/signer.js';
 import { wantsPassphrase } from '../identity/private-key.js';
 import { Fault, isFault } from '../kernel/fault.js';
 import type { Context, Env } from './context.js';

@@ -1,6 +1,5 @@
 /** How the program ends: the one table from faults to exit statuses. */
-import { isFault } from '../kernel/fault.js';
-import type { FaultCode } from '../kernel/fault-code.js';
+import { type FaultCode, isFault } from '../kernel/fault.js';
 
 export const EXIT = {
   done: 0,

@@ -1,5 +1,5 @@
 /** The programs that the command line starts but does not contain: `bin` hands them in as functions. */
-import type { FaultCode } from '../kernel/fault-code.js';
+import type { FaultCode } from '../kernel/fault.js';
 import type { DesiredResource, Removal } from '../resources/desired.js';
 import type { Output, ResourceResult } from '../resources/result.js';
 

@@ -1,6 +1,6 @@
 /** Tags as people give them. */
 import { Fault } from '../kernel/fault.js';
-import { isTagKey, isTagValue } from '../kernel/identifiers.js';
+import { isTagKey, isTagValue } from '../kernel/ids.js';
 
 /** `KEY` or `KEY=VALUE`; a value may hold further equals signs. */
 export function parseTag(text: string): readonly [key: string, value: string] {

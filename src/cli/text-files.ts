@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
-import { readRegularFile } from '../identity/regular-file.js';
+import { readRegularFile } from '../identity/private-file.js';
 import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
 
 /** Far more than anything the API takes. */

@@ -1,6 +1,6 @@
 /**
- * What the client needs of each route. The bundle holds these as plain data: the schemas of the contract, and what makes them, are
- * most of what a short command would load.
+ * Method, path and access of each route. The bundle holds them as plain data, because loading the contract's schemas would
+ * take most of a short command's time.
  */
 import { API_BASE, CONTRACT, type RouteId } from '../contract/contract.js';
 import type { RouteSpec } from '../contract/route.js';

@@ -1,15 +1,16 @@
-/** Which orchestrator to speak to, how to trust it and as whom: flag, then variable, then profile, then default. */
+/** Resolves address, trust and key of a connection: flag, then variable, then profile, then default. */
 
 import { parseFingerprint } from '../identity/fingerprint.js';
 import { Fault } from '../kernel/fault.js';
-import { type Environment, expandHome, standardKeyPath } from './directories.js';
-import type { Profile } from './profile.js';
+import { API_PORT } from '../kernel/ports.js';
+import { type Environment, expandHome, standardKeyPath } from './operator-files.js';
+import type { Profile } from './profile-file.js';
 import { type Profiles, requireProfile } from './profiles.js';
 import { parseServerUrl, sameServer } from './server-url.js';
 
-export const STANDARD_URL = 'https://127.0.0.1:4748';
+const STANDARD_URL = `https://127.0.0.1:${API_PORT}`;
 
-/** As the command line gave them. */
+/** Flags of the command line. */
 export interface ConnectionFlags {
   readonly url?: string | undefined;
   readonly profile?: string | undefined;
@@ -20,36 +21,36 @@ export interface ConnectionFlags {
   readonly allowPlainHttp?: boolean | undefined;
 }
 
-export interface ConnectionSources {
+interface ConnectionSources {
   readonly flags: ConnectionFlags;
   readonly env: Environment;
   readonly profiles: Profiles;
 }
 
-/** Where the operator's private key is. `from` names who said so, for messages. */
+/** Source of the operator's private key. `from` names the flag, variable or profile, for messages. */
 export type KeySource =
   | { readonly kind: 'file'; readonly path: string; readonly from: string }
   | { readonly kind: 'pem'; readonly pem: string; readonly from: string };
 
 export interface Connection {
-  /** Without a slash at the end of its path. */
+  /** URL without a trailing slash. */
   readonly url: URL;
-  /** Name of the profile that these settings come from, or null. */
+  /** Name of the profile with these settings, or null. */
   readonly profile: string | null;
-  /** SHA-256 of the SPKI of the certificate to accept, 64 lower-case hex digits; null when there is none. */
+  /** SHA-256 of the SPKI of the pinned certificate, as 64 lower-case hex digits; null without a pin. */
   readonly pin: string | null;
-  /** File of the CA to verify with, or null. With a pin as well, both have to hold. */
+  /** Path of the CA to verify with, or null. With a pin and a CA, both checks must pass. */
   readonly ca: string | null;
   readonly key: KeySource;
-  /** A session token from outside (`ORCH_TOKEN`): there is no login and no cache then. */
+  /** Session token from `ORCH_TOKEN`, or null. With one, the client neither logs in nor uses the cache. */
   readonly token: string | null;
   readonly allowUnboundLogin: boolean;
   readonly allowPlainHttp: boolean;
-  /** The environment, for `HTTPS_PROXY`, `NO_PROXY` and the state directory. */
+  /** Environment, for `HTTPS_PROXY`, `NO_PROXY` and the state directory. */
   readonly env: Environment;
 }
 
-/** @throws Fault `usage`, `invalid_config` or `profile_not_found` naming the flag, variable or profile that is wrong */
+/** Throws `usage`, `invalid_config` or `profile_not_found` that names the wrong flag, variable or profile. */
 export function resolveConnection(sources: ConnectionSources): Connection {
   const { flags, env } = sources;
   const url = chooseUrl(sources);
@@ -77,7 +78,7 @@ interface Chosen {
   readonly profile: Profile | null;
 }
 
-/** A profile that is named holds even for another URL; the default one only for its own. */
+/** A named profile also applies to another URL; the default profile applies only to its own URL. */
 function chooseProfile({ flags, env, profiles }: ConnectionSources, url: URL | null): Chosen {
   const named = flags.profile ?? (env.ORCH_PROFILE || undefined);
   if (named !== undefined) {
@@ -95,7 +96,7 @@ function chooseProfile({ flags, env, profiles }: ConnectionSources, url: URL | n
 
 type Trust = Pick<Connection, 'pin' | 'ca'>;
 
-/** The first place that says anything about trust decides all of it. */
+/** The first source with a pin or a CA decides both. */
 function chooseTrust({ flags, env }: ConnectionSources, profile: Profile | null, name: string | null): Trust {
   if (flags.tlsFingerprint !== undefined || flags.ca !== undefined) {
     return { pin: pinOf(flags.tlsFingerprint, '--tls-fingerprint', 'usage'), ca: flags.ca ?? null };

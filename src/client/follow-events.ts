@@ -1,26 +1,24 @@
-/** Follows a stream of events over broken connections, restarts of the orchestrator and sessions that end. */
+/** Follows a stream of events across broken connections, restarts of the orchestrator and ended sessions. */
 import { setTimeout } from 'node:timers/promises';
 import type { Contract } from '../contract/contract.js';
 import type { EventOf } from '../contract/route.js';
-import { isFault } from '../kernel/fault.js';
-import type { FaultCode } from '../kernel/fault-code.js';
-import type { ApiClient } from './api-client.js';
-import type { EventArguments, EventRouteId, ReceivedEvent } from './request.js';
+import { type FaultCode, isFault } from '../kernel/fault.js';
+import type { ApiClient, EventArguments, EventRouteId, ReceivedEvent } from './api-client.js';
 
-export interface FollowEvents {
-  /** Told once when the stream is lost, with the reason, and when it goes on. */
+interface FollowEvents {
+  /** Called once when the stream is lost, with the reason, and once when it resumes. */
   onLost?(error: unknown): void;
   onResumed?(): void;
 }
 
-/** What may be over soon. */
+/** Faults that may pass. */
 const PASSING: readonly FaultCode[] = ['unreachable', 'shutting_down', 'rate_limited', 'store_unavailable', 'internal'];
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 30_000;
 
 /**
- * Events one after the other, none twice and none left out. Throws what the first attempt to connect fails with, and later
- * what does not pass: an operator who was removed, wrong parameters.
+ * Yields every event once, in order. Throws the fault of the first attempt to connect, and later any fault that does not
+ * pass, such as for a removed operator or wrong parameters.
  */
 export async function* followEvents<I extends EventRouteId>(
   api: ApiClient,
@@ -42,7 +40,7 @@ export async function* followEvents<I extends EventRouteId>(
         if (data !== null) yield data;
       }
     } catch (error) {
-      // A session that ends in the middle of the stream is renewed by the next attempt; one that cannot be is refused there.
+      // The next attempt renews a session that ended during the stream, or fails when it cannot.
       const isOver = events !== null && isFault(error, 'unauthenticated');
       if (input.signal?.aborted || !(isOver || isFault(error, ...PASSING))) throw error;
       if (!isOver && !isLost) follow.onLost?.(error);

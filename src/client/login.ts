@@ -1,27 +1,32 @@
-/** Logs in: a challenge that is bound to this server, a signature, a token. */
-import { isBoundNonce } from '../identity/login-binding.js';
-import { Fault, isFault } from '../kernel/fault.js';
+/** Logs in with the operator's key: a challenge bound to this server, a signature, a session token. */
+
+import type { KeyObject } from 'node:crypto';
+import { publicKeyOfKeyObject } from '../identity/key-object.js';
+import { isBoundNonce, signNonce } from '../identity/login-binding.js';
+import { loadKey, parsePrivateKey } from '../identity/private-key.js';
+import { Fault, isFault, systemCodeOf } from '../kernel/fault.js';
+import type { PublicKeyHex } from '../kernel/ids.js';
 import { BASE, CALLS } from './calls.js';
-import { readSuccess } from './read-answer.js';
-import { jsonHeaders } from './request-headers.js';
+import type { KeySource } from './connection.js';
+import { jsonHeaders, readSuccess } from './http-messages.js';
 import { urlText } from './server-url.js';
-import type { Signer } from './signer.js';
-import type { Token } from './token-cache.js';
+import type { Token } from './session.js';
 import type { Transport, TransportAnswer } from './transport.js';
 import { notOurs } from './unreachable.js';
 
-export interface LoginOptions {
+interface LoginOptions {
   readonly transport: Transport;
   readonly url: URL;
   readonly signer: Signer;
-  /** Sign even what is not bound to this server. */
+  /** Signs even a nonce that is not bound to this server. */
   readonly allowUnbound: boolean;
   warn(message: string): void;
 }
 
 /**
- * @throws Fault `login_unbound` before anything is signed, the server's `unknown_operator`, `rate_limited`, …, and what the
- * transport throws
+ * Logs in and returns the session token.
+ * @throws Fault `login_unbound` before anything is signed, the server's `unknown_operator`, `rate_limited`, …, and the
+ * transport's faults
  */
 export async function logIn(options: LoginOptions): Promise<Token> {
   const { signer, url } = options;
@@ -54,7 +59,7 @@ async function readAsOperator(answer: TransportAnswer, { signer, url }: LoginOpt
   }
 }
 
-/** A nonce of another server would log an attacker in there: that is what the binding shows. */
+/** Throws `login_unbound` for a nonce of another server, with which an attacker could log in there. */
 function requireBound(nonce: Uint8Array, serverSpki: Uint8Array | null, options: LoginOptions): void {
   const { allowUnbound, signer, url, warn } = options;
   if (isBoundNonce(nonce, signer.publicKey, serverSpki)) return;
@@ -64,7 +69,7 @@ function requireBound(nonce: Uint8Array, serverSpki: Uint8Array | null, options:
     return;
   }
   throw new Fault('login_unbound', `${what}; nothing was signed`, {
-    hint: 'somebody may be in between; for a server behind a proxy set api_spki there, or use --allow-unbound-login here',
+    hint: 'another machine may be intercepting the connection; for a server behind a proxy set api_spki there, or use --allow-unbound-login here',
     data: { url: urlText(url) },
   });
 }
@@ -84,3 +89,32 @@ function tokenOf(body: unknown, url: URL): Token {
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null;
+
+/** A signing key; the private half may be outside this process. */
+export interface Signer {
+  readonly publicKey: PublicKeyHex;
+  /** Signs the 32 bytes of a login nonce and returns 128 hex digits. */
+  sign(nonce: Uint8Array): Promise<string>;
+}
+
+/**
+ * Opens the signer of a key source. Throws `key_unreadable`, `key_permissions` or `key_invalid`. For an encrypted key,
+ * recognised by `wantsPassphrase`, the caller asks and calls again with the passphrase.
+ */
+export function openSigner(source: KeySource, passphrase?: string): Signer {
+  const key = open(source, passphrase);
+  return { publicKey: publicKeyOfKeyObject(key), sign: async (nonce) => signNonce(key, nonce) };
+}
+
+function open(source: KeySource, passphrase: string | undefined): KeyObject {
+  if (source.kind === 'pem') return parsePrivateKey(source.pem, { source: source.from, passphrase });
+  try {
+    return loadKey(source.path, { passphrase });
+  } catch (error) {
+    if (!isFault(error, 'key_unreadable') || systemCodeOf(error.cause) !== 'ENOENT') throw error;
+    throw new Fault('key_unreadable', `there is no operator key at ${source.path} (from ${source.from})`, {
+      hint: 'make one with: orch operator init, or name another one with --key-file',
+      cause: error.cause,
+    });
+  }
+}

@@ -1,9 +1,9 @@
-/** Profiles as YAML text. Loaded only when there is such a text: the YAML library costs a third of a start. */
+/** Reads and edits profiles as YAML. Loaded only when needed, because the YAML library takes a third of a command's start. */
 import { type Document, isMap, isScalar, LineCounter, parseDocument } from 'yaml';
 import { Fault } from '../kernel/fault.js';
-import { isProfilesFile, PROFILE_FIELDS, type Profile, type ProfilesFile, problemsOfProfiles } from './profile.js';
+import { isProfilesFile, PROFILE_FIELDS, type Profile, type ProfilesFile, problemsOfProfiles } from './profile-file.js';
 
-/** @throws Fault `invalid_config` with every mistake, its line and column */
+/** Parses the file. Throws `invalid_config` with every mistake, its line and column. */
 export function parseProfiles(source: string, path: string): ProfilesFile {
   const lines = new LineCounter();
   const document = parseDocument(source, { lineCounter: lines });
@@ -22,7 +22,7 @@ export function parseProfiles(source: string, path: string): ProfilesFile {
   throw new Fault('invalid_config', `the profiles cannot be used:\n${list}`, { errors, hint: `correct ${path}` });
 }
 
-/** The text with other profiles in it; its comments stay. `source` is without mistakes. */
+/** Returns the text with the profiles of `file` and the old comments. `source` must be valid. */
 export function editProfiles(source: string, file: ProfilesFile): string {
   const document: Document = parseDocument(source);
   if (!isMap(document.contents)) document.contents = document.createNode({});
@@ -50,7 +50,7 @@ function putProfile(document: Document, name: string, profile: Profile): void {
   }
 }
 
-/** Where in the source a key stands, or the nearest one above it. */
+/** Returns the offset of a key in the source, or of the nearest key above it. */
 function offsetOf(document: Document, path: readonly string[]): number {
   let offset = 0;
   let node: unknown = document.contents;

@@ -1,13 +1,12 @@
-/** The operator's profiles: one orchestrator each, in `config.yaml`. */
+/** The operator's profiles in `config.yaml`, one for each orchestrator. */
 import { readFileSync } from 'node:fs';
 import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
-import { writeOwnFile } from './own-file.js';
-import { readPlainProfiles } from './plain-profiles.js';
-import { isProfileName, type Profile } from './profile.js';
+import { writeOwnFile } from './operator-files.js';
+import { isProfileName, type Profile, readPlainProfiles } from './profile-file.js';
 
 export interface Profiles {
   readonly path: string;
-  /** Name of the profile that is used when none is named. */
+  /** Name of the default profile, or null. */
   readonly standard: string | null;
   readonly byName: Readonly<Record<string, Profile>>;
 }
@@ -15,7 +14,7 @@ export interface Profiles {
 const MAX_BYTES = 256 * 1024;
 
 /**
- * The profiles in a file; a missing file has none.
+ * Loads the profiles of a file; a missing file has none.
  * @throws Fault `invalid_config` with every mistake, its line and column
  */
 export async function loadProfiles(path: string): Promise<Profiles> {
@@ -26,7 +25,7 @@ export async function loadProfiles(path: string): Promise<Profiles> {
 }
 
 /**
- * Writes the profiles, atomically and readable by the owner alone; the comments of the file stay.
+ * Writes the profiles atomically, readable only by the owner, and keeps the comments of the file.
  * @throws Fault `invalid_config` when it cannot be written
  */
 export async function saveProfiles({ path, standard, byName }: Profiles): Promise<void> {
@@ -40,7 +39,7 @@ export async function saveProfiles({ path, standard, byName }: Profiles): Promis
   }
 }
 
-/** The profiles with one more, or with another one in the place of that name. Throws `usage` for a bad name. */
+/** Returns the profiles with a profile added or replaced. Throws `usage` for an invalid name. */
 export function withProfile(profiles: Profiles, name: string, profile: Profile): Profiles {
   if (!isProfileName(name)) {
     throw new Fault('usage', `${JSON.stringify(name)} is no name for a profile`, {
@@ -50,14 +49,14 @@ export function withProfile(profiles: Profiles, name: string, profile: Profile):
   return { ...profiles, byName: { ...profiles.byName, [name]: profile } };
 }
 
-/** The profiles without one. Throws `profile_not_found`. */
+/** Returns the profiles without one of them. Throws `profile_not_found`. */
 export function withoutProfile(profiles: Profiles, name: string): Profiles {
   requireProfile(profiles, name);
   const { [name]: _, ...byName } = profiles.byName;
   return { ...profiles, byName, standard: profiles.standard === name ? null : profiles.standard };
 }
 
-/** The profile of that name. Throws `profile_not_found`; `from` says who named it, such as `--profile`. */
+/** Returns a profile by name. Throws `profile_not_found`; `from` is the source of the name, such as `--profile`. */
 export function requireProfile(profiles: Profiles, name: string, from = 'the command'): Profile {
   const profile = Object.hasOwn(profiles.byName, name) ? profiles.byName[name] : undefined;
   if (profile) return profile;

@@ -1,10 +1,17 @@
-/** The session of a client: the token from outside, the one kept from before, or that of a login that it makes itself. */
+/** The session of a client: a token from the environment, from the cache, or from a new login. */
+
+import { createHash } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { readPrivateFile } from '../identity/private-file.js';
 import type { Clock } from '../kernel/clock.js';
 import { messageOf } from '../kernel/fault.js';
-import type { Token, TokenCache } from './token-cache.js';
+import type { Connection } from './connection.js';
+import { stateDirectory, writeOwnFile } from './operator-files.js';
+import { urlText } from './server-url.js';
 
-export interface SessionOptions {
-  /** A token from outside, or null. With one there is no login and no cache. */
+interface SessionOptions {
+  /** Token from `ORCH_TOKEN`, or null. With one, the client neither logs in nor uses the cache. */
   readonly fixed: string | null;
   readonly cache: TokenCache;
   readonly clock: Clock;
@@ -12,7 +19,7 @@ export interface SessionOptions {
   warn(message: string): void;
 }
 
-/** A token that ends so soon is not worth sending. */
+/** Minimum remaining lifetime of a token, in seconds. */
 const MARGIN_S = 10;
 
 export class Session {
@@ -24,24 +31,24 @@ export class Session {
     this.options = options;
   }
 
-  /** A token to send. Logs in when there is none; calls at the same time share one login. */
+  /** Returns a token to send. Logs in without one; concurrent calls share one login. */
   async token(): Promise<string> {
     const { fixed } = this.options;
     return fixed ?? this.current()?.token ?? (await this.logInOnce()).token;
   }
 
-  /** Whether another token can be had. */
+  /** True when the client can get another token. */
   get renewable(): boolean {
     return this.options.fixed === null;
   }
 
-  /** Another token than the one that the server has just refused. */
+  /** Returns another token than the one that the server has just refused. */
   async renew(refused: string): Promise<string> {
     if (this.known?.token === refused) this.known = null;
     return await this.token();
   }
 
-  /** The token to end, or null when there is no session. */
+  /** Returns the token of the current session, or null. Never logs in. */
   held(): string | null {
     return this.options.fixed ?? this.current()?.token ?? null;
   }
@@ -75,3 +82,57 @@ export class Session {
     }
   }
 }
+
+export interface Token {
+  readonly token: string;
+  /** Unix time in seconds. */
+  readonly expiresAt: number;
+}
+
+interface TokenCache {
+  /** Returns the stored token for exactly this server, trust and key, expired or not; null without a usable one. */
+  read(): Token | null;
+  /** Stores a token. Throws the system's error. */
+  write(token: Token): void;
+  forget(): void;
+}
+
+/** Returns the token cache of a connection: one private file for each profile. */
+export function tokenCache(connection: Connection): TokenCache {
+  const path = join(stateDirectory(connection.env), 'tokens', `${nameOf(connection)}.json`);
+  const owner = ownerOf(connection);
+  return {
+    read: () => {
+      const kept = readJson(path);
+      if (kept === null || kept.owner !== owner) return null;
+      const { token, expires_at: expiresAt } = kept;
+      return typeof token === 'string' && typeof expiresAt === 'number' ? { token, expiresAt } : null;
+    },
+    write: ({ token, expiresAt }) => {
+      writeOwnFile(path, `${JSON.stringify({ url: urlText(connection.url), owner, token, expires_at: expiresAt })}\n`);
+    },
+    forget: () => rmSync(path, { force: true }),
+  };
+}
+
+/** Returns the profile's name, or a name derived from the server's address. */
+function nameOf({ profile, url }: Connection): string {
+  return profile === null ? `url-${digest(urlText(url))}` : `profile-${profile}`;
+}
+
+/** Returns a digest of server, trust and key. A token is sent only when all of them are unchanged. */
+function ownerOf({ url, pin, ca, key }: Connection): string {
+  return digest(JSON.stringify([urlText(url), pin, ca, key.kind === 'file' ? key.path : key.pem]));
+}
+
+/** Reads the cache file; null for a missing, damaged or non-private file. */
+function readJson(path: string): Readonly<Record<string, unknown>> | null {
+  try {
+    const value: unknown = JSON.parse(readPrivateFile(path));
+    return typeof value === 'object' && value !== null ? { ...value } : null;
+  } catch {
+    return null;
+  }
+}
+
+const digest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 32);

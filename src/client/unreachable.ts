@@ -1,4 +1,4 @@
-/** Failures of the network as faults that say what a person can do. */
+/** Converts network errors into faults with a hint. */
 import { Fault, isFault, messageOf, systemCodeOf } from '../kernel/fault.js';
 import { urlText } from './server-url.js';
 
@@ -24,7 +24,7 @@ const REASONS: Readonly<Record<string, readonly [reason: string, hint: string]>>
 };
 const BROKEN: readonly string[] = ['ECONNRESET', 'EPIPE'];
 
-/** The fault for an error of the network; a fault stays what it is. `data.broke`: the connection was lost. */
+/** Returns the fault of a network error; a fault is returned unchanged. `data.broke` is true for a lost connection. */
 export function unreachable(error: unknown, url: URL): Fault {
   if (isFault(error)) return error;
   const code = codeOf(error);
@@ -36,22 +36,22 @@ export function unreachable(error: unknown, url: URL): Fault {
   });
 }
 
-/** The answer of something that is no orchestrator, such as a proxy whose server is down. */
+/** Returns the fault of an answer that no orchestrator sends, such as that of a proxy whose server is down. */
 export const notOurs = (url: URL, status: number, what: string): Fault =>
   new Fault('unreachable', `${urlText(url)} answers ${status}, but not as an orchestrator does: ${what}`, {
     hint: 'check the address, and any proxy in between',
     data: { url: urlText(url), status },
   });
 
-/** Tells whether a request may have been lost with its connection. */
+/** Returns true when a request may have been lost with its connection. */
 export const isBroken = (error: unknown): boolean => isFault(error, 'unreachable') && error.data?.broke === true;
 
 function codeOf(error: unknown): string {
-  // Node tries every address of a name and gives all errors in one.
+  // Node tries every address of a name and combines all errors into one.
   const first: unknown = error instanceof AggregateError ? error.errors[0] : undefined;
   return systemCodeOf(error) ?? systemCodeOf(first) ?? '';
 }
 
-/** OpenSSL puts its source file into messages. */
+/** Removes OpenSSL's source file from a message. */
 const plain = (message: string): string =>
   /:SSL routines:[^:]*:([^:]+):/.exec(message)?.[1] ?? message.split('\n')[0] ?? message;

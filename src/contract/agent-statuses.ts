@@ -1,4 +1,4 @@
-/** How agents stand to the fleet. Apart from the schemas, as commands that list agents need no more than this. */
+/** Statuses of agents, without the schemas, which commands that list agents do not load. */
 export const AGENT_STATUSES = ['pending', 'approved', 'rejected'] as const;
 
 export type AgentStatus = (typeof AGENT_STATUSES)[number];

@@ -1,4 +1,4 @@
-/** The machines of the fleet. */
+/** Routes and schemas of agents and their tags. */
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { AGENT_STATUSES } from './agent-statuses.js';
@@ -34,9 +34,9 @@ export const agentRoutes = {
     query: closed({
       status: optional(Type.Enum(AGENT_STATUSES)),
       filter: optional(Type.String({ description: 'Selector over attributes and tags' })),
-      name: optional(Type.String({ description: 'Only the agent of that very name' })),
+      name: optional(Type.String({ description: 'Only the agent with exactly this name' })),
       limit: optional(limitOf(AGENT_LIST_LIMIT.standard, AGENT_LIST_LIMIT.maximum)),
-      after: optional(Type.String({ description: 'node_id of the last agent of the page before' })),
+      after: optional(Type.String({ description: 'node_id of the last agent on the previous page' })),
     }),
     answers: { 200: Type.Array(AgentSchema) },
     headers: NEXT_PAGE,
@@ -81,7 +81,7 @@ export const agentRoutes = {
   }),
   getAgentAttributes: route({
     id: 'getAgentAttributes',
-    summary: 'What the agent reports about its machine',
+    summary: 'Attributes that the agent reports about its machine',
     tag: 'agents',
     method: 'GET',
     path: '/agents/{node_id}/attributes',
@@ -89,5 +89,55 @@ export const agentRoutes = {
     params: NodeParams,
     answers: { 200: StringMap },
     faults: ['agent_not_found'],
+  }),
+} as const;
+
+const params = closed({ node_id: Type.String({ minLength: 1, maxLength: 64 }), key: Type.String({ minLength: 1 }) });
+
+export const tagRoutes = {
+  listTags: route({
+    id: 'listTags',
+    summary: 'All distinct tag keys and values',
+    tag: 'tags',
+    method: 'GET',
+    path: '/tags',
+    access: 'viewer',
+    answers: { 200: closed({ tags: Type.Record(Type.String(), Type.Array(Type.String())) }) },
+    faults: [],
+  }),
+  replaceTags: route({
+    id: 'replaceTags',
+    summary: 'Replace all tags of an agent',
+    tag: 'tags',
+    method: 'PUT',
+    path: '/agents/{node_id}/tags',
+    access: 'operator',
+    params: NodeParams,
+    body: closed({ tags: StringMap }),
+    answers: { 204: null },
+    faults: ['agent_not_found', 'invalid_tag'],
+  }),
+  setTag: route({
+    id: 'setTag',
+    summary: 'Set one tag of an agent',
+    tag: 'tags',
+    method: 'PUT',
+    path: '/agents/{node_id}/tags/{key}',
+    access: 'operator',
+    params,
+    body: closed({ value: Type.String() }),
+    answers: { 204: null },
+    faults: ['agent_not_found', 'invalid_tag'],
+  }),
+  removeTag: route({
+    id: 'removeTag',
+    summary: 'Remove one tag of an agent',
+    tag: 'tags',
+    method: 'DELETE',
+    path: '/agents/{node_id}/tags/{key}',
+    access: 'operator',
+    params,
+    answers: { 204: null },
+    faults: ['agent_not_found', 'tag_not_found'],
   }),
 } as const;

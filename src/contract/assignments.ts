@@ -1,4 +1,4 @@
-/** Assignments: which modules every agent of a selector has, and rollouts over those agents. */
+/** Assignments: modules for every agent of a selector, and rollouts over those agents. */
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { ErrorSchema, SummarySchema } from '../resources/result.js';
@@ -24,7 +24,7 @@ export const AssignmentDetailSchema = closed({
 });
 export type AssignmentDetail = Type.Static<typeof AssignmentDetailSchema>;
 
-export const ROLLOUT_STATUSES = ['succeeded', 'failed', 'unreachable', 'skipped'] as const;
+const ROLLOUT_STATUSES = ['succeeded', 'failed', 'unreachable', 'skipped'] as const;
 
 const rolloutResult = {
   node_id: KeyId,
@@ -62,7 +62,7 @@ export const RolloutEventSchema = Type.Union([
 ]);
 export type RolloutEvent = Type.Static<typeof RolloutEventSchema>;
 
-/** Agents of one rollout that are worked on at a time. */
+/** Number of agents of one rollout in flight. */
 export const ROLLOUT_CONCURRENCY = { standard: 32, maximum: 1000 } as const;
 
 const params = closed({ name: Type.String({ minLength: 1, maxLength: 128 }) });
@@ -76,19 +76,20 @@ const rolloutBody = {
   concurrency: optional(
     Type.Integer({
       minimum: 1,
-      description: `Most agents at a time; default ${ROLLOUT_CONCURRENCY.standard}, at most ${ROLLOUT_CONCURRENCY.maximum}. With \`canary\` or \`max_failures\` the rollout starts with one, and each success makes room for one more`,
+      description: `Most agents at a time; default ${ROLLOUT_CONCURRENCY.standard}, maximum ${ROLLOUT_CONCURRENCY.maximum}. With \`canary\` or \`max_failures\` the rollout starts with one, and each success makes room for one more`,
     }),
   ),
   canary: optional(
     Type.Integer({
       minimum: 0,
-      description: 'Number of connected agents that go first; the rest starts when all of them have succeeded',
+      description: 'Number of connected agents that go first; the others start after all of them succeed',
     }),
   ),
   max_failures: optional(
     Type.Integer({
       minimum: 1,
-      description: 'No further agent starts once this many have failed; never more are in flight than may still fail',
+      description:
+        'Number of failed agents after which no other agent starts; never more are in flight than may still fail',
     }),
   ),
   modules: optional(
@@ -112,7 +113,7 @@ export const assignmentRoutes = {
   }),
   createAssignment: route({
     id: 'createAssignment',
-    summary: 'Give modules to every agent that a selector matches; nothing is applied yet',
+    summary: 'Assign modules to every agent that a selector matches; applies nothing',
     tag: 'assignments',
     method: 'POST',
     path: '/assignments',
@@ -139,7 +140,7 @@ export const assignmentRoutes = {
   }),
   updateAssignment: route({
     id: 'updateAssignment',
-    summary: 'Change an assignment; what is absent stays',
+    summary: 'Change an assignment; absent members stay',
     tag: 'assignments',
     method: 'PUT',
     path: '/assignments/{name}',
@@ -148,14 +149,14 @@ export const assignmentRoutes = {
     body: closed({
       modules: optional(moduleNames),
       selector: optional(Type.String()),
-      description: optional(Type.String({ maxLength: 4096, description: 'An empty one takes it away' })),
+      description: optional(Type.String({ maxLength: 4096, description: 'An empty text removes it' })),
     }),
     answers: { 200: AssignmentSchema },
     faults: ['assignment_not_found', 'invalid_selector', 'unknown_module'],
   }),
   removeAssignment: route({
     id: 'removeAssignment',
-    summary: 'Delete an assignment; what it put on agents is removed by their next apply',
+    summary: "Delete an assignment; the next apply of each agent removes the assignment's resources",
     tag: 'assignments',
     method: 'DELETE',
     path: '/assignments/{name}',
@@ -166,7 +167,7 @@ export const assignmentRoutes = {
   }),
   planAssignment: route({
     id: 'planAssignment',
-    summary: 'What an apply would change on every agent that the selector matches now; writes nothing',
+    summary: 'Plan an apply on every agent that the selector matches now; writes nothing',
     tag: 'assignments',
     method: 'POST',
     path: '/assignments/{name}/plan',
@@ -189,7 +190,9 @@ export const assignmentRoutes = {
     params,
     body: closed({
       ...rolloutBody,
-      allow_removals: optional(Type.Integer({ minimum: 0, description: 'Lifts the removal guard, on each agent' })),
+      allow_removals: optional(
+        Type.Integer({ minimum: 0, description: 'Maximum removals on each agent, in place of the removal guard' }),
+      ),
       expect: optional(
         Type.Record(Type.String(), Type.String({ pattern: PLAN_HASH }), {
           description: 'plan_hash by node_id: apply to these agents alone, and only what those plans showed',
@@ -204,7 +207,7 @@ export const assignmentRoutes = {
   }),
   cancelRollout: route({
     id: 'cancelRollout',
-    summary: 'Start no further agent of a rollout, and cancel its running operations at the next resource boundary',
+    summary: 'Stop a rollout: start no other agent, and cancel its running operations at the next resource boundary',
     tag: 'assignments',
     method: 'POST',
     path: '/rollouts/{rollout_id}/cancel',

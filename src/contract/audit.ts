@@ -1,4 +1,4 @@
-/** The audit log. */
+/** Routes and schemas of the audit log. */
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
@@ -24,21 +24,21 @@ export type AuditEvent = Type.Static<typeof AuditEventSchema>;
 
 export const AUDIT_LIST_LIMIT = { standard: 50, maximum: 500 } as const;
 
-/** Longest time that events can be kept, in days. */
+/** Maximum retention of events in days. */
 export const MAX_RETENTION_DAYS = 36_500;
 
-export const AuditRetentionSchema = closed({
+const AuditRetentionSchema = closed({
   retention_days: nullable(
     Type.Integer({ minimum: 1, maximum: MAX_RETENTION_DAYS, description: 'null keeps events for ever' }),
   ),
 });
 
 const Seq = Type.Integer({ description: 'Number of an event; without gaps, from 1' });
-const Hash = Type.String({ description: 'Of the event with that number, and so of all before it; hex' });
+const Hash = Type.String({ description: 'Hash of the event with that number and all events before it, in hex' });
 
-export const AuditProblemSchema = closed({
+const AuditProblemSchema = closed({
   what: Type.Enum(['altered', 'missing', 'out_of_order', 'cut', 'rewritten', 'bad_signature']),
-  seq: Type.Integer({ description: 'Number of the first event that is not as it was written' }),
+  seq: Type.Integer({ description: 'Number of the first altered event' }),
   id: nullable(Ulid),
   detail: Type.String(),
 });
@@ -46,10 +46,10 @@ export type AuditProblem = Type.Static<typeof AuditProblemSchema>;
 
 export const AuditVerificationSchema = closed({
   intact: Type.Boolean(),
-  events: Type.Integer({ description: 'Events that were checked and are as they were written' }),
+  events: Type.Integer({ description: 'Number of checked and unaltered events' }),
   first_seq: nullable(Seq),
   last_seq: nullable(Seq),
-  checkpoints: Type.Integer({ description: 'Checkpoints that were checked' }),
+  checkpoints: Type.Integer({ description: 'Number of checked checkpoints' }),
   pruned: nullable(closed({ seq: Seq, hash: Hash, pruned_at: Timestamp })),
   checkpoint: nullable(
     closed({
@@ -57,16 +57,16 @@ export const AuditVerificationSchema = closed({
       seq: Seq,
       hash: Hash,
       signed_at: Timestamp,
-      text: Type.String({ description: 'To be kept elsewhere, and handed in as `since` later' }),
+      text: Type.String({ description: 'Text to keep elsewhere and to pass as `since` later' }),
     }),
   ),
-  public_key: Type.String({ description: 'Of the key that signs, hex' }),
+  public_key: Type.String({ description: 'Public half of the signing key, in hex' }),
   since: nullable(
     closed({
       epoch: Type.Integer(),
       seq: Seq,
       found: Type.Enum(['confirmed', 'pruned', 'not_confirmed'], {
-        description: 'Whether the event of the given checkpoint is in the log as it was',
+        description: 'True when the log still has the event of the given checkpoint',
       }),
     }),
   ),
@@ -93,7 +93,7 @@ export const auditRoutes = {
     query: closed({
       ...FILTER,
       before: optional(Type.String({ description: 'Latest timestamp, exclusive, RFC 3339' })),
-      cursor: optional(Type.String({ description: 'ID of the last event of the page before' })),
+      cursor: optional(Type.String({ description: 'ID of the last event on the previous page' })),
       limit: optional(limitOf(AUDIT_LIST_LIMIT.standard, AUDIT_LIST_LIMIT.maximum)),
     }),
     answers: {
@@ -107,7 +107,7 @@ export const auditRoutes = {
   }),
   pruneAuditEvents: route({
     id: 'pruneAuditEvents',
-    summary: 'Delete the audit events from before a time',
+    summary: 'Delete the audit events before a time',
     tag: 'audit',
     method: 'DELETE',
     path: '/audit',
@@ -118,7 +118,7 @@ export const auditRoutes = {
   }),
   getAuditRetention: route({
     id: 'getAuditRetention',
-    summary: 'How many days audit events are kept',
+    summary: 'Retention of audit events in days',
     tag: 'audit',
     method: 'GET',
     path: '/audit/retention',
@@ -128,7 +128,7 @@ export const auditRoutes = {
   }),
   setAuditRetention: route({
     id: 'setAuditRetention',
-    summary: 'Set how many days audit events are kept',
+    summary: 'Set the retention of audit events in days',
     tag: 'audit',
     method: 'PUT',
     path: '/audit/retention',
@@ -144,7 +144,7 @@ export const auditRoutes = {
     method: 'GET',
     path: '/audit/verify',
     access: 'viewer',
-    query: closed({ since: optional(Type.String({ description: 'Text of a checkpoint that was kept elsewhere' })) }),
+    query: closed({ since: optional(Type.String({ description: 'Text of an earlier checkpoint' })) }),
     answers: { 200: AuditVerificationSchema },
     faults: ['invalid_checkpoint'],
   }),

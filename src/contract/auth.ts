@@ -35,7 +35,7 @@ export const authRoutes = {
   }),
   getSession: route({
     id: 'getSession',
-    summary: 'Who this token belongs to',
+    summary: 'The operator of this token',
     tag: 'auth',
     method: 'GET',
     path: '/auth/session',

@@ -1,4 +1,4 @@
-/** Notification channels: where notifications are sent. */
+/** Notification channels: destinations of notifications, and their deliveries. */
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
@@ -7,7 +7,7 @@ import { Cursor, limitOf, NEXT_PAGE, Seconds, Ulid } from './shapes.js';
 export const CHANNEL_TYPES = ['webhook', 'discord', 'slack', 'ntfy'] as const;
 export type ChannelType = (typeof CHANNEL_TYPES)[number];
 
-const Url = Type.String({ minLength: 1, maxLength: 2048, description: 'https, or http where it is allowed' });
+const Url = Type.String({ minLength: 1, maxLength: 2048, description: 'https, or http if the setting allows it' });
 const Credential = Type.String({ minLength: 1, maxLength: 1024 });
 
 export const WebhookConfigSchema = closed({
@@ -19,12 +19,14 @@ export const HookConfigSchema = closed({ webhook_url: Url });
 
 export const NtfyConfigSchema = closed({
   topic: Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$' }),
-  url: optional({ ...Url, description: 'The server; the public service when absent' }),
+  url: optional({ ...Url, description: 'Server; default: the public service' }),
   token: optional(Credential),
-  priority: optional(Type.Integer({ minimum: 1, maximum: 5, description: 'Instead of that of the severity' })),
+  priority: optional(
+    Type.Integer({ minimum: 1, maximum: 5, description: 'Priority; default: derived from the severity' }),
+  ),
 });
 
-/** What stands for the secret parts of a configuration in answers. */
+/** Placeholder for the secret parts of a configuration in answers. */
 export const MASKED = '********';
 
 const ChannelConfig = Type.Record(Type.String(), Type.Unknown(), {
@@ -33,7 +35,7 @@ const ChannelConfig = Type.Record(Type.String(), Type.Unknown(), {
     '`secret`, `token` and the path of `webhook_url`; a masked value that is sent back keeps the stored one.',
 });
 
-export const DELIVERY_STATES = ['pending', 'delivered', 'failed', 'suppressed'] as const;
+const DELIVERY_STATES = ['pending', 'delivered', 'failed', 'suppressed'] as const;
 
 export const ChannelSchema = closed({
   id: Ulid,
@@ -44,7 +46,7 @@ export const ChannelSchema = closed({
   created_by: Type.String({ description: 'operator_id' }),
   disabled_at: nullable(
     Type.Integer({
-      description: 'When its address answered 410 Gone, Unix seconds; a new config or a test enables it',
+      description: 'Unix seconds at which its address answered 410 Gone; a new config or a test enables it',
     }),
   ),
   last_attempt: nullable(
@@ -76,14 +78,14 @@ export const DELIVERY_LIST_LIMIT = { standard: 50, maximum: 500 } as const;
 const params = closed({ id: Type.String({ minLength: 1, maxLength: 64 }) });
 const Name = Type.String({ minLength: 1, maxLength: 128, pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$' });
 
-export const CreateChannelSchema = closed({
+const CreateChannelSchema = closed({
   channel_type: Type.Enum(CHANNEL_TYPES),
   name: Name,
   config: ChannelConfig,
 });
 export type CreateChannel = Type.Static<typeof CreateChannelSchema>;
 
-export const UpdateChannelSchema = closed({ name: optional(Name), config: optional(ChannelConfig) });
+const UpdateChannelSchema = closed({ name: optional(Name), config: optional(ChannelConfig) });
 export type UpdateChannel = Type.Static<typeof UpdateChannelSchema>;
 
 export const ChannelTestSchema = closed({
@@ -142,7 +144,7 @@ export const channelRoutes = {
   }),
   removeChannel: route({
     id: 'removeChannel',
-    summary: 'Delete a channel; what was not delivered yet is dropped',
+    summary: 'Delete a channel and its pending deliveries',
     tag: 'channels',
     method: 'DELETE',
     path: '/channels/{id}',
@@ -164,7 +166,7 @@ export const channelRoutes = {
   }),
   listDeliveries: route({
     id: 'listDeliveries',
-    summary: 'What a channel was sent or is to be sent, newest first; a Link header names the next page',
+    summary: 'Deliveries of a channel, newest first; a Link header names the next page',
     tag: 'channels',
     method: 'GET',
     path: '/channels/{id}/deliveries',

@@ -1,5 +1,5 @@
-/** The whole API: every route by its id. */
-import { agentRoutes } from './agents.js';
+/** All routes of the API by id. */
+import { agentRoutes, tagRoutes } from './agents.js';
 import { assignmentRoutes } from './assignments.js';
 import { auditRoutes } from './audit.js';
 import { authRoutes } from './auth.js';
@@ -15,7 +15,6 @@ import { operatorRoutes } from './operators.js';
 import { runRoutes } from './runs.js';
 import { secretRoutes } from './secrets.js';
 import { statusRoutes } from './status.js';
-import { tagRoutes } from './tags.js';
 import { terminalRoutes } from './terminal.js';
 
 export const API_BASE = '/api/v1';

@@ -1,28 +1,28 @@
-/** Discovery: a signed packet that tells waiting agents where the orchestrator is. */
+/** Discovery: a signed packet with the address of the orchestrator for waiting agents. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import { route } from './route.js';
 
-export const DiscoverSchema = closed({
+const DiscoverSchema = closed({
   target: optional(
     Type.String({
       minLength: 1,
       maxLength: 300,
-      description: 'One agent as host:port; absent, every agent on the networks of the orchestrator',
+      description: 'One agent as host:port; default: every agent on the networks of the orchestrator',
     }),
   ),
 });
 
-export const DiscoveredSchema = closed({
+const DiscoveredSchema = closed({
   sent: Type.Literal(true),
-  targets: Type.Array(Type.String(), { description: 'Where packets went, each as host:port' }),
+  targets: Type.Array(Type.String(), { description: 'Destinations of the packets, each as host:port' }),
 });
 export type Discovered = Type.Static<typeof DiscoveredSchema>;
 
 export const discoveryRoutes = {
   discover: route({
     id: 'discover',
-    summary: 'Send a discovery packet, at most one a second; nobody answers it, agents connect',
+    summary: 'Send a discovery packet, at most one a second; agents connect and never answer it',
     tag: 'discovery',
     method: 'POST',
     path: '/discover',

@@ -1,12 +1,12 @@
-/** Enrolment tokens: with one a new machine finds its orchestrator, and skips the queue or is approved at once. */
+/** Enrolment tokens, with which a new machine trusts its orchestrator, skips the queue or is approved at once. */
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
 import { Seconds, StringMap, Ulid } from './shapes.js';
 
-/** How long a token lives, in seconds. */
+/** Lifetime of a token in seconds. */
 export const TOKEN_TTL = { standard: 3600, maximum: 7 * 24 * 3600 } as const;
-/** How many agents it lets in. */
+/** Number of agents that a token admits. */
 export const TOKEN_USES = { standard: 1, maximum: 1000 } as const;
 
 const members = {
@@ -14,32 +14,34 @@ const members = {
   created_by: Type.String({ description: 'operator_id' }),
   created_at: Seconds,
   expires_at: Seconds,
-  uses: Type.Integer({ description: 'How many agents it lets in' }),
+  uses: Type.Integer({ description: 'Number of agents that it admits' }),
   uses_left: Type.Integer(),
   tags: StringMap,
   auto_approve: Type.Boolean({ description: 'Its agents are approved at once, under their host names' }),
   last_used_at: nullable(Seconds),
 };
 
-export const EnrolmentTokenSchema = closed(members);
+const EnrolmentTokenSchema = closed(members);
 export type EnrolmentTokenRecord = Type.Static<typeof EnrolmentTokenSchema>;
 
-export const CreatedEnrolmentTokenSchema = closed({
+const CreatedEnrolmentTokenSchema = closed({
   ...members,
-  token: Type.String({ description: 'It is not stored, so this is the only time that it is shown' }),
-  agent_host: nullable(Type.String({ description: 'Where agents reach the orchestrator; null when it does not know' })),
+  token: Type.String({ description: 'Shown only once, because it is not stored' }),
+  agent_host: nullable(
+    Type.String({ description: 'Host under which agents reach the orchestrator; null when unknown' }),
+  ),
   agent_port: Type.Integer(),
 });
 export type CreatedEnrolmentToken = Type.Static<typeof CreatedEnrolmentTokenSchema>;
 
-export const NewEnrolmentTokenSchema = closed({
+const NewEnrolmentTokenSchema = closed({
   ttl_secs: optional(
     Type.Integer({ minimum: 1, maximum: TOKEN_TTL.maximum, description: `Default ${TOKEN_TTL.standard}` }),
   ),
   uses: optional(
     Type.Integer({ minimum: 1, maximum: TOKEN_USES.maximum, description: `Default ${TOKEN_USES.standard}` }),
   ),
-  tags: optional(Type.Record(Type.String(), Type.String(), { description: 'Put on each agent that it lets in' })),
+  tags: optional(Type.Record(Type.String(), Type.String(), { description: 'Tags of each agent that it admits' })),
   auto_approve: optional(Type.Boolean({ description: 'Default false' })),
 });
 export type NewEnrolmentToken = Type.Static<typeof NewEnrolmentTokenSchema>;
@@ -47,7 +49,7 @@ export type NewEnrolmentToken = Type.Static<typeof NewEnrolmentTokenSchema>;
 export const enrolmentTokenRoutes = {
   listEnrolmentTokens: route({
     id: 'listEnrolmentTokens',
-    summary: 'List enrolment tokens, the oldest first, without their secrets; expired ones for a week',
+    summary: 'List enrolment tokens without their secrets, oldest first; expired ones for a week',
     tag: 'enrolment tokens',
     method: 'GET',
     path: '/enrolment-tokens',
@@ -71,7 +73,7 @@ export const enrolmentTokenRoutes = {
   }),
   revokeEnrolmentToken: route({
     id: 'revokeEnrolmentToken',
-    summary: 'Revoke an enrolment token; agents that it has let in stay',
+    summary: 'Revoke an enrolment token; agents that it admitted stay',
     tag: 'enrolment tokens',
     method: 'DELETE',
     path: '/enrolment-tokens/{id}',

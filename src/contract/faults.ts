@@ -1,14 +1,17 @@
-/** The one table from fault codes to HTTP statuses and titles. */
-import type { FaultCode } from '../kernel/fault-code.js';
+/** HTTP statuses and titles of all fault codes, and the problem document of every failure. */
 
-export interface FaultEntry {
+import * as Type from 'typebox';
+import type { FaultCode } from '../kernel/fault.js';
+import { closed } from '../kernel/schema.js';
+
+interface FaultEntry {
   readonly status: number;
   readonly title: string;
 }
 
 const entry = (status: number, title: string): FaultEntry => ({ status, title });
 
-/** Codes that only programs on this machine use have status 500: over HTTP they would be a mistake of ours. */
+/** Codes that only programs on this machine use have status 500, because over HTTP they would be internal errors. */
 export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   bad_request: entry(400, 'Bad request'),
   invalid_body: entry(400, 'Invalid request body'),
@@ -169,7 +172,7 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   journal_corrupt: entry(500, 'Journal corrupt'),
 };
 
-/** Faults that a route can give beyond its own list, by its access and shape. */
+/** Returns the faults of a route beyond its own list, by its access and shape. */
 export function generalFaults(route: {
   readonly access: string;
   readonly params?: unknown;
@@ -194,7 +197,32 @@ export function generalFaults(route: {
   const isPublic = route.access === 'public';
   if (!isRead) codes.push('unsupported_media_type', 'body_too_large');
   if (!isRead && !isPublic) codes.push('idempotency_conflict');
-  // The documents and the health are all that is given without the store.
+  // Only the public documents and the health work without the store.
   if (!isRead || !isPublic) codes.push('store_unavailable');
   return codes;
 }
+
+/** The error body of every failure, by RFC 9457. */
+export const ProblemSchema = Type.Object(
+  {
+    type: Type.String({ description: '`urn:orch:problem:` and the code' }),
+    title: Type.String(),
+    status: Type.Integer(),
+    detail: Type.String({ description: 'The failure and the next step' }),
+    code: Type.String({ description: 'Stable snake_case name of the error' }),
+    request_id: Type.Optional(Type.String()),
+    errors: Type.Optional(
+      Type.Array(
+        closed({
+          path: Type.String({ description: 'JSON pointer' }),
+          message: Type.String(),
+          line: Type.Optional(Type.Integer()),
+          column: Type.Optional(Type.Integer()),
+        }),
+      ),
+    ),
+  },
+  { description: 'RFC 9457 problem details; further members depend on the code' },
+);
+
+export type Problem = Type.Static<typeof ProblemSchema>;

@@ -1,12 +1,12 @@
-/** Maintenance windows: times in which no scheduled drift check starts and no channel is sent to. */
+/** Maintenance windows, which pause scheduled drift checks and deliveries to channels. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import { route } from './route.js';
 import { Seconds, Ulid } from './shapes.js';
 
-export const WINDOW_STATUSES = ['scheduled', 'active', 'ended'] as const;
+const WINDOW_STATUSES = ['scheduled', 'active', 'ended'] as const;
 
-export const MaintenanceWindowSchema = closed({
+const MaintenanceWindowSchema = closed({
   id: Ulid,
   reason: Type.String(),
   starts_at: Seconds,
@@ -20,13 +20,13 @@ export type MaintenanceWindow = Type.Static<typeof MaintenanceWindowSchema>;
 const params = closed({ id: Type.String({ minLength: 1, maxLength: 64 }) });
 
 const Reason = Type.String({ pattern: '\\S', minLength: 1, maxLength: 512 });
-/** Up to the end of the year 9999, which is the last that a timestamp can say. */
+/** Limited to the end of the year 9999, the last that a timestamp can express. */
 const Moment = Type.Integer({ minimum: 0, maximum: 253_402_300_799, description: 'Unix time in seconds (UTC)' });
 
-export const CreateMaintenanceWindowSchema = closed({ reason: Reason, starts_at: Moment, ends_at: Moment });
+const CreateMaintenanceWindowSchema = closed({ reason: Reason, starts_at: Moment, ends_at: Moment });
 export type CreateMaintenanceWindow = Type.Static<typeof CreateMaintenanceWindowSchema>;
 
-export const UpdateMaintenanceWindowSchema = closed({ ends_at: optional(Moment), reason: optional(Reason) });
+const UpdateMaintenanceWindowSchema = closed({ ends_at: optional(Moment), reason: optional(Reason) });
 export type UpdateMaintenanceWindow = Type.Static<typeof UpdateMaintenanceWindowSchema>;
 
 export const maintenanceWindowRoutes = {
@@ -42,7 +42,7 @@ export const maintenanceWindowRoutes = {
   }),
   createMaintenanceWindow: route({
     id: 'createMaintenanceWindow',
-    summary: 'Create a maintenance window; it may have begun already',
+    summary: 'Create a maintenance window; its start may be in the past',
     tag: 'maintenance',
     method: 'POST',
     path: '/maintenance-windows',

@@ -1,7 +1,6 @@
-/** Measurements of agents' machines. */
+/** Measurements of agents' machines, and the orchestrator's own counters. */
 import * as Type from 'typebox';
-import { MetricsSampleSchema } from '../kernel/metrics-sample.js';
-import { closed, optional } from '../kernel/schema.js';
+import { closed, MetricsSampleSchema, optional } from '../kernel/schema.js';
 import { route } from './route.js';
 import { KeyId, limitOf, NEXT_PAGE, NodeParams, Seconds } from './shapes.js';
 
@@ -27,7 +26,10 @@ export const metricsRoutes = {
       since: optional(Seconds),
       limit: optional(limitOf(METRICS_LIMIT.standard, METRICS_LIMIT.maximum)),
       cursor: optional(
-        Type.Integer({ minimum: 0, description: 'Of the Link header: measurements from before those of that page' }),
+        Type.Integer({
+          minimum: 0,
+          description: 'Value from the Link header: measurements older than the previous page',
+        }),
       ),
     }),
     answers: { 200: MetricsHistorySchema, 204: null },
@@ -47,7 +49,7 @@ export const metricsRoutes = {
   }),
   listLatestMetrics: route({
     id: 'listLatestMetrics',
-    summary: 'The newest measurement of every agent that has one',
+    summary: 'The newest measurement of each agent',
     tag: 'metrics',
     method: 'GET',
     path: '/metrics/latest',
@@ -57,7 +59,7 @@ export const metricsRoutes = {
   }),
   getOwnMetrics: route({
     id: 'getOwnMetrics',
-    summary: "The orchestrator's own counters, for Prometheus; the token of the setting metrics_token will do",
+    summary: "The orchestrator's own counters, for Prometheus; also with the token of the setting metrics_token",
     tag: 'metrics',
     method: 'GET',
     path: '/metrics',

@@ -1,4 +1,4 @@
-/** Modules: declarative lists of resources, kept in revisions. */
+/** Modules: declarative lists of resources with revisions. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import { route } from './route.js';
@@ -25,12 +25,12 @@ export const ModuleSchema = closed({
   ...ModuleEntrySchema.properties,
   revision: Type.Integer({ minimum: 1 }),
   sha256: Type.String(),
-  content: Type.String({ description: 'The YAML text as it was uploaded' }),
+  content: Type.String({ description: 'The uploaded YAML text' }),
   definition: Type.Record(Type.String(), Type.Unknown(), { description: 'The content as data' }),
 });
 export type Module = Type.Static<typeof ModuleSchema>;
 
-export const ModuleRevisionSchema = closed({
+const ModuleRevisionSchema = closed({
   ...ModuleEntrySchema.properties,
   revision: Type.Integer({ minimum: 1 }),
   sha256: Type.String(),
@@ -60,7 +60,7 @@ export const moduleRoutes = {
       201: closed({
         ...ModuleEntrySchema.properties,
         changed: Type.Boolean({
-          description: 'false: the text is that of the current revision, so there is no new one',
+          description: 'false when the text equals the current revision, so that no new one is stored',
         }),
         warnings: Type.Array(WarningSchema),
       }),
@@ -81,7 +81,7 @@ export const moduleRoutes = {
   }),
   listModuleRevisions: route({
     id: 'listModuleRevisions',
-    summary: 'The revisions of a module that are kept, newest first; the first is the current one',
+    summary: 'Stored revisions of a module, newest first; the first is the current one',
     tag: 'modules',
     method: 'GET',
     path: '/modules/{name}/revisions',

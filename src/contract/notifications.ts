@@ -1,4 +1,4 @@
-/** Notifications: events that somebody has to know of, with a read mark per operator. */
+/** Notifications: events that need attention, with a read mark per operator. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import { SEVERITIES } from './audit.js';
@@ -9,18 +9,18 @@ export const NOTIFICATION_LIST_LIMIT = { standard: 50, maximum: 500 } as const;
 
 export const NotificationSchema = closed({
   id: Ulid,
-  event_id: Type.String({ description: 'Of the audit event that raised it' }),
+  event_id: Type.String({ description: 'ID of the audit event that raised it' }),
   event_type: Type.String(),
   severity: Type.Enum(SEVERITIES),
   summary: Type.String(),
-  timestamp_ms: Type.Integer({ description: 'Of the event, Unix milliseconds' }),
-  read: Type.Boolean({ description: 'By the operator who asks' }),
+  timestamp_ms: Type.Integer({ description: 'Unix milliseconds of the event' }),
+  read: Type.Boolean({ description: 'True when the calling operator has read it' }),
 });
 export type Notification = Type.Static<typeof NotificationSchema>;
 
 export const NotificationListSchema = closed({
   notifications: Type.Array(NotificationSchema, { description: 'Newest first' }),
-  unread_count: Type.Integer({ description: 'Of all, not only of those listed' }),
+  unread_count: Type.Integer({ description: 'Number of all unread notifications, listed or not' }),
 });
 export type NotificationList = Type.Static<typeof NotificationListSchema>;
 

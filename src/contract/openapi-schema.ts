@@ -1,13 +1,41 @@
-/** Writes schemas as JSON Schema with references to the named ones. */
+/** Writes schemas as JSON Schema with references to named schemas. */
 import type { TSchema } from 'typebox';
 import type { JsonObject, JsonValue } from '../kernel/json.js';
+import { MetricsSampleSchema } from '../kernel/schema.js';
+import {
+  ErrorSchema,
+  FieldChangeSchema,
+  OutputSchema,
+  ResourceResultSchema,
+  SummarySchema,
+} from '../resources/result.js';
+import { AgentSchema } from './agents.js';
+import {
+  AssignmentDetailSchema,
+  AssignmentSchema,
+  RolloutEventSchema,
+  RolloutResultSchema,
+  RolloutSchema,
+} from './assignments.js';
+import { AuditEventSchema, AuditVerificationSchema } from './audit.js';
+import { ChannelSchema, ChannelTestSchema, DeliverySchema } from './channels.js';
+import { ProblemSchema } from './faults.js';
+import { MetricsHistorySchema, NodeMetricsSchema } from './metrics.js';
+import { ModuleEntrySchema, ModuleSchema, WarningSchema } from './modules.js';
+import { NotificationListSchema, NotificationSchema } from './notifications.js';
+import { OperationDetailSchema, OperationSchema, StateSchema } from './operations.js';
+import { OperatorSchema } from './operators.js';
+import { DriftDetailSchema, DriftRecordSchema, RunEventSchema, RunResultSchema, RunStatusSchema } from './runs.js';
+import { SecretSchema, SecretUsageSchema } from './secrets.js';
+import { StringMap } from './shapes.js';
+import { StatusSchema } from './status.js';
 
 export type WriteSchema = (schema: TSchema) => JsonObject;
 
-export interface SchemaWriter {
-  /** A reference for a named schema, the schema itself for another one. */
+interface SchemaWriter {
+  /** Returns a reference for a named schema, and any other schema itself. */
   readonly write: WriteSchema;
-  /** The definition of every named schema, for `components`. */
+  /** Returns the definitions of all named schemas, for `components`. */
   definitions(): JsonObject;
 }
 
@@ -38,7 +66,7 @@ export function schemaWriter(named: Readonly<Record<string, TSchema>>): SchemaWr
 
 const MOST_INT32 = 2 ** 31 - 1;
 
-/** Generated clients take an integer without a format for 32 bits, which bytes and times do not fit into. */
+/** Adds a format to integers: generated clients otherwise use 32 bits, too few for bytes and times. */
 function formatOf(schema: {
   readonly type?: unknown;
   readonly maximum?: unknown;
@@ -49,8 +77,50 @@ function formatOf(schema: {
   return { format: typeof maximum === 'number' && maximum <= MOST_INT32 ? 'int32' : 'int64' };
 }
 
-/** Generated clients want to know what the values of an enumeration are. */
+/** Adds the type of an enumeration's values, which generated clients need. */
 function typeOf(schema: { readonly type?: unknown; readonly enum?: unknown }): JsonObject {
   const isOfText = Array.isArray(schema.enum) && schema.enum.every((value) => typeof value === 'string');
   return isOfText && schema.type === undefined ? { type: 'string' } : {};
 }
+
+/** Named schemas of the OpenAPI document. A route refers to one by using the same object. */
+export const COMPONENT_SCHEMAS: Readonly<Record<string, TSchema>> = {
+  Agent: AgentSchema,
+  Assignment: AssignmentSchema,
+  AssignmentDetail: AssignmentDetailSchema,
+  AuditEvent: AuditEventSchema,
+  AuditVerification: AuditVerificationSchema,
+  Channel: ChannelSchema,
+  ChannelTest: ChannelTestSchema,
+  Delivery: DeliverySchema,
+  DriftDetail: DriftDetailSchema,
+  DriftRecord: DriftRecordSchema,
+  Error: ErrorSchema,
+  FieldChange: FieldChangeSchema,
+  Module: ModuleSchema,
+  ModuleEntry: ModuleEntrySchema,
+  Operation: OperationSchema,
+  OperationDetail: OperationDetailSchema,
+  Operator: OperatorSchema,
+  MetricsHistory: MetricsHistorySchema,
+  MetricsSample: MetricsSampleSchema,
+  NodeMetrics: NodeMetricsSchema,
+  Notification: NotificationSchema,
+  NotificationList: NotificationListSchema,
+  Output: OutputSchema,
+  Problem: ProblemSchema,
+  ResourceResult: ResourceResultSchema,
+  Rollout: RolloutSchema,
+  RolloutEvent: RolloutEventSchema,
+  RolloutResult: RolloutResultSchema,
+  RunEvent: RunEventSchema,
+  RunResult: RunResultSchema,
+  RunStatus: RunStatusSchema,
+  Secret: SecretSchema,
+  SecretUsage: SecretUsageSchema,
+  State: StateSchema,
+  StringMap,
+  Status: StatusSchema,
+  Summary: SummarySchema,
+  Warning: WarningSchema,
+};

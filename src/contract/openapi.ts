@@ -1,17 +1,14 @@
-/** The contract as an OpenAPI 3.1 document: made from the schemas that check requests and answers, so it cannot lie. */
-
+/** Writes the contract as an OpenAPI 3.1 document, from the same schemas that validate requests and answers. */
 import type { TSchema } from 'typebox';
-import type { JsonObject } from '../kernel/json.js';
-import { COMPONENT_SCHEMAS } from './component-schemas.js';
+import type { FaultCode } from '../kernel/fault.js';
+import { canonicalJson, type JsonObject } from '../kernel/json.js';
 import { API_BASE } from './contract.js';
-import { COMPONENT_HEADERS } from './openapi-headers.js';
-import { describeOperation } from './openapi-operation.js';
-import { pascalCase, SharedResponses } from './openapi-responses.js';
-import { schemaWriter } from './openapi-schema.js';
-import type { RouteSpec } from './route.js';
+import { FAULTS, generalFaults, ProblemSchema } from './faults.js';
+import { COMPONENT_SCHEMAS, schemaWriter, type WriteSchema } from './openapi-schema.js';
+import type { Access, RouteSpec } from './route.js';
 
-export interface OpenApiOptions {
-  /** Of the interface description. */
+interface OpenApiOptions {
+  /** Version in the document. */
   readonly version: string;
 }
 
@@ -60,7 +57,7 @@ export function openApiDocument(
   };
 }
 
-/** Names for the bodies that have none of their own, so that generated clients get types for them: after the operation. */
+/** Names unnamed bodies after their operation, so that generated clients have types for them. */
 function bodiesOf(routes: readonly RouteSpec[]): Readonly<Record<string, TSchema>> {
   const known = new Set(Object.values(COMPONENT_SCHEMAS));
   const named: Record<string, TSchema> = {};
@@ -82,3 +79,223 @@ function bodiesOf(routes: readonly RouteSpec[]): Readonly<Record<string, TSchema
   }
   return named;
 }
+
+const WHO: Readonly<Record<Access, string>> = {
+  public: 'Open to everybody.',
+  viewer: 'For every operator.',
+  operator: 'For operators with the role operator or admin.',
+  admin: 'For operators with the role admin.',
+};
+
+const STATUS_TEXT: Readonly<Record<string, string>> = {
+  200: 'Done',
+  201: 'Created',
+  202: 'Begun',
+  204: 'Done; there is no body',
+};
+
+const LINES = { type: 'string', description: 'One JSON value a line, each with the schema in `x-line`' };
+
+function describeOperation(route: RouteSpec, write: WriteSchema, shared: SharedResponses): JsonObject {
+  const parameters = parametersOf(route, write);
+  return {
+    operationId: route.id,
+    summary: route.summary,
+    description: WHO[route.access],
+    tags: [route.tag],
+    security: route.access === 'public' ? [] : [{ bearer: [] }],
+    ...(parameters.length > 0 ? { parameters } : {}),
+    ...(route.body ? { requestBody: bodyOf(route, route.body, write) } : {}),
+    responses: { ...answersOf(route, write), ...problemsOf(route, write, shared) },
+  };
+}
+
+const IDEMPOTENCY_KEY = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  description: 'Random value; a request with the same key within 24 hours returns the first answer and does nothing',
+  schema: { type: 'string', minLength: 1, maxLength: 255 },
+};
+
+const ONE_TIME_KEY = {
+  ...IDEMPOTENCY_KEY,
+  description:
+    'A fresh random value: the same key within 24 hours is a conflict, because the answer holds a secret and is not kept',
+};
+
+const LAST_EVENT_ID = {
+  name: 'Last-Event-ID',
+  in: 'header',
+  description: 'ID of the last received event; the stream continues after it',
+  schema: { type: 'string' },
+};
+
+function parametersOf(
+  { access, events, method, params, query, secretAnswer }: RouteSpec,
+  write: WriteSchema,
+): readonly JsonObject[] {
+  return [
+    ...Object.entries(membersOf(params)).map(([name, schema]) => ({
+      name,
+      in: 'path',
+      required: true,
+      schema: write(schema),
+    })),
+    ...Object.entries(membersOf(query)).map(([name, schema]) => ({
+      name,
+      in: 'query',
+      required: requiredOf(query).includes(name),
+      schema: write(withoutNull(schema)),
+    })),
+    ...(method !== 'GET' && access !== 'public' ? [secretAnswer ? ONE_TIME_KEY : IDEMPOTENCY_KEY] : []),
+    ...(events ? [LAST_EVENT_ID] : []),
+  ];
+}
+
+function bodyOf(route: RouteSpec, body: TSchema, write: WriteSchema): JsonObject {
+  const required = route.bodyOptional !== true && requiredOf(body).length > 0;
+  return { required, content: { 'application/json': { schema: write(body) } } };
+}
+
+function answersOf(route: RouteSpec, write: WriteSchema): JsonObject {
+  // As the body's schema, generated clients would parse the whole answer as one line.
+  const lines: JsonObject = route.stream
+    ? { 'application/x-ndjson': { schema: LINES, 'x-line': write(route.stream) } }
+    : {};
+  const answers = Object.entries(route.answers).map(([status, schema]) => {
+    const description = STATUS_TEXT[status] ?? 'Done';
+    const headers = headersOfAnswer(route);
+    if (schema === null) return [status, { description, headers }];
+    // OpenAPI 3.1 has no keyword for it; in 3.2 it is `itemSchema`.
+    const item: JsonObject = route.events ? { 'x-event-data': write(route.events) } : {};
+    const content = { [route.mediaType ?? 'application/json']: { schema: write(schema), ...item } };
+    return [status, { description, headers, content: status === '200' ? { ...content, ...lines } : content }];
+  });
+  return Object.fromEntries(answers);
+}
+
+/** Describes one response for each status. */
+function problemsOf(route: RouteSpec, write: WriteSchema, shared: SharedResponses): JsonObject {
+  const byStatus = new Map<number, Set<FaultCode>>();
+  for (const code of [...route.faults, ...generalFaults(route)]) {
+    const status = route.statuses?.[code] ?? FAULTS[code].status;
+    byStatus.set(status, (byStatus.get(status) ?? new Set()).add(code));
+  }
+  return Object.fromEntries(
+    [...byStatus].map(([status, codes]) => [
+      String(status),
+      shared.problem({ route, status, codes: [...codes], write }),
+    ]),
+  );
+}
+
+interface ObjectSchema {
+  readonly properties?: Readonly<Record<string, TSchema>>;
+  readonly required?: readonly string[];
+  readonly anyOf?: readonly TSchema[];
+  readonly type?: unknown;
+}
+
+const membersOf = (schema: ObjectSchema | undefined): Readonly<Record<string, TSchema>> => schema?.properties ?? {};
+
+const requiredOf = (schema: ObjectSchema | undefined): readonly string[] => schema?.required ?? [];
+
+/** Removes null from a parameter's schema: in a URL, null means an absent parameter. */
+function withoutNull(schema: TSchema): TSchema {
+  const { anyOf }: ObjectSchema = schema;
+  const branches = anyOf?.filter((branch: ObjectSchema) => branch.type !== 'null') ?? [];
+  return (branches.length === 1 ? branches[0] : undefined) ?? schema;
+}
+
+/** Error answers, shared under `components/responses`. */
+interface ProblemOptions {
+  readonly route: RouteSpec;
+  readonly status: number;
+  /** Fault codes with this status at the route. */
+  readonly codes: readonly FaultCode[];
+  readonly write: WriteSchema;
+}
+
+class SharedResponses {
+  private readonly responses: Record<string, JsonObject> = {};
+  private readonly names = new Map<string, string>();
+
+  /** Returns a reference to the answer with this status and these codes. */
+  problem(options: ProblemOptions): JsonObject {
+    const response = problemOf(options);
+    const key = canonicalJson(response);
+    const name = this.names.get(key) ?? this.freeName(options);
+    this.names.set(key, name);
+    this.responses[name] = response;
+    return { $ref: `#/components/responses/${name}` };
+  }
+
+  definitions(): JsonObject {
+    return this.responses;
+  }
+
+  /** Names an answer after its only code or its status, and after its first operation when the name is taken. */
+  private freeName({ route, status, codes }: ProblemOptions): string {
+    const [code] = codes;
+    const name = codes.length === 1 && code !== undefined ? pascalCase(code) : `Problem${status}`;
+    return name in this.responses ? `${name}Of${pascalCase(route.id)}` : name;
+  }
+}
+
+/** Converts `listAgents` or `rate_limited` to the name of a type. */
+const pascalCase = (text: string): string => text.replace(/(?:^|_)(\w)/g, (_, first: string) => first.toUpperCase());
+
+function problemOf({ route, status, codes, write }: ProblemOptions): JsonObject {
+  const sorted = [...codes].sort();
+  const code = { type: 'string', enum: sorted };
+  return {
+    description: sorted.map((name) => `${FAULTS[name].title} (\`${name}\`)`).join(', '),
+    headers: headersOfProblem(route, status),
+    content: {
+      'application/problem+json': { schema: { allOf: [write(ProblemSchema), { properties: { code } }] } },
+    },
+  };
+}
+
+const text = { type: 'string' };
+
+/** Headers of answers, for `components`. */
+const COMPONENT_HEADERS: JsonObject = {
+  RequestId: {
+    description: 'Names the request in the log of the orchestrator and in the audit log',
+    required: true,
+    schema: text,
+  },
+  Challenge: { description: 'How to log in: with a bearer token', required: true, schema: text },
+  RetryAfter: {
+    description: 'Seconds to wait before the next attempt, when known',
+    schema: { type: 'integer', format: 'int64', minimum: 0 },
+  },
+  Replayed: {
+    description:
+      'There when the request was not done, because this is the answer of the first one with its Idempotency-Key',
+    schema: { enum: ['true'] },
+  },
+};
+
+const reference = (name: string): JsonObject => ({ $ref: `#/components/headers/${name}` });
+
+const ALWAYS: JsonObject = { 'X-Request-Id': reference('RequestId') };
+
+const replayed = ({ access, method }: Pick<RouteSpec, 'access' | 'method'>): JsonObject =>
+  method !== 'GET' && access !== 'public' ? { 'Idempotent-Replayed': reference('Replayed') } : {};
+
+/** Returns the headers of a successful answer. */
+const headersOfAnswer = ({ access, method, headers = {} }: RouteSpec): JsonObject => ({
+  ...ALWAYS,
+  ...replayed({ access, method }),
+  ...Object.fromEntries(Object.entries(headers).map(([name, description]) => [name, { description, schema: text }])),
+});
+
+const headersOfProblem = (route: RouteSpec, status: number): JsonObject => ({
+  ...ALWAYS,
+  // Failed answers are not stored for their idempotency key.
+  ...(status < 500 ? replayed(route) : {}),
+  ...(status === 401 ? { 'WWW-Authenticate': reference('Challenge') } : {}),
+  ...(status === 429 || status === 503 ? { 'Retry-After': reference('RetryAfter') } : {}),
+});

@@ -1,4 +1,4 @@
-/** Believed machine state, and the applies that led to it. */
+/** Believed state of machines, and operations. */
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { ErrorSchema, OutputSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
@@ -14,7 +14,7 @@ export const OperationSchema = closed({
   status: RunStatusSchema,
   modules: Type.Array(Type.String()),
   assignments: Type.Array(Type.String()),
-  /** Null when it was not part of a rollout. */
+  /** Null outside a rollout. */
   rollout_id: nullable(Ulid),
   requested_by: Type.String(),
   started_at: Seconds,
@@ -67,7 +67,7 @@ const operationParams = closed({ operation_id: Type.String({ minLength: 1, maxLe
 export const operationRoutes = {
   getState: route({
     id: 'getState',
-    summary: 'What orch believes to have put on the agent',
+    summary: 'The believed state of the agent',
     tag: 'state',
     method: 'GET',
     path: '/agents/{node_id}/state',
@@ -112,7 +112,7 @@ export const operationRoutes = {
   }),
   getOperation: route({
     id: 'getOperation',
-    summary: 'One operation with its resources; as a stream it replays and follows to the end',
+    summary: 'One operation with its resources; a stream replays it and follows it to the end',
     tag: 'state',
     method: 'GET',
     path: '/state/operations/{operation_id}',

@@ -1,4 +1,4 @@
-/** People and pipelines that may log in. */
+/** Operators: people and pipelines with a login. */
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
@@ -11,7 +11,7 @@ export const OperatorSchema = closed({
   operator_id: KeyId,
   username: Type.String(),
   role: Type.Enum(ROLES),
-  bootstrap: Type.Boolean({ description: 'Made at the first start' }),
+  bootstrap: Type.Boolean({ description: 'True for the operator of the first start' }),
   added_at: Seconds,
   added_by: Type.String({ description: 'operator_id, or "system" for the first one' }),
   removed_at: nullable(Seconds),
@@ -62,7 +62,7 @@ export const operatorRoutes = {
   }),
   removeOperator: route({
     id: 'removeOperator',
-    summary: 'Remove an operator; every session of it ends at once',
+    summary: 'Remove an operator and end all its sessions at once',
     tag: 'operators',
     method: 'DELETE',
     path: '/operators/{operator_id}',

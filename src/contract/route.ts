@@ -1,51 +1,51 @@
-/** The HTTP API as data: what a route is. Server, client, OpenAPI document and completion all derive from it. */
+/** The type of a route. Server, client, OpenAPI document and completion derive from routes. */
 import type { Static, TSchema } from 'typebox';
-import type { FaultCode } from '../kernel/fault-code.js';
+import type { FaultCode } from '../kernel/fault.js';
 
-/** Who may call a route. `viewer` is every operator; `operator` excludes viewers; `admin` is admins alone. */
+/** Access to a route: `viewer` allows every operator, `operator` excludes viewers, `admin` allows admins only. */
 export type Access = 'public' | 'viewer' | 'operator' | 'admin';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
 export interface RouteSpec {
-  /** `operationId` in the OpenAPI document and the client's name for the route, in camelCase. */
+  /** Name for the client and `operationId` in the OpenAPI document, in camelCase. */
   readonly id: string;
   readonly summary: string;
   readonly tag: string;
   readonly method: Method;
-  /** Below `/api/v1`, parameters in braces. */
+  /** Path below `/api/v1`, with parameters in braces. */
   readonly path: string;
   readonly access: Access;
-  /** It carries or changes secrets: refused with `tls_required` when it did not come over TLS or from this machine. */
+  /** The route carries or changes secrets, so it fails with `tls_required` without TLS, except from this machine. */
   readonly tls?: true;
-  /** A successful answer holds a secret that is given once: it is not kept, and a repeated `Idempotency-Key` is a conflict. */
+  /** Successful answers contain a secret, so they are not stored, and a repeated `Idempotency-Key` is a conflict. */
   readonly secretAnswer?: true;
-  /** Whoever has the token for scraping may call it too. */
+  /** The metrics token also gives access. */
   readonly scrape?: true;
   readonly params?: TSchema;
   readonly query?: TSchema;
   readonly body?: TSchema;
-  /** Most bytes of the body where more than the general limit is taken. */
+  /** Maximum bytes of the body, where it is above the general limit. */
   readonly bodyBytes?: number;
   /** An absent body counts as `{}`. */
   readonly bodyOptional?: boolean;
-  /** Successful answers by status; null is an answer without a body. */
+  /** Schemas of successful answers by status; null for an answer without a body. */
   readonly answers: Readonly<Record<number, TSchema | null>>;
-  /** Media type of successful answers when it is not JSON. */
+  /** Media type of successful answers, if not JSON. */
   readonly mediaType?: string;
-  /** Headers of successful answers that programs go by, beside those of every answer: name and what it says. */
+  /** Descriptions of additional headers of successful answers, by name. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** One line of the `application/x-ndjson` stream that the same call gives when asked for. */
+  /** Schema of one line of the `application/x-ndjson` stream, for clients that accept it. */
   readonly stream?: TSchema;
-  /** The data of one event: the answer is a `text/event-stream` that goes on until one of both ends it. */
+  /** Schema of an event's data. The answer is an endless `text/event-stream`. */
   readonly events?: TSchema;
-  /** Faults that have another status here than elsewhere. */
+  /** Statuses of faults that differ from the general table. */
   readonly statuses?: Readonly<Partial<Record<FaultCode, number>>>;
-  /** Faults beyond those that every route of its access and shape can give. */
+  /** Faults in addition to those of every route with this access and shape. */
   readonly faults: readonly FaultCode[];
 }
 
-/** Declares a route; keeps the literal types. */
+/** Declares a route and keeps its literal types. */
 export const route = <const R extends RouteSpec>(spec: R): R => spec;
 
 type Shape<S> = S extends TSchema ? Static<S> : undefined;
@@ -56,7 +56,7 @@ export type QueryOf<R extends RouteSpec> = Shape<R['query']>;
 export type BodyOf<R extends RouteSpec> = Shape<R['body']>;
 export type StreamOf<R extends RouteSpec> = Shape<R['stream']>;
 export type EventOf<R extends RouteSpec> = Shape<R['events']>;
-/** `{status, body}` for each successful answer. */
+/** Union of `{status, body}` of all successful answers. */
 export type AnswerOf<R extends RouteSpec> = {
   [S in keyof R['answers'] & number]: { readonly status: S; readonly body: Shape<R['answers'][S]> };
 }[keyof R['answers'] & number];

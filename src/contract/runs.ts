@@ -20,7 +20,7 @@ export const RunResultSchema = closed({
   summary: SummarySchema,
   resources: Type.Array(ResourceResultSchema),
   warnings: Type.Array(closed({ ...WarningSchema.properties, module: Type.String() })),
-  /** Plans: what to hand to apply as `expect`. */
+  /** Hash of a plan, which an apply accepts as `expect`; null for an apply. */
   plan_hash: nullable(Type.String()),
   error: nullable(ErrorSchema),
 });
@@ -32,10 +32,10 @@ const runBody = {
   modules: Type.Array(Type.String({ minLength: 1, maxLength: 128 }), { maxItems: 1000, description: 'Module names' }),
 };
 
-/** Most bytes of a plan that brings its modules along: all modules of one agent, as far as one run can hold them. */
+/** Maximum bytes of a plan request with modules as text, enough for all modules of one run. */
 export const PLAN_BODY_BYTES = 8 * 1024 * 1024;
 
-/** Texts of modules that a plan brings along. */
+/** Modules as text in a plan request. */
 export const SourcesSchema = Type.Array(
   closed({ name: Type.String(), content: Type.String({ description: 'YAML; its name must equal `name`' }) }),
   {
@@ -93,7 +93,7 @@ const DISPATCH_FAULTS = ['agent_not_found', 'agent_not_approved', 'agent_not_con
 export const runRoutes = {
   planAgent: route({
     id: 'planAgent',
-    summary: 'What an apply would change on the agent; writes nothing',
+    summary: 'Plan an apply on the agent; writes nothing',
     tag: 'runs',
     method: 'POST',
     path: '/agents/{node_id}/plan',
@@ -122,7 +122,9 @@ export const runRoutes = {
     params: NodeParams,
     body: closed({
       ...runBody,
-      allow_removals: optional(Type.Integer({ minimum: 0, description: 'Lifts the removal guard up to that many' })),
+      allow_removals: optional(
+        Type.Integer({ minimum: 0, description: 'Maximum removals, in place of the removal guard' }),
+      ),
       expect: optional(
         Type.String({ pattern: PLAN_HASH, description: 'plan_hash of a plan: apply only what it showed' }),
       ),

@@ -1,26 +1,26 @@
-/** Secrets: values that modules name and nobody reads back; the API shows what is known about them. */
+/** Secrets: write-only values that modules name. The API shows everything but the value. */
 import * as Type from 'typebox';
 import { clearable, closed, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
 import { KeyId, Seconds } from './shapes.js';
 
 const Timestamp = Type.String({ description: 'RFC 3339' });
-/** As it is told: in UTC with milliseconds. */
+/** Timestamp in answers, in UTC with milliseconds. */
 const Moment = Type.String({ format: 'date-time', description: 'RFC 3339 in UTC with milliseconds' });
 
-/** Largest value in bytes of UTF-8. */
+/** Maximum size of a value in bytes of UTF-8. */
 export const MAX_SECRET_BYTES = 64 * 1024;
 
-export const RestrictionSchema = closed({
+const RestrictionSchema = closed({
   node_ids: nullable(Type.Array(KeyId, { description: 'The only agents that may have it' })),
-  tags: nullable(Type.String({ description: 'Selector over the tags that operators give' })),
+  tags: nullable(Type.String({ description: 'Selector over tags' })),
 });
 export type Restriction = Type.Static<typeof RestrictionSchema>;
 
-/** As it is told: a list in any case, empty when the agents are not restricted. */
+/** Restriction in answers: always with a list, empty when node IDs are not restricted. */
 const ShownRestriction = closed({
-  node_ids: Type.Array(KeyId, { description: 'The only agents that may have it; empty when that does not matter' }),
-  tags: nullable(Type.String({ description: 'Selector over the tags that operators give' })),
+  node_ids: Type.Array(KeyId, { description: 'The only agents that may have it; empty for any agent' }),
+  tags: nullable(Type.String({ description: 'Selector over tags' })),
 });
 
 export const SecretSchema = closed({
@@ -42,7 +42,7 @@ export const SecretUsageSchema = closed({
     closed({
       node_id: KeyId,
       name: nullable(Type.String()),
-      current: Type.Boolean({ description: 'Everything on the agent was applied with the current value' }),
+      current: Type.Boolean({ description: 'True when everything on the agent was applied with the current value' }),
       applied_at: Seconds,
     }),
     { description: 'Agents that hold it since their last applies' },
@@ -54,14 +54,14 @@ const params = closed({ name: Type.String({ minLength: 1, maxLength: 128 }) });
 
 const Description = Type.String({ maxLength: 1024 });
 
-/** Both the nodes and the tags have to fit where both are given. */
+/** Restriction to nodes and tags; with both, an agent must match both. */
 const NewRestriction = closed({
   node_ids: optional(Type.Array(Type.String(), { maxItems: 10_000 })),
   tags: optional(Type.String()),
 });
 export type NewRestriction = Type.Static<typeof NewRestriction>;
 
-export const CreateSecretSchema = closed({
+const CreateSecretSchema = closed({
   name: Type.String(),
   value: Type.String({ description: 'Plain text, at most 64 KiB in UTF-8' }),
   description: optional(Description),
@@ -70,8 +70,8 @@ export const CreateSecretSchema = closed({
 });
 export type CreateSecret = Type.Static<typeof CreateSecretSchema>;
 
-export const UpdateSecretSchema = closed({
-  value: optional(Type.String({ description: 'The new value; null leaves the old one' })),
+const UpdateSecretSchema = closed({
+  value: optional(Type.String({ description: 'New value; null keeps the old one' })),
   description: clearable(Description),
   expires_at: clearable(Timestamp),
   restriction: clearable(NewRestriction),
@@ -103,7 +103,7 @@ export const secretRoutes = {
   }),
   getSecret: route({
     id: 'getSecret',
-    summary: 'What is known about a secret, without its value',
+    summary: 'One secret without its value',
     tag: 'secrets',
     method: 'GET',
     path: '/secrets/{name}',
@@ -114,7 +114,7 @@ export const secretRoutes = {
   }),
   updateSecret: route({
     id: 'updateSecret',
-    summary: 'Change a secret; what is left out stays',
+    summary: 'Change a secret; absent members stay',
     tag: 'secrets',
     method: 'PUT',
     path: '/secrets/{name}',
@@ -127,7 +127,7 @@ export const secretRoutes = {
   }),
   removeSecret: route({
     id: 'removeSecret',
-    summary: 'Delete a secret; what was applied with it stays on the agents',
+    summary: 'Delete a secret; resources applied with it stay on the agents',
     tag: 'secrets',
     method: 'DELETE',
     path: '/secrets/{name}',
@@ -139,7 +139,7 @@ export const secretRoutes = {
   }),
   getSecretUsage: route({
     id: 'getSecretUsage',
-    summary: 'Which modules name a secret and which agents hold it',
+    summary: 'Modules that name a secret, and agents that hold it',
     tag: 'secrets',
     method: 'GET',
     path: '/secrets/{name}/usage',

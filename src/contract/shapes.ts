@@ -1,6 +1,6 @@
-/** Parts that many routes share. */
+/** Schemas and parameters that many routes share. */
 import * as Type from 'typebox';
-import { PUBLIC_KEY_PATTERN } from '../kernel/identifiers.js';
+import { PUBLIC_KEY_PATTERN } from '../kernel/ids.js';
 import { closed, optional } from '../kernel/schema.js';
 
 /** Unix seconds (UTC). */
@@ -14,7 +14,7 @@ export const PublicKey = Type.String({
 });
 export const StringMap = Type.Record(Type.String(), Type.String());
 
-/** Filter of lists of what operators did. */
+/** Filter by operator. */
 export const OperatorFilter = optional(
   Type.String({
     description:
@@ -25,21 +25,21 @@ export const OperatorFilter = optional(
 
 export const NodeParams = closed({ node_id: Type.String({ minLength: 1, maxLength: 64 }) });
 
-/** `limit` of a list: 0 is the standard, more than the maximum is clamped to it, less than 0 is refused. */
+/** Declares the `limit` of a list: 0 means the default, larger values are clamped to the maximum, negative ones refused. */
 export const limitOf = (standard: number, maximum: number) =>
   Type.Integer({ minimum: 0, default: standard, description: `Default ${standard}, also for 0; at most ${maximum}` });
 
-/** Header of a list that is read page by page. */
+/** Header of a paged list. */
 export const NEXT_PAGE = { Link: 'The next page, `<URL>; rel="next"`; absent on the last one' } as const;
 
-/** ID of the last record of the page before. */
+/** Cursor of a paged list: ID of the last record on the previous page. */
 export const Cursor = optional(
   Type.String({
     pattern: '^[0-7][0-9A-HJKMNP-TV-Z]{25}$',
-    description: 'ID of the last record of the page before; the Link header holds it',
+    description: 'ID of the last record on the previous page, from the Link header',
   }),
 );
 
-/** A limit within its bounds. */
+/** Returns the limit within its bounds. */
 export const clampLimit = (limit: number | null | undefined, standard: number, maximum: number): number =>
   Math.min(limit || standard, maximum);

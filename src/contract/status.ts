@@ -1,4 +1,4 @@
-/** Health, and the documents about the API itself. */
+/** Health, and documents about the API. */
 import * as Type from 'typebox';
 import { closed } from '../kernel/schema.js';
 import { route } from './route.js';
@@ -9,7 +9,7 @@ export const StatusSchema = closed({
   protocol_version: Type.Integer(),
   public_key: PublicKey,
   version: Type.String(),
-  /** Why it is degraded; empty when it is not. */
+  /** Reasons of a degraded state; empty otherwise. */
   reasons: Type.Array(
     closed({
       code: Type.Enum(['disk_low', 'clock_jumped', 'times_ahead', 'store_check_failed']),

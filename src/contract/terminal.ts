@@ -1,27 +1,26 @@
 /** Remote terminals, commands on agents, and their recordings. */
 import * as Type from 'typebox';
-import { EnvironmentSchema } from '../kernel/environment.js';
-import { closed, nullable, optional } from '../kernel/schema.js';
+import { closed, EnvironmentSchema, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
 import { KeyId, limitOf, NEXT_PAGE, NodeParams, OperatorFilter, Seconds, Ulid } from './shapes.js';
 
 export const TERMINAL_STATUSES = ['active', 'closed', 'interrupted'] as const;
 export const TERMINAL_KINDS = ['shell', 'exec'] as const;
-/** Whether what is shown is written down: `on` while it is, `complete` when it was to the end. */
-export const RECORDING_STATES = ['off', 'on', 'complete', 'truncated', 'failed', 'pruned'] as const;
+/** States of a recording: `on` while it is written, `complete` when it was written to the end. */
+const RECORDING_STATES = ['off', 'on', 'complete', 'truncated', 'failed', 'pruned'] as const;
 export const TERMINAL_LIST_LIMIT = { standard: 200, maximum: 2_000 } as const;
 export const TERMINAL_SEARCH_LIMIT = { standard: 200, maximum: 2_000 } as const;
-/** Longest that a command may take, in seconds. */
+/** Maximum time of a command in seconds. */
 export const EXEC_TIMEOUT_MAX = 86_400;
 
-/** A terminal's width or height. */
+/** Width or height of a terminal. */
 const Cells = Type.Integer({ minimum: 1, maximum: 1_000 });
-/** The same as a client knows it. */
-const MaybeCells = Type.Integer({ minimum: 0, maximum: 1_000, description: '0 when it is not known' });
+/** Width or height that a client reports. */
+const MaybeCells = Type.Integer({ minimum: 0, maximum: 1_000, description: '0 when unknown' });
 
 const Term = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9+._-]{0,63}$', description: "the client's TERM" });
 
-export const TerminalSessionSchema = closed({
+const TerminalSessionSchema = closed({
   session_id: Ulid,
   node_id: KeyId,
   status: Type.Enum(TERMINAL_STATUSES),
@@ -29,49 +28,48 @@ export const TerminalSessionSchema = closed({
   closed_at: nullable(Seconds),
   node_name: nullable(Type.String()),
   kind: Type.Enum(TERMINAL_KINDS),
-  /** Who opened it. */
+  /** Operator who opened the session. */
   operator_id: KeyId,
   operator: Type.String(),
-  /** The user of the machine that it runs as; null until the agent has said so. */
+  /** User of the machine that the program runs as; null until the agent reports it. */
   user: nullable(Type.String()),
   /** Null for a command. */
   shell: nullable(Type.String()),
   /** Null for a shell. */
   command: nullable(Type.Array(Type.String())),
-  /** Why it ended; null while it is active. */
+  /** Reason of the end; null while the session is active. */
   reason: nullable(Type.String()),
   exit_code: nullable(Type.Integer()),
   exit_signal: nullable(Type.String()),
   recording: Type.Enum(RECORDING_STATES),
-  /** Output so far, in bytes. */
+  /** Bytes of output so far. */
   output_bytes: Type.Integer(),
-  /** Who holds the pen now; null when nobody is attached to write. */
+  /** Operator with the pen; null without an attached writer. */
   writer: nullable(Type.String()),
-  /** Who watches now. */
+  /** Operators who watch. */
   viewers: Type.Array(Type.String()),
 });
 export type TerminalSession = Type.Static<typeof TerminalSessionSchema>;
 
-export const TerminalDetailSchema = closed({
+const TerminalDetailSchema = closed({
   ...TerminalSessionSchema.properties,
-  /** Relative to the data directory; null when there is no recording. */
+  /** Path of the recording, relative to the data directory; null without one. */
   transcript_path: nullable(Type.String()),
-  /** Of the recording, as the audit log has it; null while the session is active, and without one. */
+  /** SHA-256 of the recording in the audit log; null while the session is active, and without a recording. */
   transcript_sha256: nullable(Type.String()),
   cols: Cells,
   rows: Cells,
 });
 export type TerminalDetail = Type.Static<typeof TerminalDetailSchema>;
 
-export const OpenedTerminalSchema = closed({
+const OpenedTerminalSchema = closed({
   session_id: Ulid,
-  /** Holds a ticket that is good once, for 30 s. */
+  /** Address with a ticket that is valid once, for 30 s. */
   ws_url: Type.String(),
 });
-export type OpenedTerminal = Type.Static<typeof OpenedTerminalSchema>;
 
 /** A place in a recording. */
-export const TerminalMatchSchema = closed({
+const TerminalMatchSchema = closed({
   session_id: Ulid,
   node_id: KeyId,
   node_name: nullable(Type.String()),
@@ -79,14 +77,14 @@ export const TerminalMatchSchema = closed({
   opened_at: Seconds,
   /** Seconds from the start of the session. */
   at: Type.Number(),
-  /** The line of output, without its control sequences. */
+  /** Line of output without control sequences. */
   line: Type.String(),
 });
 export type TerminalMatch = Type.Static<typeof TerminalMatchSchema>;
 
 const sessionParams = closed({ session_id: Type.String({ minLength: 1, maxLength: 64 }) });
 
-/** Nobody is there to be asked, which `POST /terminal/{node_id}` answers like a node that is not known. */
+/** `POST /terminal/{node_id}` answers 404 for an agent without a connection, as for an unknown node. */
 const OPEN_STATUSES = { agent_not_connected: 404 } as const;
 
 const OPEN_FAULTS = [
@@ -104,7 +102,7 @@ const OPEN_FAULTS = [
 export const terminalRoutes = {
   listTerminals: route({
     id: 'listTerminals',
-    summary: 'Terminal sessions and commands, the newest first; a Link header names the next page',
+    summary: 'Terminal sessions and commands, newest first; a Link header names the next page',
     tag: 'terminal',
     method: 'GET',
     path: '/terminal',
@@ -137,20 +135,20 @@ export const terminalRoutes = {
   }),
   closeTerminal: route({
     id: 'closeTerminal',
-    summary: 'End a session: its program is told to hang up, and killed when it does not',
+    summary: 'End a session: its program gets SIGHUP, and is killed if it does not end',
     tag: 'terminal',
     method: 'DELETE',
     path: '/terminal/session/{session_id}',
     access: 'operator',
     params: sessionParams,
     answers: { 204: null },
-    // What is over is not there to be closed.
+    // An ended session cannot be closed, so it is not found.
     statuses: { terminal_over: 404 },
     faults: ['terminal_not_found', 'terminal_over'],
   }),
   attachTerminal: route({
     id: 'attachTerminal',
-    summary: 'A ticket for a session that is open',
+    summary: 'A ticket for an open session',
     tag: 'terminal',
     method: 'POST',
     path: '/terminal/session/{session_id}/attach',
@@ -160,7 +158,7 @@ export const terminalRoutes = {
     params: sessionParams,
     body: closed({
       mode: Type.Enum(['read', 'write']),
-      /** Take the pen from whoever holds it. */
+      /** Take the pen from another writer. */
       take: optional(Type.Boolean()),
     }),
     answers: { 200: closed({ ws_url: Type.String() }) },
@@ -168,7 +166,7 @@ export const terminalRoutes = {
   }),
   getTranscript: route({
     id: 'getTranscript',
-    summary: 'The recording of a session, as far as it goes (asciicast v2)',
+    summary: 'The recording of a session so far (asciicast v2)',
     tag: 'terminal',
     method: 'GET',
     path: '/terminal/session/{session_id}/transcript',
@@ -180,7 +178,7 @@ export const terminalRoutes = {
   }),
   searchTerminals: route({
     id: 'searchTerminals',
-    summary: 'Lines of recordings that a regular expression matches, the newest sessions first',
+    summary: 'Lines of recordings that match a regular expression, newest sessions first',
     tag: 'terminal',
     method: 'GET',
     path: '/terminal/search',
@@ -196,11 +194,11 @@ export const terminalRoutes = {
     answers: {
       200: closed({
         matches: Type.Array(TerminalMatchSchema),
-        /** Recordings that were looked through. */
+        /** Number of searched recordings. */
         searched: Type.Integer(),
-        /** There are more matches, or the time for the search was over. */
+        /** True when there are more matches, or the search ran out of time. */
         truncated: Type.Boolean(),
-        /** Sessions among them whose recording is not what the audit log says, or cannot be read to its end. */
+        /** Sessions whose recording differs from the audit log or cannot be read to its end. */
         altered: Type.Array(Ulid),
       }),
     },
@@ -239,13 +237,13 @@ export const terminalRoutes = {
     secretAnswer: true,
     params: NodeParams,
     body: closed({
-      /** The program and its arguments; no shell reads them. */
+      /** Program and arguments, without a shell. */
       command: Type.Array(Type.String({ maxLength: 131_072 }), { minItems: 1, maxItems: 1_024 }),
       timeout_secs: optional(Type.Integer({ minimum: 1, maximum: EXEC_TIMEOUT_MAX })),
-      /** The client sends its standard input; without it the command reads nothing. */
+      /** True when the client sends its standard input; otherwise the command reads nothing. */
       stdin: optional(Type.Boolean()),
       env: optional(EnvironmentSchema),
-      /** Run it on a terminal, as a shell is: then its input is the client's, and `timeout_secs` is refused. */
+      /** True to run it on a terminal like a shell: its input is the client's, and `timeout_secs` is refused. */
       tty: optional(closed({ cols: optional(MaybeCells), rows: optional(MaybeCells), term: optional(Term) })),
     }),
     answers: { 200: OpenedTerminalSchema },

@@ -1,9 +1,9 @@
 /**
- * Self-signed certificates, made by hand. `@peculiar/x509` would do it too, but it needs `reflect-metadata` and brings
- * about a dozen packages into a daemon that runs as root, against these hundred lines whose output the tests hold
- * against Node and openssl.
+ * Writes self-signed certificates without a library: `@peculiar/x509` would bring about a dozen packages into a daemon
+ * that runs as root. Tests verify the output with Node and openssl.
  */
 import { createHash, createPublicKey, type KeyObject, sign } from 'node:crypto';
+import { isIPv4, isIPv6 } from 'node:net';
 import { domainToASCII } from 'node:url';
 import { Fault } from '../kernel/fault.js';
 import {
@@ -19,14 +19,13 @@ import {
   utf8String,
   yes,
 } from './der.js';
-import { ipBytes } from './ip-bytes.js';
 
 export interface Certificate {
   readonly certDer: Buffer;
   readonly certPem: string;
 }
 
-/** So wide that no clock of a machine matters: what counts is the key. */
+/** Wide enough for any machine's clock, because only the key matters. */
 const ALWAYS: Validity = { from: new Date('2000-01-01T00:00:00Z'), to: new Date('9999-12-31T23:59:59Z') };
 const NAME = 'orch';
 
@@ -35,7 +34,7 @@ interface Validity {
   readonly to: Date;
 }
 
-/** The certificate of the agent link: the key and nothing else. The same key gives the same bytes each time. */
+/** Returns the certificate of the agent link, which holds only the key. The same key always gives the same bytes. */
 export function selfSignedEd25519(privateKey: KeyObject): Certificate {
   if (privateKey.asymmetricKeyType !== 'ed25519') throw wrongKey(privateKey, 'Ed25519');
   const spki = spkiOf(privateKey);
@@ -49,19 +48,19 @@ export function selfSignedEd25519(privateKey: KeyObject): Certificate {
   });
 }
 
-export interface ServerCertificateOptions {
+interface ServerCertificateOptions {
   /** ECDSA P-256. */
   readonly privateKey: KeyObject;
-  /** Unicode names are written in their ASCII form. */
+  /** Host names; Unicode names are converted to ASCII. */
   readonly dnsNames: readonly string[];
   /** IPv4 and IPv6. */
   readonly addresses: readonly string[];
   readonly validity?: Validity;
-  /** Positive, at most 20 bytes; without it one that follows from the key, the names and the dates. */
+  /** Positive, at most 20 bytes. The default is derived from the key, the names and the dates. */
   readonly serial?: Uint8Array;
 }
 
-/** The PEM of a certificate for the API's own TLS server. Throws `invalid_config` for what is no name or address. */
+/** Returns the PEM of a certificate for the API's TLS server. Throws `invalid_config` for an invalid name or address. */
 export function selfSignedP256(options: ServerCertificateOptions): string {
   const { privateKey, validity = ALWAYS } = options;
   if (privateKey.asymmetricKeyDetails?.namedCurve !== 'prime256v1') throw wrongKey(privateKey, 'ECDSA P-256');
@@ -112,7 +111,7 @@ function serverExtensions(spki: Buffer, alternatives: Buffer): readonly Buffer[]
     sequence(objectId(id), ...(critical ? [yes()] : []), octetString(value));
   const keyId = createHash('sha1').update(spki).digest();
   return [
-    // Not a CA: who trusts this certificate trusts this server, not whatever its key might sign.
+    // Not a CA: trust in this certificate does not extend to anything its key signs.
     extension('2.5.29.19', sequence(), true),
     // digitalSignature
     extension('2.5.29.15', bitString(Buffer.from([0x80]), 7), true),
@@ -125,7 +124,7 @@ function serverExtensions(spki: Buffer, alternatives: Buffer): readonly Buffer[]
 
 const spkiOf = (key: KeyObject): Buffer => createPublicKey(key).export({ type: 'spki', format: 'der' });
 
-/** 16 bytes that start with a bit of 0 and then a 1: positive and of fixed length. */
+/** Returns 16 bytes whose first bits are 0 and 1, so that the number is positive and has a fixed length. */
 function serialOf(...parts: readonly Uint8Array[]): Buffer {
   const serial = createHash('sha256').update(Buffer.concat(parts)).digest().subarray(0, 16);
   serial[0] = ((serial[0] ?? 0) & 0x7f) | 0x40;
@@ -149,3 +148,27 @@ const wrongKey = (key: KeyObject, wanted: string): Fault =>
 
 const pemOf = (der: Buffer): string =>
   `-----BEGIN CERTIFICATE-----\n${der.toString('base64').replace(/.{64}(?=.)/g, '$&\n')}\n-----END CERTIFICATE-----\n`;
+
+/** Returns the 4 or 16 bytes of an IP address without its zone (`%eth0`), or null for other text. */
+export function ipBytes(address: string): Buffer | null {
+  const text = address.replace(/%.*$/, '');
+  if (isIPv4(text)) return Buffer.from(text.split('.').map(Number));
+  return isIPv6(text) ? ipv6Bytes(text) : null;
+}
+
+function ipv6Bytes(text: string): Buffer {
+  const [head = '', tail] = withoutDots(text).split('::');
+  const left = groups(head);
+  const right = tail === undefined ? [] : groups(tail);
+  const zeros = new Array<string>(8 - left.length - right.length).fill('0');
+  return Buffer.from([...left, ...zeros, ...right].map((group) => group.padStart(4, '0')).join(''), 'hex');
+}
+
+/** Replaces a dotted last part (`::ffff:192.0.2.1`) by two groups. */
+const withoutDots = (text: string): string =>
+  text.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, a, b, c, d) => {
+    const pair = (high: string, low: string) => (Number(high) * 256 + Number(low)).toString(16);
+    return `${pair(a, b)}:${pair(c, d)}`;
+  });
+
+const groups = (text: string): readonly string[] => (text === '' ? [] : text.split(':'));

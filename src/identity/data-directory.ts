@@ -1,4 +1,4 @@
-/** The private directory of a long-running program: 0700, and held by one process at a time. */
+/** The private data directory of a program: mode 0700, locked by one process at a time. */
 import {
   chmodSync,
   closeSync,
@@ -21,23 +21,23 @@ const ATTEMPTS = 5;
 
 export interface DataDirectory {
   readonly path: string;
-  /** Gives the directory free; safe to call twice. */
+  /** Releases the lock; safe to call twice. */
   release(): void;
 }
 
-/** The process that holds a directory. */
-export interface Holder {
+/** The process that holds the lock of a directory. */
+interface Holder {
   readonly pid: number;
-  /** Distinguishes a process from a later one with the same id; null where the system does not say. */
+  /** Boot id and start time, which distinguish a process from a later one with the same pid; null where unknown. */
   readonly start: string | null;
-  /** The name that the process passed, such as `orch serve`; null in a lock of an older program. */
+  /** Name that the process passed, such as `orch serve`; null in a lock of an older release. */
   readonly program: string | null;
 }
 
 /**
- * Makes the directory when it is missing, closes it to other users, and locks it.
- * @param program the name of this program, such as `orch serve`, which the lock and messages show
- * @throws Fault `data_dir_locked` with `pid` and `program` of the process that holds it, `data_dir_invalid` when it cannot be used
+ * Creates the directory when it is missing, denies access to other users, and locks it.
+ * @param program name of this program, such as `orch serve`, shown in the lock and in messages
+ * @throws Fault `data_dir_locked` with `pid` and `program` of the holder, `data_dir_invalid` when it cannot be used
  */
 export function holdDataDirectory(path: string, program: string): DataDirectory {
   prepare(path);
@@ -66,8 +66,8 @@ export function holdDataDirectory(path: string, program: string): DataDirectory 
 }
 
 /**
- * Writes who this process is into a file of its own, and returns its path. On a full disk the file stays empty and its name
- * says it, for that needs no room; it is kept beside the lock then.
+ * Writes the holder into a file of this process and returns its path. On a full disk the file stays empty and its name
+ * carries the holder, because a name needs no space; that file then stays beside the lock.
  */
 function writeOwn(own: string, me: Holder): string {
   try {
@@ -87,14 +87,14 @@ const nameOf = ({ pid, start, program }: Holder): string =>
   `${LOCK}.of-${pid}-${encodeURIComponent(start ?? '')}@${encodeURIComponent(program ?? '')}`;
 const isNamed = (path: string): boolean => NAMED.test(basename(path));
 
-/** Removes what processes have left that held the directory while its disk was full. */
+/** Removes the named files of processes that held the directory while its disk was full. */
 function sweepNamed(directory: string, own: string): void {
   for (const name of readdirSync(directory)) {
     if (NAMED.test(name) && name !== basename(own)) rmSync(join(directory, name), { force: true });
   }
 }
 
-/** The holder that an empty lock's other name says; null when it has none. */
+/** Returns the holder in the other hard link's name of an empty lock; null without one. */
 function namedHolder(lock: string): Holder | null {
   const { ino } = statSync(lock);
   for (const name of readdirSync(dirname(lock))) {
@@ -105,13 +105,13 @@ function namedHolder(lock: string): Holder | null {
   return null;
 }
 
-/** The process that holds a directory now, or null. */
+/** Returns the process that holds the directory now, or null. */
 export function holderOf(path: string): Holder | null {
   const holder = readHolder(join(path, LOCK));
   return holder !== null && isAlive(holder) ? holder : null;
 }
 
-/** Like `mkdir -p`. Node's own recursion never ends below a directory that cannot hold any, such as /proc. */
+/** Works like `mkdir -p`. Node's recursive `mkdir` never ends below a directory such as /proc. */
 function makeDirectory(path: string): void {
   if (existsSync(path)) return;
   makeDirectory(dirname(path));
@@ -139,7 +139,7 @@ function prepare(path: string): void {
   }
 }
 
-/** A hard link is made by one process only, and always to a whole file. */
+/** Creates the lock as a hard link: only one process succeeds, and the file is complete. */
 function takeLock(own: string, lock: string): boolean {
   try {
     linkSync(own, lock);
@@ -150,7 +150,7 @@ function takeLock(own: string, lock: string): boolean {
   }
 }
 
-/** Takes a dead holder's lock away; a lock that a living process made in the meantime is put back. */
+/** Removes the lock of a dead holder. Restores a lock that a living process created in the meantime. */
 function clearStale(lock: string, grave: string): void {
   try {
     renameSync(lock, grave);
@@ -197,25 +197,25 @@ function isAlive({ pid, start }: Holder): boolean {
 }
 
 /**
- * A process as Linux tells of it; null elsewhere. `start` is boot and start time: ids are used again, start times are not.
- * One that is over keeps its id until its parent asks for its status, which some never do.
+ * Reads a process from Linux's /proc; null on other systems. `start` is boot id and start time, because pids are reused.
+ * A finished process keeps its pid until its parent waits for it, which some parents never do.
  */
 function processOf(pid: number): { readonly start: string; readonly isOver: boolean } | null {
   try {
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The name in parentheses may hold spaces; behind it the state, as the 18th field the threads, as the 20th the start time.
+    // The name in parentheses may contain spaces. After it: state, 18th field number of threads, 20th start time.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     const [state, threads, start] = [fields[0], fields[17], fields[19]];
     if (state === undefined || start === undefined) return null;
-    // While a thread of it is left, that may still be writing.
+    // A remaining thread may still be writing.
     return { start: `${boot}/${start}`, isOver: 'ZX'.includes(state) && Number(threads) <= 1 };
   } catch {
     return null;
   }
 }
 
-/** @param program the one that wants the directory */
+/** @param program the program that wants the directory */
 function lockedBy(path: string, { pid, program: holding }: Holder, program: string): Fault {
   const named = holding === null ? '' : ` (${holding})`;
   return new Fault('data_dir_locked', `${path} is in use by process ${pid}${named}`, {

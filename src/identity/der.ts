@@ -1,7 +1,7 @@
-/** Writes DER (ITU-T X.690): as much of ASN.1 as keys and small certificates need. */
+/** Writes DER (ITU-T X.690), as far as keys and small certificates need it. */
 
-/** One value: tag, length, content. */
-export function tlv(tag: number, ...content: readonly Uint8Array[]): Buffer {
+/** Writes one value: tag, length, content. */
+function tlv(tag: number, ...content: readonly Uint8Array[]): Buffer {
   const body = Buffer.concat(content);
   return Buffer.concat([Buffer.from([tag]), lengthOf(body.length), body]);
 }
@@ -15,10 +15,10 @@ export const yes = (): Buffer => tlv(0x01, Buffer.from([0xff]));
 export const explicit = (number: number, ...content: readonly Uint8Array[]): Buffer => tlv(0xa0 | number, ...content);
 /** Primitive, context-specific, implicit. */
 export const implicit = (number: number, content: Uint8Array): Buffer => tlv(0x80 | number, content);
-/** @param unused how many of the last byte's low bits do not count */
+/** @param unused number of unused low bits in the last byte */
 export const bitString = (bytes: Uint8Array, unused = 0): Buffer => tlv(0x03, Buffer.from([unused]), bytes);
 
-/** A non-negative integer, as a number or as big-endian bytes. */
+/** Writes a non-negative integer, given as a number or as big-endian bytes. */
 export function integer(value: number | Uint8Array): Buffer {
   const bytes = typeof value === 'number' ? bytesOf(value) : Buffer.from(value);
   let from = 0;
@@ -27,13 +27,13 @@ export function integer(value: number | Uint8Array): Buffer {
   return (shortest[0] ?? 0) >= 0x80 ? tlv(0x02, Buffer.from([0]), shortest) : tlv(0x02, shortest);
 }
 
-/** An object identifier in dotted form. */
+/** Writes an object identifier given in dotted form. */
 export function objectId(dotted: string): Buffer {
   const [first = 0, second = 0, ...others] = dotted.split('.').map(Number);
   return tlv(0x06, Buffer.from([first * 40 + second, ...others.flatMap(base128)]));
 }
 
-/** A time as certificates write it (RFC 5280): with two digits of the year before 2050, with four from then on. */
+/** Writes a time as in certificates (RFC 5280): two-digit years before 2050, four-digit years after. */
 export function time(date: Date): Buffer {
   const digits = date
     .toISOString()

@@ -1,19 +1,19 @@
-/** Fingerprints of TLS certificates: SHA-256 of the SubjectPublicKeyInfo, so that a renewal with the same key keeps it. */
+/** Fingerprints of TLS certificates: SHA-256 of the SubjectPublicKeyInfo, which survives a renewal with the same key. */
 import { createHash, X509Certificate } from 'node:crypto';
 import { Fault } from '../kernel/fault.js';
 
-/** 64 lower-case hex digits. Takes DER, PEM or a parsed certificate; throws `key_invalid` for what is none. */
+/** Returns 64 lower-case hex digits for DER, PEM or a parsed certificate. Throws `key_invalid` for other input. */
 export function spkiFingerprint(certificate: X509Certificate | Uint8Array | string): string {
   const spki = parse(certificate).publicKey.export({ type: 'spki', format: 'der' });
   return createHash('sha256').update(spki).digest('hex');
 }
 
-/** A fingerprint in pairs, `ab:cd:…`, as people compare it. */
+/** Formats a fingerprint in pairs, `ab:cd:…`, for people to compare. */
 export const formatFingerprint = (fingerprint: string): string => fingerprint.match(/../g)?.join(':') ?? '';
 
 /**
- * A fingerprint as people give it: hex in any case, with or without colons or spaces and a `sha256:` in front.
- * Throws `usage`; `what` names the place, such as a flag.
+ * Parses a fingerprint: hex in any case, optionally with colons, spaces and a `sha256:` prefix.
+ * Throws `usage`; `what` names the source, such as a flag.
  */
 export function parseFingerprint(text: string, what = 'the TLS fingerprint'): string {
   const hex = text

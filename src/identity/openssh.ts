@@ -1,11 +1,8 @@
-/** Reads Ed25519 private keys in the format of OpenSSH (`openssh-key-v1`). */
+/** Reads OpenSSH's key formats: private key files (`openssh-key-v1`), their wire encoding and key type names. */
 import { createPrivateKey, type KeyObject } from 'node:crypto';
-import { Fault } from '../kernel/fault.js';
+import { Fault, shellWord } from '../kernel/fault.js';
 import { publicKeyOfKeyObject } from './key-object.js';
 import { readPrivateFile } from './private-file.js';
-import { shellWord } from './shell-word.js';
-import { describeSshKeyType, SSH_ED25519 } from './ssh-key-type.js';
-import { SshReader } from './ssh-wire.js';
 
 const MAGIC = 'openssh-key-v1\0';
 const ARMOUR = /-----BEGIN OPENSSH PRIVATE KEY-----([A-Za-z0-9+/=\s]+)-----END OPENSSH PRIVATE KEY-----/;
@@ -14,14 +11,14 @@ const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex');
 
 type Refuse = (why: string, hint?: string) => Fault;
 
-/** The key in a file such as `~/.ssh/id_ed25519`. The file may be another user's, but nobody else may have rights to it. */
+/** Loads a key file such as `~/.ssh/id_ed25519`. Another user may own the file, but only its owner may have access. */
 export const importOpensshKey = (path: string): KeyObject =>
   parseOpensshKey(readPrivateFile(path, { anyOwner: true }), path);
 
 /**
- * Throws `key_invalid` for other kinds of keys, for damaged ones, and for keys with a passphrase: OpenSSH stretches it
- * with a function that Node does not have, so the hint says how to make a copy without.
- * @param source where the text came from, for messages
+ * Parses an Ed25519 private key. Throws `key_invalid` for other key types, damaged keys and keys with a passphrase:
+ * Node lacks OpenSSH's key derivation, so the hint shows how to make a copy without a passphrase.
+ * @param source origin of the text, for messages
  */
 export function parseOpensshKey(text: string, source: string): KeyObject {
   const refuse: Refuse = (why, hint) => new Fault('key_invalid', `${source} ${why}`, hint ? { hint } : {});
@@ -74,4 +71,61 @@ function encrypted(source: string, refuse: Refuse): Fault {
     'is protected by a passphrase, in a way that orch cannot open',
     `take it off a copy, import that and delete it: cp -p ${shellWord(source)} COPY && ssh-keygen -p -N '' -f COPY`,
   );
+}
+
+/** Reads the data types of the SSH protocol (RFC 4251, section 5). */
+export class SshReader {
+  private readonly bytes: Buffer;
+  private readonly fail: (why: string) => Fault;
+  private offset = 0;
+
+  /** @param fail makes the fault for bytes that end too early */
+  constructor(bytes: Buffer, fail: (why: string) => Fault) {
+    this.bytes = bytes;
+    this.fail = fail;
+  }
+
+  uint32(): number {
+    return this.take(4).readUInt32BE();
+  }
+
+  /** Reads a byte string with a length prefix. */
+  string(): Buffer {
+    return this.take(this.uint32());
+  }
+
+  /** Reads a string of ASCII characters. */
+  text(): string {
+    return this.string().toString('latin1');
+  }
+
+  /** Reads all remaining bytes. */
+  rest(): Buffer {
+    return this.take(this.bytes.length - this.offset);
+  }
+
+  private take(length: number): Buffer {
+    if (length > this.bytes.length - this.offset) throw this.fail('is cut short');
+    const from = this.offset;
+    this.offset += length;
+    return this.bytes.subarray(from, this.offset);
+  }
+}
+
+/** What the key types of OpenSSH are, in words for people whose key we cannot use. */
+
+export const SSH_ED25519 = 'ssh-ed25519';
+
+const NAMES: readonly (readonly [pattern: RegExp, name: string])[] = [
+  [/-cert-v01@openssh\.com$/, 'an OpenSSH certificate'],
+  [/^sk-/, 'held by a security key, whose signatures differ'],
+  [/^ssh-rsa$/, 'an RSA key'],
+  [/^ssh-dss$/, 'a DSA key'],
+  [/^ecdsa-sha2-/, 'an ECDSA key'],
+];
+
+/** Describes a key type for a sentence that begins with "is"; null for an unknown word. */
+export function describeSshKeyType(type: string): string | null {
+  if (type === SSH_ED25519) return 'an Ed25519 key';
+  return NAMES.find(([pattern]) => pattern.test(type))?.[1] ?? null;
 }

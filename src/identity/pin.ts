@@ -1,4 +1,4 @@
-/** The one key that may be at the other end, kept in a file: pinned once, and never replaced by anything but a person. */
+/** The pinned public key of the peer, in a file. Only a person replaces a pin. */
 import { Fault, isFault, systemCodeOf } from '../kernel/fault.js';
 import type { PublicKeyHex } from '../kernel/ids.js';
 import { createPrivateFile, readPrivateFile } from './private-file.js';
@@ -7,7 +7,7 @@ import { parsePublicKey } from './public-key.js';
 const REPIN =
   'if the orchestrator really has a new key: stop the agent, forget the pinned key as root with "orch agent repin", and start the agent with the new one';
 
-/** The pinned key, or null when there is no pin yet. A pin that cannot be read is a fault, not a missing one. */
+/** Returns the pinned key, or null without a pin file. Throws for a pin file that cannot be read. */
 export function readPin(path: string): PublicKeyHex | null {
   let text: string;
   try {
@@ -23,7 +23,7 @@ export function readPin(path: string): PublicKeyHex | null {
   }
 }
 
-/** Pins a key that the peer has proved. Throws `pin_mismatch` when another one is pinned. */
+/** Pins a key that the peer has proved. Throws `pin_mismatch` when another key is pinned. */
 export function writePin(path: string, key: PublicKeyHex): void {
   try {
     createPrivateFile(path, `${key}\n`);
@@ -35,7 +35,7 @@ export function writePin(path: string, key: PublicKeyHex): void {
   }
 }
 
-/** Throws `pin_mismatch` unless the peer shows the pinned key. `where` names the peer, such as `host:port`. */
+/** Throws `pin_mismatch` unless the peer shows the pinned key. `where` is the peer's address, such as `host:port`. */
 export function requirePinned(pinned: PublicKeyHex, shown: PublicKeyHex, where: string): void {
   if (shown !== pinned) throw mismatch(pinned, shown, `${where} shows the key ${shown}, but ${pinned} is pinned`);
 }

@@ -1,4 +1,4 @@
-/** Files that only their owner may read: created whole or not at all, and refused when others could have read them. */
+/** Careful file access: private files that only their owner may read, and bounded reads of files from other people. */
 import { randomBytes } from 'node:crypto';
 import {
   closeSync,
@@ -9,30 +9,29 @@ import {
   linkSync,
   openSync,
   readFileSync,
+  readSync,
   rmSync,
   type Stats,
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
-import { shellWord } from './shell-word.js';
+import { Fault, messageOf, shellWord, systemCodeOf } from '../kernel/fault.js';
 
-/** Keys, certificates and pins are far smaller. */
+/** Maximum size of a private file in bytes; keys, certificates and pins are far smaller. */
 const MAX_SIZE = 256 * 1024;
 
-export interface ReadOptions {
-  /** Takes a file of another user, for an import by root. */
+interface ReadOptions {
+  /** Accepts a file of another user, for an import by root. */
   readonly anyOwner?: boolean;
 }
 
 /**
- * The text of a private file. Throws `key_unreadable` (the cause has the system's code), `key_permissions` when the
- * group or others have any right to it or it is another user's, `key_invalid` when it is not a file of sensible size.
+ * Returns the text of a private file. Throws `key_unreadable` (the cause has the system's code), `key_permissions` when
+ * another user owns it or the group or others have access, `key_invalid` when it is too large or no regular file.
  */
 export function readPrivateFile(path: string, { anyOwner = false }: ReadOptions = {}): string {
   try {
-    // Without O_NONBLOCK a FIFO in the file's place would hold the program forever.
-    const descriptor = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    const descriptor = openSync(path, READ);
     try {
       requirePrivate(path, fstatSync(descriptor), anyOwner);
       return readFileSync(descriptor, 'utf8');
@@ -45,8 +44,8 @@ export function readPrivateFile(path: string, { anyOwner = false }: ReadOptions 
 }
 
 /**
- * Creates a file of mode 0600 that survives a power cut and never shows half of its content. Throws `key_exists`
- * rather than touch a file that is there, `key_unwritable` when the disk or directory does not let it.
+ * Creates a file of mode 0600, atomically and durably. Throws `key_exists` for an existing file, which stays unchanged,
+ * and `key_unwritable` when the disk or directory refuses it.
  */
 export function createPrivateFile(path: string, content: string): void {
   const directory = dirname(resolve(path));
@@ -86,7 +85,7 @@ function requirePrivate(path: string, stats: Stats, anyOwner: boolean): void {
 function writeDurably(path: string, content: string): void {
   const descriptor = openSync(path, 'wx', 0o600);
   try {
-    // An odd umask takes away even the owner's rights.
+    // An unusual umask removes even the owner's rights.
     fchmodSync(descriptor, 0o600);
     writeFileSync(descriptor, content);
     fsyncSync(descriptor);
@@ -130,4 +129,34 @@ function notCreated(path: string, cause: unknown): Fault {
   };
   const reason = reasons[systemCodeOf(cause) ?? ''] ?? messageOf(cause);
   return new Fault('key_unwritable', `${path} cannot be created: ${reason}`, { cause });
+}
+
+/** O_NONBLOCK, because opening a pipe without a writer would block for ever. */
+const READ = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
+
+/** Reads a regular file and follows links. Throws the system's error, or an error for another file type or size. */
+export function readRegularFile(path: string, maxBytes: number): Buffer {
+  const descriptor = openSync(path, READ);
+  try {
+    const stats = fstatSync(descriptor);
+    if (!stats.isFile())
+      throw new Error(`it is ${stats.isDirectory() ? 'a directory' : 'a pipe or a device'}, not a file`);
+    if (stats.size > maxBytes) throw new Error(`it is larger than ${maxBytes} bytes`);
+    return readBounded(descriptor, maxBytes);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Counts the bytes itself, because a file may grow while it is read and files in /proc report no size. */
+function readBounded(descriptor: number, maxBytes: number): Buffer {
+  const parts: Buffer[] = [];
+  for (let length = 0; length <= maxBytes; ) {
+    const part = Buffer.allocUnsafe(64 * 1024);
+    const count = readSync(descriptor, part);
+    if (count === 0) return Buffer.concat(parts);
+    parts.push(part.subarray(0, count));
+    length += count;
+  }
+  throw new Error(`it is larger than ${maxBytes} bytes`);
 }

@@ -1,12 +1,20 @@
-/** Private keys as PEM text: made, read and written. */
-import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
-import { Fault, type FaultOptions, isFault } from '../kernel/fault.js';
-import { encryptedPem } from './encrypted-key.js';
+/** Private keys: generation, PEM text, encryption with a passphrase, and key files. */
+import {
+  createCipheriv,
+  createPrivateKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  scryptSync,
+} from 'node:crypto';
+import { Fault, type FaultOptions, isFault, systemCodeOf } from '../kernel/fault.js';
+import { integer, objectId, octetString, sequence } from './der.js';
+import { createPrivateFile, readPrivateFile } from './private-file.js';
 
 /** `ed25519` identifies agents, operators and orchestrators; `p256` is for the API's TLS. */
-export type KeyType = 'ed25519' | 'p256';
+type KeyType = 'ed25519' | 'p256';
 
-/** Node's own limit, in bytes. */
+/** Node's limit in bytes. */
 const MAX_PASSPHRASE = 1024;
 
 export function generateKey(type: KeyType = 'ed25519'): KeyObject {
@@ -15,24 +23,24 @@ export function generateKey(type: KeyType = 'ed25519'): KeyObject {
     : generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 }
 
-/** True when a passphrase is needed to read this PEM. */
+/** Returns true when reading this PEM needs a passphrase. */
 export const isEncrypted = (pem: string): boolean =>
   /-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED/m.test(pem);
 
-/** True for the fault of a key that is encrypted and was read without a passphrase: ask for it and try again. */
+/** Returns true for the fault of an encrypted key that was read without a passphrase. The caller asks and tries again. */
 export const wantsPassphrase = (error: unknown): boolean =>
   isFault(error, 'key_invalid') && error.data?.reason === 'passphrase_required';
 
-export interface ParseKeyOptions {
+interface ParseKeyOptions {
   readonly passphrase?: string | undefined;
-  /** Where the text came from, for messages: a path, or the name of a variable. */
+  /** Origin of the text, for messages: a path or the name of a variable. */
   readonly source: string;
   readonly type?: KeyType | undefined;
 }
 
 /**
- * Reads a private key from PEM. Throws `key_invalid`, with `data.reason` `passphrase_required` or `passphrase_wrong`
- * when that is all that is amiss.
+ * Parses a private key from PEM. Throws `key_invalid`, with `data.reason` `passphrase_required` or `passphrase_wrong`
+ * when the passphrase is the only problem.
  */
 export function parsePrivateKey(pem: string, options: ParseKeyOptions): KeyObject {
   const { passphrase, source, type = 'ed25519' } = options;
@@ -46,7 +54,7 @@ export function parsePrivateKey(pem: string, options: ParseKeyOptions): KeyObjec
   return key;
 }
 
-/** PEM of a private key; encrypted unless the passphrase is missing or empty. Throws `usage` for one that is too long. */
+/** Returns the PEM of a private key, encrypted unless the passphrase is empty. Throws `usage` for a long passphrase. */
 export function privateKeyPem(key: KeyObject, passphrase = ''): string {
   if (passphrase === '') return key.export({ type: 'pkcs8', format: 'pem' }).toString();
   if (Buffer.byteLength(passphrase) > MAX_PASSPHRASE) {
@@ -87,3 +95,64 @@ function describe(key: KeyObject): string {
 
 const invalid = (source: string, why: string, options: FaultOptions = {}): Fault =>
   new Fault('key_invalid', `${source} ${why}`, options);
+
+interface LoadKeyOptions {
+  readonly passphrase?: string | undefined;
+  readonly type?: KeyType | undefined;
+}
+
+/**
+ * Loads a key file. Throws `key_unreadable`, `key_permissions` or `key_invalid`; `wantsPassphrase` recognises the fault
+ * of an encrypted key.
+ */
+export function loadKey(path: string, options: LoadKeyOptions = {}): KeyObject {
+  return parsePrivateKey(readPrivateFile(path), { ...options, source: path });
+}
+
+/** Writes a new key file. Throws `key_exists` for an existing one. */
+export function writeNewKey(path: string, key: KeyObject, { passphrase }: LoadKeyOptions = {}): void {
+  createPrivateFile(path, privateKeyPem(key, passphrase));
+}
+
+/**
+ * Loads a key file, or creates it at the first call. Two processes at the same time get the same key. A damaged file or
+ * one that other users may read is refused, never replaced.
+ */
+export function loadOrCreateKey(path: string, type: KeyType = 'ed25519'): KeyObject {
+  try {
+    return loadKey(path, { type });
+  } catch (error) {
+    if (!isFault(error, 'key_unreadable') || systemCodeOf(error.cause) !== 'ENOENT') throw error;
+  }
+  try {
+    writeNewKey(path, generateKey(type));
+  } catch (error) {
+    if (!isFault(error, 'key_exists')) throw error;
+  }
+  return loadKey(path, { type });
+}
+
+/** Costs 16 MiB and about 0.2 s a guess; OpenSSL allows 32 MiB when it reads. */
+const SCRYPT = { N: 2 ** 14, r: 8, p: 5 } as const;
+
+/**
+ * Encrypts a key as PKCS#8 with PBES2, scrypt and AES-256-CBC, which every OpenSSL since 1.1 reads. Node's own export uses
+ * only 2,048 rounds of PBKDF2, a thousandth of the work.
+ */
+function encryptedPem(key: KeyObject, passphrase: string): string {
+  const salt = randomBytes(16);
+  const iv = randomBytes(16);
+  const secret = scryptSync(Buffer.from(passphrase, 'utf8'), salt, 32, SCRYPT);
+  const cipher = createCipheriv('aes-256-cbc', secret, iv);
+  const content = Buffer.concat([cipher.update(key.export({ type: 'pkcs8', format: 'der' })), cipher.final()]);
+  const der = sequence(algorithm(salt, iv), octetString(content));
+  const base64 = der.toString('base64').replace(/.{64}(?=.)/g, '$&\n');
+  return `-----BEGIN ENCRYPTED PRIVATE KEY-----\n${base64}\n-----END ENCRYPTED PRIVATE KEY-----\n`;
+}
+
+function algorithm(salt: Buffer, iv: Buffer): Buffer {
+  const scrypt = sequence(octetString(salt), integer(SCRYPT.N), integer(SCRYPT.r), integer(SCRYPT.p));
+  const stretch = sequence(objectId('1.3.6.1.4.1.11591.4.11'), scrypt);
+  const cipher = sequence(objectId('2.16.840.1.101.3.4.1.42'), octetString(iv));
+  return sequence(objectId('1.2.840.113549.1.5.13'), sequence(stretch, cipher));
+}

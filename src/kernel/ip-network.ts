@@ -1,4 +1,4 @@
-/** IP addresses and networks, read from text. An IPv4 address inside an IPv6 one (`::ffff:192.0.2.1`) is the IPv4 address. */
+/** Parses IP addresses and networks. An IPv4-mapped IPv6 address (`::ffff:192.0.2.1`) becomes the IPv4 address. */
 
 export interface IpAddress {
   readonly bits: 32 | 128;
@@ -10,16 +10,16 @@ export interface IpNetwork extends IpAddress {
   readonly prefix: number;
 }
 
-/** Where IPv6 holds IPv4. */
+/** Upper 96 bits of an IPv4-mapped IPv6 address. */
 const MAPPED = 0xffffn << 32n;
 
-/** Null for what is no address. A zone (`%eth0`) is left out. */
+/** Returns the address without its zone (`%eth0`), or null for other text. */
 export function parseIpAddress(text: string): IpAddress | null {
   const address = readAddress(text.replace(/%.*$/s, ''));
   return address === null ? null : unmapped({ ...address, prefix: address.bits });
 }
 
-/** `10.0.0.0/8`, `fd00::/8`, or one address. Null for what is no network; bits behind the prefix do not matter. */
+/** Parses `10.0.0.0/8`, `fd00::/8` or a single address. Ignores bits after the prefix; returns null for other text. */
 export function parseIpNetwork(text: string): IpNetwork | null {
   const [, head = '', length] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text.trim()) ?? [];
   const address = readAddress(head);
@@ -38,8 +38,8 @@ export const sameAddress = (one: IpAddress, other: IpAddress): boolean =>
   one.bits === other.bits && one.value === other.value;
 
 /**
- * What one host can send from, as text to count by: the address itself, or the first 64 bits of an IPv6 address, within which
- * a host chooses at will. What is no address stays as it is.
+ * Returns a key that counts all addresses of one host together: the IPv4 address, or the first 64 bits of an IPv6 address,
+ * because a host chooses the other bits freely. Returns other text unchanged.
  */
 export function hostNetworkOf(text: string): string {
   const address = parseIpAddress(text);
@@ -73,7 +73,7 @@ function readSix(text: string): bigint | null {
   return [...first, ...Array<bigint>(missing).fill(0n), ...last].reduce((value, group) => (value << 16n) | group, 0n);
 }
 
-/** With an IPv4 address at the end as two groups; null when that is none. */
+/** Replaces a dotted IPv4 address at the end by two groups; null when it is invalid. */
 function withoutFour(text: string): string | null {
   const [, head = '', four] = /^(.*:)([^:]*\.[^:]*)$/.exec(text) ?? [];
   if (four === undefined) return text;

@@ -1,10 +1,10 @@
-/** JSON values and their canonical text. */
+/** JSON types, canonical JSON, and limits that are checked before parsing. */
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 export type JsonObject = { readonly [key: string]: JsonValue };
 
 /**
- * Canonical JSON: object keys sorted by UTF-16 code units, no white space, absent for `undefined`
- * (RFC 8785 for the values that we hash: strings, booleans, null and integers).
+ * Returns canonical JSON: keys sorted by UTF-16 code units, no white space, no member for `undefined`
+ * (RFC 8785 for the values that are hashed: strings, booleans, null and integers).
  */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item ?? null)).join(',')}]`;
@@ -18,12 +18,12 @@ export function canonicalJson(value: unknown): string {
   return JSON.stringify(value ?? null);
 }
 
-export interface JsonLimits {
-  /** Levels of objects and arrays. */
+interface JsonLimits {
+  /** Maximum nesting of objects and arrays. */
   readonly depth: number;
-  /** Members of all objects together. */
+  /** Maximum number of members in all objects together. */
   readonly members: number;
-  /** Members of one object. */
+  /** Maximum number of members in one object. */
   readonly width: number;
 }
 
@@ -32,13 +32,13 @@ const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 
 /**
- * Names the limit that a JSON text exceeds, before it is parsed: parsing and checking of many members costs a second of CPU
- * for a megabyte. Returns null for a text within the limits; a malformed text may be either. Stops at the first excess.
+ * Returns the first limit that a JSON text exceeds, or null. It runs before the parser, because a megabyte with many
+ * members costs a second of CPU to parse and validate. The result for a malformed text is undefined.
  */
 export function jsonExcess(text: string, limits: JsonLimits): keyof JsonLimits | null {
   let inString = false;
   let members = 0;
-  /** Members of the objects that are open here, the innermost last. */
+  /** Member counts of the open objects, innermost last. */
   const open: number[] = [];
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at);

@@ -1,4 +1,4 @@
-/** What rooms need of a log: levels, fields, and children that carry fields of their own. */
+/** The logger interface: levels, fields, and child loggers with fixed fields. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
 export interface Logger {
@@ -9,7 +9,7 @@ export interface Logger {
   child(fields: LogFields): Logger;
 }
 
-/** A logger that drops everything. */
+/** Drops every message. */
 export const silentLogger: Logger = {
   debug() {},
   info() {},

@@ -1,4 +1,4 @@
-/** A long-running part under a supervisor. `stop` is safe to call twice and after a failed start. */
+/** The lifecycle of a long-running part. `stop` is safe to call twice and after a failed start. */
 export interface Service {
   readonly name: string;
   start(): Promise<void>;

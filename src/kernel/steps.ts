@@ -1,5 +1,5 @@
 /**
- * Long work in steps: a generator that pauses wherever other work may go first. The command line finishes it at once; the
+ * Long work as a generator that yields wherever other work may run. The command line runs it without a pause. The
  * orchestrator runs it in slices of a few milliseconds, so that no request waits for a large module.
  */
 export type Steps<T> = Generator<undefined, T, undefined>;
@@ -12,7 +12,7 @@ export function finish<T>(steps: Steps<T>): T {
   }
 }
 
-/** Maps a list with a step for each item. */
+/** Maps a list and yields after each item. */
 export function* mapped<Item, Result>(
   items: readonly Item[],
   map: (item: Item, index: number) => Result,

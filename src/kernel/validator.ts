@@ -1,20 +1,21 @@
-/** Checks values against schemas and says in plain words what is wrong where. */
+/**
+ * Validates values against schemas and reports mistakes in plain words. This is the only module that uses the schema
+ * library's compiler, error objects and global settings; `test/kernel/schema-library.test.ts` names the version they fit.
+ */
 import type { Static, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { Settings } from 'typebox/system';
 
-/** One mistake; `path` is a JSON pointer to the value, or to the member that is unknown or missing. */
+/** One mistake. `path` is a JSON pointer to the value, or to the unknown or missing member. */
 export interface Problem {
   readonly path: string;
   readonly message: string;
 }
 
 export interface Validator<T> {
-  /** What it checks against. */
   readonly schema: TSchema;
-  /** True when the value has the type. */
   check(value: unknown): value is T;
-  /** Every mistake (of very many the first 256), none twice; empty when `check` is true. */
+  /** Returns up to `MAX_PROBLEMS` mistakes without duplicates; empty when `check` is true. */
   problems(value: unknown): readonly Problem[];
 }
 
@@ -26,7 +27,7 @@ interface RawError {
   readonly message: string;
 }
 
-/** Compiles a schema, at the first use, into a validator. */
+/** Returns a validator that compiles the schema at its first use. */
 export function validator<S extends TSchema>(schema: S): Validator<Static<S>> {
   let compiled: { Check(value: unknown): boolean; Errors(value: unknown): unknown } | undefined;
   const get = () => {
@@ -41,10 +42,10 @@ export function validator<S extends TSchema>(schema: S): Validator<Static<S>> {
   };
 }
 
-/** Most mistakes that are told of one value. */
+/** Maximum number of mistakes reported for one value. */
 export const MAX_PROBLEMS = 256;
 
-/** The library stops after 8 errors unless told otherwise. */
+/** Raises the library's limit of 8 errors, which is a global setting, for one synchronous call. */
 function allErrors(errorsOf: () => unknown): unknown {
   const { maxErrors } = Settings.Get();
   Settings.Set({ maxErrors: MAX_PROBLEMS });
@@ -61,7 +62,7 @@ function describe(errors: readonly RawError[]): readonly Problem[] {
     const key = `${path}\0${message}`;
     if (found.size < MAX_PROBLEMS && !found.has(key)) found.set(key, { path, message });
   };
-  // The branches of a union each complain; the union's own error stands for them when nothing more is known.
+  // Each branch of a union reports its own errors. The union's error is used only when no other error remains.
   const specific = errors.filter((error) => error.keyword !== 'anyOf' && !isNullBranch(error, errors));
   for (const error of specific.length > 0 ? specific : errors) {
     const { keyword, params, instancePath: path, message } = error;
@@ -78,15 +79,15 @@ function describe(errors: readonly RawError[]): readonly Problem[] {
     } else if (keyword !== 'boolean') {
       add(path, message);
     } else if (error.schemaPath.endsWith('/additionalProperties')) {
-      // Each unknown key is an error of its own too. Of very many only these fit into the list of errors.
+      // Each unknown key is also an error of its own; when there are very many, the list holds only these.
       add(path, `unknown key "${unescapePointer(path.slice(path.lastIndexOf('/') + 1))}"`);
     }
   }
-  // What is not valid must never look valid, whatever the library says of it.
+  // An invalid value must never look valid, even without an error from the library.
   return found.size > 0 ? [...found.values()] : [{ path: '', message: 'is not valid' }];
 }
 
-/** `must be null` beside `must be string` only tells that the member is optional. */
+/** `must be null` beside `must be string` only means that the member is optional. */
 function isNullBranch(error: RawError, errors: readonly RawError[]): boolean {
   return (
     error.keyword === 'type' &&
@@ -100,5 +101,5 @@ const isAtOrBelow = (error: RawError, place: RawError): boolean =>
 
 const unescapePointer = (token: string): string => token.replaceAll('~1', '/').replaceAll('~0', '~');
 
-/** A member name as a JSON pointer token (RFC 6901). */
+/** Escapes a member name as a JSON pointer token (RFC 6901). */
 export const escapePointer = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1');

@@ -1,8 +1,8 @@
 /**
- * The order of a run over many agents: canaries first, a limited number at a time, and no further one once too many have failed.
+ * The walk over many agents: canaries first, a limited number in flight, and a stop after too many failures.
  *
- * With canaries or a bound on failures the run starts with a single agent. Each success makes room for one more, which doubles the
- * number in flight from one round to the next, and a failure brings it back to one. A bound on failures is never exceeded: no more
+ * With canaries or a failure limit the walk begins with one agent in flight (slow start). Each success adds one, so the
+ * number doubles from round to round; a failure resets it to one. The failure limit is never exceeded, because no more
  * agents are in flight than may still fail.
  */
 
@@ -12,23 +12,23 @@ export interface WalkResult {
 
 export interface WalkOptions<A, R extends WalkResult> {
   readonly agents: readonly A[];
-  /** The most agents in flight. */
+  /** Maximum number of agents in flight. */
   readonly concurrency: number;
-  /** Number of connected agents that go first; the rest follows when all of them have succeeded. */
+  /** Number of connected agents that go first. The others start only after all canaries succeed. */
   readonly canary: number;
-  /** Number of failed agents after which no further agent starts; null for no bound. Unreachable ones have not failed. */
+  /** Number of failed agents after which no other agent starts; null for no limit. Unreachable agents do not count. */
   readonly maxFailures: number | null;
   readonly isConnected: (agent: A) => boolean;
-  /** Why no further agent is to start, such as that it was cancelled; null while they may. */
+  /** Reason why no other agent may start, such as a cancellation; null while agents may start. */
   readonly halted: () => string | null;
   /** Never rejects. */
   readonly run: (agent: A) => Promise<R>;
   readonly skip: (agent: A, why: string) => R;
-  /** Told of each result as it comes; the next agent of that place waits for it. */
+  /** Receives each result as it arrives. The slot of that agent stays taken until the promise settles. */
   readonly onResult: (result: R) => Promise<void>;
 }
 
-/** Returns the results in the order of the agents. */
+/** Runs all agents and returns the results in the order of `agents`. */
 export async function walk<A, R extends WalkResult>(options: WalkOptions<A, R>): Promise<readonly R[]> {
   const { agents, concurrency, canary, maxFailures, run, skip, onResult } = options;
   const results = new Map<A, R>();

@@ -1,35 +1,32 @@
-/** Everything that is checked about a module once its text is YAML: its shape, then its meaning. */
+/** Checks a module after parsing: lenient reading of common slips, then its shape, then its meaning. */
 import * as Type from 'typebox';
+import { escapePointer } from '../kernel/validator.js';
 import { checkShape } from './check-shape.js';
+import { Budget, COMPARISONS, reachOf } from './clause.js';
+import type { MistakeList, Place, TextLines } from './diagnostic.js';
+import { hasExpression } from './expression.js';
+import { belowResource } from './kind-choice.js';
 import type { KindSet } from './kind-set.js';
-import { readLeniently } from './lenient-reading.js';
-import type { Located } from './located.js';
-import { belowResource } from './misplaced-key.js';
-import type { MistakeList, Place } from './mistake.js';
+import type { Located, LocatedMap, LocatedMember } from './located.js';
 import { readOutline } from './outline.js';
-import { Budget, COMPARISONS, reachOf } from './reach.js';
-import { checkChoice } from './rules/choice.js';
-import { checkCycles } from './rules/dependencies.js';
+import { quoted } from './printable.js';
 import { checkExpressions } from './rules/expressions.js';
 import { checkIdentities } from './rules/identities.js';
-import { checkIds } from './rules/ids.js';
-import { checkSupports } from './rules/supports.js';
-import { checkTemplates } from './rules/templates.js';
-import { checkVariants } from './rules/variants.js';
+import { checkCycles, checkIds, checkTemplates } from './rules/references.js';
+import { checkChoice, checkSupports, checkVariants } from './rules/variants.js';
 import { moduleSchemaWith } from './schema.js';
-import type { TextLines } from './text-lines.js';
 
-/** The shape of a module without what stands below `resource`, which has rules of its own. */
+/** Schema of a module without the values of `resource`, which `readKindChoice` checks. */
 const FRAME = moduleSchemaWith(Type.Unknown());
 
-export interface ModuleToCheck {
+interface ModuleToCheck {
   readonly text: string;
   readonly lines: TextLines;
   readonly kinds: KindSet;
   readonly mistakes: MistakeList;
 }
 
-/** Returns the module as it is read. */
+/** Reports all mistakes and returns the module after lenient reading. */
 export function checkModule(written: Located, { text, lines, kinds, mistakes }: ModuleToCheck): Located {
   const root = readLeniently(written, { kinds, mistakes });
   checkShape(FRAME, root, {
@@ -60,4 +57,84 @@ export function checkModule(written: Located, { text, lines, kinds, mistakes }: 
     mistakes.error('too_complex', message, '/resources', root.members.get('resources')?.key ?? root);
   }
   return root;
+}
+
+interface Reading {
+  readonly kinds: KindSet;
+  readonly mistakes: MistakeList;
+}
+
+/** Corrects and reports slips with a clear intention: kinds beside an empty `resource:`, and paths with `.` or a trailing slash. */
+function readLeniently(root: Located, { kinds, mistakes }: Reading): Located {
+  const readOne = (node: Located, path: string): Located =>
+    withPlainPath(withIndentedKind(node, path, { kinds, mistakes }), path, { kinds, mistakes });
+  return mapItems(root, 'resources', '', (entry, path) => mapItems(readOne(entry, path), 'variants', path, readOne));
+}
+
+function withIndentedKind(node: Located, path: string, { kinds, mistakes }: Reading): Located {
+  if (node.type !== 'map') return node;
+  const resource = node.members.get('resource');
+  const isEmpty = resource?.value.type === 'scalar' && resource.value.raw === '';
+  const beside = [...node.members].filter(([name]) => kinds.has(name));
+  const [first] = beside;
+  if (!resource || !isEmpty || first === undefined) return node;
+  const [name, { key }] = first;
+  mistakes.error('misplaced_key', `"${name}" belongs below "resource": indent it by two more spaces`, path, key);
+  const kept = [...node.members].filter(([member]) => !kinds.has(member) && member !== 'resource');
+  const value: Located = { type: 'map', members: new Map(beside), start: key.start, end: key.start };
+  return { ...node, members: new Map([...kept, ['resource', { key: resource.key, value }]]) };
+}
+
+/** Rewrites `/etc/./web/` as `/etc/web`, so that equal paths compare equal. */
+function withPlainPath(node: Located, path: string, { kinds, mistakes }: Reading): Located {
+  return mapMember(node, 'resource', (choice) => {
+    const [[name] = ['']] = choice.type === 'map' ? choice.members : [];
+    if (kinds.get(name)?.kind.family !== 'path') return choice;
+    return mapMember(choice, name, (body) =>
+      mapMember(body, 'path', (written) => {
+        if (written.type !== 'scalar' || typeof written.value !== 'string') return written;
+        const value = plainPath(written.value);
+        if (value === written.value) return written;
+        const message = `this path is read as ${quoted(value)}; write it so`;
+        mistakes.warning('path_rewritten', message, `${path}/resource/${escapePointer(name)}/path`, written);
+        return { ...written, value };
+      }),
+    );
+  });
+}
+
+/** Removes redundant parts of a path. The result may still be no manageable path. */
+function plainPath(path: string): string {
+  if (hasExpression(path)) return path;
+  const separators = /^[A-Za-z]:/.test(path) ? '[\\\\/]' : '/';
+  const plain = path
+    .replace(new RegExp(`(${separators})(?:\\.${separators})+`, 'g'), '$1')
+    .replace(new RegExp(`${separators}\\.?$`), '');
+  // A root stays unchanged and is refused later.
+  return plain === '' || /^[A-Za-z]:$/.test(plain) ? path : plain;
+}
+
+function mapMember(node: Located, name: string, change: (value: Located) => Located): Located {
+  const member = node.type === 'map' ? node.members.get(name) : undefined;
+  if (node.type !== 'map' || member === undefined) return node;
+  const value = change(member.value);
+  return value === member.value ? node : withMember(node, name, { ...member, value });
+}
+
+const withMember = (node: LocatedMap, name: string, member: LocatedMember): LocatedMap => ({
+  ...node,
+  members: new Map(node.members).set(name, member),
+});
+
+function mapItems(
+  node: Located,
+  name: string,
+  path: string,
+  change: (item: Located, path: string) => Located,
+): Located {
+  return mapMember(node, name, (list) => {
+    if (list.type !== 'list') return list;
+    const items = list.items.map((item, index) => change(item, `${path}/${name}/${index}`));
+    return items.every((item, index) => item === list.items[index]) ? list : { ...list, items };
+  });
 }

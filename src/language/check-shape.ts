@@ -1,30 +1,28 @@
-/** Compares located data with a schema and says in plain words, with its place, everything that does not fit. */
+/** Compares located data with a schema and reports every mismatch in plain words with its place. */
 import type { TSchema } from 'typebox';
 import { canonicalJson } from '../kernel/json.js';
 import { escapePointer } from '../kernel/validator.js';
-import { checkText } from './check-text.js';
+import type { MistakeList, Place } from './diagnostic.js';
 import { hasExpression } from './expression.js';
-import { dataOf, type Located, type LocatedList, type LocatedMap } from './located.js';
+import { dataOf, type Located, type LocatedList, type LocatedMap, type LocatedScalar } from './located.js';
 import { meantInstead } from './meant-key.js';
-import type { MistakeList, Place } from './mistake.js';
 import { suggestion } from './nearest.js';
 import { quoted, shortened } from './printable.js';
 import { branchesOf, choicesOf, type ShapeSchema, shapeOf, typesOf } from './shape-schema.js';
-import { reportWrongType, typeOf } from './wrong-type.js';
 
-export interface ShapeContext {
+interface ShapeContext {
   readonly mistakes: MistakeList;
   /** JSON pointer of the value. */
   readonly path: string;
-  /** What the value is called in messages, such as `"owner"` or `item 2 of "depends_on"`. */
+  /** Name of the value in messages, such as `"owner"` or `item 2 of "depends_on"`. */
   readonly label: string;
-  /** Texts with an expression are checked when it is filled in. */
+  /** True to skip texts with an expression, which are checked after filling. */
   readonly expressions: boolean;
-  /** Where a key belongs that is unknown in this object, as a sentence; null when nobody knows. */
+  /** Returns a sentence about the right place of an unknown key, or null. */
   readonly elsewhere?: (key: string, shape: ShapeSchema) => string | null;
 }
 
-/** Reports everything about a value that the schema does not allow. */
+/** Reports every mismatch of a value. */
 export function checkShape(schema: TSchema, node: Located, context: ShapeContext): void {
   const branches = branchesOf(schema);
   const branch = branches.find((candidate) => accepts(candidate, node));
@@ -32,7 +30,7 @@ export function checkShape(schema: TSchema, node: Located, context: ShapeContext
     reportWrongType(branches, node, context);
     return;
   }
-  // Unions of the language differ by type: at most one branch fits, and it alone is worth describing.
+  // Branches of the language's unions differ by type, so at most one fits.
   const shape = shapeOf(branch);
   if (node.type === 'map') checkMap(shape, node, context);
   else if (node.type === 'list') checkList(shape, node, context);
@@ -62,7 +60,7 @@ function checkMap(shape: ShapeSchema, node: LocatedMap, context: ShapeContext): 
   }
 }
 
-/** The schema of a member, or whether members without one are allowed. */
+/** Returns the schema of a member, or true when members without one are allowed. */
 function memberSchema(shape: ShapeSchema, name: string): TSchema | boolean {
   const { properties = {}, patternProperties = {}, additionalProperties = true } = shape;
   if (Object.hasOwn(properties, name)) return properties[name] ?? false;
@@ -73,11 +71,11 @@ function memberSchema(shape: ShapeSchema, name: string): TSchema | boolean {
 interface UnknownKey extends ShapeContext {
   readonly node: LocatedMap;
   readonly key: Place;
-  /** The known keys of the mapping have been listed already. */
+  /** True when an earlier message listed the known keys of the mapping. */
   readonly isListed: boolean;
 }
 
-/** Returns whether the known keys have been listed. */
+/** Reports an unknown key and returns true when a message has listed the known keys. */
 function reportUnknown(shape: ShapeSchema, name: string, context: UnknownKey): boolean {
   const { mistakes, path, label, node, key, elsewhere, isListed } = context;
   const advice = elsewhere?.(name, shape);
@@ -91,7 +89,7 @@ function reportUnknown(shape: ShapeSchema, name: string, context: UnknownKey): b
     mistakes.error('unknown_key', `unknown key ${quoted(name)}; behind a key stands ": ", with a space`, path, key);
     return isListed;
   }
-  // Of the known keys, those that are not given yet are meant more likely.
+  // A key that is still missing is the most likely intention.
   const missing = known.filter((candidate) => !node.members.has(candidate));
   const meant =
     meantInstead(shape.title ?? label.replaceAll('"', ''), name, known) ||
@@ -102,7 +100,7 @@ function reportUnknown(shape: ShapeSchema, name: string, context: UnknownKey): b
   return isListed || list !== '';
 }
 
-/** The keys of a mapping, with the form of those that have a pattern. */
+/** Lists the keys of a mapping, including the form of keys with a pattern. */
 function listKeys({ properties = {}, patternProperties = {} }: ShapeSchema): string {
   const tags = Object.keys(patternProperties).some((pattern) => pattern.startsWith('^tag')) ? ['tag.NAME'] : [];
   return [...Object.keys(properties), ...tags].join(', ');
@@ -111,7 +109,7 @@ function listKeys({ properties = {}, patternProperties = {} }: ShapeSchema): str
 const titleOf = (shape: ShapeSchema, { label }: ShapeContext): string =>
   shape.title === undefined ? label : nounOf(shape.title);
 
-/** A schema's title as a part of a sentence: `Variant` is `a variant`. */
+/** Converts a schema's title for a sentence: `Variant` becomes `a variant`. */
 const nounOf = (title: string): string => {
   const noun = title.charAt(0).toLowerCase() + title.slice(1);
   return `${/^[aeio]/.test(noun) ? 'an' : 'a'} ${noun}`;
@@ -167,4 +165,130 @@ function checkNumber(shape: ShapeSchema, value: number, node: Located, context: 
   if (choices !== null && !choices.includes(value)) bad(`must be one of ${choices.join(', ')}`);
   else if (value < minimum) bad(`must be at least ${minimum}`);
   else if (value > maximum) bad(`must be at most ${maximum}`);
+}
+
+interface TextToCheck {
+  readonly text: string;
+  readonly place: Place;
+  readonly label: string;
+  readonly path: string;
+  readonly mistakes: MistakeList;
+}
+
+function checkText(shape: ShapeSchema, { text, place, label, path, mistakes }: TextToCheck): void {
+  const message = problemOf(shape, text, label);
+  if (message !== null) mistakes.error('invalid_value', message, path, place);
+}
+
+/** Returns the mistake of a text in choice, length or pattern, or null. */
+function problemOf(shape: ShapeSchema, text: string, label: string): string | null {
+  const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern, description } = shape;
+  const choices = choicesOf(shape);
+  if (choices !== null) return choices.includes(text) ? null : notAChoice(choices, text, label);
+  if (text === '' && minLength > 0) return `${label} must not be empty`;
+  if (text.length < minLength) return `${label} must have at least ${minLength} characters`;
+  if (text.length > maxLength) return `${label} must have at most ${maxLength} characters`;
+  if (pattern === undefined || new RegExp(pattern, 'u').test(text)) return null;
+  const expected = description === undefined ? `text like ${pattern}` : lower(description);
+  return `${label} cannot be ${quoted(text)}; expected: ${expected}`;
+}
+
+function notAChoice(choices: readonly unknown[], text: string, label: string): string {
+  const names = choices.map(String);
+  const list = names.map((name) => `"${name}"`).join(', ');
+  return `${label} cannot be ${quoted(text)}; use ${names.length > 1 ? 'one of ' : ''}${list}${suggestion(text, names)}`;
+}
+
+const lower = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1);
+
+const NAMES: Readonly<Record<string, string>> = {
+  string: 'a string',
+  object: 'a mapping',
+  array: 'a list',
+  integer: 'a whole number',
+  number: 'a number',
+  boolean: 'true or false',
+  null: 'empty',
+};
+
+/** Returns the JSON Schema type of a value. */
+function typeOf(node: Located): string {
+  if (node.type !== 'scalar') return node.type === 'map' ? 'object' : 'array';
+  const { value } = node;
+  if (value === null) return 'null';
+  return typeof value === 'number' && Number.isInteger(value) ? 'integer' : typeof value;
+}
+
+interface WrongTypeContext {
+  readonly mistakes: MistakeList;
+  readonly path: string;
+  readonly label: string;
+}
+
+/** Reports a value of the wrong type: the expected type, the given value, and what to write instead. */
+function reportWrongType(branches: readonly TSchema[], node: Located, context: WrongTypeContext): void {
+  const { mistakes, path, label } = context;
+  const text = branches.find((branch) => typesOf(branch).includes('string'));
+  if (text !== undefined && node.type === 'scalar' && node.value !== null) {
+    mistakes.error('unquoted', unquoted(text, node, label), path, node);
+    return;
+  }
+  // `null` as an alternative does not help a person who wrote a value.
+  const wanted = [...new Set(branches.flatMap(typesOf))].filter((type) => type !== 'null');
+  const names = wanted.map((type) => NAMES[type] ?? type).join(' or ');
+  const message = `${label} must be ${names}, but ${foundAs(node)}${advice(branches, wanted, node)}`;
+  mistakes.error('wrong_type', message, path, node);
+}
+
+function foundAs(node: Located): string {
+  if (node.type !== 'scalar') return node.type === 'map' ? 'this is a mapping' : 'this is a list';
+  if (node.value === null) return node.raw === '' ? 'nothing is given' : `this is ${shortened(node.raw)}`;
+  return typeof node.value === 'string' ? `this is the string ${quoted(node.value)}` : `this is ${shortened(node.raw)}`;
+}
+
+/** Explains a value without quotes, such as `0644`, which YAML reads as a number. */
+function unquoted(schema: TSchema, { raw, value }: LocatedScalar, label: string): string {
+  const what = typeof value === 'boolean' ? `the value ${value}` : 'a number';
+  const octal = /^0o[0-7]+$/.test(raw) ? `0${raw.slice(2)}` : raw;
+  const fits = problemOf(shapeOf(schema), octal, label) === null;
+  const key = /^"[\w.-]+"$/.test(label) ? `${label.slice(1, -1)}: ` : '';
+  const write = fits ? `; write ${key}${quoted(octal)}` : '';
+  return `${label} must be a string in quotes, because YAML reads ${shortened(raw)} as ${what}${write}`;
+}
+
+const SPOKEN: Readonly<Record<string, boolean>> = {
+  yes: true,
+  on: true,
+  true: true,
+  no: false,
+  off: false,
+  false: false,
+};
+
+function advice(branches: readonly TSchema[], wanted: readonly string[], node: Located): string {
+  if (node.type === 'map' && wanted.includes('array') && [...node.members.keys()].some((key) => /^-\S/.test(key))) {
+    return '; a list item begins with "- ", with a space';
+  }
+  if (node.type === 'map' || node.type === 'list') return '';
+  const { value, raw } = node;
+  if (branches.some((branch) => listTakes(branch, node))) return `; write [${shortened(raw)}]`;
+  if (typeof value !== 'string') return '';
+  if (wanted.includes('object') && /^[\w-]+:\S/.test(value)) return '; behind a key stands ": ", with a space';
+  if (hasExpression(value)) return '; what an expression gives is always text';
+  const spoken = value.toLowerCase();
+  if (wanted.includes('boolean') && Object.hasOwn(SPOKEN, spoken))
+    return `; write ${SPOKEN[spoken]}${withoutQuotes(raw)}`;
+  const number = wanted.includes('integer') || wanted.includes('number');
+  return number && /^-?\d{1,15}$/.test(value) ? `; write ${Number(value)} without quotes` : '';
+}
+
+/** Advises removing quotes only when there are some. */
+const withoutQuotes = (raw: string): string => (/^["']/.test(raw) ? ' without quotes' : '');
+
+/** Returns true for a list schema that accepts the value as its only item. */
+function listTakes(schema: TSchema, node: Located): boolean {
+  const { type, items } = shapeOf(schema);
+  return (
+    type === 'array' && items !== undefined && branchesOf(items).some((item) => typesOf(item).includes(typeOf(node)))
+  );
 }

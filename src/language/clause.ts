@@ -1,8 +1,8 @@
-/** Attribute clauses: whether they match an agent, whether two can match the same one, and what one implies. */
+/** Attribute clauses: matching an agent, comparing two clauses, and finding ties and gaps among variants. */
 import { shortened } from './printable.js';
-import { type AttributeClause, KNOWN_DISTROS } from './schema.js';
+import { type AttributeClause, KNOWN_DISTROS, PLATFORMS } from './schema.js';
 
-/** What an agent is: attributes it reports and tags that operators gave it. */
+/** Attributes that an agent reports, and its tags from operators. */
 export interface AgentLabels {
   readonly attributes: Readonly<Record<string, string>>;
   readonly tags: Readonly<Record<string, string>>;
@@ -10,16 +10,16 @@ export interface AgentLabels {
 
 const TAG = 'tag.';
 
-/** The agent's value for a key of a clause; undefined when it has none. */
+/** Returns the agent's value for a clause's key, or undefined. */
 export function labelOf({ attributes, tags }: AgentLabels, key: string): string | undefined {
   return key.startsWith(TAG) ? own(tags, key.slice(TAG.length)) : own(attributes, key);
 }
 
-/** A member of a map from outside; what every object inherits is none. */
+/** Returns an own member of a map from outside, never an inherited one. */
 export const own = (map: Readonly<Record<string, string>>, key: string): string | undefined =>
   Object.hasOwn(map, key) ? map[key] : undefined;
 
-/** True when every key of the clause equals the agent's value. */
+/** Returns true when every key of the clause equals the agent's value. */
 export function clauseMatches(clause: AttributeClause, agent: AgentLabels): boolean {
   for (const key of Object.keys(clause)) {
     if (labelOf(agent, key) !== clause[key]) return false;
@@ -27,7 +27,7 @@ export function clauseMatches(clause: AttributeClause, agent: AgentLabels): bool
   return true;
 }
 
-/** `platform=linux, distro=debian`, or `every agent`. */
+/** Formats a clause as `platform=linux, distro=debian`, or as `every agent`. */
 export function showClause(clause: AttributeClause): string {
   const shown = Object.entries(clause).map(([key, value]) => `${shortened(key)}=${shortened(value)}`);
   return shown.length === 0 ? 'every agent' : shown.join(', ');
@@ -41,8 +41,8 @@ const PLATFORM_OF_INIT: Readonly<Record<string, string>> = {
   scm: 'windows',
 };
 
-/** The clause with the platform that its other keys imply: a Debian is a Linux. */
-export function impliedClause(clause: AttributeClause): AttributeClause {
+/** Adds the platform that the other keys imply: Debian implies Linux. */
+function impliedClause(clause: AttributeClause): AttributeClause {
   if (clause.platform !== undefined) return clause;
   const { distro, init_system: init } = clause;
   if (distro !== undefined && KNOWN_DISTROS.some((known) => known === distro)) return { ...clause, platform: 'linux' };
@@ -50,15 +50,92 @@ export function impliedClause(clause: AttributeClause): AttributeClause {
   return platform === undefined ? clause : { ...clause, platform };
 }
 
-/** True when no key demands different values, so that one agent could match both. */
-export function compatible(a: AttributeClause, b: AttributeClause): boolean {
+/** Returns true when one agent could match both clauses. */
+function compatible(a: AttributeClause, b: AttributeClause): boolean {
   for (const key of Object.keys(a)) {
     if (Object.hasOwn(b, key) && a[key] !== b[key]) return false;
   }
   return true;
 }
 
-/** True when every agent that matches `specific` matches `general` too. */
-export function implies(specific: AttributeClause, general: AttributeClause): boolean {
+/** Returns true when every agent that matches `specific` also matches `general`. */
+function implies(specific: AttributeClause, general: AttributeClause): boolean {
   return Object.keys(general).every((key) => Object.hasOwn(specific, key) && specific[key] === general[key]);
+}
+
+/** Limits the comparisons of one module, which grow with the square of similar resources. */
+export class Budget {
+  #left: number;
+
+  constructor(comparisons: number) {
+    this.#left = comparisons;
+  }
+
+  spend(count: number): void {
+    this.#left -= count;
+  }
+
+  get exhausted(): boolean {
+    return this.#left <= 0;
+  }
+}
+
+/** Maximum comparisons for one module, about a tenth of a second. */
+export const COMPARISONS = 1_000_000;
+
+/** The agents that a module supports. */
+export interface Reach {
+  /** Clauses of `supports` with implied keys; a clause that matches every agent without any. */
+  readonly supports: readonly AttributeClause[];
+  readonly budget: Budget;
+}
+
+export const reachOf = (supports: readonly AttributeClause[], budget: Budget): Reach => ({
+  supports: supports.length === 0 ? [{}] : supports.map(impliedClause),
+  budget,
+});
+
+/** One option of a resource: its clause, and the clauses that take precedence where they also match. */
+export interface Choice {
+  readonly when: AttributeClause;
+  readonly rivals: readonly AttributeClause[];
+}
+
+/** Returns the choices of a list of variants. Clauses with more keys take precedence. */
+export function choicesAmong(clauses: readonly AttributeClause[]): readonly Choice[] {
+  const rivals = new Map<number, readonly AttributeClause[]>();
+  return clauses.map((when) => {
+    const size = sizeOf(when);
+    const stronger = rivals.get(size) ?? clauses.filter((other) => sizeOf(other) > size);
+    rivals.set(size, stronger);
+    return { when: impliedClause(when), rivals: stronger };
+  });
+}
+
+const sizeOf = (clause: AttributeClause): number => Object.keys(clause).length;
+
+/** Returns true when some supported agent can get both choices. */
+export function canMeet(a: Choice, b: Choice, { supports, budget }: Reach): boolean {
+  budget.spend(1);
+  if (!compatible(a.when, b.when)) return false;
+  return supports.some((clause) => {
+    if (budget.exhausted) return false;
+    budget.spend(1 + a.rivals.length + b.rivals.length);
+    if (!compatible(a.when, clause) || !compatible(b.when, clause)) return false;
+    const agents = { ...clause, ...a.when, ...b.when };
+    return ![...a.rivals, ...b.rivals].some((rival) => implies(agents, rival));
+  });
+}
+
+/** Returns the first supports clause with agents that match no variant; -1 without one. */
+export function findGap(clauses: readonly AttributeClause[], { supports, budget }: Reach): number {
+  return supports.findIndex((clause) => {
+    if (budget.exhausted) return false;
+    const platforms = clause.platform === undefined ? PLATFORMS : [clause.platform];
+    return platforms.some((platform) => {
+      budget.spend(clauses.length);
+      const agents = { ...clause, platform };
+      return !clauses.some((when) => implies(agents, when));
+    });
+  });
 }

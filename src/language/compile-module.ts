@@ -1,8 +1,8 @@
-/** A module prepared for resolution: done once per revision, used for every agent. */
+/** Compiles a module once per revision for the resolution of all agents. */
 import { Fault } from '../kernel/fault.js';
 import { finish, mapped, type Steps } from '../kernel/steps.js';
 import type { TriggerField } from '../resources/kind.js';
-import { type CompiledBody, compileBody } from './compile-body.js';
+import { type CompiledBody, compileBody } from './fill.js';
 import type { KindSet, KnownKind } from './kind-set.js';
 import {
   type AttributeClause,
@@ -14,7 +14,7 @@ import {
 
 export interface ModuleSource {
   readonly name: string;
-  /** A definition that validation accepted. */
+  /** Validated definition. */
   readonly definition: ModuleDefinition;
 }
 
@@ -22,7 +22,7 @@ export interface CompiledModule {
   readonly name: string;
   readonly supports: readonly AttributeClause[];
   readonly resources: readonly CompiledResource[];
-  /** Where a JSON pointer stands in the text, for messages, such as `line 5`; absent when the text is not at hand. */
+  /** Returns the place of a JSON pointer for messages, such as `line 5`; absent without the text. */
   readonly placeOf?: (pointer: string) => string;
 }
 
@@ -31,9 +31,9 @@ export interface CompiledResource {
   readonly name: string | null;
   /** JSON pointer of the entry. */
   readonly path: string;
-  /** Positions in the module. */
+  /** Positions of resources in the module. */
   readonly dependsOn: readonly number[];
-  /** A single option without `when`, or the variants. */
+  /** One option without `when`, or the variants. */
   readonly options: readonly CompiledOption[];
 }
 
@@ -52,15 +52,15 @@ interface CompileContext {
   readonly module: string;
   readonly kinds: KindSet;
   readonly templates: ReadonlyMap<string, string>;
-  /** The position of the resource with an id. */
+  /** Returns the position of the resource with an id. */
   position(id: string, path: string): number;
 }
 
-/** Throws `invalid_module` when the definition is not one that validation with the same kinds accepts. */
+/** Compiles a module. Throws `invalid_module` for a definition that validation with these kinds would refuse. */
 export const compileModule = (source: ModuleSource, kinds: KindSet = STANDARD_KINDS): CompiledModule =>
   finish(compileSteps(source, kinds));
 
-/** Compiles in steps, one for each resource. Throws as `compileModule` does. */
+/** Compiles in steps of one resource. Throws as `compileModule` does. */
 export function* compileSteps(
   { name, definition }: ModuleSource,
   kinds: KindSet = STANDARD_KINDS,

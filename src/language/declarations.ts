@@ -1,4 +1,4 @@
-/** Which resources the modules declare on one agent, and where. */
+/** Lists the resources that modules declare on one agent, with their places. */
 import { clauseMatches } from './clause.js';
 import type { CompiledModule, CompiledOption, CompiledResource } from './compile-module.js';
 import type { AgentFacts, SecretSource } from './fill.js';
@@ -6,7 +6,7 @@ import { realize } from './realize.js';
 import type { ResolutionError } from './resolution-error.js';
 import type { AttributeClause } from './schema.js';
 
-/** A resource as one module declares it for the agent, before modules are merged. */
+/** A resource that one module declares for the agent, before modules are merged. */
 export interface Declaration {
   readonly module: string;
   readonly kind: string;
@@ -15,32 +15,32 @@ export interface Declaration {
   readonly name: string | null;
   /** JSON pointer of the body in the module. */
   readonly path: string;
-  /** The one that the agent gets; null for a resource without variants. */
+  /** Chosen variant; null for a resource without variants. */
   readonly variant: DeclaredVariant | null;
 }
 
 export interface DeclaredVariant {
-  /** From 1. */
+  /** Number of the variant, from 1. */
   readonly number: number;
   readonly of: number;
   readonly when: AttributeClause;
 }
 
-export interface Declarations {
+interface Declarations {
   readonly declared: readonly Declaration[];
   /** Modules that do not support the agent. */
   readonly unsupported: readonly string[];
-  /** What could not be settled for the agent. */
+  /** Errors of resources that cannot be realized for the agent. */
   readonly errors: readonly ResolutionError[];
 }
 
-export interface DeclarationsRequest {
+interface DeclarationsRequest {
   readonly modules: readonly CompiledModule[];
   readonly agent: AgentFacts;
   readonly secret: SecretSource;
 }
 
-/** In the order of the modules and their resources. Never throws for what is wrong with one of them. */
+/** Returns declarations in the order of modules and resources. Collects errors of resources and never throws them. */
 export function declarations({ modules, agent, secret }: DeclarationsRequest): Declarations {
   const errors: ResolutionError[] = [];
   const room = { left: Number.POSITIVE_INFINITY };

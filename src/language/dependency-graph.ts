@@ -1,4 +1,4 @@
-/** What waits for what within one module, whatever the agent. */
+/** The dependency graph of one module, independent of agents. */
 import type { Body, TriggerField } from '../resources/kind.js';
 import type { KindSet, KnownKind } from './kind-set.js';
 import { keyOf } from './merge.js';
@@ -6,37 +6,37 @@ import { stableOrder } from './order.js';
 import { type ModuleDefinition, type ResourceEntry, STANDARD_KINDS } from './schema.js';
 
 /**
- * Why one resource comes after another. Two reasons are not written in the module: `lies in` is for what is below a directory
- * that is declared earlier, `needs` for what cannot be without another thing that is, such as a user without its group.
+ * Reason why one resource follows another. Two reasons are implicit: `lies in` for a path below a directory that is declared
+ * earlier, and `needs` for a required resource, such as the group of a user.
  */
-export type LinkReason = 'depends_on' | TriggerField | 'lies in' | 'needs';
+type LinkReason = 'depends_on' | TriggerField | 'lies in' | 'needs';
 
-export interface DependencyLink {
-  /** Position in the graph of what comes before. */
+interface DependencyLink {
+  /** Position of the preceding node in the graph. */
   readonly to: number;
   readonly reasons: readonly LinkReason[];
 }
 
-/** A resource of the module; its variants together. */
+/** A resource of the module with all its variants. */
 export interface DependencyNode {
   readonly id: string | null;
   readonly name: string | null;
   /** JSON pointer of the entry. */
   readonly path: string;
-  /** As written, each once: those of the variants may differ. */
+  /** Kinds of all variants, without duplicates. */
   readonly kinds: readonly string[];
   readonly identities: readonly string[];
   readonly after: readonly DependencyLink[];
 }
 
-/** The resources of a valid module in the order of application, as far as the module alone tells it. */
+/** Returns the resources of a valid module in the order of application within this module. */
 export function dependencyGraph(
   { name, resources }: ModuleDefinition,
   kinds: KindSet = STANDARD_KINDS,
 ): readonly DependencyNode[] {
   const entries = (resources ?? []).map((entry) => readEntry(entry, kinds));
   const links = linksOf(name, entries);
-  // Without an order, which only validation's own mistakes leave, it is told as declared.
+  // Only an error in validation leaves a cycle; the declaration order serves then.
   const order = stableOrder(links.map((reasons) => [...reasons.keys()])) ?? [...entries.keys()];
   const turns = new Map(order.map((position, turn) => [position, turn]));
   return order.flatMap((position) => {
@@ -67,7 +67,7 @@ function readEntry(entry: ResourceEntry, kinds: KindSet): Entry {
   return { entry, options };
 }
 
-/** For each entry the reasons by position of what comes before it. */
+/** Reasons by the position of the preceding entry. */
 type Links = Map<number, Set<LinkReason>>;
 
 function linksOf(module: string, entries: readonly Entry[]): readonly Links[] {

@@ -1,27 +1,28 @@
-/** A mistake in a module with its place in the file, and how it is shown to a person. */
-import type { DiagnosticCode } from './diagnostic-code.js';
+/** Mistakes in a text, and the diagnostics that show them with line, column and a marker. */
+
+import { Fault } from '../kernel/fault.js';
 import { printable } from './printable.js';
 
 export interface Diagnostic {
   readonly severity: 'error' | 'warning';
   readonly code: DiagnosticCode;
   readonly message: string;
-  /** JSON pointer to the value, or to the member that is unknown or missing; empty for the module as a whole. */
+  /** JSON pointer to the value, or to the unknown or missing member; empty for the whole module. */
   readonly path: string;
   /** Line and columns start at 1; columns count UTF-16 code units. */
   readonly line: number;
   readonly column: number;
-  /** The column behind the marked part, when that lies on the same line. */
+  /** Column after the marked part, when that ends on the same line. */
   readonly endColumn?: number;
 }
 
-export interface DiagnosticSource {
-  /** The name of the file as the reader knows it. */
+interface DiagnosticSource {
+  /** Name of the file for messages. */
   readonly file: string;
   readonly source: string;
 }
 
-/** Most characters of a source line that are shown around the mistake. */
+/** Maximum characters of a source line shown around a mistake. */
 const EXCERPT = 120;
 
 const WIDE =
@@ -29,8 +30,8 @@ const WIDE =
 const NARROW = /^[\p{Mn}\p{Me}\u200b-\u200d]$/u;
 
 /**
- * `file:line:column: error: message`, the line of the source and a marker below the mistake. Control characters of the
- * source are shown as signs; tabs stay tabs in both lines, so that the marker is right at every tab width.
+ * Renders `file:line:column: error: message`, the source line and a marker below the mistake. Replaces control characters
+ * by visible signs. Tabs stay tabs in both lines, so that the marker fits every tab width.
  */
 export function renderDiagnostic(diagnostic: Diagnostic, { file, source }: DiagnosticSource): string {
   const { severity, message, line, column } = diagnostic;
@@ -49,7 +50,7 @@ export function renderDiagnostic(diagnostic: Diagnostic, { file, source }: Diagn
   return `${head}\n${gutter}${shown}\n${blank} | ${padding}${'^'.repeat(Math.max(1, widthOf(marked)))}`;
 }
 
-/** A line without its end and without a byte order mark at the start of the text. */
+/** Returns a line without its line end and without a leading byte order mark. */
 function lineOf(source: string, line: number): string {
   let start = source.startsWith('\ufeff') ? 1 : 0;
   for (let at = 1; at < line; at += 1) {
@@ -62,13 +63,13 @@ function lineOf(source: string, line: number): string {
   return text.endsWith('\r') ? text.slice(0, -1) : text;
 }
 
-/** An offset that does not split a surrogate pair. */
+/** Moves an offset so that it does not split a surrogate pair. */
 function boundary(text: string, offset: number): number {
   const code = text.charCodeAt(offset);
   return code >= 0xdc00 && code <= 0xdfff ? offset - 1 : offset;
 }
 
-/** What takes as much room as a text without being seen. */
+/** Returns blanks of the same width as a text. */
 function blanks(text: string): string {
   let result = '';
   for (const character of text) result += character === '\t' ? '\t' : ' '.repeat(cells(character));
@@ -78,3 +79,167 @@ function blanks(text: string): string {
 const widthOf = (text: string): number => [...text].reduce((sum, character) => sum + cells(character), 0);
 
 const cells = (character: string): number => (NARROW.test(character) ? 0 : WIDE.test(character) ? 2 : 1);
+
+/** Every code of a diagnostic: stable names for editors, scripts and tests. */
+export const DIAGNOSTIC_CODES = [
+  // the text
+  'too_large',
+  'too_many_tokens',
+  'too_deep',
+  'control_character',
+  'byte_order_mark',
+  'yaml_anchor',
+  'yaml_alias',
+  'yaml_tag',
+  'yaml_directive',
+  'yaml_merge_key',
+  'yaml_documents',
+  'yaml_tab',
+  'yaml_syntax',
+  'duplicate_key',
+  'reserved_key',
+  'empty_module',
+  // the shape
+  'unknown_key',
+  'missing_key',
+  'wrong_type',
+  'unquoted',
+  'invalid_value',
+  'misplaced_key',
+  'kind_missing',
+  'kind_ambiguous',
+  'unknown_kind',
+  'resource_missing',
+  'resource_ambiguous',
+  // the meaning
+  'duplicate_id',
+  'unknown_id',
+  'trigger_ambiguous',
+  'dependency_cycle',
+  'duplicate_template',
+  'unknown_template',
+  'duplicate_resource',
+  'identity_missing',
+  'variant_tie',
+  'too_complex',
+  'expression_syntax',
+  'secret_in_identity',
+  'duplicate_name',
+  'invalid_selector',
+  'unknown_module',
+  // warnings
+  'supports_empty',
+  'unknown_distro',
+  'clause_unmatchable',
+  'variant_gap',
+  'declared_before_parent',
+  'unused_template',
+  'path_rewritten',
+  'expression_ignored',
+  // the report itself
+  'too_many_mistakes',
+] as const;
+
+export type DiagnosticCode = (typeof DIAGNOSTIC_CODES)[number];
+
+/** A range of the text; `end` equals `start` when only the start is marked. */
+export interface Place {
+  readonly start: number;
+  readonly end: number;
+}
+
+interface Mistake extends Place {
+  readonly severity: 'error' | 'warning';
+  readonly code: DiagnosticCode;
+  readonly message: string;
+  /** JSON pointer to the value, or to the unknown or missing member. */
+  readonly path: string;
+}
+
+/** Collects mistakes in any order. */
+export class MistakeList {
+  readonly #found: Mistake[] = [];
+
+  error(code: DiagnosticCode, message: string, path: string, place: Place): void {
+    this.#found.push({ severity: 'error', code, message, path, start: place.start, end: place.end });
+  }
+
+  warning(code: DiagnosticCode, message: string, path: string, place: Place): void {
+    this.#found.push({ severity: 'warning', code, message, path, start: place.start, end: place.end });
+  }
+
+  addAll(mistakes: readonly Mistake[]): void {
+    for (const mistake of mistakes) this.#found.push(mistake);
+  }
+
+  get found(): readonly Mistake[] {
+    return this.#found;
+  }
+
+  get failed(): boolean {
+    return this.#found.some((mistake) => mistake.severity === 'error');
+  }
+}
+
+/** Maximum number of listed mistakes; more are only counted. */
+const MAX_DIAGNOSTICS = 1000;
+
+/** Converts mistakes into diagnostics in the order of their places. */
+export function diagnosticsOf(mistakes: readonly Mistake[], lines: TextLines): readonly Diagnostic[] {
+  const sorted = [...mistakes].sort((a, b) => a.start - b.start || order(a) - order(b));
+  const shown = sorted.slice(0, MAX_DIAGNOSTICS).map((mistake) => diagnosticOf(mistake, lines));
+  const next = sorted[MAX_DIAGNOSTICS];
+  if (next === undefined) return shown;
+  const message = `${sorted.length - MAX_DIAGNOSTICS} more mistakes follow`;
+  return [...shown, diagnosticOf({ ...next, severity: 'error', code: 'too_many_mistakes', message, path: '' }, lines)];
+}
+
+const order = ({ severity }: Mistake): number => (severity === 'error' ? 0 : 1);
+
+function diagnosticOf({ severity, code, message, path, start, end }: Mistake, lines: TextLines): Diagnostic {
+  const { line, column } = lines.positionAt(start);
+  const until = end > start ? lines.positionAt(end) : null;
+  const marked = until !== null && until.line === line ? { endColumn: until.column } : {};
+  return { severity, code, message, path, line, column, ...marked };
+}
+
+/** Line and column start at 1; a column counts UTF-16 code units, as editors do. */
+export interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+export interface TextLines {
+  /** Returns the position of an offset. An offset outside the text counts as its start or end. */
+  positionAt(offset: number): Position;
+}
+
+export function textLines(text: string): TextLines {
+  const starts = [0];
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) starts.push(at + 1);
+  return {
+    positionAt(offset) {
+      const within = Math.max(0, Math.min(offset, text.length));
+      let low = 0;
+      let high = starts.length - 1;
+      while (low < high) {
+        const middle = (low + high + 1) >> 1;
+        if ((starts[middle] ?? 0) <= within) low = middle;
+        else high = middle - 1;
+      }
+      return { line: low + 1, column: within - (starts[low] ?? 0) + 1 };
+    },
+  };
+}
+
+/** Returns the fault `invalid_module` with every error, without warnings. `label` names the module or its file. */
+export function moduleFault(label: string, diagnostics: readonly Diagnostic[]): Fault {
+  const errors = diagnostics.filter(({ severity }) => severity === 'error');
+  const [first] = errors;
+  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : '';
+  const what = first === undefined ? 'it is no module' : `line ${first.line}: ${first.message}${more}`;
+  return new Fault('invalid_module', `${label}: ${what}`, {
+    hint: 'check the file with "orch module validate"',
+    errors: errors.map(({ path, message, line, column }) => ({ path, message, line, column })),
+  });
+}

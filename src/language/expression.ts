@@ -1,37 +1,37 @@
-/** Expressions in texts: `${{ secrets.NAME }}` and its like, filled in once per agent. */
-import { isSecretName, isTagKey } from '../kernel/identifiers.js';
+/** Parses expressions in texts, such as `${{ secrets.NAME }}`, and lists the secrets they name. */
+import { isSecretName, isTagKey } from '../kernel/ids.js';
 import { suggestion } from './nearest.js';
 import { quoted } from './printable.js';
 
-export const NAMESPACES = ['secrets', 'tags', 'attributes', 'agent'] as const;
+const NAMESPACES = ['secrets', 'tags', 'attributes', 'agent'] as const;
 const AGENT_FIELDS = ['name', 'node_id'] as const;
 
-/** What an expression refers to. */
+/** The value that an expression names. */
 export type Reference =
   | { readonly from: 'secrets' | 'tags' | 'attributes'; readonly name: string }
   | { readonly from: 'agent'; readonly name: (typeof AGENT_FIELDS)[number] };
 
-/** A text cut at its expressions: literal parts and references, in order. */
+/** Literal parts and references of a text, in order. */
 export type TextParts = readonly (string | Reference)[];
 
-export interface ExpressionProblem {
+interface ExpressionProblem {
   /** Offset of the `${{` in the text. */
   readonly offset: number;
   readonly message: string;
 }
 
-export interface ParsedText {
+interface ParsedText {
   readonly parts: TextParts;
   readonly problems: readonly ExpressionProblem[];
 }
 
-/** What an expression begins with. */
+/** Start of an expression. */
 export const OPEN = '$' + '{{';
 
-/** True when a text holds an expression or an escaped one, so that what it becomes is another text. */
+/** Returns true when a text contains an expression, escaped or not, so that filling changes it. */
 export const hasExpression = (text: string): boolean => text.includes(OPEN);
 
-/** Cuts a text at its expressions. `$${{` becomes a literal `${{`; a wrong expression is left out and reported. */
+/** Splits a text at its expressions. `$${{` becomes a literal `${{`; an invalid expression is dropped and reported. */
 export function parseText(text: string): ParsedText {
   const parts: (string | Reference)[] = [];
   const problems: ExpressionProblem[] = [];
@@ -67,7 +67,7 @@ export function parseText(text: string): ParsedText {
   return { parts, problems };
 }
 
-/** The reference that an expression names, or what is wrong with it. */
+/** Returns the reference of an expression, or a message about its mistake. */
 function parseReference(source: string): Reference | string {
   if (source === '') return `an expression names a value, such as ${OPEN} tags.KEY }}`;
   const dot = source.indexOf('.');
@@ -95,3 +95,21 @@ const EXAMPLES = { secrets: 'NAME', tags: 'KEY', attributes: 'KEY' } as const;
 const isNamespace = (text: string): text is (typeof NAMESPACES)[number] => NAMESPACES.some((name) => name === text);
 const isAgentField = (text: string): text is (typeof AGENT_FIELDS)[number] =>
   AGENT_FIELDS.some((name) => name === text);
+
+/** Returns the names of all secrets in the texts of a value. One agent may need fewer. */
+export function secretNames(value: unknown): ReadonlySet<string> {
+  const names = new Set<string>();
+  collect(value, names);
+  return names;
+}
+
+function collect(value: unknown, names: Set<string>): void {
+  if (typeof value === 'string') {
+    if (!hasExpression(value)) return;
+    for (const part of parseText(value).parts) {
+      if (typeof part !== 'string' && part.from === 'secrets') names.add(part.name);
+    }
+  } else if (typeof value === 'object' && value !== null) {
+    for (const member of Object.values(value)) collect(member, names);
+  }
+}

@@ -1,29 +1,29 @@
-/** Fills the blanks of a body for one agent, and keeps track of which parts of its texts are secrets. */
-
+/** Compiles bodies once and fills their expressions for each agent. Records which parts of the texts are secrets. */
 import type { Span } from '../kernel/tainted.js';
 import { escapePointer } from '../kernel/validator.js';
 import { MAX_CONTENT_BYTES } from '../resources/host.js';
+import { type Body, TRIGGER_FIELDS } from '../resources/kind.js';
 import { type AgentLabels, own } from './clause.js';
-import type { Compiled } from './compile-body.js';
-import type { Reference, TextParts } from './expression.js';
+import { hasExpression, parseText, type Reference, type TextParts } from './expression.js';
+import type { KnownKind } from './kind-set.js';
 
 export interface AgentFacts extends AgentLabels {
   readonly node_id: string;
   readonly name: string;
 }
 
-/** A secret's value, and four hex digits that tell whether it changed. */
-export interface SecretValue {
+/** A secret's value, and four hex digits that change with it. */
+interface SecretValue {
   readonly value: string;
   readonly tag: string;
 }
 
-/** Why an agent does not get a secret: the end of a sentence that begins with its name. */
+/** Reason why an agent does not get a secret, as the end of a sentence that begins with the secret's name. */
 export interface SecretRefusal {
   readonly refused: string;
 }
 
-/** Gives a secret, or says why this agent does not get it; null is a secret that does not exist. */
+/** Returns a secret's value, the reason why this agent does not get it, or null for a secret that does not exist. */
 export type SecretSource = (name: string) => SecretValue | SecretRefusal | null;
 
 export interface FillProblem {
@@ -37,13 +37,13 @@ export interface Filling {
   readonly agent: AgentFacts;
   readonly secret: SecretSource;
   readonly problems: FillProblem[];
-  /** JSON pointer inside the body -> secret parts of the text there. */
+  /** Secret parts of texts, by JSON pointer inside the body. */
   readonly taint: Map<string, readonly Span[]>;
-  /** Characters that this resolution may still make out of expressions. */
+  /** Remaining characters that expressions of this resolution may produce. */
   readonly room: { left: number };
 }
 
-/** The value with every blank filled. A blank that cannot be filled is reported and left empty. */
+/** Returns the value with every expression filled in. Reports an expression without a value and leaves it empty. */
 export function fill(compiled: Compiled, filling: Filling, path = ''): unknown {
   switch (compiled.type) {
     case 'constant':
@@ -65,13 +65,13 @@ export function fill(compiled: Compiled, filling: Filling, path = ''): unknown {
   }
 }
 
-/** A filled-in text and the parts of it that came from secrets, in order. */
-export interface FilledText {
+/** A text with its expressions filled in, and its secret parts in order. */
+interface FilledText {
   readonly text: string;
   readonly spans: readonly Span[];
 }
 
-/** Fills in a text in a single pass: what is filled in is never looked at again. */
+/** Fills in a text in a single pass, so that expressions in inserted values stay text. */
 export function fillText(parts: TextParts, filling: Filling, path: string): FilledText {
   const spans: Span[] = [];
   let text = '';
@@ -111,5 +111,60 @@ function lookUp({ from, name }: Reference, { agent, secret, problems }: Filling,
   return null;
 }
 
-/** The field of a body that a JSON pointer means, for messages. */
+/** Returns the field of a JSON pointer, for messages. */
 const fieldOf = (path: string): string => path.slice(1);
+
+/** A value prepared for filling. Agents share its constants, which must not be changed. */
+type Compiled =
+  | { readonly type: 'constant'; readonly value: unknown }
+  | { readonly type: 'text'; readonly parts: TextParts }
+  | { readonly type: 'list'; readonly items: readonly Compiled[] }
+  | { readonly type: 'map'; readonly members: readonly (readonly [string, Compiled])[] };
+
+export interface CompiledBody {
+  readonly value: Compiled;
+  /** True when a text differs from the module's after filling, so that the body is validated again. */
+  readonly unsettled: boolean;
+}
+
+/** Compiles a body: drops nulls, replaces a template by its `content`, and leaves lists of triggers to the caller. */
+export function compileBody(body: Body, kind: KnownKind, templates: ReadonlyMap<string, string>): CompiledBody {
+  const members = Object.entries(body).flatMap(([name, value]): (readonly [string, unknown])[] => {
+    if (value === null || TRIGGER_FIELDS.some((field) => field === name && kind.triggers.includes(field))) return [];
+    if (!kind.templated || name !== 'template') return [[name, value]];
+    return [['content', templates.get(String(value)) ?? '']];
+  });
+  return { value: compile(Object.fromEntries(members)), unsettled: members.some(([, value]) => mentions(value)) };
+}
+
+const constant = (value: unknown): Compiled => ({ type: 'constant', value });
+
+function compile(value: unknown): Compiled {
+  if (typeof value === 'string') return compileText(value);
+  if (Array.isArray(value)) {
+    const items = value.map(compile);
+    return isConstant(items) ? constant(Object.freeze(items.map(constantOf))) : { type: 'list', items };
+  }
+  if (typeof value !== 'object' || value === null) return constant(value);
+  const given = Object.entries(value).filter(([, member]) => member !== null);
+  const members = given.map(([name, member]) => [name, compile(member)] as const);
+  if (!isConstant(members.map(([, member]) => member))) return { type: 'map', members };
+  return constant(Object.freeze(Object.fromEntries(members.map(([name, member]) => [name, constantOf(member)]))));
+}
+
+function compileText(text: string): Compiled {
+  if (!hasExpression(text)) return constant(text);
+  const { parts } = parseText(text);
+  const literal = parts.every((part) => typeof part === 'string');
+  return literal ? constant(parts.join('')) : { type: 'text', parts };
+}
+
+const isConstant = (parts: readonly Compiled[]): boolean => parts.every(({ type }) => type === 'constant');
+
+const constantOf = (compiled: Compiled): unknown => (compiled.type === 'constant' ? compiled.value : undefined);
+
+/** Returns true when some text of a value contains an expression, escaped or not. */
+function mentions(value: unknown): boolean {
+  if (typeof value === 'string') return hasExpression(value);
+  return typeof value === 'object' && value !== null && Object.values(value).some(mentions);
+}

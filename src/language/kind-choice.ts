@@ -1,28 +1,35 @@
-/** The one key below `resource`: which kind it is, and whether the body below it is right. */
+/** Reads the one key below `resource`: its kind and its body, with all their mistakes. */
 import { escapePointer } from '../kernel/validator.js';
-import type { Body, TriggerField } from '../resources/kind.js';
+import { type Body, TRIGGER_FIELDS, type TriggerField } from '../resources/kind.js';
 import { checkShape } from './check-shape.js';
+import { MistakeList } from './diagnostic.js';
 import { hasExpression } from './expression.js';
 import type { KindSet, KnownKind } from './kind-set.js';
-import { dataOf, type Located, type LocatedMap, type LocatedMember, placeAt, scalarAt } from './located.js';
+import {
+  dataOf,
+  type Located,
+  type LocatedMap,
+  type LocatedMember,
+  type Named,
+  namedItems,
+  placeAt,
+  scalarAt,
+} from './located.js';
 import { kindsMeant } from './meant-key.js';
-import { besideResource } from './misplaced-key.js';
-import { MistakeList } from './mistake.js';
 import { nearest, suggestion } from './nearest.js';
 import { quoted } from './printable.js';
-import { type Named, namedItems } from './read-located.js';
 import type { AttributeClause } from './schema.js';
-import { memberNames, shapeOf } from './shape-schema.js';
+import { memberNames, type ShapeSchema, shapeOf } from './shape-schema.js';
 
-/** One resource that an entry can become on an agent. */
+/** One possible resource of an entry. */
 export interface OutlineOption {
-  /** Null for the resource of an entry without variants. */
+  /** Clause of the variant; null for an entry without variants. */
   readonly when: AttributeClause | null;
   readonly kind: KnownKind;
   /** JSON pointer of the body. */
   readonly path: string;
   readonly node: LocatedMap;
-  /** The body without its mistaken members; null when what is left is no body. */
+  /** Body without its wrong members; null when the rest is no valid body. */
   readonly body: Body | null;
   readonly triggers: readonly { readonly field: TriggerField; readonly ids: readonly Named[] }[];
 }
@@ -30,14 +37,14 @@ export interface OutlineOption {
 interface ChoiceContext {
   readonly kinds: KindSet;
   readonly mistakes: MistakeList;
-  /** JSON pointer of what stands below `resource`. */
+  /** JSON pointer of the value of `resource`. */
   readonly path: string;
   readonly when: AttributeClause | null;
-  /** The key that the kind was written as, where that is none. */
+  /** Unknown key that the file has in place of the kind. */
   readonly writtenAs?: string;
 }
 
-/** Reports what is wrong below `resource`; null when there is no body of a known kind. */
+/** Reads the value of `resource` and reports its mistakes. Returns null without a body of a known kind. */
 export function readKindChoice(node: Located, context: ChoiceContext): OutlineOption | null {
   const { kinds, mistakes, path } = context;
   if (node.type !== 'map') {
@@ -70,8 +77,8 @@ export function readKindChoice(node: Located, context: ChoiceContext): OutlineOp
 }
 
 /**
- * The same with the members of a body below its kind, where they stand beside it: the commonest slip of indentation. Null when
- * it is not so.
+ * Moves members that stand beside their kind into its body, the most common mistake in indentation. Returns null for other
+ * mappings.
  */
 function withIndentedBody(node: LocatedMap, { kinds, mistakes, path }: ChoiceContext): LocatedMap | null {
   const [[name, { key, value }] = ['', { key: node, value: node }], ...others] = node.members;
@@ -90,7 +97,7 @@ function withIndentedBody(node: LocatedMap, { kinds, mistakes, path }: ChoiceCon
   return { ...node, members: new Map([[name, { key, value: body }]]) };
 }
 
-/** The body of an unknown kind, read as that of the known one that it fits best, so that its own mistakes are seen too. */
+/** Reads the body of an unknown kind as that of the best matching kind, so that its own mistakes are also reported. */
 function readAsMeant([name, member]: readonly [string, LocatedMember], context: ChoiceContext): OutlineOption | null {
   const names = [...context.kinds.keys()];
   const close = nearest(name, names);
@@ -140,7 +147,7 @@ function readBody(name: string, { value: node }: LocatedMember, context: ChoiceC
   const body = Object.fromEntries(members.map(([member, { value }]) => [member, dataOf(value)]));
   const sound = kind.written.check(body);
   const settled = sound ? kind.kind.check(body).filter(isSettled(node)) : [];
-  // What the walk over the schema does not know, the compiled schema still refuses.
+  // The compiled schema also finds mistakes that `checkShape` does not know.
   const missed = sound ? [] : kind.written.problems(body).filter(({ path: at }) => !broken.has(firstToken(at)));
   reportProblems([...settled, ...missed], node, { mistakes, path });
   const required = new Set(shapeOf(kind.kind.schema).required);
@@ -150,7 +157,7 @@ function readBody(name: string, { value: node }: LocatedMember, context: ChoiceC
     kind,
     path,
     node,
-    // A mistake in what a body must have leaves open what the resource is.
+    // With a mistake in a required member, the identity is unknown.
     body: sound && !settled.some(({ path: at }) => required.has(firstToken(at))) ? body : null,
     triggers: kind.triggers.map((field) => ({
       field,
@@ -159,10 +166,10 @@ function readBody(name: string, { value: node }: LocatedMember, context: ChoiceC
   };
 }
 
-/** The first member that a JSON pointer goes through. */
+/** Returns the first member in a JSON pointer. */
 const firstToken = (pointer: string): string => pointer.split('/')[1] ?? '';
 
-/** A member with an expression can only be judged once that is filled in. */
+/** Returns true for a problem outside expressions, which are checked after filling. */
 const isSettled =
   (body: LocatedMap) =>
   (problem: { readonly path: string }): boolean => {
@@ -176,8 +183,32 @@ function reportProblems(
   { mistakes, path }: { readonly mistakes: MistakeList; readonly path: string },
 ): void {
   for (const problem of problems) {
-    // The compiled schema's messages begin with the verb.
+    // Messages of the compiled schema begin with the verb.
     const subject = problem.message.startsWith('must ') ? `${quoted(problem.path.split('/').at(-1) ?? '')} ` : '';
     mistakes.error('invalid_value', subject + problem.message, path + problem.path, placeAt(body, problem.path));
   }
 }
+
+const BESIDE_RESOURCE: ReadonlySet<string> = new Set(['id', 'name', 'depends_on', 'resource', 'variants', 'when']);
+
+/** Returns advice for a key of an entry that stands inside a body or in place of a kind; null for other keys. */
+const besideResource = (key: string): string | null =>
+  BESIDE_RESOURCE.has(key) ? `"${key}" belongs beside "resource", not below it` : null;
+
+const BESIDE_VARIANTS: ReadonlySet<string> = new Set(['id', 'name', 'depends_on']);
+
+/** Returns a function with advice for a key of an entry or variant that belongs elsewhere; null for other keys. */
+export const belowResource =
+  (kinds: KindSet) =>
+  (key: string, { properties = {} }: ShapeSchema): string | null => {
+    const has = (name: string) => Object.hasOwn(properties, name);
+    if (!has('resource')) return null;
+    if (kinds.has(key)) return `"${key}" belongs below a "resource:" of its own`;
+    if (!BESIDE_RESOURCE.has(key) && kindsMeant(key, [...kinds.keys()]).length > 0) {
+      return `"${key}" is no key of a resource; a kind stands below "resource:", such as ${kindsMeant(key, [...kinds.keys()])[0]}`;
+    }
+    if (has('when')) return BESIDE_VARIANTS.has(key) ? `"${key}" belongs beside "variants", not below it` : null;
+    if (key === 'when') return '"when" belongs into an entry of "variants", beside its "resource"';
+    const isTrigger = TRIGGER_FIELDS.some((field) => field === key);
+    return isTrigger ? `"${key}" belongs into the body of a resource that can have it` : null;
+  };

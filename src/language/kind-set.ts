@@ -1,19 +1,21 @@
 /** The resource kinds that a module may use, prepared once for validation and resolution. */
+
 import type { TSchema } from 'typebox';
+import * as Type from 'typebox';
 import { type Validator, validator } from '../kernel/validator.js';
 import { type ResourceKind, TRIGGER_FIELDS, type TriggerField } from '../resources/kind.js';
-import { admitExpressions } from './admit-expressions.js';
-import { memberNames } from './shape-schema.js';
+import { OPEN } from './expression.js';
+import { choicesOf, memberNames, shapeOf } from './shape-schema.js';
 
 export interface KnownKind {
   readonly kind: ResourceKind;
-  /** The body's schema with expressions admitted, as modules write it. */
+  /** Schema of the body as modules write it, with expressions allowed. */
   readonly schema: TSchema;
   readonly written: Validator<unknown>;
-  /** Checks a body with every expression filled in. */
+  /** Validates a body with every expression filled in. */
   readonly resolved: Validator<unknown>;
   readonly triggers: readonly TriggerField[];
-  /** True when `template` may give the `content`. */
+  /** True when `template` may provide the `content`. */
   readonly templated: boolean;
 }
 
@@ -36,6 +38,39 @@ function known(kind: ResourceKind): KnownKind {
   };
 }
 
-/** True for a body member that holds ids of the module, which are names and no text to fill in. */
+/** Returns true for a body member that holds ids of the module, in which expressions have no meaning. */
 export const isReference = (member: string, { templated, triggers }: KnownKind): boolean =>
   (templated && member === 'template') || triggers.some((field) => field === member);
+
+const expression = Type.String({
+  pattern: '\\$\\{\\{',
+  description: `Text with an expression such as ${OPEN} tags.KEY }}`,
+});
+
+/** Returns the schema with an expression allowed in place of every constrained text, also in objects and lists. */
+function admitExpressions(schema: Type.TSchema): Type.TSchema {
+  const shape = shapeOf(schema);
+  if (shape.anyOf !== undefined) return { ...schema, anyOf: shape.anyOf.flatMap(branchesWith) };
+  const { properties, patternProperties, items } = shape;
+  return restrictsText(schema)
+    ? Type.Union([schema, expression])
+    : {
+        ...schema,
+        ...(properties && { properties: mapMembers(properties) }),
+        ...(patternProperties && { patternProperties: mapMembers(patternProperties) }),
+        ...(items && { items: admitExpressions(items) }),
+      };
+}
+
+const branchesWith = (branch: Type.TSchema): readonly Type.TSchema[] =>
+  restrictsText(branch) ? [branch, expression] : [admitExpressions(branch)];
+
+const mapMembers = (members: Readonly<Record<string, Type.TSchema>>): Record<string, Type.TSchema> =>
+  Object.fromEntries(Object.entries(members).map(([name, member]) => [name, admitExpressions(member)]));
+
+function restrictsText(schema: Type.TSchema): boolean {
+  const shape = shapeOf(schema);
+  const choices = choicesOf(shape);
+  if (choices !== null) return choices.some((choice) => typeof choice === 'string');
+  return shape.type === 'string' && (shape.pattern !== undefined || shape.maxLength !== undefined);
+}

@@ -1,10 +1,10 @@
-/** A module's text as data that remembers where in the text everything stands. */
+/** Located data: values of a YAML text with their places in it, and lenient access to them. */
 import { type Alias, isAlias, isMap, isScalar, isSeq, type Pair, Scalar, type YAMLMap, type YAMLSeq } from 'yaml';
 import { escapePointer } from '../kernel/validator.js';
-import { Anchors } from './anchors.js';
-import type { MistakeList, Place } from './mistake.js';
+import type { MistakeList, Place, TextLines } from './diagnostic.js';
 import { quoted } from './printable.js';
-import type { TextLines } from './text-lines.js';
+import type { AttributeClause } from './schema.js';
+import { Anchors } from './yaml-guard.js';
 
 export interface LocatedMap extends Place {
   readonly type: 'map';
@@ -24,13 +24,13 @@ export interface LocatedList extends Place {
 export interface LocatedScalar extends Place {
   readonly type: 'scalar';
   readonly value: string | number | boolean | null;
-  /** As it is written, quotes included; empty when nothing is written. */
+  /** Source text with its quotes; empty for an absent value. */
   readonly raw: string;
 }
 
 export type Located = LocatedMap | LocatedList | LocatedScalar;
 
-export interface TextToLocate {
+interface TextToLocate {
   readonly text: string;
   readonly lines: TextLines;
   readonly mistakes: MistakeList;
@@ -40,7 +40,7 @@ interface LocateContext extends TextToLocate {
   readonly anchors: Anchors;
 }
 
-/** Reads a composed document; doubled, reserved and merge keys and wrong aliases are reported and left out. */
+/** Converts a composed document. Reports and drops duplicate, reserved and merge keys and invalid aliases. */
 export function locate(node: unknown, text: TextToLocate): Located {
   const anchors = new Anchors(text.mistakes);
   const located = locateNode(node, { ...text, anchors }, '', NOWHERE);
@@ -48,7 +48,7 @@ export function locate(node: unknown, text: TextToLocate): Located {
   return located;
 }
 
-/** `key` places empty values. */
+/** @param key place of an empty value */
 function locateNode(node: unknown, context: LocateContext, path: string, key: Place): Located {
   const { anchors } = context;
   if (isAlias(node)) return anchors.valueOf(node.source, placeOfAlias(node), path) ?? emptyAt(placeOfAlias(node));
@@ -76,7 +76,7 @@ function locateValue(node: unknown, context: LocateContext, path: string, key: P
   return { type: 'scalar', value: isPlain(value) ? value : null, raw, ...place };
 }
 
-/** An escape can make what no file can hold. */
+/** Escapes can produce surrogates that no file can contain. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 const isPlain = (value: unknown): value is string | number | boolean | null =>
@@ -85,7 +85,7 @@ const isPlain = (value: unknown): value is string | number | boolean | null =>
 function locateList(node: YAMLSeq, context: LocateContext, path: string): LocatedList {
   const start = node.range?.[0] ?? 0;
   const items = node.items.map((item, index) => {
-    // An item without a value still has its place, behind its dash.
+    // An item without a value still has a place, after its dash.
     const at = (isScalar(item) && item.range?.[0]) || start;
     return locateNode(item, context, `${path}/${index}`, { start: at, end: at });
   });
@@ -111,10 +111,10 @@ function locateMap(node: YAMLMap, context: LocateContext, path: string): Located
   return { type: 'map', members, start, end: start };
 }
 
-/** Most characters of a key; keys come back in the path of every mistake below them. */
+/** Maximum characters of a key, because keys are repeated in the path of every mistake below them. */
 const MAX_KEY = 256;
 
-/** The key of a pair, or null when a module may not have it. */
+/** Returns the key of a pair, or null for a key that modules may not have. */
 function keyOf(
   pair: Pair,
   context: LocateContext,
@@ -142,7 +142,7 @@ function keyOf(
 
 const NOWHERE: Place = { start: 0, end: 0 };
 
-/** Data that comes from no text. */
+/** Converts data without a source text. */
 export function locatedOf(value: unknown): Located {
   if (Array.isArray(value)) return { type: 'list', items: value.map(locatedOf), ...NOWHERE };
   if (typeof value !== 'object' || value === null) {
@@ -154,7 +154,7 @@ export function locatedOf(value: unknown): Located {
   return { type: 'map', members: new Map(members), ...NOWHERE };
 }
 
-/** The data alone. */
+/** Returns the data without places. */
 export function dataOf(node: Located): unknown {
   switch (node.type) {
     case 'scalar':
@@ -166,10 +166,10 @@ export function dataOf(node: Located): unknown {
   }
 }
 
-/** The place that a JSON pointer means, or that of the nearest thing around it that exists. */
+/** Returns the place of a JSON pointer, or of its nearest existing ancestor. */
 export const placeAt = (root: Located, pointer: string): Place => walk(root, pointer).node;
 
-/** The scalar that a JSON pointer means; undefined when there is none. */
+/** Returns the scalar at a JSON pointer, or undefined. */
 export function scalarAt(root: Located, pointer: string): LocatedScalar | undefined {
   const { node, found } = walk(root, pointer);
   return found && node.type === 'scalar' ? node : undefined;
@@ -188,4 +188,35 @@ function walk(root: Located, pointer: string): { readonly node: Located; readonl
 function childOf(node: Located, name: string): Located | undefined {
   if (node.type === 'map') return node.members.get(name)?.value;
   return node.type === 'list' && /^\d+$/.test(name) ? node.items[Number(name)] : undefined;
+}
+
+/** A text with its place. */
+export interface Named extends Place {
+  readonly text: string;
+  readonly path: string;
+}
+
+/** Returns a member's value, or undefined. */
+export const member = (node: Located | undefined, name: string): Located | undefined =>
+  node?.type === 'map' ? node.members.get(name)?.value : undefined;
+
+export const items = (node: Located | undefined): readonly Located[] => (node?.type === 'list' ? node.items : []);
+
+export function named(node: Located | undefined, path: string): Named | null {
+  if (node?.type !== 'scalar' || typeof node.value !== 'string' || node.value === '') return null;
+  return { text: node.value, path, start: node.start, end: node.end };
+}
+
+export const namedItems = (node: Located | undefined, path: string): readonly Named[] =>
+  items(node).flatMap((item, index) => named(item, `${path}/${index}`) ?? []);
+
+/** Returns a clause whose values are all texts; null otherwise, so that no rule uses a partial clause. */
+export function clauseOf(node: Located | undefined): AttributeClause | null {
+  if (node?.type !== 'map') return null;
+  const clause: [string, string][] = [];
+  for (const [key, { value }] of node.members) {
+    if (value.type !== 'scalar' || typeof value.value !== 'string') return null;
+    clause.push([key, value.value]);
+  }
+  return Object.fromEntries(clause);
 }

@@ -1,7 +1,7 @@
-/** What people type who know other tools, and what the module language has in its place. */
+/** Keys and kinds from other tools, with their equivalents in the module language. */
 import { quoted } from './printable.js';
 
-/** By the key that is typed: the key that is meant, or after a space what to do instead. */
+/** Equivalents by typed key: a key, or advice that begins with a space. */
 type Meant = Readonly<Record<string, string>>;
 
 const THERE =
@@ -112,7 +112,7 @@ const KINDS: readonly (readonly [RegExp, Meant])[] = [
   [/^script$/, SCRIPT],
 ];
 
-/** `; use "mode"` or another piece of advice for a key that an object does not have; empty when there is none. */
+/** Returns advice for an unknown key, such as `; use "mode"`, or an empty text. */
 export function meantInstead(owner: string, key: string, known: readonly string[]): string {
   const word = key.toLowerCase().replaceAll('-', '_');
   const own =
@@ -127,7 +127,7 @@ export function meantInstead(owner: string, key: string, known: readonly string[
 const meantBy = (map: Meant | undefined, key: string): string | undefined =>
   map !== undefined && Object.hasOwn(map, key) ? map[key] : undefined;
 
-/** Kinds of other tools by the family or kind that they are here. */
+/** Kinds of other tools, with the family or kind of this language. */
 const OTHER_KINDS: Readonly<Record<string, string>> = {
   copy: 'file',
   template: 'file',
@@ -148,7 +148,7 @@ const OTHER_KINDS: Readonly<Record<string, string>> = {
   powershell: 'script',
 };
 
-/** The kinds that a name which is none can mean: `file` is `file-unix` or `file-windows`. */
+/** Returns the kinds that an unknown name can mean: `file` means `file-unix` or `file-windows`. */
 export function kindsMeant(name: string, kinds: readonly string[]): readonly string[] {
   const word = name.toLowerCase().replaceAll('_', '-');
   const own = Object.hasOwn(OTHER_KINDS, word) ? OTHER_KINDS[word] : word;

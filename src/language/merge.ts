@@ -1,4 +1,4 @@
-/** The resources of all modules as one set: what is declared twice alike is one resource, what differs is a conflict. */
+/** Merges the resources of all modules into one set. Equal declarations become one resource; different ones conflict. */
 import { canonicalJson } from '../kernel/json.js';
 import { mapped, type Steps } from '../kernel/steps.js';
 import type { Span } from '../kernel/tainted.js';
@@ -7,7 +7,7 @@ import { quoted } from './printable.js';
 import { placeOf, type Realized } from './realize.js';
 import type { ResolutionError } from './resolution-error.js';
 
-/** A resource of the set, first declared at `first`; `places` are all that declare it. */
+/** A resource of the set with its first declaration and all declarations. */
 export interface Node {
   readonly first: Realized;
   readonly places: Realized[];
@@ -16,17 +16,17 @@ export interface Node {
 
 export interface MergedSet {
   readonly nodes: readonly Node[];
-  /** For each realized resource, in their order, the position of its node. */
+  /** Positions of the nodes, in the order of the realized resources. */
   readonly positions: readonly number[];
   /** Position of a node by `keyOf`. */
   readonly byKey: ReadonlyMap<string, number>;
 }
 
-/** What a thing on the machine is known by. Some families are told apart by module too. */
+/** Returns the key of a resource on the machine. Some families also include the module. */
 export const keyOf = (family: Family, identity: string, module: string): string =>
   MODULE_FAMILIES.has(family) ? `${family}\0${identity}\0${module}` : `${family}\0${identity}`;
 
-/** Merges equal declarations, the first place keeping its turn; reports those that differ. */
+/** Merges equal declarations at the first one's place and reports different ones. */
 export function* merge(realized: readonly Realized[], errors: ResolutionError[]): Steps<MergedSet> {
   const nodes: Node[] = [];
   const byKey = new Map<string, number>();
@@ -52,7 +52,7 @@ export function* merge(realized: readonly Realized[], errors: ResolutionError[])
   return { nodes, positions, byKey };
 }
 
-/** What differs, without values, which may be long or secret; null when nothing does. */
+/** Describes a difference without values, which may be long or secret; null without one. */
 function differenceBetween(a: Realized, b: Realized): string | null {
   const kinds = [a.option.kind.kind.kind, b.option.kind.kind.kind] as const;
   if (kinds[0] !== kinds[1]) return `once as ${kinds[0]} and once as ${kinds[1]}`;
@@ -64,7 +64,7 @@ function differenceBetween(a: Realized, b: Realized): string | null {
 
 type Taint = ReadonlyMap<string, readonly Span[]>;
 
-/** A text is secret wherever one of its declarations says so. */
+/** Merges taints: a part is secret when one declaration marks it. */
 function mergeTaint(a: Taint, b: Taint): Taint {
   if (b.size === 0) return a;
   if (a.size === 0) return b;
@@ -73,7 +73,7 @@ function mergeTaint(a: Taint, b: Taint): Taint {
   return merged;
 }
 
-/** Ordered spans without overlap; overlapping ones become one with the name of the first. */
+/** Orders spans and joins overlapping ones under the name of the first. */
 function mergeSpans(spans: readonly Span[]): readonly Span[] {
   const merged: Span[] = [];
   for (const span of [...spans].sort((a, b) => a.start - b.start || b.end - a.end)) {

@@ -1,8 +1,8 @@
-/** The known word that a mistyped one most likely meant. */
+/** Finds the known word that is closest to a mistyped one. */
 
 const MAX_LENGTH = 64;
 
-/** The nearest candidate, or null when none is near enough to be meant. The first of equally near ones wins. */
+/** Returns the nearest candidate, the first of equally near ones, or null when none is near enough. */
 export function nearest(word: string, candidates: Iterable<string>): string | null {
   if (word.length > MAX_LENGTH) return null;
   let best: string | null = null;
@@ -18,7 +18,7 @@ export function nearest(word: string, candidates: Iterable<string>): string | nu
   return best;
 }
 
-/** `; did you mean "owner"?`, or nothing. */
+/** Returns a suggestion such as `; did you mean "owner"?`, or an empty text. */
 export function suggestion(word: string, candidates: Iterable<string>): string {
   const meant = nearest(word, candidates);
   return meant === null ? '' : `; did you mean "${meant}"?`;
@@ -26,7 +26,7 @@ export function suggestion(word: string, candidates: Iterable<string>): string {
 
 const normal = (word: string): string => word.toLowerCase().replaceAll('-', '_');
 
-/** Insertions, deletions, replacements and swaps of neighbours that turn one word into the other. */
+/** Returns the edit distance: insertions, deletions, replacements and swaps of neighbours. */
 function distanceBetween(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, column) => column);

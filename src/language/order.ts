@@ -1,11 +1,11 @@
-/** The order of application: as declared, changed only where something depends on what is declared later. */
+/** Orders resources: in declaration order, except where a resource depends on a later one. */
 
-/** For each node the positions of the nodes that come before it. */
+/** Positions of the preceding nodes, for each node. */
 export type Dependencies = readonly (readonly number[])[];
 
 /**
- * The nodes with every dependency before its dependents and otherwise in their own order; null when there is a cycle.
- * Of all nodes whose dependencies are placed, the first declared one comes next.
+ * Returns the nodes with every dependency before its dependents, or null for a cycle. Among nodes whose dependencies are
+ * placed, the first declared one comes next.
  */
 export function stableOrder(dependencies: Dependencies): readonly number[] | null {
   if (dependencies.every((before, node) => before.every((other) => other < node))) return [...dependencies.keys()];
@@ -24,11 +24,11 @@ export function stableOrder(dependencies: Dependencies): readonly number[] | nul
   return order.length === dependencies.length ? order : null;
 }
 
-/** Cycles that share no node, each from its first declared node along the dependencies. */
+/** Returns disjoint cycles, each from its first declared node along the dependencies. */
 export function findCycles(dependencies: Dependencies): readonly (readonly number[])[] {
   const { waiting, dependents } = graphOf(dependencies);
   const left = new Set(dependencies.keys());
-  /** Takes nodes away, and with them every node that then waits for nothing. */
+  /** Removes nodes, and every node that then has no dependencies left. */
   const remove = (nodes: number[]): void => {
     for (let node = nodes.pop(); node !== undefined; node = nodes.pop()) {
       if (!left.delete(node)) continue;
@@ -49,7 +49,7 @@ export function findCycles(dependencies: Dependencies): readonly (readonly numbe
   return cycles;
 }
 
-/** Each node that is left depends on another one that is left, so that following them leads into a cycle. */
+/** Follows dependencies into a cycle. Every remaining node depends on another remaining node, so there is one. */
 function walkToCycle(start: number, dependencies: Dependencies, left: ReadonlySet<number>): number[] {
   const path: number[] = [];
   const at = new Map<number, number>();
@@ -73,7 +73,7 @@ function graphOf(dependencies: Dependencies): { waiting: number[]; dependents: n
   return { waiting: dependencies.map((before) => before.length), dependents };
 }
 
-/** A binary heap of numbers with the least on top. */
+/** A binary heap of numbers with the smallest on top. */
 function minHeap(): { push(value: number): void; pop(): number | undefined } {
   const heap: number[] = [];
   const value = (at: number): number => heap[at] ?? Number.POSITIVE_INFINITY;

@@ -1,9 +1,8 @@
-/** A module read leniently, for rules that look at several parts of it: what is broken is left out, not in the way. */
+/** The outline of a module for rules across its parts. It leaves broken parts out. */
+import type { MistakeList, Place } from './diagnostic.js';
 import { type OutlineOption, readKindChoice } from './kind-choice.js';
 import type { KindSet } from './kind-set.js';
-import type { Located, LocatedMap } from './located.js';
-import type { MistakeList, Place } from './mistake.js';
-import { clauseOf, items, member, type Named, named, namedItems } from './read-located.js';
+import { clauseOf, items, type Located, type LocatedMap, member, type Named, named, namedItems } from './located.js';
 import type { AttributeClause } from './schema.js';
 
 export interface OutlineEntry {
@@ -12,13 +11,13 @@ export interface OutlineEntry {
   readonly id: Named | null;
   readonly dependsOn: readonly Named[];
   readonly options: readonly OutlineOption[];
-  /** Null when the entry has no list of variants. */
+  /** Null without a list of variants. */
   readonly variants:
     | readonly { readonly when: AttributeClause; readonly path: string; readonly node: Located }[]
     | null;
 }
 
-export interface OutlineClause extends Place {
+interface OutlineClause extends Place {
   readonly clause: AttributeClause;
   readonly path: string;
 }
@@ -30,7 +29,7 @@ export interface Outline {
   readonly templates: readonly { readonly id: Named | null; readonly node: LocatedMap; readonly path: string }[];
 }
 
-/** Reads the outline and reports every mistake inside bodies on the way. */
+/** Reads the outline and reports every mistake inside bodies. */
 export function readOutline(root: Located, kinds: KindSet, mistakes: MistakeList): Outline {
   return {
     root,
@@ -79,4 +78,12 @@ function readEntry(node: LocatedMap, path: string, reading: Reading): OutlineEnt
             when === null ? [] : [{ when, path: at, node: place }],
           ),
   };
+}
+
+/** Input of a rule across a module. */
+export interface RuleContext {
+  readonly outline: Outline;
+  readonly mistakes: MistakeList;
+  /** Returns the line of a place, from 1. */
+  lineOf(place: Place): number;
 }

@@ -1,29 +1,54 @@
-/** From the text of a file of assignments to its data, with every mistake and its place at once. */
+/** Parses a file of assignments and reports every mistake with its place. */
+import * as Type from 'typebox';
 import { isFault } from '../kernel/fault.js';
+import { MODULE_NAME_PATTERN } from '../kernel/ids.js';
 import { validator } from '../kernel/validator.js';
-import { AssignmentsFileSchema, type DeclaredAssignment } from './assignments-schema.js';
 import { checkShape } from './check-shape.js';
-import type { Diagnostic } from './diagnostic.js';
-import { diagnosticsOf } from './diagnostics-of.js';
-import { dataOf, type Located, placeAt, scalarAt } from './located.js';
-import { MistakeList, type Place } from './mistake.js';
+import {
+  type Diagnostic,
+  diagnosticsOf,
+  MistakeList,
+  type Place,
+  type Position,
+  type TextLines,
+  textLines,
+} from './diagnostic.js';
+import { dataOf, items, type Located, member, type Named, named, placeAt, scalarAt } from './located.js';
 import { quoted } from './printable.js';
-import { items, member, type Named, named } from './read-located.js';
 import { readYaml } from './read-yaml.js';
 import { parseSelector } from './selector.js';
-import { type Position, type TextLines, textLines } from './text-lines.js';
+
+const AssignmentSchema = Type.Object(
+  {
+    name: Type.String({ pattern: MODULE_NAME_PATTERN }),
+    modules: Type.Array(Type.String({ pattern: MODULE_NAME_PATTERN }), {
+      maxItems: 1000,
+      uniqueItems: true,
+    }),
+    selector: Type.String({ minLength: 1, maxLength: 4096 }),
+    description: Type.Optional(Type.Union([Type.String({ maxLength: 4096 }), Type.Null()])),
+  },
+  { additionalProperties: false, title: 'Assignment' },
+);
+
+const AssignmentsFileSchema = Type.Object(
+  { assignments: Type.Array(AssignmentSchema, { maxItems: 10_000 }) },
+  { additionalProperties: false, title: 'File of assignments' },
+);
+type AssignmentsFile = Type.Static<typeof AssignmentsFileSchema>;
+export type DeclaredAssignment = AssignmentsFile['assignments'][number];
 
 export interface ParsedAssignments {
   /** Null when there is an error. */
   readonly assignments: readonly DeclaredAssignment[] | null;
   readonly diagnostics: readonly Diagnostic[];
-  /** Where a JSON pointer into the file stands in the text, or the nearest thing around it. */
+  /** Returns the position of a JSON pointer in the text, or of its nearest existing ancestor. */
   locate(pointer: string): Position;
 }
 
 const files = validator(AssignmentsFileSchema);
 
-/** Never throws, whatever the text is. */
+/** Parses and validates any text; never throws. */
 export function parseAssignments(source: string): ParsedAssignments {
   const text = source.startsWith('\ufeff') ? source.slice(1) : source;
   const lines = textLines(text);

@@ -1,33 +1,30 @@
-/** From the text of a module to its definition, with every mistake and its place at once. */
+/** Parses the text of a module into its definition and reports every mistake with its place. */
 import { type Validator, validator } from '../kernel/validator.js';
 import { checkModule } from './check-module.js';
-import type { Diagnostic } from './diagnostic.js';
-import { diagnosticsOf } from './diagnostics-of.js';
+import { type Diagnostic, diagnosticsOf, MistakeList, type Position, textLines } from './diagnostic.js';
 import type { KindSet } from './kind-set.js';
 import { dataOf, type Located, placeAt } from './located.js';
-import { MistakeList } from './mistake.js';
 import { readYaml } from './read-yaml.js';
 import { type ModuleDefinition, moduleSchema, STANDARD_KINDS } from './schema.js';
-import { type Position, textLines } from './text-lines.js';
 
 export interface ParsedModule {
   /** Null when there is an error. */
   readonly definition: ModuleDefinition | null;
   /** Errors and warnings in the order of their places. */
   readonly diagnostics: readonly Diagnostic[];
-  /** Where a JSON pointer into the definition stands in the text, or the nearest thing around it. */
+  /** Returns the position of a JSON pointer in the text, or of its nearest existing ancestor. */
   locate(pointer: string): Position;
 }
 
-export type ModuleParser = (source: string) => ParsedModule;
+type ModuleParser = (source: string) => ParsedModule;
 
-/** Makes a parser for modules that may use the given kinds. */
+/** Creates a parser for modules with the given kinds. */
 export function moduleParser(kinds: KindSet): ModuleParser {
   const definition: Validator<ModuleDefinition> = validator(moduleSchema(kinds));
   return (source) => parseWith(source, kinds, definition);
 }
 
-/** Parses and validates the text of a module; never throws, whatever the text is. */
+/** Parses and validates any text; never throws. */
 export const parseModule: ModuleParser = moduleParser(STANDARD_KINDS);
 
 function parseWith(source: string, kinds: KindSet, definitions: Validator<ModuleDefinition>): ParsedModule {
@@ -44,7 +41,7 @@ function parseWith(source: string, kinds: KindSet, definitions: Validator<Module
   };
 }
 
-/** The definition by the one schema; what only the schema refuses is reported as it says it. */
+/** Validates the data with the compiled schema and reports mistakes that only the schema finds. */
 function definitionOf(
   root: Located,
   definitions: Validator<ModuleDefinition>,

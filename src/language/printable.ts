@@ -1,4 +1,4 @@
-/** Text from outside, made safe to show: nothing in it can move a cursor, hide or reorder what is shown. */
+/** Makes text from outside safe to show: it cannot move the cursor, or hide or reorder text. */
 
 // C0 except the tab, DEL, C1, line and paragraph separators, the byte order mark, bidirectional controls, lone surrogates.
 const UNSAFE =
@@ -6,7 +6,7 @@ const UNSAFE =
 
 const MAX_SHOWN = 60;
 
-/** One visible sign of the same width stands for each unsafe character; tabs stay. */
+/** Replaces each unsafe character by a visible sign of the same width; keeps tabs. */
 export function printable(text: string): string {
   return text.replace(UNSAFE, (character) => {
     const code = character.charCodeAt(0);
@@ -15,11 +15,11 @@ export function printable(text: string): string {
   });
 }
 
-/** A value inside a message: printable, on one line, at most 60 characters. */
+/** Formats a value for a message: printable, on one line, at most 60 characters. */
 export function shortened(text: string): string {
   const cut = text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN - 1)}…` : text;
   return printable(cut).replaceAll('\t', '␉');
 }
 
-/** The same in double quotes. */
+/** Formats a value like `shortened`, in double quotes. */
 export const quoted = (text: string): string => `"${shortened(text)}"`;

@@ -1,18 +1,18 @@
-/** What one resource of a module becomes on one agent: its variant, its body filled in, its identity. */
+/** Realizes one resource of a module for one agent: chooses the variant, fills the body, computes the identity. */
 import { maskOf, type Span } from '../kernel/tainted.js';
 import type { Problem } from '../kernel/validator.js';
 import type { Body } from '../resources/kind.js';
 import { checkShape } from './check-shape.js';
-import { chooseOption } from './choose-option.js';
+import { type AgentLabels, clauseMatches } from './clause.js';
 import type { CompiledModule, CompiledOption, CompiledResource } from './compile-module.js';
+import { MistakeList } from './diagnostic.js';
 import { type AgentFacts, type Filling, type FillProblem, fill, type SecretSource } from './fill.js';
 import type { KnownKind } from './kind-set.js';
 import { locatedOf } from './located.js';
-import { MistakeList } from './mistake.js';
 import { quoted } from './printable.js';
 import type { ResolutionCode, ResolutionError } from './resolution-error.js';
 
-/** A resource that is settled for the agent, before modules are merged. */
+/** A resource realized for an agent, before modules are merged. */
 export interface Realized {
   readonly module: CompiledModule;
   readonly resource: CompiledResource;
@@ -22,7 +22,7 @@ export interface Realized {
   readonly identity: string;
 }
 
-export interface RealizeContext {
+interface RealizeContext {
   readonly agent: AgentFacts;
   readonly secret: SecretSource;
   readonly room: { left: number };
@@ -31,7 +31,7 @@ export interface RealizeContext {
 
 const UNTAINTED: ReadonlyMap<string, readonly Span[]> = new Map();
 
-/** The resource for the agent; null when it has an error, which is reported. */
+/** Returns the resource for the agent. Returns null and reports the error when it has one. */
 export function realize(module: CompiledModule, resource: CompiledResource, context: RealizeContext): Realized | null {
   const { agent, errors } = context;
   const failed = (code: ResolutionCode, path: string, message: string): null => {
@@ -59,7 +59,7 @@ export function realize(module: CompiledModule, resource: CompiledResource, cont
   return { module, resource, option, body, taint: taint.size === 0 ? UNTAINTED : taint, identity };
 }
 
-/** `module "web", resource "conf" (line 5)`, as far as it has a label and its place is known; else its pointer. */
+/** Formats a place as `module "web", resource "conf" (line 5)`, or with the pointer when label or line are unknown. */
 export function placeOf(module: CompiledModule, { id, name, path }: CompiledResource): string {
   const label = id ?? name;
   const place = module.placeOf?.(path);
@@ -67,7 +67,7 @@ export function placeOf(module: CompiledModule, { id, name, path }: CompiledReso
   return `module "${module.name}", resource ${quoted(label)}${place === undefined ? '' : ` (${place})`}`;
 }
 
-/** What validation could not see before the expressions were filled in. Values that hold a secret stay out of messages. */
+/** Validates a body after its expressions are filled in. Messages leave out values that contain a secret. */
 function checkFilled(
   { kind }: CompiledOption,
   body: Body,
@@ -93,7 +93,7 @@ interface IdentityToCheck extends Pick<Filling, 'problems' | 'taint' | 'agent'> 
   readonly id: string | null;
 }
 
-/** Identities are shown everywhere, so that no secret may be in one: it is the same with every secret masked. */
+/** Refuses an identity that contains a secret, because identities are shown everywhere. It must stay the same when masked. */
 function checkIdentity(identity: string, { option, id, problems, taint, agent }: IdentityToCheck): void {
   const report = (message: string) => problems.push({ code: 'expression_error', path: '', message });
   if (identity === '') report('with its expressions filled in, nothing tells the resource apart');
@@ -110,3 +110,32 @@ function bodyOf(value: unknown): Body {
 }
 
 const isBody = (value: unknown): value is Body => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The variant of a resource that an agent gets. */
+type OptionChoice =
+  | { readonly result: 'chosen'; readonly option: CompiledOption }
+  | { readonly result: 'missing' }
+  /** `tied` holds the positions of the first two matches with the same number of keys. */
+  | { readonly result: 'ambiguous'; readonly tied: readonly [number, number]; readonly keys: number };
+
+/** Chooses the matching option with the most keys. */
+function chooseOption(options: readonly CompiledOption[], agent: AgentLabels): OptionChoice {
+  let best: CompiledOption | null = null;
+  let bestAt = -1;
+  let tiedAt = -1;
+  for (let at = 0; at < options.length; at += 1) {
+    const option = options[at];
+    if (option === undefined || (best !== null && option.keys < best.keys)) continue;
+    if (option.when !== null && !clauseMatches(option.when, agent)) continue;
+    if (best === null || option.keys > best.keys) {
+      best = option;
+      bestAt = at;
+      tiedAt = -1;
+    } else if (tiedAt === -1) {
+      tiedAt = at;
+    }
+  }
+  if (best === null) return { result: 'missing' };
+  if (tiedAt !== -1) return { result: 'ambiguous', tied: [bestAt, tiedAt], keys: best.keys };
+  return { result: 'chosen', option: best };
+}

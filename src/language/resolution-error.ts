@@ -1,6 +1,5 @@
-/** What makes a resolution fail: every mistake, as one fault. */
-import { Fault, type FaultDetail } from '../kernel/fault.js';
-import type { FaultCode } from '../kernel/fault-code.js';
+/** Errors of a resolution, combined into one fault. */
+import { Fault, type FaultCode, type FaultDetail } from '../kernel/fault.js';
 
 export type ResolutionCode = Extract<
   FaultCode,
@@ -31,11 +30,11 @@ const HINTS: Readonly<Record<ResolutionCode, string>> = {
     'keep the resource in one of the places, or make both equal; break a cycle by taking out a dependency',
 };
 
-/** More are counted and not listed. */
+/** Maximum number of listed errors; more are only counted. */
 const MAX_DETAILS = 1000;
 
-/** The fault of one or more errors; the first one gives the code and the message. */
-export function resolutionFault(first: ResolutionError, errors: readonly ResolutionError[]): Fault {
+/** Returns the fault of one or more errors, with code and message of the first. */
+function resolutionFault(first: ResolutionError, errors: readonly ResolutionError[]): Fault {
   const listed = errors.slice(0, MAX_DETAILS);
   const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : '';
   return new Fault(first.code, first.message + more, {
@@ -45,7 +44,7 @@ export function resolutionFault(first: ResolutionError, errors: readonly Resolut
   });
 }
 
-/** Throws when there is an error. */
+/** Throws the fault of the errors, if any. */
 export function throwErrors(errors: readonly ResolutionError[]): void {
   const [first] = errors;
   if (first !== undefined) throw resolutionFault(first, errors);

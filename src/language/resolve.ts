@@ -1,19 +1,20 @@
-/** What one agent is to be: the modules that apply to it, resolved into one ordered set of resources. */
-import { finish, type Steps } from '../kernel/steps.js';
+/** Resolves the modules of one agent into one set of resources in the order of application. */
+import { finish, mapped, type Steps } from '../kernel/steps.js';
+import type { Span } from '../kernel/tainted.js';
 import type { DesiredResource } from '../resources/desired.js';
 import { clauseMatches, labelOf, showClause } from './clause.js';
 import { type CompiledModule, compileModule, type ModuleSource } from './compile-module.js';
 import type { AgentFacts, SecretSource } from './fill.js';
 import type { KindSet } from './kind-set.js';
-import { merge } from './merge.js';
-import { shortened } from './printable.js';
-import { type Realized, realize } from './realize.js';
+import { keyOf, type MergedSet, merge, type Node } from './merge.js';
+import { findCycles, stableOrder } from './order.js';
+import { quoted, shortened } from './printable.js';
+import { placeOf, type Realized, realize } from './realize.js';
 import { type ResolutionError, throwErrors } from './resolution-error.js';
 import { type AttributeClause, STANDARD_KINDS } from './schema.js';
-import { type ResolutionWarning, sequence } from './sequence.js';
 
-export interface ResolveRequest {
-  /** In the order of application; a module that is named again counts once, at its first place. */
+interface ResolveRequest {
+  /** Modules in the order of application. A repeated module counts once, at its first place. */
   readonly modules: readonly ModuleSource[];
   readonly agent: AgentFacts;
   readonly secret: SecretSource;
@@ -24,14 +25,14 @@ export interface CompiledRequest extends Omit<ResolveRequest, 'modules'> {
 }
 
 export interface Resolution {
-  /** In the order of application. Bodies are shared between resolutions and must not be changed. */
+  /** Resources in the order of application. Resolutions share bodies, which must not be changed. */
   readonly resources: readonly DesiredResource[];
-  /** The names of the modules, each once. */
+  /** Names of the modules without duplicates. */
   readonly modules: readonly string[];
   readonly warnings: readonly ResolutionWarning[];
 }
 
-/** Most characters that the expressions of one resolution may add up to. */
+/** Maximum characters that the expressions of one resolution may produce. */
 const MAX_FILLED = 64 * 1024 * 1024;
 
 /**
@@ -42,10 +43,10 @@ export function resolve({ modules, ...rest }: ResolveRequest, kinds: KindSet = S
   return resolveCompiled({ ...rest, modules: modules.map((module) => compileModule(module, kinds)) });
 }
 
-/** The same for modules that are compiled already, as for many agents. */
+/** Resolves compiled modules, as for many agents. */
 export const resolveCompiled = (request: CompiledRequest): Resolution => finish(resolveSteps(request));
 
-/** The same in steps, one for each resource at most. */
+/** Resolves in steps of at most one resource. */
 export function* resolveSteps({ modules: named, agent, secret }: CompiledRequest): Steps<Resolution> {
   const seen = new Set<string>();
   const modules = named.filter(({ name }) => !seen.has(name) && seen.add(name));
@@ -66,7 +67,7 @@ export function* resolveSteps({ modules: named, agent, secret }: CompiledRequest
   return { ...(yield* sequence(realized, merged)), modules: modules.map(({ name }) => name) };
 }
 
-/** A module with more clauses than this is explained by the first ones. */
+/** Maximum number of clauses in an explanation. */
 const EXPLAINED = 5;
 
 function unsupported({ name, supports }: CompiledModule, agent: AgentFacts): readonly ResolutionError[] {
@@ -78,7 +79,7 @@ function unsupported({ name, supports }: CompiledModule, agent: AgentFacts): rea
   return [{ code: 'module_not_supported', module: name, path: '/supports', message }];
 }
 
-/** The first key of a clause that the agent does not meet. */
+/** Describes the first key of a clause that the agent does not match. */
 function mismatchOf(clause: AttributeClause, agent: AgentFacts): string {
   const key = Object.keys(clause).find((wanted) => labelOf(agent, wanted) !== clause[wanted]) ?? '';
   const have = labelOf(agent, key);
@@ -96,4 +97,124 @@ function once(secret: SecretSource): SecretSource {
     known.set(name, value);
     return value;
   };
+}
+
+/** A warning, which does not stop the resolution; `path` is a JSON pointer in the module. */
+interface ResolutionWarning {
+  readonly module: string;
+  readonly path: string;
+  readonly message: string;
+}
+
+interface Sequence {
+  readonly resources: readonly DesiredResource[];
+  readonly warnings: readonly ResolutionWarning[];
+}
+
+/** Positions of the nodes that precede a node. */
+interface Links {
+  readonly after: Set<number>;
+  readonly triggers: Map<string, Set<number>>;
+}
+
+/** Orders and links the set. Throws `module_conflict` for a dependency cycle across modules. */
+function* sequence(realized: readonly Realized[], merged: MergedSet): Steps<Sequence> {
+  const { nodes } = merged;
+  const links = yield* linksOf(realized, merged);
+  const dependencies = yield* mapped(links, ({ after }) => [...after]);
+  const order = stableOrder(dependencies) ?? failWithCycle(nodes, dependencies);
+  const turns: number[] = [];
+  for (const [turn, node] of order.entries()) turns[node] = turn;
+  const turnOf = (node: number): number => turns[node] ?? -1;
+  const warnings: ResolutionWarning[] = [];
+  const resources = yield* mapped(order, (position) => {
+    const [node, link] = [nodes[position], links[position]];
+    if (node === undefined || link === undefined) throw new Error(`position ${position} of the order has no resource`);
+    for (const holder of holdersOf(node, merged)) {
+      if (turnOf(holder) < turnOf(position)) link.after.add(holder);
+      else if (holder !== position) warnings.push(declaredTooEarly(node, nodes[holder]));
+    }
+    return desiredOf(node, link, turnOf);
+  });
+  return { resources, warnings };
+}
+
+/** Collects dependencies and triggers of all places that declare a node. */
+function* linksOf(realized: readonly Realized[], { nodes, positions }: MergedSet): Steps<readonly Links[]> {
+  const links = nodes.map((): Links => ({ after: new Set(), triggers: new Map() }));
+  let start = 0;
+  for (const [index, { module, resource, option }] of realized.entries()) {
+    if (realized[start]?.module !== module) start = index;
+    const position = positions[index] ?? -1;
+    const link = links[position];
+    if (link === undefined) continue;
+    // The set holds every resource of the module in declaration order.
+    const nodeOf = (target: number): number => positions[start + target] ?? -1;
+    const add = (set: Set<number>, target: number) => nodeOf(target) !== position && set.add(nodeOf(target));
+    for (const target of resource.dependsOn) add(link.after, target);
+    for (const { field, targets } of option.triggers) {
+      const set = link.triggers.get(field) ?? new Set();
+      link.triggers.set(field, set);
+      for (const target of targets) {
+        add(link.after, target);
+        add(set, target);
+      }
+    }
+    yield;
+  }
+  return links;
+}
+
+/** Returns the declared nodes that a node's kind requires first. */
+function holdersOf({ first }: Node, { byKey }: MergedSet): readonly number[] {
+  const required = first.option.kind.kind.requires(first.body);
+  return required.flatMap(({ family, identity }) => byKey.get(keyOf(family, identity, first.module.name)) ?? []);
+}
+
+function declaredTooEarly({ first }: Node, holder: Node | undefined): ResolutionWarning {
+  const where = holder ? ` of ${placeOf(holder.first.module, holder.first.resource)}` : '';
+  const message = `${quoted(first.identity)} is declared before ${quoted(holder?.first.identity ?? '')}${where}, which has to be there first`;
+  return { module: first.module.name, path: first.option.path, message };
+}
+
+function desiredOf(
+  { first, taint }: Node,
+  { after, triggers }: Links,
+  turnOf: (node: number) => number,
+): DesiredResource {
+  const sorted = (set: ReadonlySet<number>): number[] => [...set].map(turnOf).sort((a, b) => a - b);
+  const { module, resource, option, identity, body } = first;
+  return {
+    module: module.name,
+    kind: option.kind.kind.kind,
+    identity,
+    id: resource.id,
+    name: resource.name,
+    body,
+    ...(taint.size > 0 && { taint: mutableTaint(taint) }),
+    after: after.size === 0 ? [] : sorted(after),
+    ...(triggers.size > 0 && {
+      triggers: Object.fromEntries([...triggers].map(([field, set]) => [field, sorted(set)])),
+    }),
+  };
+}
+
+const mutableTaint = (taint: ReadonlyMap<string, readonly Span[]>): Record<string, Span[]> =>
+  Object.fromEntries([...taint].map(([path, spans]) => [path, [...spans]]));
+
+/** Throws `module_conflict`. A single module has no cycle, so this one comes from resources that modules share. */
+function failWithCycle(nodes: readonly Node[], dependencies: readonly (readonly number[])[]): never {
+  const errors = findCycles(dependencies).map((cycle): ResolutionError => {
+    const places = cycle.flatMap((position) => nodes[position]?.places ?? []);
+    const names = [...cycle, cycle[0] ?? 0].map((position) => quoted(nodes[position]?.first.identity ?? ''));
+    const modules = [...new Set(places.map(({ module }) => `"${module.name}"`))];
+    return {
+      code: 'module_conflict',
+      module: places[0]?.module.name ?? '',
+      path: places[0]?.resource.path ?? '',
+      message: `modules ${modules.join(' and ')} together make a dependency cycle: ${names.join(' -> ')}`,
+    };
+  });
+  throwErrors(errors);
+  throw new Error('an order without a cycle was not found');
 }

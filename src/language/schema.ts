@@ -1,21 +1,21 @@
-/** The one definition of a module: validation, TypeScript types and the JSON Schema for editors come from it. */
+/** The schema of a module. Validation, TypeScript types and the JSON Schema for editors derive from it. */
 import * as Type from 'typebox';
-import { MODULE_NAME_PATTERN } from '../kernel/identifiers.js';
+import { MODULE_NAME_PATTERN } from '../kernel/ids.js';
 import { closed, optional } from '../kernel/schema.js';
 import { CATALOGUE } from '../resources/catalogue.js';
 import type { Body } from '../resources/kind.js';
 import { type KindSet, kindSet } from './kind-set.js';
 
-/** Most resources of one module (`docs/protocols/limits.md`). */
+/** Maximum resources in one module (`docs/protocols/limits.md`). */
 export const MAX_RESOURCES = 2000;
 
 export const ARCHES = ['x86_64', 'aarch64', 'armv7'] as const;
 export const INIT_SYSTEMS = ['systemd', 'openrc', 'init.d', 'launchd', 'scm'] as const;
 export const PLATFORMS = ['linux', 'windows', 'macos'] as const;
-/** Other distributions are accepted with a warning. */
+/** Known distributions; others are accepted with a warning. */
 export const KNOWN_DISTROS = ['ubuntu', 'debian', 'rhel', 'fedora', 'alma', 'rocky', 'arch', 'alpine'] as const;
 
-/** Constraints on an agent: built-in attributes by name and tags as `tag.<name>`; all must hold. */
+/** Constraints on an agent, which must all match: built-in attributes by name, and tags as `tag.<name>`. */
 export type AttributeClause = Readonly<Record<string, string>>;
 
 /** An object with one key, the kind, and its body below. */
@@ -65,7 +65,7 @@ const choiceSchema = (kinds: KindSet) =>
     }),
   );
 
-/** The schema of a module around the schema of what stands below `resource`. */
+/** Returns the schema of a module with the given schema for the value of `resource`. */
 export function moduleSchemaWith<Choice extends Type.TSchema>(choice: Choice) {
   const variant = closed(
     { when: clauseSchema, resource: choice },
@@ -121,7 +121,7 @@ export function moduleSchemaWith<Choice extends Type.TSchema>(choice: Choice) {
   );
 }
 
-/** The whole schema of a module that may use the given kinds. */
+/** Returns the schema of a module with the given kinds. */
 export const moduleSchema = (kinds: KindSet) => moduleSchemaWith(choiceSchema(kinds));
 
 export type ModuleDefinition = Type.Static<ReturnType<typeof moduleSchema>>;

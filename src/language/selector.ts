@@ -1,28 +1,29 @@
-/** Selectors: one line of text that tells which agents are meant, in the grammar of Kubernetes label selectors. */
-import { isTagKey, TAG_KEY_RULE } from '../kernel/identifiers.js';
+/** Selectors of agents, in the grammar of Kubernetes label selectors. */
+
+import { Fault } from '../kernel/fault.js';
+import { isTagKey, TAG_KEY_RULE } from '../kernel/ids.js';
 import { type AgentLabels, labelOf } from './clause.js';
 import { quoted } from './printable.js';
-import { SelectorReader, selectorFault } from './selector-reader.js';
 
-export type SelectorTerm =
+type SelectorTerm =
   | { readonly key: string; readonly operator: 'in' | 'not in'; readonly values: ReadonlySet<string> }
   | { readonly key: string; readonly operator: 'exists' | 'does not exist' };
 
 export interface Selector {
-  /** As it was written. */
+  /** Original text. */
   readonly text: string;
-  /** All must hold; none for `*`. A key is a built-in attribute, or `tag.` and the name of a tag. */
+  /** Terms that must all match; empty for `*`. A key is a built-in attribute, or `tag.` and the name of a tag. */
   readonly terms: readonly SelectorTerm[];
 }
 
 const ATTRIBUTES: ReadonlySet<string> = new Set(['arch', 'distro', 'init_system', 'platform', 'version']);
 
-/** Most characters of a selector. */
+/** Maximum length of a selector in characters. */
 const MAX_LENGTH = 4096;
 
 /**
- * Reads a selector. Throws `invalid_selector`, whose `data.position` is the character, from 1, where the mistake is;
- * one past the last character when something is missing at the end.
+ * Parses a selector. Throws `invalid_selector` with the position of the mistake in `data.position`, from 1; it is one past
+ * the end when something is missing there.
  */
 export function parseSelector(text: string): Selector {
   if (text.length > MAX_LENGTH)
@@ -41,11 +42,11 @@ export function parseSelector(text: string): Selector {
   return { text, terms };
 }
 
-/** True when every term holds for the agent. */
+/** Returns true when every term matches the agent. */
 export const matches = ({ terms }: Selector, agent: AgentLabels): boolean =>
   terms.every((term) => holds(term, labelOf(agent, term.key)));
 
-/** A key that the agent does not have is unlike every value. */
+/** A missing key differs from every value. */
 function holds(term: SelectorTerm, value: string | undefined): boolean {
   switch (term.operator) {
     case 'exists':
@@ -83,7 +84,7 @@ function readKey(reader: SelectorReader): string {
   return `tag.${name}`;
 }
 
-/** A value may be empty: `key=` means that the tag is there without a value. */
+/** Reads a value, which may be empty: `key=` matches a tag without a value. */
 function readValue(reader: SelectorReader): string {
   const { next } = reader;
   if (next.type === 'word') {
@@ -101,4 +102,78 @@ function readSet(reader: SelectorReader): ReadonlySet<string> {
   while (reader.accept(',')) values.add(readValue(reader));
   if (!reader.accept(')')) throw reader.expected('"," or ")"');
   return values;
+}
+
+const EXAMPLE = 'write terms such as "platform=linux, env in (prod,stage), !legacy", or "*" for every agent';
+
+/** Reads the tokens of a selector one by one and reports mistakes with their position. */
+class SelectorReader {
+  readonly #text: string;
+  readonly #tokens: readonly SelectorToken[];
+  #at = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+    this.#tokens = selectorTokens(text);
+  }
+
+  get next(): SelectorToken {
+    return this.#tokens[this.#at] ?? { type: 'end', text: '', offset: this.#text.length };
+  }
+
+  advance(): void {
+    this.#at += 1;
+  }
+
+  accept(type: SelectorToken['type']): boolean {
+    if (this.next.type !== type) return false;
+    this.advance();
+    return true;
+  }
+
+  fail(message: string): Fault {
+    return selectorFault(this.#text, this.next.offset, message);
+  }
+
+  expected(what: string): Fault {
+    const { type, text } = this.next;
+    if (type === 'end')
+      return this.fail(`${what} is expected ${this.#text.trim() === '' ? 'in an empty selector' : 'at the end'}`);
+    const advice = type === 'unknown' && /["']/.test(text) ? '; values are written without quotes' : '';
+    return this.fail(
+      `${what} is expected instead of ${type === 'unknown' ? printableSign(text) : quoted(text)}${advice}`,
+    );
+  }
+}
+
+/** Quotes a sign for messages; a double quote gets single quotes. */
+const printableSign = (text: string): string => (text === '"' ? "'\"'" : quoted(text));
+
+function selectorFault(text: string, offset: number, message: string): Fault {
+  const position = offset + 1;
+  return new Fault('invalid_selector', `selector ${quoted(text)}, position ${position}: ${message}`, {
+    hint: EXAMPLE,
+    data: { position },
+  });
+}
+
+interface SelectorToken {
+  readonly type: 'word' | '=' | '==' | '!=' | '!' | ',' | '(' | ')' | '*' | 'unknown' | 'end';
+  readonly text: string;
+  /** Offset in the text, from 0. */
+  readonly offset: number;
+}
+
+/** A word is a key or a value: anything but white space, control characters, quotes and the signs of the grammar. */
+const TOKEN = /(?<word>[^\s\u0000-\u001f\u007f-\u009f"'`=!,()*<>]+)|(?<sign>==|!=|[=!,()*])|(?<unknown>\S)/gu;
+
+const SIGNS = ['=', '==', '!=', '!', ',', '(', ')', '*'] as const;
+
+function selectorTokens(text: string): readonly SelectorToken[] {
+  const tokens: SelectorToken[] = [];
+  for (const { 0: found, index, groups } of text.matchAll(TOKEN)) {
+    const sign = SIGNS.find((candidate) => candidate === groups?.sign);
+    tokens.push({ type: groups?.word !== undefined ? 'word' : (sign ?? 'unknown'), text: found, offset: index });
+  }
+  return tokens;
 }

@@ -1,4 +1,4 @@
-/** The keywords of JSON Schema that the language reads out of TypeBox schemas. */
+/** The JSON Schema keywords of TypeBox schemas that the language reads. */
 import type { TSchema } from 'typebox';
 
 export interface ShapeSchema {
@@ -25,24 +25,24 @@ export interface ShapeSchema {
   readonly maximum?: number;
 }
 
-/** A TypeBox schema is JSON Schema at run time; its static type only does not say so. */
+/** Returns a TypeBox schema as JSON Schema, which it is at run time. */
 export const shapeOf = (schema: TSchema): ShapeSchema => schema as ShapeSchema;
 
 export const memberNames = (schema: TSchema): readonly string[] => Object.keys(shapeOf(schema).properties ?? {});
 
-/** The fixed values that a schema allows, or null when it is not a choice. */
+/** Returns the fixed values of a choice, or null for other schemas. */
 export function choicesOf({ enum: several, const: single }: ShapeSchema): readonly unknown[] | null {
   if (several !== undefined) return several;
   return single === undefined ? null : [single];
 }
 
-/** The branches of a union, unions inside it included; a schema that is none is its own only branch. */
+/** Returns the branches of a union and of unions inside it; any other schema is its own branch. */
 export function branchesOf(schema: TSchema): readonly TSchema[] {
   const { anyOf } = shapeOf(schema);
   return anyOf === undefined ? [schema] : anyOf.flatMap(branchesOf);
 }
 
-/** The JSON types that a single branch takes; empty when it takes any. */
+/** Returns the JSON types of a branch; empty for any type. */
 export function typesOf(schema: TSchema): readonly string[] {
   const shape = shapeOf(schema);
   if (shape.type !== undefined) return [shape.type];

@@ -1,15 +1,16 @@
 /**
- * Refuses YAML that would cost too much or say more than a module may, before it is composed. The library's lexer and
- * parser are iterative, so that nothing here depends on how deep a text nests.
+ * Refuses YAML that is too expensive or uses features outside the module language: characters, tokens, tags, nesting, and
+ * aliases. It runs before composing. The library's lexer and parser are iterative, so deep nesting does no harm here.
  */
 import { CST, Lexer, Parser } from 'yaml';
-import type { DiagnosticCode } from './diagnostic-code.js';
-import type { MistakeList } from './mistake.js';
+import type { DiagnosticCode, MistakeList, Place } from './diagnostic.js';
+import type { Located } from './located.js';
+import { quoted } from './printable.js';
 
 /** Limits of a module's text (`docs/protocols/limits.md`). */
 export const YAML_LIMITS = { bytes: 1024 * 1024, tokens: 100_000, depth: 64, aliases: 100 } as const;
 
-/** After so many tags and directives the rest of the text is not looked at. */
+/** Number of tags and directives after which the rest of the text is skipped. */
 const MAX_REFUSED = 100;
 
 const REFUSED = {
@@ -19,7 +20,7 @@ const REFUSED = {
 
 type Refused = keyof typeof REFUSED;
 
-/** Codes of anchors and aliases when there are too many; the composer's cost grows with their square. */
+/** Codes for too many anchors and aliases; the composer's cost grows with their square. */
 const REFERENCES = { anchor: 'yaml_anchor', alias: 'yaml_alias' } as const;
 
 const isReference = (type: string | null): type is keyof typeof REFERENCES =>
@@ -29,14 +30,14 @@ const isRefused = (type: string | null): type is Refused => type !== null && Obj
 
 interface Lexeme {
   readonly text: string;
-  /** What it is, in the library's words; `content` for the text of a plain or block scalar. */
+  /** Token type of the library; `content` for the text of a plain or block scalar. */
   readonly type: string | null;
   readonly offset: number;
-  /** Its length in the text; the lexer's own signs between the tokens are not in it. */
+  /** Length in the source text; 0 for marks that the lexer inserts. */
   readonly length: number;
 }
 
-/** The tokens of a text that may be composed, or null when it is refused; then at least one error is reported. */
+/** Returns the tokens of an acceptable text. Returns null and reports at least one error otherwise. */
 export function guardYaml(text: string, mistakes: MistakeList): readonly CST.Token[] | null {
   const parser = new Parser();
   const tokens: CST.Token[] = [];
@@ -91,7 +92,7 @@ function* lexemesOf(source: string): Generator<Lexeme> {
   }
 }
 
-/** One entry of the stack is the document and at most one, on top, a scalar; the rest are collections. */
+/** The stack holds the document, collections, and at most one scalar on top. */
 function isTooDeep({ stack }: Parser): boolean {
   if (stack.length <= YAML_LIMITS.depth + 1) return false;
   return stack.length > YAML_LIMITS.depth + 2 || CST.isCollection(stack.at(-1));
@@ -103,7 +104,7 @@ function refuse(type: Refused, { text, offset, length }: Lexeme, mistakes: Mista
   mistakes.error(code, what + advice, '', { start: offset, end: offset + length });
 }
 
-/** Tells at which token a second document begins: at its `---`, or at its content after a `...`. */
+/** Finds the token that begins a second document: its `---`, or its content after a `...`. */
 function documentCounter(): { another(type: string | null): boolean } {
   let modes = 0;
   let started = false;
@@ -132,4 +133,122 @@ function documentCounter(): { another(type: string | null): boolean } {
       }
     },
   };
+}
+
+/** Number of values inside a value, itself included, and their nesting depth. */
+interface Extent {
+  readonly size: number;
+  readonly depth: number;
+}
+
+interface Anchor extends Place {
+  readonly name: string;
+  /** Null until the value is complete. */
+  value: (Extent & { readonly located: Located }) | null;
+  isUsed: boolean;
+}
+
+/** Maximum number of values that all aliases may repeat. */
+const MOST_VALUES = YAML_LIMITS.tokens;
+
+/** Anchors of a text, and aliases that repeat their values. An anchor must precede its aliases. */
+export class Anchors {
+  private readonly mistakes: MistakeList;
+  /** Last anchor of each name. */
+  private readonly known = new Map<string, Anchor>();
+  private readonly all: Anchor[] = [];
+  /** Extents of values with an anchor. */
+  private readonly extents = new Map<Located, Extent>();
+  private left: number = MOST_VALUES;
+
+  constructor(mistakes: MistakeList) {
+    this.mistakes = mistakes;
+  }
+
+  /** Records the start of an anchor's value. `near` is the place of its key. */
+  begin(name: string | undefined, text: string, near: Place): Anchor | null {
+    if (name === undefined) return null;
+    const start = text.indexOf(`&${name}`, near.start);
+    const anchor: Anchor = { name, start, end: start + name.length + 1, value: null, isUsed: false };
+    this.known.set(name, anchor);
+    this.all.push(anchor);
+    return anchor;
+  }
+
+  end(anchor: Anchor | null, located: Located): void {
+    if (anchor === null) return;
+    const extent = this.extentOf(located);
+    this.extents.set(located, extent);
+    anchor.value = { located, ...extent };
+  }
+
+  /** Returns the value of an alias. Returns null and reports the mistake of an invalid one. */
+  valueOf(name: string, place: Place, path: string): Located | null {
+    const anchor = this.known.get(name);
+    const problem = anchor === undefined ? unknownAnchor(name) : this.problemOf(anchor, path);
+    if (anchor) anchor.isUsed = true;
+    if (problem === null) return anchor?.value?.located ?? null;
+    this.mistakes.error('yaml_alias', problem, path, place);
+    return null;
+  }
+
+  /** Warns about unused anchors: an unquoted value that begins with `&` is read as an anchor without a value. */
+  warnOfUnused(): void {
+    for (const anchor of this.all) {
+      if (anchor.isUsed) continue;
+      const message = `no alias uses the anchor ${quoted(anchor.name)}; put a value that begins with "&" in quotes`;
+      this.mistakes.warning('yaml_anchor', message, '', anchor);
+    }
+  }
+
+  private problemOf({ name, value }: Anchor, path: string): string | null {
+    if (value === null) return `the value of the anchor ${quoted(name)} holds this alias of it`;
+    this.left -= value.size;
+    if (this.left < 0) return `the aliases of this file stand for more than ${MOST_VALUES} values`;
+    const depth = path.split('/').length + value.depth;
+    return depth > YAML_LIMITS.depth ? `with this alias, the file nests deeper than ${YAML_LIMITS.depth} levels` : null;
+  }
+
+  private extentOf(node: Located): Extent {
+    if (node.type === 'scalar') return { size: 1, depth: 1 };
+    const known = this.extents.get(node);
+    if (known !== undefined) return known;
+    const inner = node.type === 'list' ? node.items : [...node.members.values()].map(({ value }) => value);
+    let size = 1;
+    let depth = 0;
+    for (const one of inner) {
+      const extent = this.extentOf(one);
+      size += extent.size;
+      depth = Math.max(depth, extent.depth);
+    }
+    return { size, depth: depth + 1 };
+  }
+}
+
+const unknownAnchor = (name: string): string =>
+  `no anchor ${quoted(name)} stands before this alias; put a value that begins with "*" in quotes`;
+
+// Forbidden: C0 except tab and line ends, DEL, C1 except NEL, a carriage return alone, a byte order mark inside, lone surrogates.
+const FORBIDDEN =
+  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u0084\u0086-\u009f\ufeff]|\r(?!\n)|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+
+/** Reports every forbidden character and returns false when there is one. `text` has no byte order mark. */
+export function checkCharacters(text: string, mistakes: MistakeList): boolean {
+  let sound = true;
+  for (const match of text.matchAll(FORBIDDEN)) {
+    sound = false;
+    const code = match[0].charCodeAt(0);
+    const place = { start: match.index, end: match.index + 1 };
+    if (code === 0xfeff) mistakes.error('byte_order_mark', 'a byte order mark may only stand at the start', '', place);
+    else mistakes.error('control_character', messageOf(code), '', place);
+  }
+  return sound;
+}
+
+function messageOf(code: number): string {
+  if (code === 0) return 'a NUL character is not allowed in a module';
+  if (code === 0x0d) return 'a carriage return is not allowed without a line feed behind it';
+  const name = `U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
+  if (code >= 0xd800) return `half of a surrogate pair (${name}) is not a character`;
+  return `the control character ${name} is not allowed; in double quotes write it as an escape such as "\\x1b"`;
 }

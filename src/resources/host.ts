@@ -2,7 +2,7 @@
  * The Host port: the only door through which resource kinds see and change a machine. The real one is in
  * `src/agent/host/`; tests use a fake one with recorded facts.
  */
-import type { FaultCode } from '../kernel/fault-code.js';
+import type { FaultCode } from '../kernel/fault.js';
 import type { Command, CommandResult } from './command.js';
 
 /** The object at a path. A link at the last component is never followed; `docs/protocols/apply.md` says how ancestors are walked. */

@@ -1,6 +1,6 @@
 /** What a resource kind is: schema, identity, a batched read and a pure plan. One file per kind. */
 import type { TSchema } from 'typebox';
-import type { FaultCode } from '../kernel/fault-code.js';
+import type { FaultCode } from '../kernel/fault.js';
 import type { CommandResult } from './command.js';
 import type { Accounts, Host, RunStep, Step } from './host.js';
 

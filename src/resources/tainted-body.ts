@@ -1,6 +1,6 @@
 /** Bodies as they may be stored and shown: every secret replaced by its mask. */
 
-import type { Scrubbed } from '../kernel/scrub.js';
+import type { Scrubbed } from '../kernel/tainted.js';
 import { mask, maskOf, type Span } from '../kernel/tainted.js';
 import { escapePointer } from '../kernel/validator.js';
 import type { DesiredResource } from './desired.js';

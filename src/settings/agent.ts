@@ -1,4 +1,4 @@
-/** Every setting of the agent's YAML file. All of them take effect as soon as the file has changed. */
+/** Every setting of the agent's YAML file. All take effect as soon as the file changes. */
 import { defaultsOf, flag, integer, path, text, type ValuesOf, words } from './setting.js';
 
 export const AGENT_SETTINGS = {
@@ -54,5 +54,5 @@ export const AGENT_SETTINGS = {
 
 export type AgentSettings = ValuesOf<typeof AGENT_SETTINGS>;
 
-/** What holds without a file. */
+/** Settings without a file. */
 export const AGENT_DEFAULTS: AgentSettings = defaultsOf(AGENT_SETTINGS);

@@ -11,13 +11,13 @@ import { SERVE_SETTINGS, type Settings } from './serve.js';
 import { defaultsOf, flagOf, flatName, type Setting, variableOf } from './setting.js';
 import { parseSettings, splitWords } from './yaml-settings.js';
 
-/** Flags as the command line gave them, by flat name. */
+/** Flags of the command line by flat name. */
 export type RawFlags = Readonly<Record<string, string | boolean | undefined>>;
 
 export interface SettingSources {
   readonly flags: RawFlags;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The file named on the command line or in `ORCH_SERVE_CONFIG`; null for the standard path. */
+  /** Path from the command line or `ORCH_SERVE_CONFIG`; null for the standard path. */
   readonly configFile: string | null;
   readonly isRoot: boolean;
 }
@@ -45,14 +45,14 @@ export function loadSettings(sources: SettingSources, table: typeof SERVE_SETTIN
   return checked(settings as unknown as Settings);
 }
 
-/** `/var/lib/orch` for root, else a directory below the state directory of the user. */
+/** Returns `/var/lib/orch` for root, otherwise a directory below the user's state directory. */
 export function standardDataDir(env: SettingSources['env'], isRoot: boolean): string {
   if (isRoot) return '/var/lib/orch';
   return join(env.XDG_STATE_HOME || join(homedir(), '.local', 'state'), 'orch', 'serve');
 }
 
 /**
- * Returns the settings that a file holds.
+ * Returns the settings in a file.
  * @param missingOk a missing file counts as empty
  * @throws Fault `invalid_config` naming file, lines and reasons
  */
@@ -125,6 +125,6 @@ function checked(settings: Settings): Settings {
   return settings;
 }
 
-/** An address of the loopback network. A name such as 127.example.com may resolve to any address. */
+/** Returns true for loopback. A name such as 127.example.com may resolve to any address, so it does not count. */
 const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));

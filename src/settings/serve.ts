@@ -1,4 +1,5 @@
 /** Every setting of `orch serve`. */
+import { AGENT_PORT, API_PORT } from '../kernel/ports.js';
 import { flag, integer, oneOf, path, port, text, type ValuesOf, words } from './setting.js';
 
 const MEBIBYTE = 1024 * 1024;
@@ -6,7 +7,7 @@ const TEBIBYTE = MEBIBYTE * MEBIBYTE;
 const MONTH_SECS = 2_592_000;
 const YEAR_SECS = 31_536_000;
 
-/** Days, of which there is at least one. */
+/** Defines a number of days, at least 1. */
 const days = (summary: string, standard: number, detail = '') =>
   integer({
     summary,
@@ -18,11 +19,11 @@ const days = (summary: string, standard: number, detail = '') =>
     live: true,
   });
 
-/** An empty text means unset. Settings without `live` take effect at the next start, the others on SIGHUP. */
+/** An empty text means unset. Settings with `live` take effect on SIGHUP, the others at the next start. */
 export const SERVE_SETTINGS = {
-  agent_port: port({ summary: 'TCP port of the agent link', default: 4747 }),
+  agent_port: port({ summary: 'TCP port of the agent link', default: AGENT_PORT }),
   agent_host: text({ summary: 'address the agent link listens on', default: '0.0.0.0', placeholder: 'ADDRESS' }),
-  api_port: port({ summary: 'TCP port of the API', default: 4748 }),
+  api_port: port({ summary: 'TCP port of the API', default: API_PORT }),
   api_host: text({ summary: 'address the API listens on', default: '127.0.0.1', placeholder: 'ADDRESS' }),
   advertised_host: text({
     summary: 'name or address under which others reach this host',

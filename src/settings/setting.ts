@@ -1,31 +1,31 @@
 /**
- * One setting as data: its type, its default and the text that people read about it. Flags, environment variables, YAML keys,
- * help, the JSON Schema and the documentation derive from tables of settings.
+ * A setting as data: type, default and help text. Flags, environment variables, YAML keys, help, the JSON Schema and the
+ * documentation derive from tables of settings.
  */
 import * as Type from 'typebox';
 
 /** Text shared by every setting. */
 interface Texts {
-  /** A noun phrase or a verb in the imperative, without default and unit; short enough for a line of help. */
+  /** Noun phrase or imperative for one line of help, without default and unit. */
   readonly summary: string;
-  /** More, for documents and schemas. */
+  /** Additional text for documents and schemas. */
   readonly detail?: string;
-  /** True when a reload takes the new value over; false when a restart does. */
+  /** True when a reload applies a new value; false when only a restart does. */
   readonly live?: boolean;
 }
 
 export interface Setting<S extends Type.TSchema = Type.TSchema> {
-  /** Holds the default and the bounds. */
+  /** Type, default and bounds. */
   readonly schema: S;
   readonly summary: string;
   readonly detail: string | null;
-  /** Unit of the number, such as `seconds`; null for what is no quantity. */
+  /** Unit of a number, such as `seconds`; null without one. */
   readonly unit: string | null;
   /** Meaning of 0, such as `never`; null when 0 is an ordinary value. */
   readonly zero: string | null;
-  /** Default in words, where it depends on the machine; null when the schema's default holds. */
+  /** Default in words where it depends on the machine; null for the schema's default. */
   readonly computedDefault: string | null;
-  /** Summary of the flag that turns a setting off that is on by default. */
+  /** Summary of the flag that turns off a setting that is on by default. */
   readonly off: string | null;
   /** Name of the flag's value in the help. */
   readonly placeholder: string;
@@ -34,7 +34,7 @@ export interface Setting<S extends Type.TSchema = Type.TSchema> {
   readonly live: boolean;
 }
 
-/** By dotted key: the part before the dot is a mapping in the YAML file. */
+/** Settings by dotted key; the part before the dot is a mapping in the YAML file. */
 export type SettingTable = Readonly<Record<string, Setting>>;
 
 /** The value of every setting of a table. */
@@ -78,7 +78,7 @@ export const text = ({
   });
 };
 
-/** Path of a file or directory. */
+/** Defines the path of a file or directory. */
 export const path = ({ placeholder = 'FILE', ...rest }: Parameters<typeof text>[0]) => ({
   ...text({ placeholder, ...rest }),
   isPath: true,
@@ -121,7 +121,7 @@ export const oneOf = <const C extends string>(
   { default: standard, placeholder, ...texts }: Texts & { readonly default: C; readonly placeholder: string },
 ) => setting(Type.Enum([...choices], { default: standard }), texts, { placeholder });
 
-/** A list of words, empty by default. `pattern` and `maxLength` bound each word. */
+/** Defines a list of words, empty by default. `pattern` and `maxLength` apply to each word. */
 export const words = ({
   placeholder,
   default: standard = [],
@@ -140,37 +140,37 @@ export const words = ({
   return setting(Type.Array(word, { default: [...standard], ...present({ maxItems }) }), texts, { placeholder });
 };
 
-/** Leaves out what is undefined. */
+/** Removes undefined members. */
 const present = (options: Readonly<Record<string, unknown>>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 
-/** What holds where nothing is given. */
+/** Returns the default of every setting. */
 export const defaultsOf = <T extends SettingTable>(table: T): ValuesOf<T> =>
   Object.fromEntries(Object.entries(table).map(([key, one]) => [key, defaultOf(one)])) as ValuesOf<T>;
 
 export const defaultOf = ({ schema }: Setting): unknown => (schema as { default?: unknown }).default;
 
-/** `drift.max_concurrent` is `drift_max_concurrent`. */
+/** Converts `drift.max_concurrent` to `drift_max_concurrent`. */
 export const flatName = (key: string): string => key.replace('.', '_');
 
-/** `ORCH_SERVE_` and `log.level` are `ORCH_SERVE_LOG_LEVEL`. */
+/** Converts `log.level` to `ORCH_SERVE_LOG_LEVEL`, with prefix `ORCH_SERVE_`. */
 export const variableOf = (prefix: string, key: string): string => prefix + flatName(key).toUpperCase();
 
-/** A setting that is on by default has a flag that turns it off: `tls_enabled` has `--no-tls`. */
+/** Returns the flag of a setting. A setting that is on by default has a flag that turns it off: `tls_enabled` has `--no-tls`. */
 export function flagOf(key: string, { off }: Pick<Setting, 'off'>): { readonly name: string; readonly flag: string } {
   if (off === null) return { name: flatName(key), flag: `--${flatName(key).replaceAll('_', '-')}` };
   const name = flatName(key).replace(/_enabled$/, '');
   return { name, flag: `--no-${name.replaceAll('_', '-')}` };
 }
 
-/** The default as people read it; null when nothing is set by default. */
+/** Returns the default for people; null without a default. */
 export function shownDefault(one: Setting): string | null {
   if (one.computedDefault !== null) return one.computedDefault;
   const standard = defaultOf(one);
   return String(standard) === '' ? null : String(standard);
 }
 
-/** The summary with unit and default in brackets, as a line of help. */
+/** Returns a line of help: the summary with unit and default in brackets. */
 export function helpOf(one: Setting): string {
   if (one.off !== null) return one.off;
   if (Type.IsBoolean(one.schema)) return one.summary;
@@ -180,7 +180,7 @@ export function helpOf(one: Setting): string {
   return notes.length === 0 ? one.summary : `${one.summary} [${notes.join('; ')}]`;
 }
 
-/** The summary as a sentence, with the unit: for documents and schemas, which show the default apart. */
+/** Returns the summary as a sentence with the unit, for documents and schemas, which show the default separately. */
 export function meaningOf(one: Setting): string {
   const notes = notesOf(one);
   const summary = one.summary.charAt(0).toUpperCase() + one.summary.slice(1);
@@ -194,7 +194,7 @@ const notesOf = ({ unit, zero, schema }: Setting): readonly string[] => [
   ...(Type.IsEnum(schema) ? [schema.enum.join(', ')] : []),
 ];
 
-/** The JSON Schema of a YAML file of these settings, for editors. `id` is a `urn:…`. */
+/** Returns the JSON Schema of a YAML file of these settings, for editors. `id` is a `urn:…`. */
 export function jsonSchemaOf(
   table: SettingTable,
   { id, title }: { readonly id: string; readonly title: string },

@@ -1,4 +1,4 @@
-/** Reads settings out of a YAML text by a table of settings, and reports every unknown key and bad value with its line. */
+/** Reads settings from YAML and reports every unknown key and invalid value with its line. */
 import { IsArray, type TSchema, Unknown } from 'typebox';
 import { isMap, isScalar, isSeq, LineCounter, type Pair, parseDocument } from 'yaml';
 import { Fault, type FaultDetail } from '../kernel/fault.js';
@@ -7,14 +7,14 @@ import type { SettingTable } from './setting.js';
 
 export interface SettingsFile {
   readonly source: string;
-  /** Only for messages. */
+  /** Path, for messages only. */
   readonly path: string;
-  /** What to do when the file is not valid. */
+  /** Hint for an invalid file. */
   readonly hint: string;
 }
 
 /**
- * The settings that the text holds, by dotted key; null counts as absent.
+ * Returns the settings in the text by dotted key; null counts as absent.
  * @throws Fault `invalid_config` naming file, lines and reasons
  */
 export function parseSettings(table: SettingTable, { source, path, hint }: SettingsFile): Record<string, unknown> {
@@ -44,7 +44,7 @@ export function parseSettings(table: SettingTable, { source, path, hint }: Setti
       found[setting] = value;
     } else if (prefix === '' && keys.some((candidate) => candidate.startsWith(`${name}.`))) {
       if (isMap(pair.value)) for (const member of pair.value.items) take(member, `${name}.`);
-      // A section whose settings are all commented out is an empty one.
+      // A section whose settings are all commented out is null.
       else if (valueOfNode(pair.value, Unknown()) !== null) {
         complain(`/${name}`, offset, `${name} must hold settings of its own, such as "${name}:" with an indented line`);
       }
@@ -66,7 +66,7 @@ export function parseSettings(table: SettingTable, { source, path, hint }: Setti
   return found;
 }
 
-/** A list may also be given as words between commas, as on the command line. */
+/** Returns the value of a node. A list may also be a text with commas, as on the command line. */
 function valueOfNode(node: unknown, schema: TSchema): unknown {
   if (isSeq(node)) return node.items.map((item) => (isScalar(item) ? item.value : {}));
   if (node !== null && !isScalar(node)) return {};
@@ -74,7 +74,7 @@ function valueOfNode(node: unknown, schema: TSchema): unknown {
   return IsArray(schema) && typeof value === 'string' ? splitWords(value) : value;
 }
 
-/** The words of `a, b`; none of an empty text. */
+/** Splits `a, b` into words; returns none for an empty text. */
 export const splitWords = (text: string): readonly string[] =>
   text
     .split(',')

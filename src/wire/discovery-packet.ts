@@ -4,12 +4,13 @@
  */
 import * as Type from 'typebox';
 import type { PublicKeyHex } from '../kernel/ids.js';
+import { DISCOVERY_PORT } from '../kernel/ports.js';
 import { closed } from '../kernel/schema.js';
 import { validator } from '../kernel/validator.js';
 
 export const DISCOVERY = {
   /** UDP port of agents that wait to be found. */
-  port: 4747,
+  port: DISCOVERY_PORT,
   /** All nodes of a link, for IPv6. */
   group: 'ff02::1',
   /** Bytes; a larger datagram is no packet. */

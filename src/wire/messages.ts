@@ -1,8 +1,6 @@
 /** Every message of the agent link, one closed table per direction. No message names a node: the socket's key does. */
 import * as Type from 'typebox';
-import { EnvironmentSchema } from '../kernel/environment.js';
-import { MetricsSampleSchema } from '../kernel/metrics-sample.js';
-import { closed, nullable, optional } from '../kernel/schema.js';
+import { closed, EnvironmentSchema, MetricsSampleSchema, nullable, optional } from '../kernel/schema.js';
 import { DesiredResourceSchema, RemovalSchema } from '../resources/desired.js';
 import { ErrorSchema, OutputSchema, ResourceResultSchema } from '../resources/result.js';
 import { ENROLMENT_TOKEN_PATTERN, TOKEN_VERDICTS } from './enrolment-token.js';

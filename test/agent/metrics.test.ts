@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Metrics, usageBetween } from '../../src/agent/metrics.js';
-import { MetricsSampleSchema } from '../../src/kernel/metrics-sample.js';
+import { MetricsSampleSchema } from '../../src/kernel/schema.js';
 import { validator } from '../../src/kernel/validator.js';
 import { clock } from './support/place.js';
 

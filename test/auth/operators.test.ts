@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { insertEnrolmentToken, listEnrolmentTokens } from '../../daemon/fleet/enrolment-tokens.js';
-import { operatorIdOf } from '../../src/identity/key-id.js';
+import { operatorIdOf } from '../../src/identity/key-object.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { rejection } from '../database/support.js';
 import { newIdentity, SMALL_ORDER_KEYS } from '../identity/keys.js';

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { type RestoreOptions, type RestorePlan, restoreStore } from '../../daemon/backup/restore-store.js';
 import { stoppedBackup } from '../../daemon/backup/stopped-backup.js';
 import { MIGRATIONS } from '../../daemon/database/migrations/index.js';
-import { loadOrCreateKey } from '../../src/identity/key-file.js';
+import { loadOrCreateKey } from '../../src/identity/private-key.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { ManualClock, newIds, rejection, temporaryDirectory } from '../database/support.js';
 import { Sqlite } from '../support/sqlite.js';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { followRun } from '../../src/cli/runs/run-agents.js';
+import type { FaultCode } from '../../src/kernel/fault.js';
 import { Fault } from '../../src/kernel/fault.js';
-import type { FaultCode } from '../../src/kernel/fault-code.js';
 import { rejection } from '../database/support.js';
 
 /** A stream that fails, with or without having told of its operation. */

@@ -2,9 +2,9 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import { whileAlive } from '../../src/client/alive.js';
+import { whileAlive } from '../../src/client/streamed-body.js';
 
-const built = new URL('../../dist/src/client/alive.js', import.meta.url).href;
+const built = new URL('../../dist/src/client/streamed-body.js', import.meta.url).href;
 
 it('lets a program end as soon as the stream has', async () => {
   const program = [
@@ -12,7 +12,7 @@ it('lets a program end as soon as the stream has', async () => {
     'async function* chunks() { yield Buffer.of(1); yield Buffer.of(2); }',
     'const all = [];',
     `const onSilence = () => process.stdout.write('late');`,
-    'for await (const chunk of whileAlive(chunks(), { patienceMs: 3_600_000, onSilence })) all.push(chunk[0]);',
+    'for await (const chunk of whileAlive(chunks(), { maxSilenceMs: 3_600_000, onSilence })) all.push(chunk[0]);',
     'process.stdout.write(all.join());',
   ];
   // One that waited for its own timers would be killed.
@@ -31,7 +31,7 @@ it('leaves no timer behind, whether the stream ends or its reader leaves', async
     yield Buffer.of(2);
   }
   const before = timers();
-  const options = { patienceMs: 3_600_000, onSilence: () => undefined };
+  const options = { maxSilenceMs: 3_600_000, onSilence: () => undefined };
   for await (const chunk of whileAlive(chunks(), options)) expect(chunk).toHaveLength(1);
   for await (const chunk of whileAlive(chunks(), options)) {
     expect(chunk).toHaveLength(1);

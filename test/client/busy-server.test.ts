@@ -4,7 +4,7 @@ import { createServer as createTlsServer, request } from 'node:https';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, it, onTestFinished } from 'vitest';
-import { TrustedAgent } from '../../src/client/trusted-agent.js';
+import { TrustedAgent } from '../../src/client/transport.js';
 import { unreachable } from '../../src/client/unreachable.js';
 import { selfSignedP256 } from '../../src/identity/certificate.js';
 import { spkiFingerprint } from '../../src/identity/fingerprint.js';

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { onTestFinished } from 'vitest';
 import type { ApiClient } from '../../src/client/api-client.js';
-import { connect } from '../../src/client/connect.js';
 import { type Connection, resolveConnection } from '../../src/client/connection.js';
-import type { Environment } from '../../src/client/directories.js';
-import type { Signer } from '../../src/client/signer.js';
+import { connect } from '../../src/client/http-api-client.js';
+import type { Signer } from '../../src/client/login.js';
+import type { Environment } from '../../src/client/operator-files.js';
 import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
 import { signNonce } from '../../src/identity/login-binding.js';
 import { generateKey } from '../../src/identity/private-key.js';

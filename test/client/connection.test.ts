@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type Connection, type ConnectionFlags, resolveConnection } from '../../src/client/connection.js';
-import type { Environment } from '../../src/client/directories.js';
+import type { Environment } from '../../src/client/operator-files.js';
 import type { Profiles } from '../../src/client/profiles.js';
 import { isLoopback, parseServerUrl, urlText } from '../../src/client/server-url.js';
 

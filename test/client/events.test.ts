@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { followEvents } from '../../src/client/follow-events.js';
-import { readServerSentEvents } from '../../src/client/server-sent-events.js';
+import { readServerSentEvents } from '../../src/client/streamed-body.js';
 import { clientOf, faultOf } from './client.js';
 
 const ids = (number: number): string => `01JQ2Z6T0V5X8Y4M3N7P9R1S${String(number).padStart(2, '0')}`;

@@ -3,7 +3,7 @@ import { createServer, request } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, it, onTestFinished } from 'vitest';
-import { TrustedAgent } from '../../src/client/trusted-agent.js';
+import { TrustedAgent } from '../../src/client/transport.js';
 import { selfSignedP256 } from '../../src/identity/certificate.js';
 import { spkiFingerprint } from '../../src/identity/fingerprint.js';
 import { generateKey } from '../../src/identity/private-key.js';

@@ -1,8 +1,7 @@
 /** The quick reading of profiles against the library's, which it may never contradict. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readPlainProfiles } from '../../src/client/plain-profiles.js';
-import type { ProfilesFile } from '../../src/client/profile.js';
+import { type ProfilesFile, readPlainProfiles } from '../../src/client/profile-file.js';
 import { editProfiles, parseProfiles } from '../../src/client/profiles-yaml.js';
 
 const PIN = '24aa5312615c0ee032700b2a9e1f88750e92791209fe32355bf92996ed3fe9e9';

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { profilesPath } from '../../src/client/directories.js';
+import { profilesPath } from '../../src/client/operator-files.js';
 import { loadProfiles, requireProfile, saveProfiles, withoutProfile, withProfile } from '../../src/client/profiles.js';
 import { faultOf } from './client.js';
 import { temporaryDirectory } from './server.js';

@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { auditHandlers } from '../../daemon/audit/audit-routes.js';
 import { authHandlers, authorize, operatorHandlers } from '../../daemon/auth/auth-routes.js';
 import { createApiServer } from '../../daemon/http/api-server.js';
-import type { Signer } from '../../src/client/signer.js';
+import type { Signer } from '../../src/client/login.js';
 import { auditRoutes } from '../../src/contract/audit.js';
 import { authRoutes } from '../../src/contract/auth.js';
 import { operatorRoutes } from '../../src/contract/operators.js';

@@ -12,7 +12,7 @@ import type { AgentPlace } from '../../daemon/discovery/route-of-packet.js';
 import { systemNetwork } from '../../daemon/discovery/system-network.js';
 import { createApiServer } from '../../daemon/http/api-server.js';
 import { discoveryRoutes } from '../../src/contract/discovery.js';
-import { verifySignature } from '../../src/identity/signature.js';
+import { verifySignature } from '../../src/identity/proof-of-key.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { packetDecoder, signedBytes } from '../../src/wire/discovery-packet.js';
 import { ManualClock, newIds, openStore, rejection } from '../database/support.js';

@@ -14,9 +14,9 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
 import type { RunResult } from '../../src/contract/runs.js';
-import { loadKey } from '../../src/identity/key-file.js';
 import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
 import { signNonce } from '../../src/identity/login-binding.js';
+import { loadKey } from '../../src/identity/private-key.js';
 import { type Ready, type Running, Sandbox, until } from '../support/orch.js';
 
 const sandbox = new Sandbox();

@@ -8,7 +8,7 @@ import type { WebSocket } from 'ws';
 import { AgentListener, type AgentListenerOptions, type AgentPeer } from '../../daemon/fleet/agent-listener.js';
 import { dialOrchestrator } from '../../src/agent/link/dial.js';
 import { selfSignedEd25519 } from '../../src/identity/certificate.js';
-import { nodeIdOf } from '../../src/identity/key-id.js';
+import { nodeIdOf } from '../../src/identity/key-object.js';
 import { generateKey } from '../../src/identity/private-key.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { silentLogger } from '../../src/kernel/logger.js';

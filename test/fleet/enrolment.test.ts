@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { AgentConnection } from '../../daemon/fleet/agent-connection.js';
-import { nodeIdOf } from '../../src/identity/key-id.js';
+import { nodeIdOf } from '../../src/identity/key-object.js';
 import { newIdentity } from '../identity/keys.js';
 import { Fleet, until } from './support/fleet-fixture.js';
 import { HELLO, type TestAgent } from './support/test-agent.js';

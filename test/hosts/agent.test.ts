@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
 import type { OperationDetail } from '../../src/contract/operations.js';
 import type { RunResult } from '../../src/contract/runs.js';
-import type { MetricsSample } from '../../src/kernel/metrics-sample.js';
+import type { MetricsSample } from '../../src/kernel/schema.js';
 import type { Output } from '../../src/resources/result.js';
 import { until } from '../support/orch.js';
 import { type DebRepository, debRepository, debTools } from './deb-repository.js';

@@ -6,7 +6,7 @@ import { auditHandlers } from '../../daemon/audit/audit-routes.js';
 import { authorize } from '../../daemon/auth/auth-routes.js';
 import type { HttpLimits } from '../../daemon/http/api-listener.js';
 import { createApiServer } from '../../daemon/http/api-server.js';
-import { readServerSentEvents } from '../../src/client/server-sent-events.js';
+import { readServerSentEvents } from '../../src/client/streamed-body.js';
 import { auditRoutes } from '../../src/contract/audit.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { auditOf, event } from '../audit/support.js';

@@ -14,9 +14,8 @@ import {
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { loadKey, loadOrCreateKey, writeNewKey } from '../../src/identity/key-file.js';
 import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
-import { generateKey } from '../../src/identity/private-key.js';
+import { generateKey, loadKey, loadOrCreateKey, writeNewKey } from '../../src/identity/private-key.js';
 import { faultOf, has, run, temporaryDirectory } from './support.js';
 
 const isRoot = process.getuid?.() === 0;
@@ -60,7 +59,7 @@ describe('loadOrCreateKey', () => {
     const path = newPath();
     const built = new URL('../../dist/src/identity/', import.meta.url).href;
     const program = `
-      const { loadOrCreateKey } = await import('${built}key-file.js');
+      const { loadOrCreateKey } = await import('${built}private-key.js');
       const { publicKeyOfKeyObject } = await import('${built}key-object.js');
       process.stdout.write(publicKeyOfKeyObject(loadOrCreateKey(process.argv[1])));`;
     const start = () => promisify(execFile)(process.execPath, ['--input-type=module', '-e', program, path]);

@@ -3,10 +3,15 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isAcceptableKey, isForgeableKey } from '../../src/identity/acceptable-key.js';
-import { groupsOfFour, nodeIdOf, operatorIdOf } from '../../src/identity/key-id.js';
-import { keyObjectOf, publicKeyOfKeyObject, rawKeyOf } from '../../src/identity/key-object.js';
-import { parsePublicKey } from '../../src/identity/public-key.js';
+import {
+  groupsOfFour,
+  keyObjectOf,
+  nodeIdOf,
+  operatorIdOf,
+  publicKeyOfKeyObject,
+  rawKeyOf,
+} from '../../src/identity/key-object.js';
+import { isAcceptableKey, isForgeableKey, parsePublicKey } from '../../src/identity/public-key.js';
 import { NON_CANONICAL_KEYS, newIdentity, SMALL_ORDER_KEYS, withTorsion } from './keys.js';
 import { faultOf, has, run, temporaryDirectory } from './support.js';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { gapScrubber, scrubber } from '../../src/kernel/scrub.js';
+import { gapScrubber, scrubber } from '../../src/kernel/tainted.js';
 
 const FORMS: readonly (readonly [string, (value: string) => string])[] = [
   ['as it is', (value) => value],

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { DIAGNOSTIC_CODES, type DiagnosticCode } from '../../src/language/diagnostic-code.js';
+import { DIAGNOSTIC_CODES, type DiagnosticCode } from '../../src/language/diagnostic.js';
 import type { ResolutionCode } from '../../src/language/resolution-error.js';
 import { CATALOGUE } from '../../src/resources/catalogue.js';
 

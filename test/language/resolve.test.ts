@@ -2,10 +2,10 @@
 import { describe, expect, it } from 'vitest';
 import { type Fault, isFault } from '../../src/kernel/fault.js';
 import { type CompiledModule, compileModule } from '../../src/language/compile-module.js';
+import { moduleFault } from '../../src/language/diagnostic.js';
 import { OPEN } from '../../src/language/expression.js';
 import type { AgentFacts, SecretSource } from '../../src/language/fill.js';
 import { kindSet } from '../../src/language/kind-set.js';
-import { moduleFault } from '../../src/language/module-fault.js';
 import { moduleParser, parseModule } from '../../src/language/parse-module.js';
 import { resolveCompiled } from '../../src/language/resolve.js';
 import { SAMPLE_KINDS } from './support/sample-kinds.js';

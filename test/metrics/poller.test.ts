@@ -7,7 +7,7 @@ import { insertSamples } from '../../daemon/metrics/metrics-store.js';
 import { isFault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import type { MetricsSample } from '../../src/kernel/metrics-sample.js';
+import type { MetricsSample } from '../../src/kernel/schema.js';
 import type { OrchestratorMessage } from '../../src/wire/messages.js';
 import { agentRow, ManualClock, openStore } from '../database/support.js';
 import { nodeId } from '../engine/support.js';

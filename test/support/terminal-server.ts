@@ -11,7 +11,7 @@ import { FAULTS } from '../../src/contract/faults.js';
 import { selfSignedP256 } from '../../src/identity/certificate.js';
 import { spkiFingerprint } from '../../src/identity/fingerprint.js';
 import { generateKey } from '../../src/identity/private-key.js';
-import type { FaultCode } from '../../src/kernel/fault-code.js';
+import type { FaultCode } from '../../src/kernel/fault.js';
 import { Backlog } from '../../src/terminal/backlog.js';
 import type { Exit } from '../../src/terminal/exit.js';
 import {

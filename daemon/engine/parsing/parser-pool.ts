@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads';
 import { Fault, messageOf } from '../../../src/kernel/fault.js';
 import type { Logger } from '../../../src/kernel/logger.js';
 import type { Service } from '../../../src/kernel/service.js';
-import type { Position } from '../../../src/language/text-lines.js';
+import type { Position } from '../../../src/language/diagnostic.js';
 import type { ParsedText, TextParser } from './text-parser.js';
 
 /** What a thread is sent: a text to parse, or with pointers, to find their positions in. */

@@ -1,8 +1,7 @@
 /** Parses texts of modules for the engine: its interface, and the parser that works where it is called. */
-import type { Diagnostic } from '../../../src/language/diagnostic.js';
+import type { Diagnostic, Position } from '../../../src/language/diagnostic.js';
 import { parseModule } from '../../../src/language/parse-module.js';
 import type { ModuleDefinition } from '../../../src/language/schema.js';
-import type { Position } from '../../../src/language/text-lines.js';
 
 export interface ParsedText {
   /** Null when there is an error. */

@@ -1,5 +1,5 @@
 /** A resource after a look at it, and what that means. */
-import { unreachable } from '../../kernel/exhaustive.js';
+import { assertNever } from '../../kernel/fault.js';
 import type { Decision } from '../../resources/kind.js';
 import type { Finding, Status } from './run-item.js';
 import type { Refusal, Target } from './target.js';
@@ -39,7 +39,7 @@ export function examined(
     case 'restart':
       return { pending: { target, change: withReason(decision, due), existed, due } };
     default:
-      return unreachable(decision);
+      return assertNever(decision);
   }
 }
 

@@ -1,7 +1,14 @@
 /** Shows what is known of a resource without its secrets. */
 
-import { MIN_SCRUBBED_LENGTH } from '../../kernel/scrub.js';
-import { mask, maskCounterpart, maskForeignLines, maskLines, maskOf, type Span } from '../../kernel/tainted.js';
+import {
+  MIN_SCRUBBED_LENGTH,
+  mask,
+  maskCounterpart,
+  maskForeignLines,
+  maskLines,
+  maskOf,
+  type Span,
+} from '../../kernel/tainted.js';
 import { escapePointer } from '../../kernel/validator.js';
 import type { FieldChange } from '../../resources/kind.js';
 import type { Target } from './target.js';

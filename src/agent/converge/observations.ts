@@ -1,7 +1,6 @@
 /** Reads many resources, one read per kind; what goes wrong with one is the matter of that one alone. */
 
-import { Fault, messageOf } from '../../kernel/fault.js';
-import type { FaultCode } from '../../kernel/fault-code.js';
+import { Fault, type FaultCode, messageOf } from '../../kernel/fault.js';
 import type { Host } from '../../resources/host.js';
 import type { Body, ReadPurpose, ResourceKind } from '../../resources/kind.js';
 import { isRemoval, type KnownTarget, type Refusal, type Target } from './target.js';

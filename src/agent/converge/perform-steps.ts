@@ -1,5 +1,5 @@
 /** Carries out the steps that are due together: file changes as one group, equal commands as one command. */
-import type { FaultCode } from '../../kernel/fault-code.js';
+import type { FaultCode } from '../../kernel/fault.js';
 import { canonicalJson } from '../../kernel/json.js';
 import { type Command, type CommandResult, commandFailure, exitedWith } from '../../resources/command.js';
 import type { FileStep, Host, RunStep, Step, StepOutcome } from '../../resources/host.js';

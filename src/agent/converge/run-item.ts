@@ -1,5 +1,5 @@
 /** What has been found out about one resource, as the result that is journaled, reported and shown. */
-import { gapScrubber, scrubber } from '../../kernel/scrub.js';
+import { gapScrubber, scrubber } from '../../kernel/tainted.js';
 import type { CommandResult } from '../../resources/command.js';
 import type { FieldChange } from '../../resources/kind.js';
 import { MAX_RUN_DIFF_CHARACTERS, type Output, type ResourceResult } from '../../resources/result.js';

@@ -1,5 +1,5 @@
 /** What a run is about: the desired resources and the removals, each with its kind, or why it cannot be handled here. */
-import type { FaultCode } from '../../kernel/fault-code.js';
+import type { FaultCode } from '../../kernel/fault.js';
 import { type Validator, validator } from '../../kernel/validator.js';
 import { CATALOGUE } from '../../resources/catalogue.js';
 import type { DesiredResource, Removal } from '../../resources/desired.js';

@@ -1,7 +1,7 @@
 /** Receives datagrams on a UDP port, over IPv4 and IPv6, and never sends one. */
 import { createSocket, type Socket } from 'node:dgram';
 import { networkInterfaces } from 'node:os';
-import { verifySignature } from '../../identity/signature.js';
+import { verifySignature } from '../../identity/proof-of-key.js';
 import type { Clock } from '../../kernel/clock.js';
 import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
 import type { PublicKeyHex } from '../../kernel/ids.js';

@@ -1,7 +1,6 @@
 /** One apply through the journal: nothing is changed before it is announced there, nothing reported before it is there. */
 import type { Clock } from '../../kernel/clock.js';
-import { Fault, isFault, messageOf } from '../../kernel/fault.js';
-import type { FaultCode } from '../../kernel/fault-code.js';
+import { Fault, type FaultCode, isFault, messageOf } from '../../kernel/fault.js';
 import type { Logger } from '../../kernel/logger.js';
 import type { Host } from '../../resources/host.js';
 import type { RunItem } from '../../wire/messages.js';

@@ -1,7 +1,6 @@
 /** The engine in a thread of its own, so that its synchronous file work never holds up the link. */
 import { Worker } from 'node:worker_threads';
-import { Fault } from '../../kernel/fault.js';
-import { isFaultCode } from '../../kernel/fault-code.js';
+import { Fault, isFaultCode } from '../../kernel/fault.js';
 import type { Logger } from '../../kernel/logger.js';
 import { AGENT_DEFAULTS } from '../../settings/agent.js';
 import type { RunContent } from '../../wire/parts.js';

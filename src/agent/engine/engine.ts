@@ -1,7 +1,6 @@
 /** Works on runs one after the other: plans and drift checks from memory, applies through the journal. */
 import type { Clock } from '../../kernel/clock.js';
-import { isFault, messageOf } from '../../kernel/fault.js';
-import type { FaultCode } from '../../kernel/fault-code.js';
+import { type FaultCode, isFault, messageOf } from '../../kernel/fault.js';
 import type { Logger } from '../../kernel/logger.js';
 import type { Host } from '../../resources/host.js';
 import type { RunItem } from '../../wire/messages.js';

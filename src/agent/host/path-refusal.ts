@@ -1,7 +1,6 @@
 /** What the system refuses, as fault codes and sentences. */
 
-import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
-import type { FaultCode } from '../../kernel/fault-code.js';
+import { Fault, type FaultCode, messageOf, systemCodeOf } from '../../kernel/fault.js';
 
 /** Why something cannot be done at a path. */
 export interface Refusal {

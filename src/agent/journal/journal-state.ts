@@ -1,5 +1,5 @@
 /** What the records of the journal amount to: the applies that are not acknowledged, and the newest that was seen. */
-import { unreachable } from '../../kernel/exhaustive.js';
+import { assertNever } from '../../kernel/fault.js';
 import type { DesiredResource, Removal } from '../../resources/desired.js';
 import type { RunEnd, RunItem } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
@@ -118,7 +118,7 @@ export class JournalState {
         this.known.delete(record.run);
         return;
       default:
-        unreachable(record);
+        assertNever(record);
     }
   }
 

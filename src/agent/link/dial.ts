@@ -4,9 +4,10 @@ import type { TcpNetConnectOpts } from 'node:net';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { WebSocket } from 'ws';
 import type { Certificate } from '../../identity/certificate.js';
-import { peerEd25519Key } from '../../identity/peer-key.js';
+import { peerEd25519Key } from '../../identity/proof-of-key.js';
 import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
 import type { PublicKeyHex } from '../../kernel/ids.js';
+import { AGENT_PORT } from '../../kernel/ports.js';
 import { LINK_ALPN, LINK_LIMITS, LINK_PATH } from '../../wire/limits.js';
 import { placeOf, type Target } from './orchestrator-address.js';
 
@@ -178,10 +179,10 @@ const SENTENCES: Readonly<Record<Reason, string>> = {
 };
 
 const HINTS: Readonly<Partial<Record<Reason, string>>> = {
-  refused: 'is `orch serve` running there, and is this its agent_port (4747 unless changed)?',
+  refused: `is \`orch serve\` running there, and is this its agent_port (${AGENT_PORT} unless changed)?`,
   timeout: 'a firewall may be dropping packets on the way',
   unknown_host: 'check the spelling, and the name server of this machine',
-  not_an_orchestrator: 'give the agent_port (4747 unless changed), not the port of the API',
+  not_an_orchestrator: `give the agent_port (${AGENT_PORT} unless changed), not the port of the API`,
 };
 
 /**

@@ -1,13 +1,12 @@
 /** Where an orchestrator is, as people write it. */
 import { isIPv6 } from 'node:net';
 import { Fault } from '../../kernel/fault.js';
+import { AGENT_PORT } from '../../kernel/ports.js';
 
 export interface Target {
   readonly host: string;
   readonly port: number;
 }
-
-export const STANDARD_PORT = 4747;
 
 /** `HOST`, `HOST:PORT`, `[IPv6]:PORT` or a bare IPv6 address. Throws `usage`. */
 export function parseTarget(text: string): Target {
@@ -15,10 +14,10 @@ export function parseTarget(text: string): Target {
   const plain = /^([^:[\]\s/]+)(?::(\d{1,5}))?$/.exec(text);
   const bare = /^[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*$/.test(text) ? text : undefined;
   const host = bracketed?.[1] ?? plain?.[1] ?? bare;
-  const port = Number(bracketed?.[2] ?? plain?.[2] ?? STANDARD_PORT);
+  const port = Number(bracketed?.[2] ?? plain?.[2] ?? AGENT_PORT);
   if (host === undefined || port < 1 || port > 65535) {
     throw new Fault('usage', `${JSON.stringify(text)} is no address of an orchestrator`, {
-      hint: `write HOST or HOST:PORT, such as orch.example.org:${STANDARD_PORT}`,
+      hint: `write HOST or HOST:PORT, such as orch.example.org:${AGENT_PORT}`,
     });
   }
   return { host, port };

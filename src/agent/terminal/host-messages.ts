@@ -1,5 +1,5 @@
 /** What goes between the agent's process and that of its terminals. */
-import type { FaultCode } from '../../kernel/fault-code.js';
+import type { FaultCode } from '../../kernel/fault.js';
 import type { PublicKeyHex } from '../../kernel/ids.js';
 import type { LogFields } from '../../kernel/logger.js';
 import type { ExitReason } from '../../terminal/exit.js';

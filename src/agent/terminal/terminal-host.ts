@@ -3,7 +3,7 @@
  * inherits from this process, never from the agent's own.
  */
 import { join } from 'node:path';
-import { loadKey } from '../../identity/key-file.js';
+import { loadKey } from '../../identity/private-key.js';
 import type { LogFields } from '../../kernel/logger.js';
 import { TERMINAL_LIMITS } from '../../terminal/limits.js';
 import { TerminalHost } from './host.js';

@@ -3,7 +3,7 @@
 import type { ApiClient } from '../../client/api-client.js';
 import { AGENT_STATUSES } from '../../contract/agent-statuses.js';
 import type { Agent } from '../../contract/agents.js';
-import { groupsOfFour } from '../../identity/key-id.js';
+import { groupsOfFour } from '../../identity/key-object.js';
 import { Fault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { argumentList, choice, defineCommand, flag, optionalArgument, text } from '../define-command.js';

@@ -1,6 +1,6 @@
 /** `orch api`. */
 
-import { isFaultCode } from '../../kernel/fault-code.js';
+import { isFaultCode } from '../../kernel/fault.js';
 import { argument, defineCommand, text } from '../define-command.js';
 import { EXIT, type ExitStatus, exitStatusOfCode } from '../exit-status.js';
 import { linesOf, textLines } from '../outcome.js';

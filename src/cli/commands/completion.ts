@@ -1,7 +1,7 @@
 /** `orch completion`. */
 
 import type { ApiClient } from '../../client/api-client.js';
-import { profilesPath } from '../../client/directories.js';
+import { profilesPath } from '../../client/operator-files.js';
 import { loadProfiles } from '../../client/profiles.js';
 import { Fault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';

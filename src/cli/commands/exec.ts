@@ -3,9 +3,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Agent } from '../../contract/agents.js';
 import { EXEC_TIMEOUT_MAX } from '../../contract/terminal.js';
-import { shellWord } from '../../identity/shell-word.js';
-import { sentEnvironment } from '../../kernel/environment.js';
-import { Fault } from '../../kernel/fault.js';
+import { Fault, shellWord } from '../../kernel/fault.js';
+import { sentEnvironment } from '../../kernel/schema.js';
 import { terminalApi } from '../connect-api.js';
 import type { Context } from '../context.js';
 import { dashedList, defineCommand, flag, integer, text } from '../define-command.js';

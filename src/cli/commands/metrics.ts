@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import { METRICS_LIMIT } from '../../contract/metrics.js';
-import type { MetricsSample } from '../../kernel/metrics-sample.js';
+import type { MetricsSample } from '../../kernel/schema.js';
 import type { Context } from '../context.js';
 import { defineCommand, flag, text } from '../define-command.js';
 import { agentHandle, formatAge, formatBytes, formatDuration, formatTime } from '../format.js';

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Fault } from '../../kernel/fault.js';
-import { isModuleName } from '../../kernel/identifiers.js';
+import { isModuleName } from '../../kernel/ids.js';
 import type { Context } from '../context.js';
 import { argument, choice, defineCommand, text } from '../define-command.js';
 import { requireValid } from '../modules/read-modules.js';

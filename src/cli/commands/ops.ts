@@ -1,5 +1,5 @@
 /** The argument that names an operation. */
-import type { SuccessBody } from '../../client/request.js';
+import type { SuccessBody } from '../../client/api-client.js';
 import type { Operation, OperationDetail } from '../../contract/operations.js';
 import { isFault } from '../../kernel/fault.js';
 import { argument, choice, defineCommand, integer, text } from '../define-command.js';

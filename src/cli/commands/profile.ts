@@ -1,7 +1,7 @@
 /** What `orch profile create` and `update` take. */
 import { resolve } from 'node:path';
-import { profilesPath } from '../../client/directories.js';
-import type { Profile } from '../../client/profile.js';
+import { profilesPath } from '../../client/operator-files.js';
+import type { Profile } from '../../client/profile-file.js';
 import {
   loadProfiles,
   type Profiles,

@@ -11,9 +11,9 @@ import {
   type TerminalDetail,
   type TerminalSession,
 } from '../../contract/terminal.js';
-import { sentEnvironment } from '../../kernel/environment.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import { isUlid } from '../../kernel/ids.js';
+import { sentEnvironment } from '../../kernel/schema.js';
 import type { TerminalMode } from '../../terminal/notes.js';
 import { terminalApi } from '../connect-api.js';
 import type { Context } from '../context.js';

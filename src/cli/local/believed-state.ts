@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as Type from 'typebox';
-import { writeOwnFile } from '../../client/own-file.js';
+import { writeOwnFile } from '../../client/operator-files.js';
 import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
 import { closed, nullable } from '../../kernel/schema.js';
 import { validator } from '../../kernel/validator.js';

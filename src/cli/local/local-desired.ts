@@ -1,9 +1,9 @@
 /** What module files make of this machine, and what it therefore is not to be any more. */
 import type { RunResult } from '../../contract/runs.js';
+import type { FaultCode } from '../../kernel/fault.js';
 import { Fault, isFault } from '../../kernel/fault.js';
-import type { FaultCode } from '../../kernel/fault-code.js';
 import { resolveCompiled } from '../../language/resolve.js';
-import { reviveRemovals } from '../../language/revive-removals.js';
+import { reviveRemovals } from '../../language/revive.js';
 import { guardReason, removalGuardFault, removesSomething } from '../../resources/removal-guard.js';
 import type { ResourceResult } from '../../resources/result.js';
 import { readModules } from '../modules/read-modules.js';

@@ -3,7 +3,7 @@ import { createHash, createHmac } from 'node:crypto';
 import type { Agent } from '../../contract/agents.js';
 import { holdDataDirectory } from '../../identity/data-directory.js';
 import { Fault } from '../../kernel/fault.js';
-import { isSecretName } from '../../kernel/identifiers.js';
+import { isSecretName } from '../../kernel/ids.js';
 import { VERSION } from '../../kernel/version.js';
 import type { AgentFacts, SecretSource } from '../../language/fill.js';
 import type { Context } from '../context.js';

@@ -1,6 +1,5 @@
 /** The modules that a plan or an apply names: stored ones of `-m`, and files of `-f`, which only an apply stores. */
-import type { ApiClient } from '../../client/api-client.js';
-import type { SuccessBody } from '../../client/request.js';
+import type { ApiClient, SuccessBody } from '../../client/api-client.js';
 import { PLAN_BODY_BYTES } from '../../contract/runs.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';

@@ -2,8 +2,7 @@
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import { Fault, isFault } from '../../kernel/fault.js';
-import { isName } from '../../kernel/identifiers.js';
-import { isNodeId } from '../../kernel/ids.js';
+import { isName, isNodeId } from '../../kernel/ids.js';
 import { nearest } from '../../language/nearest.js';
 import { argument, optionalList } from '../define-command.js';
 import { agentName } from '../format.js';

@@ -1,5 +1,5 @@
 /** Turns a view into lines of text. */
-import { unreachable } from '../../kernel/exhaustive.js';
+import { assertNever } from '../../kernel/fault.js';
 import { type Column, type FieldsView, styled, type TableView, type View } from '../outcome.js';
 import { type Paint, plainText } from './paint.js';
 import { cutToWidth, sanitize, widthOf } from './terminal-text.js';
@@ -22,7 +22,7 @@ export function renderView(view: View, options: TableOptions): readonly string[]
       return body.length === 0 ? [] : [options.paint.line(view.head), ...body];
     }
     default:
-      return unreachable(view);
+      return assertNever(view);
   }
 }
 

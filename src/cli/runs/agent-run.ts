@@ -1,8 +1,7 @@
 /** How a run ended on each of several agents, and what that makes of the whole. */
 import type { Agent } from '../../contract/agents.js';
 import type { DriftDetail, RunResult } from '../../contract/runs.js';
-import { type Fault, isFault } from '../../kernel/fault.js';
-import { isFaultCode } from '../../kernel/fault-code.js';
+import { type Fault, isFault, isFaultCode } from '../../kernel/fault.js';
 import { EXIT, type ExitStatus, exitStatusOfCode } from '../exit-status.js';
 
 export type Result = RunResult | DriftDetail;

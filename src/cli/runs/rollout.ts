@@ -2,8 +2,7 @@
 import type { ApiClient } from '../../client/api-client.js';
 import type { Rollout, RolloutEvent, RolloutResult } from '../../contract/assignments.js';
 import type { RunResult } from '../../contract/runs.js';
-import { Fault, isFault } from '../../kernel/fault.js';
-import { isFaultCode } from '../../kernel/fault-code.js';
+import { Fault, isFault, isFaultCode } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { planBody, type RunModules, storeModules } from '../modules/send-modules.js';
 import { requireSome } from '../nodes/choose-agents.js';

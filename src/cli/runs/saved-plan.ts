@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import * as Type from 'typebox';
 import type { ApiClient } from '../../client/api-client.js';
-import { writeOwnFile } from '../../client/own-file.js';
+import { writeOwnFile } from '../../client/operator-files.js';
 import { RunResultSchema } from '../../contract/runs.js';
 import { KeyId, PublicKey, Seconds } from '../../contract/shapes.js';
 import { toSeconds } from '../../kernel/clock.js';

@@ -1,10 +1,9 @@
 /** The files of a directory that is to be brought to an orchestrator: which there are, and everything that is wrong with them. */
 import { basename } from 'node:path';
 import { Fault } from '../../kernel/fault.js';
-import type { DeclaredAssignment } from '../../language/assignments-schema.js';
-import type { Diagnostic } from '../../language/diagnostic.js';
+import type { Diagnostic, Position } from '../../language/diagnostic.js';
+import type { DeclaredAssignment } from '../../language/parse-assignments.js';
 import { type ParsedAssignments, parseAssignments } from '../../language/parse-assignments.js';
-import type { Position } from '../../language/text-lines.js';
 import {
   type CheckedFile,
   type CheckedText,

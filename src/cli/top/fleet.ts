@@ -5,7 +5,7 @@ import type { AuditEvent } from '../../contract/audit.js';
 import type { Operation } from '../../contract/operations.js';
 import type { TerminalSession } from '../../contract/terminal.js';
 import { isFault } from '../../kernel/fault.js';
-import type { MetricsSample } from '../../kernel/metrics-sample.js';
+import type { MetricsSample } from '../../kernel/schema.js';
 import { percentOf } from '../commands/metrics.js';
 import { agentName } from '../format.js';
 import { allAgents } from '../list-pages.js';

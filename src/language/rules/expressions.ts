@@ -1,11 +1,10 @@
-/** Expressions are well formed where they are filled in, and pointed out where they are not. */
+/** Rules on expressions: valid syntax where they are filled in, a warning elsewhere. */
 import { escapePointer } from '../../kernel/validator.js';
 import { hasExpression, OPEN, parseText } from '../expression.js';
 import type { OutlineOption } from '../kind-choice.js';
 import { isReference } from '../kind-set.js';
-import type { Located, LocatedScalar } from '../located.js';
-import { member } from '../read-located.js';
-import type { RuleContext } from './rule.js';
+import { type Located, type LocatedScalar, member } from '../located.js';
+import type { RuleContext } from '../outline.js';
 
 export function checkExpressions(context: RuleContext, text: string): void {
   const { outline } = context;
@@ -23,7 +22,7 @@ export function checkExpressions(context: RuleContext, text: string): void {
   warnElsewhere(outline.root, '', context);
 }
 
-/** Ids are names inside the module and stay as they are. */
+/** Returns the body members with expressions; ids are names inside the module and stay unchanged. */
 const filledMembers = ({ node, kind }: OutlineOption): readonly (readonly [string, Located])[] =>
   [...node.members].flatMap(([name, { value }]) => (isReference(name, kind) ? [] : [[name, value]]));
 
@@ -36,7 +35,7 @@ function checkSyntax(node: LocatedScalar, path: string, context: RuleContext & {
   if (typeof node.value !== 'string' || !hasExpression(node.value)) return;
   const { problems } = parseText(node.value);
   if (problems.length === 0) return;
-  // The text as it is read lacks the indentation of blocks and the escapes of quotes; the order of the openings stays.
+  // The parsed text lacks the indentation of blocks and the escapes of quotes, but keeps the order of expressions.
   const written = openings(context.text.slice(node.start, node.end));
   const read = new Map(openings(node.value).map((offset, index) => [offset, index]));
   for (const { offset, message } of problems) {
@@ -53,7 +52,7 @@ function openings(text: string): readonly number[] {
   return found;
 }
 
-/** Bodies and the content of templates. */
+/** Paths of bodies and of the content of templates. */
 const FILLED = /^\/resources\/\d+(\/variants\/\d+)?\/resource$|^\/templates\/\d+\/content$/;
 
 function warnElsewhere(node: Located, path: string, context: RuleContext): void {

@@ -1,15 +1,15 @@
 /** No two resources of a module are the same thing on one agent, and each comes after what holds it. */
+
+import { type Choice, canMeet, choicesAmong, type Reach } from '../clause.js';
+import type { Place } from '../diagnostic.js';
 import { hasExpression, parseText } from '../expression.js';
 import type { OutlineOption } from '../kind-choice.js';
-import type { Place } from '../mistake.js';
 import { stableOrder } from '../order.js';
-import type { OutlineEntry } from '../outline.js';
+import type { OutlineEntry, RuleContext } from '../outline.js';
 import { quoted } from '../printable.js';
-import { type Choice, canMeet, choicesAmong, type Reach } from '../reach.js';
-import { dependenciesOf } from './dependencies.js';
-import type { RuleContext } from './rule.js';
+import { dependenciesOf } from './references.js';
 
-/** A resource as it can come to be on an agent. */
+/** A possible resource on an agent. */
 interface Candidate {
   readonly entry: number;
   readonly option: OutlineOption;
@@ -45,7 +45,7 @@ function candidatesOf(entry: OutlineEntry, index: number, context: RuleContext):
   });
 }
 
-/** What a resource is told apart by as it is written: a member of the body, or the id. */
+/** Returns the place of the identity: a member of the body, or the id. */
 function placeOf(
   identity: string,
   { id }: OutlineEntry,
@@ -54,14 +54,14 @@ function placeOf(
   const scalars = [...node.members].filter(([, { value }]) => value.type === 'scalar');
   const [name, member] =
     scalars.find(([, { value }]) => value.type === 'scalar' && value.value === identity) ??
-    // The identity may be spelt another way than it is written.
+    // The identity may differ from the text in the file.
     scalars.find(([key]) => key === 'path' || key === 'name') ??
     [];
   if (name !== undefined && member !== undefined) return { place: member.value, path: `${path}/${name}` };
   return id?.text === identity ? { place: id, path: id.path } : { place: node, path };
 }
 
-/** Identities are shown everywhere, so that no secret may be in one, and each resource has one. */
+/** Checks that a resource has an identity without a secret, because identities are shown everywhere. */
 function isIdentified({ identity, option, place, path }: Candidate, { mistakes }: RuleContext): boolean {
   if (identity === '') {
     mistakes.error(

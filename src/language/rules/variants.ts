@@ -1,9 +1,14 @@
-/** Variants decide without a tie and leave no supported agent without a resource. */
-import { showClause } from '../clause.js';
-import type { OutlineEntry } from '../outline.js';
-import { canMeet, choicesAmong, findGap, type Reach } from '../reach.js';
-import { items, member } from '../read-located.js';
-import type { RuleContext } from './rule.js';
+/** Rules on agents: a module's `supports`, and variants without ties and gaps. */
+import { isTagKey, isTagValue, TAG_KEY_RULE, TAG_VALUE_RULE } from '../../kernel/ids.js';
+import { escapePointer } from '../../kernel/validator.js';
+import { canMeet, choicesAmong, findGap, type Reach, showClause } from '../clause.js';
+import { hasExpression } from '../expression.js';
+import type { KindSet } from '../kind-set.js';
+import { items, type Located, member } from '../located.js';
+import { suggestion } from '../nearest.js';
+import type { OutlineEntry, RuleContext } from '../outline.js';
+import { quoted } from '../printable.js';
+import { KNOWN_DISTROS } from '../schema.js';
 
 export function checkVariants(context: RuleContext, reach: Reach): void {
   for (const entry of context.outline.entries) {
@@ -39,7 +44,7 @@ function checkTies(variants: Variants, { mistakes, lineOf }: RuleContext, reach:
 }
 
 function checkGap(entry: OutlineEntry, variants: Variants, { outline, mistakes }: RuleContext, reach: Reach): void {
-  // A clause that cannot be read may be the one that closes the gap.
+  // A clause that cannot be read may close the gap.
   const isWhole = variants.length === items(member(entry.node, 'variants')).length;
   if (outline.supports.length === 0 || !isWhole) return;
   const gap = findGap(
@@ -51,4 +56,74 @@ function checkGap(entry: OutlineEntry, variants: Variants, { outline, mistakes }
   if (clause === undefined || key === undefined) return;
   const message = `some agents that supports allows (${showClause(clause.clause)}) match no variant of this resource; add one for them, such as "when: {}" for all the others`;
   mistakes.warning('variant_gap', message, `${entry.path}/variants`, key);
+}
+
+/** Checks that `supports` names agents with known attributes and valid tags. */
+export function checkSupports({ outline, mistakes }: RuleContext): void {
+  const { root } = outline;
+  const supports = root.type === 'map' ? root.members.get('supports') : undefined;
+  const listed = supports?.value;
+  if (listed === undefined || isEmpty(listed)) {
+    const message =
+      'supports is empty, so that this module applies to no agent; add a clause such as {platform: linux}';
+    mistakes.warning('supports_empty', message, '/supports', supports?.key ?? root);
+  }
+  for (const [index, node] of items(listed).entries()) checkClause(node, `/supports/${index}`, mistakes);
+  for (const entry of outline.entries) {
+    const variants = items(member(entry.node, 'variants'));
+    for (const [index, variant] of variants.entries()) {
+      checkClause(member(variant, 'when'), `${entry.path}/variants/${index}/when`, mistakes);
+    }
+  }
+}
+
+const isEmpty = (node: Located): boolean =>
+  (node.type === 'list' && node.items.length === 0) || (node.type === 'scalar' && node.value === null);
+
+function checkClause(clause: Located | undefined, path: string, mistakes: RuleContext['mistakes']): void {
+  checkDistro(clause, path, mistakes);
+  if (clause?.type !== 'map') return;
+  for (const [name, { key, value }] of clause.members) {
+    if (!name.startsWith('tag.')) continue;
+    const problem = unmatchable(name.slice('tag.'.length), value);
+    if (problem === null) continue;
+    const message = `this clause matches no agent, because ${problem}`;
+    mistakes.warning('clause_unmatchable', message, `${path}/${escapePointer(name)}`, key);
+  }
+}
+
+/** Returns why no agent can have a tag with this value, or null. */
+function unmatchable(key: string, value: Located): string | null {
+  if (!isTagKey(key)) return `no tag can be called ${quoted(key)}: ${TAG_KEY_RULE}`;
+  const text = value.type === 'scalar' && typeof value.value === 'string' ? value.value : null;
+  if (text === null || hasExpression(text) || isTagValue(text)) return null;
+  return `no tag has such a value: ${TAG_VALUE_RULE}`;
+}
+
+function checkDistro(clause: Located | undefined, path: string, mistakes: RuleContext['mistakes']): void {
+  const node = member(clause, 'distro');
+  if (node?.type !== 'scalar' || typeof node.value !== 'string' || node.value === '') return;
+  const { value } = node;
+  if (KNOWN_DISTROS.some((known) => known === value)) return;
+  const meant = suggestion(value, KNOWN_DISTROS) || `; known: ${KNOWN_DISTROS.join(', ')}`;
+  mistakes.warning('unknown_distro', `${quoted(value)} is not a known distro${meant}`, `${path}/distro`, node);
+}
+
+/** Checks that an entry has either one resource or variants, and that kinds stand below `resource`. */
+export function checkChoice({ outline, mistakes }: RuleContext, kinds: KindSet): void {
+  for (const { node, path } of outline.entries) {
+    const [resource, variants] = [node.members.get('resource'), node.members.get('variants')];
+    if (resource && variants) {
+      const later = resource.key.start > variants.key.start ? resource : variants;
+      const message = 'a resource has either "resource" or "variants", not both';
+      mistakes.error(
+        'resource_ambiguous',
+        message,
+        `${path}/${later === resource ? 'resource' : 'variants'}`,
+        later.key,
+      );
+    } else if (!resource && !variants && ![...node.members.keys()].some((name) => kinds.has(name))) {
+      mistakes.error('resource_missing', 'a resource needs "resource" or "variants"', path, node);
+    }
+  }
 }

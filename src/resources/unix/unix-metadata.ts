@@ -1,5 +1,5 @@
 /** Owner, group and mode of files and directories: what differs, and whether the names exist. */
-import type { FaultCode } from '../../kernel/fault-code.js';
+import type { FaultCode } from '../../kernel/fault.js';
 import type { Exposure, Metadata } from '../host.js';
 import type { BodyProblem, Family, FieldChange, PlanContext } from '../kind.js';
 import { parentOf, problemOfUnixPath } from './unix-path.js';

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { shownOutput } from '../../../src/agent/converge/run-item.js';
 import { Capture } from '../../../src/agent/host/capture.js';
-import { gapScrubber, scrubber } from '../../../src/kernel/scrub.js';
+import { gapScrubber, scrubber } from '../../../src/kernel/tainted.js';
 import { MAX_OUTPUT_BYTES } from '../../../src/resources/command.js';
 import { LINK_LIMITS } from '../../../src/wire/limits.js';
 

@@ -138,7 +138,7 @@ describe('an ordinary user', () => {
     mkdirSync(foreign);
     writeFileSync(join(foreign, 'f'), 'old');
     execFileSync('chown', ['65534', own]);
-    const dist = new URL('../../../dist/src/agent/host/unix-host.js', import.meta.url).pathname;
+    const dist = new URL('../../../dist/src/agent/host/this-host.js', import.meta.url).pathname;
     needs(context, existsSync(dist), 'a build');
     const steps: FileStep[] = [
       write(join(foreign, 'f'), 'new'),
@@ -182,7 +182,7 @@ describe('a sync that fails', () => {
     needs(context, process.platform === 'linux' && isInstalled('strace'), 'strace');
     const directory = place();
     writeFileSync(join(directory, 'f'), 'old');
-    const dist = new URL('../../../dist/src/agent/host/unix-host.js', import.meta.url).pathname;
+    const dist = new URL('../../../dist/src/agent/host/this-host.js', import.meta.url).pathname;
     needs(context, existsSync(dist), 'a build');
     const program = `
       const { UnixHost } = await import(${JSON.stringify(dist)});

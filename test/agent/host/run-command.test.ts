@@ -382,7 +382,7 @@ describe.concurrent('a cancelled run', () => {
 });
 
 describe('a command that outlives the agent', () => {
-  const module = fileURLToPath(new URL('../../../dist/src/agent/host/unix-host.js', import.meta.url));
+  const module = fileURLToPath(new URL('../../../dist/src/agent/host/this-host.js', import.meta.url));
 
   it('goes on writing and reading when the agent is killed', async () => {
     const directory = place();

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { acceptedEnvironment, normalLocale } from '../../../src/agent/terminal/accepted-environment.js';
-import { sentEnvironment } from '../../../src/kernel/environment.js';
+import { sentEnvironment } from '../../../src/kernel/schema.js';
 
 const STANDARD = ['LANG', 'LC_*', 'COLORTERM'];
 const locales = async () => new Set(['C', 'C.UTF-8', 'de_DE.utf8', 'de_DE@euro', 'POSIX'].map(normalLocale));

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { API_BASE, CONTRACT, type RouteId } from '../../../src/contract/contract.js';
 import { FAULTS } from '../../../src/contract/faults.js';
 import type { RouteSpec } from '../../../src/contract/route.js';
-import type { FaultCode } from '../../../src/kernel/fault-code.js';
+import type { FaultCode } from '../../../src/kernel/fault.js';
 import { validator } from '../../../src/kernel/validator.js';
 
 export interface Request {

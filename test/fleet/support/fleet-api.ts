@@ -5,9 +5,8 @@ import { enrolmentTokenHandlers } from '../../../daemon/fleet/enrolment-tokens.j
 import { tagHandlers } from '../../../daemon/fleet/tag-service.js';
 import { type ApiServer, createApiServer } from '../../../daemon/http/api-server.js';
 import type { IdempotencyKeys } from '../../../daemon/http/idempotency.js';
-import { agentRoutes } from '../../../src/contract/agents.js';
+import { agentRoutes, tagRoutes } from '../../../src/contract/agents.js';
 import { enrolmentTokenRoutes } from '../../../src/contract/enrolment-tokens.js';
-import { tagRoutes } from '../../../src/contract/tags.js';
 import { silentLogger } from '../../../src/kernel/logger.js';
 import { authenticate, authorize, clock, noKeys } from '../../http/tiny-api.js';
 import type { Fleet } from './fleet-fixture.js';

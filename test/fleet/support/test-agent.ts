@@ -2,7 +2,7 @@ import { onTestFinished } from 'vitest';
 import type { WebSocket } from 'ws';
 import { dialOrchestrator } from '../../../src/agent/link/dial.js';
 import { selfSignedEd25519 } from '../../../src/identity/certificate.js';
-import { nodeIdOf } from '../../../src/identity/key-id.js';
+import { nodeIdOf } from '../../../src/identity/key-object.js';
 import type { NodeId } from '../../../src/kernel/ids.js';
 import { PROTOCOL_VERSION } from '../../../src/kernel/version.js';
 import { orchestratorDecoder, UnknownMessage } from '../../../src/wire/codec.js';

@@ -1,8 +1,8 @@
 /** The agent as `orch agent connect` wires it, but it dials again at once: `agent.mjs HOST:PORT KEY DATA_DIR`. */
 import { runAgent } from '../../../dist/src/agent/agent.js';
-import { createEngine } from '../../../dist/src/agent/engine/create-engine.js';
+import { createEngine } from '../../../dist/src/agent/engine/engine-thread.js';
+import { parseTarget } from '../../../dist/src/agent/link/orchestrator-address.js';
 import { AgentSettingsFile } from '../../../dist/src/agent/settings-file.js';
-import { parseTarget } from '../../../dist/src/agent/target.js';
 
 const [target, orchestratorKey, dataDir] = process.argv.slice(2);
 const logger = {

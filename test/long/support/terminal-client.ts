@@ -1,6 +1,6 @@
 /** A session through the client's library: what came of it, as a hash and to look through, at a pace that the test decides. */
 import { createHash } from 'node:crypto';
-import type { SuccessBody } from '../../../src/client/request.js';
+import type { SuccessBody } from '../../../src/client/api-client.js';
 import { connectTerminal } from '../../../src/client/terminal/connect-terminal.js';
 import type { LinkState, TerminalEnd } from '../../../src/client/terminal/terminal-events.js';
 import type { TerminalSession } from '../../../src/client/terminal/terminal-session.js';

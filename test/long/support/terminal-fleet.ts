@@ -2,9 +2,9 @@
 import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { ApiClient } from '../../../src/client/api-client.js';
-import { connect } from '../../../src/client/connect.js';
 import { resolveConnection } from '../../../src/client/connection.js';
-import { openSigner } from '../../../src/client/signer.js';
+import { connect } from '../../../src/client/http-api-client.js';
+import { openSigner } from '../../../src/client/login.js';
 import type { Agent } from '../../../src/contract/agents.js';
 import type { TerminalDetail } from '../../../src/contract/terminal.js';
 import type { Clock } from '../../../src/kernel/clock.js';

@@ -1,8 +1,8 @@
 /** The agent as `orch agent connect` wires it: `agent.mjs HOST:PORT KEY DATA_DIR`. It is there to be killed. */
 import { runAgent } from '../../../../dist/src/agent/agent.js';
-import { createEngine } from '../../../../dist/src/agent/engine/create-engine.js';
+import { createEngine } from '../../../../dist/src/agent/engine/engine-thread.js';
+import { parseTarget } from '../../../../dist/src/agent/link/orchestrator-address.js';
 import { AgentSettingsFile } from '../../../../dist/src/agent/settings-file.js';
-import { parseTarget } from '../../../../dist/src/agent/target.js';
 import { createTerminals } from '../../../../dist/src/agent/terminal/create-terminals.js';
 
 const [target, orchestratorKey, dataDir] = process.argv.slice(2);

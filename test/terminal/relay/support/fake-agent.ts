@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import { type ClientOptions, WebSocket } from 'ws';
-import { nodeIdOf } from '../../../../src/identity/key-id.js';
+import { nodeIdOf } from '../../../../src/identity/key-object.js';
 import type { NodeId } from '../../../../src/kernel/ids.js';
 import { ackFrame, type Frame, jsonFrame, placeFrame, pongFrame, readFrame } from '../../../../src/terminal/frames.js';
 import { AGENT_TERMINAL_PATH, TERMINAL_SUBPROTOCOL } from '../../../../src/terminal/limits.js';

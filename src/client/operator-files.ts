@@ -1,0 +1,50 @@
+/** The operator's files: their places by the XDG rules, and private writes (mode 0600 in a directory of mode 0700). */
+
+import { randomBytes } from 'node:crypto';
+import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { dirname, isAbsolute, join } from 'node:path';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Returns `~/.config/orch`, the directory of the profiles and the operator's key. */
+export const configDirectory = (env: Environment): string => below(env, 'XDG_CONFIG_HOME', '.config');
+
+/** Returns `~/.local/state/orch`, the directory of session tokens. */
+export const stateDirectory = (env: Environment): string => below(env, 'XDG_STATE_HOME', '.local', 'state');
+
+export const profilesPath = (env: Environment): string => join(configDirectory(env), 'config.yaml');
+
+export const standardKeyPath = (env: Environment): string => join(configDirectory(env), 'operator.key');
+
+/** Expands `~/` in a path from a configuration file. */
+export const expandHome = (env: Environment, path: string): string =>
+  path === '~' || path.startsWith('~/') ? join(homeOf(env), path.slice(1)) : path;
+
+const homeOf = (env: Environment): string => env.HOME || homedir();
+
+function below(env: Environment, variable: string, ...otherwise: readonly string[]): string {
+  const given = env[variable];
+  // The XDG rules ignore a relative path.
+  const base = given && isAbsolute(given) ? given : join(homeOf(env), ...otherwise);
+  return join(base, 'orch');
+}
+
+/** Replaces a file atomically. Throws the system's error. */
+export function writeOwnFile(path: string, content: string): void {
+  const temporary = `${path}.${randomBytes(6).toString('hex')}.new`;
+  makeOwnDirectory(dirname(path));
+  try {
+    writeFileSync(temporary, content, { mode: 0o600, flag: 'wx', flush: true });
+    renameSync(temporary, path);
+  } finally {
+    rmSync(temporary, { force: true });
+  }
+}
+
+/** Creates a directory and its parents without access for others. An existing directory keeps its mode. */
+function makeOwnDirectory(path: string): void {
+  const made = mkdirSync(path, { recursive: true, mode: 0o700 });
+  // An unusual umask removes even the owner's rights.
+  if (made !== undefined) chmodSync(path, 0o700);
+}

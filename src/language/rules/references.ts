@@ -1,0 +1,149 @@
+/** Rules on references inside a module: ids, dependencies without cycles, and templates. */
+import { hasExpression } from '../expression.js';
+import type { OutlineOption } from '../kind-choice.js';
+import { items, type LocatedMap, member, type Named, named } from '../located.js';
+import { suggestion } from '../nearest.js';
+import { type Dependencies, findCycles } from '../order.js';
+import type { Outline, OutlineEntry, RuleContext } from '../outline.js';
+import { quoted } from '../printable.js';
+
+/** Checks that ids are unique and that lists of ids name resources of the module. */
+export function checkIds(context: RuleContext): void {
+  const known = collectIds(context);
+  for (const entry of context.outline.entries) {
+    for (const id of entry.dependsOn) checkKnown('depends_on', id, known, context);
+    for (const { triggers } of entry.options) {
+      for (const { field, ids } of triggers) for (const id of ids) checkKnown(field, id, known, context);
+      checkTriggers(triggers, context);
+    }
+  }
+}
+
+function collectIds({ outline, mistakes, lineOf }: RuleContext): ReadonlyMap<string, Named> {
+  const known = new Map<string, Named>();
+  for (const { id } of outline.entries) {
+    if (id === null) continue;
+    const first = known.get(id.text);
+    if (first === undefined) known.set(id.text, id);
+    else {
+      const message = `id ${quoted(id.text)} is already used by the resource on line ${lineOf(first)}`;
+      mistakes.error('duplicate_id', message, id.path, id);
+    }
+  }
+  return known;
+}
+
+function checkKnown(field: string, id: Named, known: ReadonlyMap<string, Named>, context: RuleContext): void {
+  const { outline, mistakes, lineOf } = context;
+  if (known.has(id.text)) return;
+  const message = `${field} names ${quoted(id.text)}, but no resource of this module has that id`;
+  const labelled = outline.entries.find(({ node }) => textOf(node, 'name') === id.text);
+  const advice = labelled
+    ? `; the one on line ${lineOf(labelled.node)} only has it as its name`
+    : suggestion(id.text, known.keys());
+  mistakes.error('unknown_id', message + advice, id.path, id);
+}
+
+function textOf(node: LocatedMap, name: string): string | null {
+  const value = node.members.get(name)?.value;
+  return value?.type === 'scalar' && typeof value.value === 'string' ? value.value : null;
+}
+
+/** Checks that a change either reloads or restarts a service. */
+function checkTriggers(triggers: OutlineEntry['options'][number]['triggers'], { mistakes }: RuleContext): void {
+  const idsOf = (wanted: string) => triggers.find(({ field }) => field === wanted)?.ids ?? [];
+  const restarts = new Set(idsOf('restart_on').map((id) => id.text));
+  for (const id of idsOf('reload_on')) {
+    if (!restarts.has(id.text)) continue;
+    const message = `${quoted(id.text)} is in both reload_on and restart_on; keep it in one of them`;
+    mistakes.error('trigger_ambiguous', message, id.path, id);
+  }
+}
+
+/** Returns the positions before each entry, from `depends_on` and the triggers of all variants. */
+export function dependenciesOf({ entries }: Outline): Dependencies {
+  const positions = new Map<string, number>();
+  for (const [index, { id }] of entries.entries()) {
+    if (id !== null && !positions.has(id.text)) positions.set(id.text, index);
+  }
+  return entries.map((entry) => [...new Set(namedBy(entry).flatMap((id) => positions.get(id.text) ?? []))]);
+}
+
+const namedBy = ({ dependsOn, options }: OutlineEntry): readonly Named[] => [
+  ...dependsOn,
+  ...options.flatMap(({ triggers }) => triggers.flatMap(({ ids }) => ids)),
+];
+
+export function checkCycles({ outline, mistakes }: RuleContext): void {
+  const { entries } = outline;
+  for (const cycle of findCycles(dependenciesOf(outline))) {
+    const members = cycle.flatMap((index) => entries[index] ?? []);
+    const [first] = members;
+    const next = members[1] ?? first;
+    const link = first && namedBy(first).find((id) => id.text === next?.id?.text);
+    if (link === undefined) continue;
+    mistakes.error('dependency_cycle', `dependency cycle: ${showCycle(members)}`, link.path, link);
+  }
+}
+
+/** Formats a cycle as `a -> b -> a`; each entry depends on the next. */
+function showCycle(members: readonly OutlineEntry[]): string {
+  const names = members.map(({ id }) => id?.text ?? '');
+  const shown = [...names, names[0] ?? ''].map((name) => quoted(name).slice(1, -1));
+  return shown.length > 22 ? [...shown.slice(0, 20), '…', ...shown.slice(-1)].join(' -> ') : shown.join(' -> ');
+}
+
+/** Checks that template ids are unique, references resolve, and every template is used. */
+export function checkTemplates({ outline, mistakes, lineOf }: RuleContext): void {
+  const unused = new Map<string, Named>();
+  const known = new Set<string>();
+  for (const { id } of outline.templates) {
+    if (id === null) continue;
+    const first = unused.get(id.text);
+    if (first === undefined) unused.set(id.text, id);
+    else {
+      const message = `template ${quoted(id.text)} is already defined on line ${lineOf(first)}`;
+      mistakes.error('duplicate_template', message, id.path, id);
+    }
+    known.add(id.text);
+  }
+  const checked = new Set<string>();
+  for (const option of outline.entries.flatMap((entry) => entry.options)) {
+    const { kind, node, path } = option;
+    const reference = kind.templated ? named(node.members.get('template')?.value, `${path}/template`) : null;
+    if (reference === null) continue;
+    unused.delete(reference.text);
+    if (!known.has(reference.text)) {
+      const message = `no template has the id ${quoted(reference.text)}${suggestion(reference.text, known)}`;
+      mistakes.error('unknown_template', message, reference.path, reference);
+    } else if (!checked.has(reference.text)) {
+      checked.add(reference.text);
+      checkContent(option, reference, { outline, mistakes });
+    }
+  }
+  // A body that could not be read may use any template.
+  if (outline.entries.some(hasUnread)) return;
+  for (const id of unused.values()) {
+    mistakes.warning('unused_template', `template ${quoted(id.text)} is not used by any resource`, id.path, id);
+  }
+}
+
+const hasUnread = ({ node, options }: OutlineEntry): boolean => {
+  const written = (node.members.has('resource') ? 1 : 0) + items(member(node, 'variants')).length;
+  return options.length < written;
+};
+
+/** Checks that a template's content is valid as the resource's own content. */
+function checkContent(
+  { kind, body }: OutlineOption,
+  reference: Named,
+  { outline, mistakes }: Pick<RuleContext, 'outline' | 'mistakes'>,
+): void {
+  const template = outline.templates.find(({ id }) => id?.text === reference.text);
+  const content = template && named(member(template.node, 'content'), `${template.path}/content`);
+  if (!content || body === null || hasExpression(content.text)) return;
+  const { template: _, ...rest } = body;
+  for (const problem of kind.kind.check({ ...rest, content: content.text })) {
+    if (problem.path === '/content') mistakes.error('invalid_value', problem.message, content.path, content);
+  }
+}
