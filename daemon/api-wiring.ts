@@ -93,7 +93,7 @@ export function wireApi(options: ApiWiringOptions): ApiServer {
     },
     trustProxyTls: settings().trust_proxy_tls,
     validateAnswers: false,
-    streams: terminals.clientDoor,
+    streams: terminals.clientEndpoint,
   });
 }
 

@@ -56,7 +56,7 @@ export function wireFleet(options: FleetWiringOptions) {
     port: settings().agent_port,
     privateKey,
     onConnection: (peer) => gateway.accept(peer),
-    sideDoor: terminals.agentDoor,
+    sideDoor: terminals.agentEndpoint,
     logger,
   });
   const enrolmentTokens = new EnrolmentTokens({

@@ -1,4 +1,4 @@
-/** Joins the room of terminals with its recordings, its screens and the rest of the orchestrator; decides nothing. */
+/** Wires terminal sessions with recordings, screens and the rest of the orchestrator. */
 import type { KeyObject } from 'node:crypto';
 import type { Clock } from '../src/kernel/clock.js';
 import type { NewId } from '../src/kernel/ids.js';
@@ -11,12 +11,12 @@ import type { Queryable } from './database/schema.js';
 import { epochBegun } from './engine/epoch.js';
 import { terminalRules } from './room-settings.js';
 import { createTerminals } from './terminal/create-terminals.js';
-import { createScreens } from './terminal/emulator/create-screens.js';
+import { createScreens } from './terminal/emulator/screens.js';
+import type { TerminalLink } from './terminal/live-sessions.js';
 import { createRecordings } from './terminal/recordings/recordings.js';
 import { takeUpStrays } from './terminal/recordings/stray-recordings.js';
 import { Transcripts } from './terminal/recordings/transcripts.js';
-import { resumeKeyOf } from './terminal/session/resume-secrets.js';
-import type { TerminalLink } from './terminal/terminal-link.js';
+import { resumeKeyOf } from './terminal/session/resume.js';
 
 export interface TerminalWiringOptions {
   readonly db: Queryable;
@@ -25,11 +25,11 @@ export interface TerminalWiringOptions {
   readonly link: TerminalLink;
   readonly settings: () => Settings;
   readonly clock: Clock;
-  /** Unix milliseconds by which age is judged. */
+  /** Returns the Unix milliseconds that ages are computed from. */
   readonly ageTime: () => number;
   readonly newId: NewId;
   readonly randomBytes: (count: number) => Buffer;
-  /** Of the orchestrator. */
+  /** Private key of the orchestrator. */
   readonly privateKey: KeyObject;
   readonly logger: Logger;
 }

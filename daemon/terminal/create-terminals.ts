@@ -1,19 +1,16 @@
-/** Makes the parts of the room of terminals and joins them. */
+/** Creates the parts of terminal sessions and connects them. */
 import type { Clock } from '../../src/kernel/clock.js';
 import type { NewId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { UnitOfWork } from '../core/unit-of-work.js';
 import type { Queryable } from '../database/schema.js';
-import { createAgentDoor } from './agent-door.js';
-import { ClientDoor } from './client-door.js';
-import { PartsMaker } from './parts-maker.js';
+import type { Screens } from './emulator/screens.js';
+import { ClientEndpoint, createAgentEndpoint, Refusals } from './endpoints.js';
+import type { TerminalLink, TerminalRules } from './live-sessions.js';
 import type { Recordings } from './recordings/recorder.js';
-import { Refusals } from './refusals.js';
-import type { Screens } from './screen.js';
-import { ResumeSecrets } from './session/resume-secrets.js';
-import { SessionBook } from './session-book.js';
-import type { TerminalLink } from './terminal-link.js';
-import type { TerminalRules } from './terminal-rules.js';
+import { ResumeSecrets } from './session/resume.js';
+import { SessionFactory } from './session-factory.js';
+import { SessionStore } from './session-store.js';
 import type { SocketTimes } from './terminal-socket.js';
 import { Terminals } from './terminals.js';
 import { Tickets } from './tickets.js';
@@ -30,21 +27,21 @@ export interface CreateTerminalsOptions {
   readonly link: TerminalLink;
   readonly recordings: Recordings;
   readonly screens: Screens;
-  /** As they are now; asked each time. */
+  /** Returns the current rules; called for each decision. */
   readonly rules: () => TerminalRules;
-  /** How long an agent has to answer, in milliseconds. */
-  readonly patience?: number;
+  /** Milliseconds that an agent has to answer a request to start a program. */
+  readonly timeoutMs?: number;
   readonly times?: SocketTimes;
 }
 
 export function createTerminals(options: CreateTerminalsOptions) {
   const { uow, clock, logger, randomBytes, resumeKey } = options;
-  const book = new SessionBook({ uow, clock });
+  const book = new SessionStore({ uow, clock });
   const tickets = new Tickets(options);
-  const refusals = new Refusals({ book, clock, logger });
-  const parts = new PartsMaker(options);
+  const refusals = new Refusals({ store: book, clock, logger });
+  const parts = new SessionFactory(options);
   const resumeSecrets = new ResumeSecrets({ key: resumeKey, randomBytes });
-  const terminals = new Terminals({ ...options, book, parts, tickets, resumeSecrets });
+  const terminals = new Terminals({ ...options, store: book, factory: parts, tickets, resumeSecrets });
   const door = { terminals, tickets, refusals, clock, logger, ...(options.times ? { times: options.times } : {}) };
-  return { terminals, agentDoor: createAgentDoor(door), clientDoor: new ClientDoor(door) };
+  return { terminals, agentEndpoint: createAgentEndpoint(door), clientEndpoint: new ClientEndpoint(door) };
 }

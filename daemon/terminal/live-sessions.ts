@@ -1,17 +1,16 @@
-/** The sessions that are open here, or over and not yet shown to the end. */
+/** Sessions that are open, or over while a client still receives their output. */
 import type { Clock } from '../../src/kernel/clock.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
+import type { OrchestratorMessage } from '../../src/wire/messages.js';
 import { LiveSession } from './session/live-session.js';
-import type { ResumeSecrets } from './session/resume-secrets.js';
-import { hasTerminal, type SessionFacts } from './session/session-facts.js';
-import { isOver } from './session/session-state.js';
-import type { ResumeKey, SessionBook } from './session-book.js';
-import type { TerminalLink } from './terminal-link.js';
-import { clockLimits, type TerminalRules } from './terminal-rules.js';
+import type { ResumeSecrets } from './session/resume.js';
+import { hasTerminal, type SessionFacts } from './session/session-core.js';
+import { type ClockLimits, isOver } from './session/session-lifecycle.js';
+import type { ResumeKey, SessionStore } from './session-store.js';
 
 export interface LiveSessionsOptions {
-  readonly book: SessionBook;
+  readonly store: SessionStore;
   readonly link: TerminalLink;
   readonly rules: () => TerminalRules;
   readonly clock: Clock;
@@ -27,12 +26,12 @@ export class LiveSessions {
     this.options = options;
   }
 
-  /** A copy: sessions go while it is walked. */
+  /** A copy, because sessions may be removed during iteration. */
   get all(): readonly LiveSession[] {
     return [...this.sessions.values()];
   }
 
-  /** How many are open. */
+  /** Number of open sessions. */
   get active(): number {
     return this.all.filter(({ state }) => state.phase === 'active').length;
   }
@@ -41,14 +40,14 @@ export class LiveSessions {
     return this.sessions.get(sessionId);
   }
 
-  /** Shells of an operator that are not over. */
+  /** Returns the number of open shells of an operator. */
   shellsOf(operatorId: string): number {
     return this.all.filter(
       ({ facts, state }) => facts.kind === 'shell' && facts.operatorId === operatorId && !isOver(state),
     ).length;
   }
 
-  /** @param resume of the one who wrote before a restart */
+  /** @param resume resume key of the writer before a restart */
   add(facts: SessionFacts, resume: ResumeKey | null): LiveSession {
     const { rules } = this.options;
     const session: LiveSession = new LiveSession({
@@ -65,17 +64,17 @@ export class LiveSessions {
     return session;
   }
 
-  /** Tells the agent to end a session, known here or not. */
+  /** Tells the agent to end a session, which may be unknown here. */
   dismiss(nodeId: NodeId, sessionId: string): void {
     this.options.link.send(nodeId, [{ type: 'terminal_close', session_id: sessionId }]);
   }
 
-  /** The orchestrator is about to stop: nobody is served any more. */
+  /** Disconnects all clients and agents, because the orchestrator stops. */
   leave(): void {
     for (const session of this.all) session.leave();
   }
 
-  /** Lets go of all, while their programs go on. */
+  /** Releases all sessions while their programs continue. */
   async release(): Promise<void> {
     await Promise.allSettled(this.all.map((session) => session.release()));
     this.sessions.clear();
@@ -84,4 +83,36 @@ export class LiveSessions {
   tick(): void {
     for (const session of this.all) session.tick();
   }
+}
+
+/** Settings of terminals. Times are in milliseconds. */
+export interface TerminalRules {
+  /** `required`: no session without a recording. `best_effort`: a session continues without one. */
+  readonly record: 'required' | 'best_effort' | 'off';
+  readonly idle: number;
+  readonly detached: number;
+  readonly max: number;
+  readonly agentGrace: number;
+  /** Maximum number of open shells of an operator. */
+  readonly perOperator: number;
+}
+
+/** Milliseconds that a command without a terminal continues while no client takes its output. */
+const EXEC_DETACHED = 60_000;
+
+export const clockLimits = (rules: TerminalRules, hasTerminal: boolean): ClockLimits => ({
+  idle: hasTerminal ? rules.idle : 0,
+  detached: hasTerminal ? rules.detached : EXEC_DETACHED,
+  max: rules.max,
+  agentGrace: rules.agentGrace,
+});
+
+/** Connections to agents, as terminal sessions use them. */
+export interface TerminalLink {
+  /** Reports whether the agent is connected and knows that it is approved. */
+  isConnected(nodeId: NodeId): boolean;
+  /** Reports whether the agent is connected and knows messages of this type. */
+  knows(nodeId: NodeId, type: OrchestratorMessage['type']): boolean;
+  /** Sends messages. Returns false when the agent is not connected. */
+  send(nodeId: NodeId, messages: readonly OrchestratorMessage[]): boolean;
 }

@@ -1,7 +1,270 @@
-/** Terminal sessions and commands. Their IDs sort by the time at which they were opened; times are milliseconds. */
-import type { Updateable } from 'kysely';
-import type { NewRow, Queryable, Row, TerminalSessionTable } from '../database/schema.js';
+/** Stores changes of sessions together with their audit events, each in one transaction. */
 
+import type { Updateable } from 'kysely';
+import type { Clock } from '../../src/kernel/clock.js';
+import { isFault } from '../../src/kernel/fault.js';
+import type { JsonObject } from '../../src/kernel/json.js';
+import { type Exit, endedStatus } from '../../src/terminal/exit.js';
+import { type DomainEvent, type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
+import type { UnitOfWork } from '../core/unit-of-work.js';
+import type { NewRow, Queryable, Row, TerminalSessionTable } from '../database/schema.js';
+import { nodeLabel, type SessionFacts } from './session/session-core.js';
+
+export interface SessionStoreOptions {
+  readonly uow: UnitOfWork;
+  readonly clock: Clock;
+}
+
+export interface SessionEnd {
+  readonly exit: Exit;
+  readonly bytes: number;
+  readonly size: { readonly cols: number; readonly rows: number };
+  readonly recording: TerminalRow['recording'];
+  readonly transcriptSha256: string | null;
+  /** Request that ended the session; null when its program, its agent or the orchestrator did. */
+  readonly by: RequestContext | null;
+}
+
+/** Hash of the secret with which the writer resumes, and its operator. */
+export interface ResumeKey {
+  readonly hash: string;
+  readonly operatorId: string;
+}
+
+/** The end of a session with its time in Unix milliseconds. */
+interface StoredEnd {
+  readonly facts: SessionFacts;
+  readonly end: SessionEnd;
+  readonly closedAt: number;
+}
+
+/** Milliseconds between two attempts to store ends that failed. */
+const RETRY_MS = 2_000;
+
+export class SessionStore {
+  private readonly options: SessionStoreOptions;
+  /** Ends that could not be stored yet, oldest first. */
+  private readonly unstored: StoredEnd[] = [];
+  private retry: NodeJS.Timeout | undefined;
+  private isRetrying = false;
+
+  constructor(options: SessionStoreOptions) {
+    this.options = options;
+  }
+
+  async opened(facts: SessionFacts, row: NewRow<'terminal_sessions'>, context: RequestContext): Promise<void> {
+    await this.options.uow.write(async (tx, emit) => {
+      await insertTerminal(tx, row);
+      const { user = null, shell = null, recording } = row;
+      emit(openedEvent(facts, { user, shell, recording }, context));
+    });
+  }
+
+  /** Stores an attachment. @param key resume key of a new writer; null for a viewer */
+  async attached(facts: SessionFacts, key: ResumeKey | null, details: AttachDetails | null): Promise<void> {
+    await this.options.uow.write(async (tx, emit) => {
+      if (key !== null) {
+        await updateTerminal(tx, facts.id, { resume_hash: key.hash, resume_operator_id: key.operatorId });
+      }
+      if (details !== null) emit(attachedEvent(facts, details));
+    });
+  }
+
+  async recordingStopped(facts: SessionFacts, recording: TerminalRow['recording']): Promise<void> {
+    await this.options.uow.write((tx) => updateTerminal(tx, facts.id, { recording }));
+  }
+
+  /**
+   * Stores the end of a session. Throws `store_unavailable` when the store cannot be written, as on a full disk. The end is then
+   * stored later, so that no ended session stays active in the list.
+   */
+  async ended(facts: SessionFacts, end: SessionEnd): Promise<void> {
+    const ended: StoredEnd = { facts, end, closedAt: this.options.clock.now() };
+    try {
+      await this.storeEnd(ended);
+    } catch (error) {
+      if (isFault(error, 'store_unavailable')) this.storeLater(ended);
+      throw error;
+    }
+  }
+
+  private storeLater(ended: StoredEnd): void {
+    this.unstored.push(ended);
+    this.retry ??= setInterval(() => void this.storeUnstored(), RETRY_MS).unref();
+  }
+
+  private async storeUnstored(): Promise<void> {
+    if (this.isRetrying) return;
+    this.isRetrying = true;
+    try {
+      for (let next = this.unstored[0]; next !== undefined; next = this.unstored[0]) {
+        await this.storeEnd(next);
+        this.unstored.shift();
+      }
+      clearInterval(this.retry);
+      this.retry = undefined;
+    } catch {
+      // The store still fails. After a restart the rest are closed, because their agents do not know these sessions.
+    } finally {
+      this.isRetrying = false;
+    }
+  }
+
+  private async storeEnd({ facts, end, closedAt }: StoredEnd): Promise<void> {
+    const { exit, bytes, size, recording, transcriptSha256, by } = end;
+    await this.options.uow.write(async (tx, emit) => {
+      await updateTerminal(tx, facts.id, {
+        status: endedStatus(exit.reason),
+        reason: exit.reason,
+        exit_code: exit.code,
+        exit_signal: exit.signal,
+        closed_at: closedAt,
+        cols: size.cols,
+        rows: size.rows,
+        recording,
+        transcript_sha256: transcriptSha256,
+        output_bytes: bytes,
+        resume_hash: null,
+        resume_operator_id: null,
+      });
+      emit(endedEvent(facts, { exit, bytes, recording, transcriptSha256, by }));
+    });
+  }
+
+  async refused(facts: Parameters<typeof refusedEvent>[0], refusal: Refusal): Promise<void> {
+    await this.options.uow.write(async (_, emit) => emit(refusedEvent(facts, refusal)));
+  }
+}
+
+export const operatorParty = ({
+  operator_id: id,
+  username: name,
+}: {
+  readonly operator_id: string;
+  readonly username: string;
+}): Party => ({ id, name, type: 'operator' });
+
+const agentParty = ({ nodeId, nodeName }: SessionFacts): Party => ({
+  id: nodeId,
+  name: nodeName ?? nodeId,
+  type: 'agent',
+});
+
+const metadataOf = (facts: SessionFacts, more: JsonObject): JsonObject => ({
+  session_id: facts.id,
+  node_id: facts.nodeId,
+  kind: facts.kind,
+  ...(facts.command === null ? {} : { command: [...facts.command] }),
+  ...more,
+});
+
+const requested = ({ requestId }: RequestContext): JsonObject => ({ request_id: requestId });
+
+/** Returns the kind of the session in words. */
+const noun = ({ kind }: SessionFacts): string => (kind === 'shell' ? 'a terminal' : 'a command');
+
+export function openedEvent(facts: SessionFacts, more: JsonObject, context: RequestContext): DomainEvent {
+  const summary = `${facts.operator} ${facts.kind === 'shell' ? 'opened' : 'started'} ${noun(facts)} on ${nodeLabel(facts)}`;
+  const metadata = metadataOf(facts, { ...more, ...requested(context) });
+  return { type: 'terminal.opened', actor: context.actor, target: agentParty(facts), summary, metadata };
+}
+
+export interface EndDetails {
+  readonly exit: Exit;
+  readonly bytes: number;
+  readonly recording: string;
+  readonly transcriptSha256: string | null;
+  /** Request that ended the session; null when its program, its agent or the orchestrator did. */
+  readonly by: RequestContext | null;
+}
+
+export function endedEvent(facts: SessionFacts, details: EndDetails): DomainEvent {
+  const { exit, bytes, recording, transcriptSha256, by } = details;
+  const type = endedStatus(exit.reason) === 'closed' ? 'terminal.closed' : 'terminal.interrupted';
+  const verb = type === 'terminal.closed' ? 'ended' : 'was interrupted';
+  const summary = `${facts.kind === 'shell' ? 'the terminal' : 'the command'} of ${facts.operator} on ${nodeLabel(facts)} ${verb}: ${exit.reason}`;
+  const metadata = metadataOf(facts, {
+    reason: exit.reason,
+    exit_code: exit.code,
+    exit_signal: exit.signal,
+    output_bytes: bytes,
+    recording,
+    transcript_sha256: transcriptSha256,
+    ...(by === null ? {} : requested(by)),
+  });
+  return { type, actor: by?.actor ?? SYSTEM, target: agentParty(facts), summary, metadata };
+}
+
+export interface FoundDetails {
+  /** File of the recording, relative to the data directory. */
+  readonly file: string;
+  /** Hex SHA-256 of the plain file; null when it is damaged. */
+  readonly sha256: string | null;
+  readonly bytes: number;
+}
+
+/** Event for the recording of a session that the store did not know. */
+export function foundEvent(facts: SessionFacts, { file, sha256, bytes }: FoundDetails): DomainEvent {
+  const summary = `found the recording of ${noun(facts)} of ${facts.operator} on ${nodeLabel(facts)}, which the store did not know`;
+  const metadata = metadataOf(facts, { file, transcript_sha256: sha256, output_bytes: bytes });
+  return { type: 'terminal.transcript_found', actor: SYSTEM, target: agentParty(facts), summary, metadata };
+}
+
+export interface AttachDetails {
+  readonly mode: string;
+  /** Username of the writer who lost the pen; null without one. */
+  readonly takenFrom: string | null;
+  /** True when a viewer took a free pen. */
+  readonly isUpgrade: boolean;
+  readonly by: Party;
+  readonly address: string | null;
+}
+
+export function attachedEvent(
+  facts: SessionFacts,
+  { mode, takenFrom, isUpgrade, by, address }: AttachDetails,
+): DomainEvent {
+  const place = `${noun(facts)} of ${facts.operator} on ${nodeLabel(facts)}`;
+  const metadata = metadataOf(facts, { mode, address });
+  const common = { actor: by, target: agentParty(facts) };
+  if (takenFrom === null) {
+    const attached = `${by.name} attached to ${place} to ${mode === 'write' ? 'write' : 'watch'}`;
+    const summary = isUpgrade ? `${by.name} took the free pen of ${place}` : attached;
+    return { ...common, type: 'terminal.attached', summary, metadata };
+  }
+  const summary = `${by.name} took ${place} from ${takenFrom}`;
+  return { ...common, type: 'terminal.taken_over', summary, metadata: { ...metadata, taken_from: takenFrom } };
+}
+
+export interface Refusal {
+  /** Machine-readable reason. */
+  readonly reason: string;
+  readonly by: Party;
+  readonly address: string | null;
+  readonly requestId?: string;
+}
+
+/** @param facts the session; its ID is null when it is unknown */
+export function refusedEvent(
+  facts: Pick<SessionFacts, 'nodeId' | 'nodeName'> &
+    Partial<Pick<SessionFacts, 'command'>> & { readonly id: string | null },
+  { reason, by, address, requestId }: Refusal,
+): DomainEvent {
+  const summary = `${by.name === '' ? by.id : by.name} was refused a terminal on ${nodeLabel(facts)}: ${reason}`;
+  const target: Party = { id: facts.nodeId, name: facts.nodeName ?? '', type: 'agent' };
+  const { command = null } = facts;
+  const wanted: JsonObject = command === null ? {} : { command: [...command] };
+  const metadata: JsonObject = { session_id: facts.id, node_id: facts.nodeId, ...wanted, reason, address };
+  return {
+    type: 'terminal.refused',
+    actor: by,
+    target,
+    summary,
+    metadata: requestId === undefined ? metadata : { ...metadata, request_id: requestId },
+  };
+}
+
+/** Terminal sessions and commands. Their IDs sort by the time at which they were opened; times are milliseconds. */
 export type TerminalRow = Row<'terminal_sessions'>;
 
 export async function insertTerminal(db: Queryable, row: NewRow<'terminal_sessions'>): Promise<void> {

@@ -8,8 +8,8 @@ import { Fault } from '../../src/kernel/fault.js';
 import type { RequestContext } from '../core/domain-event.js';
 import type { HandlersFor } from '../http/handler.js';
 import { linkTo } from '../http/query-string.js';
+import type { Opened } from './open-session.js';
 import type { TranscriptSearchQuery } from './recordings/transcripts.js';
-import type { Opened } from './session-opener.js';
 import type { Terminals } from './terminals.js';
 
 /** Recordings as they are read. */

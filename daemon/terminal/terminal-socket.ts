@@ -1,4 +1,4 @@
-/** One socket of a terminal, to an agent or to an operator: whole frames in order, signs of life, a bound on what waits. */
+/** One terminal socket, to an agent or a client: frames in order, heartbeat, bounded send queue, fair reading under a flood. */
 import type { Duplex } from 'node:stream';
 import type { RawData, WebSocket } from 'ws';
 import type { Clock } from '../../src/kernel/clock.js';
@@ -9,14 +9,13 @@ import { type Frame, pingFrame, pongFrame, readFrame } from '../../src/terminal/
 import { SILENCE_MS } from '../../src/terminal/late-input.js';
 import { TERMINAL_CLOSE, TERMINAL_LIMITS } from '../../src/terminal/limits.js';
 import { YoungMemory } from '../../src/terminal/young-memory.js';
-import { BulkTurns } from './bulk-turns.js';
 
-/** Milliseconds; bytes for `unsent`. */
+/** Times in milliseconds. */
 export interface SocketTimes {
   readonly hello: number;
   readonly ping: number;
   readonly dead: number;
-  /** How long the peer has to answer a close. */
+  /** Time limit for the peer to answer a close. */
   readonly goodbye: number;
 }
 
@@ -28,32 +27,31 @@ export const SOCKET_TIMES: SocketTimes = {
 };
 
 export interface SocketEvents {
-  /** The first frame, once. What follows waits until `listen`. A Fault `protocol_violation` closes the socket. */
+  /** Receives the hello, once. Later frames wait until `listen`. A Fault `protocol_violation` closes the socket. */
   onHello(value: unknown): void;
-  /** Once, however the socket ended. */
+  /** Called once when the socket has ended. */
   onClosed(): void;
 }
 
-/** A frame of the peer, and the bytes it came in. A Fault `protocol_violation` closes the socket. */
+/** Receives a frame and its bytes. A Fault `protocol_violation` closes the socket. */
 export type OnFrame = (frame: Frame, data: Buffer) => void;
 
 export interface TerminalSocketOptions extends SocketEvents {
-  /** Has just been opened. */
+  /** A socket that has just opened. */
   readonly socket: WebSocket;
-  /** What it runs over. */
+  /** Connection under the WebSocket. */
   readonly connection: Duplex;
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly logger: Logger;
   readonly times?: SocketTimes;
 }
 
-/** Frames that wait while a hello is looked at; one peer of good will sends a handful. */
+/** Maximum frames that wait while the hello is checked. A correct peer sends a handful. */
 const HELD = 64;
 
-/** Read in one turn, in bytes: the sockets of others get theirs. */
+/** Bytes that one socket reads in one turn. */
 const TURN = 16 * 1024;
 
-const TURNS = new BulkTurns();
 const YOUNG = new YoungMemory();
 
 export class TerminalSocket {
@@ -64,14 +62,14 @@ export class TerminalSocket {
   private readonly held: { readonly frame: Frame; readonly data: Buffer }[] = [];
   private onFrame: OnFrame | null = null;
   private greeted = false;
-  /** Bytes of that round of the event loop. */
+  /** Bytes read in event-loop round `heardIn`. */
   private heard = 0;
   private heardIn = 0;
   private ended = false;
   private lastHeard: number;
   private lastAsked: number;
   private silences = 0;
-  /** When the first ping was sent that is not answered; null when nothing is waited for. */
+  /** Time of the first unanswered ping; null without one. */
   private askedAt: number | null = null;
   private latest: number | null = null;
   private onLatency: ((ms: number) => void) | null = null;
@@ -88,7 +86,7 @@ export class TerminalSocket {
     const onMessage = (data: Buffer) => this.take(data, true);
     this.direct = new DirectMessages({ socket, connection, end: 'server', onMessage });
     socket.on('message', (data, isBinary) => this.take(data, isBinary));
-    // The close event says all there is to say.
+    // The close event follows and is enough.
     socket.on('error', () => undefined);
     socket.on('close', () => this.end());
   }
@@ -97,27 +95,27 @@ export class TerminalSocket {
     return !this.ended && this.options.socket.readyState === this.options.socket.OPEN;
   }
 
-  /** The newest round trip in milliseconds; null when none was measured yet. */
+  /** Latest round-trip time in milliseconds; null before the first one. */
   get roundTrip(): number | null {
     return this.latest;
   }
 
-  /** How often nothing has come for longer than its peer is ever silent. */
+  /** Number of silences that were longer than the ping interval of the peer. */
   get stalls(): number {
     return this.silences;
   }
 
-  /** Milliseconds since a ping that nothing has come after; 0 when nothing is waited for. */
+  /** Milliseconds since the first unanswered ping; 0 without one. */
   get unanswered(): number {
     return this.askedAt === null ? 0 : this.now() - this.askedAt;
   }
 
-  /** Asks for a sign of life, unless that is done already. */
+  /** Sends a ping unless one is unanswered. */
   probe(): void {
     if (this.askedAt === null) this.ping();
   }
 
-  /** The hello is accepted: hands over what has come since, and from now on each frame as it comes. */
+  /** Accepts the hello: delivers the waiting frames, then each frame as it arrives. */
   listen(onFrame: OnFrame): void {
     this.onFrame = onFrame;
     this.options.socket.resume();
@@ -129,8 +127,7 @@ export class TerminalSocket {
   }
 
   /**
-   * One frame, in as many parts as it has; they are not looked at any more when this returns. Closes the socket instead when its
-   * peer has too much unread already.
+   * Sends one frame, given in parts, which the caller may reuse afterwards. Closes the socket when the peer has too much unread.
    */
   send(...parts: readonly [Buffer, ...Buffer[]]): void {
     if (!this.isOpen) return;
@@ -139,20 +136,20 @@ export class TerminalSocket {
     if (socket.bufferedAmount > TERMINAL_LIMITS.unsent) this.close(TERMINAL_CLOSE.overrun, 'too much is unread');
   }
 
-  /** Pings when it is time to, and cuts the socket when nothing was heard for too long. */
+  /** Sends a ping when it is due, and cuts the socket after too much silence. */
   beat(): void {
     const now = this.now();
     if (now - this.lastHeard >= this.times.dead) this.terminate();
     else if (now - this.lastAsked >= this.times.ping) this.ping();
   }
 
-  /** Measures the round trip anew. */
+  /** Measures the round-trip time. */
   measure(onLatency: (ms: number) => void): void {
     this.onLatency = onLatency;
     this.ping();
   }
 
-  /** Nothing is heard or sent any more; the peer is told why. */
+  /** Closes the socket with a reason. Nothing is read or sent afterwards. */
   close(code: number, reason: string): void {
     if (this.ended) return;
     const { socket } = this.options;
@@ -213,7 +210,7 @@ export class TerminalSocket {
     this.options.socket.pause();
   }
 
-  /** A flood is read in turns: without a rest one socket would be read until it is empty. */
+  /** Pauses a socket that has read its share, because Node would read it until it is empty. */
   private takeTurns(length: number): void {
     const { round } = TURNS;
     if (round !== this.heardIn) this.heard = 0;
@@ -224,7 +221,7 @@ export class TerminalSocket {
     TURNS.wait(() => this.options.socket.resume());
   }
 
-  /** Whatever a frame brings about costs its own socket at most. */
+  /** Closes the socket because of an error while handling its frame. */
   private failed(error: unknown): void {
     if (isFault(error, 'protocol_violation')) {
       this.close(TERMINAL_CLOSE.violation, messageOf(error).slice(0, 120));
@@ -261,3 +258,42 @@ export class TerminalSocket {
     return this.options.clock.monotonic();
   }
 }
+
+/** Continues reading. */
+export type ReadOn = () => void;
+
+/**
+ * Lets sockets with much to read take turns: one of them is read in each event-loop round, so that keys and their echo wait
+ * little. Serves the benchmark row "echo beside idle and flooding sessions".
+ */
+export class FairScheduler {
+  private readonly waiting: ReadOn[] = [];
+  private isScheduled = false;
+  private count = 0;
+
+  /** A counter that changes with every event-loop round in which it is read. */
+  get round(): number {
+    this.schedule();
+    return this.count;
+  }
+
+  /** Queues a socket for a later round, first in, first out. */
+  wait(readOn: ReadOn): void {
+    this.waiting.push(readOn);
+    this.schedule();
+  }
+
+  private schedule(): void {
+    if (this.isScheduled) return;
+    this.isScheduled = true;
+    setImmediate(() => {
+      this.isScheduled = false;
+      this.count += 1;
+      this.waiting.shift()?.();
+      if (this.waiting.length > 0) this.schedule();
+    });
+  }
+}
+
+/** Shared by all sockets of the process. */
+const TURNS = new FairScheduler();

@@ -1,4 +1,4 @@
-/** Remote terminals and commands: opens, lists, attaches to and closes them, and keeps them over the life of the orchestrator. */
+/** The service of terminal sessions: opens, attaches to, lists and closes them, and restores them after a restart. */
 import type { TerminalDetail, TerminalSession } from '../../src/contract/terminal.js';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
@@ -12,32 +12,33 @@ import type { AgentMessageOf } from '../../src/wire/messages.js';
 import { operatorIdMeant } from '../auth/operator-store.js';
 import type { RequestContext } from '../core/domain-event.js';
 import type { Queryable } from '../database/schema.js';
-import { isActiveOperator, requireOperator } from './active-operator.js';
-import { LiveSessions } from './live-sessions.js';
-import { Opening } from './opening.js';
-import type { PartsMaker } from './parts-maker.js';
-import { reconcile } from './reconcile.js';
+import { isActiveOperator, requireOperator } from './eligibility.js';
+import { sessionDetail, sessionNotFound, sessionOver, sessionView } from './list-sessions.js';
+import { LiveSessions, type TerminalLink, type TerminalRules } from './live-sessions.js';
+import { type Caller, type ExecRequest, type Opened, SessionOpener, type ShellRequest } from './open-session.js';
 import type { Recordings } from './recordings/recorder.js';
-import { restoreSessions } from './restore-sessions.js';
-import type { Arrival } from './session/joining.js';
 import type { LiveSession } from './session/live-session.js';
-import type { ResumeSecrets } from './session/resume-secrets.js';
-import { exitOf } from './session/session-core.js';
-import { isOver } from './session/session-state.js';
-import type { SessionBook } from './session-book.js';
-import { sessionNotFound, sessionOver } from './session-faults.js';
-import { type Caller, type ExecRequest, type Opened, SessionOpener, type ShellRequest } from './session-opener.js';
-import { findTerminal, listTerminals, type TerminalPage, type TerminalRow } from './session-store.js';
-import { sessionDetail, sessionView } from './session-view.js';
-import type { TerminalLink } from './terminal-link.js';
-import type { TerminalRules } from './terminal-rules.js';
+import type { Arrival } from './session/participants.js';
+import type { ResumeSecrets } from './session/resume.js';
+import { exitOf, factsOfRow } from './session/session-core.js';
+import { isOver } from './session/session-lifecycle.js';
+import type { SessionFactory } from './session-factory.js';
+import {
+  findTerminal,
+  listActiveTerminals,
+  listTerminals,
+  type SessionStore,
+  type TerminalPage,
+  type TerminalRow,
+} from './session-store.js';
+import { StartRequests } from './start-requests.js';
 import type { TerminalSocket } from './terminal-socket.js';
 import type { AgentGrant, Tickets } from './tickets.js';
 
 export interface TerminalsOptions {
   readonly db: Queryable;
-  readonly book: SessionBook;
-  readonly parts: PartsMaker;
+  readonly store: SessionStore;
+  readonly factory: SessionFactory;
   readonly recordings: Pick<Recordings, 'locate'>;
   readonly tickets: Tickets;
   readonly link: TerminalLink;
@@ -46,8 +47,8 @@ export interface TerminalsOptions {
   readonly newId: NewId;
   readonly resumeSecrets: ResumeSecrets;
   readonly logger: Logger;
-  /** How long an agent has to answer, in milliseconds. */
-  readonly patience?: number;
+  /** Milliseconds that an agent has to answer a request to start a program. */
+  readonly timeoutMs?: number;
 }
 
 export interface AttachRequest {
@@ -63,9 +64,9 @@ export class Terminals implements Service {
   readonly name = 'terminals';
   private readonly options: TerminalsOptions;
   private readonly live: LiveSessions;
-  private readonly opening: Opening;
+  private readonly opening: StartRequests;
   private readonly opener: SessionOpener;
-  /** Those who have come with a ticket and are not served yet. */
+  /** Clients with a valid ticket that are not served yet. */
   private readonly arrivals = new Set<Arrival>();
   private timer: NodeJS.Timeout | undefined;
   private restoring: Promise<unknown> = Promise.resolve();
@@ -74,18 +75,18 @@ export class Terminals implements Service {
   constructor(options: TerminalsOptions) {
     this.options = options;
     this.live = new LiveSessions(options);
-    this.opening = new Opening({ link: options.link, patience: options.patience ?? PATIENCE });
-    this.opener = new SessionOpener({ ...options, live: this.live, opening: this.opening });
+    this.opening = new StartRequests({ link: options.link, timeoutMs: options.timeoutMs ?? PATIENCE });
+    this.opener = new SessionOpener({ ...options, live: this.live, startRequests: this.opening });
   }
 
-  /** Takes up the sessions that were open when the orchestrator ended. */
+  /** Restores the sessions that were open when the orchestrator ended. */
   async start(): Promise<void> {
     const { done } = await restoreSessions({ ...this.options, live: this.live });
     this.restoring = done;
     this.timer = setInterval(() => this.tick(), TICK);
   }
 
-  /** Programs go on, everybody is told to come back, recordings are let go of. */
+  /** Disconnects clients and agents and releases recordings. Programs continue. */
   async stop(): Promise<void> {
     clearInterval(this.timer);
     this.leave();
@@ -93,18 +94,18 @@ export class Terminals implements Service {
     await this.live.release();
   }
 
-  /** The orchestrator is about to stop: nobody is served any more. */
+  /** Refuses new requests and tells all peers to reconnect, because the orchestrator stops. */
   leave(): void {
     this.isStopping = true;
     this.live.leave();
   }
 
-  /** Sessions that are open now. */
+  /** Number of open sessions. */
   get active(): number {
     return this.live.active;
   }
 
-  /** Resolves when all sessions of before the start can be served again. */
+  /** Resolves when all restored sessions can be served. */
   async restored(): Promise<void> {
     await this.restoring;
   }
@@ -113,19 +114,19 @@ export class Terminals implements Service {
     return this.live.get(sessionId) !== undefined;
   }
 
-  /** Throws what `SessionOpener.openShell` does, and `shutting_down`. */
+  /** Opens a shell. Throws as `SessionOpener.openShell`, and `shutting_down`. */
   async openShell(request: ShellRequest, context: RequestContext): Promise<Opened> {
     this.refuseWhileStopping();
     return this.opener.openShell(request, context);
   }
 
-  /** Throws what `SessionOpener.exec` does, and `shutting_down`. */
+  /** Starts a command. Throws as `SessionOpener.exec`, and `shutting_down`. */
   async exec(request: ExecRequest, context: RequestContext): Promise<Opened> {
     this.refuseWhileStopping();
     return this.opener.exec(request, context);
   }
 
-  /** A ticket. Throws `terminal_not_found`, `terminal_over`, `terminal_pen_taken`. */
+  /** Returns a ticket to attach. Throws `terminal_not_found`, `terminal_over`, `terminal_pen_taken`. */
   async attach(sessionId: string, request: AttachRequest, context: RequestContext): Promise<string> {
     const { operator, mode, take } = request;
     const { logger, tickets } = this.options;
@@ -147,7 +148,7 @@ export class Terminals implements Service {
     return tickets.issue({ for: 'client', sessionId, nodeId, operator: attacher, mode, take, firstSecret: null });
   }
 
-  /** Throws `terminal_not_found`, `terminal_over`. */
+  /** Ends a session. Throws `terminal_not_found`, `terminal_over`. */
   async close(sessionId: string, context: RequestContext): Promise<void> {
     await this.restoring;
     const session = this.live.get(sessionId);
@@ -155,7 +156,7 @@ export class Terminals implements Service {
     await session.end(exitOf('closed'), context);
   }
 
-  /** Newest first. Throws `invalid_filter` for the name of several removed operators. */
+  /** Lists sessions, newest first. Throws `invalid_filter` when several removed operators have the given name. */
   async list(page: TerminalPage): Promise<TerminalSession[]> {
     const { db } = this.options;
     const operator = page.operator == null ? null : await operatorIdMeant(db, page.operator);
@@ -163,17 +164,17 @@ export class Terminals implements Service {
     return rows.map((row) => sessionView(row, this.live.get(row.session_id)));
   }
 
-  /** Throws `terminal_not_found`. */
+  /** Returns one session. Throws `terminal_not_found`. */
   async get(sessionId: string): Promise<TerminalDetail> {
     const row = await this.require(sessionId);
     const transcript = row.transcript === null ? null : await this.options.recordings.locate(row.transcript);
     return sessionDetail(row, this.live.get(sessionId), transcript);
   }
 
-  /** What an approved agent says about terminals. */
+  /** Handles a message of an approved agent about terminals. */
   receive(nodeId: NodeId, message: AgentMessageOf<'terminal_answer' | 'terminals'>): void {
     if (message.type === 'terminals') {
-      // What an orchestrator before this one has left is known only then.
+      // Sessions of before a restart are unknown until then.
       void this.restoring.then(() => reconcile(nodeId, message, { ...this.options, live: this.live }));
       return;
     }
@@ -181,19 +182,19 @@ export class Terminals implements Service {
     if (!isAwaited && message.error === null) this.live.dismiss(nodeId, message.session_id);
   }
 
-  /** The link is gone; sockets of terminals may live on. */
+  /** Handles the loss of an agent link. Terminal sockets may survive it. */
   disconnected(nodeId: NodeId): void {
     this.opening.lost(nodeId);
   }
 
-  /** The agent was rejected or removed. */
+  /** Ends everything of an agent that was rejected or removed. */
   async revoked(nodeId: NodeId): Promise<void> {
     this.opening.lost(nodeId);
     this.options.tickets.revoke((grant) => grant.nodeId === nodeId);
     await this.endAll((session) => session.facts.nodeId === nodeId, 'agent_rejected');
   }
 
-  /** The operator was removed: nothing of theirs stays open. */
+  /** Ends everything of an operator that was removed. */
   async operatorRemoved(operatorId: string): Promise<void> {
     this.options.tickets.revoke((grant) => grant.for === 'client' && grant.operator.operator_id === operatorId);
     for (const { grant, socket } of this.arrivals) if (grant.operator.operator_id === operatorId) revoke(socket);
@@ -201,12 +202,12 @@ export class Terminals implements Service {
     await this.endAll((session) => session.facts.operatorId === operatorId, 'operator_removed');
   }
 
-  /** Whether the agent has any business here: only then is it worth a socket. */
+  /** Reports whether the agent has sessions here, so that its socket is accepted. */
   expects(nodeId: NodeId): boolean {
     return !this.isStopping && this.live.all.some(({ facts }) => facts.nodeId === nodeId);
   }
 
-  /** An agent has dialled back with a ticket that is good. */
+  /** Takes the socket of an agent with a valid ticket. Returns its session, or null. */
   agentCame({ sessionId }: AgentGrant, socket: TerminalSocket, hello: AgentHello): LiveSession | null {
     const session = this.live.get(sessionId);
     session?.agentCame(socket, hello);
@@ -217,7 +218,7 @@ export class Terminals implements Service {
     return this.live.get(sessionId) ?? null;
   }
 
-  /** Serves an operator who has come with a ticket that is good. */
+  /** Serves a client with a valid ticket. */
   join(session: LiveSession, arrival: Arrival): void {
     this.arrivals.add(arrival);
     this.serve(session, arrival)
@@ -229,7 +230,7 @@ export class Terminals implements Service {
       .finally(() => this.arrivals.delete(arrival));
   }
 
-  /** A removal before this is found in the store, one after it among the arrivals. */
+  /** A removal of the operator before this is found in the store, a later one closes the arrivals. */
   private async serve(session: LiveSession, arrival: Arrival): Promise<void> {
     const { operator_id: operatorId } = arrival.grant.operator;
     if (await isActiveOperator(this.options.db, operatorId)) await session.join(arrival);
@@ -259,3 +260,50 @@ export class Terminals implements Service {
 }
 
 const revoke = (socket: TerminalSocket): void => socket.close(TERMINAL_CLOSE.revoked, 'you may not use this any more');
+
+export interface ReconcileOptions {
+  readonly live: LiveSessions;
+  readonly link: TerminalLink;
+  readonly tickets: Tickets;
+}
+
+/** Aligns the sessions of an agent with those here. @param list all sessions of the agent */
+export function reconcile(nodeId: NodeId, list: AgentMessageOf<'terminals'>, options: ReconcileOptions): void {
+  const { live, link, tickets } = options;
+  const there = new Set(list.sessions.map(({ session_id }) => session_id));
+  for (const { session_id: id, attached } of list.sessions) {
+    const session = live.get(id);
+    if (session === undefined || session.facts.nodeId !== nodeId || isOver(session.state)) {
+      live.dismiss(nodeId, id);
+    } else if (!attached || !session.hasAgent) {
+      const ticket = tickets.issue({ for: 'agent', sessionId: id, nodeId });
+      link.send(nodeId, [{ type: 'terminal_attach', session_id: id, ticket }]);
+    }
+  }
+  for (const session of live.all) {
+    if (session.facts.nodeId !== nodeId || there.has(session.facts.id)) continue;
+    if (session.state.phase === 'active') session.endSoon('agent_lost');
+  }
+}
+
+export interface RestoreOptions {
+  readonly db: Queryable;
+  readonly live: LiveSessions;
+  readonly factory: SessionFactory;
+}
+
+/** Restores the stored sessions. Resolves when all exist; `done` resolves when they can be served. */
+export async function restoreSessions(options: RestoreOptions): Promise<{ readonly done: Promise<unknown> }> {
+  const rows = await listActiveTerminals(options.db);
+  return { done: Promise.all(rows.map((row) => restore(row, options))) };
+}
+
+async function restore(row: TerminalRow, { live, factory: parts }: RestoreOptions): Promise<void> {
+  const { resume_hash: hash, resume_operator_id: operatorId } = row;
+  const resume = hash === null || operatorId === null ? null : { hash, operatorId };
+  const session = live.add(factsOfRow(row), resume);
+  const made = await parts.restore(session, row);
+  if (!isOver(session.state)) return session.open(made);
+  made.screen?.close();
+  await made.recording.release();
+}

@@ -1,11 +1,11 @@
-/** Tickets that open a socket: random, good once and for a short time, kept as hashes in memory alone. */
+/** Tickets that open a socket: random, valid once and briefly, kept only as hashes in memory. */
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../src/kernel/clock.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import { TERMINAL_LIMITS } from '../../src/terminal/limits.js';
 import type { TerminalMode } from '../../src/terminal/notes.js';
 
-/** Who attaches. */
+/** The operator who attaches. */
 export interface Attacher {
   readonly operator_id: string;
   readonly username: string;
@@ -17,9 +17,9 @@ export interface ClientGrant {
   readonly nodeId: NodeId;
   readonly operator: Attacher;
   readonly mode: TerminalMode;
-  /** It may take the pen from whoever holds it. */
+  /** Whether the client may take the pen from another writer. */
   readonly take: boolean;
-  /** With which the one who has opened the session comes back: it is in the store already. Null for everybody else. */
+  /** Resume secret of the opener, whose hash is already stored. Null for all other clients. */
   readonly firstSecret: string | null;
 }
 
@@ -31,7 +31,7 @@ export interface AgentGrant {
 
 export type Grant = ClientGrant | AgentGrant;
 
-/** What a ticket is worth; `grant` tells whose it was when it is known but not good any more. */
+/** Result of redeeming a ticket. `grant` is set for a known ticket that is used or expired. */
 export type Redeemed =
   | { readonly ok: true; readonly grant: Grant }
   | { readonly ok: false; readonly why: 'unknown' | 'used' | 'expired'; readonly grant: Grant | null };
@@ -47,15 +47,15 @@ interface Issued {
   used: boolean;
 }
 
-/** An agent that asks for one after the other gets no more than so many for a session; the oldest is good no more then. */
+/** Maximum valid tickets of an agent for a session; a new one invalidates the oldest. */
 const PER_SESSION = 8;
-/** Used ones are remembered for so many lives, so that a second use is known for what it is. */
+/** Ticket lifetimes for which a used ticket is remembered, so that a second use is recognised. */
 const REMEMBERED = 10;
 
 export class Tickets {
   private readonly options: TicketsOptions;
   private readonly issued = new Map<string, Issued>();
-  /** Those of agents, as hashes, by session. */
+  /** Hashes of agents' tickets by session. */
   private readonly ofAgents = new Map<string, string[]>();
 
   constructor(options: TicketsOptions) {
@@ -70,7 +70,7 @@ export class Tickets {
     return ticket;
   }
 
-  /** The first call with a ticket uses it up. */
+  /** Redeems a ticket, which only the first call can. */
   redeem(ticket: string): Redeemed {
     const issued = this.issued.get(hashOf(ticket));
     if (issued === undefined) return { ok: false, why: 'unknown', grant: null };
@@ -81,12 +81,12 @@ export class Tickets {
     return { ok: true, grant };
   }
 
-  /** Those that the predicate names are good no more. */
+  /** Invalidates the tickets that the predicate selects. */
   revoke(isRevoked: (grant: Grant) => boolean): void {
     for (const [hash, { grant }] of this.issued) if (isRevoked(grant)) this.issued.delete(hash);
   }
 
-  /** Forgets what is long over; to be called now and then. */
+  /** Forgets old tickets; call it periodically. */
   prune(): void {
     const now = this.now();
     for (const [hash, { until }] of this.issued) {
@@ -109,5 +109,5 @@ export class Tickets {
 }
 
 const DOMAIN = 'orch-terminal-ticket-v1';
-/** Looking up the hash takes no time that tells of the ticket. */
+/** Hashes a ticket, so that the lookup time reveals nothing about it. */
 const hashOf = (ticket: string): string => createHash('sha256').update(DOMAIN).update(ticket).digest('hex');

@@ -1,13 +1,12 @@
-/** The thread of the emulator: a thin shell around the screens. */
+/** Entry of the emulator's worker thread. */
 import { parentPort } from 'node:worker_threads';
-import type { ToEmulator } from './emulator-messages.js';
-import { Turns } from './turns.js';
+import { ScreenScheduler, type ToEmulator } from './screen-scheduler.js';
 import { ScreenMaker } from './virtual-screen.js';
 
 if (parentPort === null) throw new Error('this file is the entry of a worker thread');
 const port = parentPort;
 
-const turns = new Turns({
+const turns = new ScreenScheduler({
   maker: new ScreenMaker(),
   say: (message, transfer = []) => port.postMessage(message, transfer),
   monotonic: () => performance.now(),

@@ -1,34 +1,33 @@
-/** The screen of one terminal: what has been written to it, and its picture. It answers no query. */
+/** The emulated screen of one terminal and its picture. It answers no queries. */
 import xterm from '@xterm/headless';
 import { beginningAtEnd } from '../../../src/terminal/recording/whole-characters.js';
-import { type Detail, paint } from './paint.js';
-import { passingLines } from './passing-lines.js';
-import { RESET, SHOW } from './reset.js';
-import { type Restrained, restrain } from './restrain.js';
-import { sgr } from './sgr.js';
+import { type LimitedOutput, limitOutput, passingLines } from './output-limits.js';
 import {
   type CharsetName,
   cursor,
+  type Detail,
   type LastCell,
   margins,
   modes,
+  paint,
+  RESET,
+  SHOW,
   type Size,
   savedState,
+  sgr,
   tabStops,
   UNSAVED,
-} from './state.js';
-import { createWidths } from './widths.js';
+} from './picture.js';
 import { type Cell, type Core, coreOf, type ScreenBuffer, type WidthProvider } from './xterm-core.js';
 
 /**
- * Lines that were wrapped stay as they are when the width changes: without scrollback the library loses rows over it. These
- * are what turns it off.
+ * Options that disable reflow of wrapped lines when the width changes, because xterm without scrollback loses rows by it.
  */
 export const NO_REFLOW = { windowsPty: { backend: 'winpty', buildNumber: 30_000 } } as const;
 
 const CHARSETS = '0A4C5RQKYE6ZH7=';
 
-/** What all screens of a thread share. */
+/** Creates screens, which share the table of widths. */
 export class ScreenMaker {
   private widths: WidthProvider | null = null;
 
@@ -51,7 +50,7 @@ export class ScreenMaker {
 export class VirtualScreen {
   private readonly terminal: xterm.Terminal;
   private readonly core: Core;
-  private readonly restrained: Restrained;
+  private readonly restrained: LimitedOutput;
   private readonly nameOf: CharsetName;
   private torn: Buffer = Buffer.alloc(0);
 
@@ -59,17 +58,17 @@ export class VirtualScreen {
     this.terminal = terminal;
     this.core = core;
     this.nameOf = charsetNames(core);
-    this.restrained = restrain(core, widths.wcwidth);
+    this.restrained = limitOutput(core, widths.wcwidth);
   }
 
-  /** Bytes that were written and are not on the screen yet: the beginning of a character. */
+  /** Number of written bytes that are not on the screen yet: an incomplete character. */
   get pending(): number {
     return this.torn.length;
   }
 
   /**
-   * Output that follows, a few kilobytes at most: memory for the longest piece is kept. The library is given whole characters:
-   * some that come in two pieces it loses.
+   * Writes output, a few kilobytes at most, because xterm keeps memory for the longest piece. Passes on only complete characters,
+   * because xterm loses some split ones.
    */
   write(bytes: Uint8Array): void {
     const given = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -80,8 +79,8 @@ export class VirtualScreen {
   }
 
   /**
-   * Deals with the beginning of a flood that scrolls out of the screen anyhow; what is behind it is to be written.
-   * @returns its length in bytes
+   * Skips the start of a flood that scrolls out of the screen unseen. The caller writes the rest.
+   * @returns the number of skipped bytes
    */
   skim(bytes: Uint8Array): number {
     const { rows } = this.terminal;
@@ -95,9 +94,9 @@ export class VirtualScreen {
     this.terminal.resize(cols, rows);
     const { normal, alt } = this.core.buffers;
     for (const { lines } of [normal, alt]) {
-      // The library lets the alternate screen, while it is not shown, keep room for scrollback.
+      // xterm keeps room for scrollback in a hidden alternate screen.
       if (lines.length === 0) lines.maxLength = this.terminal.rows;
-      // It keeps what is beyond the margin, where deleting characters would bring it back.
+      // xterm keeps cells beyond the margin, which deleting characters would bring back.
       for (let row = 0; row < lines.length; row += 1) lines.get(row)?.resize(this.terminal.cols, this.newCell());
     }
   }
@@ -107,8 +106,8 @@ export class VirtualScreen {
   }
 
   /**
-   * Bytes that make a terminal of the same size show this screen, at most so many: a huge screen that takes more is drawn
-   * without the looks of its characters, and else not at all.
+   * Returns at most `longest` bytes that draw this screen on a terminal of the same size. A screen that needs more is drawn without
+   * styles, or not at all.
    */
   picture(longest: number): Buffer {
     for (const detail of ['full', 'plain'] as const) {
@@ -129,7 +128,7 @@ export class VirtualScreen {
       tabStops(buffer, size) +
       margins(buffer, size) +
       savedState(buffer, size, nameOf);
-    // Going to the alternate screen saves the cursor.
+    // Switching to the alternate screen saves the cursor.
     const other = active === alt ? `${screen(normal)}\x1b[?1049h${UNSAVED}\x1b[r\x1b[H\x1b[2J` : '';
     return [
       RESET,
@@ -163,7 +162,7 @@ export class VirtualScreen {
   }
 }
 
-/** The library keeps the tables of character sets without their names. */
+/** Learns the names of character sets, which xterm does not keep. */
 function charsetNames(core: Core): CharsetName {
   const names = new Map<object, string>();
   for (const name of CHARSETS) {
@@ -173,4 +172,35 @@ function charsetNames(core: Core): CharsetName {
   }
   core._inputHandler.parse(Buffer.from('\x1bc'));
   return (charset) => (charset === undefined ? undefined : names.get(charset));
+}
+
+const FIRST = 0x2300;
+const LAST = 0x1ffff;
+
+/** Reports whether a code point is between the two ranges of emoji. */
+const isInGap = (codepoint: number): boolean => codepoint >= 0x2c00 && codepoint < 0x1f000;
+
+function wideEmoji(): ReadonlySet<number> {
+  const wide = new Set<number>();
+  for (let codepoint = FIRST; codepoint <= LAST; codepoint += 1) {
+    if (!isInGap(codepoint) && /\p{Emoji_Presentation}/u.test(String.fromCodePoint(codepoint))) wide.add(codepoint);
+  }
+  return wide;
+}
+
+/** Returns the widths of xterm, with emoji two columns wide like in terminals. @param base widths of all other characters */
+export function createWidths(base: Pick<WidthProvider, 'wcwidth'>): WidthProvider {
+  const wide = wideEmoji();
+  const wcwidth = (codepoint: number): 0 | 1 | 2 =>
+    codepoint >= FIRST && wide.has(codepoint) ? 2 : base.wcwidth(codepoint);
+  return {
+    version: 'orch',
+    wcwidth,
+    // Bit 0: the character joins the previous cell. Bits 1 and 2: width of the cell.
+    charProperties(codepoint, preceding) {
+      const width = wcwidth(codepoint);
+      const before = (preceding >> 1) & 3;
+      return width === 0 && before > 0 ? (before << 1) | 1 : width << 1;
+    },
+  };
 }

@@ -1,34 +1,27 @@
-/** One thread that records, and the recordings in it. When it breaks, they have all failed, and nobody waits for them. */
+/** The recording thread, as the relay uses it, and its messages. When it crashes, all its recordings fail. */
 import { Worker } from 'node:worker_threads';
 import { Fault } from '../../../src/kernel/fault.js';
 import type { Logger } from '../../../src/kernel/logger.js';
-import { SharedSlots } from '../output-slots.js';
+import type { Piece } from '../../../src/terminal/backlog.js';
+import type { OutputStream } from '../../../src/terminal/frames.js';
+import { type OutputPlace, SharedSlots } from '../output-slots.js';
 import type { RecordingEnd, RecordingHead } from './recorder.js';
-import type {
-  BegunRecording,
-  FromRecordingThread,
-  RecordingAnswer,
-  RecordingQuestion,
-  RecordingWorkerData,
-  ToldFault,
-  ToRecordingThread,
-} from './recording-messages.js';
 
-/** The heap it may fill, in megabytes: what it holds is on its way to the disk. Of what is young nothing lives on. */
+/** Heap limits in megabytes. The heap only holds data on its way to the disk. */
 const HEAP = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 4 };
 
 export interface RecordingThreadOptions {
   readonly logger: Logger;
   readonly data: RecordingWorkerData;
-  /** It works no more: it broke down or was ended. */
+  /** Called when the thread has crashed or ended. */
   readonly onEnd: () => void;
 }
 
-/** One recording, as far as the thread has news of it. */
+/** Receives news about one recording. */
 export interface RecordingListener {
   onDurable(offset: number, size: number): void;
   onStopped(state: 'truncated' | 'failed', reason: string): void;
-  /** The thread has broken down. */
+  /** The thread has crashed. */
   onBroken(): void;
 }
 
@@ -77,7 +70,7 @@ export class RecordingThread {
     return this.listeners.size === 0 && this.questions.size === 0;
   }
 
-  /** Throws what making the recording, or going on with it, throws in the thread. */
+  /** Creates or continues a recording. Throws the error of the thread. */
   async begin(
     how: 'create' | 'recover',
     head: RecordingHead,
@@ -92,13 +85,13 @@ export class RecordingThread {
     return { id, begun: { ...begun, tail: pieces } };
   }
 
-  /** From now on news of it are told, until its end. */
+  /** Registers the listener of a recording until its end. */
   join(id: number, listener: RecordingListener): void {
     if (this.hasEnded) listener.onBroken();
     else this.listeners.set(id, listener);
   }
 
-  /** Ends the recording; null when the thread has broken down before it was done. */
+  /** Ends a recording. Returns null when the thread crashed before. */
   async end(question: Extract<RecordingQuestion, { readonly do: 'close' | 'release' }>): Promise<RecordingEnd | null> {
     try {
       return (await this.ask(question)) as RecordingEnd;
@@ -113,7 +106,7 @@ export class RecordingThread {
     this.worker.postMessage(message, transfer);
   }
 
-  /** Ends the thread; what is still recorded in it has failed. */
+  /** Ends the thread. Open recordings fail. */
   async stop(): Promise<void> {
     await this.worker.terminate();
     await this.ended;
@@ -125,7 +118,7 @@ export class RecordingThread {
     const ask = this.lastId;
     return new Promise((resolve, reject) => {
       this.questions.set(ask, { resolve, reject });
-      // The process does not end before the answer is there.
+      // Keeps the process alive until the answer arrives.
       this.worker.ref();
       this.post({ do: 'ask', ask, question });
     });
@@ -180,3 +173,62 @@ function faultOf({ code, message, hint, cause }: ToldFault): Fault {
   const error = Object.assign(new Error(cause.message), cause.code === null ? {} : { code: cause.code });
   return new Fault(code, message, { cause: error, ...(hint === null ? {} : { hint }) });
 }
+
+/** Configuration of the recording thread. */
+export interface RecordingWorkerData {
+  readonly dataDir: string;
+  /** Maximum bytes of one recording before compression. */
+  readonly maxBytes: number;
+  /** Minimum free bytes of the disk for recording. */
+  readonly minFreeBytes: number;
+}
+
+/** A request with an answer. Request and answer carry the same number. */
+export type RecordingQuestion =
+  | { readonly do: 'create'; readonly id: number; readonly head: RecordingHead }
+  | { readonly do: 'recover'; readonly id: number; readonly head: RecordingHead }
+  | { readonly do: 'close'; readonly id: number; readonly status: number | null }
+  | { readonly do: 'release'; readonly id: number };
+
+export type ToRecordingThread =
+  | { readonly do: 'ask'; readonly ask: number; readonly question: RecordingQuestion }
+  /** Shared memory for the output of any recording. */
+  | { readonly do: 'slot'; readonly slot: number; readonly memory: SharedArrayBuffer }
+  | ({ readonly do: 'write'; readonly id: number; readonly stream: OutputStream } & OutputPlace)
+  | { readonly do: 'resize'; readonly id: number; readonly cols: number; readonly rows: number }
+  | { readonly do: 'mark'; readonly id: number; readonly text: string };
+
+/** A created or continued recording. */
+export interface BegunRecording {
+  /** Relative to the data directory. */
+  readonly path: string;
+  /** End of the durable output, and size of the file in bytes. */
+  readonly durable: number;
+  readonly size: number;
+  /** Newest output. */
+  readonly tail: readonly Piece[];
+}
+
+export type RecordingAnswer = BegunRecording | RecordingEnd;
+
+/** A fault as data, because threads cannot exchange error objects. */
+export interface ToldFault {
+  readonly code: 'recording_failed' | 'transcript_invalid';
+  readonly message: string;
+  readonly hint: string | null;
+  readonly cause: { readonly message: string; readonly code: string | null };
+}
+
+export type FromRecordingThread =
+  | { readonly is: 'answer'; readonly ask: number; readonly answer: RecordingAnswer }
+  | { readonly is: 'refused'; readonly ask: number; readonly fault: ToldFault }
+  /** Slots that the thread no longer needs. */
+  | { readonly is: 'free'; readonly slots: readonly number[] }
+  /** End of the durable output, and durable size of the file in bytes. */
+  | { readonly is: 'durable'; readonly id: number; readonly offset: number; readonly size: number }
+  | {
+      readonly is: 'stopped';
+      readonly id: number;
+      readonly state: 'truncated' | 'failed';
+      readonly reason: string;
+    };

@@ -1,6 +1,6 @@
 /**
- * Writes the recording of one session, in the thread that records: appends whole lines, and makes them durable about once a
- * second. All work on the file is done by one loop at a time; nothing here is thrown at whoever writes.
+ * Writes the recording of one session in the recording thread: appends complete lines and syncs about once a second. One loop at a
+ * time works on the file. Errors stop the recording and are never thrown to the caller.
  */
 import type { FileHandle } from 'node:fs/promises';
 import type { Clock } from '../../../src/kernel/clock.js';
@@ -9,19 +9,18 @@ import type { OutputStream } from '../../../src/terminal/frames.js';
 import type { CastEncoder } from '../../../src/terminal/recording/cast-encoder.js';
 import type { LineMemory } from './line-memory.js';
 import type { RecordingEnd } from './recorder.js';
-import { RECORDING_LIMITS as LIMITS } from './recording-limits.js';
 
 export interface WriterEvents {
-  /** So much output is on the disk, and so many bytes of the file: whole lines that end with a checkpoint. */
+  /** Output up to `offset` and `size` bytes of the file are durable: complete lines up to a checkpoint. */
   onDurable(offset: number, size: number): void;
-  /** Nothing is recorded any more, and why: the cap, the disk, an error. */
+  /** The recording stopped because of its size limit, the disk or an error. */
   onStopped(state: 'truncated' | 'failed', reason: string): void;
 }
 
 export interface RecordingWriterOptions {
-  /** Open for appending. */
+  /** File, open for appending. */
   readonly file: FileHandle;
-  /** Bytes of the file so far, all of them on the disk. */
+  /** Size of the file in bytes, all durable. */
   readonly size: number;
   readonly encoder: CastEncoder;
   /** Where the encoder puts its lines. */
@@ -30,11 +29,11 @@ export interface RecordingWriterOptions {
   readonly openedAt: number;
   readonly clock: Clock;
   readonly events: WriterEvents;
-  /** Most bytes of the file. */
+  /** Maximum size of the file in bytes. */
   readonly maxBytes: number;
-  /** Asked now and then; tells what is wrong with the disk, or null. */
+  /** Returns a description of the problem with the disk, or null; called periodically. */
   readonly diskProblem: () => Promise<string | null>;
-  /** SHA-256 of the file as it is, in hex; null when it cannot be had. */
+  /** Returns the hex SHA-256 of the file, or null when it cannot be read. */
   readonly hashFile: () => Promise<string | null>;
 }
 
@@ -43,15 +42,15 @@ type Stop = { readonly state: 'truncated' | 'failed'; readonly reason: string };
 export class RecordingWriter {
   private readonly options: RecordingWriterOptions;
   private readonly encoder: CastEncoder;
-  /** What time 0 of the recording is on the monotonic clock. */
+  /** Monotonic time of the start of the recording in milliseconds. */
   private readonly start: number;
-  /** Lines that are not in the file yet. */
+  /** Lines to be written. */
   private lines: Buffer[] = [];
   private linesLength = 0;
-  /** Bytes of whole lines in the file, and how many of them are known to be on the disk. */
+  /** Size of the complete lines in the file, and its durable part, in bytes. */
   private size: number;
   private storedSize: number;
-  /** Bytes that the file will have when all lines are in it. */
+  /** Size of the file after all lines are written, in bytes. */
   private plannedSize: number;
   private isSyncDue = false;
   private lastFlushed = -1;
@@ -74,11 +73,11 @@ export class RecordingWriter {
     this.diskAsked = { at: clock.monotonic(), size: options.size };
   }
 
-  /** Output that follows what was written last, as an event of its own; the buffer is not kept. */
+  /** Records output as one event. Does not keep the buffer. */
   write(stream: OutputStream, bytes: Buffer): void {
     if (this.isOver || bytes.length === 0) return;
     this.add(this.encoder.output(this.now(), stream, bytes));
-    if (this.encoder.unchecked >= LIMITS.checkpoint) this.add(this.encoder.checkpoint(this.now()));
+    if (this.encoder.unchecked >= RECORDING_LIMITS.checkpoint) this.add(this.encoder.checkpoint(this.now()));
     const { maxBytes } = this.options;
     if (this.plannedSize < maxBytes) return;
     this.end({ state: 'truncated', reason: `the recording has come to its limit of ${mebibytes(maxBytes)}` });
@@ -94,13 +93,13 @@ export class RecordingWriter {
     this.add(this.encoder.mark(this.now(), text));
   }
 
-  /** Writes the rest down and closes the file; never rejects. */
+  /** Writes the rest and closes the file; never rejects. */
   close(status: number | null): Promise<RecordingEnd> {
     this.ending ??= this.finish(status);
     return this.ending;
   }
 
-  /** Writes the rest down and lets go of the file, with which another writer goes on; never rejects. */
+  /** Writes the rest and releases the file, which another writer continues; never rejects. */
   release(): Promise<RecordingEnd> {
     this.ending ??= this.leave();
     return this.ending;
@@ -110,7 +109,7 @@ export class RecordingWriter {
     return this.stop !== null || this.ending !== null;
   }
 
-  /** Seconds from the start. */
+  /** Returns the seconds since the start. */
   private now(): number {
     return Math.max(0, this.options.clock.monotonic() - this.start) / 1000;
   }
@@ -129,10 +128,10 @@ export class RecordingWriter {
 
   private add(lines: readonly Buffer[]): void {
     this.push(lines);
-    this.arm('sync', LIMITS.syncAfter);
-    if (this.plannedSize - this.storedSize >= LIMITS.syncBytes) this.isSyncDue = true;
-    if (this.linesLength >= LIMITS.writeBytes || this.isSyncDue) this.run();
-    else this.arm('write', LIMITS.writeAfter);
+    this.arm('sync', RECORDING_LIMITS.syncAfter);
+    if (this.plannedSize - this.storedSize >= RECORDING_LIMITS.syncBytes) this.isSyncDue = true;
+    if (this.linesLength >= RECORDING_LIMITS.writeBytes || this.isSyncDue) this.run();
+    else this.arm('write', RECORDING_LIMITS.writeAfter);
   }
 
   private push(lines: readonly Buffer[]): void {
@@ -143,14 +142,14 @@ export class RecordingWriter {
     }
   }
 
-  /** Starts the loop that works on the file, unless it is at work. */
+  /** Starts the loop that works on the file, unless it runs. */
   private run(): void {
     if (this.isWorking || this.isFailed) return;
     this.isWorking = true;
     this.work = this.runAll();
   }
 
-  /** Resolves when there is nothing to do for now. */
+  /** Resolves when the loop is idle. */
   private async settled(): Promise<void> {
     while (this.isWorking) await this.work;
   }
@@ -182,7 +181,7 @@ export class RecordingWriter {
 
   private async writeAll(lines: readonly Buffer[]): Promise<void> {
     let rest = lines;
-    // Of a write that comes to an end in the middle of a line, the whole lines count.
+    // Counts only complete lines when a write ends inside a line.
     let torn = 0;
     for (let first = rest[0]; first !== undefined; first = rest[0]) {
       const { bytesWritten } = await this.options.file.writev([first.subarray(torn), ...rest.slice(1)]);
@@ -197,7 +196,7 @@ export class RecordingWriter {
     }
   }
 
-  /** Puts all that there is on the disk, behind a checkpoint that says so. */
+  /** Writes everything with a checkpoint and syncs it. */
   private async sync(): Promise<void> {
     this.isSyncDue = false;
     clearTimeout(this.timers.get('sync'));
@@ -214,26 +213,27 @@ export class RecordingWriter {
     await this.askDisk();
   }
 
-  /** A character of which the rest has not come between two syncs is written down as it is, so that it becomes durable. */
+  /** Writes an incomplete character that did not change between two syncs, so that it becomes durable. */
   private flushOldBeginning(): void {
     const { offset, pending } = this.encoder;
     if (pending === 0 || this.stop !== null) return;
     if (this.lastFlushed === offset) this.add(this.encoder.flush(this.now()));
-    else this.arm('sync', LIMITS.syncAfter);
+    else this.arm('sync', RECORDING_LIMITS.syncAfter);
     this.lastFlushed = offset;
   }
 
   private async askDisk(): Promise<void> {
     const at = this.options.clock.monotonic();
     const isDue =
-      at - this.diskAsked.at >= LIMITS.askDiskAfter || this.size - this.diskAsked.size >= LIMITS.askDiskBytes;
+      at - this.diskAsked.at >= RECORDING_LIMITS.askDiskAfter ||
+      this.size - this.diskAsked.size >= RECORDING_LIMITS.askDiskBytes;
     if (!isDue || this.isOver) return;
     this.diskAsked = { at, size: this.size };
     const problem = await this.options.diskProblem();
     if (problem !== null && !this.isOver) this.end({ state: 'truncated', reason: problem });
   }
 
-  /** Nothing is recorded from here on; what was gathered until now is. */
+  /** Stops recording, after writing everything collected so far. */
   private end(stop: Stop): void {
     if (this.stop !== null) return;
     this.stop = stop;
@@ -246,7 +246,7 @@ export class RecordingWriter {
     this.options.events.onStopped(stop.state, stop.reason);
   }
 
-  /** The file cannot be written any more. It is left with whole lines. */
+  /** Handles a write error: leaves the file with complete lines. */
   private async fail(error: unknown): Promise<void> {
     this.isFailed = true;
     const hadStopped = this.stop !== null;
@@ -277,7 +277,7 @@ export class RecordingWriter {
     return { state: this.stop?.state ?? 'complete', sha256 };
   }
 
-  /** The beginning of a character is not written: it comes again with the rest of it. */
+  /** Does not write an incomplete character, because it is resent with its rest. */
   private async leave(): Promise<RecordingEnd> {
     await this.settled();
     await this.closeFile();
@@ -304,3 +304,20 @@ const REASONS: Readonly<Record<string, string>> = {
 const reasonOf = (error: unknown): string => REASONS[systemCodeOf(error) ?? ''] ?? messageOf(error);
 
 const mebibytes = (bytes: number): string => `${Math.round(bytes / 1024 / 1024)} MiB`;
+
+/** Numbers of the recorder. Sizes are in bytes, times in milliseconds. */
+export const RECORDING_LIMITS = {
+  /** Time for which output is collected into one event. */
+  coalesce: 10,
+  /** Time and size after which collected lines are written. */
+  writeAfter: 50,
+  writeBytes: 256 * 1024,
+  /** Maximum output between two checkpoints. */
+  checkpoint: 64 * 1024,
+  /** Size and time after which written data is synced. */
+  syncBytes: 1024 * 1024,
+  syncAfter: 1000,
+  /** Time and size after which the free space is checked. */
+  askDiskAfter: 10_000,
+  askDiskBytes: 16 * 1024 * 1024,
+} as const;

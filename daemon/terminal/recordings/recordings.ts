@@ -1,43 +1,45 @@
-/** The recordings of an orchestrator: made and gone on with by a thread of their own, compressed when they are done. */
+/** All recordings of the orchestrator: written by a thread of their own, and compressed when they end. */
 import { rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Clock } from '../../../src/kernel/clock.js';
 import { messageOf } from '../../../src/kernel/fault.js';
 import type { Logger } from '../../../src/kernel/logger.js';
-import { compressRecording, UNFINISHED } from './compress-recording.js';
-import { findRecording } from './find-recording.js';
-import type { Recorder, RecorderEvents, RecordingHead, Recordings, Recovered } from './recorder.js';
-import { namesIn } from './recording-files.js';
-import type { BegunRecording } from './recording-messages.js';
-import { TRANSCRIPTS } from './recording-path.js';
-import { RecordingThread } from './recording-thread.js';
-import { replayRecording } from './replay-recording.js';
-import { ThreadedRecorder } from './threaded-recorder.js';
+import { replayRecording } from './recorded-output.js';
+import {
+  type Recorder,
+  type RecorderEvents,
+  type RecordingHead,
+  type Recordings,
+  type Recovered,
+  WorkerRecorder,
+} from './recorder.js';
+import { compressRecording, findRecording, namesIn, TRANSCRIPTS, UNFINISHED } from './recording-files.js';
+import { type BegunRecording, RecordingThread } from './recording-thread.js';
 
 export interface RecordingsOptions {
   readonly dataDir: string;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Most bytes of one recording, before it is compressed. */
+  /** Maximum bytes of one recording before compression. */
   readonly maxBytes: number;
-  /** Nothing is recorded while less than that is free on the disk, in bytes. */
+  /** Minimum free bytes of the disk for recording. */
   readonly minFreeBytes: number;
-  /** A thread without recordings ends after that long and gives its memory back, in milliseconds. */
+  /** Milliseconds after which a thread without recordings ends, to free its memory. */
   readonly idleAfter?: number;
 }
 
 const IDLE_AFTER = 60_000;
 
 export interface RecordingStore extends Recordings {
-  /** How much of the file of a session that is being recorded is on the disk, in bytes; null for any other session. */
+  /** Returns the durable size in bytes of the file of an active recording; null for other sessions. */
   durableSize(sessionId: string): number | null;
   /**
-   * Compresses what a crash left plain and removes what it left unfinished; never rejects. To be called once at the start, when
-   * every session that goes on was recovered.
-   * @param isActive a session whose recording may still go on
+   * Compresses plain recordings and removes unfinished compressions that a crash left; never rejects. Call it once at the start,
+   * after all sessions are recovered.
+   * @param isActive reports whether the recording of a session may continue
    */
   tidy(isActive: (sessionId: string) => boolean): Promise<void>;
-  /** Lets go of the recordings that are open, and leaves those that are not compressed yet to the next start. */
+  /** Releases open recordings. The next start compresses the rest. */
   stop(): Promise<void>;
 }
 
@@ -45,10 +47,10 @@ export const createRecordings = (options: RecordingsOptions): RecordingStore => 
 
 class Store implements RecordingStore {
   private readonly options: RecordingsOptions;
-  private readonly open = new Map<string, ThreadedRecorder>();
+  private readonly open = new Map<string, WorkerRecorder>();
   private thread: RecordingThread | null = null;
   private idle: NodeJS.Timeout | undefined;
-  /** One after the other, so that many sessions that end at once do not take the machine. */
+  /** Compressions run one by one, so that many ending sessions do not occupy the machine. */
   private compressing: Promise<void> = Promise.resolve();
   private readonly stopping = new AbortController();
 
@@ -114,7 +116,7 @@ class Store implements RecordingStore {
       this.endLater();
       throw error;
     });
-    const recorder = new ThreadedRecorder({
+    const recorder = new WorkerRecorder({
       ...{ id, thread, begun, events, clock },
       openedAt: head.openedAt,
       fullPath: join(dataDir, begun.path),

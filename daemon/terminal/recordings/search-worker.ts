@@ -1,13 +1,13 @@
-/** The thread that searches recordings: one after the other, line by line. */
+/** Entry of the search thread, which searches recordings one by one, line by line. */
 import { createHash, type Hash } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';
 import { messageOf } from '../../../src/kernel/fault.js';
 import { readCast } from '../../../src/terminal/recording/read-cast.js';
 import { type TextLine, TextLines } from '../../../src/terminal/recording/text-lines.js';
-import { openRecording } from './open-recording.js';
-import type { FromSearchWorker, SearchWorkerData, ToSearchWorker } from './search-messages.js';
+import { openRecording } from './recording-files.js';
+import type { FromSearchWorker, SearchWorkerData, ToSearchWorker } from './transcript-search.js';
 
-/** Of a long line so much is told: some of it before the match. */
+/** Maximum reported characters of a line, and those before the match among them. */
 const LONGEST = 1_000;
 const BEFORE = 200;
 
@@ -15,7 +15,7 @@ const { pattern, ignoreCase } = workerData as SearchWorkerData;
 const expression = new RegExp(pattern, ignoreCase ? 'iu' : 'u');
 const tell = (message: FromSearchWorker) => parentPort?.postMessage(message);
 
-/** Gives the SHA-256 of the plain file; null when not all of it was read. */
+/** Searches a recording. Returns the hex SHA-256 of the plain file, or null when it was not read completely. */
 async function search({ path, length, most }: ToSearchWorker): Promise<string | null> {
   const hash = createHash('sha256');
   const { items } = await readCast(hashed(await openRecording(path, { length }), hash));
@@ -42,14 +42,14 @@ async function* hashed(chunks: AsyncIterable<Uint8Array>, hash: Hash): AsyncGene
   }
 }
 
-/** Of the plain file. */
+/** Returns the hex SHA-256 of the plain file. */
 async function hashOf(path: string): Promise<string> {
   const hash = createHash('sha256');
   for await (const chunk of await openRecording(path)) hash.update(chunk);
   return hash.digest('hex');
 }
 
-/** Whether it is not what the store says. What the search has not read to its end is read for that. */
+/** Returns whether the file differs from the stored hash. Reads the rest of the file if needed. */
 async function answer(question: ToSearchWorker): Promise<boolean> {
   const { path, sha256 } = question;
   const found = await search(question);
@@ -59,7 +59,7 @@ async function answer(question: ToSearchWorker): Promise<boolean> {
 function cut(text: string, index: number): string {
   if (text.length <= LONGEST) return text;
   const from = Math.max(0, Math.min(index - BEFORE, text.length - LONGEST));
-  // Half of a character at an end becomes a whole one.
+  // Replaces a lone surrogate at either end.
   return Buffer.from(text.slice(from, from + LONGEST), 'utf8').toString('utf8');
 }
 

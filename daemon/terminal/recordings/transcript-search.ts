@@ -1,40 +1,39 @@
 /**
- * Searches recordings in a thread of their own, which is ended when its time is over: no pattern of an operator can hold the
- * orchestrator up. One search at a time.
+ * Searches recordings in a worker thread with a time limit, so that no pattern can block the orchestrator. Searches run one at a
+ * time.
  */
 import { Worker } from 'node:worker_threads';
 import { Fault, messageOf } from '../../../src/kernel/fault.js';
 import type { Logger } from '../../../src/kernel/logger.js';
 import type { TerminalRow } from '../session-store.js';
-import type { FromSearchWorker, SearchWorkerData, ToSearchWorker } from './search-messages.js';
 
 export interface SearchOptions {
   readonly pattern: string;
   readonly ignoreCase: boolean;
-  /** Most matches. */
+  /** Maximum number of matches. */
   readonly limit: number;
-  /** Milliseconds. */
+  /** Time limit in milliseconds. */
   readonly within: number;
-  /** Ends it: it rejects with the signal's reason. */
+  /** Aborts the search, which rejects with the reason. */
   readonly signal: AbortSignal;
 }
 
-/** A recording to look through. */
+/** A recording to search. */
 export interface SearchedFile {
   readonly row: TerminalRow;
-  /** Of the plain file. */
+  /** Path of the plain file. */
   readonly path: string;
-  /** Bytes of the file that count; null for all. */
+  /** Valid bytes of the file; null for all. */
   readonly length: number | null;
 }
 
 export interface SearchResult {
   readonly matches: readonly { readonly row: TerminalRow; readonly at: number; readonly line: string }[];
-  /** Recordings that were begun, and those that were looked through to the end. */
+  /** Number of recordings that were started, and that were searched completely. */
   readonly opened: number;
   readonly searched: number;
   readonly truncated: boolean;
-  /** IDs of the sessions whose recording is not what the store says, or could not be read. */
+  /** IDs of sessions whose recording differs from the stored hash or cannot be read. */
   readonly altered: readonly string[];
 }
 
@@ -49,8 +48,9 @@ export class TranscriptSearch {
   }
 
   /**
-   * @param files in the order of the answer
-   * @throws Fault `invalid_query` for what is no regular expression
+   * Searches files.
+   * @param files recordings in the order of the answer
+   * @throws Fault `invalid_query` for an invalid regular expression
    */
   async run(files: AsyncIterable<SearchedFile>, options: SearchOptions): Promise<SearchResult> {
     checkPattern(options);
@@ -114,7 +114,7 @@ export class TranscriptSearch {
 
 type Outcome = Extract<FromSearchWorker, { readonly is: 'done' }>;
 
-/** Resolves when the recording was looked through, or with null when the thread has ended. */
+/** Resolves when the recording was searched, or with null when the thread has ended. */
 function ask(
   worker: Worker,
   question: ToSearchWorker,
@@ -149,3 +149,29 @@ function checkPattern({ pattern, ignoreCase }: SearchOptions): void {
     });
   }
 }
+
+/** Messages of the search thread. */
+
+export interface SearchWorkerData {
+  /** Valid regular expression. */
+  readonly pattern: string;
+  readonly ignoreCase: boolean;
+}
+
+/** Request to search a recording. */
+export interface ToSearchWorker {
+  /** Path of the plain file. */
+  readonly path: string;
+  /** Valid bytes of the file; null for all. */
+  readonly length: number | null;
+  /** Stored hex SHA-256 of the whole plain file; null while it is unknown. */
+  readonly sha256: string | null;
+  /** Maximum number of matches. */
+  readonly most: number;
+}
+
+export type FromSearchWorker =
+  /** `at` is in seconds since the start. */
+  | { readonly is: 'match'; readonly at: number; readonly line: string }
+  /** The search of the recording ended. `isAltered`: it differs from the stored hash. */
+  | { readonly is: 'done'; readonly problem: string | null; readonly isAltered: boolean };

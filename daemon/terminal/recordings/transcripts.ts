@@ -1,4 +1,4 @@
-/** Recordings as operators read them: whole, or searched; and their end when they have been kept long enough. */
+/** Recordings for operators: read, search, and prune after the retention time. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -17,9 +17,7 @@ import {
   type TerminalRow,
   updateTerminal,
 } from '../session-store.js';
-import { findRecording } from './find-recording.js';
-import { openRecording } from './open-recording.js';
-import { namesOf } from './recording-path.js';
+import { findRecording, namesOf, openRecording } from './recording-files.js';
 import { type SearchOptions, TranscriptSearch } from './transcript-search.js';
 
 export interface TranscriptsOptions {
@@ -27,14 +25,14 @@ export interface TranscriptsOptions {
   readonly uow: UnitOfWork;
   readonly dataDir: string;
   readonly clock: Clock;
-  /** Unix milliseconds by which age is judged. */
+  /** Returns the Unix milliseconds that ages are computed from. */
   readonly ageTime: () => number;
   readonly logger: Logger;
-  /** Of a session that is being recorded: see `RecordingStore`. */
+  /** Durable size of an active recording; see `RecordingStore`. */
   readonly durableSize: (sessionId: string) => number | null;
-  /** How long recordings are kept; asked each time. */
+  /** Returns the retention time in days. */
   readonly days: () => number;
-  /** How long one search may take, in milliseconds. */
+  /** Time limit of a search in milliseconds. */
   readonly searchWithin?: number;
 }
 
@@ -70,8 +68,7 @@ export class Transcripts {
   }
 
   /**
-   * The plain recording; of one that goes on, what is on the disk. That it is read is in the audit log before its first byte is
-   * given.
+   * Returns the plain recording; of an active one, its durable part. The audit event is stored before the first byte is returned.
    * @throws Fault `terminal_not_found`, `transcript_not_found`
    */
   async open(sessionId: string, context: RequestContext): Promise<Readable> {
@@ -102,8 +99,8 @@ export class Transcripts {
   }
 
   /**
-   * Lines that the pattern matches, of the newest sessions first, in order within each.
-   * @throws Fault `invalid_query` for what is no regular expression, `invalid_filter` for the name of several removed operators
+   * Returns lines that match the pattern, newest session first, in order within each.
+   * @throws Fault `invalid_query` for an invalid regular expression, `invalid_filter` when several removed operators have the name
    */
   async search(query: TranscriptSearchQuery, context: RequestContext): Promise<FoundTranscripts> {
     const { db, uow, searchWithin = SEARCH_WITHIN } = this.options;
@@ -133,7 +130,7 @@ export class Transcripts {
     return { matches, searched, truncated, altered: [...altered] };
   }
 
-  /** Deletes the recordings of sessions that ended too long ago. Gives how many. */
+  /** Deletes the recordings that exceed the retention time. Returns their number. */
   async prune(): Promise<number> {
     const { db, uow, ageTime, days, dataDir } = this.options;
     const before = ageTime() - days() * DAY;
@@ -179,7 +176,7 @@ export class Transcripts {
     }
   }
 
-  /** Of the plain file, whatever its name is now; null when there is none. */
+  /** Returns the path of the plain file, or null when no recording exists. */
   private async fileOf({ transcript, recording }: TerminalRow): Promise<string | null> {
     if (transcript === null || recording === 'off' || recording === 'pruned') return null;
     const { dataDir } = this.options;

@@ -1,4 +1,4 @@
-/** The input of a session on its way to the agent: kept until the agent has it, so that a lost socket costs no keystroke. */
+/** Relays input to the agent and keeps it until the agent has taken it, so that a lost socket loses no key. */
 import type { Clock } from '../../../src/kernel/clock.js';
 import { Backlog } from '../../../src/terminal/backlog.js';
 import { anewFrame, eofFrame, inputFrame, resizeFrame } from '../../../src/terminal/frames.js';
@@ -7,13 +7,13 @@ import { TERMINAL_LIMITS } from '../../../src/terminal/limits.js';
 
 export interface InputRelayOptions {
   readonly clock: Pick<Clock, 'monotonic' | 'now'>;
-  /** To the agent; what is sent while it is away is sent again when it is back. */
+  /** Sends to the agent. Frames sent while it is away are dropped and resent later. */
   readonly send: (data: Buffer) => void;
-  /** Of the sizes; above that of every size that the agent has seen. */
+  /** Generation of sizes, above every generation that the agent has seen. */
   readonly generation: number;
 }
 
-/** Input that has waited for longer is not sent again unless its client still means it, in milliseconds. */
+/** Maximum age in milliseconds of input that is resent without asking the client. */
 const FRESH = 5_000;
 
 export class InputRelay {
@@ -23,9 +23,9 @@ export class InputRelay {
   private generation: number;
   private size: Buffer | null = null;
   private isEnded = false;
-  /** Nothing is sent until the agent has said what it has. */
+  /** True while nothing is sent until the agent has sent its place. */
   private isHeld = false;
-  /** The agent has just come. */
+  /** True until the first `place` of a new agent socket. */
   private isFirst = false;
 
   constructor(options: InputRelayOptions) {
@@ -34,22 +34,22 @@ export class InputRelay {
     this.ages = new InputAges(options.clock);
   }
 
-  /** The agent has taken all before it. */
+  /** Input offset up to which the agent has taken input. */
   get taken(): number {
     return this.backlog.start;
   }
 
-  /** All before it has come from operators; the next one to write goes on here. */
+  /** Input offset up to which input has arrived. A new writer continues here. */
   get end(): number {
     return this.backlog.end;
   }
 
-  /** Milliseconds since the first input came that the agent has not taken; 0 without one. */
+  /** Age in milliseconds of the oldest input that the agent has not taken; 0 without one. */
   get age(): number {
     return this.ages.age(this.backlog.start);
   }
 
-  /** Input of the one who writes; what is here already is left out, and what leaves a gap. False when it is too much. */
+  /** Takes input of the writer without duplicates and gaps. Returns false when it exceeds the limit. */
   take(offset: number, bytes: Buffer): boolean {
     const from = this.end;
     if (offset > from || offset + bytes.length <= from) return true;
@@ -61,7 +61,7 @@ export class InputRelay {
     return true;
   }
 
-  /** The agent has taken input up to there. One of an older version says no more than that about what it has. */
+  /** Handles an acknowledgement. Agents of older versions send it instead of `place`. */
   acked(consumed: number): void {
     this.backlog.dropBefore(consumed);
     this.ages.dropBefore(this.backlog.start);
@@ -76,13 +76,13 @@ export class InputRelay {
     this.options.send(this.size);
   }
 
-  /** No more input follows. */
+  /** Ends the input. */
   close(): void {
     this.isEnded = true;
     if (!this.isHeld) this.options.send(eofFrame());
   }
 
-  /** The agent is here, and its program has taken input up to there: sends what it is missing. */
+  /** Sends missing input to an agent that has connected and whose program has taken input up to `taken`. */
   agentCame(taken: number): void {
     if (taken > this.backlog.end) this.restart(taken);
     else this.backlog.dropBefore(taken);
@@ -95,10 +95,10 @@ export class InputRelay {
   }
 
   /**
-   * The agent has input up to there, and asks for the rest. Stale input is not sent again but forgotten: its client
-   * has all of it, and knows since when.
-   * @param mayForget the client can send it again, or there is none
-   * @returns where the client is to go on; null when it need not know
+   * Handles `place` of the agent: it has input up to the offset and asks for the rest. Drops stale input, because the client has
+   * it too and knows its age.
+   * @param mayForget whether the client can resend input, or there is no client
+   * @returns the offset at which the client continues; null when it need not know
    */
   placed(offset: number, mayForget: boolean): number | null {
     const { isFirst } = this;

@@ -1,4 +1,4 @@
-/** A session that is open: joins its agent's socket and those of any number of operators, and knows when it is over. */
+/** An open session: connects the agent's socket with the sockets of any number of clients until the session ends. */
 import type { Clock } from '../../../src/kernel/clock.js';
 import { messageOf } from '../../../src/kernel/fault.js';
 import type { Logger } from '../../../src/kernel/logger.js';
@@ -6,42 +6,40 @@ import { type Exit, type ExitReason, endedStatus } from '../../../src/terminal/e
 import { TERMINAL_CLOSE } from '../../../src/terminal/limits.js';
 import type { AgentHello } from '../../../src/terminal/notes.js';
 import type { RequestContext } from '../../core/domain-event.js';
-import type { ResumeKey, SessionBook } from '../session-book.js';
+import type { SessionParts, Size } from '../session-factory.js';
+import type { ResumeKey, SessionStore } from '../session-store.js';
 import type { TerminalSocket } from '../terminal-socket.js';
-import { AgentEnd } from './agent-end.js';
-import { AgentFrames } from './agent-frames.js';
-import { ClientFrames } from './client-frames.js';
+import { AgentFrames, AgentSide } from './agent-side.js';
+import { ClientFrames } from './client-side.js';
 import { InputRelay } from './input-relay.js';
-import { type Arrival, Joining } from './joining.js';
 import { OutputRelay } from './output-relay.js';
-import { People } from './people.js';
-import { ResumeKeys } from './resume-keys.js';
-import type { ResumeSecrets } from './resume-secrets.js';
-import type { ClockLimits } from './session-clocks.js';
-import { exitOf, type SessionCore } from './session-core.js';
-import { Course } from './session-course.js';
-import { SessionEnding } from './session-ending.js';
-import { hasTerminal, type SessionFacts } from './session-facts.js';
-import type { SessionParts, Size } from './session-parts.js';
+import { Admission, type Arrival, Participants } from './participants.js';
+import { ResumeKeys, type ResumeSecrets } from './resume.js';
+import { exitOf, hasTerminal, type SessionCore, type SessionFacts } from './session-core.js';
+import {
+  type ClockLimits,
+  SessionClocks,
+  SessionEnding,
+  SessionLifecycle,
+  type SessionState,
+} from './session-lifecycle.js';
 import type { RecordingState, RecordingStop } from './session-recording.js';
-import type { SessionState } from './session-state.js';
-import { SessionWatch } from './session-watch.js';
 
 export interface LiveSessionOptions {
   readonly facts: SessionFacts;
   readonly resume: ResumeKey | null;
-  readonly book: SessionBook;
+  readonly store: SessionStore;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly resumeSecrets: ResumeSecrets;
   readonly limits: () => ClockLimits;
-  /** Over for the agent: told by whatever way there is. */
+  /** Tells the agent over its link that the session is over. */
   readonly dismiss: () => void;
-  /** It is over and stored, and nobody is being served any more. */
+  /** Called when the end is stored and no client is served. */
   readonly onGone: () => void;
 }
 
-/** What the store knows only when it is over. */
+/** Current state of an open session, which the store gets at the end. */
 export interface SessionNow {
   readonly recording: RecordingState;
   readonly outputBytes: number;
@@ -50,29 +48,29 @@ export interface SessionNow {
   readonly viewers: string[];
 }
 
-/** What there is of it once its program runs. */
+/** Parts that exist while the program runs. */
 interface Running {
   readonly core: SessionCore;
   readonly agentFrames: AgentFrames;
   readonly ending: SessionEnding;
-  readonly joining: Joining;
+  readonly joining: Admission;
 }
 
-/** Output that has not grown for that long is quiet, in milliseconds. */
+/** Milliseconds without output after which less output is kept. */
 const QUIET = 10_000;
 
 export class LiveSession {
   readonly facts: SessionFacts;
   private readonly options: LiveSessionOptions;
-  private readonly course = new Course();
-  private readonly people = new People();
-  private readonly agent: AgentEnd;
+  private readonly lifecycle = new SessionLifecycle();
+  private readonly participants = new Participants();
+  private readonly agent: AgentSide;
   private readonly input: InputRelay;
-  private readonly watch: SessionWatch;
-  /** Resolves when the output can be served and the agent's place in the input is known, or it is all over. */
+  private readonly clocks: SessionClocks;
+  /** Resolves when clients can be served: output and input offsets are known, or the session is over. */
   private readonly inStep: { readonly promise: Promise<void>; readonly resolve: () => void };
   private running: Running | null = null;
-  /** People know that the agent does not answer. */
+  /** True when the clients know that the agent is silent. */
   private isSilenceTold = false;
   private storing: Promise<void> | null = null;
 
@@ -80,12 +78,12 @@ export class LiveSession {
     const { clock, facts } = options;
     this.options = options;
     this.facts = facts;
-    this.agent = new AgentEnd(clock);
-    this.watch = new SessionWatch(clock);
+    this.agent = new AgentSide(clock);
+    this.clocks = new SessionClocks(clock);
     this.input = new InputRelay({
       clock,
       send: (data) => this.agent.send(data),
-      // Above what an orchestrator before this one has counted to.
+      // Higher than the generations of an earlier run of the orchestrator.
       generation: Math.floor(clock.now() / 1000) % 2 ** 32,
     });
     let resolve = () => {};
@@ -96,84 +94,84 @@ export class LiveSession {
   }
 
   get state(): SessionState {
-    return this.course.state;
+    return this.lifecycle.state;
   }
 
-  /** Null before its program runs. */
+  /** Current state; null before the program runs. */
   get now(): SessionNow | null {
     if (this.running === null) return null;
     const { recording, relay } = this.running.core;
     const { received: outputBytes, size } = relay;
-    return { recording: recording.state, outputBytes, size, ...this.people.names };
+    return { recording: recording.state, outputBytes, size, ...this.participants.names };
   }
 
-  /** Who holds the pen. */
+  /** Username of the writer; null without one. */
   get writer(): string | null {
-    return this.people.names.writer;
+    return this.participants.names.writer;
   }
 
-  /** The agent's socket for it is open. */
+  /** Whether the agent's socket for this session is open. */
   get hasAgent(): boolean {
     return this.agent.isHere;
   }
 
-  /** Everything that the output goes to is there, and the store has the session: the agent may start the program. */
+  /** Opens the session once recording, screen and row exist. The first acknowledgement lets the agent start the program. */
   open(parts: SessionParts): void {
-    this.course.take({ type: 'opened' });
+    this.lifecycle.take({ type: 'opened' });
     const running = this.run(parts);
     this.running = running;
     if (parts.isInStep) this.inStep.resolve();
-    if (this.agent.isHere) this.course.take({ type: 'agent_came' });
+    if (this.agent.isHere) this.lifecycle.take({ type: 'agent_came' });
     running.agentFrames.greet();
     parts.recording.listen((stop) => this.recordingStopped(running.core, stop));
   }
 
-  /** The agent has dialled back with a ticket for this session. */
+  /** Takes the socket of the agent, which redeemed a ticket for this session. */
   agentCame(socket: TerminalSocket, hello: AgentHello): void {
-    if (this.course.isOver) {
+    if (this.lifecycle.isOver) {
       socket.close(TERMINAL_CLOSE.done, 'the session is over');
       return;
     }
     this.agent.came(socket, hello);
     this.isSilenceTold = false;
     if (this.running === null) return;
-    this.course.take({ type: 'agent_came' });
+    this.lifecycle.take({ type: 'agent_came' });
     this.running.agentFrames.greet();
   }
 
   agentLeft(socket: TerminalSocket): void {
-    if (!this.agent.left(socket) || !this.course.isActive) return;
-    this.course.take({ type: 'agent_left' });
-    this.people.tell({ kind: 'agent_link', connected: false });
+    if (!this.agent.left(socket) || !this.lifecycle.isActive) return;
+    this.lifecycle.take({ type: 'agent_left' });
+    this.participants.tell({ kind: 'agent_link', connected: false });
   }
 
-  /** Serves somebody who attaches, or comes back. */
+  /** Serves a client that attaches or resumes. */
   async join(arrival: Arrival): Promise<void> {
     await this.inStep.promise;
     if (this.running !== null) await this.running.joining.join(arrival);
     else arrival.socket.close(TERMINAL_CLOSE.unknown, 'the session is over');
   }
 
-  /** The pen goes with it. */
+  /** Handles the loss of a client's socket, and frees the pen if it was the writer's. */
   left(socket: TerminalSocket): void {
     this.running?.joining.left(socket);
   }
 
-  /** Open, or over and not yet shown to the end to the one who wrote. */
+  /** Reports whether the session is open, or over and not yet fully shown to the writer. */
   isServing(operatorId: string): boolean {
-    return this.running?.ending.isServing(operatorId) ?? !this.course.isOver;
+    return this.running?.ending.isServing(operatorId) ?? !this.lifecycle.isOver;
   }
 
-  /** The operator may not be here any more: cuts what is open. */
+  /** Closes the sockets of an operator who lost access. */
   revoke(operatorId: string): void {
     const isTheirs = ({ operator }: { readonly operator: { readonly operator_id: string } }) =>
       operator.operator_id === operatorId;
-    this.people.close(TERMINAL_CLOSE.revoked, 'you may not use this any more', isTheirs);
+    this.participants.close(TERMINAL_CLOSE.revoked, 'you may not use this any more', isTheirs);
   }
 
-  /** Ends it, unless it has ended. Resolves when that is stored. */
+  /** Ends the session unless it has ended. Resolves when the end is stored. */
   end(exit: Exit, by: RequestContext | null = null): Promise<void> {
-    // What an end that is decided here cuts off is no output that is missing.
+    // When the orchestrator ends the session, later output does not count as missing.
     const isDecided = endedStatus(exit.reason) === 'closed';
     const received = this.running?.core.relay.received ?? null;
     const final_offset = exit.final_offset ?? (isDecided ? received : null);
@@ -181,35 +179,35 @@ export class LiveSession {
     return this.storing;
   }
 
-  /** Ends it with nobody waiting for that. */
+  /** Ends the session in the background. */
   endSoon(reason: ExitReason): void {
     this.background(this.end({ ...exitOf(reason), final_offset: this.running?.core.relay.received ?? null }));
   }
 
-  /** The orchestrator stops: the program goes on, everybody is told to come back. */
+  /** Tells all peers to reconnect, because the orchestrator stops. The program continues. */
   leave(): void {
-    this.people.close(TERMINAL_CLOSE.goingAway, 'the orchestrator stops');
+    this.participants.close(TERMINAL_CLOSE.goingAway, 'the orchestrator stops');
     this.agent.close(TERMINAL_CLOSE.goingAway, 'the orchestrator stops');
   }
 
-  /** Lets go of what it holds, while the session goes on. */
+  /** Releases screen and recording while the session continues. */
   async release(): Promise<void> {
     this.running?.core.relay.dropScreen();
-    if (this.course.isOver) await this.storing;
+    if (this.lifecycle.isOver) await this.storing;
     else await this.running?.core.recording.release();
   }
 
-  /** The disk has more of the output, or the screen has shown more of it. */
+  /** Called when more output is durable or parsed. */
   advanced(): void {
     this.pace(false);
   }
 
-  /** To be called each second. */
+  /** Checks heartbeats, silence and time limits. Call it each second. */
   tick(): void {
     this.agent.beat();
-    for (const { socket } of this.people.all) socket.beat();
+    for (const { socket } of this.participants.all) socket.beat();
     if (this.running === null) return;
-    if (this.course.isOver) {
+    if (this.lifecycle.isOver) {
       this.running.ending.leaveWhenServed();
       return;
     }
@@ -220,10 +218,10 @@ export class LiveSession {
   }
 
   private run(parts: SessionParts): Running {
-    const { facts, course, people, agent, input, watch } = this;
-    const { book, clock, logger, resume, resumeSecrets } = this.options;
+    const { facts, lifecycle: course, participants: people, agent, input, clocks: watch } = this;
+    const { store: book, clock, logger, resume, resumeSecrets } = this.options;
     const core: SessionCore = {
-      ...{ facts, course, people, agent, input, watch, book, clock, logger },
+      ...{ facts, lifecycle: course, participants: people, agent, input, clocks: watch, store: book, clock, logger },
       keys: new ResumeKeys({ sessionId: facts.id, secrets: resumeSecrets, pen: resume }),
       recording: parts.recording,
       relay: new OutputRelay({ ...parts, recorder: parts.recording.recorder, isLossless: !hasTerminal(facts) }),
@@ -232,55 +230,55 @@ export class LiveSession {
     };
     const ending = new SessionEnding(core, this.options);
     const frames = new ClientFrames({ core, askPen: (client) => this.background(joining.askPen(client)) });
-    const joining: Joining = new Joining({ core, ending, frames });
+    const joining: Admission = new Admission({ core, ending, frames });
     return { core, ending, joining, agentFrames: new AgentFrames(core, this.inStep.resolve) };
   }
 
   private async finish(exit: Exit, by: RequestContext | null): Promise<void> {
-    this.course.take({ type: 'ended', exit });
+    this.lifecycle.take({ type: 'ended', exit });
     this.inStep.resolve();
     if (this.running !== null) return this.running.ending.store(exit, by);
     const { dismiss, onGone } = this.options;
     dismiss();
-    this.course.take({ type: 'stored' });
+    this.lifecycle.take({ type: 'stored' });
     onGone();
   }
 
   private recordingStopped({ relay }: SessionCore, { reason, state, isFatal }: RecordingStop): void {
     relay.dropRecorder();
-    if (this.course.isOver) return;
+    if (this.lifecycle.isOver) return;
     if (isFatal) {
       this.endSoon('recording_failed');
       return;
     }
-    this.people.tell({ kind: 'recording', recorded: false, text: `this is not recorded any more: ${reason}` });
-    this.background(this.options.book.recordingStopped(this.facts, state));
+    this.participants.tell({ kind: 'recording', recorded: false, text: `this is not recorded any more: ${reason}` });
+    this.background(this.options.store.recordingStopped(this.facts, state));
     this.pace(false);
   }
 
-  /** Unacknowledged input is the first sign that the agent's connection is dead. */
+  /** Tells clients about a silent agent. Unacknowledged input is the first sign of a dead connection. */
   private tellSilence(): void {
     if (!this.agent.isHere) return;
     const isSilent = this.agent.isSilent(this.input.age);
     if (isSilent === this.isSilenceTold) return;
     this.isSilenceTold = isSilent;
-    this.people.tell({ kind: 'agent_link', connected: !isSilent });
+    this.participants.tell({ kind: 'agent_link', connected: !isSilent });
   }
 
-  /** Ends it when it is time to, and warns people before. */
+  /** Ends the session when a time limit is reached, and warns clients before. */
   private look(): void {
-    const isAway = hasTerminal(this.facts) ? this.people.count === 0 : this.people.writer === null;
+    const isAway = hasTerminal(this.facts) ? this.participants.count === 0 : this.participants.writer === null;
     const { openedAt } = this.facts;
-    const alarm = this.watch.alarm(this.options.limits(), { openedAt, isAway, agentLostAt: this.agent.lostAt });
+    const alarm = this.clocks.alarm(this.options.limits(), { openedAt, isAway, agentLostAt: this.agent.lostAt });
     if (alarm === null) return;
     const { left, reason, text } = alarm;
     if (left <= 0) this.endSoon(reason);
-    else this.people.tell({ kind: 'ending', seconds: Math.ceil(left / 1000), text });
+    else this.participants.tell({ kind: 'ending', seconds: Math.ceil(left / 1000), text });
   }
 
-  /** @param isDue the agent is told even of little */
+  /** Sends credit to the agent. @param isDue whether a small amount is sent too */
   private pace(isDue: boolean): void {
-    if (this.running === null || !this.course.isActive) return;
+    if (this.running === null || !this.lifecycle.isActive) return;
     const { relay } = this.running.core;
     this.agent.allow(relay.credit(), relay.received, isDue);
   }
@@ -288,7 +286,11 @@ export class LiveSession {
   private background(work: Promise<unknown>): void {
     const { id: session_id } = this.facts;
     work.catch((error: unknown) =>
-      this.options.logger.error('something of a terminal failed', { session_id, reason: messageOf(error), error }),
+      this.options.logger.error('a background task of a terminal session failed', {
+        session_id,
+        reason: messageOf(error),
+        error,
+      }),
     );
   }
 }

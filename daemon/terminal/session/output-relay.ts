@@ -1,30 +1,30 @@
-/** The output of a session on its way from the agent: to the recording, the screen and whoever is attached, and how much may come. */
+/** Relays output from the agent to the recording, the screen and the clients, and computes the agent's credit. */
 import { Fault } from '../../../src/kernel/fault.js';
 import { Backlog, type Piece } from '../../../src/terminal/backlog.js';
 import type { Frame } from '../../../src/terminal/frames.js';
 import { TERMINAL_LIMITS } from '../../../src/terminal/limits.js';
 import type { Credit } from '../../../src/terminal/window.js';
+import type { Picture, Screen } from '../emulator/screens.js';
 import type { Recorder } from '../recordings/recorder.js';
-import type { Picture, Screen } from '../screen.js';
-import { ClientOutput } from './client-output.js';
-import type { Size } from './session-parts.js';
+import type { Size } from '../session-factory.js';
+import { ClientOutput } from './client-side.js';
 
 type OutputFrame = Extract<Frame, { readonly type: 'output' }>;
 
 export interface OutputRelayOptions {
-  /** Of the terminal at first. */
+  /** Initial size of the terminal. */
   readonly size: Size;
-  /** Offset of the first byte that comes. */
+  /** Offset of the next output byte. */
   readonly start: number;
-  /** Output just before that, for those who come back. */
+  /** Output right before `start`, for clients that resume. */
   readonly tail: readonly Piece[];
   readonly recorder: Recorder | null;
   readonly screen: Screen | null;
-  /** While nobody takes it, the output waits: what is missed could not be shown again. */
+  /** True when output waits for a client, because missed output could not be shown again. */
   readonly isLossless: boolean;
 }
 
-/** What the one who writes has taken; it stays in force for a lossless session when nobody writes. */
+/** Window of the writer. A lossless session keeps the last one while it has no writer. */
 type Pace = Pick<ClientOutput, 'consumed' | 'limit'>;
 
 export class OutputRelay {
@@ -48,12 +48,12 @@ export class OutputRelay {
     for (const { bytes, stream } of options.tail) this.backlog.append(bytes, stream);
   }
 
-  /** All before it has come from the agent. */
+  /** Output offset up to which the agent's output has arrived. */
   get received(): number {
     return this.backlog.end;
   }
 
-  /** Nobody has attached yet, so all output since the start is still here. */
+  /** True before the first client attaches, while all output since the start is kept. */
   get isFresh(): boolean {
     return !this.wasRead && this.backlog.start === 0;
   }
@@ -62,14 +62,14 @@ export class OutputRelay {
     return this.screen !== null;
   }
 
-  /** Of the terminal now. */
+  /** Current size of the terminal. */
   get size(): Size {
     return this.current;
   }
 
   /**
-   * Output of the agent; what is here already is left out.
-   * @throws Fault `protocol_violation` when something before it is missing
+   * Takes output of the agent and skips duplicates.
+   * @throws Fault `protocol_violation` when output before it is missing
    */
   take({ stream, offset, bytes }: OutputFrame, data: Buffer, now: number): void {
     const { received } = this;
@@ -77,7 +77,7 @@ export class OutputRelay {
     const fresh = bytes.subarray(received - offset);
     if (fresh.length === 0) return;
     this.backlog.append(fresh, stream);
-    // Whoever waits for the echo of a key does not wait for what else is done with it.
+    // Clients come first, so that the echo of a key does not wait for recording and screen.
     if (fresh.length === bytes.length) for (const client of this.clients) client.forward(data, offset);
     this.recorder?.write(stream, fresh);
     this.screen?.write(fresh);
@@ -86,13 +86,13 @@ export class OutputRelay {
     this.trim(TERMINAL_LIMITS.floodBacklog);
   }
 
-  /** Goes on at an offset although what is before it never came; the screen is not known any more. */
+  /** Continues at an offset although output before it is missing. The screen is unknown from then on. */
   skipTo(offset: number): void {
     this.backlog.restart(offset);
     this.dropScreen();
   }
 
-  /** How far the agent may forget, and how far it may go. */
+  /** Computes how much output the agent may forget and how far it may send. */
   credit(): Credit {
     const { unstored, idleBacklog, mostWindow } = TERMINAL_LIMITS;
     const limits: number[] = [];
@@ -105,7 +105,7 @@ export class OutputRelay {
     return { consumed: this.consumed(pace), limit: Math.min(...limits) };
   }
 
-  /** Somebody attaches; what it is shown first is for the caller to begin. */
+  /** Adds a client. The caller starts its output. */
   add(
     options: Pick<ConstructorParameters<typeof ClientOutput>[0], 'send' | 'isSkippable' | 'onFinished'>,
   ): ClientOutput {
@@ -122,7 +122,7 @@ export class OutputRelay {
     this.trim(TERMINAL_LIMITS.floodBacklog);
   }
 
-  /** Whose window holds back the output. */
+  /** Sets the client whose window paces the output. */
   setWriter(client: ClientOutput | null): void {
     if (this.writer !== null) this.kept = { consumed: this.writer.consumed, limit: this.writer.limit };
     this.writer = client;
@@ -138,17 +138,17 @@ export class OutputRelay {
     this.recorder?.mark(text);
   }
 
-  /** The recording takes no more. */
+  /** Stops writing to the recorder. */
   dropRecorder(): void {
     this.recorder = null;
   }
 
-  /** Keeps less when nothing has come for long. @param quiet milliseconds that count as long */
+  /** Keeps less output after `quiet` milliseconds without any. */
   settle(now: number, quiet: number): void {
     if (now - this.idleSince >= quiet) this.trim(TERMINAL_LIMITS.idleBacklog);
   }
 
-  /** No more output comes: everybody is sent the rest. */
+  /** Sends the rest to all clients, because no more output follows. */
   finish(): void {
     for (const client of [...this.clients]) client.finish();
   }
@@ -172,7 +172,7 @@ export class OutputRelay {
     return this.wasRead ? this.received : this.backlog.start;
   }
 
-  /** Never drops what somebody who is attached still has to get. */
+  /** Drops old output that no attached client needs. */
   private trim(keep: number): void {
     if (!this.wasRead) return;
     let floor = this.received - keep;

@@ -1,34 +1,34 @@
-/** The recording of a session as the session sees it: how it stands, and the recorder while it takes output. */
+/** The recording of a session: its state, and the recorder while it takes output. */
 
 import type { Recorder, RecorderEvents, RecordingEnd } from '../recordings/recorder.js';
 import type { TerminalRow } from '../session-store.js';
 
 export type RecordingState = TerminalRow['recording'];
 
-/** Nothing is recorded any more, and why. */
+/** The recording stopped, and the reason. */
 export interface RecordingStop {
   readonly state: 'truncated' | 'failed';
   readonly reason: string;
-  /** The session may not go on without a recording. */
+  /** True when the session must end without a recording. */
   readonly isFatal: boolean;
 }
 
 export interface SessionRecordingOptions {
-  /** Of the file, as the recorder names it; null when there is none. */
+  /** Path of the file, as the recorder names it; null without one. */
   readonly path: string | null;
   readonly onDurable: () => void;
-  /** There has to be one; asked when it stops. */
+  /** Whether a recording is required; called when it stops. */
   readonly isRequired: () => boolean;
 }
 
 export class SessionRecording {
-  /** For the recorder. */
+  /** Callbacks for the recorder. */
   readonly events: RecorderEvents;
   private readonly options: SessionRecordingOptions;
   private current: RecordingState = 'on';
   private writer: Recorder | null = null;
   private onStopped: ((stop: RecordingStop) => void) | null = null;
-  /** A stop that nobody was told of yet. */
+  /** A stop before `listen`. */
   private untold: RecordingStop | null = null;
 
   constructor(options: SessionRecordingOptions) {
@@ -37,7 +37,7 @@ export class SessionRecording {
     this.events = { onDurable, onStopped: (state, reason) => this.stop(state, reason) };
   }
 
-  /** There is none, by that state. */
+  /** Returns a recording that never records, in the given state. */
   static none(state: RecordingState, path: string | null): SessionRecording {
     const none = new SessionRecording({ path, onDurable: () => undefined, isRequired: () => false });
     none.current = state;
@@ -60,7 +60,7 @@ export class SessionRecording {
     this.writer = recorder;
   }
 
-  /** Only the first stop counts. */
+  /** Stops the recording. Only the first call has an effect. */
   stop(state: RecordingStop['state'], reason: string): void {
     if (this.current !== 'on') return;
     this.current = state;
@@ -69,7 +69,7 @@ export class SessionRecording {
     else this.onStopped(stop);
   }
 
-  /** From now on stops are told; one that has been already is told at once. */
+  /** Registers the listener for a stop. An earlier stop is reported at once. */
   listen(onStopped: (stop: RecordingStop) => void): void {
     this.onStopped = onStopped;
     const { untold } = this;
@@ -78,23 +78,23 @@ export class SessionRecording {
   }
 
   /**
-   * Closes it for good, after all output. Gives the checksum when there is one.
-   * @param status with which the program ended; null when it did not end by itself
+   * Closes the recording after all output. Returns its checksum, or null.
+   * @param status exit status of the program; null when it did not exit by itself
    */
   async seal(status: number | null): Promise<RecordingEnd['sha256']> {
     if (this.writer === null) return null;
     const { state, sha256 } = await this.writer.close(status);
-    // What is known to lack something is not made complete by being closed well.
+    // A truncated recording stays truncated although it closes cleanly.
     if (this.current === 'on') this.current = state;
     return sha256;
   }
 
-  /** Deletes what there is: the session never came to be. */
+  /** Deletes the recording of a session that did not open. */
   async discard(): Promise<void> {
     await this.writer?.discard();
   }
 
-  /** Lets go of the file, with which the next orchestrator goes on. */
+  /** Releases the file, which the next run of the orchestrator continues. */
   async release(): Promise<void> {
     await this.writer?.release();
   }

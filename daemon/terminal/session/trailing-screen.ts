@@ -1,38 +1,38 @@
 /**
- * The screen of a session that is recorded. A flood does not wait for it: it stays behind, and reads what it has not seen from
- * the recording when less comes, or when somebody wants the picture.
+ * The screen of a recorded session. A flood does not wait for it. The screen falls behind, and catches up from the recording when
+ * less output arrives or a client needs a picture. Serves the benchmark row "throughput".
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { Fault } from '../../../src/kernel/fault.js';
 import { Backlog } from '../../../src/terminal/backlog.js';
+import type { Picture, Screen } from '../emulator/screens.js';
 import type { RecordedOutput } from '../recordings/recorded-output.js';
 import type { Recorder } from '../recordings/recorder.js';
-import type { Picture, Screen } from '../screen.js';
-import type { Size } from './session-parts.js';
+import type { Size } from '../session-factory.js';
 
 export interface TrailingScreenOptions {
   readonly screen: Screen;
   readonly recorder: Pick<Recorder, 'durable' | 'readBack' | 'isRecording'>;
-  /** Of the first byte that will be written. */
+  /** Offset of the first byte to be written. */
   readonly offset: number;
 }
 
-/** Output that waits for the emulator before it is left to the recording, and again while it is read back, in bytes. */
+/** Maximum bytes that wait for the emulator before the screen falls behind, and while it catches up. */
 const AHEAD = 1024 * 1024;
-/** The newest output, and what is not in the file yet. */
+/** Bytes of newest output that are kept in memory. */
 const RECENT = 512 * 1024;
-/** So far it may be behind: what a picture waits for. */
+/** Maximum bytes that the screen may be behind, which a picture waits for. */
 export const MOST_BEHIND = 64 * 1024 * 1024;
-/** It catches up once no more than that has come in so many milliseconds. */
+/** The screen catches up when at most `CALM` bytes arrive within `LOOK` milliseconds. */
 const CALM = 256 * 1024;
 const LOOK = 200;
-/** Between two attempts to go on, and until the file is believed to hold no more, in milliseconds. */
+/** Milliseconds between two attempts to continue, and until reading gives up. */
 const TICK = 10;
 const GIVE_UP = 10_000;
 
 export class TrailingScreen implements Screen {
   private readonly options: TrailingScreenOptions;
-  /** While it is behind: the recording of what was not fed. */
+  /** Reader of the recording while the screen is behind; null otherwise. */
   private recorded: RecordedOutput | null = null;
   private readonly recent: Backlog;
   private sizes: { readonly at: number; readonly size: Size }[] = [];
@@ -50,7 +50,7 @@ export class TrailingScreen implements Screen {
     this.fed = options.offset;
   }
 
-  /** As far as the output has to wait for it. */
+  /** Offset that counts as parsed: output waits for the screen only when it is too far behind. */
   get parsed(): number {
     const { screen, recorder } = this.options;
     if (this.isClosed) return this.written;
@@ -68,7 +68,7 @@ export class TrailingScreen implements Screen {
       return;
     }
     this.recent.append(bytes);
-    // What is not in the file, and may never be, is nowhere else.
+    // Output that is not in the file yet must stay in memory.
     const { durable, isRecording } = this.options.recorder;
     if (isRecording) this.recent.dropBefore(Math.min(durable, this.recent.end - RECENT));
     if (this.written - this.fed > MOST_BEHIND / 2) this.catchUp();
@@ -104,7 +104,7 @@ export class TrailingScreen implements Screen {
     this.look();
   }
 
-  /** Waits until less comes. */
+  /** Waits until less output arrives. */
   private look(): void {
     const before = this.written;
     this.looking = setTimeout(() => {
@@ -139,7 +139,7 @@ export class TrailingScreen implements Screen {
     }
   }
 
-  /** @returns false when there is nothing to read yet */
+  /** Feeds output from the recording. Returns false when nothing new can be read yet. */
   private feedRecorded(recorded: RecordedOutput): boolean {
     let at = recorded.offset;
     const outputs = recorded.next();
@@ -160,7 +160,7 @@ export class TrailingScreen implements Screen {
     this.goOn();
   }
 
-  /** The sizes come where they came. */
+  /** Feeds output and applies each resize at its offset. */
   private feed(bytes: Buffer): void {
     let rest = bytes;
     for (let next = this.sizes[0]; next !== undefined && next.at < this.fed + rest.length; next = this.sizes[0]) {
@@ -181,7 +181,7 @@ export class TrailingScreen implements Screen {
     }
   }
 
-  /** It is not behind any more. */
+  /** Returns to direct writing. */
   private goOn(): void {
     clearTimeout(this.looking);
     this.recorded?.close();

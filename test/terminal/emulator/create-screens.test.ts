@@ -3,8 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { CreateScreensOptions } from '../../../daemon/terminal/emulator/create-screens.js';
-import type { Picture, Screen } from '../../../daemon/terminal/screen.js';
+import type { CreateScreensOptions, Picture, Screen } from '../../../daemon/terminal/emulator/screens.js';
 import { silentLogger } from '../../../src/kernel/logger.js';
 import { SecondTerminal } from './second-terminal.js';
 
@@ -15,7 +14,7 @@ const MOST = { timeout: 20_000, interval: 10 };
 /** The thread runs what is built, so its other side does too. */
 async function start(options: Partial<CreateScreensOptions> = {}) {
   const url = pathToFileURL(`${dist}create-screens.js`).href;
-  const { createScreens } = (await import(url)) as typeof import('../../../daemon/terminal/emulator/create-screens.js');
+  const { createScreens } = (await import(url)) as typeof import('../../../daemon/terminal/emulator/screens.js');
   const errors: string[] = [];
   const logger = { ...silentLogger, error: (message: string) => void errors.push(message) };
   const screens = createScreens({ logger, ...options });

@@ -1,7 +1,11 @@
 /** A terminal to draw pictures on, and the one that they are of. */
 import { Terminal } from '@xterm/headless';
-import { NO_REFLOW, ScreenMaker, type VirtualScreen } from '../../../daemon/terminal/emulator/virtual-screen.js';
-import { createWidths } from '../../../daemon/terminal/emulator/widths.js';
+import {
+  createWidths,
+  NO_REFLOW,
+  ScreenMaker,
+  type VirtualScreen,
+} from '../../../daemon/terminal/emulator/virtual-screen.js';
 import { type Cell, type Core, coreOf } from '../../../daemon/terminal/emulator/xterm-core.js';
 import { looksOfTerminal, type Shown } from './looks.js';
 

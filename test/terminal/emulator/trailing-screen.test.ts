@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect, it, onTestFinished } from 'vitest';
+import type { Screen } from '../../../daemon/terminal/emulator/screens.js';
 import type { Recorder } from '../../../daemon/terminal/recordings/recorder.js';
-import type { Screen } from '../../../daemon/terminal/screen.js';
 import { TrailingScreen } from '../../../daemon/terminal/session/trailing-screen.js';
 import { silentLogger } from '../../../src/kernel/logger.js';
 import { newEvents, newHead, openRecordings, until } from '../recordings/support.js';
@@ -14,9 +14,7 @@ const built = pathToFileURL(
 ).href;
 
 async function open(maxBytes = 2 ** 28) {
-  const { createScreens } = (await import(
-    built
-  )) as typeof import('../../../daemon/terminal/emulator/create-screens.js');
+  const { createScreens } = (await import(built)) as typeof import('../../../daemon/terminal/emulator/screens.js');
   const screens = createScreens({ logger: silentLogger });
   onTestFinished(() => screens.stop());
   const { recordings } = openRecordings({ maxBytes });

@@ -1,8 +1,11 @@
 /** Output comes to the emulator in memory that is shared: every slot is given back, whatever becomes of the screen that it was for. */
 import { setImmediate as round } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import type { FromEmulator, ToEmulator } from '../../../daemon/terminal/emulator/emulator-messages.js';
-import { Turns } from '../../../daemon/terminal/emulator/turns.js';
+import {
+  type FromEmulator,
+  ScreenScheduler,
+  type ToEmulator,
+} from '../../../daemon/terminal/emulator/screen-scheduler.js';
 import { ScreenMaker } from '../../../daemon/terminal/emulator/virtual-screen.js';
 import { Gathering, SharedSlots, SLOT } from '../../../daemon/terminal/output-slots.js';
 
@@ -11,7 +14,7 @@ function newTurns() {
   const said: FromEmulator[] = [];
   let posted = 0;
   let freed = 0;
-  const turns = new Turns({
+  const turns = new ScreenScheduler({
     maker: new ScreenMaker(),
     say: (message) => {
       said.push(message);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { recordingPath } from '../../../daemon/terminal/recordings/recording-path.js';
+import { recordingPath } from '../../../daemon/terminal/recordings/recording-files.js';
 import { toRaw } from '../../../src/terminal/recording/convert-cast.js';
 import { temporaryDirectory } from '../../database/support.js';
 import { all, bytesOfChunks, read } from '../recording-format/support.js';

@@ -2,7 +2,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { DirectorySyncs } from '../../../daemon/terminal/recordings/directory-syncs.js';
+import { DirectorySyncs } from '../../../daemon/terminal/recordings/recording-files.js';
 import { temporaryDirectory } from '../../database/support.js';
 
 it('those who ask while one runs share the next, and whoever asks later has another', async () => {

@@ -9,7 +9,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { RecordedEvent } from '../../../daemon/core/audit-log.js';
 import { TransactionalWriter } from '../../../daemon/core/unit-of-work.js';
 import type { Recorder } from '../../../daemon/terminal/recordings/recorder.js';
-import { recordingPath } from '../../../daemon/terminal/recordings/recording-path.js';
+import { recordingPath } from '../../../daemon/terminal/recordings/recording-files.js';
 import type { TranscriptSearchQuery } from '../../../daemon/terminal/recordings/transcripts.js';
 import {
   findTerminal,

@@ -1,10 +1,10 @@
 /** Those with much take turns, and in each round of the event loop one of them is read. */
 import { setImmediate as round } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { BulkTurns } from '../../../daemon/terminal/bulk-turns.js';
+import { FairScheduler } from '../../../daemon/terminal/terminal-socket.js';
 
 it('lets one read on in a round, whoever has waited longest', async () => {
-  const turns = new BulkTurns();
+  const turns = new FairScheduler();
   const read: string[] = [];
   const flood = (name: string, rounds: number) => {
     read.push(name);
@@ -21,7 +21,7 @@ it('lets one read on in a round, whoever has waited longest', async () => {
 });
 
 it('counts rounds, as many as there are in which somebody asks', async () => {
-  const turns = new BulkTurns();
+  const turns = new FairScheduler();
   const first = turns.round;
   expect(turns.round).toBe(first);
   await round();
@@ -32,7 +32,7 @@ it('counts rounds, as many as there are in which somebody asks', async () => {
 });
 
 it('takes those that come while others wait', async () => {
-  const turns = new BulkTurns();
+  const turns = new FairScheduler();
   const read: string[] = [];
   turns.wait(() => read.push('a'));
   turns.wait(() => read.push('b'));

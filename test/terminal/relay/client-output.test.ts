@@ -1,8 +1,8 @@
 /** What an operator is sent when a picture of the screen is due. */
 
 import { describe, expect, it } from 'vitest';
-import type { Picture, Screen } from '../../../daemon/terminal/screen.js';
-import { ClientOutput } from '../../../daemon/terminal/session/client-output.js';
+import type { Picture, Screen } from '../../../daemon/terminal/emulator/screens.js';
+import { ClientOutput } from '../../../daemon/terminal/session/client-side.js';
 import { OutputRelay } from '../../../daemon/terminal/session/output-relay.js';
 import { Backlog } from '../../../src/terminal/backlog.js';
 import { type Frame, readFrame } from '../../../src/terminal/frames.js';

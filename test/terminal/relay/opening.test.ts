@@ -1,6 +1,6 @@
 /** How long agents have to answer that a program may start. */
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { Opening } from '../../../daemon/terminal/opening.js';
+import { StartRequests } from '../../../daemon/terminal/start-requests.js';
 import type { NodeId } from '../../../src/kernel/ids.js';
 import type { OrchestratorMessageOf } from '../../../src/wire/messages.js';
 
@@ -12,7 +12,7 @@ function openings() {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const link = { isConnected: () => true, knows: () => true, send: () => true };
-  const opening = new Opening({ link, patience: 15_000 });
+  const opening = new StartRequests({ link, timeoutMs: 15_000 });
   const outcomes = new Map<string, string>();
   const ask = (nodeId: NodeId, session_id: string): void => {
     const message: OrchestratorMessageOf<'terminal_open'> = {

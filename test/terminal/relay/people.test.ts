@@ -162,7 +162,7 @@ describe('the pen', () => {
     const gone = await room.attach(id, { mode: 'write', take: true }, { as: 'admin' });
     await held.asked;
     gone.socket.terminate();
-    await until(async () => room.running.room.clientDoor.size === 1, 'it is gone');
+    await until(async () => room.running.room.clientEndpoint.size === 1, 'it is gone');
     held.release();
     expect(await writer.noted('people')).toMatchObject({ mode: 'read', writer: null, text: 'admin left' });
     expect(room.events.at(-1)).toMatchObject({ type: 'terminal.taken_over', metadata: { taken_from: 'operator' } });

@@ -181,7 +181,7 @@ describe('a shell', () => {
   });
 
   it('is refused without an agent, for strangers and viewers, and beyond the limit of an operator', async () => {
-    const room = await Room.start({ rules: { perOperator: 1 }, patience: 200 });
+    const room = await Room.start({ rules: { perOperator: 1 }, timeoutMs: 200 });
     expect((await room.call('POST', `/terminal/${'0'.repeat(32)}`)).json).toMatchObject({
       status: 404,
       code: 'agent_not_found',

@@ -14,12 +14,12 @@ import { AgentListener } from '../../../../daemon/fleet/agent-listener.js';
 import { insertAgent } from '../../../../daemon/fleet/agent-store.js';
 import { createApiServer } from '../../../../daemon/http/api-server.js';
 import { createTerminals } from '../../../../daemon/terminal/create-terminals.js';
+import type { TerminalRules } from '../../../../daemon/terminal/live-sessions.js';
 import type { Recordings } from '../../../../daemon/terminal/recordings/recorder.js';
 import type { RecordingStore } from '../../../../daemon/terminal/recordings/recordings.js';
 import { Transcripts } from '../../../../daemon/terminal/recordings/transcripts.js';
-import { resumeKeyOf } from '../../../../daemon/terminal/session/resume-secrets.js';
+import { resumeKeyOf } from '../../../../daemon/terminal/session/resume.js';
 import { terminalHandlers } from '../../../../daemon/terminal/terminal-routes.js';
-import type { TerminalRules } from '../../../../daemon/terminal/terminal-rules.js';
 import type { SocketTimes } from '../../../../daemon/terminal/terminal-socket.js';
 import { terminalRoutes } from '../../../../src/contract/terminal.js';
 import { silentLogger } from '../../../../src/kernel/logger.js';
@@ -34,7 +34,7 @@ import { type ClientOptions, FakeClient } from './fake-client.js';
 export interface RoomOptions {
   readonly rules?: Partial<TerminalRules>;
   readonly times?: Partial<SocketTimes>;
-  readonly patience?: number;
+  readonly timeoutMs?: number;
   readonly maxBytes?: number;
   readonly minFreeBytes?: number;
   /** What the room has in the place of its recordings. */
@@ -43,8 +43,8 @@ export interface RoomOptions {
 
 /** As built: its thread is a file of its own. */
 async function createScreens() {
-  const built = new URL('../../../../dist/daemon/terminal/emulator/create-screens.js', import.meta.url).href;
-  const module: typeof import('../../../../daemon/terminal/emulator/create-screens.js') = await import(built);
+  const built = new URL('../../../../dist/daemon/terminal/emulator/screens.js', import.meta.url).href;
+  const module: typeof import('../../../../daemon/terminal/emulator/screens.js') = await import(built);
   return module.createScreens({ logger: silentLogger });
 }
 
@@ -216,7 +216,7 @@ export class Room {
       recordings: options.recordings?.(recordings) ?? recordings,
       screens,
       rules: () => this.rules,
-      patience: options.patience ?? 10_000,
+      timeoutMs: options.timeoutMs ?? 10_000,
       times: { hello: 5_000, ping: 10_000, dead: 3_600_000, goodbye: 2_000, ...options.times },
     });
     this.agent.send = (message) => room.terminals.receive(this.agent.nodeId, message as never);
@@ -232,7 +232,7 @@ export class Room {
       port: 0,
       privateKey: identity.privateKey,
       onConnection: ({ socket }) => socket.terminate(),
-      sideDoor: room.agentDoor,
+      sideDoor: room.agentEndpoint,
       logger: silentLogger,
       timeouts: { stop: 500 },
     });
@@ -250,7 +250,7 @@ export class Room {
       tls: null,
       trustProxyTls: false,
       validateAnswers: true,
-      streams: room.clientDoor,
+      streams: room.clientEndpoint,
     });
     await api.start();
     return { ...store, uow, recordings, screens, room, transcripts, listener, api };

@@ -1,0 +1,236 @@
+/** Opens shells and commands: checks operator, agent and limits, asks the agent, and stores the session before it starts. */
+import type { Operator } from '../../src/contract/operators.js';
+import type { Clock } from '../../src/kernel/clock.js';
+import { Fault, isFault } from '../../src/kernel/fault.js';
+import type { NewId } from '../../src/kernel/ids.js';
+import type { OrchestratorMessageOf } from '../../src/wire/messages.js';
+import type { RequestContext } from '../core/domain-event.js';
+import type { Queryable } from '../database/schema.js';
+import { approvedAgent, operatorRemoved, requireOperator } from './eligibility.js';
+import type { LiveSessions, TerminalLink, TerminalRules } from './live-sessions.js';
+import type { LiveSession } from './session/live-session.js';
+import { type ResumeSecrets, resumeHash } from './session/resume.js';
+import type { SessionFacts } from './session/session-core.js';
+import { isOver } from './session/session-lifecycle.js';
+import type { SessionFactory, SessionParts, Size } from './session-factory.js';
+import { findTerminal, type ResumeKey, type SessionStore, type TerminalRow } from './session-store.js';
+import { notConnected, type StartRequests, tooOld } from './start-requests.js';
+import type { Tickets } from './tickets.js';
+
+export interface SessionOpenerOptions {
+  readonly db: Queryable;
+  readonly store: SessionStore;
+  readonly live: LiveSessions;
+  readonly startRequests: StartRequests;
+  readonly factory: SessionFactory;
+  readonly tickets: Tickets;
+  readonly link: TerminalLink;
+  readonly rules: () => TerminalRules;
+  readonly clock: Pick<Clock, 'now'>;
+  readonly newId: NewId;
+  readonly resumeSecrets: ResumeSecrets;
+}
+
+export type Caller = Pick<Operator, 'operator_id' | 'username'>;
+
+export interface ShellRequest extends Size {
+  readonly nodeId: string;
+  readonly operator: Caller;
+  /** TERM of the client; empty without one. */
+  readonly term: string;
+  readonly shell: string | null;
+  /** Variables as `NAME=value`. The agent decides which it accepts. */
+  readonly env: readonly string[];
+}
+
+export interface ExecRequest {
+  readonly nodeId: string;
+  readonly operator: Caller;
+  readonly command: readonly string[];
+  readonly timeoutSecs: number | null;
+  readonly stdin: boolean;
+  readonly env: readonly string[];
+  /** Terminal of the command, with a non-empty TERM; null without one. */
+  readonly tty: (Size & { readonly term: string }) | null;
+}
+
+export interface Opened {
+  readonly sessionId: string;
+  /** Ticket with which the opener attaches as the writer. */
+  readonly ticket: string;
+}
+
+type Program = Pick<OrchestratorMessageOf<'terminal_open'>, 'shell' | 'timeout_secs' | 'stdin' | 'env' | 'tty'>;
+
+/** Size of a command without a terminal. */
+const NO_SIZE: Size = { cols: 80, rows: 24 };
+
+export class SessionOpener {
+  private readonly options: SessionOpenerOptions;
+
+  constructor(options: SessionOpenerOptions) {
+    this.options = options;
+  }
+
+  /**
+   * Opens a shell. Throws `agent_not_found`, `agent_not_approved`, `agent_not_connected`, `agent_timeout`, `terminal_disabled`,
+   * `terminal_unsupported`, `terminal_limit`, `shell_not_allowed`, `recording_failed`.
+   */
+  async openShell(request: ShellRequest, context: RequestContext): Promise<Opened> {
+    const { cols, rows, term, shell, env } = request;
+    const facts = await this.factsOf(request, { kind: 'shell', command: null, term });
+    this.rejectOverLimit(request.operator);
+    return this.open(facts, { cols, rows }, { shell, timeout_secs: null, stdin: true, env: [...env] }, context);
+  }
+
+  /** Starts a command. Throws as `openShell` without `shell_not_allowed`, and `command_missing`, `command_not_executable`. */
+  async exec(request: ExecRequest, context: RequestContext): Promise<Opened> {
+    const { command, timeoutSecs, stdin, env, tty } = request;
+    const facts = await this.factsOf(request, { kind: 'exec', command, term: tty?.term ?? '' });
+    const isOnTerminal = tty !== null;
+    const program = { shell: null, timeout_secs: timeoutSecs, stdin: stdin || isOnTerminal, env: [...env] };
+    const size = tty === null ? NO_SIZE : { cols: tty.cols, rows: tty.rows };
+    return this.open(facts, size, { ...program, ...(isOnTerminal && { tty: true }) }, context);
+  }
+
+  private async factsOf(
+    { nodeId, operator }: { readonly nodeId: string; readonly operator: Caller },
+    program: Pick<SessionFacts, 'kind' | 'command' | 'term'>,
+  ): Promise<SessionFacts> {
+    const { clock, db, link, newId } = this.options;
+    const agent = await approvedAgent(db, nodeId);
+    if (!link.isConnected(agent.nodeId)) throw notConnected(agent.name ?? agent.nodeId);
+    if (!link.knows(agent.nodeId, 'terminal_open')) throw tooOld(agent.name ?? agent.nodeId);
+    return {
+      id: newId(),
+      nodeId: agent.nodeId,
+      nodeName: agent.name,
+      operatorId: operator.operator_id,
+      operator: operator.username,
+      openedAt: clock.now(),
+      ...program,
+    };
+  }
+
+  /** Throws `terminal_limit`. Runs right before the session is added, so that concurrent requests count each other. */
+  private rejectOverLimit({ operator_id: operatorId }: Caller): void {
+    const { perOperator } = this.options.rules();
+    const open = this.options.live.shellsOf(operatorId);
+    if (open < perOperator) return;
+    throw new Fault('terminal_limit', `you have ${open} terminals open, and ${perOperator} is the most`, {
+      hint: 'close one that you do not need: orch term list',
+    });
+  }
+
+  private async open(facts: SessionFacts, size: Size, program: Program, context: RequestContext): Promise<Opened> {
+    const { store: book, db, live, startRequests: opening, factory: parts, resumeSecrets, tickets } = this.options;
+    const { id: sessionId, nodeId } = facts;
+    const firstSecret = resumeSecrets.issue(sessionId, facts.operatorId);
+    const session = live.add(facts, null);
+    let made: SessionParts | null = null;
+    try {
+      // From here on, removing the operator ends the session.
+      await requireOperator(db, facts.operatorId);
+      const answer = await opening.ask(nodeId, {
+        type: 'terminal_open',
+        session_id: sessionId,
+        ticket: tickets.issue({ for: 'agent', sessionId, nodeId }),
+        operator: facts.operator,
+        kind: facts.kind,
+        term: facts.term,
+        command: facts.command === null ? null : [...facts.command],
+        ...size,
+        ...program,
+      });
+      refuseOver(session);
+      made = await parts.begin(session, answer, size);
+      refuseOver(session);
+      // Stores the key of the first client too, which saves that client a write when it attaches.
+      const key = { hash: resumeHash(firstSecret), operatorId: facts.operatorId };
+      await book.opened(facts, sessionRow(facts, made, key), context);
+      await this.storeEarlyEnd(session, made);
+      refuseOver(session);
+      session.open(made);
+    } catch (error) {
+      session.endSoon('failed');
+      made?.screen?.close();
+      if (made !== null) await this.discardRecording(facts, made);
+      if (isFault(error)) await this.refused(facts, error, context);
+      throw error;
+    }
+    const operator = { operator_id: facts.operatorId, username: facts.operator };
+    const grant = { for: 'client', sessionId, nodeId, operator, mode: 'write', take: false, firstSecret } as const;
+    return { sessionId, ticket: tickets.issue(grant) };
+  }
+
+  /** Deletes the empty recording of a session that could not open, unless the store knows the session. */
+  private async discardRecording({ id }: SessionFacts, { recording }: SessionParts): Promise<void> {
+    const isUnknown = await findTerminal(this.options.db, id).then(
+      (row) => row === null,
+      () => false,
+    );
+    await (isUnknown ? recording.discard() : recording.seal(null));
+  }
+
+  /** Stores the end of a session that ended while its start was being stored. */
+  private async storeEarlyEnd({ facts, state }: LiveSession, { recording, size }: SessionParts): Promise<void> {
+    if (!isOver(state)) return;
+    const transcriptSha256 = await recording.seal(null);
+    const { exit } = state;
+    await this.options.store.ended(facts, {
+      exit,
+      bytes: 0,
+      size,
+      recording: recording.state,
+      transcriptSha256,
+      by: null,
+    });
+  }
+
+  private async refused(facts: SessionFacts, { code }: Fault, context: RequestContext): Promise<void> {
+    if (code === 'agent_not_connected' || code === 'store_unavailable') return;
+    const { actor, address, requestId } = context;
+    await this.options.store.refused(facts, { reason: code, by: actor, address, requestId });
+  }
+}
+
+/** Throws when the session ended before it was open, because its operator was removed or its agent rejected. */
+function refuseOver({ state, facts }: LiveSession): void {
+  if (!isOver(state)) return;
+  if (state.exit.reason === 'operator_removed') throw operatorRemoved();
+  throw new Fault('agent_not_approved', `agent ${facts.nodeId} is not approved any more`, {
+    hint: 'see what there is: orch agents list',
+  });
+}
+
+/** Returns the row of a new session. @param key resume key of the opener */
+export const sessionRow = (
+  facts: SessionFacts,
+  { program, size, recording }: SessionParts,
+  key: ResumeKey,
+): TerminalRow => ({
+  session_id: facts.id,
+  node_id: facts.nodeId,
+  node_name: facts.nodeName,
+  operator_id: facts.operatorId,
+  operator: facts.operator,
+  kind: facts.kind,
+  user: program.user,
+  shell: program.shell,
+  command_json: facts.command === null ? null : JSON.stringify(facts.command),
+  cols: size.cols,
+  rows: size.rows,
+  term: facts.term,
+  status: 'active',
+  reason: null,
+  exit_code: null,
+  exit_signal: null,
+  opened_at: facts.openedAt,
+  closed_at: null,
+  recording: recording.state,
+  transcript: recording.path,
+  transcript_sha256: null,
+  output_bytes: 0,
+  resume_hash: key.hash,
+  resume_operator_id: key.operatorId,
+});

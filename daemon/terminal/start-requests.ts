@@ -1,0 +1,113 @@
+/** Asks agents to start programs and waits for their answers. */
+
+import type { FaultCode } from '../../src/kernel/fault.js';
+import { Fault, type FaultOptions } from '../../src/kernel/fault.js';
+import type { NodeId } from '../../src/kernel/ids.js';
+import type { AgentMessageOf, OrchestratorMessageOf } from '../../src/wire/messages.js';
+import type { TerminalLink } from './live-sessions.js';
+import type { ProgramFacts } from './session/session-core.js';
+
+type Answer = AgentMessageOf<'terminal_answer'>;
+
+interface Waiting {
+  readonly nodeId: NodeId;
+  /** True when the request is for a command on a terminal. */
+  readonly needsTty: boolean;
+  /** Fails the request when the agent stays silent. */
+  readonly timer: NodeJS.Timeout;
+  readonly resolve: (program: ProgramFacts) => void;
+  readonly reject: (fault: Fault) => void;
+}
+
+export interface StartRequestsOptions {
+  readonly link: TerminalLink;
+  /** Milliseconds without any answer of the agent. Each answer restarts it, because a busy agent answers one by one. */
+  readonly timeoutMs: number;
+}
+
+/** Error codes that an agent may refuse with. Other codes become `terminal_unsupported`. */
+const REFUSALS: ReadonlySet<string> = new Set<FaultCode>([
+  'terminal_disabled',
+  'terminal_unsupported',
+  'terminal_limit',
+  'shell_not_allowed',
+  'command_missing',
+  'command_not_executable',
+]);
+
+const HINTS: Readonly<Partial<Record<FaultCode, string>>> = {
+  terminal_disabled: 'on its machine, write "remote_terminal: {enabled: true}" into /etc/orch/agent.yaml',
+  terminal_limit: 'close a session that is not needed: orch term list',
+  shell_not_allowed: 'leave the shell to the agent, or set remote_terminal.allow_operator_shell_override there',
+};
+
+export class StartRequests {
+  private readonly options: StartRequestsOptions;
+  private readonly waiting = new Map<string, Waiting>();
+
+  constructor(options: StartRequestsOptions) {
+    this.options = options;
+  }
+
+  /** Asks the agent. Throws the agent's refusal, `agent_not_connected`, `agent_timeout`. */
+  ask(nodeId: NodeId, message: OrchestratorMessageOf<'terminal_open'>): Promise<ProgramFacts> {
+    const { link, timeoutMs: patience } = this.options;
+    const id = message.session_id;
+    const needsTty = message.tty === true;
+    const timer = setTimeout(() => this.fail(id, timedOut(patience)), patience);
+    const answer = new Promise<ProgramFacts>((resolve, reject) =>
+      this.waiting.set(id, { nodeId, needsTty, timer, resolve, reject }),
+    );
+    if (!link.send(nodeId, [message])) this.fail(id, notConnected(nodeId));
+    return answer.finally(() => clearTimeout(timer));
+  }
+
+  /** Takes an answer. Returns false when no request waits for it. */
+  answered(nodeId: NodeId, { session_id: id, error, user, shell, tty }: Answer): boolean {
+    const waiting = this.waiting.get(id);
+    if (waiting === undefined || waiting.nodeId !== nodeId) return false;
+    this.waiting.delete(id);
+    for (const other of this.waiting.values()) if (other.nodeId === nodeId) other.timer.refresh();
+    if (error !== null) waiting.reject(refusal(error));
+    else if (waiting.needsTty && tty !== true) waiting.reject(noTty(nodeId));
+    else waiting.resolve({ user, shell });
+    return true;
+  }
+
+  /** Fails all requests to an agent that disconnected. */
+  lost(nodeId: NodeId): void {
+    for (const [id, waiting] of this.waiting) if (waiting.nodeId === nodeId) this.fail(id, notConnected(nodeId));
+  }
+
+  private fail(id: string, fault: Fault): void {
+    const waiting = this.waiting.get(id);
+    this.waiting.delete(id);
+    waiting?.reject(fault);
+  }
+}
+
+function refusal({ code, message }: { readonly code: string; readonly message: string }): Fault {
+  if (!REFUSALS.has(code)) return new Fault('terminal_unsupported', `the agent could not open it: ${message}`);
+  const known = code as FaultCode;
+  const hint = HINTS[known];
+  const options: FaultOptions = hint === undefined ? {} : { hint };
+  return new Fault(known, message, options);
+}
+
+export const tooOld = (label: string): Fault =>
+  new Fault('terminal_unsupported', `the agent of ${label} is of an orch without remote terminals`, {
+    hint: 'install the orch of the orchestrator on that machine',
+  });
+
+const noTty = (label: string): Fault =>
+  new Fault('terminal_unsupported', `the agent of ${label} is of an orch that runs no commands on a terminal`, {
+    hint: 'install the orch of the orchestrator on that machine, or leave --tty out',
+  });
+
+export const notConnected = (label: string): Fault =>
+  new Fault('agent_not_connected', `agent ${label} is not connected`, { hint: 'start it, or wait until it is back' });
+
+const timedOut = (patience: number): Fault =>
+  new Fault('agent_timeout', `the agent answered nothing for ${patience / 1000} s`, {
+    hint: 'look at its log, or try again',
+  });
