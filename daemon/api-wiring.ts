@@ -2,18 +2,15 @@
 import type { KeyObject } from 'node:crypto';
 import { CONTRACT } from '../src/contract/contract.js';
 import { openApiDocument } from '../src/contract/openapi.js';
-import type { Clock } from '../src/kernel/clock.js';
-import type { NewId, PublicKeyHex } from '../src/kernel/ids.js';
-import type { Logger } from '../src/kernel/logger.js';
+import type { PublicKeyHex } from '../src/kernel/ids.js';
 import { VERSION } from '../src/kernel/version.js';
 import { moduleJsonSchema } from '../src/language/schema.js';
-import type { Settings } from '../src/settings/serve.js';
 import type { ApiCertificate } from './api-certificate.js';
 import type { Audit } from './audit/audit.js';
 import { auditHandlers } from './audit/audit-routes.js';
 import type { Auth } from './auth/auth.js';
 import { authHandlers, authorize, operatorHandlers } from './auth/auth-routes.js';
-import type { Queryable } from './database/schema.js';
+import type { Core } from './core/core.js';
 import type { Discovery } from './discovery/discovery.js';
 import { discoveryHandlers } from './discovery/discovery-routes.js';
 import { assignmentHandlers } from './engine/assignment-routes.js';
@@ -44,12 +41,7 @@ import { statusHandlers } from './status-routes.js';
 import { terminalHandlers } from './terminal/terminal-routes.js';
 import type { WiredTerminals } from './terminal-wiring.js';
 
-export interface ApiWiringOptions {
-  readonly db: Queryable;
-  readonly settings: () => Settings;
-  readonly clock: Clock;
-  readonly newId: NewId;
-  readonly logger: Logger;
+export interface ApiWiringOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'newId' | 'settings'> {
   readonly privateKey: KeyObject;
   readonly publicKey: PublicKeyHex;
   readonly certificate: ApiCertificate | null;

@@ -1,20 +1,10 @@
 /** Joins the room of logins and operators with the settings and the certificate of the API; decides nothing. */
 import { spkiFingerprint } from '../src/identity/fingerprint.js';
-import type { Clock } from '../src/kernel/clock.js';
-import type { Logger } from '../src/kernel/logger.js';
-import type { Settings } from '../src/settings/serve.js';
 import type { ApiCertificate } from './api-certificate.js';
 import { type Auth, createAuth } from './auth/auth.js';
-import type { UnitOfWork } from './core/unit-of-work.js';
-import type { Queryable } from './database/schema.js';
+import type { Core } from './core/core.js';
 
-export interface AuthWiringOptions {
-  readonly db: Queryable;
-  readonly uow: UnitOfWork;
-  readonly settings: () => Settings;
-  readonly clock: Clock;
-  readonly randomBytes: (count: number) => Buffer;
-  readonly logger: Logger;
+export interface AuthWiringOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'randomBytes' | 'settings' | 'uow'> {
   /** Of the API; null without TLS. */
   readonly certificate: ApiCertificate | null;
 }
@@ -25,9 +15,9 @@ export function wireAuth({ db, uow, settings, clock, randomBytes, logger, certif
   const bound = spki === null ? null : Buffer.from(spki, 'hex');
   return createAuth({
     db,
-    unitOfWork: uow,
+    uow,
     clock,
-    random: randomBytes,
+    randomBytes: randomBytes,
     logger,
     sessionLifetimeMs: () => settings().session_token_expiry_secs * 1000,
     loginsPerMinute: settings()['limits.login_per_minute'],

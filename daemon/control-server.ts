@@ -2,7 +2,6 @@
 import { chmodSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { isFault, messageOf } from '../src/kernel/fault.js';
-import type { Logger } from '../src/kernel/logger.js';
 import type { Service } from '../src/kernel/service.js';
 import { validator } from '../src/kernel/validator.js';
 import {
@@ -14,15 +13,15 @@ import {
   type ControlVerb,
   MAX_LINE,
 } from './control-protocol.js';
+import type { Core } from './core/core.js';
 
 /** What each verb does; the result goes back as JSON. */
 export type ControlVerbs = {
   readonly [V in ControlVerb]: (request: ControlRequestOf<V>) => Promise<Readonly<Record<string, unknown>>>;
 };
 
-export interface ControlServerOptions {
+export interface ControlServerOptions extends Pick<Core, 'logger'> {
   readonly path: string;
-  readonly logger: Logger;
   readonly verbs: ControlVerbs;
 }
 

@@ -1,19 +1,12 @@
 /** Joins discovery with the key of the orchestrator and the port that agents are to find; decides nothing. */
 import { type KeyObject, sign } from 'node:crypto';
-import type { Clock } from '../src/kernel/clock.js';
 import type { PublicKeyHex } from '../src/kernel/ids.js';
-import type { Logger } from '../src/kernel/logger.js';
-import type { Settings } from '../src/settings/serve.js';
-import type { UnitOfWork } from './core/unit-of-work.js';
+import type { Core } from './core/core.js';
 import { Discovery } from './discovery/discovery.js';
 import { systemNetwork } from './discovery/system-network.js';
 import type { AgentListener } from './fleet/agent-listener.js';
 
-export interface DiscoveryWiringOptions {
-  readonly uow: UnitOfWork;
-  readonly settings: () => Settings;
-  readonly clock: Clock;
-  readonly logger: Logger;
+export interface DiscoveryWiringOptions extends Pick<Core, 'clock' | 'logger' | 'settings' | 'uow'> {
   readonly privateKey: KeyObject;
   readonly publicKey: PublicKeyHex;
   readonly listener: AgentListener;

@@ -1,24 +1,21 @@
 /** Adds the first operator, without whom nobody could log in. */
 import { parsePublicKey } from '../src/identity/public-key.js';
 import { Fault } from '../src/kernel/fault.js';
-import type { NewId } from '../src/kernel/ids.js';
-import type { Settings } from '../src/settings/serve.js';
 import type { Auth } from './auth/auth.js';
+import type { Core } from './core/core.js';
 
 export interface BootstrapOperator {
   readonly publicKey: string;
   readonly username: string;
 }
 
-export interface NamedOperatorOptions {
-  readonly settings: () => Settings;
+export interface NamedOperatorOptions extends Pick<Core, 'settings'> {
   /** The first operator when the settings name none. */
   readonly ownOperator: () => BootstrapOperator | null;
 }
 
-export interface FirstOperatorOptions extends NamedOperatorOptions {
+export interface FirstOperatorOptions extends NamedOperatorOptions, Pick<Core, 'newId'> {
   readonly operators: Auth['operators'];
-  readonly newId: NewId;
 }
 
 /**

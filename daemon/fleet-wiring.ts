@@ -1,11 +1,7 @@
 /** Joins the room of agents with what their messages are for; decides nothing. */
 import type { KeyObject } from 'node:crypto';
-import type { Clock } from '../src/kernel/clock.js';
-import type { NewId, PublicKeyHex } from '../src/kernel/ids.js';
-import type { Logger } from '../src/kernel/logger.js';
-import type { Settings } from '../src/settings/serve.js';
-import type { UnitOfWork } from './core/unit-of-work.js';
-import type { Queryable } from './database/schema.js';
+import type { PublicKeyHex } from '../src/kernel/ids.js';
+import type { Core } from './core/core.js';
 import type { Engine } from './engine/engine.js';
 import { AgentGateway } from './fleet/agent-gateway.js';
 import { AgentListener } from './fleet/agent-listener.js';
@@ -20,16 +16,8 @@ import { agentAddress } from './own-address.js';
 import { pendingLimits } from './room-settings.js';
 import type { WiredTerminals } from './terminal-wiring.js';
 
-export interface FleetWiringOptions {
-  readonly db: Queryable;
-  readonly uow: UnitOfWork;
-  readonly settings: () => Settings;
-  readonly clock: Clock;
-  /** Unix milliseconds by which age is judged. */
-  readonly ageTime: () => number;
-  readonly newId: NewId;
-  readonly randomBytes: (count: number) => Buffer;
-  readonly logger: Logger;
+export interface FleetWiringOptions
+  extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'logger' | 'newId' | 'randomBytes' | 'settings' | 'uow'> {
   readonly privateKey: KeyObject;
   readonly publicKey: PublicKeyHex;
   readonly registry: ConnectionRegistry;

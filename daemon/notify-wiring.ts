@@ -1,25 +1,13 @@
 /** Joins the room of notifications with the network, the secrets of its channels and the settings; decides nothing. */
-import type { Clock } from '../src/kernel/clock.js';
-import type { NewId } from '../src/kernel/ids.js';
-import type { Logger } from '../src/kernel/logger.js';
-import type { Settings } from '../src/settings/serve.js';
-import type { UnitOfWork } from './core/unit-of-work.js';
-import type { Queryable } from './database/schema.js';
+import type { Core } from './core/core.js';
 import { AddressPolicy } from './notify/address-policy.js';
 import { createNotify, type Notify, type Raiser } from './notify/notify.js';
 import { ownAddresses, resolveHost } from './notify/system-network.js';
 import { addressRules } from './room-settings.js';
 import type { Secrets } from './secrets/secrets.js';
 
-export interface NotifyWiringOptions {
-  readonly db: Queryable;
-  readonly uow: UnitOfWork;
-  readonly settings: () => Settings;
-  readonly clock: Clock;
-  /** Unix milliseconds by which age is judged. */
-  readonly ageTime: () => number;
-  readonly newId: NewId;
-  readonly logger: Logger;
+export interface NotifyWiringOptions
+  extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'logger' | 'newId' | 'settings' | 'uow'> {
   readonly raiser: Raiser;
   readonly secrets: Secrets;
   readonly isMaintenance: () => boolean;

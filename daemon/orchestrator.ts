@@ -3,13 +3,11 @@ import type { KeyObject } from 'node:crypto';
 import { join } from 'node:path';
 import { publicKeyOfKeyObject } from '../src/identity/key-object.js';
 import { loadOrCreateKey } from '../src/identity/private-key.js';
-import type { Clock } from '../src/kernel/clock.js';
 import { isFault } from '../src/kernel/fault.js';
-import type { NewId, PublicKeyHex } from '../src/kernel/ids.js';
+import type { PublicKeyHex } from '../src/kernel/ids.js';
 import type { Logger } from '../src/kernel/logger.js';
 import type { Service } from '../src/kernel/service.js';
 import { VERSION } from '../src/kernel/version.js';
-import type { Settings } from '../src/settings/serve.js';
 import { type ApiCertificate, apiCertificate } from './api-certificate.js';
 import { wireApi } from './api-wiring.js';
 import { type Audit, createAudit } from './audit/audit.js';
@@ -22,6 +20,7 @@ import { examineDirectory, identityOf, lostStore, type StartChoices } from './ba
 import { StoreCheck } from './backup/store-check.js';
 import { readChainHead } from './core/audit-log.js';
 import { ClockWatch } from './core/clock-watch.js';
+import type { Core } from './core/core.js';
 import { type DomainEvent, SYSTEM } from './core/domain-event.js';
 import { EventBus } from './core/event-bus.js';
 import { TransactionalWriter } from './core/unit-of-work.js';
@@ -53,13 +52,9 @@ import { createSecrets, type Secrets } from './secrets/secrets.js';
 import { type WiredTerminals, wireTerminals } from './terminal-wiring.js';
 import { wireUpkeep } from './upkeep-wiring.js';
 
-export interface OrchestratorOptions extends StartChoices {
-  /** As they are now; asked each time. */
-  readonly settings: () => Settings;
-  readonly clock: Clock;
-  readonly newId: NewId;
-  readonly randomBytes: (count: number) => Buffer;
-  readonly logger: Logger;
+export interface OrchestratorOptions
+  extends StartChoices,
+    Pick<Core, 'clock' | 'logger' | 'newId' | 'randomBytes' | 'settings'> {
   /** The first operator when the settings name none. */
   readonly ownOperator: () => BootstrapOperator | null;
   readonly onFatal: (error: unknown) => void;

@@ -1,7 +1,7 @@
 /** Deletes operations, outputs, drift records and notifications that are older than they are kept: once a day, and little at a time. */
 import { toTimestamp } from '../src/kernel/clock.js';
+import type { Core } from './core/core.js';
 import { type EventType, SYSTEM } from './core/domain-event.js';
-import type { UnitOfWork } from './core/unit-of-work.js';
 import type { Queryable } from './database/schema.js';
 import { deleteDriftBefore } from './engine/drift-store.js';
 import { deleteOperationsBefore } from './engine/operation-store.js';
@@ -15,10 +15,7 @@ export interface RetentionDays {
   readonly notifications: number;
 }
 
-export interface RetentionOptions {
-  readonly uow: UnitOfWork;
-  /** Unix milliseconds by which age is judged. */
-  readonly ageTime: () => number;
+export interface RetentionOptions extends Pick<Core, 'ageTime' | 'uow'> {
   /** As they are now; asked each time. */
   readonly days: () => RetentionDays;
 }

@@ -3,15 +3,14 @@ import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type DataDirectory, holdDataDirectory } from '../src/identity/data-directory.js';
-import type { Clock } from '../src/kernel/clock.js';
 import { Fault, isFault, messageOf } from '../src/kernel/fault.js';
-import type { NewId } from '../src/kernel/ids.js';
 import type { Logger } from '../src/kernel/logger.js';
 import { loadSettings, type RawFlags, standardDataDir } from '../src/settings/load-serve.js';
 import { SERVE_SETTINGS, type SettingKey, type Settings } from '../src/settings/serve.js';
 import { jsonSchemaOf } from '../src/settings/setting.js';
 import { DirectoryMemory } from './backup/directory-memory.js';
 import { isStoppedCommand } from './backup/stopped-store.js';
+import type { Core } from './core/core.js';
 import { fatalFault } from './database/sqlite-error.js';
 import type { BootstrapOperator } from './first-operator.js';
 import { createOrchestrator, type Orchestrator } from './orchestrator.js';
@@ -21,14 +20,11 @@ export interface ServeLogger extends Logger {
   setLevel(level: Settings['log.level']): void;
 }
 
-export interface ServeOptions {
+export interface ServeOptions extends Pick<Core, 'clock' | 'newId' | 'randomBytes'> {
   /** By flat name; beside the settings `config`, `ready_file`, `new_epoch`, `new_store`, `new_identity` and `config_schema`. */
   readonly flags: RawFlags;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly isRoot: boolean;
-  readonly clock: Clock;
-  readonly newId: NewId;
-  readonly randomBytes: (count: number) => Buffer;
   readonly createLogger: (options: { level: Settings['log.level']; format: Settings['log.format'] }) => ServeLogger;
   /** The invoking user's own operator key. */
   readonly ownOperator: () => BootstrapOperator | null;

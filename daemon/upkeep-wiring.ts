@@ -1,9 +1,6 @@
 /** Joins what is done now and then, and what is asked over the control socket, with the rooms that do it; decides nothing. */
 import { join } from 'node:path';
-import type { Clock } from '../src/kernel/clock.js';
 import type { PublicKeyHex } from '../src/kernel/ids.js';
-import type { Logger } from '../src/kernel/logger.js';
-import type { Settings } from '../src/settings/serve.js';
 import type { Audit } from './audit/audit.js';
 import type { Auth } from './auth/auth.js';
 import { Backups } from './backup/backups.js';
@@ -11,6 +8,7 @@ import { sealInThread } from './backup/seal-in-thread.js';
 import { CONTROL_SOCKET } from './control-protocol.js';
 import { ControlServer } from './control-server.js';
 import type { ClockWatch } from './core/clock-watch.js';
+import type { Core } from './core/core.js';
 import type { TransactionalWriter } from './core/unit-of-work.js';
 import type { OpenDatabase } from './database/database.js';
 import type { EnrolmentTokens } from './fleet/enrolment-tokens.js';
@@ -23,14 +21,9 @@ import { retentionDays } from './room-settings.js';
 import type { Secrets } from './secrets/secrets.js';
 import type { WiredTerminals } from './terminal-wiring.js';
 
-export interface UpkeepWiringOptions {
+export interface UpkeepWiringOptions extends Pick<Core, 'ageTime' | 'clock' | 'logger' | 'settings'> {
   readonly store: OpenDatabase;
   readonly uow: TransactionalWriter;
-  readonly settings: () => Settings;
-  readonly clock: Clock;
-  /** Unix milliseconds by which age is judged. */
-  readonly ageTime: () => number;
-  readonly logger: Logger;
   readonly publicKey: PublicKeyHex;
   readonly audit: Audit;
   readonly auth: Auth;

@@ -15,14 +15,11 @@ import {
   lastAuditSeq,
   listAuditWindow,
 } from '../core/audit-store.js';
-import { Doorbell, type EventBus } from '../core/event-bus.js';
-import type { Queryable } from '../database/schema.js';
+import type { Core } from '../core/core.js';
+import { Doorbell } from '../core/event-bus.js';
 import { type AuditFilter, auditEventOf, windowQueryOf } from './audit-reader.js';
 
-export interface AuditFeedOptions {
-  readonly db: Queryable;
-  readonly bus: EventBus;
-}
+export type AuditFeedOptions = Pick<Core, 'bus' | 'db'>;
 
 export interface FollowOptions {
   readonly filter: Pick<AuditFilter, 'agent' | 'operator' | 'eventType' | 'category'>;

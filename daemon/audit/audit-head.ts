@@ -4,10 +4,9 @@
  */
 import { closeSync, constants, fdatasync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
-import type { Logger } from '../../src/kernel/logger.js';
 import { findAuditCut, findAuditRow, lastAuditRow } from '../core/audit-store.js';
+import type { Core } from '../core/core.js';
 import type { Queryable } from '../database/schema.js';
 import { type AuditKey, checkpointText, isSignedWith, type Mark, parseCheckpoint, signMark } from './checkpoint.js';
 import type { ChainPlace } from './verify-chain.js';
@@ -19,11 +18,9 @@ export const AUDIT_HEAD_FILE = 'audit.head';
 const SLOT = 512;
 const SLOTS = 2;
 
-export interface AuditHeadOptions {
+export interface AuditHeadOptions extends Pick<Core, 'clock' | 'logger'> {
   readonly file: string;
   readonly key: AuditKey;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 /** How a store falls short of what was committed to it. */

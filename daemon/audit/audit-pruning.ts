@@ -3,7 +3,7 @@
  * the rest is chained to; the rows themselves go afterwards, little by little, and after a crash the rest of them.
  */
 import { setImmediate } from 'node:timers/promises';
-import { type Clock, toTimestamp } from '../../src/kernel/clock.js';
+import { toTimestamp } from '../../src/kernel/clock.js';
 import type { JsonObject } from '../../src/kernel/json.js';
 import {
   deleteAuditRowsUpTo,
@@ -14,18 +14,13 @@ import {
   lastAuditSeq,
   replaceAuditCut,
 } from '../core/audit-store.js';
+import type { Core } from '../core/core.js';
 import { AUDIT_LOG, type DomainEvent, eventOfRequest, type RequestContext, SYSTEM } from '../core/domain-event.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
 import type { Queryable } from '../database/schema.js';
 import { type AuditKey, rowOfMark, signMark } from './checkpoint.js';
 
-export interface AuditPruningOptions {
-  readonly db: Queryable;
-  readonly uow: UnitOfWork;
+export interface AuditPruningOptions extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'uow'> {
   readonly key: AuditKey;
-  readonly clock: Clock;
-  /** Unix milliseconds by which age is judged. */
-  readonly ageTime: () => number;
   readonly epoch: (db: Queryable) => Promise<number>;
   /** Days that events are kept, null for ever; asked each time. */
   readonly days: (db: Queryable) => Promise<number | null>;

@@ -1,8 +1,9 @@
 /** Checks the whole audit log: the chain, the signed places in it, and a checkpoint that was kept elsewhere. */
 import type { AuditProblem, AuditVerification } from '../../src/contract/audit.js';
-import { type Clock, toTimestamp } from '../../src/kernel/clock.js';
+import { toTimestamp } from '../../src/kernel/clock.js';
 import { GENESIS } from '../core/audit-log.js';
 import { checkpointsBetween, findAuditCut, lastAuditSeq, newestCheckpoints } from '../core/audit-store.js';
+import type { Core } from '../core/core.js';
 import type { Queryable } from '../database/schema.js';
 import { type AuditKey, checkpointText, isSignedWith, type Mark, markOfRow, signMark } from './checkpoint.js';
 import {
@@ -16,10 +17,8 @@ import {
   walkChain,
 } from './verify-chain.js';
 
-export interface VerificationOptions {
-  readonly db: Queryable;
+export interface VerificationOptions extends Pick<Core, 'clock' | 'db'> {
   readonly key: AuditKey;
-  readonly clock: Clock;
   readonly epoch: (db: Queryable) => Promise<number>;
 }
 

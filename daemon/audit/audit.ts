@@ -1,9 +1,6 @@
 /** What there is to do with the audit log beside writing and listing it. */
-import type { Clock } from '../../src/kernel/clock.js';
-import type { Logger } from '../../src/kernel/logger.js';
+import type { Core } from '../core/core.js';
 import { AUDIT_LOG, eventOfRequest, type RequestContext } from '../core/domain-event.js';
-import type { EventBus } from '../core/event-bus.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
 import { getMeta, setMeta } from '../database/meta.js';
 import type { Queryable } from '../database/schema.js';
 import { AuditFeed } from './audit-feed.js';
@@ -20,15 +17,8 @@ export interface Audit {
   readonly feed: AuditFeed;
 }
 
-export interface AuditOptions {
-  readonly db: Queryable;
-  readonly uow: UnitOfWork;
-  readonly bus: EventBus;
+export interface AuditOptions extends Pick<Core, 'ageTime' | 'bus' | 'clock' | 'db' | 'logger' | 'uow'> {
   readonly key: AuditKey;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** Unix milliseconds by which age is judged. */
-  readonly ageTime: () => number;
   /** That of the store as it is now. */
   readonly epoch: (db: Queryable) => Promise<number>;
   /** Days of the configuration that events are kept, null for ever; asked each time. */
@@ -47,9 +37,7 @@ export function createAudit(options: AuditOptions): Audit {
 }
 
 /** How long audit events are kept: the setting of the configuration until an admin says otherwise. */
-export interface AuditRetentionOptions {
-  readonly db: Queryable;
-  readonly uow: UnitOfWork;
+export interface AuditRetentionOptions extends Pick<Core, 'db' | 'uow'> {
   /** Days of the configuration, null for ever; asked each time. */
   readonly standard: () => number | null;
 }

@@ -2,7 +2,6 @@
  * A signed place in the audit log: "in this epoch, at that time, the event of that number had that hash". The hash stands for
  * every event before it, so whoever keeps the text elsewhere can tell later whether any of them was changed or is gone.
  */
-
 import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import type { AuditMarkRow } from '../core/audit-store.js';
 import type { ChainPlace } from './verify-chain.js';

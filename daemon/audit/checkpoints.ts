@@ -1,7 +1,5 @@
 /** Signs the end of the audit log: after so many events, after so much time, and when the orchestrator stops. */
-import type { Clock } from '../../src/kernel/clock.js';
 import { isFault, messageOf } from '../../src/kernel/fault.js';
-import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
 import { readChainHead } from '../core/audit-log.js';
 import {
@@ -14,20 +12,14 @@ import {
   newestCheckpoints,
   replaceAuditCut,
 } from '../core/audit-store.js';
+import type { Core } from '../core/core.js';
 import { AUDIT_LOG, SYSTEM } from '../core/domain-event.js';
-import type { EventBus } from '../core/event-bus.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
 import type { Queryable } from '../database/schema.js';
 import { type AuditKey, markOfRow, rowOfMark, signMark } from './checkpoint.js';
 import { verifyChain } from './verify-chain.js';
 
-export interface CheckpointsOptions {
-  readonly db: Queryable;
-  readonly uow: UnitOfWork;
-  readonly bus: EventBus;
+export interface CheckpointsOptions extends Pick<Core, 'bus' | 'clock' | 'db' | 'logger' | 'uow'> {
   readonly key: AuditKey;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /** That of the store as it is now. */
   readonly epoch: (db: Queryable) => Promise<number>;
 }

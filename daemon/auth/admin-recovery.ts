@@ -1,12 +1,9 @@
-/** Makes a key an admin again at the word of whoever owns the data directory. */
-import type { Kysely } from 'kysely';
 import { operatorIdOf } from '../../src/identity/key-object.js';
 import { parsePublicKey } from '../../src/identity/public-key.js';
-import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
+import type { Core } from '../core/core.js';
 import { eventOfRequest, SYSTEM } from '../core/domain-event.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
-import type { Database, Queryable } from '../database/schema.js';
+import type { Queryable } from '../database/schema.js';
 import {
   findActiveOperatorByName,
   findOperator,
@@ -17,11 +14,7 @@ import {
 } from './operator-store.js';
 import { checkOperator } from './operators.js';
 
-export interface AdminRecoveryOptions {
-  readonly db: Kysely<Database>;
-  readonly unitOfWork: UnitOfWork;
-  readonly clock: Clock;
-}
+export type AdminRecoveryOptions = Pick<Core, 'clock' | 'db' | 'uow'>;
 
 export interface WantedAdmin {
   /** Hex, or the line of an OpenSSH `.pub` file. */
@@ -59,8 +52,8 @@ export class AdminRecovery {
 
   /** Throws as `preview` does. */
   recover(wanted: WantedAdmin, requestId: string): Promise<RecoveredAdmin> {
-    const { unitOfWork, clock } = this.options;
-    return unitOfWork.write(async (tx, emit) => {
+    const { uow, clock } = this.options;
+    return uow.write(async (tx, emit) => {
       const found = await find(tx, wanted);
       const { operator_id, username, public_key, change, former_role } = found;
       if (change === 'none') return found;

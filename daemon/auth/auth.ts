@@ -1,22 +1,13 @@
 /** Puts the parts of this room together. */
-import type { Kysely } from 'kysely';
-import type { Clock } from '../../src/kernel/clock.js';
-import type { Logger } from '../../src/kernel/logger.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
-import type { Database } from '../database/schema.js';
+import type { Core } from '../core/core.js';
 import { ChallengeStore } from './challenge-store.js';
 import { FailedLogins } from './failed-logins.js';
 import { Login } from './login.js';
 import { Operators } from './operators.js';
 import { RateLimiter } from './rate-limiter.js';
-import { type RandomBytes, Sessions } from './sessions.js';
+import { Sessions } from './sessions.js';
 
-export interface AuthOptions {
-  readonly db: Kysely<Database>;
-  readonly unitOfWork: UnitOfWork;
-  readonly clock: Clock;
-  readonly random: RandomBytes;
-  readonly logger: Logger;
+export interface AuthOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'randomBytes' | 'uow'> {
   /** Life of a session in milliseconds; asked at each login. */
   readonly sessionLifetimeMs: () => number;
   /** Failed challenges and verifications a minute and network. */

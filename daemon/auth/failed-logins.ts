@@ -1,10 +1,8 @@
 /** Failed logins as audit events: at most one a minute and subject, which counts those that it stands for. */
-import type { Clock } from '../../src/kernel/clock.js';
 import { messageOf } from '../../src/kernel/fault.js';
 import type { JsonObject } from '../../src/kernel/json.js';
-import type { Logger } from '../../src/kernel/logger.js';
+import type { Core } from '../core/core.js';
 import type { DomainEvent, Party } from '../core/domain-event.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
 
 export type LoginFailure = 'unknown_operator' | 'signature_verification_failed' | 'rate_limited';
 
@@ -25,11 +23,7 @@ interface Tally {
 
 const INTERVAL_MS = 60_000;
 
-export interface FailedLoginsOptions {
-  readonly unitOfWork: UnitOfWork;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
+export type FailedLoginsOptions = Pick<Core, 'clock' | 'logger' | 'uow'>;
 
 export class FailedLogins {
   private readonly options: FailedLoginsOptions;
@@ -67,7 +61,7 @@ export class FailedLogins {
     tally.unreported = 0;
     tally.reportedAt = this.options.clock.monotonic();
     try {
-      await this.options.unitOfWork.write(async (_tx, emit) => emit(eventOf(tally.last, count)));
+      await this.options.uow.write(async (_tx, emit) => emit(eventOf(tally.last, count)));
     } catch (error) {
       tally.unreported += count;
       tally.reportedAt = reportedAt;

@@ -1,5 +1,3 @@
-/** Login by challenge and signature. */
-import type { Kysely } from 'kysely';
 import { operatorIdOf } from '../../src/identity/key-object.js';
 import { makeBoundNonce } from '../../src/identity/login-binding.js';
 import { isSignatureHex, signatureTest } from '../../src/identity/proof-of-key.js';
@@ -7,18 +5,15 @@ import { parsePublicKey } from '../../src/identity/public-key.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
 import { isPublicKeyHex, type PublicKeyHex } from '../../src/kernel/ids.js';
 import { hostNetworkOf } from '../../src/kernel/ip-network.js';
+import type { Core } from '../core/core.js';
 import { type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
-import type { Database } from '../database/schema.js';
 import type { ChallengeStore } from './challenge-store.js';
 import type { FailedLogins, LoginFailure } from './failed-logins.js';
 import { findActiveOperator, partyOfOperator } from './operator-store.js';
 import type { RateLimiter } from './rate-limiter.js';
-import type { IssuedToken, RandomBytes, Sessions } from './sessions.js';
+import type { IssuedToken, Sessions } from './sessions.js';
 
-export interface LoginOptions {
-  readonly db: Kysely<Database>;
-  readonly unitOfWork: UnitOfWork;
+export interface LoginOptions extends Pick<Core, 'db' | 'randomBytes' | 'uow'> {
   readonly challenges: ChallengeStore;
   readonly sessions: Pick<Sessions, 'issue'>;
   readonly failures: FailedLogins;
@@ -26,7 +21,6 @@ export interface LoginOptions {
   readonly failedRequests: RateLimiter;
   /** Failed verifications, by network and key. */
   readonly rejections: RateLimiter;
-  readonly random: RandomBytes;
   /** SHA-256 of the SPKI of the certificate that clients see, 32 bytes; null over plain HTTP on loopback. */
   readonly serverSpki: () => Uint8Array | null;
 }
@@ -51,9 +45,9 @@ export class Login {
    */
   async challenge(publicKey: string, context: LoginContext): Promise<string> {
     const key = await this.wellFormed(context, () => formOfHexKey(publicKey));
-    const { db, challenges, random, serverSpki } = this.options;
+    const { db, challenges, randomBytes, serverSpki } = this.options;
     const operator = await findActiveOperator(db, operatorIdOf(key));
-    const make = () => makeBoundNonce({ random16: random(16), operatorKey: key, serverSpki: serverSpki() });
+    const make = () => makeBoundNonce({ random16: randomBytes(16), operatorKey: key, serverSpki: serverSpki() });
     if (operator) return Buffer.from(challenges.issue(key, make)).toString('hex');
     // Made for strangers too, so that the time of the answer tells nothing.
     make();
@@ -100,7 +94,7 @@ export class Login {
 
   /** Null when the operator was removed after the challenge. */
   private open(key: PublicKeyHex, { address, requestId }: LoginContext): Promise<IssuedToken | null> {
-    return this.options.unitOfWork.write(async (tx, emit) => {
+    return this.options.uow.write(async (tx, emit) => {
       const operator = await findActiveOperator(tx, operatorIdOf(key));
       if (!operator) return null;
       const issued = await this.options.sessions.issue(tx, operator, address);

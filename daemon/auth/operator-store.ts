@@ -1,5 +1,4 @@
 /** Operators, one row for each ID. Removal is soft: the row stays, and an operator who is added again gets it back. */
-
 import { type Operator, ROLES, type Role } from '../../src/contract/operators.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';

@@ -1,14 +1,13 @@
 /** Adds and removes operators. */
-import type { Kysely, Transaction } from 'kysely';
+import type { Transaction } from 'kysely';
 import { type Operator, ROLES, type Role } from '../../src/contract/operators.js';
 import { operatorIdOf } from '../../src/identity/key-object.js';
 import { parsePublicKey } from '../../src/identity/public-key.js';
-import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
 import { isName } from '../../src/kernel/ids.js';
+import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext, SYSTEM } from '../core/domain-event.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
 import type { Database, NewRow } from '../database/schema.js';
 import {
   countActiveAdmins,
@@ -27,11 +26,8 @@ import {
 } from './operator-store.js';
 import type { Sessions } from './sessions.js';
 
-export interface OperatorsOptions {
-  readonly db: Kysely<Database>;
-  readonly unitOfWork: UnitOfWork;
+export interface OperatorsOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
   readonly sessions: Pick<Sessions, 'revokeAllOf'>;
-  readonly clock: Clock;
 }
 
 export interface NewOperator {
@@ -67,7 +63,7 @@ export class Operators {
    */
   async add(operator: NewOperator, context: RequestContext): Promise<Operator> {
     const checked = checkOperator(operator);
-    return this.options.unitOfWork.write(async (tx, emit) => {
+    return this.options.uow.write(async (tx, emit) => {
       await refuseDuplicate(tx, checked);
       const row = this.rowOf(checked, { bootstrap: 0, added_by: context.actor.id });
       const former = await findOperator(tx, row.operator_id);
@@ -79,7 +75,7 @@ export class Operators {
 
   /** The operator stays on record; sessions and enrolment tokens of the operator end. Throws `operator_not_found`, `last_admin`. */
   async remove(operatorId: string, context: RequestContext): Promise<void> {
-    await this.options.unitOfWork.write(async (tx, emit) => {
+    await this.options.uow.write(async (tx, emit) => {
       const row = await findActiveOperator(tx, operatorId);
       if (!row) throw notFound(operatorId);
       if (row.role === 'admin' && (await countActiveAdmins(tx)) === 1) throw lastAdmin(row.username);
@@ -108,7 +104,7 @@ export class Operators {
   /** Adds the first admin; null when there is or ever was an operator. Throws as `add` does. */
   async bootstrap(operator: Omit<NewOperator, 'role'>, requestId: string): Promise<Operator | null> {
     const checked = checkOperator({ ...operator, role: 'admin' });
-    return this.options.unitOfWork.write(async (tx, emit) => {
+    return this.options.uow.write(async (tx, emit) => {
       if (!(await hasNoOperators(tx))) return null;
       const row = this.rowOf(checked, { bootstrap: 1, added_by: SYSTEM.id });
       await putOperator(tx, row);

@@ -1,9 +1,8 @@
 /** Counts what happened within the last minute, for each subject apart. */
-import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
+import type { Core } from '../core/core.js';
 
-export interface RateLimiterOptions {
-  readonly clock: Clock;
+export interface RateLimiterOptions extends Pick<Core, 'clock'> {
   /** How many within a window. */
   readonly limit: number;
   /** What is limited, for the message: "logins of this address". */

@@ -1,12 +1,11 @@
 /** Sessions of operators. Only the hash of a token is stored, so the store cannot be used to log in. */
 import { createHash } from 'node:crypto';
-import type { Kysely, Transaction } from 'kysely';
+import type { Transaction } from 'kysely';
 import type { Operator } from '../../src/contract/operators.js';
-import { type Clock, toSeconds } from '../../src/kernel/clock.js';
+import { toSeconds } from '../../src/kernel/clock.js';
 import { messageOf } from '../../src/kernel/fault.js';
-import type { Logger } from '../../src/kernel/logger.js';
+import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
 import type { Database, NewRow, Queryable, Row } from '../database/schema.js';
 import { unauthenticated } from './auth-routes.js';
 import { type OperatorRow, operatorOfRow, partyOfOperator } from './operator-store.js';
@@ -19,12 +18,7 @@ const TOUCH_MS = 60_000;
 /** A session may have been made by a clock that was ahead by this much, in milliseconds: corrections of a clock end no login. */
 const AHEAD_MS = 5 * 60_000;
 
-export interface SessionsOptions {
-  readonly db: Kysely<Database>;
-  readonly unitOfWork: UnitOfWork;
-  readonly clock: Clock;
-  readonly random: RandomBytes;
-  readonly logger: Logger;
+export interface SessionsOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'randomBytes' | 'uow'> {
   /** Of tokens that are issued from now on, in milliseconds. */
   readonly lifetimeMs: () => number;
 }
@@ -51,8 +45,8 @@ export class Sessions {
 
   /** Opens a session in a transaction that makes sure the operator is active. */
   async issue(tx: Transaction<Database>, operator: OperatorRow, address: string | null): Promise<IssuedToken> {
-    const { clock, random, lifetimeMs } = this.options;
-    const token = PREFIX + Buffer.from(random(32)).toString('base64url');
+    const { clock, randomBytes, lifetimeMs } = this.options;
+    const token = PREFIX + Buffer.from(randomBytes(32)).toString('base64url');
     const now = clock.now();
     const expiresAt = now + lifetimeMs();
     await insertSession(tx, {
@@ -78,7 +72,7 @@ export class Sessions {
   /** Logs out. Throws `unauthenticated` when the session is gone already. */
   async revoke(token: string, context: RequestContext): Promise<void> {
     const hash = hashOf(token);
-    await this.options.unitOfWork.write(async (tx, emit) => {
+    await this.options.uow.write(async (tx, emit) => {
       const found = await findSession(tx, hash);
       if (!found) throw unauthenticated();
       await deleteSession(tx, hash);
@@ -95,16 +89,16 @@ export class Sessions {
   /** Drops the rows of expired sessions, which are of no use already; returns how many there were. */
   prune(): Promise<number> {
     const now = this.options.clock.now();
-    return this.options.unitOfWork.write((tx) => deleteExpiredSessions(tx, { now, madeUpTo: now + AHEAD_MS }));
+    return this.options.uow.write((tx) => deleteExpiredSessions(tx, { now, madeUpTo: now + AHEAD_MS }));
   }
 
   /** Nobody waits for it, and a store that cannot be written does not keep anybody from reading. */
   private touch({ token_hash, last_used_at }: SessionRow): void {
-    const { clock, unitOfWork, logger } = this.options;
+    const { clock, uow, logger } = this.options;
     const now = clock.now();
     if (Math.abs(now - last_used_at) < TOUCH_MS || this.touching.has(token_hash)) return;
     this.touching.add(token_hash);
-    unitOfWork
+    uow
       .write((tx) => touchSession(tx, token_hash, now))
       .catch((error) => logger.warn('the last use of a session was not stored', { reason: messageOf(error) }))
       .finally(() => this.touching.delete(token_hash));
@@ -175,6 +169,3 @@ export async function deleteExpiredSessions(
     .executeTakeFirst();
   return Number(result.numDeletedRows);
 }
-
-/** Randomness as a port: that many bytes from a cryptographic source. */
-export type RandomBytes = (length: number) => Uint8Array;

@@ -1,22 +1,19 @@
 /** Backs the store up into a file, while work goes on or while nobody has the store open. */
 import { rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
 import { VERSION } from '../../src/kernel/version.js';
+import type { Core } from '../core/core.js';
 import { SYSTEM } from '../core/domain-event.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
 import type { OpenDatabase } from '../database/database.js';
 import type { BackupReport } from './backup-report.js';
 import { type BackupTarget, checkTarget, makeWorkplace, notWritable, putInPlace } from './backup-target.js';
 import { keysIn } from './key-files.js';
 import type { SealedCopy, SealOptions } from './seal-copy.js';
 
-export interface BackupsOptions {
+export interface BackupsOptions extends Pick<Core, 'clock' | 'uow'> {
   readonly dataDir: string;
   readonly store: Pick<OpenDatabase, 'backup'>;
-  readonly uow: UnitOfWork;
-  readonly clock: Clock;
   /** Of the orchestrator, hex. */
   readonly publicKey: string;
   readonly seal: (options: SealOptions) => Promise<SealedCopy>;

@@ -1,5 +1,4 @@
 /** What a store that was put back to an earlier state must not bring back to life. */
-
 import { revokeUnusedTokens } from '../auth/operator-store.js';
 import { deleteAllSessions } from '../auth/sessions.js';
 import type { Queryable } from '../database/schema.js';

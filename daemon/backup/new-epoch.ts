@@ -1,16 +1,11 @@
 /** `orch serve --new-epoch` and `--new-store`: for a store that knows less than the agents, and was not put back by `orch serve restore`. */
-import type { Clock } from '../../src/kernel/clock.js';
-import type { Logger } from '../../src/kernel/logger.js';
+import type { Core } from '../core/core.js';
 import { SYSTEM } from '../core/domain-event.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
 import { deleteMeta } from '../database/meta.js';
 import { NOTE_KEY } from './backup-note.js';
 import { type Anew, beginAnew } from './begin-anew.js';
 
-export interface NewEpochOptions {
-  readonly uow: UnitOfWork;
-  readonly clock: Clock;
-  readonly logger: Logger;
+export interface NewEpochOptions extends Pick<Core, 'clock' | 'logger' | 'uow'> {
   readonly by: 'new_epoch' | 'new_store';
 }
 

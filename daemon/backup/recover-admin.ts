@@ -11,8 +11,8 @@ export interface RecoverOptions extends StoppedOptions {
 /** Throws as `withStoppedStore` and `AdminRecovery` do. */
 export function recoverAdmin(options: RecoverOptions): Promise<RecoveredAdmin> {
   const { wanted, confirm, clock, newId } = options;
-  return withStoppedStore({ ...options, command: 'orch serve recover-admin' }, async ({ db, uow: unitOfWork }) => {
-    const recovery = new AdminRecovery({ db, unitOfWork, clock });
+  return withStoppedStore({ ...options, command: 'orch serve recover-admin' }, async ({ db, uow }) => {
+    const recovery = new AdminRecovery({ db, uow, clock });
     const found = await recovery.preview(wanted);
     if (found.change === 'none') return found;
     await confirm(found);

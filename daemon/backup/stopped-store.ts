@@ -2,9 +2,7 @@
 import { join } from 'node:path';
 import type { Kysely } from 'kysely';
 import { holdDataDirectory } from '../../src/identity/data-directory.js';
-import type { Clock } from '../../src/kernel/clock.js';
-import type { NewId } from '../../src/kernel/ids.js';
-import type { Logger } from '../../src/kernel/logger.js';
+import type { Core } from '../core/core.js';
 import { TransactionalWriter, type UnitOfWork } from '../core/unit-of-work.js';
 import { type OpenDatabase, openDatabase } from '../database/database.js';
 import { risingIds } from '../database/rising-ids.js';
@@ -14,11 +12,8 @@ import { listWindows } from '../maintenance/window-store.js';
 import { createRaiser } from '../notify/notify.js';
 import { requireStore, STORE_FILE } from './own-directory.js';
 
-export interface StoppedOptions {
+export interface StoppedOptions extends Pick<Core, 'clock' | 'logger' | 'newId'> {
   readonly dataDir: string;
-  readonly clock: Clock;
-  readonly newId: NewId;
-  readonly logger: Logger;
 }
 
 /** A command that holds the data directory for its own work, as its lock names it. */

@@ -7,20 +7,17 @@ import { statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { messageOf } from '../../src/kernel/fault.js';
-import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
 import type { Verification } from '../audit/audit-verification.js';
+import type { Core } from '../core/core.js';
 import { SYSTEM } from '../core/domain-event.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
 import type { OpenDatabase } from '../database/database.js';
 
-export interface StoreCheckOptions {
+export interface StoreCheckOptions extends Pick<Core, 'logger' | 'uow'> {
   readonly store: OpenDatabase;
   /** Path of the store. */
   readonly file: string;
-  readonly uow: UnitOfWork;
   readonly verification: Verification;
-  readonly logger: Logger;
 }
 
 /** Agents come back first, in milliseconds. */

@@ -3,8 +3,6 @@
  * hash of the event before it (32 bytes) and the canonical JSON of the event itself. The first one follows 32 zero bytes.
  */
 import { createHash } from 'node:crypto';
-import type { Clock } from '../../src/kernel/clock.js';
-import type { NewId } from '../../src/kernel/ids.js';
 import { canonicalJson } from '../../src/kernel/json.js';
 import { idAbove } from '../database/rising-ids.js';
 import type { Queryable } from '../database/schema.js';
@@ -17,6 +15,7 @@ import {
   noteAuditTurn,
 } from './audit-store.js';
 import { JUMP_MS } from './clock-trust.js';
+import type { Core } from './core.js';
 import { type DomainEvent, EVENT_SEVERITY, type Party } from './domain-event.js';
 
 export const GENESIS_HASH = '0'.repeat(64);
@@ -54,10 +53,8 @@ export async function readChainHead(db: Queryable): Promise<ChainHead> {
   return { seq, hash, id: last?.id ?? '', timestamp: Math.max(time, last?.timestamp ?? 0) };
 }
 
-export interface AppendOptions {
+export interface AppendOptions extends Pick<Core, 'clock' | 'newId'> {
   readonly head: ChainHead;
-  readonly clock: Clock;
-  readonly newId: NewId;
 }
 
 /** Adds events in the transaction that also read `head`; returns them as they were recorded, and the new head. */

@@ -1,21 +1,15 @@
 /** Notices a wall clock that jumps, tells of it, and says which time age is judged by until the clock can be believed. */
-import { type Clock, toTimestamp } from '../../src/kernel/clock.js';
+import { toTimestamp } from '../../src/kernel/clock.js';
 import { messageOf } from '../../src/kernel/fault.js';
-import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
 import { getMeta, setMeta } from '../database/meta.js';
 import type { Queryable } from '../database/schema.js';
 import { lastAuditRow, newestAuditTime } from './audit-store.js';
 import { BELIEVED_MS, ClockTrust, JUMP_MS } from './clock-trust.js';
+import type { Core } from './core.js';
 import { type DomainEvent, SYSTEM } from './domain-event.js';
-import type { UnitOfWork } from './unit-of-work.js';
 
-export interface ClockWatchOptions {
-  readonly db: Queryable;
-  readonly uow: UnitOfWork;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
+export type ClockWatchOptions = Pick<Core, 'clock' | 'db' | 'logger' | 'uow'>;
 
 /** A report about the clock. */
 export interface ClockReport {

@@ -1,5 +1,4 @@
 /** Something that happened: what the audit log keeps and the bus tells. */
-
 import type { SEVERITIES } from '../../src/contract/audit.js';
 import type { JsonObject } from '../../src/kernel/json.js';
 

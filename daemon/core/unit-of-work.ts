@@ -1,10 +1,9 @@
 /** Every change of the store goes through here: the change and its audit events commit together or not at all. */
-import { CompiledQuery, type Kysely, type Transaction } from 'kysely';
-import type { Clock } from '../../src/kernel/clock.js';
+import { CompiledQuery, type Transaction } from 'kysely';
 import { Fault } from '../../src/kernel/fault.js';
-import type { NewId } from '../../src/kernel/ids.js';
 import type { Database, Queryable } from '../database/schema.js';
 import { appendEvents, type ChainHead, type RecordedEvent, readChainHead } from './audit-log.js';
+import type { Core } from './core.js';
 import type { DomainEvent } from './domain-event.js';
 
 /** Hands an event to the transaction that is open. */
@@ -22,10 +21,7 @@ export interface UnitOfWork {
  * Writes to the store. Units that wait at the same time share one transaction, and so one sync of the disk, each behind a
  * savepoint of its own; nobody is told of success before that transaction has committed.
  */
-export interface TransactionalWriterOptions {
-  readonly db: Kysely<Database>;
-  readonly clock: Clock;
-  readonly newId: NewId;
+export interface TransactionalWriterOptions extends Pick<Core, 'clock' | 'db' | 'newId'> {
   /** Called with each event after its commit, in the order of the log, before the writer is told. Must not throw. */
   readonly publish: (event: RecordedEvent) => void;
   /** Called with the end of the log after each commit, before its writers are told. Must not throw. */

@@ -1,5 +1,4 @@
 /** Brings the schema of a database up to that of this program. */
-
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Database as Connection } from 'better-sqlite3';

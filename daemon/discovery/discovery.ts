@@ -1,11 +1,9 @@
 /** Sends discovery packets at the request of an operator: to every network of this machine, or to one agent. */
-import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
-import type { Logger } from '../../src/kernel/logger.js';
 import { DISCOVERY, encodePacket, isDiscoveryHost, signedBytes } from '../../src/wire/discovery-packet.js';
+import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext, SYSTEM } from '../core/domain-event.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
 import { type DiscoveryTarget, parseDiscoveryTarget, placeText } from './discovery-target.js';
 import { type AgentPlace, broadcastRoutes, hostOf, type InterfaceAddress } from './route-of-packet.js';
 
@@ -25,10 +23,7 @@ export interface DiscoveryNetwork {
   unicast(target: DiscoveryTarget): Promise<PacketChannel>;
 }
 
-export interface DiscoveryOptions {
-  readonly uow: UnitOfWork;
-  readonly clock: Clock;
-  readonly logger: Logger;
+export interface DiscoveryOptions extends Pick<Core, 'clock' | 'logger' | 'uow'> {
   readonly network: DiscoveryNetwork;
   readonly publicKey: PublicKeyHex;
   /** Ed25519, in hex. */

@@ -1,12 +1,11 @@
 /** What has to hold before anything is started on an agent. */
 import { Fault } from '../../src/kernel/fault.js';
-import type { Queryable } from '../database/schema.js';
+import type { Core } from '../core/core.js';
 import type { AgentLink } from '../fleet/connection-registry.js';
 import { agentLabel, approvedAgent, type KnownAgent } from './approved-agent.js';
 import type { LiveOperations } from './live-operations.js';
 
-export interface AgentGateOptions {
-  readonly db: Queryable;
+export interface AgentGateOptions extends Pick<Core, 'db'> {
   readonly link: AgentLink;
   readonly live: LiveOperations;
 }

@@ -1,14 +1,11 @@
 /** Starts and cancels applies. */
 import { setImmediate } from 'node:timers/promises';
-import type { Kysely } from 'kysely';
 import type { RunResult } from '../../src/contract/runs.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
-import type { NewId } from '../../src/kernel/ids.js';
-import type { Logger } from '../../src/kernel/logger.js';
 import { guardReason, removalGuardFault, removesSomething } from '../../src/resources/removal-guard.js';
 import type { RunContent } from '../../src/wire/parts.js';
+import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
-import type { Database } from '../database/schema.js';
 import type { AgentGate } from './agent-gate.js';
 import type { AgentSessions } from './agent-sessions.js';
 import { removalOf } from './applied-resource.js';
@@ -31,10 +28,7 @@ import { runContent } from './run-content.js';
 import { inSlices } from './slices.js';
 import { maskContent } from './stored-content.js';
 
-export interface AppliesOptions {
-  readonly db: Kysely<Database>;
-  readonly newId: NewId;
-  readonly logger: Logger;
+export interface AppliesOptions extends Pick<Core, 'db' | 'logger' | 'newId'> {
   /** Removals of one apply that need no consent, as of now. */
   readonly removalGuard: () => number;
   readonly gate: AgentGate;

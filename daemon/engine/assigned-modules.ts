@@ -1,5 +1,4 @@
 /** Which modules every apply of an agent includes without being named. */
-
 import type { Queryable } from '../database/schema.js';
 import type { AgentRow } from '../fleet/agent-store.js';
 

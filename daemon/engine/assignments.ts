@@ -1,13 +1,12 @@
 /** Assignments: list, create, read, change and delete. */
-import type { Kysely } from 'kysely';
 import type { Assignment, AssignmentDetail } from '../../src/contract/assignments.js';
-import { type Clock, toSeconds } from '../../src/kernel/clock.js';
+import { toSeconds } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
-import { isModuleName, type NewId } from '../../src/kernel/ids.js';
+import { isModuleName } from '../../src/kernel/ids.js';
 import { parseSelector } from '../../src/language/selector.js';
+import type { Core } from '../core/core.js';
 import { eventOfRequest, type Party, type RequestContext } from '../core/domain-event.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
-import type { Database, Queryable } from '../database/schema.js';
+import type { Queryable } from '../database/schema.js';
 import { listModules } from './apply-events.js';
 import {
   type AssignmentRow,
@@ -21,12 +20,7 @@ import {
 import { selectedAgents } from './current-assignments.js';
 import { findModuleHeads } from './module-store.js';
 
-export interface AssignmentsOptions {
-  readonly db: Kysely<Database>;
-  readonly uow: UnitOfWork;
-  readonly clock: Clock;
-  readonly newId: NewId;
-}
+export type AssignmentsOptions = Pick<Core, 'clock' | 'db' | 'newId' | 'uow'>;
 
 export interface NewAssignment {
   readonly name: string;

@@ -1,12 +1,9 @@
 /** Checks every approved, connected agent for drift once in an interval, spread evenly over it. */
 import { setMaxListeners } from 'node:events';
-import type { Kysely } from 'kysely';
-import type { Clock } from '../../src/kernel/clock.js';
 import { isFault, messageOf } from '../../src/kernel/fault.js';
 import { isNodeId, type NodeId } from '../../src/kernel/ids.js';
-import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
-import type { Database } from '../database/schema.js';
+import type { Core } from '../core/core.js';
 import { listManagedAgents } from '../fleet/agent-store.js';
 import type { AgentLink } from '../fleet/connection-registry.js';
 import type { Drift } from './drift.js';
@@ -21,10 +18,7 @@ export interface DriftSchedule {
   readonly skipRecentlyApplied: number;
 }
 
-export interface DriftSchedulerOptions {
-  readonly db: Kysely<Database>;
-  readonly clock: Clock;
-  readonly logger: Logger;
+export interface DriftSchedulerOptions extends Pick<Core, 'clock' | 'db' | 'logger'> {
   readonly link: AgentLink;
   readonly drift: Drift;
   /** As of now; asked at each look. */

@@ -1,13 +1,9 @@
 /** Drift checks against the believed state, and their records. */
-import type { Kysely } from 'kysely';
 import type { DriftDetail, DriftRecord } from '../../src/contract/runs.js';
-import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
-import type { NewId } from '../../src/kernel/ids.js';
 import { summarize } from '../../src/resources/result.js';
+import type { Core } from '../core/core.js';
 import { type Party, SYSTEM } from '../core/domain-event.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
-import type { Database } from '../database/schema.js';
 import type { AgentGate } from './agent-gate.js';
 import { type AgentSecrets, type LentSecrets, noteSecretUse } from './agent-secrets.js';
 import { listAppliedResources } from './applied-resource-store.js';
@@ -24,11 +20,7 @@ import type { Observations } from './observations.js';
 import { underLease } from './observer.js';
 import { inSlices } from './slices.js';
 
-export interface DriftOptions {
-  readonly db: Kysely<Database>;
-  readonly uow: UnitOfWork;
-  readonly clock: Clock;
-  readonly newId: NewId;
+export interface DriftOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly gate: AgentGate;
   readonly leases: Leases;
   readonly observations: Observations;

@@ -1,12 +1,8 @@
 /** The engine: its parts wired together, and its start, clockwork and stop. */
-import type { Kysely } from 'kysely';
-import type { Clock } from '../../src/kernel/clock.js';
 import { messageOf } from '../../src/kernel/fault.js';
-import type { NewId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
-import type { Database } from '../database/schema.js';
+import type { Core } from '../core/core.js';
 import type { AgentLink, AgentTraffic } from '../fleet/connection-registry.js';
 import { AgentGate } from './agent-gate.js';
 import { type AgentSecrets, noSecrets } from './agent-secrets.js';
@@ -38,12 +34,7 @@ import { Rollouts } from './rollout.js';
 import { StateReader } from './state.js';
 import { Traffic } from './traffic.js';
 
-export interface EngineOptions {
-  readonly db: Kysely<Database>;
-  readonly uow: UnitOfWork;
-  readonly clock: Clock;
-  readonly newId: NewId;
-  readonly logger: Logger;
+export interface EngineOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'newId' | 'uow'> {
   readonly link: AgentLink;
   /** The standard ones unless given. */
   readonly limits?: Partial<EngineLimits>;

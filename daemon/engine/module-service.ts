@@ -1,11 +1,10 @@
 /** Modules: upload, list, read and delete. */
-import type { Kysely } from 'kysely';
 import type { Module, ModuleEntry, ModuleRevision, Warning } from '../../src/contract/modules.js';
-import { type Clock, toSeconds } from '../../src/kernel/clock.js';
+import { toSeconds } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
+import type { Core } from '../core/core.js';
 import { eventOfRequest, type Party, type RequestContext } from '../core/domain-event.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
-import type { Database, Queryable } from '../database/schema.js';
+import type { Queryable } from '../database/schema.js';
 import { assignmentsOfModule } from './assignments.js';
 import { moduleNotFound } from './current-modules.js';
 import {
@@ -20,10 +19,7 @@ import {
 import { checkUpload } from './module-upload.js';
 import type { TextParser } from './parsing/text-parser.js';
 
-export interface ModuleServiceOptions {
-  readonly db: Kysely<Database>;
-  readonly uow: UnitOfWork;
-  readonly clock: Clock;
+export interface ModuleServiceOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
   readonly parser: TextParser;
 }
 

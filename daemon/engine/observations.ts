@@ -1,7 +1,7 @@
 /** The plans and drift checks that are under way: sends them, routes what agents say about them, ends the silent ones. */
-import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
+import type { Core } from '../core/core.js';
 import type { AgentLink, EngineMessage } from '../fleet/connection-registry.js';
 import { abortFault } from './abort-fault.js';
 import type { EngineLimits } from './engine-limits.js';
@@ -14,9 +14,8 @@ interface Entry {
   heard: number;
 }
 
-export interface ObservationsOptions {
+export interface ObservationsOptions extends Pick<Core, 'clock'> {
   readonly link: AgentLink;
-  readonly clock: Clock;
   readonly limits: EngineLimits;
 }
 

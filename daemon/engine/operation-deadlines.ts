@@ -1,5 +1,5 @@
 /** Ends applies that have waited for too long, and tells those who wait for an agent that says nothing. */
-import type { Clock } from '../../src/kernel/clock.js';
+import type { Core } from '../core/core.js';
 import type { AgentLink } from '../fleet/connection-registry.js';
 import type { EngineLimits } from './engine-limits.js';
 import type { LiveOperation } from './live-operation.js';
@@ -8,8 +8,7 @@ import type { OperationDriver } from './operation-driver.js';
 import type { OperationFeed } from './operation-feed.js';
 import type { OperationRecords } from './operation-records.js';
 
-export interface OperationDeadlinesOptions {
-  readonly clock: Clock;
+export interface OperationDeadlinesOptions extends Pick<Core, 'clock'> {
   readonly limits: EngineLimits;
   readonly link: AgentLink;
   readonly live: LiveOperations;

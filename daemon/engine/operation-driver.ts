@@ -1,7 +1,7 @@
 /** Moves applies from state to state: sends them, cancels them, ends them. */
 import { isFault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
-import type { Logger } from '../../src/kernel/logger.js';
+import type { Core } from '../core/core.js';
 import type { Party } from '../core/domain-event.js';
 import type { AgentLink } from '../fleet/connection-registry.js';
 import type { AgentSessions } from './agent-sessions.js';
@@ -13,8 +13,7 @@ import type { OperationFeed } from './operation-feed.js';
 import type { OperationRecords } from './operation-records.js';
 import { isActive, type OperationEvent, transition } from './operation-state.js';
 
-export interface OperationDriverOptions {
-  readonly logger: Logger;
+export interface OperationDriverOptions extends Pick<Core, 'logger'> {
   readonly link: AgentLink;
   readonly live: LiveOperations;
   readonly sessions: AgentSessions;

@@ -1,5 +1,4 @@
 /** Brings operations back from the store: at the start, and when an agent still has something to tell about one. */
-
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { isNodeId } from '../../src/kernel/ids.js';

@@ -1,11 +1,10 @@
 /** Looks up operations, and follows those that are under way. */
 import { setImmediate } from 'node:timers/promises';
-import type { Kysely } from 'kysely';
 import type { Operation, OperationDetail } from '../../src/contract/operations.js';
 import type { RunResult } from '../../src/contract/runs.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Output, ResourceResult } from '../../src/resources/result.js';
-import type { Database } from '../database/schema.js';
+import type { Core } from '../core/core.js';
 import { knownAgent } from './approved-agent.js';
 import type { LiveOperations } from './live-operations.js';
 import type { News, OperationFeed } from './operation-feed.js';
@@ -22,8 +21,7 @@ import { inRunOrder, operationNotFound, operationView, resultOf } from './operat
 import { inSlices } from './slices.js';
 import { statesOf } from './stored-state.js';
 
-export interface OperationReaderOptions {
-  readonly db: Kysely<Database>;
+export interface OperationReaderOptions extends Pick<Core, 'db'> {
   readonly live: LiveOperations;
   readonly feed: OperationFeed;
   readonly vault: OutputVault;

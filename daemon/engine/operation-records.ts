@@ -1,14 +1,12 @@
 /** Applies in the store: their beginning, their results and their end, each with its audit event in one transaction. */
-import type { Kysely } from 'kysely';
-import type { Clock } from '../../src/kernel/clock.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { ResourceResult } from '../../src/resources/result.js';
 import type { RunItem } from '../../src/wire/messages.js';
 import type { RunContent } from '../../src/wire/parts.js';
+import type { Core } from '../core/core.js';
 import { eventOfRequest, type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
 import { setMeta } from '../database/meta.js';
-import type { Database, Queryable } from '../database/schema.js';
+import type { Queryable } from '../database/schema.js';
 import { findAgent } from '../fleet/agent-store.js';
 import { type AgentSecrets, noteSecretUse } from './agent-secrets.js';
 import { agentParty, type EndedBy, endEvent, isEnd, listModules, repairEvent } from './apply-events.js';
@@ -22,10 +20,7 @@ import { insertOperation, insertOperationResults, updateOperation } from './oper
 import { believedEnd, saveBelievedState } from './save-believed-state.js';
 import { storeContent } from './stored-content.js';
 
-export interface OperationRecordsOptions {
-  readonly db: Kysely<Database>;
-  readonly uow: UnitOfWork;
-  readonly clock: Clock;
+export interface OperationRecordsOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
   readonly epoch: Epoch;
   readonly secrets: AgentSecrets;
   readonly vault: OutputVault;

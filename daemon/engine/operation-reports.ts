@@ -1,9 +1,8 @@
 /** Takes in what agents say about applies: results in sequence, ends, and what their journals hold. */
-import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { AgentMessageOf, OrchestratorMessage } from '../../src/wire/messages.js';
-import type { Queryable } from '../database/schema.js';
+import type { Core } from '../core/core.js';
 import type { AgentLink } from '../fleet/connection-registry.js';
 import type { AgentSessions, Session } from './agent-sessions.js';
 import type { EngineLimits } from './engine-limits.js';
@@ -19,9 +18,7 @@ import { findOperationHead } from './operation-store.js';
 import { endOfReport } from './reported-end.js';
 import { arrival } from './result-sequence.js';
 
-export interface OperationReportsOptions {
-  readonly db: Queryable;
-  readonly clock: Clock;
+export interface OperationReportsOptions extends Pick<Core, 'clock' | 'db'> {
   readonly limits: EngineLimits;
   readonly link: AgentLink;
   readonly live: LiveOperations;

@@ -1,12 +1,9 @@
 /** Plans: what an apply would change on an agent. Nothing but the audit event is kept. */
-import type { Kysely } from 'kysely';
 import type { RunResult } from '../../src/contract/runs.js';
-import { type Clock, toSeconds } from '../../src/kernel/clock.js';
-import type { NewId } from '../../src/kernel/ids.js';
+import { toSeconds } from '../../src/kernel/clock.js';
 import { type ResourceResult, summarize } from '../../src/resources/result.js';
+import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
-import type { Database } from '../database/schema.js';
 import type { AgentGate } from './agent-gate.js';
 import { type AgentSecrets, noteSecretUse } from './agent-secrets.js';
 import { changedSecretNotes } from './applied-secrets.js';
@@ -23,11 +20,7 @@ import { runContent } from './run-content.js';
 import { inSlices } from './slices.js';
 import { maskContent } from './stored-content.js';
 
-export interface PlansOptions {
-  readonly db: Kysely<Database>;
-  readonly uow: UnitOfWork;
-  readonly clock: Clock;
-  readonly newId: NewId;
+export interface PlansOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly gate: AgentGate;
   readonly leases: Leases;
   readonly desiredSets: DesiredSets;

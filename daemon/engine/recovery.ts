@@ -1,7 +1,5 @@
 /** Takes up the applies that the store holds as under way when the orchestrator starts. */
-import type { Kysely } from 'kysely';
-import type { Clock } from '../../src/kernel/clock.js';
-import type { Database } from '../database/schema.js';
+import type { Core } from '../core/core.js';
 import type { Epoch } from './epoch.js';
 import type { Leases } from './leases.js';
 import type { OperationDriver } from './operation-driver.js';
@@ -10,9 +8,7 @@ import type { OperationRecords } from './operation-records.js';
 import { ACTIVE_STATES, transition } from './operation-state.js';
 import { listOperationsInStates } from './operation-store.js';
 
-export interface RecoveryOptions {
-  readonly db: Kysely<Database>;
-  readonly clock: Clock;
+export interface RecoveryOptions extends Pick<Core, 'clock' | 'db'> {
   readonly epoch: Epoch;
   readonly leases: Leases;
   readonly records: OperationRecords;

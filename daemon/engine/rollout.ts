@@ -1,15 +1,12 @@
 /** Rollouts: plan and apply on every agent that the selector of an assignment matches now. */
 import { setMaxListeners } from 'node:events';
-import type { Kysely } from 'kysely';
 import type { Rollout } from '../../src/contract/assignments.js';
 import { Fault, isFault, messageOf } from '../../src/kernel/fault.js';
-import { isNodeId, type NewId } from '../../src/kernel/ids.js';
-import type { Logger } from '../../src/kernel/logger.js';
+import { isNodeId } from '../../src/kernel/ids.js';
 import { type WalkOptions, walk } from '../../src/kernel/walk.js';
 import { parseSelector } from '../../src/language/selector.js';
+import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
-import type { Database } from '../database/schema.js';
 import type { AgentRow } from '../fleet/agent-store.js';
 import type { AgentLink } from '../fleet/connection-registry.js';
 import { abortFault } from './abort-fault.js';
@@ -30,11 +27,7 @@ import {
   skippedResult,
 } from './rollout-result.js';
 
-export interface RolloutsOptions {
-  readonly db: Kysely<Database>;
-  readonly uow: UnitOfWork;
-  readonly newId: NewId;
-  readonly logger: Logger;
+export interface RolloutsOptions extends Pick<Core, 'db' | 'logger' | 'newId' | 'uow'> {
   readonly link: AgentLink;
   readonly leases: Leases;
   readonly plans: Plans;

@@ -1,5 +1,4 @@
 /** Works out what an apply changed in the believed state of its agent, and writes it in the transaction that stores its end. */
-
 import type { Queryable } from '../database/schema.js';
 import { noteAppliedState } from '../fleet/agent-store.js';
 import {

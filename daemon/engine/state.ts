@@ -1,9 +1,8 @@
 /** What orch believes to have put on an agent, and what an apply of the same modules would now add and remove. */
-import type { Kysely } from 'kysely';
 import type { State } from '../../src/contract/operations.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
-import type { Database } from '../database/schema.js';
+import type { Core } from '../core/core.js';
 import { originOf } from './applied-resource.js';
 import { type AppliedResourceRow, listAppliedResources } from './applied-resource-store.js';
 import { type KnownAgent, knownAgent } from './approved-agent.js';
@@ -14,8 +13,7 @@ import { findOperation } from './operation-store.js';
 import { keyText, resourceKey } from './resource-key.js';
 import { readContent } from './stored-content.js';
 
-export interface StateReaderOptions {
-  readonly db: Kysely<Database>;
+export interface StateReaderOptions extends Pick<Core, 'db'> {
   readonly desiredSets: DesiredSets;
   readonly lanes: Lanes;
 }

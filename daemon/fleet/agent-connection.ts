@@ -7,6 +7,7 @@ import { type Decode, encode, UnknownMessage, unknownType } from '../../src/wire
 import { CLOSE, LINK_LIMITS } from '../../src/wire/limits.js';
 import { type AgentMessage, type OrchestratorMessage, PENDING_MESSAGES } from '../../src/wire/messages.js';
 import { isKnown } from '../../src/wire/version.js';
+import type { Core } from '../core/core.js';
 import type { AgentPeer } from './agent-listener.js';
 import type { FrameLimit } from './frame-limit.js';
 
@@ -23,9 +24,8 @@ export interface ConnectionEvents {
   closed(last: OpenState): void;
 }
 
-export interface ConnectionOptions extends AgentPeer {
+export interface ConnectionOptions extends AgentPeer, Pick<Core, 'clock'> {
   readonly decode: Decode<AgentMessage>;
-  readonly clock: Clock;
 }
 
 /** From where a connection gets to a state. */

@@ -1,5 +1,3 @@
-/** Takes connections of agents in: version, one connection a key, enrolment, presence; hands their messages on. */
-import type { Clock } from '../../src/kernel/clock.js';
 import { assertNever, Fault, messageOf } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
@@ -8,6 +6,7 @@ import { agentDecoder } from '../../src/wire/codec.js';
 import { REFUSAL_TEXT, type TokenVerdict } from '../../src/wire/enrolment-token.js';
 import { CLOSE, LINK_LIMITS } from '../../src/wire/limits.js';
 import type { AgentMessage, AgentMessageOf } from '../../src/wire/messages.js';
+import type { Core } from '../core/core.js';
 import { AgentConnection, type OpenState } from './agent-connection.js';
 import type { AgentPeer } from './agent-listener.js';
 import type { AgentTraffic, ConnectionRegistry } from './connection-registry.js';
@@ -33,7 +32,7 @@ export interface TerminalTraffic {
   revoked(nodeId: NodeId): Promise<void>;
 }
 
-export interface GatewayOptions {
+export interface GatewayOptions extends Pick<Core, 'clock' | 'logger'> {
   readonly registry: ConnectionRegistry;
   readonly enrolment: Enrolment;
   readonly presence: Presence;
@@ -41,8 +40,6 @@ export interface GatewayOptions {
   /** Throws `protocol_violation` for what nobody has asked for. */
   readonly onMetrics: (nodeId: NodeId, message: AgentMessageOf<'metrics'>) => void;
   readonly terminals: TerminalTraffic;
-  readonly clock: Clock;
-  readonly logger: Logger;
   readonly timeouts?: Partial<GatewayTimeouts>;
 }
 

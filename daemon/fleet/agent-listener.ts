@@ -11,9 +11,9 @@ import { nodeIdOf } from '../../src/identity/key-object.js';
 import { peerEd25519Key } from '../../src/identity/proof-of-key.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { NodeId, PublicKeyHex } from '../../src/kernel/ids.js';
-import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
 import { CLOSE, LINK_ALPN, LINK_LIMITS, LINK_PATH } from '../../src/wire/limits.js';
+import type { Core } from '../core/core.js';
 import { type FrameLimit, limitFrames } from './frame-limit.js';
 import { type ListenAddress, listen } from './listen.js';
 
@@ -51,7 +51,7 @@ export interface ListenerTimeouts {
   readonly stop: number;
 }
 
-export interface AgentListenerOptions {
+export interface AgentListenerOptions extends Pick<Core, 'logger'> {
   readonly host: string;
   /** 0 picks a free one. */
   readonly port: number;
@@ -59,7 +59,6 @@ export interface AgentListenerOptions {
   /** Called in the tick of the upgrade: listeners attached here miss nothing. */
   readonly onConnection: (peer: AgentPeer) => void;
   readonly sideDoor?: SideDoor;
-  readonly logger: Logger;
   readonly timeouts?: Partial<ListenerTimeouts>;
   /** Connections of all kinds; one more is cut at once. */
   readonly maxConnections?: number;

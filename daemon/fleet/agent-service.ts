@@ -2,13 +2,13 @@
 import type { AgentStatus } from '../../src/contract/agent-statuses.js';
 import { AGENT_LIST_LIMIT, type Agent, type agentRoutes } from '../../src/contract/agents.js';
 import { clampLimit } from '../../src/contract/shapes.js';
-import { type Clock, toSeconds } from '../../src/kernel/clock.js';
+import { toSeconds } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import { isName } from '../../src/kernel/ids.js';
 import { matches, parseSelector, type Selector } from '../../src/language/selector.js';
+import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
 import type { Queryable } from '../database/schema.js';
 import type { HandlersFor } from '../http/handler.js';
 import { linkTo } from '../http/query-string.js';
@@ -31,12 +31,9 @@ export interface AgentConnections {
   revoked(nodeId: NodeId): Promise<void>;
 }
 
-export interface AgentServiceOptions {
-  readonly db: Queryable;
-  readonly uow: UnitOfWork;
+export interface AgentServiceOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
   readonly registry: ConnectionRegistry;
   readonly connections: AgentConnections;
-  readonly clock: Clock;
 }
 
 export interface AgentFilter {

@@ -1,5 +1,4 @@
 /** Enrolment tokens as admins make, see and revoke them. */
-
 import { createHash, timingSafeEqual } from 'node:crypto';
 import {
   type CreatedEnrolmentToken,
@@ -9,25 +8,19 @@ import {
   TOKEN_TTL,
   TOKEN_USES,
 } from '../../src/contract/enrolment-tokens.js';
-import { type Clock, toSeconds, toTimestamp } from '../../src/kernel/clock.js';
+import { toSeconds, toTimestamp } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
-import type { NewId, PublicKeyHex } from '../../src/kernel/ids.js';
+import type { PublicKeyHex } from '../../src/kernel/ids.js';
 import { formatEnrolmentToken } from '../../src/wire/enrolment-token.js';
 import { findActiveOperator } from '../auth/operator-store.js';
+import type { Core } from '../core/core.js';
 import { eventOfRequest, type Party, type RequestContext } from '../core/domain-event.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
 import type { NewRow, Queryable, Row } from '../database/schema.js';
 import type { HandlersFor } from '../http/handler.js';
 import { requireTags } from './tag-service.js';
 import type { Tags } from './tag-store.js';
 
-export interface EnrolmentTokensOptions {
-  readonly db: Queryable;
-  readonly uow: UnitOfWork;
-  readonly clock: Clock;
-  /** Unix milliseconds by which age is judged. */
-  readonly ageTime: () => number;
-  readonly newId: NewId;
+export interface EnrolmentTokensOptions extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'newId' | 'uow'> {
   readonly random: (count: number) => Buffer;
   /** Of this orchestrator. */
   readonly publicKey: PublicKeyHex;

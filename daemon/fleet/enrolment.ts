@@ -1,12 +1,12 @@
 /** Who is let in: known agents by their record, unknown ones into the bounded queue of those that wait for approval. */
-import type { Clock } from '../../src/kernel/clock.js';
-import type { NewId, NodeId } from '../../src/kernel/ids.js';
+import type { NodeId } from '../../src/kernel/ids.js';
 import { hostNetworkOf } from '../../src/kernel/ip-network.js';
 import type { TokenVerdict } from '../../src/wire/enrolment-token.js';
 import { CLOSE } from '../../src/wire/limits.js';
 import type { AgentMessageOf } from '../../src/wire/messages.js';
+import type { Core } from '../core/core.js';
 import { type DomainEvent, SYSTEM } from '../core/domain-event.js';
-import type { Emit, UnitOfWork } from '../core/unit-of-work.js';
+import type { Emit } from '../core/unit-of-work.js';
 import type { Queryable } from '../database/schema.js';
 import type { AgentConnection } from './agent-connection.js';
 import {
@@ -38,13 +38,8 @@ export interface EnrolmentLimits {
   readonly pendingPerAddress: number;
 }
 
-export interface EnrolmentOptions {
-  readonly uow: UnitOfWork;
+export interface EnrolmentOptions extends Pick<Core, 'ageTime' | 'clock' | 'newId' | 'uow'> {
   readonly registry: ConnectionRegistry;
-  readonly clock: Clock;
-  readonly newId: NewId;
-  /** Unix milliseconds by which age is judged. */
-  readonly ageTime: () => number;
   /** Asked each time, so that a changed setting takes effect. */
   readonly limits: () => EnrolmentLimits;
 }

@@ -1,19 +1,16 @@
 /** What the store and the audit log learn of connections: who came, who went, what changed, who was turned away. */
-import type { Clock } from '../../src/kernel/clock.js';
 import { hostNetworkOf } from '../../src/kernel/ip-network.js';
 import { canonicalJson } from '../../src/kernel/json.js';
 import type { AgentMessageOf } from '../../src/wire/messages.js';
+import type { Core } from '../core/core.js';
 import type { DomainEvent, EventType } from '../core/domain-event.js';
-import type { Emit, UnitOfWork } from '../core/unit-of-work.js';
+import type { Emit } from '../core/unit-of-work.js';
 import type { Queryable } from '../database/schema.js';
 import type { AgentConnection } from './agent-connection.js';
 import { type AgentRow, agentEvent, agentLabel, findAgent, listed, updateAgent } from './agent-store.js';
 import { lastOf, RepeatedEvents, ReportThrottle, type Summarize } from './report-throttle.js';
 
-export interface PresenceOptions {
-  readonly uow: UnitOfWork;
-  readonly clock: Clock;
-}
+export type PresenceOptions = Pick<Core, 'clock' | 'uow'>;
 
 type Attributes = Readonly<Record<string, string>>;
 type Hello = AgentMessageOf<'hello'>;

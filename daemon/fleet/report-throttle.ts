@@ -1,5 +1,6 @@
 /** Keeps what agents do over and over, on however many connections, from filling the audit log. */
 import type { Clock } from '../../src/kernel/clock.js';
+import type { Core } from '../core/core.js';
 import type { DomainEvent } from '../core/domain-event.js';
 
 /** The same is reported at most that often, in milliseconds. */
@@ -46,8 +47,7 @@ const LISTED = 20;
 /** Makes one event of several; gets the last ones of a window, oldest first, and how many there were. */
 export type Summarize = (events: readonly DomainEvent[], count: number) => DomainEvent | null;
 
-export interface RepeatedEventsOptions {
-  readonly clock: Clock;
+export interface RepeatedEventsOptions extends Pick<Core, 'clock'> {
   /** Events of a subject within a window that are recorded one by one. */
   readonly atOnce: number;
   readonly summarize: Summarize;

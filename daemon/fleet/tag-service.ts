@@ -1,23 +1,17 @@
 /** Tags that operators put on agents; every change tells the audit log what was there before. */
-
 import type { tagRoutes } from '../../src/contract/agents.js';
-import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, type FaultDetail } from '../../src/kernel/fault.js';
 import { isTagKey, isTagValue, TAG_KEY_RULE } from '../../src/kernel/ids.js';
 import { escapePointer } from '../../src/kernel/validator.js';
+import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
 import type { Queryable } from '../database/schema.js';
 import type { HandlersFor } from '../http/handler.js';
 import { requireAgent } from './agent-service.js';
 import { agentLabel, agentParty, listed, updateAgent } from './agent-store.js';
 import { distinctTags, removeTag, replaceTags, setTag, type Tags, tagsOf } from './tag-store.js';
 
-export interface TagServiceOptions {
-  readonly db: Queryable;
-  readonly uow: UnitOfWork;
-  readonly clock: Clock;
-}
+export type TagServiceOptions = Pick<Core, 'clock' | 'db' | 'uow'>;
 
 export class TagService {
   private readonly options: TagServiceOptions;

@@ -1,5 +1,4 @@
 /** Who calls, and whether they may: the part of a login that travels with each request. */
-
 import type { ServerResponse } from 'node:http';
 import type { Operator } from '../../src/contract/operators.js';
 import type { Access } from '../../src/contract/route.js';

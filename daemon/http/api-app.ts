@@ -2,10 +2,10 @@
 import type { Server } from 'node:http';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { RouteSpec } from '../../src/contract/route.js';
-import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { NewId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
+import type { Core } from '../core/core.js';
 import type { Authenticate, Authorize } from './access.js';
 import { createListener, type HttpLimits, type TlsFiles } from './api-listener.js';
 import { refuseClient } from './client-error.js';
@@ -27,7 +27,7 @@ export interface AnsweredRequest {
 
 export type OnAnswered = (request: AnsweredRequest) => void;
 
-export interface ApiAppOptions extends RunOptions {
+export interface ApiAppOptions extends RunOptions, Pick<Core, 'clock'> {
   readonly endpoints: readonly { readonly route: RouteSpec; readonly handler: AnyHandler }[];
   readonly authenticate: Authenticate;
   readonly authorize: Authorize;
@@ -35,7 +35,6 @@ export interface ApiAppOptions extends RunOptions {
   readonly isScraper: (token: string) => boolean;
   readonly onAnswered: OnAnswered;
   readonly idempotency: IdempotencyKeys;
-  readonly clock: Clock;
   readonly newRequestId: NewId;
   readonly tls: TlsFiles | null;
   readonly limits: HttpLimits;

@@ -2,11 +2,10 @@
 import type { AddressInfo, Socket } from 'node:net';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { spkiFingerprint } from '../../src/identity/fingerprint.js';
-import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { NewId } from '../../src/kernel/ids.js';
-import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
+import type { Core } from '../core/core.js';
 import type { Authenticate, Authorize } from './access.js';
 import { type ApiApp, createApiApp, type OnAnswered } from './api-app.js';
 import { HTTP_LIMITS, type HttpLimits, type ListenAddress, listenOn, type TlsFiles } from './api-listener.js';
@@ -18,7 +17,7 @@ import { acceptUpgrades, type StreamDoor } from './upgrades.js';
 
 type AnyContract = Readonly<Record<string, RouteSpec>>;
 
-export interface ApiServerOptions<C extends AnyContract> {
+export interface ApiServerOptions<C extends AnyContract> extends Pick<Core, 'clock' | 'logger'> {
   readonly contract: C;
   readonly handlers: HandlersFor<C>;
   readonly authenticate: Authenticate;
@@ -28,8 +27,6 @@ export interface ApiServerOptions<C extends AnyContract> {
   /** Told of every answer. */
   readonly onAnswered?: OnAnswered;
   readonly idempotency: IdempotencyKeys;
-  readonly logger: Logger;
-  readonly clock: Clock;
   readonly newRequestId: NewId;
   readonly listen: ListenAddress;
   /** null serves plain HTTP. */

@@ -6,6 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
+import type { Core } from '../core/core.js';
 import type { Session } from './access.js';
 
 export interface Exchange {
@@ -77,8 +78,7 @@ function plain(address: string | undefined): string | null {
 }
 
 /** Takes note of a new request and prepares the headers of its answer. */
-export interface BeginOptions {
-  readonly clock: Clock;
+export interface BeginOptions extends Pick<Core, 'clock'> {
   readonly inFlight: InFlight;
   readonly trustProxyTls: boolean;
 }

@@ -3,7 +3,7 @@ import { generalFaults } from '../../src/contract/faults.js';
 import type { Operator } from '../../src/contract/operators.js';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { type Fault, messageOf } from '../../src/kernel/fault.js';
-import type { Logger } from '../../src/kernel/logger.js';
+import type { Core } from '../core/core.js';
 import { type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
 import type { Exchange } from './exchange.js';
 import type { Events } from './handler.js';
@@ -42,8 +42,7 @@ export interface EventOutlet {
   readonly lastId: string | null;
 }
 
-export interface RunOptions {
-  readonly logger: Logger;
+export interface RunOptions extends Pick<Core, 'logger'> {
   /** Check what handlers answer, stream and throw against the contract, and answer 500 when it is not so. */
   readonly validateAnswers: boolean;
 }

@@ -1,5 +1,4 @@
 /** An answer of `text/event-stream`: one event at a time, and no more in memory than one that a slow reader has not taken. */
-
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
 

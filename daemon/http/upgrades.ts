@@ -6,7 +6,7 @@ import { TLSSocket } from 'node:tls';
 import { API_BASE } from '../../src/contract/contract.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { NewId } from '../../src/kernel/ids.js';
-import type { Logger } from '../../src/kernel/logger.js';
+import type { Core } from '../core/core.js';
 import type { HttpLimits } from './api-listener.js';
 import { sendFault } from './client-error.js';
 import { clientAddress, isPrivate } from './exchange.js';
@@ -35,12 +35,11 @@ export interface StreamDoor {
   readonly size: number;
 }
 
-export interface UpgradeOptions {
+export interface UpgradeOptions extends Pick<Core, 'logger'> {
   readonly door: StreamDoor;
   readonly limits: HttpLimits;
   readonly isTls: boolean;
   readonly trustProxyTls: boolean;
-  readonly logger: Logger;
   readonly newRequestId: NewId;
   isClosing(): boolean;
 }

@@ -1,20 +1,12 @@
 /** Knows at any moment whether a maintenance window is active, and tells the audit log when one begins and ends. */
-import type { Clock } from '../../src/kernel/clock.js';
 import { messageOf } from '../../src/kernel/fault.js';
-import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
-import type { Queryable } from '../database/schema.js';
+import type { Core } from '../core/core.js';
 import { momentEvent, momentsUntil } from './window-moments.js';
 import { isActive } from './window-record.js';
 import { listWindows, updateWindow, type WindowRow } from './window-store.js';
 
-export interface MaintenanceWatchOptions {
-  readonly db: Queryable;
-  readonly uow: UnitOfWork;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
+export type MaintenanceWatchOptions = Pick<Core, 'clock' | 'db' | 'logger' | 'uow'>;
 
 /** How often it looks at the clock, in milliseconds; looking at the store takes something that is due. */
 const TICK = 1_000;

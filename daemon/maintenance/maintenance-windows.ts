@@ -4,21 +4,17 @@ import type {
   MaintenanceWindow,
   UpdateMaintenanceWindow,
 } from '../../src/contract/maintenance-windows.js';
-import { type Clock, toTimestamp } from '../../src/kernel/clock.js';
+import { toTimestamp } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
-import type { NewId } from '../../src/kernel/ids.js';
+import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
-import type { Emit, UnitOfWork } from '../core/unit-of-work.js';
+import type { Emit } from '../core/unit-of-work.js';
 import type { Queryable } from '../database/schema.js';
 import { type Moment, momentEvent, momentsUntil } from './window-moments.js';
 import { isOver, windowDetails, windowNotFound, windowParty, windowView } from './window-record.js';
 import { deleteWindow, findWindow, insertWindow, listWindows, updateWindow, type WindowRow } from './window-store.js';
 
-export interface MaintenanceWindowsOptions {
-  readonly db: Queryable;
-  readonly uow: UnitOfWork;
-  readonly clock: Clock;
-  readonly newId: NewId;
+export interface MaintenanceWindowsOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   /** Called after every change. */
   readonly onChanged: () => Promise<void>;
 }

@@ -1,12 +1,11 @@
 /** Asks every connected agent for its measurements, each in its own time, and stores the answers in batches. */
-import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
-import type { Logger } from '../../src/kernel/logger.js';
 import type { MetricsSample } from '../../src/kernel/schema.js';
 import type { Service } from '../../src/kernel/service.js';
 import type { OrchestratorMessage } from '../../src/wire/messages.js';
-import type { NewRow, Queryable } from '../database/schema.js';
+import type { Core } from '../core/core.js';
+import type { NewRow } from '../database/schema.js';
 import { deleteSamplesBefore, insertSamples } from './metrics-store.js';
 
 /** What it needs of whoever holds the connections. */
@@ -17,12 +16,7 @@ export interface MetricsLink {
   send(nodeId: NodeId, messages: readonly OrchestratorMessage[]): boolean;
 }
 
-export interface MetricsPollerOptions {
-  readonly db: Queryable;
-  readonly clock: Clock;
-  /** Unix milliseconds by which age is judged. */
-  readonly ageTime: () => number;
-  readonly logger: Logger;
+export interface MetricsPollerOptions extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'logger'> {
   readonly link: MetricsLink;
   /** Milliseconds; as they are now. */
   readonly schedule: () => { readonly interval: number; readonly retention: number };

@@ -1,12 +1,11 @@
 /** The orchestrator's own counters, as Prometheus reads them. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Core } from '../core/core.js';
 import type { EventType } from '../core/domain-event.js';
-import type { Queryable } from '../database/schema.js';
 import { countOperationsByState } from '../engine/operation-store.js';
 import { countAgentsByStatus } from '../fleet/agent-store.js';
 
-export interface OwnMetricsOptions {
-  readonly db: Queryable;
+export interface OwnMetricsOptions extends Pick<Core, 'db'> {
   readonly version: string;
   /** Approved agents that are connected now. */
   readonly connected: () => number;

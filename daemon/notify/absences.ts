@@ -2,13 +2,11 @@
  * Tells of agents that have gone and not come back in time. Who is away is in the store, so a restart forgets nobody; and what
  * an orchestrator that was killed had not written, the going of the agents that were connected, is written when they stay away.
  */
-import type { Clock } from '../../src/kernel/clock.js';
 import { messageOf } from '../../src/kernel/fault.js';
-import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
 import type { RecordedEvent } from '../core/audit-log.js';
+import type { Core } from '../core/core.js';
 import { type DomainEvent, SYSTEM } from '../core/domain-event.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
 import type { Queryable } from '../database/schema.js';
 import { findAgent } from '../fleet/agent-store.js';
 import {
@@ -20,11 +18,7 @@ import {
 } from './absence-store.js';
 import type { Raising } from './raising.js';
 
-export interface AbsencesOptions {
-  readonly db: Queryable;
-  readonly uow: UnitOfWork;
-  readonly clock: Clock;
-  readonly logger: Logger;
+export interface AbsencesOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'uow'> {
   readonly raising: Raising;
 }
 

@@ -1,14 +1,11 @@
 /** Notification channels: create, list, change, delete. What is secret in a configuration is never given out. */
-import type { Kysely } from 'kysely';
 import type { Channel, CreateChannel, Delivery, UpdateChannel } from '../../src/contract/channels.js';
-import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
-import type { NewId } from '../../src/kernel/ids.js';
 import { canonicalJson } from '../../src/kernel/json.js';
+import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
 import type { Doorbell } from '../core/event-bus.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
-import type { Database, Queryable } from '../database/schema.js';
+import type { Queryable } from '../database/schema.js';
 import type { ChannelVault } from '../secrets/channel-vault.js';
 import type { AddressPolicy } from './address-policy.js';
 import { readConfig } from './channel-config.js';
@@ -25,11 +22,7 @@ import { invalidConfig, type ReadConfig } from './channels/channel-kind.js';
 import { typeOf } from './channels/index.js';
 import { hastenDeliveries, listDeliveries } from './delivery-store.js';
 
-export interface ChannelServiceOptions {
-  readonly db: Kysely<Database>;
-  readonly uow: UnitOfWork;
-  readonly clock: Clock;
-  readonly newId: NewId;
+export interface ChannelServiceOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly vault: ChannelVault;
   readonly policy: Pick<AddressPolicy, 'refusalAtOnce'>;
   /** Rung when there may be something to send. */

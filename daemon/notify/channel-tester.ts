@@ -1,23 +1,16 @@
 /** Tries a channel out: sends at once, waits for the answer, and says what it was. */
 import type { ChannelTest } from '../../src/contract/channels.js';
-import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
-import type { NewId } from '../../src/kernel/ids.js';
+import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
 import type { Doorbell } from '../core/event-bus.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
-import type { Queryable } from '../database/schema.js';
 import { channelEvent, channelParty, requireChannel } from './channel-record.js';
 import { type ChannelRow, updateChannel } from './channel-store.js';
 import { hastenDeliveries } from './delivery-store.js';
 import { type Message, messageOf } from './message.js';
 import type { Attempt, Sender } from './sender.js';
 
-export interface ChannelTesterOptions {
-  readonly db: Queryable;
-  readonly uow: UnitOfWork;
-  readonly clock: Clock;
-  readonly newId: NewId;
+export interface ChannelTesterOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly sender: Sender;
   /** Rung when there may be something to send. */
   readonly bell: Pick<Doorbell, 'ring'>;

@@ -1,8 +1,8 @@
 /** Writes what came of deliveries: done, to be tried again, or given up, which others are told of. */
-import type { Clock } from '../../src/kernel/clock.js';
 import type { JsonObject } from '../../src/kernel/json.js';
+import type { Core } from '../core/core.js';
 import { SYSTEM } from '../core/domain-event.js';
-import type { Emit, UnitOfWork } from '../core/unit-of-work.js';
+import type { Emit } from '../core/unit-of-work.js';
 import type { Queryable } from '../database/schema.js';
 import { channelParty } from './channel-record.js';
 import { type ChannelRow, findChannel, updateChannel } from './channel-store.js';
@@ -17,9 +17,7 @@ import type { NotificationRow } from './notification-store.js';
 import { retryDelay } from './retry.js';
 import type { Attempt } from './sender.js';
 
-export interface DeliveryLogOptions {
-  readonly uow: UnitOfWork;
-  readonly clock: Clock;
+export interface DeliveryLogOptions extends Pick<Core, 'clock' | 'uow'> {
   /** Uniform in [0, 1). */
   readonly random: () => number;
 }

@@ -1,15 +1,11 @@
 /** Notifications as an operator reads them. */
 import type { NotificationList } from '../../src/contract/notifications.js';
 import { Fault } from '../../src/kernel/fault.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
-import type { Queryable } from '../database/schema.js';
+import type { Core } from '../core/core.js';
 import { severityOf } from './message.js';
 import { countUnread, findNotification, listNotifications, markAllRead, markRead } from './notification-store.js';
 
-export interface InboxOptions {
-  readonly db: Queryable;
-  readonly uow: UnitOfWork;
-}
+export type InboxOptions = Pick<Core, 'db' | 'uow'>;
 
 export interface InboxQuery {
   readonly unreadOnly: boolean;

@@ -1,11 +1,7 @@
 /** Notifications and their channels, wired together. */
-import type { Kysely } from 'kysely';
-import type { Clock } from '../../src/kernel/clock.js';
 import type { NewId } from '../../src/kernel/ids.js';
-import type { Logger } from '../../src/kernel/logger.js';
+import type { Core } from '../core/core.js';
 import { Doorbell } from '../core/event-bus.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
-import type { Database } from '../database/schema.js';
 import type { ChannelVault } from '../secrets/channel-vault.js';
 import { Absences } from './absences.js';
 import { ChannelService } from './channel-service.js';
@@ -18,14 +14,7 @@ import { Outbox } from './outbox.js';
 import { Raising } from './raising.js';
 import { Sender } from './sender.js';
 
-export interface NotifyOptions {
-  readonly db: Kysely<Database>;
-  readonly uow: UnitOfWork;
-  readonly clock: Clock;
-  /** Unix milliseconds by which age is judged. */
-  readonly ageTime: () => number;
-  readonly newId: NewId;
-  readonly logger: Logger;
+export interface NotifyOptions extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'logger' | 'newId' | 'uow'> {
   readonly vault: ChannelVault;
   readonly network: DialOptions;
   readonly raiser: Raiser;

@@ -3,12 +3,10 @@
  * was, and nothing is sent again once its success is written.
  */
 import { setMaxListeners } from 'node:events';
-import type { Clock } from '../../src/kernel/clock.js';
 import { messageOf as messageOfError } from '../../src/kernel/fault.js';
-import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
+import type { Core } from '../core/core.js';
 import type { Doorbell } from '../core/event-bus.js';
-import type { Queryable } from '../database/schema.js';
 import { type ChannelRow, findChannel, listChannels } from './channel-store.js';
 import type { DeliveryLog } from './delivery-log.js';
 import { type DeliveryRow, dueDeliveries, nextDeliveryAt } from './delivery-store.js';
@@ -16,10 +14,7 @@ import { messageOfRow } from './message.js';
 import { findNotificationBySeq } from './notification-store.js';
 import type { Sender } from './sender.js';
 
-export interface OutboxOptions {
-  readonly db: Queryable;
-  readonly clock: Clock;
-  readonly logger: Logger;
+export interface OutboxOptions extends Pick<Core, 'clock' | 'db' | 'logger'> {
   readonly sender: Sender;
   readonly log: DeliveryLog;
   /** Rings when there may be something new. */

@@ -1,6 +1,6 @@
 /** Stores the notifications that events raise, and what is to be sent, in the transaction of the events. */
-import type { NewId } from '../../src/kernel/ids.js';
 import type { RecordedEvent } from '../core/audit-log.js';
+import type { Core } from '../core/core.js';
 import type { Queryable } from '../database/schema.js';
 import { enabledChannelIds } from './channel-store.js';
 import { insertDeliveries } from './delivery-store.js';
@@ -8,8 +8,7 @@ import { messageOf } from './message.js';
 import { insertNotification } from './notification-store.js';
 import { type Raised, RULES } from './raising-rules.js';
 
-export interface RaisingOptions {
-  readonly newId: NewId;
+export interface RaisingOptions extends Pick<Core, 'newId'> {
   /** While a maintenance window is active notifications are kept and not sent. */
   readonly isMaintenance: () => boolean;
   /** Called when there is something to send, before it is committed. */

@@ -1,6 +1,6 @@
 /** One attempt to send a message through a channel, and what came of it. */
-import type { Clock } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
+import type { Core } from '../core/core.js';
 import type { ChannelVault } from '../secrets/channel-vault.js';
 import { configOf } from './channel-record.js';
 import type { ChannelRow } from './channel-store.js';
@@ -12,8 +12,7 @@ import { plainText } from './plain-text.js';
 import { post, type Reply } from './post.js';
 import { readRetryAfter } from './retry.js';
 
-export interface SenderOptions {
-  readonly clock: Clock;
+export interface SenderOptions extends Pick<Core, 'clock'> {
   readonly vault: ChannelVault;
   readonly network: DialOptions;
 }

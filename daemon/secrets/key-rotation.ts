@@ -1,10 +1,8 @@
 /** Changes the key of the secrets while everything runs: a new key, every value sealed anew, the old key kept beside for older backups. */
-import type { Kysely } from 'kysely';
 import { Fault } from '../../src/kernel/fault.js';
-import type { Logger } from '../../src/kernel/logger.js';
+import type { Core } from '../core/core.js';
 import { SYSTEM } from '../core/domain-event.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
-import type { Database, Queryable } from '../database/schema.js';
+import type { Queryable } from '../database/schema.js';
 import type { ChannelVault } from './channel-vault.js';
 import type { Keyring } from './keyring.js';
 import { readCanary, writeCanary } from './open-keyring.js';
@@ -20,13 +18,10 @@ import {
 import { belongingOf } from './secret-record.js';
 import { updateSecret } from './secret-store.js';
 
-export interface KeyRotationOptions {
-  readonly db: Kysely<Database>;
-  readonly uow: UnitOfWork;
+export interface KeyRotationOptions extends Pick<Core, 'db' | 'logger' | 'uow'> {
   readonly keyring: Keyring;
   readonly vault: OutputVault;
   readonly channels: ChannelVault;
-  readonly logger: Logger;
 }
 
 export interface Rotated {

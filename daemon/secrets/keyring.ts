@@ -1,6 +1,7 @@
 /** The keys of the secrets while the orchestrator runs: seals, opens, and tells values apart. */
 import { createHmac } from 'node:crypto';
 import { Fault } from '../../src/kernel/fault.js';
+import type { Core } from '../core/core.js';
 import { keepKeys, newSealingKey, replaceKeyFile, type SealingKey, type SecretKeys } from './key-file.js';
 import { open, type Place, seal } from './seal.js';
 
@@ -12,10 +13,9 @@ export interface Sealed {
 
 export type Belonging = Omit<Place, 'keyId'>;
 
-export interface KeyringOptions {
+export interface KeyringOptions extends Pick<Core, 'randomBytes'> {
   readonly file: string;
   readonly keys: SecretKeys;
-  readonly randomBytes: (count: number) => Buffer;
 }
 
 /** Characters of a keyed hash as it is stored. */

@@ -1,17 +1,14 @@
 /** Loads the keys of the secrets at the start, and refuses keys that do not fit the store. */
 import { Fault, isFault } from '../../src/kernel/fault.js';
-import type { Logger } from '../../src/kernel/logger.js';
+import type { Core } from '../core/core.js';
 import { getMeta, setMeta } from '../database/meta.js';
 import type { Queryable } from '../database/schema.js';
 import { createKeyFile, keptKeyFiles, newSecretKeys, nextKeptFile, readKeyFile, type SecretKeys } from './key-file.js';
 import { Keyring, type Sealed } from './keyring.js';
 import { isWithoutSecrets } from './sealed-tables.js';
 
-export interface OpenKeyringOptions {
+export interface OpenKeyringOptions extends Pick<Core, 'db' | 'logger' | 'randomBytes'> {
   readonly file: string;
-  readonly db: Queryable;
-  readonly randomBytes: (count: number) => Buffer;
-  readonly logger: Logger;
 }
 
 /** A sealed text that is always there: whether it opens tells whether the keys are the right ones. */

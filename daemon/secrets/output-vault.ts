@@ -1,13 +1,12 @@
 /** Seals what scripts with secrets wrote, each output in its place. */
 import { isFault } from '../../src/kernel/fault.js';
-import type { Logger } from '../../src/kernel/logger.js';
+import type { Core } from '../core/core.js';
 import type { Row } from '../database/schema.js';
 import type { Belonging, Keyring } from './keyring.js';
 import type { OperationOutputKey } from './sealed-tables.js';
 
-export interface OutputVaultOptions {
+export interface OutputVaultOptions extends Pick<Core, 'logger'> {
   readonly keyring: Keyring;
-  readonly logger: Logger;
 }
 
 export type SealedOutput = Pick<Row<'operation_outputs'>, 'output'> & { readonly key_id: string };

@@ -4,6 +4,7 @@
  */
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
 import { Fault } from '../../src/kernel/fault.js';
+import type { Core } from '../core/core.js';
 
 /** Where a sealed text belongs. None of the texts holds a `|`. */
 export interface Place {
@@ -13,11 +14,10 @@ export interface Place {
   readonly version: number;
 }
 
-export interface SealOptions {
+export interface SealOptions extends Pick<Core, 'randomBytes'> {
   /** 32 bytes. */
   readonly key: Buffer;
   readonly place: Place;
-  readonly randomBytes: (count: number) => Buffer;
 }
 
 const VERSION = 1;

@@ -1,7 +1,7 @@
 /** What a change makes of a secret's row. */
 import type { UpdateSecret } from '../../src/contract/secrets.js';
-import type { Clock } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
+import type { Core } from '../core/core.js';
 import type { Party } from '../core/domain-event.js';
 import type { Keyring } from './keyring.js';
 import { readRestriction } from './restriction.js';
@@ -31,12 +31,11 @@ export function readChange({ description, expires_at, restriction }: Omit<Update
   };
 }
 
-export interface ChangeOptions {
+export interface ChangeOptions extends Pick<Core, 'clock'> {
   readonly change: Change;
   /** The new value; null leaves the old one. */
   readonly value: string | null;
   readonly actor: Party;
-  readonly clock: Clock;
   readonly keyring: Keyring;
 }
 

@@ -1,8 +1,8 @@
 /** Gives agents the secrets that they may have at this moment, or the reason why not. */
-import { type Clock, toTimestamp } from '../../src/kernel/clock.js';
+import { toTimestamp } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
-import type { Logger } from '../../src/kernel/logger.js';
 import type { SecretSource } from '../../src/language/fill.js';
+import type { Core } from '../core/core.js';
 import type { Queryable } from '../database/schema.js';
 import type { AgentRow } from '../fleet/agent-store.js';
 import { tagsOf } from '../fleet/tag-store.js';
@@ -11,10 +11,8 @@ import { type Recipient, refusalBy } from './restriction.js';
 import { belongingOf, restrictionOf } from './secret-record.js';
 import { findSecrets, type SecretRow } from './secret-store.js';
 
-export interface SecretLenderOptions {
+export interface SecretLenderOptions extends Pick<Core, 'clock' | 'logger'> {
   readonly keyring: Keyring;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 /** Digits of the hash that people see. */

@@ -1,13 +1,11 @@
 /** Secrets: create, list, change and delete. A value goes in and is never given out. */
-import type { Kysely } from 'kysely';
 import type { CreateSecret, Secret, UpdateSecret } from '../../src/contract/secrets.js';
-import { type Clock, toTimestamp } from '../../src/kernel/clock.js';
+import { toTimestamp } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
-import type { NewId } from '../../src/kernel/ids.js';
 import type { JsonObject } from '../../src/kernel/json.js';
+import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext, SYSTEM } from '../core/domain-event.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
-import type { Database, Queryable } from '../database/schema.js';
+import type { Queryable } from '../database/schema.js';
 import type { Keyring } from './keyring.js';
 import { applyChange, readChange } from './secret-change.js';
 import { checkName, checkValue } from './secret-input.js';
@@ -22,13 +20,7 @@ import {
   updateSecret,
 } from './secret-store.js';
 
-export interface SecretServiceOptions {
-  readonly db: Kysely<Database>;
-  readonly uow: UnitOfWork;
-  readonly clock: Clock;
-  /** Unix milliseconds by which age is judged. */
-  readonly ageTime: () => number;
-  readonly newId: NewId;
+export interface SecretServiceOptions extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'newId' | 'uow'> {
   readonly keyring: Keyring;
 }
 

@@ -1,17 +1,16 @@
 /** Who uses a secret: modules that name it, and agents that something was applied to with it. */
-import type { Kysely } from 'kysely';
 import type { SecretUsage } from '../../src/contract/secrets.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { secretNames } from '../../src/language/expression.js';
-import type { Database, Queryable, Row } from '../database/schema.js';
+import type { Core } from '../core/core.js';
+import type { Queryable, Row } from '../database/schema.js';
 import { appliedSecrets } from './applied-secrets.js';
 import type { Keyring } from './keyring.js';
 import { belongingOf, secretNotFound } from './secret-record.js';
 import { findSecret } from './secret-store.js';
 
-export interface SecretUsageOptions {
-  readonly db: Kysely<Database>;
+export interface SecretUsageOptions extends Pick<Core, 'db'> {
   readonly keyring: Keyring;
 }
 

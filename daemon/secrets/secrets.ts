@@ -1,11 +1,6 @@
 /** The secrets of an orchestrator: service, lender, vaults, usage and rotation, wired together. */
-import type { Kysely } from 'kysely';
 import type { SecretUsage } from '../../src/contract/secrets.js';
-import type { Clock } from '../../src/kernel/clock.js';
-import type { NewId } from '../../src/kernel/ids.js';
-import type { Logger } from '../../src/kernel/logger.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
-import type { Database } from '../database/schema.js';
+import type { Core } from '../core/core.js';
 import { ChannelVault } from './channel-vault.js';
 import { KeyRotation } from './key-rotation.js';
 import type { Keyring } from './keyring.js';
@@ -14,14 +9,7 @@ import { SecretLender } from './secret-lender.js';
 import { SecretService } from './secret-service.js';
 import { secretUsage } from './secret-usage.js';
 
-export interface SecretsOptions {
-  readonly db: Kysely<Database>;
-  readonly uow: UnitOfWork;
-  readonly clock: Clock;
-  /** Unix milliseconds by which age is judged. */
-  readonly ageTime: () => number;
-  readonly newId: NewId;
-  readonly logger: Logger;
+export interface SecretsOptions extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'logger' | 'newId' | 'uow'> {
   readonly keyring: Keyring;
 }
 

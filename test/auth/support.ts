@@ -19,9 +19,9 @@ export async function emptyScene(options: Partial<AuthOptions> = {}) {
   const logger = recordingLogger();
   const auth = createAuth({
     db,
-    unitOfWork: writer,
+    uow: writer,
     clock,
-    random: randomBytes,
+    randomBytes: randomBytes,
     logger,
     sessionLifetimeMs: () => HOUR,
     loginsPerMinute: 1000,

@@ -1,5 +1,4 @@
 /** The place of an agent's record among all ids, so that what belongs to it is found without asking a clock. */
-
 import type { Kysely } from 'kysely';
 import { encodeTime } from 'ulid';
 import type { Migration } from './migration.js';

@@ -1,9 +1,9 @@
 /** Parses modules in threads: a large one takes half a second, in which no other request would be answered. */
 import { Worker } from 'node:worker_threads';
 import { Fault, messageOf } from '../../../src/kernel/fault.js';
-import type { Logger } from '../../../src/kernel/logger.js';
 import type { Service } from '../../../src/kernel/service.js';
 import type { Position } from '../../../src/language/diagnostic.js';
+import type { Core } from '../../core/core.js';
 import type { ParsedText, TextParser } from './text-parser.js';
 
 /** What a thread is sent: a text to parse, or with pointers, to find their positions in. */
@@ -12,8 +12,7 @@ export interface ParserTask {
   readonly pointers: readonly string[] | null;
 }
 
-export interface ParserPoolOptions {
-  readonly logger: Logger;
+export interface ParserPoolOptions extends Pick<Core, 'logger'> {
   /** Threads at a time. */
   readonly threads?: number;
   /** Texts that wait for a thread. */

@@ -43,10 +43,10 @@ const ulid = monotonicFactory(() => 0.5);
 const newId = () => ulid(start + elapsed);
 
 const { db, close } = await openDatabase({ file: process.argv[2], logger: silentLogger, onFatal: console.error });
-const unitOfWork = new TransactionalWriter({ db, clock, newId, publish: () => undefined });
+const uow = new TransactionalWriter({ db, clock, newId, publish: () => undefined });
 const auth = createAuth({
   db,
-  unitOfWork,
+  uow,
   clock,
   random: (length) => Buffer.alloc(length, 9),
   logger: silentLogger,
@@ -69,7 +69,7 @@ const rollout_id = newId();
 const operation_id = newId();
 const token_id = newId();
 const summary_json = '{"total":1,"unchanged":0,"pending":0,"changed":1,"failed":0,"skipped":0,"removed":0}';
-await unitOfWork.write(async (tx, emit) => {
+await uow.write(async (tx, emit) => {
   await insertAgent(tx, {
     node_id,
     public_key: '3f'.repeat(32),
