@@ -1,10 +1,15 @@
 /** `control.sock`: what only the owner of the data directory may ask of the running orchestrator. */
 import { chmodSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { isFault, messageOf } from '../src/kernel/fault.js';
+import type { PublicKeyHex } from '../src/kernel/ids.js';
 import type { Service } from '../src/kernel/service.js';
 import { validator } from '../src/kernel/validator.js';
+import { Backups } from './backup/backups.js';
+import { sealInThread } from './backup/seal-in-thread.js';
 import {
+  CONTROL_SOCKET,
   CONTROL_VERBS,
   type ControlAnswer,
   type ControlRequest,
@@ -13,7 +18,10 @@ import {
   type ControlVerb,
   MAX_LINE,
 } from './control-protocol.js';
+import type { ClockWatch } from './core/clock-watch.js';
 import type { Core } from './core/core.js';
+import type { OpenDatabase } from './database/database.js';
+import type { Secrets } from './secrets/secrets.js';
 
 /** What each verb does; the result goes back as JSON. */
 export type ControlVerbs = {
@@ -23,6 +31,30 @@ export type ControlVerbs = {
 export interface ControlServerOptions extends Pick<Core, 'logger'> {
   readonly path: string;
   readonly verbs: ControlVerbs;
+}
+
+/** Makes the socket of the data directory with its verbs. */
+export function createControlServer(
+  core: Core,
+  parts: {
+    readonly store: OpenDatabase;
+    readonly publicKey: PublicKeyHex;
+    readonly secrets: Secrets;
+    readonly clockWatch: ClockWatch;
+  },
+): ControlServer {
+  const { store, publicKey, secrets, clockWatch } = parts;
+  const dataDir = core.settings().data_dir;
+  const backups = new Backups({ ...core, dataDir, store, publicKey, seal: sealInThread });
+  return new ControlServer({
+    path: join(dataDir, CONTROL_SOCKET),
+    logger: core.logger,
+    verbs: {
+      'rotate-secrets-key': async () => ({ ...(await secrets.rotation.rotate()) }),
+      backup: async (target) => ({ ...(await backups.make(target)) }),
+      clock: async ({ accept }) => ({ ...(accept ? await clockWatch.accept() : clockWatch.report()) }),
+    },
+  });
 }
 
 /** How long a connection may take to say what it wants, in milliseconds. */

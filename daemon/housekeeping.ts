@@ -1,7 +1,24 @@
-/** Regular small jobs, one after the other; one that fails is logged and tried again at the next round. */
+/** Housekeeping: small jobs once a minute, one after the other; one that fails is logged and tried again in the next round. */
+import { toTimestamp } from '../src/kernel/clock.js';
 import { messageOf } from '../src/kernel/fault.js';
 import type { Logger } from '../src/kernel/logger.js';
 import type { Service } from '../src/kernel/service.js';
+import type { Settings } from '../src/settings/serve.js';
+import type { Audit } from './audit/audit.js';
+import type { Auth } from './auth/auth.js';
+import type { Core } from './core/core.js';
+import { type EventType, SYSTEM } from './core/domain-event.js';
+import type { Queryable } from './database/schema.js';
+import { deleteDriftBefore } from './engine/drift-store.js';
+import { deleteOperationsBefore } from './engine/operation-store.js';
+import { deleteOutputsBefore } from './engine/output-store.js';
+import type { Fleet } from './fleet/fleet.js';
+import { deleteIdempotencyKeysBefore } from './http/idempotency.js';
+import type { MetricsPoller } from './metrics/metrics-poller.js';
+import { deleteNotificationsBefore } from './notify/notification-store.js';
+import type { Notify } from './notify/notify.js';
+import type { Secrets } from './secrets/secrets.js';
+import type { WiredTerminals } from './terminal-wiring.js';
 
 export interface Job {
   readonly name: string;
@@ -42,3 +59,140 @@ export class Housekeeping implements Service {
     }
   }
 }
+
+const MINUTE = 60_000;
+const DAY = 24 * 60 * MINUTE;
+
+/** Parts with something to prune or flush. */
+export interface HousekeepingParts {
+  readonly audit: Audit;
+  readonly auth: Auth;
+  readonly fleet: Fleet;
+  readonly metrics: MetricsPoller;
+  readonly notify: Notify;
+  readonly secrets: Secrets;
+  readonly terminals: WiredTerminals;
+  /** Does what a full disk has put off. */
+  readonly late: () => Promise<void>;
+}
+
+export function createHousekeeping(core: Core, parts: HousekeepingParts): Housekeeping {
+  const { audit, auth, fleet, metrics, notify, secrets, terminals } = parts;
+  const retention = new Retention({ ...core, days: () => retentionDays(core.settings()) });
+  return new Housekeeping({
+    everyMs: MINUTE,
+    logger: core.logger,
+    jobs: [
+      { name: 'work that a full disk has put off', run: () => parts.late() },
+      { name: 'failed logins', run: () => auth.failures.flush() },
+      { name: 'expired sessions', run: () => auth.sessions.prune() },
+      { name: 'expired enrolment tokens', run: () => fleet.enrolmentTokens.prune() },
+      { name: 'expired secrets', run: () => secrets.service.tellExpired() },
+      { name: 'old addresses of logins', run: () => notify.pruneAddresses() },
+      { name: 'old metrics', run: () => metrics.prune() },
+      { name: 'old records', run: () => retention.run() },
+      { name: 'old recordings', run: () => terminals.transcripts.prune() },
+      { name: 'old audit events', run: () => audit.pruning.run() },
+      { name: 'idempotency keys', run: () => deleteIdempotencyKeysBefore(core.db, core.ageTime() - DAY) },
+    ],
+  });
+}
+
+/** Deletes operations, outputs, drift records and notifications that are older than they are kept: once a day, and little at a time. */
+export interface RetentionDays {
+  readonly operations: number;
+  readonly outputs: number;
+  readonly drift: number;
+  readonly notifications: number;
+}
+
+export interface RetentionOptions extends Pick<Core, 'ageTime' | 'uow'> {
+  /** As they are now; asked each time. */
+  readonly days: () => RetentionDays;
+}
+
+/** Returns how many were deleted: none only when nothing is left to delete. */
+type Prune = (tx: Queryable, before: number) => Promise<number>;
+
+interface Stock {
+  readonly name: keyof RetentionDays;
+  readonly event: EventType;
+  readonly what: string;
+  readonly prune: Prune;
+}
+
+/** Results that go with the operations of one transaction, bytes of outputs, drift records, and notifications. */
+const AT_ONCE = { results: 20_000, bytes: 64 * 1024 * 1024, drift: 1000, notifications: 1000 } as const;
+
+const STOCKS: readonly Stock[] = [
+  {
+    name: 'operations',
+    event: 'state.operations_pruned',
+    what: 'operations',
+    prune: (tx, before) => deleteOperationsBefore(tx, before, AT_ONCE.results),
+  },
+  {
+    name: 'outputs',
+    event: 'state.outputs_pruned',
+    what: 'outputs of scripts',
+    prune: (tx, before) => deleteOutputsBefore(tx, before, AT_ONCE.bytes),
+  },
+  {
+    name: 'drift',
+    event: 'drift.pruned',
+    what: 'drift records',
+    prune: (tx, before) => deleteDriftBefore(tx, before, AT_ONCE.drift),
+  },
+  {
+    name: 'notifications',
+    event: 'notification.pruned',
+    what: 'notifications',
+    prune: (tx, before) => deleteNotificationsBefore(tx, before, AT_ONCE.notifications),
+  },
+];
+
+export class Retention {
+  private readonly options: RetentionOptions;
+  /** Up to which time everything old is deleted, by stock. */
+  private readonly done = new Map<Stock['name'], number>();
+
+  constructor(options: RetentionOptions) {
+    this.options = options;
+  }
+
+  /** One step of what is due; to be called each minute. */
+  async run(): Promise<void> {
+    const { ageTime, days } = this.options;
+    const kept = days();
+    // Whole days, so that what grows old all the time goes at once and leaves one event, not one each minute.
+    const today = Math.floor(ageTime() / DAY) * DAY;
+    for (const stock of STOCKS) {
+      const before = today - kept[stock.name] * DAY;
+      if (before <= 0 || this.done.get(stock.name) === before) continue;
+      if ((await this.prune(stock, before)) === 0) this.done.set(stock.name, before);
+    }
+  }
+
+  private prune({ event, what, prune }: Stock, before: number): Promise<number> {
+    return this.options.uow.write(async (tx, emit) => {
+      const count = await prune(tx, before);
+      if (count === 0) return 0;
+      emit({
+        type: event,
+        actor: SYSTEM,
+        target: SYSTEM,
+        summary: `${count} ${what} from before ${toTimestamp(before)} were deleted`,
+        metadata: { count, before: toTimestamp(before) },
+      });
+      return count;
+    });
+  }
+}
+
+/** Reads the days that each stock is kept. */
+export const retentionDays = (settings: Settings) => ({
+  operations: settings['retention.operations_days'],
+  outputs: settings['retention.outputs_days'],
+  drift: settings['drift.retention_days'],
+  notifications: settings['retention.notifications_days'],
+});

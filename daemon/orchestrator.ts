@@ -1,6 +1,7 @@
 /** Wires the rooms of the orchestrator together, and starts and stops them in order; decides nothing. */
 import type { KeyObject } from 'node:crypto';
 import { join } from 'node:path';
+import { spkiFingerprint } from '../src/identity/fingerprint.js';
 import { publicKeyOfKeyObject } from '../src/identity/key-object.js';
 import { loadOrCreateKey } from '../src/identity/private-key.js';
 import { isFault } from '../src/kernel/fault.js';
@@ -8,16 +9,17 @@ import type { PublicKeyHex } from '../src/kernel/ids.js';
 import type { Logger } from '../src/kernel/logger.js';
 import type { Service } from '../src/kernel/service.js';
 import { VERSION } from '../src/kernel/version.js';
+import type { Settings } from '../src/settings/serve.js';
+import { createApi } from './api.js';
 import { type ApiCertificate, apiCertificate } from './api-certificate.js';
-import { wireApi } from './api-wiring.js';
 import { type Audit, createAudit } from './audit/audit.js';
 import { AUDIT_HEAD_FILE, AuditHead, type LostEvents, lostEvents, lostEventsFault } from './audit/audit-head.js';
 import { AuditKey } from './audit/checkpoint.js';
-import type { Auth } from './auth/auth.js';
-import { wireAuth } from './auth-wiring.js';
+import { type Auth, createAuth } from './auth/auth.js';
 import { newEpoch } from './backup/new-epoch.js';
 import { examineDirectory, identityOf, lostStore, type StartChoices } from './backup/starting-directory.js';
 import { StoreCheck } from './backup/store-check.js';
+import { createControlServer } from './control-server.js';
 import { readChainHead } from './core/audit-log.js';
 import { ClockWatch } from './core/clock-watch.js';
 import type { Core } from './core/core.js';
@@ -26,31 +28,31 @@ import { EventBus } from './core/event-bus.js';
 import { TransactionalWriter } from './core/unit-of-work.js';
 import { type OpenDatabase, openDatabase } from './database/database.js';
 import { risingIds } from './database/rising-ids.js';
-import { wireDiscovery } from './discovery-wiring.js';
-import { DriftScheduler } from './engine/drift-scheduler.js';
+import { createDiscovery } from './discovery/discovery.js';
+import { DriftScheduler, driftSchedule } from './engine/drift-scheduler.js';
 import { Engine } from './engine/engine.js';
+import { engineLimits } from './engine/engine-limits.js';
 import { storedEpoch } from './engine/epoch.js';
 import { ParserPool } from './engine/parsing/parser-pool.js';
 import { addFirstOperator, type BootstrapOperator, namedOperator } from './first-operator.js';
 import type { AgentListener } from './fleet/agent-listener.js';
 import { ConnectionRegistry } from './fleet/connection-registry.js';
-import { wireFleet } from './fleet-wiring.js';
-import type { Problem } from './health.js';
+import { createFleet } from './fleet/fleet.js';
+import { authority, reachable } from './fleet/own-address.js';
+import { createHousekeeping } from './housekeeping.js';
 import type { ApiServer } from './http/api-server.js';
 import { MaintenanceWatch } from './maintenance/maintenance-watch.js';
 import { MaintenanceWindows } from './maintenance/maintenance-windows.js';
-import { MetricsPoller } from './metrics/metrics-poller.js';
+import { MetricsPoller, metricsSchedule } from './metrics/metrics-poller.js';
 import { OwnMetrics } from './metrics/own-metrics.js';
+import { addressPolicy } from './notify/address-policy.js';
 import { countPendingDeliveries } from './notify/delivery-store.js';
-import { createRaiser, type Notify } from './notify/notify.js';
-import { wireNotify } from './notify-wiring.js';
-import { authority, reachable } from './own-address.js';
-import { driftSchedule, engineLimits, metricsSchedule } from './room-settings.js';
+import { createNotify, createRaiser } from './notify/notify.js';
+import { resolveHost } from './notify/system-network.js';
 import type { Keyring } from './secrets/keyring.js';
 import { openKeyring } from './secrets/open-keyring.js';
 import { createSecrets, type Secrets } from './secrets/secrets.js';
-import { type WiredTerminals, wireTerminals } from './terminal-wiring.js';
-import { wireUpkeep } from './upkeep-wiring.js';
+import { wireTerminals } from './terminal-wiring.js';
 
 export interface OrchestratorOptions
   extends StartChoices,
@@ -98,7 +100,18 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     const lost = await lostEvents(store.db, { file: join(dataDir, AUDIT_HEAD_FILE), key: auditKey });
     if (lost !== null && !options.newEpoch && !options.newStore) throw lostEventsFault(dataDir, lost);
     const newId = await risingIds(store.db, options.newId);
-    return new Wired({ ...options, newId, store, keyring, privateKey, replaced, auditKey, certificate, notes, lost });
+    return new AssembledOrchestrator({
+      ...options,
+      newId,
+      store,
+      keyring,
+      privateKey,
+      replaced,
+      auditKey,
+      certificate,
+      notes,
+      lost,
+    });
   } catch (error) {
     await store.close();
     throw error;
@@ -114,7 +127,7 @@ function tellFirstStart({ settings, logger }: OrchestratorOptions, privateKey: K
   });
 }
 
-interface WiredOptions extends OrchestratorOptions {
+interface AssembledOptions extends OrchestratorOptions {
   readonly store: OpenDatabase;
   readonly keyring: Keyring;
   /** What is to be logged after the first line, which holds the addresses. */
@@ -128,33 +141,32 @@ interface WiredOptions extends OrchestratorOptions {
   readonly certificate: ApiCertificate | null;
 }
 
-class Wired implements Orchestrator {
+class AssembledOrchestrator implements Orchestrator {
   readonly name = 'orchestrator';
-  private readonly options: WiredOptions;
+  private readonly options: AssembledOptions;
   private readonly publicKey: PublicKeyHex;
-  private readonly uow: TransactionalWriter;
+  private readonly core: Core;
   private readonly auth: Auth;
   private readonly secrets: Secrets;
-  private readonly notify: Notify;
   private readonly auditHead: AuditHead;
-  /** The audit log knows of this start. */
-  private isStartTold = true;
+  /** False until the audit log has recorded this start. */
+  private isStartRecorded = true;
   private readonly clockWatch: ClockWatch;
   private readonly storeCheck: StoreCheck;
   private readonly maintenance: MaintenanceWatch;
   private readonly audit: Audit;
   private readonly api: ApiServer;
   private readonly listener: AgentListener;
-  private readonly own: OwnMetrics;
-  private readonly terminals: WiredTerminals;
-  /** In the order of the start. */
+  /** In start order. */
   private readonly services: readonly Service[];
 
-  constructor(options: WiredOptions) {
-    const { store, clock, newId, logger, privateKey, settings } = options;
+  constructor(options: AssembledOptions) {
+    const { store, clock, newId, logger, privateKey, settings, certificate } = options;
     const { db } = store;
+    const isMaintenance = () => this.maintenance.isMaintenance();
+    const problems = () => [...this.clockWatch.problems(), ...this.storeCheck.problems()];
     const bus = new EventBus(logger);
-    const raiser = createRaiser({ newId, isMaintenance: () => this.maintenance.isMaintenance() });
+    const raiser = createRaiser({ newId, isMaintenance });
     const uow = new TransactionalWriter({
       db,
       clock,
@@ -163,20 +175,20 @@ class Wired implements Orchestrator {
       onCommitted: (head) => this.auditHead.committed(head),
       onRecorded: (tx, events) => raiser.raising.record(tx, events),
     });
-    const headFile = join(settings().data_dir, AUDIT_HEAD_FILE);
-    this.auditHead = new AuditHead({ file: headFile, key: options.auditKey, clock, logger });
     this.clockWatch = new ClockWatch({ db, uow, clock, logger });
     const { ageTime } = this.clockWatch;
-    this.maintenance = new MaintenanceWatch({ db, uow, clock, logger });
+    const core: Core = { db, uow, bus, clock, ageTime, newId, randomBytes: options.randomBytes, logger, settings };
+    const publicKey = publicKeyOfKeyObject(privateKey);
+    const keys = { privateKey, publicKey };
+    const headFile = join(settings().data_dir, AUDIT_HEAD_FILE);
+
+    this.auditHead = new AuditHead({ ...core, file: headFile, key: options.auditKey });
+    this.maintenance = new MaintenanceWatch(core);
     const registry = new ConnectionRegistry();
-    const secrets = createSecrets({ db, uow, clock, ageTime, newId, logger, keyring: options.keyring });
-    const parser = new ParserPool({ logger });
+    const secrets = createSecrets(core, { keyring: options.keyring });
+    const parser = new ParserPool(core);
     const engine = new Engine({
-      db,
-      uow,
-      clock,
-      newId,
-      logger,
+      ...core,
       link: registry,
       limits: engineLimits(settings()),
       removalGuard: () => settings().removal_guard,
@@ -185,108 +197,77 @@ class Wired implements Orchestrator {
       parser,
     });
     const metrics = new MetricsPoller({
-      db,
-      clock,
-      ageTime,
-      logger,
+      ...core,
       link: registry,
       random: Math.random,
       schedule: () => metricsSchedule(settings()),
     });
-    this.terminals = wireTerminals({ ...options, db, uow, ageTime, bus, link: registry });
-    this.publicKey = publicKeyOfKeyObject(privateKey);
-    const common = {
-      ...options,
-      db,
-      uow,
-      ageTime,
-      publicKey: this.publicKey,
-      secrets,
-      engine,
-      metrics,
-      terminals: this.terminals,
-    };
-    const fleet = wireFleet({ ...common, registry });
-    this.listener = fleet.listener;
-    bus.subscribe('all', (event) => {
-      this.own.happened(event.type);
-      logger.debug(event.summary, { event: event.type });
+    const terminals = wireTerminals({ ...core, privateKey, link: registry });
+    const fleet = createFleet(core, {
+      ...keys,
+      registry,
+      traffic: engine.traffic,
+      terminals: terminals.terminals,
+      sideDoor: terminals.agentEndpoint,
+      onMetrics: (nodeId, answer) => metrics.receive(nodeId, answer),
     });
-    this.options = options;
-    this.uow = uow;
-    this.auth = wireAuth(common);
-    this.secrets = secrets;
-    this.notify = wireNotify({
-      ...common,
+    const auth = createAuth(core, { serverSpki: spkiOf(settings(), certificate) });
+    const ownPorts = () => [this.api.address().port, this.listener.address().port];
+    const notify = createNotify(core, {
       raiser,
-      isMaintenance: () => this.maintenance.isMaintenance(),
-      ownPorts: () => [this.api.address().port, this.listener.address().port],
+      vault: secrets.channels,
+      network: { policy: addressPolicy(settings, ownPorts), resolve: resolveHost },
+      isMaintenance,
+      random: Math.random,
     });
-    this.own = new OwnMetrics({
-      db,
+    const own = new OwnMetrics({
+      ...core,
       version: VERSION,
       connected: () => [...registry.connected()].length,
-      terminals: () => this.terminals.terminals.active,
-      problems: () => this.problems(),
+      terminals: () => terminals.terminals.active,
+      problems,
       queues: { notifications: () => countPendingDeliveries(db) },
     });
-    this.audit = createAudit({
-      db,
-      uow,
-      bus,
-      key: options.auditKey,
-      clock,
-      ageTime,
-      logger,
-      epoch: storedEpoch,
-      retentionDays: () => settings()['audit.retention_days'] || null,
+    bus.subscribe('all', (event) => {
+      own.happened(event.type);
+      logger.debug(event.summary, { event: event.type });
     });
-    const { auth, audit, notify, own } = this;
-    const { verification } = this.audit;
-    this.storeCheck = new StoreCheck({ store, file: join(settings().data_dir, 'orch.db'), uow, verification, logger });
-    const onChanged = () => this.maintenance.load();
-    this.api = wireApi({
-      ...common,
-      ...{ fleet, auth, audit, notify, own },
-      problems: () => this.problems(),
-      discovery: wireDiscovery({ ...common, listener: this.listener }),
-      maintenanceWindows: new MaintenanceWindows({ db, uow, clock, newId, onChanged }),
-    });
-    const upkeep = wireUpkeep({
-      ...common,
-      clockWatch: this.clockWatch,
-      late: async () => {
-        if (!this.isStartTold) await this.tellStart();
-      },
-      audit,
-      auth,
-      notify,
-      enrolmentTokens: fleet.enrolmentTokens,
-    });
+    const audit = createAudit(core, { key: options.auditKey, epoch: storedEpoch });
+    const storeFile = join(settings().data_dir, 'orch.db');
+    this.storeCheck = new StoreCheck({ ...core, store, file: storeFile, verification: audit.verification });
+    const discovery = createDiscovery(core, { ...keys, address: () => fleet.listener.address() });
+    const maintenanceWindows = new MaintenanceWindows({ ...core, onChanged: () => this.maintenance.load() });
+    const parts = { ...keys, store, certificate, auth, audit, engine, fleet, metrics, notify, own, secrets, terminals };
+    this.api = createApi(core, { ...parts, problems, discovery, maintenanceWindows });
     const drift = new DriftScheduler({
-      db,
-      clock,
-      logger,
+      ...core,
       link: registry,
       drift: engine.drift,
       schedule: () => driftSchedule(settings()),
-      isMaintenance: () => this.maintenance.isMaintenance(),
+      isMaintenance,
     });
+    this.options = options;
+    this.core = core;
+    this.publicKey = publicKey;
+    this.auth = auth;
+    this.audit = audit;
+    this.secrets = secrets;
+    this.listener = fleet.listener;
     this.services = [
       parser,
       this.maintenance,
       engine,
       metrics,
-      this.notify.absences,
-      this.terminals.service,
+      notify.absences,
+      terminals.service,
       fleet.gateway,
-      this.listener,
+      fleet.listener,
       drift,
       this.api,
-      this.notify.outbox,
-      this.audit.feed,
-      upkeep.control,
-      upkeep.housekeeping,
+      notify.outbox,
+      audit.feed,
+      createControlServer(core, { ...parts, clockWatch: this.clockWatch }),
+      createHousekeeping(core, { ...parts, late: () => this.recordLateStart() }),
       this.storeCheck,
     ];
   }
@@ -306,7 +287,7 @@ class Wired implements Orchestrator {
         started.push(service);
         await service.start();
       }
-      await this.tellStart();
+      await this.recordStart();
       const { pid, ...ready } = this.ready();
       this.options.logger.info('the orchestrator is ready', { ...ready, pid, version: VERSION });
       for (const note of this.options.notes) note();
@@ -329,7 +310,7 @@ class Wired implements Orchestrator {
     for (const service of [...this.services].reverse()) await service.stop();
     try {
       await this.auth.failures.flush(true);
-      await this.tell('orchestrator.stopped', 'The orchestrator stopped');
+      await this.record('orchestrator.stopped', 'The orchestrator stopped');
       await this.clockWatch.stop();
     } finally {
       await this.audit.checkpoints.stop();
@@ -354,12 +335,12 @@ class Wired implements Orchestrator {
   private async beginAnew(): Promise<void> {
     const { newEpoch: wantsEpoch, newStore, replaced, lost, logger } = this.options;
     if (newStore || wantsEpoch) {
-      await newEpoch({ ...this.options, uow: this.uow, by: newStore ? 'new_store' : 'new_epoch' });
+      await newEpoch({ ...this.options, uow: this.core.uow, by: newStore ? 'new_store' : 'new_epoch' });
     }
-    if (lost !== null) await this.tellLost(lost);
+    if (lost !== null) await this.recordLost(lost);
     if (replaced === null) return;
     const summary = 'The orchestrator has another identity key: each agent has to be repinned';
-    await this.tell('orchestrator.identity_changed', summary, { before: replaced, after: this.publicKey });
+    await this.record('orchestrator.identity_changed', summary, { before: replaced, after: this.publicKey });
     logger.warn('the orchestrator has another identity key, agents of the one before do nothing for it', {
       before: replaced,
       public_key: this.publicKey,
@@ -367,14 +348,18 @@ class Wired implements Orchestrator {
     });
   }
 
-  /** On a full disk the orchestrator is there to be read, and the audit log hears of the start once there is room. */
-  private async tellStart(): Promise<void> {
-    this.isStartTold = true;
+  private async recordLateStart(): Promise<void> {
+    if (!this.isStartRecorded) await this.recordStart();
+  }
+
+  /** On a full disk the orchestrator serves reads, and the audit log records the start once there is room. */
+  private async recordStart(): Promise<void> {
+    this.isStartRecorded = true;
     try {
-      await this.tell('orchestrator.started', 'The orchestrator started');
+      await this.record('orchestrator.started', 'The orchestrator started');
     } catch (error) {
       if (!isFault(error, 'store_unavailable')) throw error;
-      this.isStartTold = false;
+      this.isStartRecorded = false;
       this.options.logger.error('the store cannot be written, it can only be read', {
         reason: error.message,
         hint: 'free some space on the disk of the data directory; writes are refused until then',
@@ -382,16 +367,11 @@ class Wired implements Orchestrator {
     }
   }
 
-  private async tellLost(lost: LostEvents): Promise<void> {
+  private async recordLost(lost: LostEvents): Promise<void> {
     const { expected_seq, last_seq } = lost;
     const summary = `The store was taken without its newest events: it ended with event ${last_seq}, ${expected_seq} was committed`;
-    await this.tell('audit.events_lost', summary, { ...lost });
+    await this.record('audit.events_lost', summary, { ...lost });
     this.options.logger.error(summary, { ...lost });
-  }
-
-  /** What keeps the orchestrator from doing all of its work, beside a lack of room on its disk. */
-  private problems(): readonly Problem[] {
-    return [...this.clockWatch.problems(), ...this.storeCheck.problems()];
   }
 
   /** A rotation that does not come to its end leaves both keys, and everything works with them. */
@@ -404,9 +384,16 @@ class Wired implements Orchestrator {
     }
   }
 
-  private async tell(type: DomainEvent['type'], summary: string, more: DomainEvent['metadata'] = {}): Promise<void> {
-    await this.uow.write(async (_, emit) => {
+  private async record(type: DomainEvent['type'], summary: string, more: DomainEvent['metadata'] = {}): Promise<void> {
+    await this.core.uow.write(async (_, emit) => {
       emit({ type, actor: SYSTEM, target: SYSTEM, summary, metadata: { version: VERSION, ...more } });
     });
   }
+}
+
+/** Returns the pin of the certificate that clients see, which a proxy in front may present instead of the API's own. */
+function spkiOf({ api_spki: proxySpki }: Settings, certificate: ApiCertificate | null): () => Uint8Array | null {
+  const spki = proxySpki !== '' ? proxySpki : certificate === null ? null : spkiFingerprint(certificate.cert);
+  const bound = spki === null ? null : Buffer.from(spki, 'hex');
+  return () => bound;
 }

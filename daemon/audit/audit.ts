@@ -17,22 +17,22 @@ export interface Audit {
   readonly feed: AuditFeed;
 }
 
-export interface AuditOptions extends Pick<Core, 'ageTime' | 'bus' | 'clock' | 'db' | 'logger' | 'uow'> {
-  readonly key: AuditKey;
-  /** That of the store as it is now. */
-  readonly epoch: (db: Queryable) => Promise<number>;
-  /** Days of the configuration that events are kept, null for ever; asked each time. */
-  readonly retentionDays: () => number | null;
-}
-
-export function createAudit(options: AuditOptions): Audit {
-  const retention = new AuditRetention({ ...options, standard: options.retentionDays });
+/**
+ * Makes the parts.
+ * @param own `epoch` returns that of the store as it is now
+ */
+export function createAudit(
+  core: Pick<Core, 'ageTime' | 'bus' | 'clock' | 'db' | 'logger' | 'settings' | 'uow'>,
+  own: { readonly key: AuditKey; readonly epoch: (db: Queryable) => Promise<number> },
+): Audit {
+  const tools = { ...core, ...own };
+  const retention = new AuditRetention({ ...core, standard: () => core.settings()['audit.retention_days'] || null });
   return {
-    checkpoints: new Checkpoints(options),
-    pruning: new AuditPruning({ ...options, days: (db) => retention.days(db) }),
+    checkpoints: new Checkpoints(tools),
+    pruning: new AuditPruning({ ...tools, days: (db) => retention.days(db) }),
     retention,
-    verification: new Verification(options),
-    feed: new AuditFeed(options),
+    verification: new Verification(tools),
+    feed: new AuditFeed(tools),
   };
 }
 

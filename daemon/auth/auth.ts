@@ -1,4 +1,4 @@
-/** Puts the parts of this room together. */
+/** Logins, sessions and operators: the parts of this slice and what joins them. */
 import type { Core } from '../core/core.js';
 import { ChallengeStore } from './challenge-store.js';
 import { FailedLogins } from './failed-logins.js';
@@ -6,17 +6,6 @@ import { Login } from './login.js';
 import { Operators } from './operators.js';
 import { RateLimiter } from './rate-limiter.js';
 import { Sessions } from './sessions.js';
-
-export interface AuthOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'randomBytes' | 'uow'> {
-  /** Life of a session in milliseconds; asked at each login. */
-  readonly sessionLifetimeMs: () => number;
-  /** Failed challenges and verifications a minute and network. */
-  readonly loginsPerMinute: number;
-  /** Failed verifications a minute, network and key. */
-  readonly failedLoginsPerMinute: number;
-  /** SHA-256 of the SPKI of the certificate that clients see, 32 bytes; null over plain HTTP on loopback. */
-  readonly serverSpki: () => Uint8Array | null;
-}
 
 export interface Auth {
   readonly login: Login;
@@ -26,18 +15,26 @@ export interface Auth {
   readonly failures: FailedLogins;
 }
 
-export function createAuth(options: AuthOptions): Auth {
-  const { clock, loginsPerMinute, failedLoginsPerMinute, sessionLifetimeMs } = options;
-  const sessions = new Sessions({ ...options, lifetimeMs: sessionLifetimeMs });
-  const failures = new FailedLogins(options);
+/**
+ * Makes the parts; bounds on logins are read once, the life of a session at each login.
+ * @param serverSpki returns the SHA-256 of the SPKI of the certificate that clients see, 32 bytes; null over plain HTTP on loopback
+ */
+export function createAuth(
+  core: Pick<Core, 'clock' | 'db' | 'logger' | 'randomBytes' | 'settings' | 'uow'>,
+  { serverSpki }: { readonly serverSpki: () => Uint8Array | null },
+): Auth {
+  const { clock, settings } = core;
+  const sessions = new Sessions({ ...core, lifetimeMs: () => settings().session_token_expiry_secs * 1000 });
+  const failures = new FailedLogins(core);
+  const limiter = (limit: number, what: string) => new RateLimiter({ clock, limit, what });
   const login = new Login({
-    ...options,
+    ...core,
+    serverSpki,
     sessions,
     failures,
     challenges: new ChallengeStore(clock),
-    failedRequests: new RateLimiter({ clock, limit: loginsPerMinute, what: 'failed login requests from this address' }),
-    rejections: new RateLimiter({ clock, limit: failedLoginsPerMinute, what: 'failed logins with this key' }),
+    failedRequests: limiter(settings()['limits.login_per_minute'], 'failed login requests from this address'),
+    rejections: limiter(settings()['limits.failed_login_per_minute'], 'failed logins with this key'),
   });
-  const operators = new Operators({ ...options, sessions });
-  return { login, sessions, operators, failures };
+  return { login, sessions, operators: new Operators({ ...core, sessions }), failures };
 }

@@ -1,4 +1,5 @@
 /** Sends discovery packets at the request of an operator: to every network of this machine, or to one agent. */
+import { type KeyObject, sign } from 'node:crypto';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
 import { DISCOVERY, encodePacket, isDiscoveryHost, signedBytes } from '../../src/wire/discovery-packet.js';
@@ -6,6 +7,7 @@ import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext, SYSTEM } from '../core/domain-event.js';
 import { type DiscoveryTarget, parseDiscoveryTarget, placeText } from './discovery-target.js';
 import { type AgentPlace, broadcastRoutes, hostOf, type InterfaceAddress } from './route-of-packet.js';
+import { systemNetwork } from './system-network.js';
 
 /** A way out that is open; `close` it. */
 export interface PacketChannel {
@@ -30,6 +32,30 @@ export interface DiscoveryOptions extends Pick<Core, 'clock' | 'logger' | 'uow'>
   readonly sign: (message: Uint8Array) => string;
   /** Where the agent port is, as of now. */
   readonly place: () => AgentPlace & { readonly port: number };
+}
+
+/**
+ * Makes discovery over the network of this machine.
+ * @param own `address` returns where the agent port listens
+ */
+export function createDiscovery(
+  core: Pick<Core, 'clock' | 'logger' | 'settings' | 'uow'>,
+  own: {
+    readonly privateKey: KeyObject;
+    readonly publicKey: PublicKeyHex;
+    readonly address: () => { readonly host: string; readonly port: number };
+  },
+): Discovery {
+  return new Discovery({
+    ...core,
+    ...own,
+    network: systemNetwork,
+    sign: (message) => sign(null, message, own.privateKey).toString('hex'),
+    place: () => {
+      const { host, port } = own.address();
+      return { listening: host, advertised: core.settings().advertised_host, port };
+    },
+  });
 }
 
 interface OpenRoute {

@@ -1,8 +1,10 @@
 /** Checks every approved, connected agent for drift once in an interval, spread evenly over it. */
+
 import { setMaxListeners } from 'node:events';
 import { isFault, messageOf } from '../../src/kernel/fault.js';
 import { isNodeId, type NodeId } from '../../src/kernel/ids.js';
 import type { Service } from '../../src/kernel/service.js';
+import type { Settings } from '../../src/settings/serve.js';
 import type { Core } from '../core/core.js';
 import { listManagedAgents } from '../fleet/agent-store.js';
 import type { AgentLink } from '../fleet/connection-registry.js';
@@ -150,3 +152,11 @@ function momentBefore(id: NodeId, now: number, interval: number): number {
   const place = (Number.parseInt(id.slice(0, 12), 16) / 0x1_0000_0000_0000) * interval;
   return Math.floor((now - place) / interval) * interval + place;
 }
+
+/** Reads the schedule of drift checks; times in milliseconds. */
+export const driftSchedule = (settings: Settings) => ({
+  enabled: settings['drift.enabled'],
+  interval: settings['drift.interval'] * 1000,
+  maxConcurrent: settings['drift.max_concurrent'],
+  skipRecentlyApplied: settings['drift.skip_recently_applied'] * 1000,
+});

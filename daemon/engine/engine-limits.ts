@@ -1,4 +1,6 @@
 /** Bounds of the engine (`docs/protocols/limits.md`). Times are milliseconds of the monotonic clock. */
+import type { Settings } from '../../src/settings/serve.js';
+
 export interface EngineLimits {
   /** Plans, applies and drift checks in progress on all agents together. */
   readonly operations: number;
@@ -31,3 +33,9 @@ export const ENGINE_LIMITS: EngineLimits = {
 
 /** Removals of one apply that need no `allow_removals`. */
 export const REMOVAL_GUARD = 10;
+
+/** Reads the bounds that an operator may set. */
+export const engineLimits = (settings: Settings) => ({
+  operations: settings['limits.operations'],
+  dispatch: settings['limits.dispatch_secs'] * 1000,
+});

@@ -20,8 +20,8 @@ import type { HandlersFor } from '../http/handler.js';
 import { requireTags } from './tag-service.js';
 import type { Tags } from './tag-store.js';
 
-export interface EnrolmentTokensOptions extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'newId' | 'uow'> {
-  readonly random: (count: number) => Buffer;
+export interface EnrolmentTokensOptions
+  extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'newId' | 'randomBytes' | 'uow'> {
   /** Of this orchestrator. */
   readonly publicKey: PublicKeyHex;
   /** Where agents reach it; asked each time. */
@@ -40,7 +40,7 @@ export class EnrolmentTokens {
 
   /** Throws `invalid_tag`. */
   async create(context: RequestContext, wanted: NewEnrolmentToken): Promise<CreatedEnrolmentToken> {
-    const { uow, clock, newId, random, publicKey, address } = this.options;
+    const { uow, clock, newId, randomBytes: random, publicKey, address } = this.options;
     const tags = wanted.tags ?? {};
     requireTags(tags);
     const secret = random(32);

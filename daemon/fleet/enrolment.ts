@@ -1,6 +1,8 @@
 /** Who is let in: known agents by their record, unknown ones into the bounded queue of those that wait for approval. */
+
 import type { NodeId } from '../../src/kernel/ids.js';
 import { hostNetworkOf } from '../../src/kernel/ip-network.js';
+import type { Settings } from '../../src/settings/serve.js';
 import type { TokenVerdict } from '../../src/wire/enrolment-token.js';
 import { CLOSE } from '../../src/wire/limits.js';
 import type { AgentMessageOf } from '../../src/wire/messages.js';
@@ -188,3 +190,9 @@ const summarizeStrangers: Summarize = (events, count) => {
   const agents = events.map(({ target, metadata }) => ({ ...metadata, node_id: target.id }));
   return { ...last, summary, metadata: { ...last.metadata, count, agents } };
 };
+
+/** Reads the bounds on agents that wait for approval. */
+export const pendingLimits = (settings: Settings) => ({
+  pendingCapacity: settings.pending_capacity,
+  pendingPerAddress: settings['limits.pending_per_address'],
+});

@@ -1,8 +1,10 @@
 /** Asks every connected agent for its measurements, each in its own time, and stores the answers in batches. */
+
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { MetricsSample } from '../../src/kernel/schema.js';
 import type { Service } from '../../src/kernel/service.js';
+import type { Settings } from '../../src/settings/serve.js';
 import type { OrchestratorMessage } from '../../src/wire/messages.js';
 import type { Core } from '../core/core.js';
 import type { NewRow } from '../database/schema.js';
@@ -114,3 +116,9 @@ export class MetricsPoller implements Service {
       .catch((error: unknown) => logger.error('metrics were not stored', { reason: messageOf(error) }));
   }
 }
+
+/** Reads the schedule of measurements, in milliseconds. */
+export const metricsSchedule = (settings: Settings) => ({
+  interval: settings['metrics.poll_interval'] * 1000,
+  retention: settings['metrics.retention'] * 1000,
+});

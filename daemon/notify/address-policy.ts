@@ -1,4 +1,5 @@
 /** Which addresses channels may be at: public ones, over TLS, on the usual ports, and what an operator allows beside. */
+
 import {
   containsAddress,
   type IpAddress,
@@ -6,6 +7,8 @@ import {
   parseIpAddress,
   parseIpNetwork,
 } from '../../src/kernel/ip-network.js';
+import type { Settings } from '../../src/settings/serve.js';
+import { ownAddresses } from './system-network.js';
 
 export interface AddressRules {
   /** Networks that are allowed although they are not public, with any port and plain HTTP. */
@@ -123,3 +126,13 @@ function networks(texts: readonly string[]): readonly IpNetwork[] {
     return network === null ? [] : [network];
   });
 }
+
+/** Makes the policy of the settings, which refuses the orchestrator's own listeners. */
+export const addressPolicy = (settings: () => Settings, ownPorts: () => readonly number[]): AddressPolicy =>
+  new AddressPolicy({
+    rules: () => ({
+      allowNetworks: settings()['notifications.allow_networks'],
+      allowHttp: settings()['notifications.allow_http'],
+    }),
+    own: () => ({ ports: ownPorts(), addresses: ownAddresses() }),
+  });

@@ -14,7 +14,7 @@ import { Outbox } from './outbox.js';
 import { Raising } from './raising.js';
 import { Sender } from './sender.js';
 
-export interface NotifyOptions extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'logger' | 'newId' | 'uow'> {
+export interface NotifyOptions {
   readonly vault: ChannelVault;
   readonly network: DialOptions;
   readonly raiser: Raiser;
@@ -49,7 +49,11 @@ export function createRaiser(options: { readonly newId: NewId; readonly isMainte
   return { bell, raising: new Raising({ ...options, onRaised: () => bell.ring() }) };
 }
 
-export function createNotify(options: NotifyOptions): Notify {
+export function createNotify(
+  core: Pick<Core, 'ageTime' | 'clock' | 'db' | 'logger' | 'newId' | 'uow'>,
+  own: NotifyOptions,
+): Notify {
+  const options = { ...core, ...own };
   const { db, ageTime, raiser } = options;
   const sender = new Sender(options);
   const log = new DeliveryLog(options);

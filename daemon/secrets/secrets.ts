@@ -9,10 +9,6 @@ import { SecretLender } from './secret-lender.js';
 import { SecretService } from './secret-service.js';
 import { secretUsage } from './secret-usage.js';
 
-export interface SecretsOptions extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'logger' | 'newId' | 'uow'> {
-  readonly keyring: Keyring;
-}
-
 export interface Secrets {
   readonly service: SecretService;
   readonly lender: SecretLender;
@@ -23,15 +19,19 @@ export interface Secrets {
   usage(name: string): Promise<SecretUsage>;
 }
 
-export function createSecrets(options: SecretsOptions): Secrets {
-  const vault = new OutputVault(options);
-  const channels = new ChannelVault(options);
+export function createSecrets(
+  core: Pick<Core, 'ageTime' | 'clock' | 'db' | 'logger' | 'newId' | 'uow'>,
+  { keyring }: { readonly keyring: Keyring },
+): Secrets {
+  const tools = { ...core, keyring };
+  const vault = new OutputVault(tools);
+  const channels = new ChannelVault(tools);
   return {
-    service: new SecretService(options),
-    lender: new SecretLender(options),
+    service: new SecretService(tools),
+    lender: new SecretLender(tools),
     vault,
     channels,
-    rotation: new KeyRotation({ ...options, vault, channels }),
-    usage: (name) => secretUsage(options, name),
+    rotation: new KeyRotation({ ...tools, vault, channels }),
+    usage: (name) => secretUsage(tools, name),
   };
 }

@@ -1,7 +1,9 @@
 /** Sessions that are open, or over while a client still receives their output. */
+
 import type { Clock } from '../../src/kernel/clock.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
+import type { Settings } from '../../src/settings/serve.js';
 import type { OrchestratorMessage } from '../../src/wire/messages.js';
 import { LiveSession } from './session/live-session.js';
 import type { ResumeSecrets } from './session/resume.js';
@@ -96,6 +98,16 @@ export interface TerminalRules {
   /** Maximum number of open shells of an operator. */
   readonly perOperator: number;
 }
+
+/** Reads the rules of terminals; times in milliseconds. */
+export const terminalRules = (settings: Settings): TerminalRules => ({
+  record: settings['terminal.record'],
+  idle: settings['terminal.idle_secs'] * 1000,
+  detached: settings['terminal.detached_secs'] * 1000,
+  max: settings['terminal.max_secs'] * 1000,
+  agentGrace: settings['terminal.agent_grace_secs'] * 1000,
+  perOperator: settings['terminal.per_operator'],
+});
 
 /** Milliseconds that a command without a terminal continues while no client takes its output. */
 const EXEC_DETACHED = 60_000;

@@ -1,13 +1,15 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { type AuditOptions, createAudit } from '../../daemon/audit/audit.js';
+import { createAudit } from '../../daemon/audit/audit.js';
 import { AuditKey } from '../../daemon/audit/checkpoint.js';
 import type { RecordedEvent } from '../../daemon/core/audit-log.js';
 import { type DomainEvent, type Party, SYSTEM } from '../../daemon/core/domain-event.js';
 import { EventBus } from '../../daemon/core/event-bus.js';
 import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import type { OpenDatabase } from '../../daemon/database/database.js';
-import { silentLogger } from '../../src/kernel/logger.js';
+import type { Queryable } from '../../daemon/database/schema.js';
+import { type Logger, silentLogger } from '../../src/kernel/logger.js';
 import { ManualClock, newIds } from '../database/support.js';
+import { serveSettings } from '../support/serve-settings.js';
 
 export const operatorParty = (name: string): Party => ({ id: name.padEnd(32, '0'), name, type: 'operator' });
 export const agentParty = (name: string, id = name.padEnd(32, '1')): Party => ({ id, name, type: 'agent' });
@@ -43,7 +45,14 @@ export const newAuditKey = () => new AuditKey(generateKeyPairSync('ed25519').pri
 /** Everything about the audit log of a store, with a writer whose events it sees. */
 export function auditOf(
   { db }: Pick<OpenDatabase, 'db'>,
-  options: Partial<Omit<AuditOptions, 'clock'>> & { readonly clock?: ManualClock } = {},
+  options: {
+    readonly clock?: ManualClock;
+    readonly logger?: Logger;
+    readonly key?: AuditKey;
+    readonly ageTime?: () => number;
+    readonly epoch?: (db: Queryable) => Promise<number>;
+    readonly retentionDays?: () => number | null;
+  } = {},
 ) {
   const { clock = new ManualClock(), logger = silentLogger, key = newAuditKey() } = options;
   const bus = new EventBus(logger);
@@ -52,16 +61,8 @@ export function auditOf(
     uow.write(async (_tx, emit) => {
       for (const one of events) emit(one);
     });
-  const standard = {
-    db,
-    uow,
-    bus,
-    key,
-    clock,
-    ageTime: () => clock.now(),
-    logger,
-    epoch: async () => 1,
-    retentionDays: () => null,
-  };
-  return { ...createAudit({ ...standard, ...options }), db, uow, bus, emit, key, clock };
+  const { ageTime = () => clock.now(), epoch = async () => 1 } = options;
+  const settings = () => serveSettings({ 'audit.retention_days': options.retentionDays?.() ?? 0 });
+  const audit = createAudit({ db, uow, bus, clock, ageTime, logger, settings }, { key, epoch });
+  return { ...audit, db, uow, bus, emit, key, clock };
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type Auth, type AuthOptions, createAuth } from '../../daemon/auth/auth.js';
+import { type Auth, createAuth } from '../../daemon/auth/auth.js';
 import { type AuditRow, readAuditChain } from '../../daemon/core/audit-store.js';
 import type { RequestContext } from '../../daemon/core/domain-event.js';
 import type { Operator, Role } from '../../src/contract/operators.js';
@@ -7,33 +7,36 @@ import { signNonce } from '../../src/identity/login-binding.js';
 import { writerOf } from '../audit/support.js';
 import { ManualClock, openStore, recordingLogger } from '../database/support.js';
 import { type Identity, newIdentity } from '../identity/keys.js';
+import { serveSettings } from '../support/serve-settings.js';
 
 export const HOUR = 3_600_000;
 export const HERE = { address: '192.0.2.7', requestId: 'request-1' };
 
+export interface SceneOptions {
+  readonly serverSpki?: () => Uint8Array | null;
+  readonly sessionLifetimeMs?: () => number;
+  readonly loginsPerMinute?: number;
+  readonly failedLoginsPerMinute?: number;
+}
+
 /** A store without operators. */
-export async function emptyScene(options: Partial<AuthOptions> = {}) {
+export async function emptyScene({ serverSpki = () => null, ...own }: SceneOptions = {}) {
   const store = await openStore();
   const clock = new ManualClock();
   const { writer, published, db } = writerOf(store, clock);
   const logger = recordingLogger();
-  const auth = createAuth({
-    db,
-    uow: writer,
-    clock,
-    randomBytes: randomBytes,
-    logger,
-    sessionLifetimeMs: () => HOUR,
-    loginsPerMinute: 1000,
-    failedLoginsPerMinute: 1000,
-    serverSpki: () => null,
-    ...options,
-  });
+  const settings = () =>
+    serveSettings({
+      session_token_expiry_secs: (own.sessionLifetimeMs?.() ?? HOUR) / 1000,
+      'limits.login_per_minute': own.loginsPerMinute ?? 1000,
+      'limits.failed_login_per_minute': own.failedLoginsPerMinute ?? 1000,
+    });
+  const auth = createAuth({ db, uow: writer, clock, randomBytes, logger, settings }, { serverSpki });
   return { ...auth, auth, store, db, clock, published, logger };
 }
 
 /** A store with one admin, alice, and everything to log in to it. */
-export async function scene(options: Partial<AuthOptions> = {}) {
+export async function scene(options: SceneOptions = {}) {
   const empty = await emptyScene(options);
   const alice = newIdentity();
   const admin = await empty.operators.bootstrap({ publicKey: alice.publicKey, username: 'alice' }, 'start');

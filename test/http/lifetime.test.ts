@@ -2,7 +2,7 @@ import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { createApiServer } from '../../daemon/http/api-server.js';
-import { statusHandlers } from '../../daemon/status-routes.js';
+import { statusHandlers } from '../../daemon/status.js';
 import { CONTRACT } from '../../src/contract/contract.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { send } from './send.js';

@@ -68,26 +68,17 @@ export async function openNotify(options: NotifyBenchOptions = {}): Promise<Noti
     publish: (one) => void events.push(one),
     onRecorded: (tx, recorded) => raiser.raising.record(tx, recorded),
   });
-  const secrets = createSecrets({ db, uow, clock, ageTime: () => clock.now(), newId, logger, keyring });
+  const secrets = createSecrets({ db, uow, clock, ageTime: () => clock.now(), newId, logger }, { keyring });
   const policy = new AddressPolicy({
     rules: () => ({ ...LOOPBACK, ...options.rules }),
     own: () => ({ ports: options.ownPorts ?? [], addresses: [] }),
   });
   const network = { policy, resolve: async () => ['127.0.0.1'], ...options.network };
   const vault = secrets.channels;
-  const notify = createNotify({
-    db,
-    uow,
-    clock,
-    ageTime: () => clock.now(),
-    newId,
-    logger,
-    vault,
-    network,
-    raiser,
-    isMaintenance,
-    random: () => 0,
-  });
+  const notify = createNotify(
+    { db, uow, clock, ageTime: () => clock.now(), newId, logger },
+    { vault, network, raiser, isMaintenance, random: () => 0 },
+  );
   let isOpen = true;
   await notify.absences.start();
   await notify.outbox.start();

@@ -38,7 +38,7 @@ async function openWithSecrets(): Promise<SecretsOfBench> {
   const keyring = new Keyring({ file, keys: newSecretKeys(randomBytes), randomBytes });
   const { db, clock, newId } = bench;
   const uow = new TransactionalWriter({ db, clock, newId, publish: (event) => bench.events.push(event) });
-  const all = createSecrets({ db, uow, clock, ageTime: () => clock.now(), newId, logger: silentLogger, keyring });
+  const all = createSecrets({ db, uow, clock, ageTime: () => clock.now(), newId, logger: silentLogger }, { keyring });
   lenders.push(all.lender);
   return { ...all, bench, keyring };
 }

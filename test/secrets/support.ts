@@ -43,7 +43,7 @@ export async function openSecrets({ directory = temporaryDirectory() }: SecretBe
   const file = join(directory, 'secrets.key');
   const keyring = await openKeyring({ file, db, randomBytes, logger });
   const uow = new TransactionalWriter({ db, clock, newId, publish: (event) => events.push(event) });
-  const secrets = createSecrets({ db, uow, clock, ageTime: () => clock.now(), newId, logger, keyring });
+  const secrets = createSecrets({ db, uow, clock, ageTime: () => clock.now(), newId, logger }, { keyring });
   const read = (name: string) => {
     try {
       return readFileSync(join(directory, name), 'latin1');

@@ -3,7 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { driftSchedule, engineLimits, metricsSchedule, terminalRules } from '../../daemon/room-settings.js';
+import { driftSchedule } from '../../daemon/engine/drift-scheduler.js';
+import { engineLimits } from '../../daemon/engine/engine-limits.js';
+import { metricsSchedule } from '../../daemon/metrics/metrics-poller.js';
+import { terminalRules } from '../../daemon/terminal/live-sessions.js';
 import type { Fault } from '../../src/kernel/fault.js';
 import { loadSettings, type RawFlags } from '../../src/settings/load-serve.js';
 

@@ -44,17 +44,15 @@ const newId = () => ulid(start + elapsed);
 
 const { db, close } = await openDatabase({ file: process.argv[2], logger: silentLogger, onFatal: console.error });
 const uow = new TransactionalWriter({ db, clock, newId, publish: () => undefined });
-const auth = createAuth({
-  db,
-  uow,
-  clock,
-  random: (length) => Buffer.alloc(length, 9),
-  logger: silentLogger,
-  sessionLifetimeMs: () => 3_600_000,
-  loginsPerMinute: 100,
-  failedLoginsPerMinute: 10,
-  serverSpki: () => null,
+const settings = () => ({
+  session_token_expiry_secs: 3600,
+  'limits.login_per_minute': 100,
+  'limits.failed_login_per_minute': 10,
 });
+const auth = createAuth(
+  { db, uow, clock, randomBytes: (length) => Buffer.alloc(length, 9), logger: silentLogger, settings },
+  { serverSpki: () => null },
+);
 
 const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), Buffer.alloc(32, 7)]);
 const privateKey = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });

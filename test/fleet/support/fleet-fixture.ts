@@ -132,7 +132,7 @@ export class Fleet {
       clock,
       ageTime: () => clock.now(),
       newId: monotonicFactory(),
-      random: randomBytes,
+      randomBytes: randomBytes,
       publicKey: this.identity.publicKey,
       address: () => ({ agent_host: null, agent_port: 4747 }),
     });

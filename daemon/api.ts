@@ -1,5 +1,5 @@
-/** Joins the HTTP API with the rooms that its handlers call; decides nothing. */
-import type { KeyObject } from 'node:crypto';
+/** The API: the routes of every part, and the server that they are served by. */
+import { createHash, hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { CONTRACT } from '../src/contract/contract.js';
 import { openApiDocument } from '../src/contract/openapi.js';
 import type { PublicKeyHex } from '../src/kernel/ids.js';
@@ -20,10 +20,8 @@ import { operationHandlers } from './engine/operation-routes.js';
 import { runHandlers } from './engine/run-routes.js';
 import { agentHandlers } from './fleet/agent-service.js';
 import { enrolmentTokenHandlers } from './fleet/enrolment-tokens.js';
+import type { Fleet } from './fleet/fleet.js';
 import { tagHandlers } from './fleet/tag-service.js';
-import type { WiredFleet } from './fleet-wiring.js';
-import { healthOf, type Problem } from './health.js';
-import type { Authenticate } from './http/access.js';
 import { type ApiServer, createApiServer } from './http/api-server.js';
 import { completeIdempotencyKey, releaseIdempotencyKey, reserveIdempotencyKey } from './http/idempotency.js';
 import type { MaintenanceWindows } from './maintenance/maintenance-windows.js';
@@ -36,12 +34,12 @@ import { notificationHandlers } from './notify/notification-routes.js';
 import type { Notify } from './notify/notify.js';
 import { secretHandlers } from './secrets/secret-routes.js';
 import type { Secrets } from './secrets/secrets.js';
-import { idempotencyHashKey, isToken } from './service-keys.js';
-import { statusHandlers } from './status-routes.js';
+import { healthOf, type Problem, statusHandlers } from './status.js';
 import { terminalHandlers } from './terminal/terminal-routes.js';
 import type { WiredTerminals } from './terminal-wiring.js';
 
-export interface ApiWiringOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'newId' | 'settings'> {
+/** What the API needs of the other parts. */
+export interface ApiParts {
   readonly privateKey: KeyObject;
   readonly publicKey: PublicKeyHex;
   readonly certificate: ApiCertificate | null;
@@ -49,7 +47,7 @@ export interface ApiWiringOptions extends Pick<Core, 'clock' | 'db' | 'logger' |
   readonly audit: Audit;
   readonly discovery: Discovery;
   readonly engine: Engine;
-  readonly fleet: WiredFleet;
+  readonly fleet: Fleet;
   readonly maintenanceWindows: MaintenanceWindows;
   readonly notify: Notify;
   readonly own: OwnMetrics;
@@ -58,12 +56,14 @@ export interface ApiWiringOptions extends Pick<Core, 'clock' | 'db' | 'logger' |
   readonly terminals: WiredTerminals;
 }
 
-export function wireApi(options: ApiWiringOptions): ApiServer {
-  const { db, settings, clock, newId, logger, privateKey, certificate, auth, own, terminals } = options;
+export function createApi(core: Core, parts: ApiParts): ApiServer {
+  const { db, settings, newId } = core;
+  const { privateKey, certificate, auth, own, terminals } = parts;
   return createApiServer({
+    ...core,
     contract: CONTRACT,
-    handlers: handlersOf(options),
-    authenticate: authenticatorOf(auth),
+    handlers: handlersOf(core, parts),
+    authenticate: (token) => auth.sessions.authenticate(token),
     authorize,
     isScraper: (token) => isToken(settings().metrics_token, token),
     onAnswered: (request) => own.answered(request),
@@ -73,8 +73,6 @@ export function wireApi(options: ApiWiringOptions): ApiServer {
       complete: (slot, answer) => completeIdempotencyKey(db, slot, answer),
       release: (slot) => releaseIdempotencyKey(db, slot),
     },
-    logger,
-    clock,
     newRequestId: newId,
     listen: { host: settings().api_host, port: settings().api_port },
     tls: certificate,
@@ -89,36 +87,40 @@ export function wireApi(options: ApiWiringOptions): ApiServer {
   });
 }
 
-const authenticatorOf =
-  ({ sessions }: ApiWiringOptions['auth']): Authenticate =>
-  (token) =>
-    sessions.authenticate(token);
-
-function handlersOf(options: ApiWiringOptions) {
-  const { db, settings, publicKey, auth, audit, engine, fleet, notify, secrets } = options;
-  const { applies, operations, state } = engine;
+function handlersOf(core: Core, parts: ApiParts) {
+  const { publicKey, auth, audit, engine, fleet, notify, secrets, problems } = parts;
   return {
     ...statusHandlers({
-      health: () => healthOf({ dataDir: settings().data_dir, publicKey, problems: options.problems }),
+      health: () => healthOf({ dataDir: core.settings().data_dir, publicKey, problems }),
       openApi: () => ({ ...openApiDocument(CONTRACT, { version: VERSION }) }),
       moduleSchema: () => ({ ...moduleJsonSchema() }),
     }),
-    ...discoveryHandlers(options.discovery),
+    ...discoveryHandlers(parts.discovery),
     ...authHandlers(auth),
     ...operatorHandlers(auth),
     ...agentHandlers(fleet.agents),
     ...tagHandlers(fleet.tags),
     ...enrolmentTokenHandlers(fleet.enrolmentTokens),
-    ...metricsHandlers({ reader: new MetricsReader({ db, clock: options.clock }), own: options.own }),
+    ...metricsHandlers({ reader: new MetricsReader(core), own: parts.own }),
     ...moduleHandlers(engine.modules),
     ...assignmentHandlers(engine),
     ...runHandlers(engine),
-    ...operationHandlers({ applies, operations, state }),
+    ...operationHandlers(engine),
     ...secretHandlers({ secrets: secrets.service, usage: secrets.usage }),
     ...channelHandlers(notify),
     ...notificationHandlers(notify.inbox),
-    ...maintenanceWindowHandlers(options.maintenanceWindows),
-    ...terminalHandlers(options.terminals),
-    ...auditHandlers({ ...audit, db }),
+    ...maintenanceWindowHandlers(parts.maintenanceWindows),
+    ...terminalHandlers(parts.terminals),
+    ...auditHandlers({ ...audit, db: core.db }),
   };
 }
+
+/** Compared in the same time whatever was sent; no token is none. */
+export const isToken = (token: string, given: string): boolean =>
+  token !== '' && timingSafeEqual(digestOf(token), digestOf(given));
+
+const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest();
+
+/** Of the identity key, which is in no store: see `IdempotencyKeys`. */
+export const idempotencyHashKey = (privateKey: KeyObject): Buffer =>
+  Buffer.from(hkdfSync('sha256', privateKey.export({ type: 'pkcs8', format: 'der' }), '', 'orch-idempotency-v1', 32));

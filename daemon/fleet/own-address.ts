@@ -1,7 +1,7 @@
 /** Under which addresses the orchestrator is reached, as far as its settings tell. */
 import { isIPv4, isIPv6 } from 'node:net';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
-import type { Settings } from '../src/settings/serve.js';
+import type { Settings } from '../../src/settings/serve.js';
 
 /** Where agents reach it, as far as it can be known here. */
 export const agentAddress = ({ agent_host: host, advertised_host: advertised }: Settings, port: number) => ({

@@ -1,0 +1,48 @@
+/** The fleet: agents, their connections, how they enrol, and their tags. */
+import type { KeyObject } from 'node:crypto';
+import type { PublicKeyHex } from '../../src/kernel/ids.js';
+import type { Core } from '../core/core.js';
+import { AgentGateway, type GatewayOptions } from './agent-gateway.js';
+import { AgentListener, type AgentListenerOptions } from './agent-listener.js';
+import { AgentService } from './agent-service.js';
+import type { ConnectionRegistry } from './connection-registry.js';
+import { Enrolment, pendingLimits } from './enrolment.js';
+import { EnrolmentTokens } from './enrolment-tokens.js';
+import { agentAddress } from './own-address.js';
+import { Presence } from './presence.js';
+import { TagService } from './tag-service.js';
+
+export interface FleetOptions
+  extends Pick<GatewayOptions, 'traffic' | 'terminals' | 'onMetrics'>,
+    Pick<AgentListenerOptions, 'sideDoor'> {
+  readonly privateKey: KeyObject;
+  readonly publicKey: PublicKeyHex;
+  readonly registry: ConnectionRegistry;
+}
+
+export type Fleet = ReturnType<typeof createFleet>;
+
+/** Makes the parts; the listener listens once it is started. */
+export function createFleet(core: Omit<Core, 'bus'>, own: FleetOptions) {
+  const { settings } = core;
+  const gateway = new AgentGateway({
+    ...core,
+    ...own,
+    enrolment: new Enrolment({ ...core, ...own, limits: () => pendingLimits(settings()) }),
+    presence: new Presence(core),
+  });
+  const listener = new AgentListener({
+    ...core,
+    ...own,
+    host: settings().agent_host,
+    port: settings().agent_port,
+    onConnection: (peer) => gateway.accept(peer),
+  });
+  const enrolmentTokens = new EnrolmentTokens({
+    ...core,
+    ...own,
+    address: () => agentAddress(settings(), listener.address().port),
+  });
+  const agents = new AgentService({ ...core, ...own, connections: gateway });
+  return { gateway, listener, enrolmentTokens, agents, tags: new TagService(core) };
+}
