@@ -5,9 +5,9 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { type AgentOptions, runAgent } from '../src/agent/agent.js';
-import { repin as forgetPin, readAgentState } from '../src/agent/agent-status.js';
+import { readAgentState } from '../src/agent/agent-status.js';
 import { createEngine } from '../src/agent/engine/engine-thread.js';
-import { type OfferedToken, PIN_FILE } from '../src/agent/first-contact.js';
+import { repin as forgetPin, type OfferedToken } from '../src/agent/first-contact.js';
 import {
   type AgentUnit,
   type LeaveOptions,
@@ -16,7 +16,7 @@ import {
   type Systemctl,
   whatLeaves as whatLeavesFleet,
 } from '../src/agent/leave.js';
-import { parseTarget } from '../src/agent/link/orchestrator-address.js';
+import { parseAddress } from '../src/agent/link/orchestrator-address.js';
 import { AgentSettingsFile } from '../src/agent/settings-file.js';
 import { createTerminals } from '../src/agent/terminal/create-terminals.js';
 import type {
@@ -40,7 +40,7 @@ import { stopSignal, systemClock } from './this-process.js';
 
 export async function connect(given: AgentConnectFlags): Promise<number> {
   const flags = withVariables(given);
-  return runUntilStopped(flags, { target: parseTarget(flags.target), ask: flags.confirmKey });
+  return runUntilStopped(flags, { target: parseAddress(flags.target), ask: flags.confirmKey });
 }
 
 export async function listen(given: AgentListenFlags): Promise<number> {
@@ -93,7 +93,7 @@ export async function status(flags: AgentFlags): Promise<AgentStatus> {
 }
 
 export async function repin(flags: AgentFlags): Promise<void> {
-  forgetPin(dataDirOf(flags), PIN_FILE);
+  forgetPin(dataDirOf(flags));
 }
 
 export const whatLeaves = async (flags: AgentFlags): Promise<Leaving> => whatLeavesFleet(leaveOptions(flags));

@@ -35,13 +35,13 @@ export async function local({ dataDir }: LocalFlags): Promise<LocalMachine> {
         runId: operationId,
         ...options,
         intend: (intents, precautions) => {
-          journal().prepare(precautions);
+          journal().recordPrecautions(precautions);
           journal().sync();
           intend(intents);
         },
         // What cannot be written waits; the next change is not announced then, and so not begun.
         onResults: (items, notes) => {
-          journal().settleNotes(notes);
+          journal().recordNotes(notes);
           problemOf(journal());
           onResults(items);
         },

@@ -1,4 +1,4 @@
-/** The agent: holds its directory and key, connects for ever with back-off, and serves each connection. */
+/** The agent: holds its data directory and key, reconnects with back-off until it is stopped, and serves each connection. */
 import { join } from 'node:path';
 import type { WebSocket } from 'ws';
 import { selfSignedEd25519 } from '../identity/certificate.js';
@@ -12,50 +12,55 @@ import type { PublicKeyHex } from '../kernel/ids.js';
 import type { Logger } from '../kernel/logger.js';
 import { CLOSE } from '../wire/limits.js';
 import { type AgentState, type LinkState, writeAgentState } from './agent-status.js';
-import { createGuide, type DiscoveryPort, type Guide, type Place } from './discovery/address-source.js';
+import {
+  type AddressCandidate,
+  type AddressSource,
+  createAddressSource,
+  type DiscoveryPort,
+} from './discovery/address-source.js';
 import type { RunEngine } from './engine/run-engine.js';
 import { readFacts } from './facts.js';
 import { Enrolment, type OfferedToken, Trust, type TrustOptions } from './first-contact.js';
 import { forgetLoss, readLoss } from './journal/journal-loss.js';
 import { Backoff } from './link/backoff.js';
 import { dialOrchestrator } from './link/dial.js';
-import { placeOf, type Target } from './link/orchestrator-address.js';
+import { formatAddress, type OrchestratorAddress } from './link/orchestrator-address.js';
 import { Metrics, type MetricsSettings } from './metrics.js';
 import { runSession, type SessionEnd } from './session.js';
 import type { Terminals } from './terminal/terminals.js';
 
 export interface AgentOptions extends TrustOptions {
-  /** Where the orchestrator is, or the UDP port on which discovery packets are awaited that say it. */
-  readonly target: Target | DiscoveryPort;
-  /** Its key is the `orchestratorKey` too. */
+  /** Address of the orchestrator, or the UDP port on which the agent waits for discovery packets with it. */
+  readonly target: OrchestratorAddress | DiscoveryPort;
+  /** Its orchestrator key equals `orchestratorKey`. */
   readonly enrolmentToken?: OfferedToken | undefined;
-  /** Stands in place of the host name of the system. */
+  /** Replaces the host name of the system. */
   readonly hostname?: string | undefined;
   readonly logger: Logger;
   readonly clock: Clock;
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  /** Made once the directory is held. */
+  /** Called once the data directory is held. */
   readonly createEngine: (dataDir: string) => RunEngine;
-  /** The same; left out: there are no remote terminals. */
+  /** Called once the data directory is held; without it there are no remote terminals. */
   readonly createTerminals?: (dataDir: string) => Terminals;
-  /** As they are now. */
+  /** Returns the current settings. */
   readonly metrics: () => MetricsSettings;
   /**
-   * Ends with `pin_mismatch` or `pin_missing` when no orchestrator has proved the expected key yet. An agent of a service
-   * manager never does: it dials again, so that a fleet outlives another key at the orchestrator's address.
+   * True to end with `pin_mismatch` or `pin_missing` while no orchestrator has proved the expected key yet. An agent of a
+   * service manager dials again instead, so that a fleet survives a wrong key at the orchestrator's address.
    */
   readonly endsUntrusted: boolean;
 }
 
-/** The longest pause while an operator may be waiting in a terminal, in milliseconds. */
+/** Maximum pause in milliseconds while terminals are open. */
 const SOON = 5_000;
 const DIAL_TIMEOUT = 15_000;
-/** Milliseconds; the longest pause before the next look at a peer that proved another key. */
+/** Maximum pause in milliseconds after a peer proved another key. */
 const UNTRUSTED_PAUSE = 300_000;
-/** Milliseconds before the next try with an orchestrator of another version. */
+/** Milliseconds before the next attempt after a version mismatch. */
 const VERSION_PAUSE = 60_000;
-/** Milliseconds between two questions of a rejected agent whether it has been approved after all: the least, and what comes on top. */
+/** Minimum milliseconds between two connections of a rejected agent, and the maximum random addition. */
 const REJECTED_PAUSE = 2_000;
 const REJECTED_MORE = 28_000;
 
@@ -73,14 +78,14 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     try {
       await requireJournal(engine, options.logger);
       const terminals = options.createTerminals?.(options.dataDir);
-      const guide = createGuide(options, trust);
-      await guide.start();
-      // At once, while the link is there to tell the orchestrator over.
+      const addressSource = createAddressSource(options, trust);
+      await addressSource.start();
+      // Terminals stop first, while the link can still report their ends.
       signal.addEventListener('abort', () => void terminals?.stop(), { once: true });
       try {
-        await new Agent(options, { trust, engine, guide, terminals }).run(signal);
+        await new Agent(options, { trust, engine, addressSource, terminals }).run(signal);
       } finally {
-        guide.stop();
+        addressSource.stop();
         await terminals?.stop();
       }
     } finally {
@@ -104,7 +109,7 @@ function hold(dataDir: string): DataDirectory {
   }
 }
 
-/** In doubt the pinned key counts: an orchestrator has proved it. */
+/** Handles a given key that contradicts the pinned one. The pinned key wins, because an orchestrator has proved it. */
 function requireConsistent({ contradiction }: Trust, { endsUntrusted, logger }: AgentOptions): void {
   if (contradiction === null) return;
   if (endsUntrusted) throw contradiction;
@@ -114,7 +119,7 @@ function requireConsistent({ contradiction }: Trust, { endsUntrusted, logger }: 
   });
 }
 
-/** A damaged journal is set aside; an agent without one could neither apply anything nor tell what it did, and does not start. */
+/** Throws when the journal cannot be used: such an agent could neither apply nor report anything. A damaged journal is recovered. */
 async function requireJournal(engine: RunEngine, logger: Logger): Promise<void> {
   const runs = await engine.inventory();
   if (runs.length > 0) logger.info('results of earlier applies wait for the orchestrator', { applies: runs.length });
@@ -123,7 +128,7 @@ async function requireJournal(engine: RunEngine, logger: Logger): Promise<void> 
 interface AgentParts {
   readonly trust: Trust;
   readonly engine: RunEngine;
-  readonly guide: Guide;
+  readonly addressSource: AddressSource;
   readonly terminals: Terminals | undefined;
 }
 
@@ -131,23 +136,23 @@ class Agent {
   private readonly options: AgentOptions;
   private readonly trust: Trust;
   private readonly engine: RunEngine;
-  private readonly guide: Guide;
+  private readonly addressSource: AddressSource;
   private readonly terminals: Terminals | undefined;
   private readonly privateKey;
   private readonly metrics: Metrics;
   private readonly enrolment: Enrolment;
-  /** The place that is dialled, for people. */
+  /** The dialled address as text. */
   private where = '';
   private readonly untrusted: Backoff;
   private readonly rejections: Backoff;
   private state: AgentState;
 
-  constructor(options: AgentOptions, { trust, engine, guide, terminals }: AgentParts) {
+  constructor(options: AgentOptions, { trust, engine, addressSource, terminals }: AgentParts) {
     const { dataDir, clock } = options;
     this.options = options;
     this.trust = trust;
     this.engine = engine;
-    this.guide = guide;
+    this.addressSource = addressSource;
     this.terminals = terminals;
     this.rejections = new Backoff({ random: options.random, last: REJECTED_MORE });
     this.untrusted = new Backoff({ random: options.random, last: UNTRUSTED_PAUSE });
@@ -168,14 +173,14 @@ class Agent {
 
   async run(signal: AbortSignal): Promise<void> {
     const { logger, random, clock } = this.options;
-    const { guide } = this;
+    const { addressSource } = this;
     const backoff = new Backoff({ random });
     logger.info('the agent starts', { node_id: this.state.node_id });
     this.metrics.start();
     while (!signal.aborted) {
-      if (guide.place === null) this.note('searching', this.state.last_error, this.state.hint);
-      await guide.found(signal);
-      const { place } = guide;
+      if (addressSource.candidate === null) this.note('searching', this.state.last_error, this.state.hint);
+      await addressSource.untilKnown(signal);
+      const { candidate: place } = addressSource;
       if (place === null) break;
       this.headFor(place);
       const since = clock.monotonic();
@@ -183,15 +188,15 @@ class Agent {
       if (signal.aborted) break;
       backoff.ended(clock.monotonic() - since);
       const delay = pause ?? backoff.next(this.terminals?.isInUse ? SOON : undefined);
-      if (delay > 0 && (await guide.rest(delay, signal))) backoff.reset();
+      if (delay > 0 && (await addressSource.pause(delay, signal))) backoff.reset();
     }
     this.metrics.stop();
     this.note('stopped', null);
     logger.info('the agent stops');
   }
 
-  private headFor({ target }: Place): void {
-    const where = placeOf(target);
+  private headFor({ address: target }: AddressCandidate): void {
+    const where = formatAddress(target);
     if (where === this.where) return;
     this.where = where;
     this.state = { ...this.state, orchestrator: where };
@@ -199,8 +204,11 @@ class Agent {
     this.note('connecting', null);
   }
 
-  /** One connection from dial to end. Returns how long to wait before the next one, or null to leave it to the back-off. */
-  private async connectOnce({ target, announcedKey }: Place, signal: AbortSignal): Promise<number | null> {
+  /** Serves one connection from dial to end. Returns the milliseconds before the next one, or null for the back-off's choice. */
+  private async connectOnce(
+    { address: target, announcedKey }: AddressCandidate,
+    signal: AbortSignal,
+  ): Promise<number | null> {
     const { logger } = this.options;
     try {
       const { socket, orchestratorKey } = await dialOrchestrator({
@@ -220,7 +228,7 @@ class Agent {
       return this.ended(await this.serve(socket, orchestratorKey, signal));
     } catch (error) {
       if (signal.aborted) return null;
-      if (await this.trust.settle(error, this.where)) return 0;
+      if (await this.trust.confirm(error, this.where)) return 0;
       if (isFault(error, 'pin_mismatch', 'pin_missing')) return this.distrust(error);
       const hint = isFault(error) ? (error.hint ?? null) : null;
       const reason = messageOf(error);
@@ -235,13 +243,13 @@ class Agent {
   }
 
   /**
-   * The peer is not the orchestrator, for all that is known: nothing is done for it, and the address is dialled again, for the
-   * orchestrator may come back to it. Returns the pause, in milliseconds.
+   * Handles a peer that has not proved the orchestrator's key: the agent does nothing for it and dials again later, because the
+   * orchestrator may return to the address. Returns the pause in milliseconds.
    */
   private distrust(fault: Fault): number {
     const { logger, endsUntrusted } = this.options;
     this.note('untrusted', fault.message, fault.hint);
-    if (!this.guide.forsake() && endsUntrusted && this.trust.key === null) throw fault;
+    if (!this.addressSource.abandon() && endsUntrusted && this.trust.key === null) throw fault;
     logger.error('the peer is not trusted, nothing is done for it and it is dialled again', {
       reason: fault.message,
       hint: fault.hint,
@@ -251,8 +259,8 @@ class Agent {
 
   private async serve(socket: WebSocket, orchestratorKey: PublicKeyHex, signal: AbortSignal): Promise<SessionEnd> {
     const { logger, clock, hostname } = this.options;
-    const { enrolment, guide } = this;
-    guide.connected(true);
+    const { enrolment, addressSource } = this;
+    addressSource.setConnected(true);
     try {
       return await runSession(
         {
@@ -265,10 +273,10 @@ class Agent {
           terminals: this.terminals,
           enrolmentToken: enrolment.offerTo(orchestratorKey),
           journalLoss: () => readLoss(this.options.dataDir),
-          onLossTold: () => forgetLoss(this.options.dataDir),
-          onTokenVerdict: (verdict) => enrolment.judged(verdict),
+          onLossReported: () => forgetLoss(this.options.dataDir),
+          onTokenVerdict: (verdict) => enrolment.answered(verdict),
           onStatus: (status, name) => {
-            enrolment.settled(status);
+            enrolment.statusReceived(status);
             this.rejections.reset();
             this.state = { ...this.state, name };
             if (status === 'approved') logger.info('connected to the orchestrator', { orchestrator: this.where, name });
@@ -279,7 +287,7 @@ class Agent {
         signal,
       );
     } finally {
-      guide.connected(false);
+      addressSource.setConnected(false);
     }
   }
 
@@ -310,7 +318,7 @@ class Agent {
     this.terminals?.closeAll();
   }
 
-  /** Nobody may change this machine through an orchestrator that has turned it away. */
+  /** Cancels running applies, because a rejected machine must not be changed any further. */
   private async cancelApplies(): Promise<void> {
     try {
       for (const { run_id, state } of await this.engine.inventory()) {

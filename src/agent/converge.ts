@@ -1,4 +1,4 @@
-/** The agent's engine without its journal and link: plan, apply and drift of one run on one Host. */
+/** Plan, apply, drift check and recovery of one run on one Host, without journal and link. */
 
 import { createHash } from 'node:crypto';
 import type { FaultCode } from '../kernel/fault.js';
@@ -17,28 +17,28 @@ import { isRemoval, type Refusal, type Target } from './converge/target.js';
 
 export interface Outcome {
   readonly end: Extract<RunEnd, 'succeeded' | 'failed' | 'cancelled' | 'interrupted' | 'refused'>;
-  /** In the order in which they came about; the index of each tells its place in the run. */
+  /** In the order in which they occurred; the index of each is its position in the run. */
   readonly results: readonly RunItem[];
-  /** What the run as a whole ended with; what single resources failed with is in the results. */
+  /** The failure of the run as a whole; failures of single resources are in the results. */
   readonly error: Refusal | null;
 }
 
 export interface Planned extends Outcome {
-  /** SHA-256 in hex of what was observed and decided, for `expect` of an apply; null when the plan was stopped. */
+  /** SHA-256 in hex of all observations and decisions, for `expect` of an apply; null when the plan was stopped. */
   readonly observed: string | null;
 }
 
 export interface ApplyOptions extends RunOptions {
-  /** Called with what is about to be changed, before it is. */
+  /** Called before each group of changes. */
   readonly intend?: Intend | undefined;
-  /** The `observed` of a plan: another one now ends the apply as refused, before anything is changed. */
+  /** The `observed` of a plan; if it differs now, the apply is refused before anything is changed. */
   readonly expect?: string | null | undefined;
 }
 
-/** Resources to look at between two looks at the signal. */
+/** Resources examined between two checks of the signal. */
 const WINDOW = 256;
 
-/** What an apply would change. Writes nothing. */
+/** Returns what an apply would change. Writes nothing. */
 export async function plan(content: RunContent, host: Host, options: RunOptions): Promise<Planned> {
   const run = new Run(content, host, { ...options, purpose: 'plan' });
   const fingerprint = new Fingerprint();
@@ -49,7 +49,7 @@ export async function plan(content: RunContent, host: Host, options: RunOptions)
   return { ...ended(run), observed: run.isComplete && !run.wasCut ? fingerprint.digest() : null };
 }
 
-/** Compares the machine with what was applied; results that are `pending` have drifted. Writes nothing. */
+/** Compares the machine with the applied state; `pending` results have drifted. Writes nothing. */
 export async function drift(content: RunContent, host: Host, options: RunOptions): Promise<Outcome> {
   const run = new Run({ resources: content.resources, removals: [] }, host, {
     ...options,
@@ -60,7 +60,7 @@ export async function drift(content: RunContent, host: Host, options: RunOptions
   return ended(run);
 }
 
-/** Brings the machine into the desired state. What a signal keeps from being done is reported as skipped. */
+/** Brings the machine into the desired state. Resources that a signal leaves out are reported as skipped. */
 export async function apply(content: RunContent, host: Host, options: ApplyOptions): Promise<Outcome> {
   if (await isStale(content, host, options)) {
     const message = 'the machine is no longer as the plan saw it, so nothing was changed';
@@ -81,7 +81,7 @@ export async function apply(content: RunContent, host: Host, options: ApplyOptio
   }
   await run.skipRest({ code: run.stopCode, message: STOPPED[run.stopCode] });
   const outcome = ended(run);
-  const paid = outcome.end === 'succeeded' ? run.settlement.obsolete(run.desired) : [];
+  const paid = outcome.end === 'succeeded' ? run.ledgerUpdates.obsolete(run.desired) : [];
   if (paid.length > 0) await options.onResults?.([], { paid, memos: [] });
   return outcome;
 }
@@ -131,7 +131,7 @@ function ended(run: Run): Outcome {
   return { end: stopCode, results, error: stopCode === 'interrupted' ? { code: stopCode, message } : null };
 }
 
-/** What keeps an apply from its work and is itself a change of the machine. */
+/** Failures that are themselves a change of the machine. */
 const CHANGED: ReadonlySet<FaultCode> = new Set([
   'wrong_type',
   'parent_missing',
@@ -141,23 +141,23 @@ const CHANGED: ReadonlySet<FaultCode> = new Set([
   'unit_masked',
 ]);
 
-/** A file that has become a directory, or whose owner is gone, has drifted; it has not failed to be looked at. */
+/** Reports a failure such as a file that became a directory as drift instead of a failed check. */
 export function inDrift(finding: Finding): Finding {
   const { error, ...rest } = finding;
   if (!error || !CHANGED.has(error.code)) return finding;
   return { ...rest, action: 'update', status: 'pending', reason: error.message };
 }
 
-/** A hash of what a plan saw and would do: equal as long as an apply would do exactly what the plan showed. */
+/** A hash of the observations and decisions of a plan: equal while an apply would do exactly what the plan showed. */
 export class Fingerprint {
   private readonly hash = createHash('sha256');
 
-  /** In the order of the run. */
+  /** Returns the resources in the order of the run. */
   add(examined: Examined): void {
     this.hash.update(`${canonicalJson('finding' in examined ? seen(examined) : planned(examined))}\n`);
   }
 
-  /** 64 hex digits; nothing can be added after that. */
+  /** Returns 64 hex digits; nothing can be added afterwards. */
   digest(): string {
     return this.hash.digest('hex');
   }
@@ -168,7 +168,7 @@ function seen({ finding }: Extract<Examined, { finding: unknown }>): unknown {
   return { index: target.index, action, status, code: error?.code, existed };
 }
 
-/** With secrets masked: a hash of a short secret would tell it to whoever tries all of them. */
+/** Masks secrets, because the hash of a short secret could be found by trying all values. */
 function planned({ pending }: Extract<Examined, { pending: unknown }>): unknown {
   const { target, change, existed } = pending;
   const masking = new Masking(target);
@@ -181,15 +181,18 @@ function planned({ pending }: Extract<Examined, { pending: unknown }>): unknown 
   };
 }
 
-/** Tells the truth about an apply whose process died in the middle: what was being changed is looked at, nothing is done again. */
+/** Arguments of `recover`: what an apply whose process died had announced and reported. */
 export interface Remains {
-  /** What was announced and may or may not have happened. */
+  /** Announced changes that may or may not have happened. */
   readonly intents: readonly Intent[];
   /** Positions of the resources whose results are known. */
   readonly reported: Iterable<number>;
 }
 
-/** The results that are missing: of what was announced as it is found now, and of the rest as skipped. */
+/**
+ * Returns the missing results of an interrupted apply and changes nothing: announced changes are reported as they are found
+ * now, the rest as skipped.
+ */
 export async function recover(
   content: RunContent,
   host: Host,
@@ -211,7 +214,7 @@ export async function recover(
   return run.results;
 }
 
-/** What they have done cannot be seen afterwards. A trigger that was not answered stays owed. */
+/** Actions that leave no visible trace. A trigger that was not answered stays owed. */
 const MOMENTARY: ReadonlySet<Intent['action']> = new Set<Intent['action']>(['reload', 'restart']);
 
 function unknownFate(target: Target, { action, existed }: Intent): Finding {

@@ -1,4 +1,4 @@
-/** What the agent reports about its machine: the attributes of `supports` and `when`, and a few for people. */
+/** The attributes of this machine: those that `supports` and `when` test, and a few for display. */
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'x86_64', arm64: 
 const MAX_LENGTH = 256;
 
 /**
- * @param name stands in place of the host name of the system when given
+ * @param name replaces the host name of the system
  */
 export function readFacts(name?: string): Attributes {
   const system = PLATFORMS[platform()] ?? platform();
@@ -34,7 +34,7 @@ export function readFacts(name?: string): Attributes {
   );
 }
 
-/** Distribution and version of os-release(5). A rolling distribution has no version. */
+/** Returns distribution and version from os-release(5). A rolling distribution has no version. */
 function linuxRelease(): { readonly distro?: string | undefined; readonly version?: string | undefined } {
   const file = ['/etc/os-release', '/usr/lib/os-release'].find((path) => existsSync(path));
   if (file === undefined) return {};
@@ -42,10 +42,10 @@ function linuxRelease(): { readonly distro?: string | undefined; readonly versio
   return { distro: distroOf(values.get('ID')), version: values.get('VERSION_ID') };
 }
 
-/** `almalinux` calls itself so; modules say `alma`. */
+/** Maps the ID `almalinux` to the name that modules use. */
 const distroOf = (id: string | undefined): string | undefined => (id === 'almalinux' ? 'alma' : id);
 
-/** Assignments of a shell-like file: quotes and backslashes as os-release(5) says. */
+/** Parses the assignments of os-release(5) with its quotes and backslashes. */
 export function parseOsRelease(text: string): ReadonlyMap<string, string> {
   const values = new Map<string, string>();
   for (const line of text.split('\n')) {

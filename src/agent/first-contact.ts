@@ -1,5 +1,7 @@
-/** Which key the agent trusts: the pinned one, else the given one, else the one that a person or a flag accepts. */
+/** First contact with an orchestrator: which key the agent trusts, how it forgets it, and the enrolment token that it shows. */
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { holderOf } from '../identity/data-directory.js';
 import { readPin, requirePinned, writePin } from '../identity/pin.js';
 import { Fault } from '../kernel/fault.js';
 import type { PublicKeyHex } from '../kernel/ids.js';
@@ -10,15 +12,15 @@ export const PIN_FILE = 'orchestrator.pub';
 
 export interface TrustOptions {
   readonly dataDir: string;
-  /** The key that the orchestrator has to have; pinned once the orchestrator has proved it. */
+  /** Expected key, pinned once the orchestrator has proved it. */
   readonly orchestratorKey?: PublicKeyHex | undefined;
-  /** Pin whatever key the first orchestrator shows. */
+  /** Pins the key of the first orchestrator that answers. */
   readonly trustOnFirstUse: boolean;
-  /** Asks a person; null when there is nobody to ask. */
+  /** Asks the user of the terminal; null without one. */
   readonly ask: ((question: string) => Promise<boolean>) | null;
 }
 
-/** Thrown out of the handshake, because a person takes longer than it may last. */
+/** Thrown from the handshake, because an answer may take longer than the handshake may last. */
 class QuestionPending extends Error {
   readonly key: PublicKeyHex;
   constructor(key: PublicKeyHex) {
@@ -38,17 +40,17 @@ export class Trust {
     this.pinned = readPin(this.file);
   }
 
-  /** The key that an orchestrator has proved to this agent; null before the first contact. */
+  /** The pinned key; null before the first contact. */
   get key(): PublicKeyHex | null {
     return this.pinned;
   }
 
-  /** The only key that is trusted; null while any may be accepted. */
+  /** The only trusted key; null while any may be accepted. */
   get expected(): PublicKeyHex | null {
     return this.pinned ?? this.options.orchestratorKey ?? null;
   }
 
-  /** A given key that contradicts the pinned one, which counts; null when there is no contradiction. */
+  /** The Fault for a given key that contradicts the pinned one, or null. */
   get contradiction(): Fault | null {
     const { orchestratorKey: given } = this.options;
     if (given === undefined || this.pinned === null || given === this.pinned) return null;
@@ -58,7 +60,7 @@ export class Trust {
     });
   }
 
-  /** For the handshake, in which the peer has proved the key. Throws `pin_mismatch`, `pin_missing`, or what `settle` has to see. */
+  /** Checks the key that the peer has proved in the handshake. Throws `pin_mismatch`, `pin_missing`, or an error for `confirm`. */
   verify(shown: PublicKeyHex, where: string): void {
     const { orchestratorKey: given } = this.options;
     if (this.pinned !== null) {
@@ -76,8 +78,8 @@ export class Trust {
     });
   }
 
-  /** After a failed attempt: asks the question it left open. True when there was one and the answer was yes. */
-  async settle(error: unknown, where: string): Promise<boolean> {
+  /** Asks the question that a failed attempt left open. Returns true if there was one and the answer was yes. */
+  async confirm(error: unknown, where: string): Promise<boolean> {
     if (!(error instanceof QuestionPending) || this.options.ask === null) return false;
     const yes = await this.options.ask(
       `The orchestrator at ${where} shows the key\n  ${error.key}\nCompare it with "orch status" or the first log line of orch serve. Trust it from now on?`,
@@ -103,10 +105,27 @@ const notTheGiven = (given: PublicKeyHex, shown: PublicKeyHex, where: string): F
     data: { given, shown },
   });
 
-/** The enrolment token that the agent was given: in memory alone, and shown until there is an answer to it. */
+/** Deletes the pinned key. Throws `agent_running` while an agent uses the directory, `data_dir_invalid` without an agent. */
+export function repin(dataDir: string): void {
+  if (!['identity.key', PIN_FILE].some((name) => existsSync(join(dataDir, name)))) {
+    throw new Fault('data_dir_invalid', `there is no agent in ${dataDir}`, {
+      hint: 'name its directory with --data-dir',
+    });
+  }
+  const pid = holderOf(dataDir)?.pid ?? null;
+  if (pid !== null) {
+    throw new Fault('agent_running', `the agent of ${dataDir} runs as process ${pid}`, {
+      hint: 'stop it first, then repin, then start it with the new key',
+      data: { pid },
+    });
+  }
+  rmSync(join(dataDir, PIN_FILE), { force: true });
+}
+
+/** An enrolment token, kept only in memory and shown until the orchestrator has answered it. */
 export interface OfferedToken {
   readonly text: string;
-  /** Of the only orchestrator that may see it. */
+  /** Key of the only orchestrator that may see it. */
   readonly orchestratorKey: PublicKeyHex;
 }
 
@@ -120,17 +139,17 @@ export class Enrolment {
     this.logger = logger;
   }
 
-  /** Why the agent waits although it had a token, else null. */
+  /** Why the token was refused, or null. */
   get problem(): string | null {
     return this.refusal;
   }
 
-  /** What to show to an orchestrator that has proved this key. */
+  /** Returns the token for an orchestrator that has proved this key, or null. */
   offerTo(key: PublicKeyHex): string | null {
     return this.token?.orchestratorKey === key ? this.token.text : null;
   }
 
-  judged(verdict: TokenVerdict): void {
+  answered(verdict: TokenVerdict): void {
     this.token = null;
     if (verdict === 'accepted') {
       this.logger.info('the enrolment token was accepted');
@@ -142,8 +161,8 @@ export class Enrolment {
     });
   }
 
-  /** The agent was told where it stands: a token has done what it can. */
-  settled(status: 'pending' | 'approved'): void {
+  /** Drops the token, because the orchestrator has answered hello. */
+  statusReceived(status: 'pending' | 'approved'): void {
     this.token = null;
     if (status === 'approved') this.refusal = null;
   }

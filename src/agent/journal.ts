@@ -1,6 +1,6 @@
 /**
- * The agent's journal: what it was told to apply, what it was about to change and what came of it, on the disk before
- * anybody relies on it, until the orchestrator has stored it.
+ * The agent's journal: accepted applies, announced changes and results. Each record is on the disk before anything depends
+ * on it, and stays until the orchestrator has stored it.
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import {
@@ -20,7 +20,14 @@ import type { Removal } from '../resources/desired.js';
 import type { RunEnd, RunItem } from '../wire/messages.js';
 import type { RunContent } from '../wire/parts.js';
 import type { Intent } from './converge/apply-group.js';
-import { type Ledger, NO_NOTES, NO_PRECAUTIONS, type Notes, type Owed, type Precautions } from './converge/ledger.js';
+import {
+  type Ledger,
+  NO_NOTES,
+  NO_PRECAUTIONS,
+  type Notes,
+  type OwedTrigger,
+  type Precautions,
+} from './converge/ledger.js';
 import { markMade, recoverJournal } from './journal/journal-loss.js';
 import type { JournalledRun, JournalRecord, JournalState, RunError } from './journal/journal-state.js';
 import { frameOf, journalFile } from './journal/read-journal.js';
@@ -32,7 +39,7 @@ export interface Acceptance {
   readonly content: RunContent;
 }
 
-/** A journal without open runs is written anew when it has this many bytes; one with open runs, when half of it is dead. */
+/** Bytes from which a journal is rewritten: `SMALL` without open runs, `LARGE` of dead records with open runs. */
 const SMALL = 64 * 1024;
 const LARGE = 1024 * 1024;
 const REPLACE = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | (constants.O_NOFOLLOW ?? 0);
@@ -43,21 +50,21 @@ export class Journal implements Ledger {
   private readonly state: JournalState;
   private descriptor = -1;
   private size = 0;
-  /** Bytes of the file when it was last written as a whole. */
+  /** Bytes of the file after its last rewrite. */
   private whole = 0;
-  /** Bytes of records that mean nothing any more. */
+  /** Bytes of obsolete records. */
   private dead = 0;
-  /** Records that are not on the disk yet. */
+  /** Records that are not yet on the disk. */
   private waiting: JournalRecord[] = [];
-  /** The file cannot be trusted to hold what was written; the next sync writes another one. */
+  /** True when written records may not be on the disk; the next sync then rewrites the file. */
   private isDoubtful = false;
 
-  /** What a damaged or missing journal took with it; null when it was whole. */
+  /** What was lost with a damaged or missing journal; null when it was intact. */
   readonly loss: string | null;
 
   /**
-   * Opens or makes the journal of a data directory, which nobody else may write; a damaged one is kept beside a new one with
-   * what it proves. Throws `journal_corrupt` for one of a newer version.
+   * Opens or creates the journal of a data directory, which the caller must hold. Keeps a damaged journal beside a new one that
+   * contains what it proves. Throws `journal_corrupt` for a journal of a newer version.
    */
   constructor(directory: string) {
     this.file = journalFile(directory);
@@ -68,13 +75,13 @@ export class Journal implements Ledger {
       if (length === 0) this.rewrite();
       else this.open(length, size);
     } catch (error) {
-      throw notWritten(this.file, error);
+      throw writeFault(this.file, error);
     }
     markMade(directory);
     this.shrink();
   }
 
-  /** Applies that have not been acknowledged, oldest first. */
+  /** Unacknowledged applies, oldest first. */
   get runs(): readonly JournalledRun[] {
     return this.state.runs;
   }
@@ -83,12 +90,12 @@ export class Journal implements Ledger {
     return this.state.find(run);
   }
 
-  /** True when an apply with that order may begin: it is above everything that this agent has accepted. */
+  /** True when (epoch, generation) is above everything that this agent has accepted. */
   isNewer(epoch: number, generation: number): boolean {
     return this.state.isNewer(epoch, generation);
   }
 
-  get owed(): readonly Owed[] {
+  get owed(): readonly OwedTrigger[] {
     return this.state.owed;
   }
 
@@ -100,7 +107,7 @@ export class Journal implements Ledger {
     return createHmac('sha256', Buffer.from(this.key(), 'hex')).update(canonicalJson(value)).digest('hex');
   }
 
-  /** Takes an apply; it is on the disk when this returns. Throws `disk_full` and the like, and has not taken it then. */
+  /** Accepts an apply, which is on the disk when this returns. Throws `disk_full` and the like without accepting it. */
   accept({ id, epoch, generation, content }: Acceptance): void {
     this.sync();
     this.waiting.push({ t: 'accepted', run: id, epoch, generation, ...content });
@@ -112,55 +119,55 @@ export class Journal implements Ledger {
     }
   }
 
-  /** Notes what is about to be changed, and everything before it; it is on the disk when this returns. */
+  /** Records announced changes; they and all earlier records are on the disk when this returns. */
   intend(run: string, intents: readonly Intent[], precautions: Precautions = NO_PRECAUTIONS): void {
     this.waiting.push({ t: 'intent', run, intents });
-    this.prepare(precautions);
+    this.recordPrecautions(precautions);
     this.sync();
   }
 
-  /** Notes what has to be kept before a change, to be synced. */
-  prepare({ owed, memos }: Precautions): void {
+  /** Records entries to keep before a change; the caller syncs. */
+  recordPrecautions({ owed, memos }: Precautions): void {
     if (owed.length > 0) this.waiting.push({ t: 'owe', owed });
-    this.settleNotes({ paid: [], memos });
+    this.recordNotes({ paid: [], memos });
   }
 
-  /** Notes results and what is true with them; they count when the next sync has succeeded. */
+  /** Records results with their ledger entries; they count after the next successful sync. */
   record(run: string, items: readonly RunItem[], notes: Notes = NO_NOTES): void {
     if (items.length > 0) this.waiting.push({ t: 'items', run, items });
-    this.settleNotes(notes);
+    this.recordNotes(notes);
   }
 
-  /** Notes what was answered and what is to be remembered, to be synced. */
-  settleNotes({ paid, memos }: Notes): void {
+  /** Records answered triggers and memos; the caller syncs. */
+  recordNotes({ paid, memos }: Notes): void {
     if (paid.length > 0 || memos.length > 0) this.waiting.push({ t: 'notes', paid, memos });
   }
 
-  /** Notes how an apply ended, to be synced. */
+  /** Records the end of an apply; the caller syncs. */
   end(run: string, end: RunEnd, error: RunError | null): void {
     this.waiting.push({ t: 'end', run, end, error });
   }
 
-  /** Brings what is waiting to the disk as one frame. Throws a Fault, and keeps it waiting, when that fails. */
+  /** Writes the waiting records to the disk as one frame. Throws a Fault and keeps them waiting on failure. */
   sync(): void {
     if (this.waiting.length === 0) return;
     try {
       if (this.isDoubtful) this.rewrite(this.waiting);
       else this.append(frameOf(this.waiting));
     } catch (error) {
-      throw notWritten(this.file, error);
+      throw writeFault(this.file, error);
     }
     this.settle();
   }
 
-  /** Lets what is waiting count although the disk does not take it; it stays to be written when the disk does. */
-  believe(): void {
+  /** Lets waiting records count although the disk refuses them; the next sync rewrites the file with them. */
+  assumeWritten(): void {
     for (const record of this.waiting) this.state.absorb(record);
     this.waiting = [];
     this.isDoubtful = true;
   }
 
-  /** Forgets a finished apply; others are left alone. Never fails: what cannot be written now is told once more later. */
+  /** Forgets a finished apply and ignores others. Never fails: an unwritten acknowledgement only causes another report. */
   acknowledge(run: string): void {
     const known = this.state.find(run);
     if (known === undefined || known.end === null) return;
@@ -187,7 +194,7 @@ export class Journal implements Ledger {
     }
   }
 
-  /** Made when it is first needed, and on the disk with whatever is synced next. */
+  /** Returns the digest key, which is generated at its first use and stored with the next sync. */
   private key(): string {
     const known = this.state.key;
     if (known !== null) return known;
@@ -197,7 +204,7 @@ export class Journal implements Ledger {
     return record.key;
   }
 
-  /** Secrets stay on the disk no longer than they have to. */
+  /** True when the file should be rewritten after an acknowledgement; applies with secrets leave the disk at once. */
   private isWorthRewriting({ content: { resources, removals } }: JournalledRun): boolean {
     const isTainted = ({ taint = {} }: Pick<Removal, 'taint'>) => Object.keys(taint).length > 0;
     if (resources.some(isTainted) || removals.some(isTainted)) return true;
@@ -205,7 +212,7 @@ export class Journal implements Ledger {
     return this.dead > LARGE && this.dead > this.size / 2;
   }
 
-  /** Where nobody acknowledges, as without an orchestrator, records that mean nothing any more go when the file is opened. */
+  /** Drops obsolete records when the file is opened, because without an orchestrator no acknowledgement does. */
   private shrink(): void {
     if (this.state.runs.length > 0 || this.size <= SMALL) return;
     if (this.size <= SMALL + 2 * frameOf(this.state.records()).length) return;
@@ -221,7 +228,7 @@ export class Journal implements Ledger {
     this.waiting = [];
   }
 
-  /** Cuts off what was being written when the machine went down; nobody was told of it. */
+  /** Opens the file and cuts off a torn last frame, which was never reported. */
   private open(length: number, size: number): void {
     this.descriptor = openSync(this.file, APPEND);
     this.size = length;
@@ -240,14 +247,14 @@ export class Journal implements Ledger {
     try {
       fdatasyncSync(this.descriptor);
     } catch (error) {
-      // After a failed sync the system forgets what it could not write.
+      // After a failed fsync the system drops the pages that it could not write.
       this.isDoubtful = true;
       throw error;
     }
     this.size += frame.length;
   }
 
-  /** Half a frame must not stand in front of the next one. */
+  /** Removes a partially written frame, which must not precede the next one. */
   private cutBack(): void {
     try {
       ftruncateSync(this.descriptor, this.size);
@@ -256,7 +263,7 @@ export class Journal implements Ledger {
     }
   }
 
-  /** Puts a new file in the place of the old one, with all that still means something and the records given. */
+  /** Replaces the file by a new one with all live records and the given ones. */
   private rewrite(more: readonly JournalRecord[] = []): void {
     const temporary = `${this.file}.new`;
     const frames = [frameOf(this.state.records()), ...(more.length > 0 ? [frameOf(more)] : [])];
@@ -268,7 +275,7 @@ export class Journal implements Ledger {
       closeSync(descriptor);
     }
     renameSync(temporary, this.file);
-    // From here on the open descriptor writes to a file that nobody finds again.
+    // From here on the open descriptor belongs to an unlinked file.
     this.isDoubtful = true;
     syncDirectory(dirname(this.file));
     if (this.descriptor >= 0) closeSync(this.descriptor);
@@ -294,7 +301,7 @@ function syncDirectory(path: string): void {
   }
 }
 
-function notWritten(file: string, cause: unknown): Fault {
+function writeFault(file: string, cause: unknown): Fault {
   const codes = { ENOSPC: 'disk_full', EDQUOT: 'disk_full', EROFS: 'read_only' } as const;
   const system = systemCodeOf(cause) ?? '';
   const code = Object.entries(codes).find(([name]) => name === system)?.[1] ?? 'internal';

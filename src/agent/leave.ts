@@ -1,4 +1,4 @@
-/** `orch agent leave`: this machine stops being one of a fleet. */
+/** `orch agent leave`: takes this machine out of its fleet, with the agent's service and data. */
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { holdDataDirectory, holderOf } from '../identity/data-directory.js';
@@ -6,21 +6,21 @@ import { Fault, isFault, messageOf, shellWord } from '../kernel/fault.js';
 
 export interface LeaveOptions {
   readonly dataDir: string;
-  /** The unit that may run the agent of this directory; null where there are no units. */
+  /** Unit that may run the agent of this directory; null without systemd. */
   readonly unit: AgentUnit | null;
   readonly systemctl: Systemctl;
 }
 
-/** What is removed. */
+/** The plan of `leave`. */
 export interface Leaving {
   readonly data_dir: string;
-  /** The unit that is stopped and deleted; null when there is none. */
+  /** Unit to stop and delete, or null. */
   readonly service: string | null;
-  /** A unit of that name that is left alone, and why; null when there is none. */
+  /** A unit of that name that is kept, with the reason; null without one. */
   readonly service_kept: string | null;
 }
 
-/** Looks, and changes nothing. Throws `data_dir_invalid` when systemd does not tell what its unit is. */
+/** Returns what `leave` would remove, and changes nothing. Throws `data_dir_invalid` when systemd does not answer. */
 export async function whatLeaves({ dataDir, unit, systemctl }: LeaveOptions): Promise<Leaving> {
   const none = { data_dir: dataDir, service: null, service_kept: null };
   if (unit === null || !existsSync(unit.path)) return none;
@@ -30,9 +30,9 @@ export async function whatLeaves({ dataDir, unit, systemctl }: LeaveOptions): Pr
 }
 
 /**
- * Stops and deletes the service, then deletes identity, pin, journal and everything else in the directory. What modules have
- * put on the machine stays as it is.
- * @throws Fault `agent_running` when another process is the agent, `data_dir_invalid` when there is none or something of it cannot be deleted
+ * Stops and deletes the service, then deletes identity, pin, journal and everything else in the directory. Resources that
+ * modules have applied stay.
+ * @throws Fault `agent_running` when another process is the agent, `data_dir_invalid` without an agent or when a file cannot be deleted
  */
 export async function leave(options: LeaveOptions): Promise<Leaving> {
   const { dataDir, unit, systemctl } = options;
@@ -53,7 +53,7 @@ export async function leave(options: LeaveOptions): Promise<Leaving> {
   return leaving;
 }
 
-/** An agent that the service does not run would go on when the service is stopped. */
+/** Throws `agent_running` for an agent outside the service, which would keep running when the service stops. */
 function refuseForeignHolder(dataDir: string, service: AgentUnit | null): void {
   const holder = holderOf(dataDir)?.pid ?? null;
   if (holder === null || (service !== null && runsIn(holder, service))) return;
@@ -62,7 +62,7 @@ function refuseForeignHolder(dataDir: string, service: AgentUnit | null): void {
   });
 }
 
-/** The identity goes first: half a deletion leaves nothing that could connect. */
+/** Deletes the identity first, so that an incomplete deletion leaves nothing that could connect. */
 function clear(dataDir: string, service: AgentUnit | null): void {
   const so = service === null ? '' : `the service ${service.name} is stopped and disabled; `;
   const directory = hold(dataDir, so);
@@ -101,7 +101,7 @@ async function deleteUnit({ name, path }: AgentUnit, systemctl: Systemctl): Prom
   );
 }
 
-/** @param hint what is true when it fails */
+/** @param hint hint of the Fault `data_dir_invalid` that wraps a failure */
 async function attempt<T>(hint: string, work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();
@@ -110,22 +110,22 @@ async function attempt<T>(hint: string, work: () => T | Promise<T>): Promise<T> 
   }
 }
 
-/** The service unit that may run the agent of a data directory, and whether it is that one which it runs. */
+/** A systemd unit that may run the agent of a data directory. */
 export interface AgentUnit {
   /** Such as `orch-agent.service`. */
   readonly name: string;
-  /** Of its file. */
+  /** Path of the unit file. */
   readonly path: string;
-  /** The data directory of an agent of root that is told none. */
+  /** Default data directory of an agent that runs as root. */
   readonly standardDataDir: string;
 }
 
-/** Runs `systemctl` with these arguments; its standard output. Rejects when it fails. */
+/** Runs `systemctl` with these arguments and returns its standard output. Rejects when it fails. */
 export type Systemctl = (...args: readonly string[]) => Promise<string>;
 
 const PROPERTIES = ['LoadState', 'FragmentPath', 'ExecStart', 'Environment', 'EnvironmentFiles', 'User'];
 
-/** Why the unit is not the one of that directory; null when it is. With drop-ins, as systemd has read them. */
+/** Returns why a unit does not run the agent of a directory, or null; includes drop-ins, as systemd has read them. */
 export async function whyForeign(unit: AgentUnit, dataDir: string, systemctl: Systemctl): Promise<string | null> {
   const shown = await systemctl('show', `--property=${PROPERTIES.join(',')}`, unit.name);
   const values = (name: string) =>
@@ -145,7 +145,7 @@ export async function whyForeign(unit: AgentUnit, dataDir: string, systemctl: Sy
   return resolve(directory) === dataDir ? null : `it runs the agent of ${directory}`;
 }
 
-/** True for a process of the service. */
+/** True when the process belongs to the service. */
 export function runsIn(pid: number, { name }: AgentUnit): boolean {
   try {
     return readFileSync(`/proc/${pid}/cgroup`, 'utf8')
@@ -168,7 +168,7 @@ function flagOf(words: readonly string[]): string | null {
 
 const VARIABLE = /(?:^|[\s"'])ORCH_AGENT_DATA_DIR=["']?([^\s"']*)/g;
 
-/** What stands in files counts more. */
+/** Returns the last value of the variable; files override the unit's own environment. */
 function variableOf(environment: string, files: readonly string[]): string | null {
   const texts = files.map((file) => textOf(file.replace(/ \(ignore_errors=\w+\)$/, '')));
   return [environment, ...texts].flatMap((text) => [...text.matchAll(VARIABLE)]).at(-1)?.[1] ?? null;

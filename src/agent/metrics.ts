@@ -1,10 +1,10 @@
-/** Measures this machine every while, so that whoever asks has an answer at once. */
+/** Measures this machine at intervals, so that a request is answered at once. */
 import { statfs } from 'node:fs/promises';
 import { cpus, freemem, totalmem, uptime } from 'node:os';
 import type { Clock } from '../kernel/clock.js';
 import type { MetricsSample } from '../kernel/schema.js';
 
-/** Processor time in milliseconds since the machine was started, over all processors. */
+/** Processor time in milliseconds since boot, summed over all processors. */
 export interface ProcessorTime {
   readonly busy: number;
   readonly total: number;
@@ -17,7 +17,7 @@ export interface MetricsOptions {
 
 export interface MetricsSettings {
   readonly enabled: boolean;
-  /** Seconds. */
+  /** Seconds between two measurements. */
   readonly interval: number;
 }
 
@@ -31,7 +31,7 @@ export class Metrics {
     this.options = options;
   }
 
-  /** Measures now and from then on, as the settings say at each time. */
+  /** Measures now and then at the interval of the current settings. */
   start(): void {
     const { enabled, interval } = this.options.settings();
     clearTimeout(this.timer);
@@ -44,7 +44,7 @@ export class Metrics {
     clearTimeout(this.timer);
   }
 
-  /** The newest sample; null when metrics are turned off. */
+  /** Returns the newest sample; null when metrics are disabled. */
   async sample(): Promise<MetricsSample | null> {
     if (!this.options.settings().enabled) return null;
     return this.newest ?? (await this.measure());
@@ -68,7 +68,7 @@ export class Metrics {
   }
 }
 
-/** Percent with two digits; null when no time has gone by. */
+/** Returns the usage in percent with two decimals; null when no time has passed. */
 export function usageBetween(before: ProcessorTime, after: ProcessorTime): number | null {
   const total = after.total - before.total;
   if (total <= 0) return null;
@@ -87,7 +87,7 @@ function processorTime(): ProcessorTime {
   return { busy, total };
 }
 
-/** Of the file system that holds the system; nulls where it does not tell. */
+/** Returns the use of the system's file system in bytes; nulls where it cannot be read. */
 async function diskUse(): Promise<{ readonly used: number | null; readonly total: number | null }> {
   try {
     const root = process.platform === 'win32' ? `${process.env.SystemDrive ?? 'C:'}\\` : '/';

@@ -21,24 +21,24 @@ export interface SessionOptions {
   readonly engine: RunEngine;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Read at the start, and again every while. */
+  /** Called at the start and every `factsInterval`. */
   readonly facts: () => Attributes;
-  /** The newest measurement; null when there is none. */
+  /** Returns the newest measurement, or null. */
   readonly sample: () => Promise<MetricsSample | null>;
-  /** Left out: every terminal is refused. */
+  /** Without it every terminal is refused. */
   readonly terminals?: Pick<Terminals, 'handle' | 'list' | 'subscribe'> | undefined;
   readonly pace?: Pace;
-  /** For hello; null when there is none to show. */
+  /** Token for hello, or null. */
   readonly enrolmentToken?: string | null;
-  /** For hello: what was lost of the journal; null when nothing was. */
+  /** Returns the loss of the journal for hello; null when nothing was lost. */
   readonly journalLoss?: () => string | null;
-  /** The orchestrator has heard of the loss. */
-  readonly onLossTold?: () => void;
+  /** Called when the orchestrator has received the loss. */
+  readonly onLossReported?: () => void;
   readonly onTokenVerdict?: (verdict: TokenVerdict) => void;
   readonly onStatus: (status: 'pending' | 'approved', name: string | null) => void;
 }
 
-/** Milliseconds. */
+/** Intervals of a connection in milliseconds. */
 export interface Pace {
   readonly pingInterval: number;
   readonly deadAfter: number;
@@ -59,7 +59,7 @@ const PACE: Pace = {
   factsInterval: 60_000,
 };
 
-/** Serves one connection; settles when it is over. `signal` ends it from this side. */
+/** Serves one connection; resolves when it has ended. `signal` ends it from this side. */
 export function runSession(options: SessionOptions, signal: AbortSignal): Promise<SessionEnd> {
   return new Session(options).run(signal);
 }
@@ -73,7 +73,7 @@ class Session {
   private lastHeard: number;
   private facts: Attributes;
   private ended: SessionEnd | null = null;
-  private tellsLoss = false;
+  private reportsLoss = false;
 
   constructor(options: SessionOptions) {
     this.options = options;
@@ -87,12 +87,12 @@ class Session {
     const closed = new Promise<SessionEnd>((resolve) => {
       socket.on('close', (code, reason) => resolve(this.ended ?? { code, reason: reason.toString() }));
     });
-    socket.on('message', (data, binary) => this.take(data, binary));
+    socket.on('message', (data, binary) => this.receive(data, binary));
     socket.on('ping', () => this.heard());
     socket.on('pong', () => this.heard());
     socket.on('error', () => undefined);
     const heartbeat = setInterval(() => this.beat(), this.pace.pingInterval);
-    const watch = setInterval(() => this.lookAround(), this.pace.factsInterval);
+    const watch = setInterval(() => this.refreshFacts(), this.pace.factsInterval);
     const unsubscribe = engine.subscribe((report) => {
       if (this.approved) this.send(report);
     });
@@ -119,7 +119,7 @@ class Session {
   private hello(): void {
     const { enrolmentToken: token, journalLoss } = this.options;
     const loss = journalLoss?.() ?? null;
-    this.tellsLoss = loss !== null;
+    this.reportsLoss = loss !== null;
     this.send({
       type: 'hello',
       protocol_version: PROTOCOL_VERSION,
@@ -150,14 +150,14 @@ class Session {
     }
   }
 
-  private lookAround(): void {
+  private refreshFacts(): void {
     const now = this.options.facts();
     if (JSON.stringify(now) === JSON.stringify(this.facts)) return;
     this.facts = now;
     if (this.approved) this.send({ type: 'attributes', attributes: { ...now } });
   }
 
-  private take(data: RawData, binary: boolean): void {
+  private receive(data: RawData, binary: boolean): void {
     if (this.ended !== null) return;
     this.heard();
     try {
@@ -207,14 +207,14 @@ class Session {
       case 'terminal_open':
       case 'terminal_attach':
       case 'terminal_close':
-        this.passOn(message);
+        this.handleTerminal(message);
         return;
       default:
         assertNever(message);
     }
   }
 
-  private passOn(request: TerminalRequest): void {
+  private handleTerminal(request: TerminalRequest): void {
     const { terminals } = this.options;
     if (terminals !== undefined) terminals.handle(request);
     else if (request.type === 'terminal_open') this.send(refusalOf(request.session_id));
@@ -238,12 +238,12 @@ class Session {
     this.approved = status === 'approved';
     this.options.onStatus(status, name);
     if (!isNewlyApproved) return;
-    if (this.tellsLoss) this.options.onLossTold?.();
+    if (this.reportsLoss) this.options.onLossReported?.();
     void this.reportInventory();
     if (this.options.terminals !== undefined) this.send(this.options.terminals.list());
   }
 
-  /** Reports that come in between are in the journal too, so the orchestrator asks for what it lacks. */
+  /** Reports the inventory. Later reports are in the journal too, so the orchestrator asks for missing ones. */
   private async reportInventory(): Promise<void> {
     try {
       this.send({ type: 'inventory', runs: await this.options.engine.inventory() });
@@ -261,7 +261,7 @@ class Session {
     const { socket } = this.options;
     this.ended ??= { code, reason };
     socket.close(code, shorten(reason));
-    // A peer that does not answer must not keep the agent from stopping.
+    // An unresponsive peer must not keep the agent from stopping.
     setTimeout(() => socket.terminate(), CLOSE_WITHIN).unref();
   }
 }

@@ -1,4 +1,4 @@
-/** The agent's YAML file: read at the start, and again whenever it changes. */
+/** The agent's YAML settings file, reloaded whenever it changes. */
 import { statSync } from 'node:fs';
 import { readRegularFile } from '../identity/private-file.js';
 import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
@@ -7,17 +7,17 @@ import { AGENT_DEFAULTS, AGENT_SETTINGS, type AgentSettings } from '../settings/
 
 export interface SettingsFileOptions {
   readonly path: string;
-  /** A file that is not there counts as empty; else it has to be there at the start. */
+  /** True when a missing file counts as empty; else it must exist at the start. */
   readonly isOptional: boolean;
   readonly logger: Logger;
 }
 
-/** How often the file is looked at, in milliseconds: a poll sees whatever an editor or a tool does to it. */
+/** Milliseconds between two checks of the file; polling detects every way in which editors replace files. */
 const POLL = 2_000;
 
 const MAX_BYTES = 256 * 1024;
 
-/** The settings as they are now, for whoever looks. */
+/** The current settings and notifications of their changes. */
 export class AgentSettingsFile {
   private readonly options: SettingsFileOptions;
   private readonly listeners = new Set<(settings: AgentSettings) => void>();
@@ -30,7 +30,7 @@ export class AgentSettingsFile {
     this.stamp = stamp;
   }
 
-  /** Throws `invalid_config` naming file, lines and reasons. */
+  /** Reads the file. Throws `invalid_config` with file, lines and reasons. */
   static async open(options: SettingsFileOptions): Promise<AgentSettingsFile> {
     const stamp = stampOf(options.path);
     return new AgentSettingsFile(options, await readSettings(options), stamp);
@@ -40,18 +40,18 @@ export class AgentSettingsFile {
     return this.known;
   }
 
-  /** Called with the settings whenever they have changed. */
+  /** Calls the listener with the settings after each change. */
   subscribe(listener: (settings: AgentSettings) => void): void {
     this.listeners.add(listener);
   }
 
-  /** Watches until the signal aborts. A file that is not valid, or is gone, changes nothing. */
+  /** Watches the file until the signal aborts. An invalid or missing file changes nothing. */
   watch(signal: AbortSignal): void {
     const timer = setInterval(() => void this.reload(), POLL).unref();
     signal.addEventListener('abort', () => clearInterval(timer), { once: true });
   }
 
-  /** Reads the file if it is another one than when it was last read. */
+  /** Reads the file if it has changed since the last read. */
   async reload(): Promise<void> {
     const { path, logger } = this.options;
     const stamp = stampOf(path);
@@ -69,7 +69,7 @@ export class AgentSettingsFile {
   }
 }
 
-/** The YAML library is loaded only where there is a file. */
+/** Parses the file; loads the YAML library only if the file exists. */
 async function readSettings({ path, isOptional }: SettingsFileOptions): Promise<AgentSettings> {
   const source = textOf(path, isOptional);
   if (source === null) return AGENT_DEFAULTS;
@@ -79,7 +79,7 @@ async function readSettings({ path, isOptional }: SettingsFileOptions): Promise<
   return { ...AGENT_DEFAULTS, ...parseSettings(AGENT_SETTINGS, { source, path, hint }) };
 }
 
-/** Tells a file from what it was before, also when another one was put in its place; of what cannot be reached, why. */
+/** Returns a string that changes whenever the file is changed or replaced; for an unreachable file, the error code. */
 function stampOf(path: string): string {
   try {
     const stats = statSync(path, { bigint: true });

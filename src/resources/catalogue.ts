@@ -1,4 +1,4 @@
-/** Every resource kind there is: one line each. */
+/** The catalogue of all resource kinds. */
 import { directoryUnix } from './directory-unix.js';
 import { directoryWindows } from './directory-windows.js';
 import { fileUnix } from './file-unix.js';
@@ -18,7 +18,7 @@ import { serviceWindows } from './service-windows.js';
 import { userUnix } from './user-unix.js';
 import { userWindows } from './user-windows.js';
 
-/** The kinds by their key in a module. A kind's own types stay inside its file; here all bodies look alike. */
+/** The kinds by their key in a module, without their body types. */
 export const CATALOGUE: ReadonlyMap<string, ResourceKind> = new Map(
   [
     fileUnix,

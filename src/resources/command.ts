@@ -1,62 +1,62 @@
 import type { CommandRefusal } from './kind.js';
 
-/** Programs that resource kinds run on the machine: what is asked of the Host, and what it answers. */
+/** Programs that resource kinds run on a machine: commands, results, and why a command failed. */
 
-/** An argument vector, never a line for a shell. It runs in `/`, in a process group of its own, without a terminal. */
+/** An argument vector, never a shell line. It runs in `/`, in its own process group, without a terminal. */
 export interface Command {
-  /** The program, by absolute path or by its name in the system's search path, and its arguments. */
+  /** The program (absolute path, or name in the system's search path) and its arguments. */
   readonly argv: readonly [string, ...string[]];
-  /** Text for its standard input, which is empty without it. */
+  /** Text for standard input [default: empty]. */
   readonly input?: string;
   /** Added to a clean environment of PATH, HOME, USER, LOGNAME and LANG=C.UTF-8. */
   readonly env?: Readonly<Record<string, string>>;
   /**
-   * Text for a file that nobody but the agent's user can read; its path becomes the last argument, and it is gone when
-   * the command has ended. `suffix` ends its name, such as `.ps1`.
+   * Text of a private temporary file, whose path becomes the last argument. It is deleted after the command. `suffix` is the end
+   * of its name, such as `.ps1`.
    */
   readonly script?: { readonly text: string; readonly suffix: string };
-  /** Seconds, then its whole process group is ended; `script` is what the agent grants scripts. 120 unless told. */
+  /** Seconds after which its process group is ended; `script` is the agent's script timeout [default: 120]. */
   readonly timeoutSecs?: number | 'script';
   /**
-   * What happens when the run is cancelled or the agent is stopped: `end` ends its process group on a cancel; `finish`, the
-   * standard, waits for it; `outlive` waits as well, and the end of the agent does not take it along (package managers).
+   * Behaviour when the run is cancelled or the agent stops: `end` ends the process group on a cancel; `finish` (default) waits
+   * for it; `outlive` waits too, and the command survives the end of the agent (package managers).
    */
   readonly lifetime?: 'end' | 'finish' | 'outlive';
 }
 
-/** Seconds that a command has unless it says otherwise. */
+/** Default timeout of a command in seconds. */
 export const COMMAND_TIMEOUT_SECS = 120;
 
-/** Bytes of each stream that are kept: the first half and the last half of that. */
+/** Kept bytes of each stream: one half from its beginning, one from its end. */
 export const MAX_OUTPUT_BYTES = 256 * 1024;
 
 /** How a command ended. */
 export type CommandEnd =
   | { readonly how: 'exited'; readonly code: number }
-  /** Ended by a signal that did not come from orch. */
+  /** Ended by a signal that orch did not send. */
   | { readonly how: 'killed'; readonly signal: string }
   | { readonly how: 'timed-out'; readonly seconds: number }
   | { readonly how: 'cancelled' }
-  /** The program is not there (`missing`) or could not be started. */
+  /** The program does not exist (`missing`) or could not be started. */
   | { readonly how: 'not-started'; readonly missing: boolean; readonly message: string };
 
 export interface CommandResult {
   readonly end: CommandEnd;
-  /** UTF-8, with the replacement character for what is none. */
+  /** UTF-8, with replacement characters for invalid bytes. */
   readonly stdout: string;
   readonly stderr: string;
-  /** True when the middle of a stream was left out. */
+  /** True when the middle of a stream was dropped. */
   readonly truncated: boolean;
 }
 
-/** True when a command ended by itself with that status. */
+/** True when a command ended by itself with one of these statuses. */
 export const exitedWith = ({ end }: CommandResult, ...codes: readonly number[]): boolean =>
   end.how === 'exited' && codes.includes(end.code);
 
-/** Says why a command has failed, from how it ended and the last lines that it wrote. */
+/** Maximum lines of output in a message. */
 const LINES = 6;
 
-/** The code and the message for a command whose result is not a success. */
+/** Returns the refusal for an unsuccessful result, with the last lines of output. */
 export function commandFailure({ argv }: Pick<Command, 'argv'>, result: CommandResult): CommandRefusal {
   const [program] = argv;
   const { end } = result;
@@ -79,14 +79,14 @@ export function commandFailure({ argv }: Pick<Command, 'argv'>, result: CommandR
   }
 }
 
-/** The last lines of standard error, or of standard output when there are none. */
+/** Returns the last lines of standard error or, if that is empty, of standard output. */
 export function lastLines({ stderr, stdout }: Pick<CommandResult, 'stderr' | 'stdout'>, count = LINES): string {
   const text = stderr.trim() === '' ? stdout : stderr;
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '');
   return lines.slice(-count).join('\n');
 }
 
-/** A sentence with the last lines behind it, when there are any. */
+/** Appends the last lines of output to a sentence. */
 export function withLines(sentence: string, result: CommandResult): string {
   const lines = lastLines(result);
   return lines === '' ? sentence : `${sentence}: ${lines}`;

@@ -1,4 +1,4 @@
-/** `directory-windows`: a directory, who may use it is what its parent passes on. */
+/** `directory-windows`: a directory, which inherits the access list of its parent. */
 import * as Type from 'typebox';
 import { closed } from '../kernel/schema.js';
 import { type PathFact, READ_BATCH } from './host.js';
@@ -20,7 +20,7 @@ const schema = closed({
 
 type DirectoryBody = Type.Static<typeof schema>;
 
-/** The step asks for a mode, which Windows has none of. */
+/** Placeholder for the step's mode, which Windows ignores. */
 const NO_MODE = 0o755;
 
 export const directoryWindows = defineResource<DirectoryBody, PathFact>({

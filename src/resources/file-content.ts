@@ -1,11 +1,11 @@
-/** What text a file may hold: it has to come back from the disk as it was written. */
+/** The content of files: which texts a module may write, and how a file differs from them. */
 import { MAX_CONTENT_BYTES, type PathFact } from './host.js';
 import type { BodyProblem, FieldChange } from './kind.js';
 
-/** Half of a surrogate pair, which UTF-8 has no form for. */
+/** Half of a surrogate pair, which UTF-8 cannot encode. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
-/** Why a text cannot be the content of a file; empty when it can. */
+/** Returns why a text cannot be the content of a file; empty when it can. */
 export function checkText(text: string): readonly BodyProblem[] {
   const problems: BodyProblem[] = [];
   if (LONE_SURROGATE.test(text)) problems.push({ path: '/content', message: 'content is not valid Unicode text' });
@@ -15,7 +15,7 @@ export function checkText(text: string): readonly BodyProblem[] {
   return problems;
 }
 
-/** Whether a text takes more bytes than that in UTF-8. */
+/** True when a text has more bytes than that in UTF-8. */
 function isLongerThan(text: string, bytes: number): boolean {
   if (text.length * 3 <= bytes) return false;
   if (text.length > bytes) return true;
@@ -27,13 +27,13 @@ function isLongerThan(text: string, bytes: number): boolean {
   return size > bytes;
 }
 
-/** How the content of a file differs from what a module wants. */
+/** The difference between a file's content and the wanted one. */
 export interface ContentComparison {
   readonly changes: readonly FieldChange[];
   readonly text: { readonly before: string | null; readonly after: string };
 }
 
-/** Null when it is equal or not managed. */
+/** Returns null when the content is equal or not managed. */
 export function compareContent(
   want: string | null,
   have: Extract<PathFact, { type: 'file' }>,

@@ -104,7 +104,7 @@ export const fileUnix = defineResource<FileBody, PathFact>({
             : {}),
         };
         const refusal = unsafeTakeover(want.path, have, metadata, context);
-        // A new file leaves behind access lists, and the users who have the old one open.
+        // A new file drops access lists and the descriptors of users who have the old one open.
         const isSuspect = metadata.isGiven || have.exposedTo !== undefined || refusal !== null;
         if (content || (want.content != null && isSuspect))
           return { action: 'update', changes, ...more, steps: [write] };
@@ -127,7 +127,7 @@ export const fileUnix = defineResource<FileBody, PathFact>({
   },
 });
 
-/** The body with the owner and group that a file with a secret gets; the body itself where nothing else than declared is set. */
+/** Returns the body with the owner and group that a file with a secret gets. */
 function ownedSecret(want: FileBody, have: Metadata, { accounts }: PlanContext): UnixMetadataBody {
   if (!isUnprivileged(have.uid, accounts.own)) return want;
   const idOf = (id: number | undefined) => id ?? -1;

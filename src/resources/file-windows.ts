@@ -1,4 +1,4 @@
-/** `file-windows`: a regular file with its content; who may use it is what its directory passes on. */
+/** `file-windows`: a regular file with its content; it inherits the access list of its directory. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import { checkText, compareContent } from './file-content.js';

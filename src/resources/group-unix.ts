@@ -1,4 +1,4 @@
-/** `group-unix`: a group of Linux or macOS with its number. Who is in it is said by the users. */
+/** `group-unix`: a group of Linux or macOS with its ID. Users declare the membership. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import { type CommandRefusal, type Decision, defineResource, type FieldChange, type PlanContext } from './kind.js';
@@ -24,7 +24,7 @@ type GroupBody = Type.Static<typeof schema>;
 
 export type UnixGroupFact =
   | { readonly is: 'unreadable'; readonly refusal: CommandRefusal }
-  /** The group is null when there is none of that name. */
+  /** The group is null when none has that name. */
   | { readonly is: 'read'; readonly group: UnixGroup | null; readonly accounts: UnixAccounts };
 
 export const groupUnix = defineResource<GroupBody, UnixGroupFact>({

@@ -1,6 +1,6 @@
-/** Reads answers in JSON of programs whose shapes are not quite fixed: what is not as expected counts as not there. */
+/** Reads JSON answers of programs with varying shapes; unexpected values count as absent. */
 
-/** A list as ConvertTo-Json writes it: a single one may stand alone, and some lists stand in an object with their count. */
+/** Returns a list as ConvertTo-Json writes it: a single member may stand alone, and a list may be wrapped with its count. */
 export function listOf(value: unknown): readonly unknown[] {
   if (value === null || value === undefined) return [];
   if (Array.isArray(value)) return value;
@@ -8,15 +8,15 @@ export function listOf(value: unknown): readonly unknown[] {
   return [value];
 }
 
-/** The members of a list that are objects. */
+/** Returns the members of a list that are objects. */
 export const recordsOf = (value: unknown): readonly Readonly<Record<string, unknown>>[] =>
   listOf(value).filter(isRecord);
 
-/** The members of a list that are texts. */
+/** Returns the members of a list that are texts. */
 export const textsOf = (value: unknown): readonly string[] =>
   listOf(value).filter((item): item is string => typeof item === 'string');
 
-/** A text; empty for all else, as where Windows says null. */
+/** Returns a text, or an empty one for any other value, such as null. */
 export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>

@@ -1,35 +1,35 @@
-/** The directories on the way to a file or directory that is made: which are missing, and whether they are made too. */
+/** Missing parent directories of a new file or directory, and whether they are made. */
 import * as Type from 'typebox';
 import { optional } from '../kernel/schema.js';
 import type { PathFact } from './host.js';
 import type { Decision, FieldChange, PlanContext } from './kind.js';
 
-/** The field of files and directories of every platform. */
+/** The `parents` field of files and directories. */
 export const parentsField = optional(
   Type.Boolean({ description: 'Make missing directories on the way (default); false: fail instead' }),
 );
 
-/** How paths of a platform are read. */
+/** The path rules of a platform. */
 export interface PathRules {
   parentOf(path: string): string;
-  /** The identity of the directory at a path, as its resource has it. */
+  /** Returns the identity of the directory at a path. */
   identityOf(path: string): string;
   readonly directoryKind: string;
 }
 
 export interface Way {
   readonly refusal: Extract<Decision, { action: 'fail' }> | null;
-  /** For the decision: missing directories that this resource makes. */
+  /** Member of the decision: missing directories that this resource makes. */
   readonly makes: { readonly makes?: readonly string[] };
   readonly changes: readonly FieldChange[];
-  /** For the step. */
+  /** Member of the step. */
   readonly parents: { readonly parents?: true };
 }
 
-/** The way to what is there already. */
+/** The way to a path whose parent exists. */
 export const CLEAR_WAY: Way = { refusal: null, makes: {}, changes: [], parents: {} };
 
-/** Returns what has to be made on the way to an absent path, or why nothing can be made there. */
+/** Returns the missing parents of an absent path, or why nothing can be made there. */
 export function wayTo(
   { path, parents }: { readonly path: string; readonly parents?: boolean | null },
   have: Extract<PathFact, { type: 'absent' }>,

@@ -1,21 +1,21 @@
-/** Refuses an apply that would remove more than anybody is likely to mean (`docs/protocols/apply.md`). */
+/** The removal guard: refuses an apply that would remove more than its user probably means (`docs/protocols/apply.md`). */
 import { Fault } from '../kernel/fault.js';
 import { CATALOGUE } from './catalogue.js';
 import type { Removal } from './desired.js';
 
 /** A managed resource that is no longer desired. */
 export interface GuardedRemoval {
-  /** True when something is removed from the machine; else it is released. */
+  /** True when it is removed from the machine; false when it is released. */
   readonly removes: boolean;
-  /** True when its module was only named in a request and is not part of this apply. */
+  /** True when its module was only named in an earlier request and is not part of this apply. */
   readonly adHoc: boolean;
 }
 
 export interface GuardInput {
   readonly removals: readonly GuardedRemoval[];
-  /** How many resources are managed on the agent, created or adopted. */
+  /** Number of managed resources on the agent, created or adopted. */
   readonly managed: number;
-  /** Removals that need no consent. */
+  /** Maximum removals without consent. */
   readonly limit: number;
   /** `allow_removals` of the request. */
   readonly allowed: number | null;
@@ -24,11 +24,11 @@ export interface GuardInput {
 /** Why an apply needs consent. */
 export type GuardReason = 'all' | 'many' | 'ad_hoc';
 
-/** Whether a removal changes anything on the machine, as far as its body tells. */
+/** True when a removal changes the machine, as far as its body shows. */
 export const removesSomething = ({ kind, body, origin }: Pick<Removal, 'kind' | 'body' | 'origin'>): boolean =>
   origin === 'created' && (CATALOGUE.get(kind)?.removes?.(body) ?? true);
 
-/** Null when the removals are few, or allowed by number. A release is not counted. */
+/** Returns null when the removals are few or explicitly allowed. Releases do not count. */
 export function guardReason({ removals, managed, limit, allowed }: GuardInput): GuardReason | null {
   const removed = removals.filter(({ removes }) => removes);
   if (removed.length === 0 || removed.length <= (allowed ?? -1)) return null;
@@ -41,27 +41,27 @@ export interface RefusedRemoval {
   readonly module: string;
   readonly kind: string;
   readonly identity: string;
-  /** Why it is no longer desired, as far as the store tells. */
+  /** Why it is no longer desired, as far as the store shows. */
   readonly cause: string;
-  /** Its module is not part of this apply, and could be. */
+  /** True when its module is not part of this apply and could be. */
   readonly isLeftOut: boolean;
 }
 
 export interface Refusal {
   readonly reason: GuardReason;
-  /** The agent as people know it. */
+  /** Name of the agent. */
   readonly agent: string;
   readonly limit: number;
-  /** Those that would be removed, without the releases. */
+  /** Removals without releases. */
   readonly removals: readonly RefusedRemoval[];
-  /** An apply on this machine alone, which takes its modules as files and has no assignments. */
+  /** True for `apply --local`, which has module files and no assignments. */
   readonly isLocal: boolean;
 }
 
-/** Resources that the message names; the data names all. */
+/** Maximum resources in the message; the data contains all. */
 const NAMED_IN_MESSAGE = 5;
 
-/** The Fault `removal_guard` that names each resource and the cause, and first of all how to keep them. */
+/** Returns the Fault `removal_guard` with the resources and their causes; its hint first says how to keep them. */
 export function removalGuardFault({ reason, agent, limit, removals, isLocal }: Refusal): Fault {
   const count = removals.length;
   const things = count === 1 ? '1 resource' : `${count} resources`;
@@ -85,10 +85,10 @@ export function removalGuardFault({ reason, agent, limit, removals, isLocal }: R
   });
 }
 
-/** Modules that a hint names. */
+/** Maximum modules in a hint. */
 const NAMED_IN_HINT = 5;
 
-/** An apply names everything that the agent is to have: a module that it leaves out is to go. Null when none was left out. */
+/** Returns how to keep resources of modules that the apply leaves out; null when it leaves none out. */
 function keepingHint(removals: readonly RefusedRemoval[], isLocal: boolean): string | null {
   const modules = [...new Set(removals.flatMap(({ module, isLeftOut }) => (isLeftOut ? module : [])))];
   if (modules.length === 0) return null;

@@ -38,14 +38,14 @@ export const ResourceResultSchema = Type.Object(
 
 export type ResourceResult = Type.Static<typeof ResourceResultSchema>;
 
-/** What a script wrote, with secrets masked. */
+/** The output of a script, with secrets masked. */
 export const OutputSchema = Type.Object(
   {
     stdout: Type.String(),
     stderr: Type.String(),
-    /** Null when it did not end by itself. */
+    /** Null when the script did not end by itself. */
     exit_code: nullable(Type.Integer()),
-    /** True when the middle of a stream was left out. */
+    /** True when the middle of a stream was dropped. */
     truncated: Type.Boolean(),
   },
   { additionalProperties: false },
@@ -60,7 +60,7 @@ export const SummarySchema = Type.Object(
     changed: Type.Integer(),
     failed: Type.Integer(),
     skipped: Type.Integer(),
-    /** Of those changed (in a plan: pending), the ones that are removals. */
+    /** Number of removals among `changed` (in a plan: among `pending`). */
     removed: Type.Integer(),
   },
   { additionalProperties: false },
@@ -68,10 +68,10 @@ export const SummarySchema = Type.Object(
 
 export type Summary = Type.Static<typeof SummarySchema>;
 
-/** A longer diff is cut there, with a last line that says so. */
+/** Maximum characters of a diff; a longer one is cut, with a last line that says so. */
 export const MAX_DIFF_CHARACTERS = 64 * 1024;
 
-/** The diffs of one run together are not longer; those that go beyond are left out. */
+/** Maximum characters of all diffs of a run; further diffs are omitted. */
 export const MAX_RUN_DIFF_CHARACTERS = 32 * 1024 * 1024;
 
 /** Counts results by status. */

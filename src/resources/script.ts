@@ -1,4 +1,4 @@
-/** `script`: a text that an interpreter of the machine runs, with a check that tells whether it has to. */
+/** `script`: a text that an interpreter runs, with an optional check that decides whether it has to run. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import { type Command, type CommandResult, commandFailure, withLines } from './command.js';
@@ -26,7 +26,7 @@ const schema = closed({
 
 type ScriptBody = Type.Static<typeof schema>;
 
-/** What the check says; `unchecked` when there is none, or none is needed. */
+/** The result of the check; `unchecked` without one. */
 type ScriptFact =
   | { readonly is: 'unchecked' }
   | { readonly is: 'checked'; readonly status: number }
@@ -59,7 +59,7 @@ export const script = defineResource<ScriptBody, ScriptFact>({
     return facts;
   },
 
-  /** That it was run before cannot be seen, only that it need not run. */
+  /** Earlier runs cannot be observed, only that the script need not run. */
   exists: (have) => have.is === 'checked' && have.status === 0,
 
   plan(want, have, context): Decision {
@@ -104,7 +104,7 @@ async function look(host: Host, { program }: ScriptBody, check: string | null): 
 
 type Difference = Pick<Extract<Decision, { steps: unknown }>, 'changes' | 'reason'>;
 
-/** Why it has to run by what is known of it; null when it does not. */
+/** Returns why the script has to run; null when it does not. */
 function differenceOf(want: ScriptBody, have: ScriptFact, context: PlanContext): Difference | null {
   switch (have.is) {
     case 'unknown':
@@ -127,7 +127,7 @@ function digestOf({ program, apply, check }: ScriptBody, _have: ScriptFact, cont
 const stepOf = (program: Program, text: string) =>
   ({ do: 'run', command: scriptCommand(program, text), keepsOutput: true }) as const;
 
-/** @param part the member of the body that was run */
+/** @param part member of the body that ran */
 export function scriptFailure(
   part: 'apply' | 'check' | 'undo',
   command: Pick<Command, 'argv'>,
@@ -154,7 +154,7 @@ interface ProgramFact {
   readonly platforms: readonly Host['platform'][];
   readonly argv: Command['argv'];
   readonly suffix: string;
-  /** The text as the program reads it. */
+  /** Converts the text to the form that the program reads. */
   written(text: string): string;
 }
 
@@ -173,21 +173,21 @@ const FACTS: Readonly<Record<Program, ProgramFact>> = {
     platforms: ['windows'],
     argv: ['powershell', '-NoProfile', '-NonInteractive', '-ExecutionPolicy', 'Bypass', '-File'],
     suffix: '.ps1',
-    // It takes a file without a byte order mark for one of the machine's old code page.
+    // Without a byte order mark it assumes the machine's legacy code page.
     written: (text) => `\ufeff${text}`,
   },
   cmd: {
     platforms: ['windows'],
     argv: ['cmd', '/d', '/c'],
     suffix: '.cmd',
-    // It loses its labels when lines end otherwise.
+    // It does not find labels with other line ends.
     written: (text) => text.replaceAll(/\r?\n/g, '\r\n'),
   },
 };
 
 export const platformsOf = (program: Program): readonly Host['platform'][] => FACTS[program].platforms;
 
-/** Runs a text as long as the agent grants scripts, and ends it with the run. */
+/** Returns the command for a text, with the agent's script timeout; a cancelled run ends it. */
 export function scriptCommand(program: Program, text: string): Command {
   const { argv, suffix, written } = FACTS[program];
   return { argv, script: { text: written(text), suffix }, timeoutSecs: 'script', lifetime: 'end' };

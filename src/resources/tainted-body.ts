@@ -1,14 +1,14 @@
-/** Bodies as they may be stored and shown: every secret replaced by its mask. */
+/** Bodies with secrets: their masked form for storage and display, and the secret values for scrubbing. */
 
 import type { Scrubbed } from '../kernel/tainted.js';
 import { mask, maskOf, type Span } from '../kernel/tainted.js';
 import { escapePointer } from '../kernel/validator.js';
 import type { DesiredResource } from './desired.js';
 
-/** What may hold secrets. */
+/** A resource or removal whose body may hold secrets. */
 type Tainted = Pick<DesiredResource, 'body' | 'taint'>;
 
-/** The same resource or removal without secrets; the spans mark the masks. The very same object when there are none. */
+/** Returns the resource with masked secrets and spans of the masks; the same object if it has none. */
 export function maskResource<T extends Tainted>(resource: T): T {
   const { taint } = resource;
   if (taint === undefined || Object.keys(taint).length === 0) return resource;
@@ -36,7 +36,7 @@ function maskValue(value: unknown, path: string, taint: ReadonlyMap<string, read
   );
 }
 
-/** Where the masks stand in the masked text. */
+/** Returns the spans of the masks in the masked text. */
 function maskedSpans(spans: readonly Span[]): Span[] {
   let shift = 0;
   return spans.map((span) => {
@@ -47,7 +47,7 @@ function maskedSpans(spans: readonly Span[]): Span[] {
   });
 }
 
-/** Every secret part of every text in the body, with its mask. */
+/** Returns every secret part of the body with its mask, for `src/kernel/scrub.ts`. */
 export function secretValues({ body, taint = {} }: Pick<DesiredResource, 'body' | 'taint'>): readonly Scrubbed[] {
   const spans = new Map(Object.entries(taint));
   return spans.size === 0 ? [] : valuesIn(body, '', spans);
@@ -58,6 +58,6 @@ function valuesIn(value: unknown, path: string, taint: ReadonlyMap<string, reado
     return (taint.get(path) ?? []).map((span) => ({ value: value.slice(span.start, span.end), shown: maskOf(span) }));
   }
   if (typeof value !== 'object' || value === null) return [];
-  // The members of a list are named by their positions.
+  // Members of a list have their positions as keys.
   return Object.entries(value).flatMap(([key, member]) => valuesIn(member, `${path}/${escapePointer(key)}`, taint));
 }

@@ -1,4 +1,4 @@
-/** `user-unix`: a user of Linux or macOS with its number, groups, home directory and shell. Passwords are not touched. */
+/** `user-unix`: a user of Linux or macOS with its ID, groups, home directory and shell. Passwords are never changed. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import type { RunStep } from './host.js';
@@ -80,12 +80,12 @@ export type UnixUserFact =
   | { readonly is: 'unreadable'; readonly refusal: CommandRefusal }
   | {
       readonly is: 'read';
-      /** Null when there is none of that name. */
+      /** Null without a user of that name. */
       readonly user: UnixUser | null;
       readonly accounts: UnixAccounts;
-      /** A number that nobody has, for systems whose tools do not find one; null when it is not needed. */
+      /** An unused ID for systems whose tools do not choose one; null where it is not needed. */
       readonly freeUid: number | null;
-      /** True when there is nothing at the path of the wanted shell. */
+      /** True when the wanted shell does not exist. */
       readonly lacksShell: boolean;
     };
 
@@ -154,7 +154,7 @@ export const userUnix = defineResource<UnixUserBody, UnixUserFact>({
   explain: (host, { name }, step, result) => unixAccountFailure(host, `the user ${name}`, step, result),
 });
 
-/** The groups that a body names, by name or number. */
+/** Returns the groups in a body, by name or number. */
 const groupsIn = ({ primary_group, additional_groups }: UnixUserBody): readonly string[] => [
   ...(primary_group == null ? [] : [primary_group]),
   ...(additional_groups ?? []),
@@ -176,7 +176,7 @@ function stepsFor(
   return Object.values(settings).every((value) => value === null) ? [] : changeLinuxUser(name, settings);
 }
 
-/** What a change does not do, in the words of whoever has to know. */
+/** Returns the side effects that a change does not have, as a reason for display. */
 function reasonOf(
   { shell }: UnixUserBody,
   { user, lacksShell }: Read,
@@ -192,7 +192,7 @@ function reasonOf(
   return parts.join('; ');
 }
 
-/** `userdel` takes the group of the same name along when nobody else is in it, even one that is to stay. */
+/** Restores the group of the same name, which `userdel` also deletes if it has no other members, if it must stay. */
 function keepOwnGroup(
   { name, primary_group }: UnixUserBody,
   { user, accounts }: { readonly user: UnixUser; readonly accounts: UnixAccounts },
@@ -204,10 +204,10 @@ function keepOwnGroup(
   return isNamed || context.declares('group', name) ? [restoreLinuxGroup(name, own.gid)] : [];
 }
 
-/** Where macOS keeps accounts of services and of people. */
+/** First IDs of service accounts and of ordinary users on macOS. */
 const FIRST = { system: 200, ordinary: 501 };
 
-/** One for each that is to get one, none twice and none that somebody has; null for the others. */
+/** Returns a different unused ID for each new user, and null for the others. macOS tools accept any given ID. */
 export function freeUids(wants: readonly UnixUserBody[], accounts: UnixAccounts): readonly (number | null)[] {
   const taken = new Set<number | null | undefined>([
     ...accounts.users.map(({ uid }) => uid),

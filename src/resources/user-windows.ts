@@ -1,4 +1,4 @@
-/** `user-windows`: a local user of Windows with its password, its flags and the local groups that it is in. */
+/** `user-windows`: a local user of Windows with its password, flags and local groups. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import type { RunStep } from './host.js';
@@ -33,7 +33,7 @@ export interface WindowsUser {
   readonly description: string;
   readonly account_disabled: boolean;
   readonly password_never_expires: boolean;
-  /** Names of local groups, as Windows writes them. */
+  /** Names of local groups in Windows' own spelling. */
   readonly groups: readonly string[];
 }
 
@@ -42,7 +42,7 @@ export type UserFact =
   | { readonly is: 'there'; readonly user: WindowsUser }
   | { readonly is: 'unreadable'; readonly refusal: CommandRefusal };
 
-/** What a new user is before anything is said about it. */
+/** The defaults of a new user. */
 const NEW: WindowsUser = {
   full_name: '',
   description: '',
@@ -108,7 +108,7 @@ export const userWindows = defineResource<UserBody, UserFact>({
     return { action: 'remove', changes: [], steps: [step] };
   },
 
-  // A password cannot be read back: what was set last is known by its hash.
+  // A password cannot be read back, so the hash of the last one is kept.
   memoIsState: true,
   memo: ({ password }, _have, context) => (password == null ? null : context.digest(password)),
 
@@ -117,7 +117,7 @@ export const userWindows = defineResource<UserBody, UserFact>({
 
 const PASSWORD: FieldChange = { field: 'password', before: null, after: null };
 
-/** The password to set, or null when it is not managed or is the one that was set last; `context` is null for a new user. */
+/** Returns the password to set; null when it is not managed or unchanged. `context` is null for a new user. */
 function changedPassword({ password }: UserBody, context: PlanContext | null): string | null {
   return password == null || (context && context.memo === context.digest(password)) ? null : password;
 }

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { AgentListener } from '../../daemon/fleet/agent-listener.js';
 import { type AgentOptions, runAgent } from '../../src/agent/agent.js';
-import { readAgentState, repin } from '../../src/agent/agent-status.js';
+import { readAgentState } from '../../src/agent/agent-status.js';
 import { Engine } from '../../src/agent/engine/engine.js';
-import { PIN_FILE } from '../../src/agent/first-contact.js';
+import { PIN_FILE, repin } from '../../src/agent/first-contact.js';
 import { Journal } from '../../src/agent/journal.js';
 import { nodeIdOf } from '../../src/identity/key-object.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
@@ -200,7 +200,7 @@ describe('first contact', () => {
     const fault = await faultOf(again.ended);
     expect(fault).toMatchObject({ code: 'pin_mismatch', data: { pinned: identity.publicKey, given: other.publicKey } });
     expect(fault.hint).toContain('orch agent repin');
-    repin(dataDir, PIN_FILE);
+    repin(dataDir);
     start(there.port, { dataDir, orchestratorKey: other.publicKey });
     await (await there.connection(1)).approve();
     expect(pinOf(dataDir)).toBe(other.publicKey);
@@ -275,7 +275,7 @@ describe('first contact', () => {
 
   it('is not forgotten in a directory where no agent is', () => {
     const elsewhere = place();
-    expect(() => repin(elsewhere, PIN_FILE)).toThrow(`there is no agent in ${elsewhere}`);
+    expect(() => repin(elsewhere)).toThrow(`there is no agent in ${elsewhere}`);
   });
 });
 
@@ -509,7 +509,7 @@ describe('a data directory', () => {
     const fault = await faultOf(start(there.port, { dataDir: agent.dataDir }).ended);
     expect(fault).toMatchObject({ code: 'agent_running', data: { pid: process.pid }, hint: expect.any(String) });
     expect(fault.message).toContain(`process ${process.pid}`);
-    expect(() => repin(agent.dataDir, PIN_FILE)).toThrow(/runs as process/);
+    expect(() => repin(agent.dataDir)).toThrow(/runs as process/);
     expect(pinOf(agent.dataDir)).toBe(identity.publicKey);
   });
 

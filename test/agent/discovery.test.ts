@@ -9,7 +9,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { AgentListener } from '../../daemon/fleet/agent-listener.js';
 import { type AgentOptions, runAgent } from '../../src/agent/agent.js';
 import { readAgentState, writeAgentState } from '../../src/agent/agent-status.js';
-import { DiscoveredGuide } from '../../src/agent/discovery/discovered-address.js';
+import { DiscoveredAddress } from '../../src/agent/discovery/discovered-address.js';
 import { openPacketSocket, PacketJudge } from '../../src/agent/discovery/discovery-packets.js';
 import { Engine } from '../../src/agent/engine/engine.js';
 import { PIN_FILE } from '../../src/agent/first-contact.js';
@@ -112,15 +112,21 @@ describe('a genuine packet', () => {
     const info = (_message: string, fields?: LogFields) => {
       port = Number(fields?.udp_port ?? port);
     };
-    const guide = new DiscoveredGuide({ port: 0, judge, last: null, clock, logger: { ...silentLogger, info } });
-    await guide.start();
-    onTestFinished(() => guide.stop());
+    const addressSource = new DiscoveredAddress({
+      port: 0,
+      judge,
+      last: null,
+      clock,
+      logger: { ...silentLogger, info },
+    });
+    await addressSource.start();
+    onTestFinished(() => addressSource.stop());
     const senders = Array.from({ length: 6 }, () => createSocket('udp4'));
     onTestFinished(() => senders.forEach((sender) => void sender.close()));
     const forged = packetOf(home, { privateKey: stranger.privateKey });
     const genuine = packetOf(home);
     let isFound = false;
-    const found = guide.found(new AbortController().signal).then(() => {
+    const found = addressSource.untilKnown(new AbortController().signal).then(() => {
       isFound = true;
     });
     for (let round = 0; !isFound; round += 1) {
@@ -130,7 +136,7 @@ describe('a genuine packet', () => {
       await new Promise((resolve) => setImmediate(resolve));
     }
     await found;
-    expect(guide.place).toMatchObject({ announcedKey: home.publicKey });
+    expect(addressSource.candidate).toMatchObject({ announcedKey: home.publicKey });
   });
 });
 

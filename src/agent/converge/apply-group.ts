@@ -1,4 +1,4 @@
-/** Applies one group: announces it, changes it, looks again, and says what became of each resource. */
+/** Applies one group of resources: announces the changes, makes them, observes again, and reports the result of each. */
 import { canonicalJson } from '../../kernel/json.js';
 import type { CommandResult } from '../../resources/command.js';
 import type { Host } from '../../resources/host.js';
@@ -10,14 +10,14 @@ import type { Run } from './run.js';
 import type { Finding } from './run-item.js';
 import type { Refusal, Target } from './target.js';
 
-/** What is about to be done to a resource; kept so that its fate can be told after a crash. */
+/** An announced change of a resource; kept so that its outcome can be determined after a crash. */
 export interface Intent {
   readonly index: number;
   readonly action: RunItem['result']['action'];
   readonly existed: boolean;
 }
 
-/** Called before anything is changed, with what the ledger has to say of it; all of it must be on the disk when it returns. */
+/** Called before anything is changed. The intents and the ledger's entries must be on the disk when it returns. */
 export type Intend = (intents: readonly Intent[], precautions: Precautions) => void | Promise<void>;
 
 export async function applyGroup(run: Run, group: readonly Target[], intend: Intend | undefined): Promise<void> {
@@ -31,8 +31,8 @@ export async function applyGroup(run: Run, group: readonly Target[], intend: Int
       existed,
     }));
     await intend?.(intents, {
-      owed: run.settlement.owedBy(pendings),
-      memos: run.settlement.memosBefore(pendings),
+      owed: run.ledgerUpdates.owedBy(pendings),
+      memos: run.ledgerUpdates.memosBefore(pendings),
     });
     run.forgetObservations();
   }
@@ -43,16 +43,16 @@ export async function applyGroup(run: Run, group: readonly Target[], intend: Int
   await run.report(findings, since, () => notesAfter(run, findings, fates));
 }
 
-/** What became of a resource that was to be changed. */
+/** The outcome of the steps of one resource. */
 interface Fate extends Remains {
   readonly refusal: Refusal | null;
   readonly output: CommandResult | null;
 }
 
 interface Remains {
-  /** True when it is found as it was before, so that nothing has to follow. */
+  /** True when the resource is found as it was before, so that no trigger follows. */
   readonly isUntouched: boolean;
-  /** True when nothing of it is there. */
+  /** True when no part of the resource exists. */
   readonly isAbsent: boolean;
 }
 
@@ -74,7 +74,7 @@ async function changeAll(run: Run, pendings: readonly Pending[]): Promise<Readon
   );
 }
 
-/** What is found of those that failed, as far as it matters. */
+/** Observes the failed resources again where triggers or an unfinished creation depend on the answer. */
 async function remainsOf(run: Run, failed: readonly Pending[]): Promise<ReadonlyMap<number, Remains>> {
   const asked = failed.filter(({ target, change }) => run.triggers.isHeard(target) || change.action === 'create');
   if (asked.length === 0) return new Map();
@@ -95,7 +95,7 @@ function isSame({ change: before }: Pending, now: Examined | undefined): boolean
   return seen(before) === seen(change);
 }
 
-/** First steps first; a resource whose step fails goes no further. */
+/** Runs the first steps of all resources, then the second ones, and so on; a resource stops at its first failed step. */
 async function performAll(host: Host, pendings: readonly Pending[]): Promise<ReadonlyMap<number, Performed>> {
   const fates = new Map<number, Performed>(pendings.map(({ target }) => [target.index, NOTHING]));
   const rounds = Math.max(0, ...pendings.map(({ change }) => change.steps.length));
@@ -119,10 +119,10 @@ function notesAfter(run: Run, findings: readonly Finding[], fates: ReadonlyMap<n
   const well = findings.filter(({ status }) => status === 'unchanged' || status === 'changed');
   const untouched = findings.filter(({ target }) => fates.get(target.index)?.isUntouched === true);
   const absent = findings.filter(({ target }) => fates.get(target.index)?.isAbsent === true);
-  const { paid, memos } = run.settlement.notesOf(well.map(({ target }) => target));
+  const { paid, memos } = run.ledgerUpdates.notesOf(well.map(({ target }) => target));
   return {
     paid: [...paid, ...untouched.flatMap(({ target }) => run.triggers.unowedBy(target))],
-    memos: [...memos, ...run.settlement.notBegun(absent.map(({ target }) => target))],
+    memos: [...memos, ...run.ledgerUpdates.notBegun(absent.map(({ target }) => target))],
   };
 }
 
@@ -134,6 +134,6 @@ function fateOf({ target, change, existed }: Pending, fate: Fate | undefined): F
   return { ...seen, status: 'failed', error: fate.refusal };
 }
 
-/** A release is done by no longer looking after it. */
+/** Reports a release as done: it takes no step, orch only stops managing the resource. */
 const settled = (finding: Finding): Finding =>
   finding.action === 'release' && finding.status === 'pending' ? { ...finding, status: 'changed' } : finding;

@@ -1,4 +1,4 @@
-/** A resource after a look at it, and what that means. */
+/** The result of examining a resource: settled, or to be changed. */
 import { assertNever } from '../../kernel/fault.js';
 import type { Decision } from '../../resources/kind.js';
 import type { Finding, Status } from './run-item.js';
@@ -15,10 +15,10 @@ export interface Pending {
   readonly due: Due;
 }
 
-/** A resource after a look at it: done with, or to be changed. */
+/** An examined resource: its final finding, or the change that it needs. */
 export type Examined = { readonly finding: Finding } | { readonly pending: Pending };
 
-/** A decision as what a run goes on with. */
+/** Turns a kind's decision into the form that a run continues with. */
 export function examined(
   target: Target,
   decision: Decision,
@@ -43,7 +43,7 @@ export function examined(
   }
 }
 
-/** Why a change is made, with what has triggered it. */
+/** Adds the cause of a due trigger to the reason of a change. */
 function withReason(change: Change, { because }: Due): Change {
   if (because === null) return change;
   return { ...change, reason: change.reason === undefined ? because : `${change.reason}; ${because}` };
@@ -66,7 +66,7 @@ export const skipped = (target: Target, error: Refusal, reason: string): Finding
   existed: null,
 });
 
-/** What is still to be done after a change, as a refusal; null when it is done. */
+/** Returns a refusal that names what still differs after a change; null when nothing does. */
 export function differenceIn(target: Target, result: Examined | undefined): Refusal | null {
   if (result === undefined) throw new Error(`${target.source.identity} was not looked at again`);
   if ('pending' in result) {
@@ -81,8 +81,8 @@ export function differenceIn(target: Target, result: Examined | undefined): Refu
     : { code: 'not_converged', message: `${target.source.identity} is still there after its removal` };
 }
 
-/** What needs something of this status is not attempted. */
+/** True for a status that keeps dependents from being attempted. */
 export const isBad = (status: Status | undefined): boolean => status === 'failed' || status === 'skipped';
 
-/** True when a removal leaves nothing behind, be it that nothing was there. */
+/** True when a removal leaves nothing behind, or found nothing to remove. */
 export const isGone = (examined: Examined): boolean => 'pending' in examined || examined.finding.status === 'unchanged';

@@ -3,19 +3,19 @@ import type { Family } from '../../resources/kind.js';
 import type { Scope } from './scope.js';
 import type { Target } from './target.js';
 
-/** Most resources of one group: their contents and descriptors are held together. */
+/** Maximum resources per group, because their contents and descriptors are held at the same time. */
 const GROUP_SIZE = 256;
 
 /**
- * Within a stretch of these, only the order that dependencies ask for can be noticed. Of the others each comes after
- * the one before it, whatever it depends on.
+ * Families whose members may be reordered within a stretch, as far as dependencies allow. Members of other families keep
+ * their order.
  */
 const ANY_ORDER: ReadonlySet<Family> = new Set(['path']);
 
-/** Each of these may change anything, so that the next one is looked at only when it has ended. */
+/** Families whose members may change anything, so that the next resource is observed only after each of them has ended. */
 const ALONE: ReadonlySet<Family> = new Set(['script']);
 
-/** Groups of desired resources in the order to apply them; none holds two of which one waits for the other. */
+/** Returns groups of desired resources in the order of application; no group holds two resources that depend on each other. */
 export function groupsToApply(targets: readonly Target[], scope: Scope): readonly (readonly Target[])[] {
   return stretchesOf(targets).flatMap((stretch) => {
     const family = stretch[0]?.kind?.family;
@@ -23,7 +23,7 @@ export function groupsToApply(targets: readonly Target[], scope: Scope): readonl
   });
 }
 
-/** Groups of removals, given in the order to remove them: what lies in a directory goes before the directory. */
+/** Returns groups of removals in the given order: the contents of a directory come before the directory. */
 export function groupsToRemove(targets: readonly Target[], scope: Scope): readonly (readonly Target[])[] {
   const groups: Target[][] = [];
   for (const target of targets) {
@@ -41,7 +41,7 @@ export function groupsToRemove(targets: readonly Target[], scope: Scope): readon
   return groups;
 }
 
-/** Consecutive resources of one family. */
+/** Cuts resources into runs of consecutive ones of the same family. */
 function stretchesOf(targets: readonly Target[]): readonly (readonly Target[])[] {
   const stretches: Target[][] = [];
   for (const target of targets) {
@@ -55,7 +55,7 @@ function stretchesOf(targets: readonly Target[]): readonly (readonly Target[])[]
   return stretches;
 }
 
-/** First those that wait for none of the stretch, then those that wait for these, and so on. */
+/** Groups a stretch by dependency level: first resources that depend on none of the stretch, then their dependents. */
 function byLevel(stretch: readonly Target[], scope: Scope): readonly (readonly Target[])[] {
   const levels = new Map<number, number>();
   const groups: Target[][] = [];

@@ -1,48 +1,48 @@
-/** What a run puts into the ledger: triggers before the changes that cause them, and what is true once they are answered. */
+/** Computes the ledger's entries of a run: owed triggers before the changes that cause them, answers and memos after success. */
 import type { TriggerField } from '../../resources/kind.js';
 import type { Pending } from './examined.js';
-import type { Ledger, Memo, Notes, Owed, Paid } from './ledger.js';
+import type { AnsweredTrigger, Ledger, Memo, Notes, OwedTrigger } from './ledger.js';
 import { isSensitive } from './scope.js';
 import { begunKey, isRemoval, ledgerKey, secretsKey, type Target } from './target.js';
 import type { Triggers } from './triggers.js';
 
-export interface SettlementOptions {
+export interface LedgerUpdatesOptions {
   readonly ledger: Ledger;
   readonly triggers: Triggers;
-  /** The operation. */
+  /** ID of the operation. */
   readonly runId: string;
-  /** What the kind of a resource remembers of what was last seen. */
+  /** Returns the memo of the kind for the last observation. */
   memoOf(target: Target): string | null;
 }
 
-/** The memo of what only is or is not so. */
+/** The memo of a mark that is only present or absent. */
 const YES = 'yes';
 
-export class Settlement {
-  private readonly options: SettlementOptions;
-  /** Triggers that each resource has to answer, or answers with its own change. */
+export class LedgerUpdates {
+  private readonly options: LedgerUpdatesOptions;
+  /** Triggers that each resource answers in this run, by position. */
   private readonly owing = new Map<number, Set<TriggerField>>();
 
-  constructor(options: SettlementOptions) {
+  constructor(options: LedgerUpdatesOptions) {
     this.options = options;
   }
 
-  /** Notes triggers that a resource has to answer in this run. */
+  /** Records triggers that a resource answers in this run. */
   owe({ index }: Target, fields: Iterable<TriggerField>): void {
     const known = this.owing.get(index) ?? new Set();
     for (const field of fields) known.add(field);
     if (known.size > 0) this.owing.set(index, known);
   }
 
-  /** What has to be kept before these are changed, so that no trigger is lost. */
-  owedBy(pendings: readonly Pending[]): readonly Owed[] {
+  /** Returns the triggers to store before these changes, so that none is lost in a crash. */
+  owedBy(pendings: readonly Pending[]): readonly OwedTrigger[] {
     const { triggers, runId } = this.options;
     for (const { target, change } of pendings) if (change.owes !== undefined) this.owe(target, [change.owes]);
     const owed = pendings.flatMap(({ target, change }) => triggers.owedFor(target, change.owes, runId));
     return [...new Map(owed.map((one) => [`${one.key}\0${one.field}`, one])).values()];
   }
 
-  /** What is remembered of these from before they are changed: that secrets come to the machine, and not what may become untrue. */
+  /** Returns the memos to store before these changes: marks of secrets and of begun creations, and the deletion of state memos. */
   memosBefore(pendings: readonly Pending[]): readonly Memo[] {
     const { ledger } = this.options;
     return pendings.flatMap(({ target, change, existed }) => {
@@ -55,7 +55,7 @@ export class Settlement {
     });
   }
 
-  /** Nothing came of their creation. */
+  /** Deletes the marks of creations that left nothing. */
   notBegun(targets: readonly Target[]): readonly Memo[] {
     return targets.flatMap((target) => this.mark(begunKey(target), null));
   }
@@ -64,7 +64,7 @@ export class Settlement {
     return this.options.ledger.memo(key) === memo ? [] : [{ key, memo }];
   }
 
-  /** What is true of resources that are as they should be by now: nothing is owed by them, and what their kinds remember. */
+  /** Returns the entries of resources that are in the desired state: answered triggers and new memos. */
   notesOf(targets: readonly Target[]): Notes {
     return {
       paid: targets.flatMap((target) => this.paidBy(target)),
@@ -72,18 +72,18 @@ export class Settlement {
     };
   }
 
-  /** What resources owe that are not among the desired ones any more. */
-  obsolete(desired: readonly Target[]): readonly Paid[] {
+  /** Returns owed triggers of resources that are no longer desired. */
+  obsolete(desired: readonly Target[]): readonly AnsweredTrigger[] {
     const keys = new Set(desired.map(ledgerKey));
     return this.options.ledger.owed.filter(({ key }) => !keys.has(key)).map(({ key, field }) => ({ key, field }));
   }
 
-  private paidBy(target: Target): readonly Paid[] {
+  private paidBy(target: Target): readonly AnsweredTrigger[] {
     const key = ledgerKey(target);
     return [...(this.owing.get(target.index) ?? [])].map((field) => ({ key, field }));
   }
 
-  /** Nothing is remembered of what was removed; of the others, what is another memo than before. */
+  /** Deletes the memo of a removed resource; returns the memo of any other resource if it differs from the stored one. */
   private newMemoOf(target: Target): readonly Memo[] {
     const { ledger, memoOf } = this.options;
     const key = ledgerKey(target);

@@ -1,4 +1,4 @@
-/** Shows what is known of a resource without its secrets. */
+/** Masks the secrets of one resource in every text that leaves the agent. */
 
 import {
   MIN_SCRUBBED_LENGTH,
@@ -18,7 +18,7 @@ export interface Texts {
   readonly after: string | null;
 }
 
-/** What a sentence may hold, and what is shown for it. */
+/** A text that a sentence may contain, and the text shown in its place. */
 interface Replacement {
   readonly text: string;
   readonly shown: string;
@@ -37,7 +37,7 @@ export class Masking {
     this.taint = source.taint ?? {};
     this.replacements = Object.entries(this.taint)
       .flatMap(([pointer, spans]) => replacementsOf(textAt(this.body, pointer) ?? '', spans))
-      // What contains another one goes first.
+      // A longer text may contain a shorter one, so it is replaced first.
       .sort((a, b) => b.text.length - a.text.length);
   }
 
@@ -45,7 +45,7 @@ export class Masking {
     return Object.keys(this.taint).length === 0;
   }
 
-  /** A sentence that may quote values of the body. */
+  /** Masks a sentence that may quote values of the body. */
   sentence(text: string): string {
     return this.replacements.reduce((shown, { text: from, shown: to }) => shown.replaceAll(from, () => to), text);
   }
@@ -62,12 +62,12 @@ export class Masking {
     };
   }
 
-  /** What is there now of a body without secrets: where an earlier one had some, only the lines that the new one has too are shown. */
+  /** Masks the present text where an earlier body held secrets: only lines that the new text has too are shown. */
   private old(before: string | null, after: string | null): string | null {
     return before === null || !this.hadSecrets ? before : maskForeignLines(before, after ?? '');
   }
 
-  /** The text content before and after; when nobody knows where its secrets are, no line of it is shown. */
+  /** Masks text content. When the positions of its secrets are unknown, no line is shown. */
   texts({ before, after }: Texts): Texts {
     if (this.isEmpty) return { before: this.old(before, after), after };
     const pointer = after === null ? undefined : pointerTo(this.body, after);
@@ -95,7 +95,7 @@ function textAt(body: unknown, pointer: string): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** Where in the body a text stands. */
+/** Returns the JSON pointer to a text in the body. */
 function pointerTo(value: unknown, text: string): string | undefined {
   if (value === text) return '';
   if (typeof value !== 'object' || value === null) return undefined;

@@ -1,4 +1,4 @@
-/** Reads many resources, one read per kind; what goes wrong with one is the matter of that one alone. */
+/** Reads many resources with one read per kind; a failure affects only the resource that caused it. */
 
 import { Fault, type FaultCode, messageOf } from '../../kernel/fault.js';
 import type { Host } from '../../resources/host.js';
@@ -9,14 +9,14 @@ export type Observation =
   | { readonly have: unknown; readonly refusal: null }
   | { readonly have: null; readonly refusal: Refusal };
 
-/** What the machine looks like to one run; each resource is asked for by its position in it. */
+/** The observations of one run, by the positions of the resources in it. */
 export class Observations {
   private readonly host: Host;
   private readonly purpose: ReadPurpose;
   private readonly all: readonly Target[];
-  /** What kinds with one query for all have answered since the last change. */
+  /** Answers since the last change of kinds that read all their resources with one query. */
   private readonly queried = new Map<number, Observation>();
-  /** The newest of those whose kinds remember something. */
+  /** Newest observations of resources whose kinds keep a memo. */
   private readonly newest = new Map<number, Observation>();
 
   constructor(host: Host, purpose: ReadPurpose, all: readonly Target[]) {
@@ -38,17 +38,17 @@ export class Observations {
     return found;
   }
 
-  /** The newest observation of a resource whose kind remembers something. */
+  /** Returns the newest observation of a resource whose kind keeps a memo. */
   last(index: number): Observation | undefined {
     return this.newest.get(index);
   }
 
-  /** Something is about to be changed. */
+  /** Drops cached answers, because the machine is about to be changed. */
   forget(): void {
     this.queried.clear();
   }
 
-  /** Asks for all resources of the kind at once, as long as nothing is changed in between. */
+  /** Reads all resources of the kind with one query and caches the answers until the next change. */
   private async query(kind: ResourceKind, wanted: readonly KnownTarget[]): Promise<ReadonlyMap<number, Observation>> {
     if (wanted.every(({ index }) => this.queried.has(index))) return this.queried;
     const [first] = wanted;
@@ -61,7 +61,7 @@ export class Observations {
   }
 }
 
-/** Resources by their kinds; desired ones and removals do not come together. */
+/** Groups resources by kind. The caller does not mix desired resources and removals. */
 function byKind(targets: readonly Target[]): ReadonlyMap<ResourceKind, readonly KnownTarget[]> {
   const kinds = new Map<ResourceKind, KnownTarget[]>();
   for (const target of targets) {
@@ -107,7 +107,7 @@ async function readTogether(
   return alone;
 }
 
-/** The refusal that stands for something thrown. */
+/** Converts a thrown value into a refusal. */
 export const refusalOf = (error: unknown, fallback: FaultCode): Refusal =>
   error instanceof Fault
     ? { code: error.code, message: error.message }

@@ -1,4 +1,4 @@
-/** Carries out the steps that are due together: file changes as one group, equal commands as one command. */
+/** Executes the steps that are due together: file changes as one commit, equal commands as one command. */
 import type { FaultCode } from '../../kernel/fault.js';
 import { canonicalJson } from '../../kernel/json.js';
 import { type Command, type CommandResult, commandFailure, exitedWith } from '../../resources/command.js';
@@ -7,24 +7,24 @@ import type { StepVerdict } from '../../resources/kind.js';
 import { refusalOf } from './observations.js';
 import type { Refusal, Target } from './target.js';
 
-/** A step and the resource that it is for. */
+/** A step and its resource. */
 export interface DueStep {
   readonly target: Target;
   readonly step: Step;
 }
 
-/** What became of a step. */
+/** The outcome of a step. */
 export interface Performed {
-  /** Null when it is done. */
+  /** Null on success. */
   readonly refusal: Refusal | null;
-  /** What its command wrote, when that is to be kept. */
+  /** Output of its command, if the step keeps it. */
   readonly output: CommandResult | null;
 }
 
-/** Commands are cut where their items would be longer, in characters; systems take about two million. */
+/** Maximum characters of the items of one command; systems accept about two million. */
 const MAX_ITEMS_LENGTH = 100_000;
 
-/** In the order of the steps. */
+/** Returns the outcomes in the order of the steps. */
 export async function performSteps(host: Host, due: readonly DueStep[]): Promise<readonly Performed[]> {
   const performed = new Map<DueStep, Performed>();
   const files = due.filter((one): one is DueStep & { step: FileStep } => one.step.do !== 'run');
@@ -49,7 +49,7 @@ interface DueRun extends DueStep {
   readonly step: RunStep;
 }
 
-/** Steps whose commands are equal, as far as they fit into one. */
+/** Batches steps whose commands are equal, as far as they fit into one command. */
 function batchesOf(due: readonly DueStep[]): readonly (readonly DueRun[])[] {
   const batches: DueRun[][] = [];
   const open = new Map<string, { readonly batch: DueRun[]; length: number }>();
@@ -79,7 +79,7 @@ async function runBatch(host: Host, batch: readonly DueRun[]): Promise<readonly 
   return others.length > 0 ? runTogether(host, first, batch) : [[first, await runAlone(host, first)]];
 }
 
-/** When what was put together fails, what it leaves undone runs alone, so that only what is at fault fails. */
+/** Runs one command for several resources. After a failure, each unfinished step runs alone, so that only the culprit fails. */
 async function runTogether(
   host: Host,
   first: DueRun,
@@ -102,7 +102,7 @@ async function runTogether(
 
 const DONE: Performed = { refusal: null, output: null };
 
-/** What is wrong with the machine is wrong for each of those that were put together, so none is tried alone. */
+/** Failures of the machine as a whole: they affect every resource of the batch, so none is tried alone. */
 const FOR_ALL: ReadonlySet<FaultCode> = new Set([
   'package_manager_locked',
   'package_manager_broken',
@@ -118,7 +118,7 @@ async function runAlone(host: Host, one: DueRun): Promise<Performed> {
   return { refusal: judged ? judged.refusal : await explain(host, one, result), output };
 }
 
-/** Null when it is not known yet. */
+/** Returns null when the outcome is not known yet. */
 function performedBy(verdict: StepVerdict): Performed | null {
   if (verdict === 'undone') return null;
   return verdict === 'done' ? DONE : { refusal: verdict, output: null };

@@ -1,19 +1,19 @@
-/** What became of each resource of a run so far, and whom that keeps from being attempted. */
+/** The progress of a run: the status of each resource, and which resources it blocks. */
 import { isBad, skipped } from './examined.js';
 import type { Finding, Status } from './run-item.js';
 import type { Scope } from './scope.js';
 import { isRemoval, type Target } from './target.js';
 
-/** Families whose changes bring nothing else with them. */
+/** Families whose changes bring nothing but the resource itself. */
 const PLAIN: ReadonlySet<string | undefined> = new Set(['path', 'group', undefined]);
 
-/** Files that bring packages with them: the lists and keys of repositories. */
+/** Files that make packages available: lists and keys of repositories. */
 const REPOSITORIES = /^\/etc\/(apt|yum\.repos\.d|pki\/rpm-gpg)\//;
 
-export class Standings {
+export class ResourceProgress {
   private readonly scope: Scope;
   private readonly statuses = new Map<number, Status>();
-  /** Those of the removals that have failed or were skipped. */
+  /** Removals that failed or were skipped. */
   private readonly leftBehind = new Set<Target>();
   private isBringing = false;
 
@@ -27,12 +27,12 @@ export class Standings {
     if (isRemoval(target.source) && isBad(status)) this.leftBehind.add(target);
   }
 
-  /** True when something that is still to be changed may bring more than itself. */
+  /** True when a pending change may bring more than the resource itself. */
   get mayBring(): boolean {
     return this.isBringing;
   }
 
-  /** True when a resource was changed, or in a plan: would be. */
+  /** True when a resource was changed or, in a plan, would be. */
   hasMoved(index: number): boolean {
     const status = this.statuses.get(index);
     return status === 'changed' || status === 'pending';
@@ -42,7 +42,7 @@ export class Standings {
     return [...this.statuses.values()].some(isBad);
   }
 
-  /** Why a resource is not attempted, because of another one; null when nothing is in the way. */
+  /** Returns the finding of a resource that another one blocks; null when none does. */
   blockOf(target: Target): Finding | null {
     const blocker = isRemoval(target.source) ? this.leftIn(target) : this.failedBefore(target);
     if (blocker === undefined) return null;
@@ -56,7 +56,7 @@ export class Standings {
     return before === undefined ? undefined : this.scope.at(before);
   }
 
-  /** What still lies in a directory that is to be removed. */
+  /** Returns a resource whose failed removal leaves it in a directory that is to be removed. */
   private leftIn(directory: Target): Target | undefined {
     for (const other of this.leftBehind) if (this.scope.isWithin(other, directory)) return other;
     return undefined;

@@ -1,4 +1,4 @@
-/** What has been found out about one resource, as the result that is journaled, reported and shown. */
+/** Turns the finding of a resource into the masked, bounded result that is journaled, reported and shown. */
 import { gapScrubber, scrubber } from '../../kernel/tainted.js';
 import type { CommandResult } from '../../resources/command.js';
 import type { FieldChange } from '../../resources/kind.js';
@@ -23,22 +23,22 @@ export interface Finding {
   readonly error?: Refusal;
   /** What its command wrote, when that is kept. */
   readonly output?: CommandResult;
-  /** Whether the thing was there when the run first looked; null when it did not look. */
+  /** Whether the thing existed at the first observation of the run; null without one. */
   readonly existed: boolean | null;
 }
 
-/** A result as a whole stays far below what a frame of the link takes. */
+/** Maximum characters. A whole result stays far below the frame limit of the link. */
 const MAX_SENTENCE = 4_096;
 const MAX_VALUE = 512;
 const MAX_CHANGES = 32;
 
-/** Makes the results of one run, which share a bound on the length of their diffs. */
+/** Makes the results of one run, which share a limit for the total length of their diffs. */
 export class ItemWriter {
   private readonly targets: readonly Target[];
   private room = MAX_RUN_DIFF_CHARACTERS;
   private made: OutputScrub | null = null;
 
-  /** @param targets all of the run: what a program writes may hold the secrets of any of them */
+  /** @param targets all resources of the run, because the output of a program may hold the secrets of any of them */
   constructor(targets: readonly Target[]) {
     this.targets = targets;
   }
@@ -104,7 +104,7 @@ const shorten = ({ field, before, after }: FieldChange): FieldChange => ({
 
 const cut = (text: string, length: number): string => (text.length <= length ? text : `${text.slice(0, length - 1)}…`);
 
-/** Characters of one stream in JSON: both together stay below what a frame of the link takes, however many escapes they need. */
+/** Maximum bytes of one stream as JSON, so that both streams fit into a frame of the link however many escapes they need. */
 const MAX_JSON = 300 * 1024;
 
 const CUT = '\n… the middle is left out …\n';
@@ -119,10 +119,10 @@ export function shownOutput({ stdout, stderr, truncated, end }: CommandResult, s
   };
 }
 
-/** How secrets are taken out of what a program wrote. */
+/** Scrubs secrets from the output of a program. */
 export interface OutputScrub {
   whole(text: string): string;
-  /** What stands before and behind a gap. */
+  /** Scrubs the texts before and after a gap. */
   gap(before: string, behind: string): readonly [string, string];
 }
 
@@ -133,10 +133,10 @@ function scrubbed(text: string, truncated: boolean, scrub: OutputScrub): string 
   return first + note + last;
 }
 
-/** What the Host writes in the place of the middle. */
+/** The text that the Host puts in place of a dropped middle. */
 const GAP = /^(.*?)(\n… \d+ bytes are left out …\n)(.*)$/s;
 
-/** Most text is its own JSON; control characters take six characters each. */
+/** Cuts the middle out of a text that is too long as JSON, where control characters take six characters each. */
 function bounded(text: string): { readonly text: string; readonly isCut: boolean } {
   let half = Math.ceil(text.length / 2);
   let shown = text;

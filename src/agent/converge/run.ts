@@ -1,4 +1,4 @@
-/** What plan, apply and drift have in common: they look at resources, decide, and note what became of each. */
+/** The common part of plan, apply and drift: observes resources, decides about each, and records the results. */
 
 import type { Clock } from '../../kernel/clock.js';
 import { Fault } from '../../kernel/fault.js';
@@ -8,47 +8,47 @@ import type { RunItem } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
 import { differenceIn, type Examined, examined, failed, isGone, skipped } from './examined.js';
 import { type Ledger, NO_LEDGER, NO_NOTES, type Notes } from './ledger.js';
-import { Settlement } from './ledger-updates.js';
+import { LedgerUpdates } from './ledger-updates.js';
 import { type Observation, Observations, refusalOf } from './observations.js';
-import { Standings } from './resource-progress.js';
+import { ResourceProgress } from './resource-progress.js';
 import { type Finding, ItemWriter } from './run-item.js';
 import { type Moment, Scope } from './scope.js';
 import { isRemoval, type Refusal, type Target, targetsOf } from './target.js';
 import { type Due, NOTHING_DUE, Triggers } from './triggers.js';
 
-/** Told of results in the order in which they come about, and of what is true with them; the run goes on when it returns. */
+/** Called with results in the order in which they occur, and with the ledger's entries; the run waits until it returns. */
 export type OnResults = (items: readonly RunItem[], notes: Notes) => void | Promise<void>;
 
 export interface RunOptions {
   readonly clock: Clock;
-  /** Ends the run at the next boundary; the code of a Fault as reason tells whether it was cancelled or interrupted. */
+  /** Stops the run at the next group; a Fault `interrupted` as reason means that the agent stops, else the run is cancelled. */
   readonly signal?: AbortSignal | undefined;
   readonly onResults?: OnResults | undefined;
-  /** What earlier runs have left; an empty one unless told. */
+  /** State of earlier runs [default: empty]. */
   readonly ledger?: Ledger | undefined;
-  /** The operation, for whoever reads later what it owes. */
+  /** ID of the operation, for reports of triggers that it leaves owed. */
   readonly runId?: string | undefined;
 }
 
-/** What a run is for, which decides what may be done to find out, and what follows from what. */
+/** The purpose of a run and whether dependencies count. */
 export interface RunAim {
   readonly purpose: Exclude<ReadPurpose, 'removal'>;
-  /** Each resource is looked at whatever became of those that it needs. */
+  /** True when each resource is examined even if one that it depends on has failed. */
   readonly isIndependent?: boolean;
 }
 
 export class Run {
   readonly host: Host;
   readonly desired: readonly Target[];
-  /** In the order to remove them: the last applied goes first. */
+  /** Removals, last applied first. */
   readonly removals: readonly Target[];
   readonly scope: Scope;
   readonly triggers: Triggers;
-  readonly settlement: Settlement;
+  readonly ledgerUpdates: LedgerUpdates;
   readonly results: RunItem[] = [];
   private readonly options: RunOptions & RunAim;
   private readonly observations: Observations;
-  private readonly standings: Standings;
+  private readonly progress: ResourceProgress;
   private readonly count: number;
   private readonly writer: ItemWriter;
   private readonly reported = new Set<number>();
@@ -61,7 +61,7 @@ export class Run {
     this.options = options;
     const ledger: Ledger = options.ledger ?? NO_LEDGER;
     this.scope = new Scope(targets, ledger);
-    this.standings = new Standings(this.scope);
+    this.progress = new ResourceProgress(this.scope);
     this.desired = targets.slice(0, content.resources.length);
     this.removals = targets.slice(content.resources.length).reverse();
     this.writer = new ItemWriter(targets);
@@ -69,10 +69,10 @@ export class Run {
     this.triggers = new Triggers({
       desired: this.desired,
       owed: ledger.owed,
-      hasChanged: (index) => !options.isIndependent && this.standings.hasMoved(index),
+      hasChanged: (index) => !options.isIndependent && this.progress.hasMoved(index),
       isForetold: options.purpose === 'plan',
     });
-    this.settlement = new Settlement({
+    this.ledgerUpdates = new LedgerUpdates({
       ledger,
       triggers: this.triggers,
       runId: options.runId ?? '',
@@ -89,7 +89,7 @@ export class Run {
     return this.reported.size === this.count;
   }
 
-  /** Why the run is stopped. */
+  /** Whether the run was cancelled, or interrupted by a stop of the agent. */
   get stopCode(): 'cancelled' | 'interrupted' {
     const reason: unknown = this.options.signal?.reason;
     return reason instanceof Fault && reason.code === 'interrupted' ? 'interrupted' : 'cancelled';
@@ -99,7 +99,7 @@ export class Run {
     return this.options.clock.monotonic();
   }
 
-  /** Looks at resources, all at once, and then decides about one after the other. */
+  /** Observes resources together, then decides about each in order. */
   async examine(targets: readonly Target[]): Promise<readonly Examined[]> {
     const wanted = targets.filter((target) => this.settled(target) === null);
     const observations = await this.observations.of(wanted);
@@ -107,28 +107,28 @@ export class Run {
     return targets.map((target) => {
       const finding = this.settled(target);
       const due = this.triggers.due(target);
-      this.settlement.owe(target, due.fields);
+      this.ledgerUpdates.owe(target, due.fields);
       const moment = { ...this.quietly(target, accounts), due: due.fields };
       const examined = finding ? { finding } : this.decide(target, observations.get(target.index), { moment, due });
-      this.standings.note(target, 'finding' in examined ? examined.finding.status : 'pending');
+      this.progress.note(target, 'finding' in examined ? examined.finding.status : 'pending');
       if ('pending' in examined) this.scope.noteMade(target, examined.pending.change.makes ?? []);
       if (isRemoval(target.source) && isGone(examined)) this.scope.noteRemoved(target);
       return examined;
     });
   }
 
-  /** Forgets what was seen, because something is about to be changed. */
+  /** Drops cached observations, because the machine is about to be changed. */
   forgetObservations(): void {
     this.observations.forget();
   }
 
-  /** Looks once more at what was changed, as if no trigger were due; null when nothing differs any more. */
+  /** Observes changed resources again, without due triggers; null where nothing differs. */
   async differences(targets: readonly Target[]): Promise<ReadonlyMap<number, Refusal | null>> {
     const now = await this.examineAgain(targets);
     return new Map(targets.map((target, at) => [target.index, differenceIn(target, now[at])]));
   }
 
-  /** What would have to be done now to resources whose steps have run; notes nothing. */
+  /** Decides again about resources whose steps have run, without recording anything. */
   async examineAgain(targets: readonly Target[]): Promise<readonly Examined[]> {
     const observations = await this.observations.of(targets);
     const accounts = this.host.accounts();
@@ -140,17 +140,17 @@ export class Run {
     });
   }
 
-  /** Leaves out what an earlier process has reported. */
+  /** Excludes resources that an earlier process has reported. */
   passOver(indices: Iterable<number>): void {
     for (const index of indices) this.reported.add(index);
   }
 
-  /** Notes findings and hands their results on; the time is shared among them. */
+  /** Records findings and passes their results on. The time since `since` is divided equally among them. */
   async report(findings: readonly Finding[], since: number, notes: () => Notes = () => NO_NOTES): Promise<void> {
     if (findings.length === 0) return;
     const share = (this.now() - since) / findings.length;
     const items = findings.map((finding) => {
-      this.standings.note(finding.target, finding.status);
+      this.progress.note(finding.target, finding.status);
       this.reported.add(finding.target.index);
       if (finding.error?.code === 'cancelled') this.isCut = true;
       return this.writer.item(finding, share);
@@ -159,12 +159,12 @@ export class Run {
     await this.options.onResults?.(items, notes());
   }
 
-  /** True when something was not reached, or was cut off by a cancel. */
+  /** True when a resource was not reached, or its change was cancelled. */
   get wasCut(): boolean {
     return this.isCut;
   }
 
-  /** Reports what was not reached, if anything. */
+  /** Reports every resource without a result as skipped. */
   async skipRest({ code, message: reason }: Refusal): Promise<void> {
     const rest = [...this.desired, ...this.removals].filter(({ index }) => !this.reported.has(index));
     if (rest.length > 0) this.isCut = true;
@@ -173,12 +173,12 @@ export class Run {
   }
 
   get hasFailures(): boolean {
-    return this.standings.hasFailures;
+    return this.progress.hasFailures;
   }
 
-  /** What is known of a resource without looking at it. */
+  /** Returns the finding of a resource that needs no observation, else null. */
   private settled(target: Target): Finding | null {
-    const block = this.options.isIndependent ? null : this.standings.blockOf(target);
+    const block = this.options.isIndependent ? null : this.progress.blockOf(target);
     if (block) return block;
     if (target.refusal) return failed(target, target.refusal, null);
     if (!isRemoval(target.source) || target.source.origin === 'created') return null;
@@ -186,14 +186,14 @@ export class Run {
     return { target, action: 'release', status: 'pending', reason, existed: null };
   }
 
-  /** The moment of a resource for which no trigger is due. */
+  /** Returns the moment of a resource without due triggers. */
   private quietly({ source }: Target, accounts: Accounts = this.host.accounts()): Moment {
     const { purpose } = this.options;
     return {
       accounts,
       due: NOTHING_DUE.fields,
       purpose: isRemoval(source) ? 'removal' : purpose,
-      mayAppear: purpose === 'plan' && this.standings.mayBring,
+      mayAppear: purpose === 'plan' && this.progress.mayBring,
     };
   }
 
@@ -220,13 +220,13 @@ export class Run {
   }
 }
 
-/** Under which a decision is made. */
+/** Inputs of a decision beside body and observation. */
 interface Circumstances {
   readonly moment: Moment;
   readonly due: Due;
-  /** In the place of what the ledger holds. */
+  /** Replaces the ledger's memo. */
   readonly memo?: string;
 }
 
-/** Lets whatever else waits in this thread have its turn. */
+/** Yields to other work of this thread. */
 export const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

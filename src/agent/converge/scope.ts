@@ -1,21 +1,21 @@
-/** What the resources of a run know of each other: who declares what, who waits for whom, what is gone already. */
+/** Relations between the resources of a run: declared identities, dependencies, removals and directories made on the way. */
 import { Fault } from '../../kernel/fault.js';
 import type { PlanContext, ReadPurpose } from '../../resources/kind.js';
 import type { Ledger } from './ledger.js';
 import { isRemoval, keyOf, ledgerKey, type Target } from './target.js';
 
-/** What depends on how far the run has come. */
+/** The part of a plan's context that changes while the run proceeds. */
 export type Moment = Pick<PlanContext, 'accounts' | 'due' | 'mayAppear'> & { readonly purpose: ReadPurpose };
 
 export class Scope {
   private readonly targets: readonly Target[];
   private readonly declared = new Map<string, number>();
   private readonly removed = new Set<string>();
-  /** Directories that are made on the way to a resource, with the position of the first such one. */
+  /** Missing parent directories, with the position of the first resource that makes each. */
   private readonly made = new Map<string, number>();
   private readonly ledger: Ledger;
 
-  /** Throws `protocol_violation` when a resource is to wait for one that comes later. */
+  /** Throws `protocol_violation` when a resource depends on a later one. */
   constructor(targets: readonly Target[], ledger: Ledger) {
     this.targets = targets;
     this.ledger = ledger;
@@ -29,7 +29,7 @@ export class Scope {
     }
   }
 
-  /** Positions of the resources that come first: as the orchestrator says, and those that this one cannot be without. */
+  /** Returns the positions of dependencies: those that the orchestrator names, and declared ones that the kind requires. */
   before({ index, kind, source }: Target): readonly number[] {
     if (isRemoval(source)) return [];
     if (kind === null) return source.after;
@@ -39,26 +39,26 @@ export class Scope {
     return earlier.length === 0 ? source.after : [...new Set([...source.after, ...earlier])];
   }
 
-  /** True when the removal of `inner` has to come before that of `outer`, as for a file and its directory. */
+  /** True when `inner` must be removed before `outer`, such as a file before its directory. */
   isWithin(inner: Target, outer: Target): boolean {
     if (inner.kind === null || outer.kind === null) return false;
     const key = keyOf(outer.kind.family, outer.source.identity);
     return inner.kind.requires(inner.source.body).some(({ family, identity }) => keyOf(family, identity) === key);
   }
 
-  /** Notes that a removal is done, or in a plan: will be. */
+  /** Records a removal that was done or, in a plan, will be. */
   noteRemoved({ kind, source }: Target): void {
     if (kind) this.removed.add(keyOf(kind.family, source.identity));
   }
 
-  /** Notes that directories are made on the way to a resource. */
+  /** Records missing parent directories that a resource makes. */
   noteMade({ index }: Target, directories: readonly string[]): void {
     for (const directory of directories) {
       if (index < (this.made.get(directory) ?? Number.POSITIVE_INFINITY)) this.made.set(directory, index);
     }
   }
 
-  /** `memo` is what the ledger holds, unless told. */
+  /** @param memo [default: the ledger's] */
   contextOf(target: Target, moment: Moment, memo: string | null = this.ledger.memo(ledgerKey(target))): PlanContext {
     const { index, source } = target;
     return {

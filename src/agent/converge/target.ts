@@ -1,4 +1,4 @@
-/** What a run is about: the desired resources and the removals, each with its kind, or why it cannot be handled here. */
+/** The resources of a run, each with its kind, or with the reason why this machine cannot handle it. */
 import type { FaultCode } from '../../kernel/fault.js';
 import { type Validator, validator } from '../../kernel/validator.js';
 import { CATALOGUE } from '../../resources/catalogue.js';
@@ -16,9 +16,9 @@ export interface Refusal {
 interface Common {
   /** Position in the run: desired resources first, then removals. */
   readonly index: number;
-  /** True when an earlier body held secrets, so that what is on the machine may hold them still. */
+  /** True when an earlier body held secrets, which may still be on the machine. */
   readonly hadSecrets: boolean;
-  /** True when an earlier run began to make it and failed: what is there of it is orch's own. */
+  /** True when an earlier run began to create it and failed, so that its remains are orch's own. */
   readonly wasBegun: boolean;
 }
 
@@ -39,10 +39,10 @@ export type Target = KnownTarget | RefusedTarget;
 
 export const isRemoval = (source: DesiredResource | Removal): source is Removal => 'origin' in source;
 
-/** An identity within its family, as a key of maps. */
+/** Returns a map key for an identity within its family. */
 export const keyOf = (family: Family, identity: string): string => `${family}\0${identity}`;
 
-/** What the journal calls a resource: the same thing on the machine has the same key, run after run. */
+/** Returns the ledger key of a resource: the same thing on the machine has the same key in every run. */
 export function ledgerKey({ source }: Pick<Target, 'source'>): string {
   const { kind, identity, module } = source;
   const family = CATALOGUE.get(kind)?.family;
@@ -50,10 +50,10 @@ export function ledgerKey({ source }: Pick<Target, 'source'>): string {
   return MODULE_FAMILIES.has(family) ? `${family}\0${identity}\0${module}` : keyOf(family, identity);
 }
 
-/** What the ledger remembers while secrets of a resource may be on the machine. */
+/** Key of the mark that secrets of a resource may be on the machine. */
 export const secretsKey = (target: Pick<Target, 'source'>): string => `secrets\0${ledgerKey(target)}`;
 
-/** What the ledger remembers from the beginning of a creation to its success. */
+/** Key of the mark that a creation has begun and not yet succeeded. */
 export const begunKey = (target: Pick<Target, 'source'>): string => `begun\0${ledgerKey(target)}`;
 
 /** Validators compile themselves at their first use. */
@@ -61,7 +61,7 @@ const BODIES: ReadonlyMap<string, Validator<unknown>> = new Map(
   [...CATALOGUE].map(([name, kind]) => [name, validator(kind.schema)]),
 );
 
-/** In the order of the run. */
+/** Returns the resources in the order of the run. */
 export function targetsOf(
   content: RunContent,
   platform: Host['platform'],
@@ -83,12 +83,12 @@ export function targetsOf(
   });
 }
 
-/** A newer orchestrator may send what this program does not know; it is refused rather than passed over. */
+/** Returns why a body is invalid here. A newer orchestrator may send unknown members, which are refused, not ignored. */
 function problemOf(source: DesiredResource | Removal, kind: ResourceKind): string | null {
   const body = BODIES.get(source.kind);
   const [problem] = body?.problems(source.body) ?? [];
   if (problem) return `${problem.path || '/'} ${problem.message}`;
-  // What was applied once may be taken away, whatever the rules are by now.
+  // A resource that was applied once may be removed even if the rules have changed since.
   const [mistake] = isRemoval(source) ? [] : kind.check(source.body);
   return mistake ? mistake.message : null;
 }

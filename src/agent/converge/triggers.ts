@@ -1,14 +1,14 @@
-/** Which triggers a resource has to answer in this run, what it owes from before, and what a change makes others owe. */
+/** Triggers of a run: due ones, owed ones of earlier runs, and those that a change makes other resources owe. */
 import type { DesiredResource } from '../../resources/desired.js';
 import type { TriggerField } from '../../resources/kind.js';
 import { TRIGGER_FIELDS } from '../../resources/kind.js';
-import type { Owed, Paid } from './ledger.js';
+import type { AnsweredTrigger, OwedTrigger } from './ledger.js';
 import { isRemoval, ledgerKey, type Target } from './target.js';
 
-/** The triggers of one resource, with why. */
+/** The due triggers of one resource and their cause. */
 export interface Due {
   readonly fields: ReadonlySet<TriggerField>;
-  /** What has changed, or since when it is owed; null when nothing is due. */
+  /** The changed resources, or the operation since which a trigger is owed; null when nothing is due. */
   readonly because: string | null;
 }
 
@@ -23,19 +23,19 @@ const VERBS: Readonly<Record<TriggerField, string>> = {
 export interface TriggersOptions {
   /** The desired resources of the run. */
   readonly desired: readonly Target[];
-  readonly owed: readonly Owed[];
-  /** True when a resource was changed in this run, or in a plan: would be. */
+  readonly owed: readonly OwedTrigger[];
+  /** True when a resource was changed in this run or, in a plan, would be. */
   hasChanged(index: number): boolean;
-  /** True where changes are only foretold. */
+  /** True in a plan, where changes are only predicted. */
   readonly isForetold: boolean;
 }
 
 export class Triggers {
   private readonly options: TriggersOptions;
-  private readonly owedBefore = new Map<string, Owed[]>();
-  /** Resources that listen, by the position of what they listen to. */
+  private readonly owedBefore = new Map<string, OwedTrigger[]>();
+  /** Listening resources, by the position of the resource that they listen to. */
   private readonly listeners = new Map<number, { readonly target: Target; readonly field: TriggerField }[]>();
-  /** Positions of those whose announced changes make the same trigger owed in this run, by its name. */
+  /** Positions of resources whose announced changes cause a trigger in this run, by the trigger's name. */
   private readonly causes = new Map<string, Set<number>>();
 
   constructor(options: TriggersOptions) {
@@ -48,7 +48,7 @@ export class Triggers {
     }
   }
 
-  /** What a resource has to answer, as far as the run has come. */
+  /** Returns the triggers that are due for a resource at this point of the run. */
   due(target: Target): Due {
     const fields = new Set<TriggerField>();
     const because: string[] = [];
@@ -66,15 +66,15 @@ export class Triggers {
     return { fields, because: [...new Set(because)].join('; ') };
   }
 
-  /** What is owed from earlier runs. */
-  owedBy(target: Target): readonly Owed[] {
+  /** Returns the triggers that earlier runs left owed. */
+  owedBy(target: Target): readonly OwedTrigger[] {
     return isRemoval(target.source) ? [] : (this.owedBefore.get(ledgerKey(target)) ?? []);
   }
 
-  /** What has to be noted before a resource is changed, apart from what is owed already. */
-  owedFor(target: Target, own: TriggerField | undefined, run: string): readonly Owed[] {
+  /** Returns the triggers to store before a resource is changed, without those that are owed already. */
+  owedFor(target: Target, own: TriggerField | undefined, run: string): readonly OwedTrigger[] {
     const listening = this.listeners.get(target.index) ?? [];
-    const owed = listening.map((one): Owed => ({ key: ledgerKey(one.target), field: one.field, run }));
+    const owed = listening.map((one): OwedTrigger => ({ key: ledgerKey(one.target), field: one.field, run }));
     for (const one of owed) this.causesOf(one).add(target.index);
     if (own !== undefined) owed.push({ key: ledgerKey(target), field: own, run });
     return owed.filter(({ key, field }) => !this.owedBefore.get(key)?.some((known) => known.field === field));
@@ -85,20 +85,20 @@ export class Triggers {
     return this.listeners.has(index);
   }
 
-  /** What need not be answered after all, because the change that would have caused it did not happen. */
-  unowedBy(target: Target): readonly Paid[] {
+  /** Returns the triggers that become obsolete because the change that would have caused them did not happen. */
+  unowedBy(target: Target): readonly AnsweredTrigger[] {
     const listening = this.listeners.get(target.index) ?? [];
     const answerable = listening.filter(({ target: listener, field }) => !this.due(listener).fields.has(field));
-    const paid = answerable.map((one): Paid => ({ key: ledgerKey(one.target), field: one.field }));
+    const paid = answerable.map((one): AnsweredTrigger => ({ key: ledgerKey(one.target), field: one.field }));
     return paid.filter((one) => {
       const causes = this.causesOf(one);
       causes.delete(target.index);
-      // Another one may have changed before it failed.
+      // Another resource may have changed before this one failed.
       return causes.size === 0;
     });
   }
 
-  private causesOf({ key, field }: Paid): Set<number> {
+  private causesOf({ key, field }: AnsweredTrigger): Set<number> {
     const name = `${field}\0${key}`;
     const known = this.causes.get(name) ?? new Set();
     this.causes.set(name, known);

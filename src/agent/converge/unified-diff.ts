@@ -4,19 +4,19 @@ import { MAX_DIFF_CHARACTERS } from '../../resources/result.js';
 
 export interface TextChange {
   readonly path: string;
-  /** Null for what was not there, or was no text. */
+  /** Null for a missing file and for content that is no text. */
   readonly before: string | null;
   readonly after: string | null;
 }
 
 const CONTEXT = 3;
-/** Texts that differ in more lines than this are shown as one replaced by the other. */
+/** Maximum edited lines; beyond it the diff shows all old lines replaced by all new ones. */
 const MAX_EDITS = 600;
-/** Longest form of a diff in JSON, where control characters take six places. */
+/** Maximum characters of a diff as JSON, where control characters take six. */
 const MAX_JSON_CHARACTERS = 2 * MAX_DIFF_CHARACTERS;
 const NO_NEWLINE = '\\ No newline at end of file';
 
-/** Null when there is no difference to show. */
+/** Returns the diff, or null when the texts are equal. */
 export function unifiedDiff({ path, before, after }: TextChange): string | null {
   const [old, young] = [before ?? '', after ?? ''];
   const hunks = old === young ? '' : hunksOf(old, young);
@@ -35,7 +35,7 @@ function hunksOf(old: string, young: string): string {
   return patch === undefined ? replaced(old, young) : formatPatch(patch, OMIT_HEADERS);
 }
 
-/** One hunk that takes all old lines away and puts the new ones there. */
+/** Returns one hunk that replaces all old lines by all new ones. */
 function replaced(old: string, young: string): string {
   const gone = linesOf(old, '-');
   const come = linesOf(young, '+');
@@ -52,7 +52,7 @@ function linesOf(text: string, sign: string): { readonly count: number; readonly
 
 const rangeOf = (count: number): string => (count === 0 ? '0,0' : `1,${count}`);
 
-/** Cuts what is too long at the end of a line and says so in a last one. */
+/** Cuts a diff that is too long at a line end and adds a last line that says so. */
 function bounded(diff: string): string {
   let room = MAX_DIFF_CHARACTERS;
   if (diff.length <= room && jsonLength(diff) <= MAX_JSON_CHARACTERS) return diff;
@@ -67,7 +67,7 @@ function bounded(diff: string): string {
 function cutAtLine(text: string, length: number): string {
   const end = text.lastIndexOf('\n', length);
   if (end > length / 2) return text.slice(0, end + 1);
-  // Half of a surrogate pair could not be written down.
+  // Half of a surrogate pair cannot be encoded.
   const cut = text.slice(0, length).replace(/[\ud800-\udbff]$/, '');
   return `${cut}\n`;
 }

@@ -1,84 +1,87 @@
-/** Where the agent looks for its orchestrator: at the place that it was told, or where discovery packets say. */
+/** The source of the orchestrator's address: given by the user, or announced by discovery packets. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../kernel/clock.js';
 import type { PublicKeyHex } from '../../kernel/ids.js';
 import type { Logger } from '../../kernel/logger.js';
 import { lastOrchestrator } from '../agent-status.js';
 import type { Trust } from '../first-contact.js';
-import type { Target } from '../link/orchestrator-address.js';
-import { DiscoveredGuide } from './discovered-address.js';
+import type { OrchestratorAddress } from '../link/orchestrator-address.js';
+import { DiscoveredAddress } from './discovered-address.js';
 import { PacketJudge } from './discovery-packets.js';
 
-export interface Place {
-  readonly target: Target;
-  /** The key that was announced for it; null for a place that was told otherwise. */
+export interface AddressCandidate {
+  readonly address: OrchestratorAddress;
+  /** Key that the discovery packet announced; null for a given address. */
   readonly announcedKey: PublicKeyHex | null;
 }
 
-export interface Guide {
-  /** Throws `port_in_use` or `invalid_config` when it cannot look. */
+export interface AddressSource {
+  /** Throws `port_in_use` or `invalid_config` when the port cannot be opened. */
   start(): Promise<void>;
   stop(): void;
-  /** Where to dial now; null while it is not known. */
-  readonly place: Place | null;
-  /** Waits until `place` is known or `signal` aborts. */
-  found(signal: AbortSignal): Promise<void>;
-  /** Waits that many milliseconds, or less when there is another place to try at once: then it is true. */
-  rest(ms: number, signal: AbortSignal): Promise<boolean>;
-  /** Says whether there is a connection; as long as there is, no other place is looked for. */
-  connected(is: boolean): void;
-  /** Another key answers at the place. False when there is no other place to look for. */
-  forsake(): boolean;
+  /** Address to dial now; null while it is unknown. */
+  readonly candidate: AddressCandidate | null;
+  /** Waits until `candidate` is known or `signal` aborts. */
+  untilKnown(signal: AbortSignal): Promise<void>;
+  /** Waits that many milliseconds. Returns true, and earlier, when there is a new address to try. */
+  pause(ms: number, signal: AbortSignal): Promise<boolean>;
+  /** Reports whether the agent is connected; packets are ignored while it is. */
+  setConnected(is: boolean): void;
+  /** Gives up an address at which another key answered. Returns false when no other address can come. */
+  abandon(): boolean;
 }
 
-/** The place that somebody typed. */
-export class FixedGuide implements Guide {
-  readonly place: Place;
+/** An address given by the user. */
+export class FixedAddress implements AddressSource {
+  readonly candidate: AddressCandidate;
 
-  constructor(target: Target) {
-    this.place = { target, announcedKey: null };
+  constructor(target: OrchestratorAddress) {
+    this.candidate = { address: target, announcedKey: null };
   }
 
   async start(): Promise<void> {}
 
   stop(): void {}
 
-  async found(): Promise<void> {}
+  async untilKnown(): Promise<void> {}
 
-  async rest(ms: number, signal: AbortSignal): Promise<boolean> {
+  async pause(ms: number, signal: AbortSignal): Promise<boolean> {
     await sleep(ms, undefined, { signal }).catch(() => undefined);
     return false;
   }
 
-  connected(): void {}
+  setConnected(): void {}
 
-  forsake(): boolean {
+  abandon(): boolean {
     return false;
   }
 }
 
-/** The UDP port on which discovery packets are awaited. */
+/** UDP port on which the agent waits for discovery packets. */
 export interface DiscoveryPort {
   readonly discoveryPort: number;
 }
 
-export interface GuideOptions {
-  readonly target: Target | DiscoveryPort;
+export interface AddressSourceOptions {
+  readonly target: OrchestratorAddress | DiscoveryPort;
   readonly dataDir: string;
   readonly trustOnFirstUse: boolean;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-export function createGuide({ target, dataDir, trustOnFirstUse, clock, logger }: GuideOptions, trust: Trust): Guide {
-  if ('host' in target) return new FixedGuide(target);
+export function createAddressSource(
+  { target, dataDir, trustOnFirstUse, clock, logger }: AddressSourceOptions,
+  trust: Trust,
+): AddressSource {
+  if ('host' in target) return new FixedAddress(target);
   if (trust.expected === null && !trustOnFirstUse) {
     logger.warn('no discovery packet will be followed: no key of an orchestrator is known here', {
       hint: 'start the agent with --orchestrator-key HEX, or with --trust-on-first-use',
     });
   }
   const judge = new PacketJudge({ clock, pinned: () => trust.expected, trustOnFirstUse });
-  // Where it was is of use only together with the key that it had.
+  // The last address is useful only together with a known key.
   const last = trust.expected === null ? null : lastOrchestrator(dataDir);
-  return new DiscoveredGuide({ port: target.discoveryPort, judge, last, clock, logger });
+  return new DiscoveredAddress({ port: target.discoveryPort, judge, last, clock, logger });
 }

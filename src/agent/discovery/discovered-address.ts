@@ -1,27 +1,27 @@
-/** Waits for discovery packets, and leads to where the last one that was followed says. */
+/** Finds the orchestrator's address by discovery packets. */
 import type { Clock } from '../../kernel/clock.js';
 import type { Logger } from '../../kernel/logger.js';
 import { type Announcement, DISCOVERY } from '../../wire/discovery-packet.js';
-import type { Target } from '../link/orchestrator-address.js';
-import type { Guide, Place } from './address-source.js';
+import type { OrchestratorAddress } from '../link/orchestrator-address.js';
+import type { AddressCandidate, AddressSource } from './address-source.js';
 import { openPacketSocket, type PacketJudge, type PacketSocket, type Verdict } from './discovery-packets.js';
 
-export interface DiscoveredGuideOptions {
-  /** UDP; 0 picks a free one. */
+export interface DiscoveredAddressOptions {
+  /** UDP port; 0 picks a free one. */
   readonly port: number;
   readonly judge: PacketJudge;
-  /** Where the orchestrator was before; null when that is not known. */
-  readonly last: Target | null;
+  /** Last address of the orchestrator, or null. */
+  readonly last: OrchestratorAddress | null;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** Refused packets are told that seldom, in milliseconds: anybody can send them. */
+/** Minimum milliseconds between two log lines about refused packets, because any host can send them. */
 const TOLD_EVERY = 60_000;
 
-/** The least time between two checks of signatures, in milliseconds. */
+/** Minimum milliseconds between two signature checks. */
 const CHECK_EVERY = 50;
-/** Addresses that packets wait from, and ports of each. */
+/** Maximum senders with waiting packets, and maximum ports per sender. */
 const MOST_ADDRESSES = 64;
 const MOST_PORTS = 16;
 
@@ -32,11 +32,11 @@ interface Packet {
 }
 
 /**
- * The newest packet of each sender, so that a flood of one does not keep those of others from being checked. Addresses take
- * turns; among the ports of one, and when there are too many, chance decides, because senders can be forged.
+ * The newest packet of each sender, so that a flood from one does not keep packets of others from being checked. Addresses
+ * take turns. Ports of one address, and evicted senders, are chosen at random, because senders can be forged.
  */
 class WaitingPackets {
-  /** The address that has waited the longest first. */
+  /** Longest-waiting address first. */
   private readonly byAddress = new Map<string, Map<number, Packet>>();
 
   put(packet: Packet): void {
@@ -66,30 +66,30 @@ function anyOf<T>(all: Iterable<T>): T | undefined {
   return list[Math.floor(Math.random() * list.length)];
 }
 
-export class DiscoveredGuide implements Guide {
-  private readonly options: DiscoveredGuideOptions;
+export class DiscoveredAddress implements AddressSource {
+  private readonly options: DiscoveredAddressOptions;
   private socket: PacketSocket | null = null;
-  private current: Place | null;
-  /** Where the right key answered last. */
-  private proven: Place | null;
-  /** There is a place that was not tried yet. */
+  private current: AddressCandidate | null;
+  /** Address at which the right key answered last. */
+  private proven: AddressCandidate | null;
+  /** True when the candidate was not tried yet. */
   private isFresh = false;
   private isConnected = false;
   private wake: () => void = () => undefined;
   private readonly waiting = new WaitingPackets();
-  /** Until the next signature is checked; undefined while none waits. */
+  /** Timer of the next signature check; undefined while no packet waits. */
   private turn: NodeJS.Timeout | undefined;
   private refusals = 0;
   private lastTold = Number.NEGATIVE_INFINITY;
 
-  constructor(options: DiscoveredGuideOptions) {
+  constructor(options: DiscoveredAddressOptions) {
     this.options = options;
-    this.current = options.last === null ? null : { target: options.last, announcedKey: null };
+    this.current = options.last === null ? null : { address: options.last, announcedKey: null };
     this.proven = this.current;
   }
 
   async start(): Promise<void> {
-    this.socket = await openPacketSocket(this.options.port, (...datagram) => this.heard(...datagram));
+    this.socket = await openPacketSocket(this.options.port, (...datagram) => this.receive(...datagram));
     this.options.logger.info('waiting for discovery packets', { udp_port: this.socket.port });
   }
 
@@ -99,62 +99,62 @@ export class DiscoveredGuide implements Guide {
     this.socket = null;
   }
 
-  get place(): Place | null {
+  get candidate(): AddressCandidate | null {
     return this.current;
   }
 
-  async found(signal: AbortSignal): Promise<void> {
+  async untilKnown(signal: AbortSignal): Promise<void> {
     while (this.current === null && !signal.aborted) await this.wait(null, signal);
     this.isFresh = false;
   }
 
-  async rest(ms: number, signal: AbortSignal): Promise<boolean> {
+  async pause(ms: number, signal: AbortSignal): Promise<boolean> {
     if (!this.isFresh) await this.wait(ms, signal);
     return this.isFresh;
   }
 
-  connected(is: boolean): void {
+  setConnected(is: boolean): void {
     this.isConnected = is;
     if (!is) return;
     this.isFresh = false;
     this.proven = this.current;
   }
 
-  forsake(): boolean {
-    // The orchestrator may come back to where it was.
+  abandon(): boolean {
+    // The orchestrator may return to its last address.
     if (!this.isFresh) this.current = this.proven;
     return true;
   }
 
-  private heard(bytes: Uint8Array, from: string, port: number): void {
+  private receive(bytes: Uint8Array, from: string, port: number): void {
     if (this.isConnected || bytes.length > DISCOVERY.maxBytes) return;
     const refusal = this.options.judge.screen(bytes);
     if (refusal === null) {
       this.waiting.put({ bytes, from, port });
       if (this.turn === undefined) this.judgeNext();
-    } else this.tell(refusal, from);
+    } else this.logRefusal(refusal, from);
   }
 
-  /** Checks one signature, and the next one only after a while: a flood of forgeries must not keep a machine busy. */
+  /** Checks one signature and schedules the next check, so that a flood of forgeries does not load the machine. */
   private judgeNext(): void {
     const packet = this.waiting.take();
     this.turn = packet === null ? undefined : setTimeout(() => this.judgeNext(), CHECK_EVERY);
     if (packet === null || this.isConnected) return;
     const verdict = this.options.judge.judge(packet.bytes);
     if ('follow' in verdict) this.follow(verdict.follow, packet.from);
-    else this.tell(verdict, packet.from);
+    else this.logRefusal(verdict, packet.from);
   }
 
   private follow(announcement: Announcement, from: string): void {
     const { publicKey: key } = announcement;
     const target = targetOf(announcement, from);
     this.options.logger.info('an orchestrator was found by its discovery packet', { ...target, from, key });
-    this.current = { target, announcedKey: key };
+    this.current = { address: target, announcedKey: key };
     this.isFresh = true;
     this.wake();
   }
 
-  private tell({ refused, key }: Extract<Verdict, { refused: string }>, from: string): void {
+  private logRefusal({ refused, key }: Extract<Verdict, { refused: string }>, from: string): void {
     this.refusals += 1;
     const now = this.options.clock.monotonic();
     if (now - this.lastTold < TOLD_EVERY) return;
@@ -168,7 +168,7 @@ export class DiscoveredGuide implements Guide {
     this.refusals = 0;
   }
 
-  /** Null waits without end. */
+  /** @param ms null to wait without limit */
   private wait(ms: number | null, signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {
@@ -185,8 +185,8 @@ export class DiscoveredGuide implements Guide {
   }
 }
 
-/** A link-local address is reached through the interface that the packet came in by. */
-function targetOf({ host, port }: Announcement, from: string): Target {
+/** Returns the announced address; a link-local one gets the interface on which the packet arrived. */
+function targetOf({ host, port }: Announcement, from: string): OrchestratorAddress {
   const [, zone] = /%(.+)$/.exec(from) ?? [];
   return { host: zone !== undefined && /^fe[89ab][0-9a-f]:/i.test(host) ? `${host}%${zone}` : host, port };
 }

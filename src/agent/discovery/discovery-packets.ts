@@ -1,4 +1,4 @@
-/** Receives datagrams on a UDP port, over IPv4 and IPv6, and never sends one. */
+/** Receives discovery packets over IPv4 and IPv6, and decides which of them the agent follows. */
 import { createSocket, type Socket } from 'node:dgram';
 import { networkInterfaces } from 'node:os';
 import { verifySignature } from '../../identity/proof-of-key.js';
@@ -14,15 +14,15 @@ import {
 } from '../../wire/discovery-packet.js';
 
 export interface PacketSocket {
-  /** It got another one than asked for when that was 0. */
+  /** The bound port, which differs from the requested one if that was 0. */
   readonly port: number;
   close(): void;
 }
 
-/** `from` is the address that the datagram says it came from, with the zone of a link-local one. */
+/** @param from sender's address, with the zone of a link-local one; it can be forged */
 export type OnDatagram = (bytes: Uint8Array, from: string, port: number) => void;
 
-/** Throws `port_in_use` or `invalid_config`. A machine without IPv6 hears IPv4 alone. */
+/** Opens the port; without IPv6, for IPv4 only. Throws `port_in_use` or `invalid_config`. */
 export async function openPacketSocket(port: number, onDatagram: OnDatagram): Promise<PacketSocket> {
   const four = createSocket({ type: 'udp4' });
   const six = createSocket({ type: 'udp6', ipv6Only: true });
@@ -58,14 +58,14 @@ function bind(socket: Socket, port: number, address: string): Promise<number> {
   });
 }
 
-/** Linux delivers what goes to all nodes anyway; other systems want every interface to be named. */
+/** Joins the all-nodes group on every interface; Linux delivers its packets anyway, other systems do not. */
 function joinGroup(socket: Socket): void {
   for (const [name, addresses = []] of Object.entries(networkInterfaces())) {
     if (!addresses.some(({ family }) => family === 'IPv6')) continue;
     try {
       socket.addMembership(DISCOVERY.group, `::%${name}`);
     } catch {
-      // An interface that cannot have the group hears no packet of it; the others do.
+      // The other interfaces can still join.
     }
   }
 }
@@ -81,19 +81,19 @@ function refusal(cause: unknown, port: number): Fault {
 }
 
 /**
- * Decides which discovery packets the agent follows. A packet only says where to dial: the handshake there has to prove the
- * same key. So the times in packets are not held against the clock of this machine, which may be wrong on a new one; they
- * only have to grow, so that an old packet does not lead back to where the orchestrator was.
+ * Options of `PacketJudge`, which decides which discovery packets the agent follows. A packet only names an address: the
+ * handshake there must prove the same key. So the times in packets are not compared with the clock of this machine, which may
+ * be wrong. They only have to grow, so that an old packet does not lead back to an old address.
  */
 export interface PacketJudgeOptions {
   readonly clock: Clock;
-  /** The only key that is followed, as of now; null while none is pinned and none was given. */
+  /** Returns the only accepted key; null while none is pinned or given. */
   readonly pinned: () => PublicKeyHex | null;
-  /** Follow whatever key comes first. */
+  /** Accepts the first key that comes. */
   readonly trustOnFirstUse: boolean;
 }
 
-/** `key` is the one that the packet names, proved or not. */
+/** Why a packet is not followed. `key` is the key that it names, proved or not. */
 export interface Refusal {
   readonly refused: string;
   readonly key: PublicKeyHex | null;
@@ -101,15 +101,15 @@ export interface Refusal {
 
 export type Verdict = { readonly follow: Announcement } | Refusal;
 
-/** Milliseconds between two packets that are followed. */
+/** Minimum milliseconds between two followed packets. */
 const PAUSE = 10_000;
-/** So long an earlier packet's time counts, in milliseconds: a clock that was set back must not silence an orchestrator. */
+/** Milliseconds for which the time of a followed packet counts, so that a clock set back does not silence an orchestrator. */
 const MEMORY = 600_000;
 
 interface Followed {
   readonly key: PublicKeyHex;
   readonly timestamp: number;
-  /** By the monotonic clock. */
+  /** Monotonic milliseconds. */
   readonly at: number;
 }
 
@@ -122,7 +122,7 @@ export class PacketJudge {
     this.options = options;
   }
 
-  /** Why a packet is not followed, whatever its signature; null when that decides. Costs next to nothing. */
+  /** Returns why a packet is not followed without checking its signature, which is cheap; null when the signature decides. */
   screen(bytes: Uint8Array): Refusal | null {
     const packet = this.decode(bytes);
     if (packet === null) return { refused: 'it is no discovery packet', key: null };

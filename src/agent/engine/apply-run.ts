@@ -1,4 +1,4 @@
-/** One apply through the journal: nothing is changed before it is announced there, nothing reported before it is there. */
+/** Carries out one apply: each change is in the journal before it is made, and each result before it is reported. */
 import type { Clock } from '../../kernel/clock.js';
 import { Fault, type FaultCode, isFault, messageOf } from '../../kernel/fault.js';
 import type { Logger } from '../../kernel/logger.js';
@@ -18,10 +18,10 @@ export interface ApplyRunOptions {
   readonly logger: Logger;
   readonly signal: AbortSignal;
   readonly expect: string | null;
-  readonly tell: (...reports: readonly EngineReport[]) => void;
+  readonly report: (...reports: readonly EngineReport[]) => void;
 }
 
-/** Results that changed nothing wait that long to be synced and reported with others, in milliseconds. */
+/** Maximum milliseconds for which results without a change wait to be synced and reported with others. */
 const PATIENCE = 200;
 
 export class ApplyRun {
@@ -34,7 +34,7 @@ export class ApplyRun {
     this.lastSync = options.clock.monotonic();
   }
 
-  /** Carries it out, and reports its results and its end. */
+  /** Carries out the apply, and reports its results and its end. */
   async carryOut(): Promise<void> {
     const { run, journal, createHost, clock, signal, expect } = this.options;
     const outcome = await this.outcome(() =>
@@ -64,7 +64,7 @@ export class ApplyRun {
     }
   }
 
-  /** What changed nothing is synced with the next change, or after a while. */
+  /** Records results. Results without a change are synced with the next change, or after `PATIENCE`. */
   private take(items: readonly RunItem[], notes: Notes): void {
     const { run, journal, clock } = this.options;
     journal.record(run.id, items, notes);
@@ -72,7 +72,7 @@ export class ApplyRun {
     if (hasChanged || clock.monotonic() - this.lastSync > PATIENCE) this.trySync();
   }
 
-  /** Results that cannot be written wait; the next change will not be announced, and so not begun. */
+  /** Syncs the journal. Results that cannot be written wait; the next change cannot be announced then, so it does not begin. */
   private trySync(): void {
     try {
       this.options.journal.sync();
@@ -83,39 +83,39 @@ export class ApplyRun {
   }
 
   private finish({ end, error }: Pick<Outcome, 'end' | 'error'>): void {
-    const { run, journal, tell, logger } = this.options;
+    const { run, journal, report: tell, logger } = this.options;
     journal.end(run.id, end, error && boundedError(error.code, error.message));
     try {
       journal.sync();
     } catch (cause) {
-      // The truth in memory is better than none; it is written as soon as the disk takes it.
+      // The end is kept in memory and written as soon as the disk accepts it.
       logger.error('the end of an apply is not in the journal', { run_id: run.id, reason: messageOf(cause) });
-      journal.believe();
+      journal.assumeWritten();
     }
     this.flush();
     tell({ type: 'run_finished', run_id: run.id, end, results: run.items.length, observed: null, error: run.error });
   }
 
-  /** Reports what the journal holds by now. */
+  /** Reports the results that the journal holds and the orchestrator has not received. */
   private flush(): void {
-    const { run, tell, clock } = this.options;
+    const { run, report: tell, clock } = this.options;
     this.lastSync = clock.monotonic();
     tell(...resultMessages(run.id, this.reported, run.items.slice(this.reported)));
     this.reported = run.items.length;
   }
 }
 
-/** Messages cross the link and are bounded there. */
+/** Cuts an error's message to the limit of the link. */
 export const boundedError = (code: FaultCode, message: string): RunError => ({
   code,
   message: message.slice(0, 4_096),
 });
 
-/** The Fault that stops a run at its next boundary. */
+/** Returns the Fault that stops a run at its next boundary. */
 export const stopFault = (code: 'cancelled' | 'interrupted'): Fault =>
   new Fault(code, code === 'cancelled' ? 'the operation was cancelled' : 'the agent stops');
 
-/** Characters of JSON in one message, well below the largest frame; one larger result goes alone. */
+/** Maximum characters of JSON in one message, well below the frame limit; a larger result travels alone. */
 const MESSAGE_SIZE = 256 * 1024;
 const MESSAGE_ITEMS = 1_000;
 

@@ -1,4 +1,4 @@
-/** The engine in a thread of its own, so that its synchronous file work never holds up the link. */
+/** Runs the engine in a worker thread, so that its synchronous file work never blocks the link. */
 import { Worker } from 'node:worker_threads';
 import { Fault, isFaultCode } from '../../kernel/fault.js';
 import type { Logger } from '../../kernel/logger.js';
@@ -21,15 +21,15 @@ import type {
 export interface EngineThreadOptions {
   readonly dataDir: string;
   readonly logger: Logger;
-  /** As they are now; asked for each time a thread starts. */
+  /** Returns the current settings; called each time a thread starts. */
   readonly settings?: () => EngineSettings;
-  /** A thread that has nothing to do for so long ends and gives its memory back, in milliseconds. */
+  /** Milliseconds after which an idle thread ends and frees its memory. */
   readonly idleAfter?: number;
-  /** A stop waits that long for the group that is being applied, in milliseconds. */
+  /** Milliseconds for which a stop waits for the group in progress. */
   readonly stopWithin?: number;
 }
 
-/** What is being applied may end first: a service manager that waits 90 s sees the agent end by itself. */
+/** Shorter than the 90 s of service managers, so that the agent ends by itself after its group. */
 const STOP_WITHIN = 80_000;
 
 const STANDARD: EngineSettings = { scriptTimeoutSecs: AGENT_DEFAULTS.script_timeout };
@@ -39,8 +39,8 @@ interface Question {
   readonly reject: (fault: Fault) => void;
 }
 
-/** What the orchestrator has been told of a run that is under way. */
-interface Told {
+/** What was reported of a run in progress. */
+interface ReportedRun {
   readonly isApply: boolean;
   results: number;
 }
@@ -48,12 +48,12 @@ interface Told {
 export class EngineThread implements RunEngine {
   private readonly options: Required<EngineThreadOptions>;
   private readonly listeners = new Set<(report: EngineReport) => void>();
-  private readonly running = new Map<string, Told>();
+  private readonly running = new Map<string, ReportedRun>();
   private questions: Question[] = [];
   private worker: Worker | null = null;
-  /** Settles when a thread that was told to end has ended; only then may another one open the journal. */
+  /** Settles when a stopping thread has ended; only then may another one open the journal. */
   private ending: Promise<void> | null = null;
-  /** What came while a thread was ending. */
+  /** Messages that arrived while a thread was ending. */
   private waiting: ToWorker[] = [];
   private idle: NodeJS.Timeout | undefined;
   private isStopped = false;
@@ -67,7 +67,7 @@ export class EngineThread implements RunEngine {
     return () => this.listeners.delete(listener);
   }
 
-  /** Starts no thread while the journal is whole and holds nothing. */
+  /** Starts no thread while the journal is intact and empty. */
   async inventory(): Promise<Inventory> {
     const isAsleep = this.worker === null && this.ending === null;
     const { dataDir } = this.options;
@@ -99,7 +99,7 @@ export class EngineThread implements RunEngine {
     if (this.worker !== null || this.waiting.length > 0) this.post({ do: 'disconnected' });
   }
 
-  /** The settings have changed; a thread that starts later asks for them. */
+  /** Sends changed settings to the running thread; a later thread asks for them. */
   configure(): void {
     if (this.worker !== null) this.post({ do: 'settings', settings: this.options.settings() });
   }
@@ -127,7 +127,7 @@ export class EngineThread implements RunEngine {
   private start(): Worker {
     const workerData: WorkerData = { dataDir: this.options.dataDir, settings: this.options.settings() };
     const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData });
-    worker.on('message', (message: FromWorker) => this.hear(message));
+    worker.on('message', (message: FromWorker) => this.receive(message));
     worker.on('error', (error) =>
       this.options.logger.error('the engine broke down', { reason: error.message, stack: error.stack }),
     );
@@ -143,7 +143,7 @@ export class EngineThread implements RunEngine {
     }, this.options.idleAfter).unref();
   }
 
-  /** Tells a thread to finish its group and end; one that does not is cut off, which its journal survives. */
+  /** Orders a thread to finish its group and end. A thread that does not is terminated, which the journal survives. */
   private end(worker: Worker): void {
     const deadline = setTimeout(() => {
       this.options.logger.error('the engine does not end in time; what it was doing is interrupted');
@@ -161,11 +161,11 @@ export class EngineThread implements RunEngine {
     worker.postMessage({ do: 'stop' } satisfies ToWorker);
   }
 
-  private hear(message: FromWorker): void {
+  private receive(message: FromWorker): void {
     this.startIdling();
     switch (message.is) {
       case 'report':
-        this.tell(message.report);
+        this.report(message.report);
         return;
       case 'inventory':
         this.questions.shift()?.resolve(message.runs);
@@ -178,7 +178,7 @@ export class EngineThread implements RunEngine {
     }
   }
 
-  private tell(report: EngineReport): void {
+  private report(report: EngineReport): void {
     const told = this.running.get(report.run_id);
     if (told && report.type === 'run_results') {
       told.results = Math.max(told.results, report.from + report.items.length);
@@ -187,29 +187,29 @@ export class EngineThread implements RunEngine {
     for (const listener of this.listeners) listener(report);
   }
 
-  /** Nothing can be begun: whoever waits is told why. */
+  /** Rejects all pending questions and runs, because the engine cannot start. */
   private failed({ code, message, hint }: Extract<FromWorker, { is: 'failed' }>): void {
     const fault = new Fault(isFaultCode(code) ? code : 'internal', message, hint === null ? {} : { hint });
     this.options.logger.error('the engine cannot work', { reason: message, hint });
-    this.answerNobody(fault);
+    this.rejectQuestions(fault);
     for (const runId of [...this.running.keys()]) this.abandon(runId, fault);
   }
 
   /**
-   * A thread that ends by itself has broken down. Plans and checks are lost; an apply is in the journal, so another
-   * thread looks at it and reports.
+   * Handles a thread that ended by itself: it crashed. Plans and checks are lost; applies are in the journal, so another
+   * thread recovers and reports them.
    */
   private exited(worker: Worker): void {
     if (this.worker !== worker) return;
     this.worker = null;
     const fault = new Fault('interrupted', 'the engine of the agent broke down');
-    this.answerNobody(fault);
+    this.rejectQuestions(fault);
     const applies = [...this.running].filter(([, { isApply }]) => isApply).map(([runId]) => runId);
     for (const [runId, { isApply }] of [...this.running]) if (!isApply) this.abandon(runId, fault);
     if (applies.length > 0) void this.recover(applies, fault);
   }
 
-  /** An apply that broke the engine before it was in the journal is known to nobody else. */
+  /** Reports applies that crashed the engine before they reached the journal as interrupted. */
   private async recover(applies: readonly string[], fault: Fault): Promise<void> {
     try {
       const known = new Set((await this.inventory()).map(({ run_id }) => run_id));
@@ -220,7 +220,7 @@ export class EngineThread implements RunEngine {
     }
   }
 
-  private answerNobody(fault: Fault): void {
+  private rejectQuestions(fault: Fault): void {
     for (const { reject } of this.questions.splice(0)) reject(fault);
   }
 
@@ -228,7 +228,7 @@ export class EngineThread implements RunEngine {
     const told = this.running.get(runId);
     if (!told) return;
     const error = { code, message };
-    this.tell({
+    this.report({
       type: 'run_finished',
       run_id: runId,
       end: 'interrupted',
@@ -239,14 +239,14 @@ export class EngineThread implements RunEngine {
   }
 }
 
-/** The engine that `orch agent` runs with. */
+/** Inputs of `createEngine`. */
 export interface CreateEngineOptions {
   readonly dataDir: string;
   readonly logger: Logger;
   readonly file: AgentSettingsFile;
 }
 
-/** Takes over settings as they change. */
+/** Creates the engine of `orch agent`, which follows changes of the settings file. */
 export function createEngine({ dataDir, logger, file }: CreateEngineOptions): RunEngine {
   const settings = () => ({ scriptTimeoutSecs: file.settings.script_timeout });
   const engine = new EngineThread({ dataDir, logger, settings });

@@ -1,4 +1,4 @@
-/** Works on runs one after the other: plans and drift checks from memory, applies through the journal. */
+/** Executes runs one after the other: plans and drift checks from memory, applies through the journal. */
 import type { Clock } from '../../kernel/clock.js';
 import { type FaultCode, isFault, messageOf } from '../../kernel/fault.js';
 import type { Logger } from '../../kernel/logger.js';
@@ -13,19 +13,19 @@ import type { EngineReport, Inventory, RunEngine, RunHead } from './run-engine.j
 
 export interface EngineOptions {
   readonly journal: Journal;
-  /** A fresh view of the machine for each run. */
+  /** Creates a new view of the machine for each run. */
   readonly createHost: (signal?: AbortSignal) => Host;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** A run that has begun or waits for its turn. */
+/** A run in progress or in the queue. */
 interface Active {
   readonly isApply: boolean;
   readonly stopper: AbortController;
 }
 
-/** Plans and drift checks that wait for their turn; the orchestrator sends one at a time. */
+/** Maximum queued plans and drift checks; the orchestrator sends one at a time. */
 const QUEUE = 16;
 
 export class Engine implements RunEngine {
@@ -33,11 +33,11 @@ export class Engine implements RunEngine {
   private readonly listeners = new Set<(report: EngineReport) => void>();
   private readonly active = new Map<string, Active>();
   private readonly recovered: Promise<void>;
-  /** The end of everything that was begun so far; each run waits for the one before. */
+  /** Settles when every run so far has ended; each run waits for the one before. */
   private tail: Promise<void>;
   private isStopping = false;
 
-  /** Begins by looking at the applies whose process died in the middle of them. */
+  /** Starts by recovering the applies whose process died. */
   constructor(options: EngineOptions) {
     this.options = options;
     this.recovered = this.recoverAll();
@@ -60,7 +60,7 @@ export class Engine implements RunEngine {
 
   begin(head: RunHead, content: RunContent): void {
     const known = this.options.journal.find(head.run_id);
-    if (known) this.tellAgain(known);
+    if (known) this.reportAgain(known);
     else if (!this.active.has(head.run_id)) this.beginNew(head, content);
   }
 
@@ -70,7 +70,7 @@ export class Engine implements RunEngine {
 
   resume(runId: string, from: number): void {
     const run = this.options.journal.find(runId);
-    if (run) this.tellFrom(run, from);
+    if (run) this.reportFrom(run, from);
   }
 
   acknowledge(runId: string): void {
@@ -107,7 +107,7 @@ export class Engine implements RunEngine {
     ];
   }
 
-  /** The journal has it before anybody is told, and before the plan that it ends is over. */
+  /** Stores the apply in the journal before it is reported and before it ends running plans. */
   private beginApply(head: RunHead, content: RunContent): void {
     const { journal, createHost, clock, logger } = this.options;
     const { run_id: id, epoch, generation } = head;
@@ -119,11 +119,20 @@ export class Engine implements RunEngine {
     }
     const run = journal.find(id);
     if (!run) throw new Error('what was accepted is in the journal');
-    this.tell({ type: 'run_accepted', run_id: id });
+    this.report({ type: 'run_accepted', run_id: id });
     this.endObservations();
-    const tell = (...reports: readonly EngineReport[]) => this.tell(...reports);
+    const tell = (...reports: readonly EngineReport[]) => this.report(...reports);
     this.enqueue(id, true, (signal) =>
-      new ApplyRun({ run, journal, createHost, clock, logger, signal, expect: head.expect ?? null, tell }).carryOut(),
+      new ApplyRun({
+        run,
+        journal,
+        createHost,
+        clock,
+        logger,
+        signal,
+        expect: head.expect ?? null,
+        report: tell,
+      }).carryOut(),
     );
   }
 
@@ -133,7 +142,7 @@ export class Engine implements RunEngine {
     this.tail = this.tail.then(() => this.attempt(runId, () => work(stopper.signal)));
   }
 
-  /** No run takes the engine down with it. */
+  /** Runs the work of one run; its failure does not stop the engine. */
   private async attempt(runId: string, work: () => Promise<void>): Promise<void> {
     try {
       await work();
@@ -145,10 +154,10 @@ export class Engine implements RunEngine {
   }
 
   private async observe({ run_id: runId, mode }: RunHead, content: RunContent, signal: AbortSignal): Promise<void> {
-    this.tell({ type: 'run_accepted', run_id: runId });
+    this.report({ type: 'run_accepted', run_id: runId });
     let results = 0;
     const onResults = (items: readonly RunItem[]) => {
-      this.tell(...resultMessages(runId, results, items));
+      this.report(...resultMessages(runId, results, items));
       results += items.length;
     };
     const { clock, createHost, journal: ledger } = this.options;
@@ -158,7 +167,7 @@ export class Engine implements RunEngine {
     );
     const error = outcome.error && boundedError(outcome.error.code, outcome.error.message);
     const observed = 'observed' in outcome ? outcome.observed : null;
-    this.tell({ type: 'run_finished', run_id: runId, end: outcome.end, results, observed, error });
+    this.report({ type: 'run_finished', run_id: runId, end: outcome.end, results, observed, error });
   }
 
   private async outcomeOf(
@@ -184,7 +193,7 @@ export class Engine implements RunEngine {
     }
   }
 
-  /** Never does anything again: what was announced is looked at, the rest was not begun. */
+  /** Completes an interrupted apply without repeating anything: announced changes are observed, the rest was not begun. */
   private async recoverRun(run: JournalledRun): Promise<void> {
     const { journal, logger } = this.options;
     logger.warn('an apply was interrupted', { run_id: run.id, results: run.items.length });
@@ -194,9 +203,9 @@ export class Engine implements RunEngine {
       journal.sync();
     } catch (error) {
       logger.error('the journal cannot be written', { reason: messageOf(error) });
-      journal.believe();
+      journal.assumeWritten();
     }
-    this.tellEnd(run);
+    this.reportEnd(run);
   }
 
   private async missingItems({ id, content, intents, items }: JournalledRun): Promise<readonly RunItem[]> {
@@ -210,29 +219,29 @@ export class Engine implements RunEngine {
     }
   }
 
-  /** A run that was delivered a second time. */
-  private tellAgain(run: JournalledRun): void {
-    this.tell({ type: 'run_accepted', run_id: run.id });
-    this.tellFrom(run, 0);
+  /** Reports a run again that was delivered a second time. */
+  private reportAgain(run: JournalledRun): void {
+    this.report({ type: 'run_accepted', run_id: run.id });
+    this.reportFrom(run, 0);
   }
 
-  private tellFrom(run: JournalledRun, from: number): void {
-    this.tell(...resultMessages(run.id, from, run.items.slice(from)));
-    this.tellEnd(run);
+  private reportFrom(run: JournalledRun, from: number): void {
+    this.report(...resultMessages(run.id, from, run.items.slice(from)));
+    this.reportEnd(run);
   }
 
-  private tellEnd({ id, end, items, error }: JournalledRun): void {
+  private reportEnd({ id, end, items, error }: JournalledRun): void {
     if (end !== null) {
-      this.tell({ type: 'run_finished', run_id: id, end, results: items.length, observed: null, error });
+      this.report({ type: 'run_finished', run_id: id, end, results: items.length, observed: null, error });
     }
   }
 
   private refuse(runId: string, code: FaultCode, message: string): void {
     const error = boundedError(code, message);
-    this.tell({ type: 'run_finished', run_id: runId, end: 'refused', results: 0, observed: null, error });
+    this.report({ type: 'run_finished', run_id: runId, end: 'refused', results: 0, observed: null, error });
   }
 
-  private tell(...reports: readonly EngineReport[]): void {
+  private report(...reports: readonly EngineReport[]): void {
     for (const report of reports) for (const listener of this.listeners) listener(report);
   }
 }

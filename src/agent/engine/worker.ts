@@ -1,4 +1,4 @@
-/** The thread of the engine: a thin shell around it. */
+/** Entry of the engine's worker thread. */
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Clock } from '../../kernel/clock.js';
 import { isFault, messageOf } from '../../kernel/fault.js';
@@ -33,7 +33,7 @@ function open(): Engine | null {
   try {
     const { dataDir } = workerData as WorkerData;
     const createHost = (signal?: AbortSignal) => thisHost({ signal, dataDir, ...settings });
-    // What a process that died has left for its scripts to read does not wait for the next run.
+    // Removes leftover scripts of dead processes now instead of at the next run.
     createHost();
     const journal = new Journal(dataDir);
     if (journal.loss !== null) {

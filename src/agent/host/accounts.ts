@@ -1,4 +1,4 @@
-/** Users and groups from `/etc/passwd` and `/etc/group`: one read of each instead of a process per name. */
+/** Users and groups of this machine: from `/etc/passwd` and `/etc/group`, on macOS from the local directory. */
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync, statSync } from 'node:fs';
@@ -6,10 +6,10 @@ import type { Command } from '../../resources/command.js';
 import type { Accounts } from '../../resources/host.js';
 import { parseMacGroups, parseMacUsers, READ_MAC_GROUPS, READ_MAC_USERS } from '../../resources/unix/mac-accounts.js';
 
-/** One less than 2^32 - 1, which means "leave it" to the system. */
+/** Largest valid ID; the next number, 2^32 - 1, means "unchanged" to the system. */
 const LARGEST_ID = 0xffff_fffe;
 
-/** The accounts in the texts of the two files. Names go before digits, as `chown` reads them. */
+/** Parses the two files. A name takes precedence over digits, as in `chown`. */
 export function parseAccounts(passwd: string, group: string): Accounts {
   const users = new Names(passwd);
   const groups = new Names(group);
@@ -22,7 +22,7 @@ export function parseAccounts(passwd: string, group: string): Accounts {
   };
 }
 
-/** Reads the files again only when one of them was changed. */
+/** Accounts in files, read again only after a change of one of them. */
 export class AccountFiles {
   private readonly root: string;
   private known: { readonly stamp: string; readonly accounts: Accounts } | undefined;
@@ -42,7 +42,7 @@ export class AccountFiles {
     return this.known.accounts;
   }
 
-  /** A file tells by itself that it was changed. */
+  /** Does nothing, because changed files are detected. */
   forget(): void {}
 }
 
@@ -50,7 +50,7 @@ class Names {
   private readonly ids = new Map<string, number>();
   private readonly names = new Map<number, string>();
 
-  /** Lines of `name:x:id:…`; of a name or an id that comes twice, the first counts. */
+  /** Parses lines of `name:x:id:…`; the first entry of a name or ID wins. */
   constructor(text: string) {
     for (const line of text.split('\n')) {
       const [name = '', , digits = ''] = line.split(':');
@@ -85,15 +85,15 @@ function textOf(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch {
-    // A machine without the file has no names; digits still work.
+    // Without the file there are no names; digits still work.
     return '';
   }
 }
 
-/** What a command writes; null when it fails. */
+/** Returns the output of a command; null when it fails. */
 export type Ask = (command: Command) => string | null;
 
-/** Asks once, and again only after something was run that may have changed them. */
+/** Accounts of the local directory, read again only after a command that may have changed them. */
 export class MacAccountRecords {
   private readonly ask: Ask;
   private readonly files: AccountFiles;
@@ -104,7 +104,7 @@ export class MacAccountRecords {
     this.files = files;
   }
 
-  /** Where the directory does not answer, the accounts in files, which are those of the system. */
+  /** Falls back to the files, which hold the system accounts, when the directory does not answer. */
   read(): Accounts {
     this.known ??= this.readRecords() ?? this.files.read();
     return this.known;

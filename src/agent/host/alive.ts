@@ -1,9 +1,9 @@
-/** Tells whether a process is there. */
+/** Checks whether processes exist. */
 import { readlinkSync } from 'node:fs';
 import { basename } from 'node:path';
 import { systemCodeOf } from '../../kernel/fault.js';
 
-/** A negative id stands for a process group: true while any process of it is left. */
+/** True while the process exists; for a negative ID, while any process of that process group exists. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

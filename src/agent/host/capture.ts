@@ -1,4 +1,4 @@
-/** Keeps the head and the tail of what a program writes, however much that is. */
+/** Keeps the head and the tail of a program's output, within a fixed size. */
 import { MAX_OUTPUT_BYTES } from '../../resources/command.js';
 
 const HALF = MAX_OUTPUT_BYTES / 2;
@@ -6,11 +6,11 @@ const HALF = MAX_OUTPUT_BYTES / 2;
 export class Capture {
   private readonly head: Buffer[] = [];
   private headSize = 0;
-  /** The newest bytes after the head, as a ring: the one of number `n` stands at `n % HALF`. */
+  /** Newest bytes after the head, as a ring buffer: byte `n` is at `n % HALF`. */
   private ring: Buffer | null = null;
   private tailSize = 0;
 
-  /** Copies what it keeps. */
+  /** Copies the data that it keeps. */
   add(data: Buffer): void {
     const room = HALF - this.headSize;
     if (room > 0) {
@@ -20,7 +20,7 @@ export class Capture {
     if (data.length > room) this.addToTail(data.subarray(room));
   }
 
-  /** True when something in the middle was left out. */
+  /** True when the middle was dropped. */
   get isCut(): boolean {
     return this.tailSize > HALF;
   }
@@ -51,12 +51,12 @@ export class Capture {
   }
 }
 
-/** The longest UTF-8 character takes four bytes, so that three of them can be left of one that was cut. */
+/** Maximum remaining bytes of a cut UTF-8 character, which has at most four. */
 const REST = 3;
 
 const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
 
-/** Where the last character that is whole ends. */
+/** Returns the end of the last whole character. */
 function wholeEnd(data: Buffer): number {
   for (let at = data.length - 1; at >= Math.max(0, data.length - REST); at -= 1) {
     const byte = data[at] ?? 0;
@@ -67,7 +67,7 @@ function wholeEnd(data: Buffer): number {
   return data.length;
 }
 
-/** Where the first character that is whole begins. */
+/** Returns the start of the first whole character. */
 function wholeStart(data: Buffer): number {
   let at = 0;
   while (at < REST && isContinuation(data[at])) at += 1;

@@ -1,4 +1,4 @@
-/** Carries out a group of steps so that it is on the disk before anybody is told, and every file is whole at every moment. */
+/** Carries out file steps on Linux and macOS: durable before they are reported, and every file is whole at every moment. */
 import { closeSync, constants, fsync, openSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { Fault, systemCodeOf } from '../../kernel/fault.js';
@@ -13,8 +13,8 @@ import {
   setMetadata,
   type WayPart,
 } from './in-place.js';
-import { refusalOf } from './path-refusal.js';
-import { type Footing, type Reach, SafeWalk } from './safe-walk.js';
+import { reached, refusalOfStep } from './path-refusal.js';
+import { type HeldEntry, type Reach, SafeWalk } from './safe-walk.js';
 import { keepAttributes, StagedFile } from './staged-file.js';
 import type { Temporaries } from './temporaries.js';
 
@@ -26,7 +26,7 @@ export interface Machine {
 
 const sync = promisify(fsync);
 
-/** The outcomes are in the order of the steps. */
+/** Returns the outcomes in the order of the steps. */
 export async function commit(steps: readonly FileStep[], machine: Machine): Promise<readonly StepOutcome[]> {
   const group = new Group(machine);
   try {
@@ -41,29 +41,21 @@ export async function commit(steps: readonly FileStep[], machine: Machine): Prom
   }
 }
 
-const DOING: Readonly<Record<FileStep['do'], string>> = {
-  'write-file': 'write',
-  'make-directory': 'make',
-  'set-metadata': 'set owner or mode of',
-  'remove-file': 'remove',
-  'remove-directory': 'remove',
-};
-
-/** One step and what has become of it. */
+/** One step and its outcome. */
 class Task {
   readonly step: FileStep;
   outcome: StepOutcome = null;
   staged: StagedFile | null = null;
-  /** The directory that has to be synced for it. */
-  directory: Footing | null = null;
-  /** What was changed in place, open, to be synced. */
+  /** Directory to sync for the step. */
+  directory: HeldEntry | null = null;
+  /** Open descriptor of a file or directory changed in place, to be synced. */
   changed: number | null = null;
 
   constructor(step: FileStep) {
     this.step = step;
   }
 
-  /** Does something unless an earlier part has failed. */
+  /** Runs one part of the step unless an earlier part has failed. */
   attempt(work: () => void): void {
     if (this.outcome !== null) return;
     try {
@@ -74,7 +66,7 @@ class Task {
   }
 
   fail(error: unknown): void {
-    this.outcome = refusalOf(error, `cannot ${DOING[this.step.do]} ${this.step.path}`);
+    this.outcome = refusalOfStep(error, this.step);
   }
 }
 
@@ -83,7 +75,7 @@ class Group {
   private readonly walk: SafeWalk;
   private readonly staged: StagedFile[] = [];
   private readonly open: number[] = [];
-  /** Directories that were made on the way to something. */
+  /** Missing parent directories that were made. */
   private readonly way: WayPart[] = [];
 
   constructor(machine: Machine) {
@@ -91,7 +83,7 @@ class Group {
     this.walk = new SafeWalk(machine.reach);
   }
 
-  /** Writes a file beside its place; the other steps wait. */
+  /** Writes the temporary file of a `write-file` step; other steps have nothing to stage. */
   stage(task: Task): void {
     const { step } = task;
     if (step.do !== 'write-file') return;
@@ -100,7 +92,7 @@ class Group {
     this.staged.push(task.staged);
   }
 
-  /** Completes the staged files and brings them to the disk, all at once. */
+  /** Completes the staged files and syncs them, all at once. */
   async prepare(tasks: readonly Task[]): Promise<void> {
     const replacements = tasks.map((task) => task.staged?.replacement() ?? null);
     await keepAttributes(replacements.filter((replacement) => replacement !== null));
@@ -128,18 +120,18 @@ class Group {
         task.changed = this.keep(setMetadata(step, spot, this.machine));
         return;
       case 'remove-file':
-        removeFile(step, spot);
+        removeFile(step.path, spot.at);
         return;
       case 'remove-directory':
-        removeDirectory(step, spot);
+        removeDirectory(spot.at);
         return;
     }
   }
 
-  /** Syncs what was changed in place, and each directory once; a step whose directory cannot be synced has failed. */
+  /** Syncs in-place changes and each directory once; a step whose directory cannot be synced has failed. */
   async makeDurable(tasks: readonly Task[]): Promise<void> {
     const done = tasks.filter((task) => task.outcome === null);
-    const directories = new Map<Footing, Promise<void>>();
+    const directories = new Map<HeldEntry, Promise<void>>();
     for (const directory of [...done.map((task) => task.directory), ...this.way.map((part) => part.directory)]) {
       if (directory && !directories.has(directory)) directories.set(directory, syncDirectory(directory));
     }
@@ -149,7 +141,7 @@ class Group {
         await directories.get(directory);
       }),
     );
-    // Handled by the tasks that need it, if any is left.
+    // Handled by the tasks that need it.
     way.catch(() => undefined);
     await Promise.all(
       done.map(async (task) => {
@@ -187,27 +179,21 @@ class Group {
         this.way.push(part);
       });
     }
-    const place = this.walk.directory(parent);
-    if (place.kind === 'refused') throw new Fault(place.refusal.code, place.refusal.message);
-    if (place.kind === 'missing') {
-      const why = place.what === 'absent' ? 'does not exist' : 'is not a directory';
-      throw new Fault('parent_missing', `the directory ${parent} ${why}`);
-    }
-    this.machine.temporaries.sweep(place.footing);
-    const { footing } = place;
-    const at = `${footing.at}${path.slice(path.lastIndexOf('/'))}`;
-    return { directory: footing, at, exposureOf: (entry) => this.walk.exposureOf(footing, entry) };
+    const { held } = reached(this.walk.directory(parent), parent);
+    this.machine.temporaries.sweep(held);
+    const at = `${held.at}${path.slice(path.lastIndexOf('/'))}`;
+    return { directory: held, at, exposureOf: (entry) => this.walk.exposureOf(held, entry) };
   }
 }
 
 const makesWay = (step: FileStep): boolean => 'parents' in step && step.parents === true;
 
-async function syncDirectory({ at }: Footing): Promise<void> {
+async function syncDirectory({ at }: HeldEntry): Promise<void> {
   let descriptor: number;
   try {
     descriptor = openSync(`${at}/.`, constants.O_RDONLY | constants.O_DIRECTORY);
   } catch (error) {
-    // A directory that may be written but not listed cannot be synced; the files in it are.
+    // A directory that may be written but not listed cannot be synced; its files are.
     if (systemCodeOf(error) === 'EACCES') return;
     throw error;
   }

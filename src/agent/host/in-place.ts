@@ -1,4 +1,4 @@
-/** Changes that need no temporary file: new directories, owners and modes of what is there, removals. */
+/** Changes without a temporary file: new directories, owners and modes, removals. */
 import {
   chmodSync,
   chownSync,
@@ -19,13 +19,13 @@ import type { Accounts, Exposure, Ownership, Step } from '../../resources/host.j
 import { parentOf } from '../../resources/unix/unix-path.js';
 import { isUnprivileged, keptMode, refusalOfTakeover } from '../../resources/unix/unix-permissions.js';
 import { isSameOwner, ownersOf, takeoverOf } from './ownership.js';
-import type { Footing, Reach, SafeWalk } from './safe-walk.js';
+import type { HeldEntry, Reach, SafeWalk } from './safe-walk.js';
 
 type StepOf<Do extends Step['do']> = Extract<Step, { do: Do }>;
 
-/** Where a step takes place: the directory that holds its path, and the path through it. */
+/** The location of a step: the held parent directory, and the path through it. */
 export interface Spot {
-  readonly directory: Footing;
+  readonly directory: HeldEntry;
   readonly at: string;
   exposureOf(entry: Stats): Exposure;
 }
@@ -33,22 +33,22 @@ export interface Spot {
 const PERMISSIONS = 0o7777;
 const OPEN_DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
-/** Makes a directory; returns a descriptor of it. */
+/** Makes a directory and returns its open descriptor. */
 export const makeDirectory = (step: StepOf<'make-directory'>, { at }: Spot, accounts: Accounts): number =>
   makeOwned({ path: step.path, at, mode: step.mode }, (made) => ownersOf(step, made, accounts));
 
-/** A directory that was made on the way, open, and the one that holds it. */
+/** A parent directory that was made, open, and the directory that holds it. */
 export interface WayPart {
   readonly descriptor: number;
-  readonly directory: Footing;
+  readonly directory: HeldEntry;
 }
 
-/** Mode of directories that no resource declares. */
+/** Mode of parent directories that no resource declares. */
 const WAY_MODE = 0o755;
 
 /**
- * Makes a directory and those above it that are missing. One in a directory of an unprivileged user belongs to that user, as no
- * walk leads on through another's. Each is given to `keep`, which owns its descriptor.
+ * Makes a directory and its missing parents. In a directory of an unprivileged user they belong to that user, because no walk
+ * leads through another user's. `keep` owns each descriptor.
  */
 export function makeWay(
   path: string,
@@ -60,7 +60,7 @@ export function makeWay(
   makeWay(parentOf(path), { walk, accounts }, keep);
   const holder = walk.directory(parentOf(path));
   if (holder.kind !== 'directory') return;
-  const { footing: directory } = holder;
+  const { held: directory } = holder;
   const at = `${directory.at}${path.slice(path.lastIndexOf('/'))}`;
   const isTheirs = isUnprivileged(directory.stats.uid, accounts.own);
   const descriptor = makeOwned({ path, at, mode: WAY_MODE }, (made) => (isTheirs ? directory.stats : made));
@@ -95,8 +95,8 @@ function makeOwned({ path, at, mode }: NewDirectory, ownersFor: (made: Ownership
 }
 
 /**
- * Sets owner, group and mode, mode last; returns a descriptor, or null when it may not be opened. Throws `unsafe_path` where an
- * unprivileged user would gain by it.
+ * Sets owner and group, then the mode; returns an open descriptor, or null without the right to open it. Throws `unsafe_path`
+ * where an unprivileged user would gain rights by it.
  */
 export function setMetadata(
   step: StepOf<'set-metadata'>,
@@ -119,7 +119,7 @@ export function setMetadata(
     if (refusal !== null) throw new Fault('unsafe_path', refusal);
     const isGiven = !isSameOwner(stats, owners);
     if (isGiven) chownSync(found.at, owners.uid, owners.gid);
-    // The system clears setuid when the owner changes, but not setgid of directories, nor write for others.
+    // A change of owner clears setuid, but neither setgid of directories nor write permission for others.
     if (isGiven || step.mode !== null) chmodSync(found.at, mode);
     return openForSync(found.at);
   } finally {
@@ -127,16 +127,16 @@ export function setMetadata(
   }
 }
 
-/** Removes a file or a link; one that is gone already is as good. */
-export function removeFile(step: StepOf<'remove-file'>, { at }: Spot): void {
+/** Removes a file; a missing one is a success. Throws `wrong_type` for anything else. */
+export function removeFile(path: string, at: string): void {
   const stats = lstatSync(at, { throwIfNoEntry: false });
   if (stats === undefined) return;
-  if (!stats.isFile()) throw new Fault('wrong_type', `${step.path} is not a regular file any more`);
+  if (!stats.isFile()) throw new Fault('wrong_type', `${path} is not a regular file any more`);
   unlinkSync(at);
 }
 
-/** Removes a directory if it is empty; one that is gone already is as good. */
-export function removeDirectory(_step: StepOf<'remove-directory'>, { at }: Spot): void {
+/** Removes an empty directory; a missing one is a success. */
+export function removeDirectory(at: string): void {
   try {
     rmdirSync(at);
   } catch (error) {
@@ -153,7 +153,7 @@ function openForSync(at: string): number | null {
   try {
     return openSync(at, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch {
-    // Its owner may change what this process may not read; the directory's sync has to do.
+    // The owner may change a file without the right to read it; the sync of its directory must suffice.
     return null;
   }
 }
@@ -162,6 +162,6 @@ function removeEmpty(at: string): void {
   try {
     rmdirSync(at);
   } catch {
-    // What was exchanged or filled in the meantime stays.
+    // A directory that was exchanged or filled in the meantime stays.
   }
 }

@@ -1,4 +1,4 @@
-/** What it takes to start a program: where it is, its environment, and what stands before it. */
+/** How programs are started on Linux and macOS: their environment, path and launch arguments. */
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { messageOf, systemCodeOf } from '../../kernel/fault.js';
@@ -6,10 +6,10 @@ import type { Command, CommandEnd } from '../../resources/command.js';
 
 export type Environment = Readonly<Record<string, string>> & { readonly PATH: string };
 
-/** The search path of the system, whatever that of the agent is. */
+/** Search path of the system, independent of the agent's own. */
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** Nothing of the agent's own environment, which may hold what programs are not to know. */
+/** Returns a clean environment without the agent's own variables, which may hold secrets. */
 export function environmentOf({ env }: Pick<Command, 'env'>): Environment {
   return { PATH, LANG: 'C.UTF-8', ...user(), ...env };
 }
@@ -19,14 +19,14 @@ function user(): Readonly<Record<string, string>> {
     const { homedir, username } = userInfo();
     return { HOME: homedir, USER: username, LOGNAME: username };
   } catch {
-    // A user without an entry in the system's list.
+    // The user has no entry in the system's accounts.
     return { HOME: '/' };
   }
 }
 
 type NotStarted = Extract<CommandEnd, { how: 'not-started' }>;
 
-/** The file of a program, or why it cannot be started. */
+/** Returns the path of a program, or why it cannot be started. */
 export function findProgram(name: string, { PATH: path }: Environment): string | NotStarted {
   const places = name.includes('/') ? [name] : path.split(':').map((directory) => `${directory}/${name}`);
   let refusal: NotStarted = { how: 'not-started', missing: true, message: `there is no ${name}` };
@@ -50,13 +50,13 @@ function problemOf(place: string): unknown {
   }
 }
 
-/** The agent makes files for itself alone; the usual umask is for programs. */
+/** The agent's own umask is closed; programs get the usual one. */
 const WITH_USUAL_UMASK = ['/bin/sh', '-c', 'umask 022; exec "$@"', 'sh'] as const;
 
-/** A scope of its own, which the end of the agent's unit does not take along. */
+/** A systemd scope of its own, which survives the end of the agent's unit. */
 const IN_SCOPE = ['--scope', '--quiet', '--collect', '--'] as const;
 
-/** The arguments to start a program with; the process becomes the program, so that its id and its end are the program's. */
+/** Returns the launch arguments. The started process becomes the program, so its ID and exit status are the program's. */
 export function launchArguments(
   program: string,
   args: readonly string[],

@@ -1,4 +1,4 @@
-/** Looks at paths without following, changing or waiting for anything. */
+/** Observes paths without following links, changing anything or blocking. */
 
 import { isUtf8 } from 'node:buffer';
 import {
@@ -26,16 +26,26 @@ import { parentOf, problemOfUnixPath } from '../../resources/unix/unix-path.js';
 import { refusalOf } from './path-refusal.js';
 import { ownDescriptors, type SafeWalk } from './safe-walk.js';
 
-/** A FIFO neither waits for a writer nor is a terminal taken over; a link at the end is an error. */
+/** Opens FIFOs without waiting for a writer, takes over no terminal, and fails for a link at the end. */
 const LOOK = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW | constants.O_NOCTTY;
 const UNREAD: FileContent = { kind: 'unread' };
 
 /** Observes in the order of the requests. */
-export function observe(walk: SafeWalk, requests: readonly ObserveRequest[]): readonly PathFact[] {
+export const observe = (walk: SafeWalk, requests: readonly ObserveRequest[]): readonly PathFact[] =>
+  observeEach(requests, (request, buffer) => observeOne(walk, request, buffer));
+
+/**
+ * Observes each request; an error becomes an `unreadable` fact.
+ * @param one must not keep `buffer`, which all requests share for contents
+ */
+export function observeEach(
+  requests: readonly ObserveRequest[],
+  one: (request: ObserveRequest, buffer: Buffer) => PathFact,
+): readonly PathFact[] {
   const buffer = Buffer.allocUnsafe(MAX_CONTENT_BYTES + 1);
   return requests.map((request) => {
     try {
-      return observeOne(walk, request, buffer);
+      return one(request, buffer);
     } catch (error) {
       const refusal = refusalOf(error, `cannot look at ${request.path}`, 'observe_failed');
       return { type: 'unreadable', ...refusal };
@@ -56,10 +66,10 @@ function observeOne(walk: SafeWalk, request: ObserveRequest, buffer: Buffer): Pa
     };
   }
   if (parent.kind === 'refused') return { type: 'unreadable', ...parent.refusal };
-  const { footing } = parent;
-  const at = `${footing.at}${path.slice(path.lastIndexOf('/'))}`;
-  const exposureOf = (stats: Stats) => walk.exposureOf(footing, stats);
-  // Opening some devices does something to them, so what lies among them is looked at first.
+  const { held } = parent;
+  const at = `${held.at}${path.slice(path.lastIndexOf('/'))}`;
+  const exposureOf = (stats: Stats) => walk.exposureOf(held, stats);
+  // Opening some devices has side effects, so paths below /dev are only opened if they are regular files or directories.
   if (path.startsWith('/dev/') || !(request.content || request.entries)) {
     const fact = look(at, exposureOf);
     const isDone = !((fact.type === 'file' && request.content) || (fact.type === 'directory' && request.entries));
@@ -68,7 +78,7 @@ function observeOne(walk: SafeWalk, request: ObserveRequest, buffer: Buffer): Pa
   return open(at, request, { buffer, exposureOf });
 }
 
-/** The directories that are missing down to one that is; none where something else has the name of the first. */
+/** Returns the missing parent directories; none when another object has the name of the first. */
 function missingOn(walk: SafeWalk, path: string): { readonly missing?: readonly string[] } {
   const missing: string[] = [];
   for (let at = path; ; at = parentOf(at)) {
@@ -80,8 +90,8 @@ function missingOn(walk: SafeWalk, path: string): { readonly missing?: readonly 
     }
     const [first = ''] = missing;
     const name = first.slice(first.lastIndexOf('/'));
-    // A link that leads nowhere.
-    return lstatSync(`${place.footing.at}${name}`, { throwIfNoEntry: false }) === undefined ? { missing } : {};
+    // A dangling link may have that name.
+    return lstatSync(`${place.held.at}${name}`, { throwIfNoEntry: false }) === undefined ? { missing } : {};
   }
 }
 
@@ -92,7 +102,7 @@ interface Means {
   readonly exposureOf: ExposureOf;
 }
 
-/** One system call more for everything but a file or directory that is there. */
+/** Observes by opening, which saves a system call for existing files and directories. */
 function open(at: string, request: ObserveRequest, { buffer, exposureOf }: Means): PathFact {
   let descriptor: number;
   try {
@@ -137,7 +147,7 @@ function targetOf(at: string): string {
 export function contentOf(descriptor: number, size: number, buffer: Buffer): FileContent {
   if (size > MAX_CONTENT_BYTES) return { kind: 'too-large' };
   let length = 0;
-  // Files of /proc and /sys have more in them than their size says.
+  // Files of /proc and /sys hold more than their size says.
   for (;;) {
     const read = readSync(descriptor, buffer, length, buffer.length - length, null);
     length += read;
@@ -148,10 +158,15 @@ export function contentOf(descriptor: number, size: number, buffer: Buffer): Fil
   return isUtf8(bytes) ? { kind: 'text', text: bytes.toString('utf8') } : { kind: 'binary' };
 }
 
-/** Of what is open, where the system lets: the path could lead elsewhere by now. */
+/** Lists the open directory where the system allows it, because its path could lead elsewhere by now. */
 function entriesOf(at: string, descriptor: number): readonly string[] | null {
   const descriptors = ownDescriptors();
-  const directory = opendirSync(descriptors === null ? at : `${descriptors}${descriptor}`);
+  return namesIn(descriptors === null ? at : `${descriptors}${descriptor}`);
+}
+
+/** Returns the sorted names in a directory; null when there are more than `MAX_ENTRIES`. */
+export function namesIn(path: string): readonly string[] | null {
+  const directory = opendirSync(path);
   try {
     const names: string[] = [];
     for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {

@@ -1,4 +1,4 @@
-/** The streams that a program writes to, and how what it writes comes back. */
+/** Output streams of programs: FIFOs for most, unlinked files for programs that may outlive the agent. */
 import { execFile } from 'node:child_process';
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, readSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,14 +9,14 @@ import { environmentOf } from './launch.js';
 import type { Workplace } from './workplace.js';
 
 export interface OutputStream {
-  /** For the program. */
+  /** Descriptor to pass to the program. */
   readonly descriptor: number;
   readonly capture: Capture;
-  /** Closes the descriptor of this process; resolves when the last process that could write has ended or closed its own. */
+  /** Closes this process's writing end; resolves when no process can write any longer. */
   start(): Promise<void>;
-  /** Takes what has been written so far. */
+  /** Captures the output so far. */
   look(): void;
-  /** Does so for the last time. Safe without `start`, and to be called once. */
+  /** Captures the rest and closes the stream. Works without `start`; must be called once. */
   stop(): void;
 }
 
@@ -27,7 +27,7 @@ export interface OutputStreams {
 
 const run = promisify(execFile);
 
-/** Throws when the system does not let it. */
+/** Opens both streams in the workplace. Throws when the system refuses. */
 export async function openStreams({ path }: Workplace, outlives: boolean): Promise<OutputStreams> {
   const [stdout, stderr] = [join(path, 'stdout'), join(path, 'stderr')];
   if (outlives) return both((path) => new FileOutput(path), stdout, stderr);
@@ -45,17 +45,16 @@ function both(open: (path: string) => OutputStream, first: string, second: strin
   }
 }
 
-/** Reads what a program writes as it comes, through a FIFO. */
 const READ = constants.O_RDONLY | constants.O_NONBLOCK;
-/** Between two looks, in milliseconds: longer and longer while nothing comes. */
+/** Milliseconds between two reads of a FIFO; the pause grows from the first to the second value while nothing comes. */
 const FIRST_LOOK_MS = 1;
 const MAX_LOOK_MS = 20;
-/** At one look; no more than this is in a pipe. */
+/** Maximum reads at once; a full pipe has no more. */
 const MAX_READS = 16;
 
 /**
- * The pipes that Node makes are sockets, which a program cannot open again as `/dev/stderr`, as many scripts do. The FIFO
- * is read by descriptor, because a worker thread closes those that were handed to a socket a second time when it ends.
+ * Captures output through a FIFO. Node's own pipes are sockets, which scripts cannot reopen as `/dev/stderr`. The FIFO is read
+ * by descriptor, because a worker thread that ends closes descriptors of its sockets a second time.
  */
 export class PipeOutput implements OutputStream {
   readonly descriptor: number;
@@ -67,9 +66,9 @@ export class PipeOutput implements OutputStream {
   private isStarted = false;
   private pause = FIRST_LOOK_MS;
 
-  /** @param fifo is opened and removed */
+  /** @param fifo path of the FIFO, which is opened and unlinked */
   constructor(fifo: string) {
-    // The end to write to cannot be opened before the other one is.
+    // The writing end can only be opened after the reading end.
     this.reading = openSync(fifo, READ);
     this.descriptor = openSync(fifo, constants.O_WRONLY);
     unlinkSync(fifo);
@@ -120,11 +119,11 @@ export class PipeOutput implements OutputStream {
   }
 }
 
-/** Reads what a program writes through a file without a name, which it can write to when this process is gone. */
+/** Flags of an output file, which a program can still write to after the end of the agent. */
 const APPEND = constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY | constants.O_APPEND;
-/** Between two looks, in milliseconds. */
+/** Milliseconds between two reads of an output file. */
 const LOOK_MS = 500;
-/** A file that is longer is emptied when it has been read. */
+/** Bytes from which a file is truncated after it was read. */
 const MAX_FILE = 16 * 1024 * 1024;
 
 export class FileOutput implements OutputStream {
@@ -135,14 +134,14 @@ export class FileOutput implements OutputStream {
   private position = 0;
   private timer: NodeJS.Timeout | undefined;
 
-  /** @param path where nothing is */
+  /** @param path a free path */
   constructor(path: string) {
     this.descriptor = openSync(path, APPEND, 0o600);
     this.reading = openSync(path, constants.O_RDWR);
     unlinkSync(path);
   }
 
-  /** Nobody tells when a file is closed: what matters is there when the program has ended. */
+  /** Resolves at once, because the end of writing cannot be detected; the program's own output is complete at its end. */
   async start(): Promise<void> {
     closeSync(this.descriptor);
     this.timer = setInterval(() => this.look(), LOOK_MS);
@@ -152,7 +151,7 @@ export class FileOutput implements OutputStream {
     try {
       this.read();
     } catch {
-      // A disk that fails takes the output along, and nothing else.
+      // A failing disk loses the output, and nothing else.
     }
   }
 
@@ -165,7 +164,7 @@ export class FileOutput implements OutputStream {
 
   private read(): void {
     const { size } = fstatSync(this.reading);
-    // A program that opens `/dev/stdout` anew empties the file.
+    // A program that reopens `/dev/stdout` truncates the file.
     if (size < this.position) this.position = 0;
     while (this.position < size) {
       const count = readSync(this.reading, this.buffer, 0, this.buffer.length, this.position);

@@ -1,15 +1,15 @@
-/** Who a file or directory shall belong to, in numbers. */
+/** Resolves the declared owner and group of a file or directory to numbers. */
 import { Fault } from '../../kernel/fault.js';
 import type { Accounts, Ownership, Principal } from '../../resources/host.js';
 import { ownersOfSecret, type Takeover } from '../../resources/unix/unix-permissions.js';
 
-/** The ids of the names, or those that are there. Throws `unknown_owner` and `unknown_group`. */
+/** Returns the declared IDs, or the present ones where none is declared. Throws `unknown_owner` and `unknown_group`. */
 export function ownersOf(wanted: Wanted, there: Ownership, accounts: Accounts): Ownership {
   const { uid, gid } = declaredBy(wanted, accounts);
   return { uid: uid ?? there.uid, gid: gid ?? there.gid };
 }
 
-/** As `ownersOf`, for a file that takes the place of another one; one with a secret keeps none that another user has chosen. */
+/** Like `ownersOf`, for a replaced file; a file with a secret keeps no owner or group that another user chose. */
 export function ownersOfReplacement(
   wanted: Wanted & { readonly isSecret?: boolean },
   there: Ownership,
@@ -20,7 +20,7 @@ export function ownersOfReplacement(
   return { uid: uid ?? there.uid, gid: gid ?? there.gid };
 }
 
-/** What a change of the owners of something that is there means for its mode. */
+/** Describes a change of owners in place, for `keptMode`. */
 export const takeoverOf = (
   { group }: Pick<Wanted, 'group'>,
   there: Ownership,
@@ -37,7 +37,7 @@ interface Wanted {
   readonly group: Principal;
 }
 
-/** Null for what is not declared. */
+/** Returns the declared IDs; null where none is declared. */
 function declaredBy(wanted: Wanted, accounts: Accounts): { readonly uid: number | null; readonly gid: number | null } {
   const uid = wanted.owner === null ? null : accounts.uid(wanted.owner);
   const gid = wanted.group === null ? null : accounts.gid(wanted.group);

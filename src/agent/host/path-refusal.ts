@@ -1,6 +1,7 @@
-/** What the system refuses, as fault codes and sentences. */
+/** Turns errors of the file system into fault codes and sentences. */
 
 import { Fault, type FaultCode, messageOf, systemCodeOf } from '../../kernel/fault.js';
+import type { FileStep } from '../../resources/host.js';
 
 /** Why something cannot be done at a path. */
 export interface Refusal {
@@ -25,9 +26,9 @@ const REASONS: Readonly<Record<string, readonly [FaultCode, string]>> = {
 };
 
 /**
- * The refusal that stands for something thrown.
- * @param doing what was tried, such as `cannot write /etc/motd`
- * @param fallback the code for what has no code of its own
+ * Converts a thrown value into a refusal.
+ * @param doing the attempt, such as `cannot write /etc/motd`
+ * @param fallback code for errors that have none of their own
  */
 export function refusalOf(error: unknown, doing: string, fallback: FaultCode = 'apply_failed'): Refusal {
   if (error instanceof Fault) return { code: error.code, message: error.message };
@@ -41,7 +42,7 @@ function known(code: string | undefined, fallback: FaultCode, message: string): 
   return REASONS[code ?? ''] ?? [fallback, message];
 }
 
-/** To root, the system says this of what `chattr` protects; to others, of what is not theirs. */
+/** Explains EPERM: root gets it for files that `chattr` protects, other users for files of other owners. */
 function notPermitted(): readonly [FaultCode, string] {
   return process.geteuid?.() === 0
     ? [
@@ -49,4 +50,31 @@ function notPermitted(): readonly [FaultCode, string] {
         'it or its directory is immutable or append-only (see lsattr), or this process lacks the capability',
       ]
     : ['permission_denied', 'only its owner or root may do that'];
+}
+
+const DOING: Readonly<Record<FileStep['do'], string>> = {
+  'write-file': 'write',
+  'make-directory': 'make',
+  'set-metadata': 'set owner or mode of',
+  'remove-file': 'remove',
+  'remove-directory': 'remove',
+};
+
+/** Returns the refusal for an error that a step ended with. */
+export const refusalOfStep = (error: unknown, step: FileStep): Refusal =>
+  refusalOf(error, `cannot ${DOING[step.do]} ${step.path}`);
+
+/** The result of a walk that does not reach a directory. */
+export type Unreached =
+  | { readonly kind: 'missing'; readonly what: 'absent' | 'not-directory' }
+  | { readonly kind: 'refused'; readonly refusal: Refusal };
+
+/** Returns the place if the walk has reached a directory, else throws the Fault that says why not. */
+export function reached<P extends { readonly kind: 'directory' }>(place: P | Unreached, path: string): P {
+  if (place.kind === 'refused') throw new Fault(place.refusal.code, place.refusal.message);
+  if (place.kind === 'missing') {
+    const why = place.what === 'absent' ? 'does not exist' : 'is not a directory';
+    throw new Fault('parent_missing', `the directory ${path} ${why}`);
+  }
+  return place;
 }

@@ -4,36 +4,32 @@ import { resolve } from 'node:path';
 import { systemCodeOf } from '../../kernel/fault.js';
 import type { Exposure } from '../../resources/host.js';
 import { parentOf } from '../../resources/unix/unix-path.js';
-import { type Refusal, refusalOf } from './path-refusal.js';
+import { refusalOf, type Unreached } from './path-refusal.js';
 
-export type Place =
-  | { readonly kind: 'directory'; readonly footing: Footing }
-  /** The path ends before it is through. */
-  | { readonly kind: 'missing'; readonly what: 'absent' | 'not-directory' }
-  | { readonly kind: 'refused'; readonly refusal: Refusal };
+export type Place = { readonly kind: 'directory'; readonly held: HeldEntry } | Unreached;
 
-/** Symbolic links on one way; the same number as the kernel's. */
+/** Maximum symbolic links on one path, as in the kernel. */
 const MAX_LINKS = 40;
 const WRITABLE_BY_OTHERS = 0o022;
-/** In such a directory only the owner of an entry can exchange it. */
+/** Sticky bit: only the owner of an entry can replace it. */
 const STICKY = 0o1000;
 
-/** Directories are reached once and held until `close`. */
+/** A walk that reaches each directory once and holds it until `close`. */
 export class SafeWalk {
   private readonly reach: Reach;
   private readonly places = new Map<string, Place>();
-  private readonly held: Footing[] = [];
-  /** Those that nobody but root and this process can put another directory in the place of. */
-  private readonly fixed = new WeakSet<Footing>();
+  private readonly held: HeldEntry[] = [];
+  /** Directories that only root and this process can replace. */
+  private readonly fixed = new WeakSet<HeldEntry>();
   /** Directories that only root, this process and their owner can replace. */
-  private readonly anchored = new WeakSet<Footing>();
+  private readonly anchored = new WeakSet<HeldEntry>();
   private readonly user = process.geteuid?.() ?? 0;
 
   constructor(reach: Reach) {
     this.reach = reach;
   }
 
-  /** The directory at an absolute, normalised path. */
+  /** Returns the directory at an absolute, normalised path. */
   directory(path: string): Place {
     const known = this.places.get(path);
     if (known) return known;
@@ -42,32 +38,32 @@ export class SafeWalk {
     return place;
   }
 
-  /** Tells which users other than root and this process could have put an entry into a directory that was reached. */
-  exposureOf(directory: Footing, entry: Stats): Exposure {
+  /** Returns which users other than root and this process could have put an entry into a reached directory. */
+  exposureOf(directory: HeldEntry, entry: Stats): Exposure {
     const { stats } = directory;
     if (this.fixed.has(directory) && this.isTrusted(stats)) return {};
     const isOwners = stats.uid === entry.uid && (stats.mode & WRITABLE_BY_OTHERS) === 0 && this.anchored.has(directory);
     return { exposedTo: isOwners ? 'owner' : 'others' };
   }
 
-  /** Takes a directory that was missing for unknown again, because it has been made. */
+  /** Forgets a path that was missing and has been made. */
   forget(path: string): void {
     this.places.delete(path);
   }
 
-  /** True when nobody but root and this process can change what lies in the directory. */
+  /** True when only root and this process can change the entries of the directory. */
   private isTrusted({ uid, mode }: Stats): boolean {
     return this.isTrustedOwner(uid) && (mode & WRITABLE_BY_OTHERS) === 0;
   }
 
   close(): void {
-    for (const footing of this.held.splice(0)) footing.release();
+    for (const held of this.held.splice(0)) held.release();
     this.places.clear();
   }
 
   private root(): Place {
     try {
-      return { kind: 'directory', footing: this.fix(this.hold('/'), '') };
+      return { kind: 'directory', held: this.fix(this.hold('/'), '') };
     } catch (error) {
       return { kind: 'refused', refusal: refusalOf(error, 'cannot look at /', 'observe_failed') };
     }
@@ -77,10 +73,10 @@ export class SafeWalk {
     const parent = this.directory(parentOf(path));
     if (parent.kind === 'refused') return parent;
     if (parent.kind === 'missing') return parent;
-    return this.enter(parent.footing, path.slice(path.lastIndexOf('/') + 1), { path, links: MAX_LINKS });
+    return this.enter(parent.held, path.slice(path.lastIndexOf('/') + 1), { path, links: MAX_LINKS });
   }
 
-  private enter(from: Footing, name: string, way: { readonly path: string; readonly links: number }): Place {
+  private enter(from: HeldEntry, name: string, way: { readonly path: string; readonly links: number }): Place {
     try {
       const next = this.hold(`${from.at}/${name}`);
       if (next.stats.isSymbolicLink()) return this.follow(from, name, next.stats, way);
@@ -91,10 +87,10 @@ export class SafeWalk {
         );
       }
       if (this.fixed.has(from) && this.cannotExchange(from.stats, next.stats)) {
-        return { kind: 'directory', footing: this.fix(next, `${from.at}/${name}`) };
+        return { kind: 'directory', held: this.fix(next, `${from.at}/${name}`) };
       }
       if (this.anchored.has(from) && this.isKeptByOwner(from.stats, next.stats)) this.anchored.add(next);
-      return { kind: 'directory', footing: next };
+      return { kind: 'directory', held: next };
     } catch (error) {
       if (systemCodeOf(error) === 'ENOENT') return { kind: 'missing', what: 'absent' };
       if (systemCodeOf(error) === 'ENOTDIR') return { kind: 'missing', what: 'not-directory' };
@@ -102,9 +98,9 @@ export class SafeWalk {
     }
   }
 
-  /** `/bin` and `/var/run` are links too; those that a user could have laid are not followed. */
+  /** Follows a link such as `/bin` or `/var/run`; refuses links that an unprivileged user could have made. */
   private follow(
-    from: Footing,
+    from: HeldEntry,
     name: string,
     link: Stats,
     way: { readonly path: string; readonly links: number },
@@ -115,21 +111,21 @@ export class SafeWalk {
     }
     if (links === 0) return unsafe(`${path} leads through too many symbolic links`);
     const target = readlinkSync(`${from.at}/${name}`);
-    let place: Place = target.startsWith('/') ? this.directory('/') : { kind: 'directory', footing: from };
+    let place: Place = target.startsWith('/') ? this.directory('/') : { kind: 'directory', held: from };
     for (const part of target.split('/')) {
       if (part === '' || part === '.') continue;
       if (place.kind !== 'directory') break;
-      place = this.enter(place.footing, part, { path, links: links - 1 });
+      place = this.enter(place.held, part, { path, links: links - 1 });
     }
     return place;
   }
 
-  /** Where the whole way is beyond the reach of others, the plain path is as safe, and takes the system half the time. */
-  private fix({ stats }: Footing, at: string): Footing {
-    const footing: Footing = { stats, at, release() {} };
-    this.fixed.add(footing);
-    this.anchored.add(footing);
-    return footing;
+  /** Uses the plain path where no other user can change any part of it: as safe, and twice as fast. */
+  private fix({ stats }: HeldEntry, at: string): HeldEntry {
+    const held: HeldEntry = { stats, at, release() {} };
+    this.fixed.add(held);
+    this.anchored.add(held);
+    return held;
   }
 
   private cannotExchange(directory: Stats, entry: Stats): boolean {
@@ -140,45 +136,45 @@ export class SafeWalk {
     return isClosed(directory) && (this.isTrustedOwner(directory.uid) || directory.uid === entry.uid);
   }
 
-  private hold(path: string): Footing {
-    const footing = this.reach(path);
-    this.held.push(footing);
-    return footing;
+  private hold(path: string): HeldEntry {
+    const held = this.reach(path);
+    this.held.push(held);
+    return held;
   }
 
   private isTrustedOwner(uid: number): boolean {
     return uid === 0 || uid === this.user;
   }
 
-  /** A user's directory may hold what another user wants to have changed, moved there by its owner. */
+  /** True for a directory of one user inside of another user's, who could have moved it there to have it changed. */
   private isForeign(from: Stats, to: Stats): boolean {
     return !this.isTrustedOwner(from.uid) && to.uid !== from.uid;
   }
 }
 
-/** True when users other than the owners of a directory and of an entry cannot exchange the entry. */
+/** True when only the owners of a directory and of an entry can replace the entry. */
 const isClosed = ({ mode }: Stats): boolean => (mode & WRITABLE_BY_OTHERS) === 0 || (mode & STICKY) !== 0;
 
 const unsafe = (message: string): Place => ({ kind: 'refused', refusal: { code: 'unsafe_path', message } });
 
-/** A directory or link that a walk has reached, held so that nobody can put another one in its place. */
-export interface Footing {
+/** A file system entry that a walk has reached, held so that it cannot be exchanged for another. */
+export interface HeldEntry {
   readonly stats: Stats;
-  /** A path that leads to it and nowhere else; `${at}/name` is what lies in it. */
+  /** A path that leads to this entry only; `${at}/name` is an entry in it. */
   readonly at: string;
   release(): void;
 }
 
-/** Reaches what is at a path without following a link at its end. Throws what the system says. */
-export type Reach = (path: string) => Footing;
+/** Reaches the entry at a path without following a link at its end. Throws the system's error. */
+export type Reach = (path: string) => HeldEntry;
 
-/** Linux: opens for nothing but being reached. Not among Node's constants; the same number on every architecture of Linux that Node runs on. */
+/** Linux's O_PATH, which Node's constants lack; the same number on every architecture that Node supports. */
 const O_PATH = 0o10000000;
 
-/** The directory with this process's descriptors, for itself and its children; null where there is no `/proc`. */
+/** Returns the directory of this process's descriptors, usable by its children too; null without `/proc`. */
 export function ownDescriptors(): string | null {
   try {
-    // The number instead of `self` saves the system a step in each call.
+    // The number instead of `self` saves a lookup in each call.
     return `/proc/${readlinkSync('/proc/self')}/fd/`;
   } catch {
     return null;
@@ -186,8 +182,8 @@ export function ownDescriptors(): string | null {
 }
 
 /**
- * Holds a descriptor; `/proc/PID/fd/N/name` then does what `openat` would do.
- * @param descriptors as `ownDescriptors` gives it
+ * Holds an entry by a descriptor; `/proc/PID/fd/N/name` then works like `openat`.
+ * @param descriptors the result of `ownDescriptors`
  */
 export const reachByDescriptor =
   (descriptors: string): Reach =>
@@ -203,15 +199,15 @@ export const reachByDescriptor =
   };
 
 /**
- * For systems without `/proc`: looks and remembers the path. Weaker, because a directory can be exchanged between the
- * look and the use; who may write to one of the ancestors can win that race.
+ * Remembers the path, for systems without `/proc`. This is weaker: a user with write access to an ancestor can exchange the
+ * entry between the check and the use.
  */
 export const reachByPath: Reach = (path) => {
   const at = resolve(path);
   return { stats: lstatSync(at), at: at === '/' ? '' : at, release() {} };
 };
 
-/** The safest way that the system offers. */
+/** Returns the safest way that the system offers. */
 export function bestReach(): Reach {
   const descriptors = ownDescriptors();
   return descriptors === null ? reachByPath : reachByDescriptor(descriptors);

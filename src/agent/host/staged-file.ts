@@ -1,4 +1,4 @@
-/** A file on its way: written beside its place, to be renamed over it when it is safe on the disk. */
+/** A temporary file beside its target, to be renamed over it once it is durable. */
 
 import { execFile } from 'node:child_process';
 import {
@@ -24,7 +24,7 @@ import { Fault } from '../../kernel/fault.js';
 import type { Accounts, Ownership, Step } from '../../resources/host.js';
 import { isUnprivileged, keptMode } from '../../resources/unix/unix-permissions.js';
 import { isSameOwner, ownersOfReplacement, takeoverOf } from './ownership.js';
-import type { Footing, Reach } from './safe-walk.js';
+import type { HeldEntry, Reach } from './safe-walk.js';
 import type { Temporaries } from './temporaries.js';
 
 export type WriteStep = Extract<Step, { do: 'write-file' }>;
@@ -37,24 +37,24 @@ export interface FileMachine {
 
 const CREATE = constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY | constants.O_NOFOLLOW;
 const NEW_MODE = 0o644;
-/** Of an old mode, what must not show on a file that shall not have it. */
+/** Bits of an old mode that must not appear on the new file even for a moment. */
 const CLOSE = 0o7077;
 
 const sync = promisify(fsync);
 
 export class StagedFile {
-  readonly directory: Footing;
+  readonly directory: HeldEntry;
   private readonly target: string;
   private readonly temporary: string;
   private readonly mode: number;
   private readonly owners: Ownership;
-  private readonly replaced: Footing | null;
+  private readonly replaced: HeldEntry | null;
   private descriptor: number | null = null;
   private isRenamed = false;
   private isDiscarded = false;
 
-  /** Writes the content; throws, leaving nothing behind, when that cannot be done. */
-  constructor(step: WriteStep, directory: Footing, machine: FileMachine) {
+  /** Writes the content. Throws on failure and leaves nothing behind. */
+  constructor(step: WriteStep, directory: HeldEntry, machine: FileMachine) {
     const name = step.path.slice(step.path.lastIndexOf('/') + 1);
     this.directory = directory;
     this.target = `${directory.at}/${name}`;
@@ -115,7 +115,7 @@ export class StagedFile {
     try {
       unlinkSync(this.temporary);
     } catch {
-      // The next run that touches the directory sweeps it.
+      // The next run in this directory removes it.
     }
   }
 
@@ -133,8 +133,8 @@ export class StagedFile {
   }
 }
 
-/** The regular file at a path; null when there is none or a link, which the rename replaces. Throws `wrong_type`. */
-function reachReplaced(reach: Reach, target: string, path: string): Footing | null {
+/** Returns the regular file at a path; null without one and for a link, which the rename replaces. Throws `wrong_type`. */
+function reachReplaced(reach: Reach, target: string, path: string): HeldEntry | null {
   if (lstatSync(target, { throwIfNoEntry: false }) === undefined) return null;
   const found = reach(target);
   if (found.stats.isFile()) return found;
@@ -143,13 +143,13 @@ function reachReplaced(reach: Reach, target: string, path: string): Footing | nu
   throw new Fault('wrong_type', `${path} is not a regular file any more`);
 }
 
-/** Two open files: the one that goes, and the one that takes its place. */
+/** Two open files: the replaced one, and the new one. */
 export interface Replacement {
-  /** `/proc/PID/fd/N`; what has another form is passed over. */
+  /** Path `/proc/PID/fd/N`; other forms are ignored. */
   readonly from: string;
   /** A descriptor. */
   readonly to: number;
-  /** False when the new file's mode is closer than the old one's, which must not show even for a moment. */
+  /** False when the new mode is more restrictive, so that the old one must not appear even for a moment. */
   readonly withMode: boolean;
 }
 
@@ -158,9 +158,9 @@ const DESCRIPTOR = /^(\/proc\/\d+\/fd\/)(\d+)$/;
 const TIMEOUT = 30_000;
 
 /**
- * Copies what goes beyond owner, mode and times, with one process for all. Best effort: file systems and machines whose
- * `cp` cannot do it keep nothing. Leaves the owners as they are, the modes wrong, and capabilities copied: set owner and mode
- * afterwards.
+ * Copies access control lists, extended attributes and security contexts, which Node cannot read, with one `cp` for all files.
+ * Best effort: file systems and versions of `cp` without support keep nothing. Leaves the owners, wrong modes, and copied
+ * capabilities: the caller sets owner and mode afterwards.
  */
 export async function keepAttributes(replacements: readonly Replacement[]): Promise<void> {
   for (const withMode of [true, false]) {
@@ -170,8 +170,8 @@ export async function keepAttributes(replacements: readonly Replacement[]): Prom
 }
 
 /**
- * `cp` sees descriptors of this process only, so that nobody can put another file in the way: each source is named by
- * its descriptor, and a private directory holds a link of the same name to the descriptor that it goes to.
+ * Names both files by descriptors of this process, so that neither can be exchanged: a private directory holds a link to each
+ * target descriptor, under the name of its source descriptor.
  */
 async function copyAttributes(group: readonly Replacement[], withMode: boolean): Promise<void> {
   const links = mkdtempSync(join(tmpdir(), 'orch-attributes-'));
@@ -182,7 +182,7 @@ async function copyAttributes(group: readonly Replacement[], withMode: boolean):
     }
     const without = `timestamps,ownership${withMode ? '' : ',mode'}`;
     const options = ['--attributes-only', '--preserve=all', `--no-preserve=${without}`, '-t', links, '--'];
-    // Where no mode is copied, cp sets one by its umask.
+    // Without a mode to copy, cp sets one by its umask.
     await run('sh', ['-c', 'umask 077; exec cp "$@"', 'cp', ...options, ...group.map(({ from }) => from)]);
   } finally {
     rmSync(links, { recursive: true, force: true });

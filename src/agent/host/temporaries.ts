@@ -1,25 +1,25 @@
-/** Names of temporary files, and the removal of those that a crashed run has left. */
+/** Names of temporary files, and the removal of leftovers of crashed runs. */
 import { randomBytes } from 'node:crypto';
 import { lstatSync, readdirSync, unlinkSync } from 'node:fs';
 import { mayBeInUse } from './alive.js';
-import type { Footing } from './safe-walk.js';
+import type { HeldEntry } from './safe-walk.js';
 
-/** The longest name that file systems take, in bytes. */
+/** Maximum bytes of a file name. */
 const NAME_MAX = 255;
 const PATTERN = /^\..*\.orch-([0-9a-f]{6})[0-9a-f]{10}\.dpkg-tmp$/s;
 
 export class Temporaries {
   private readonly swept = new Set<string>();
 
-  /** `.NAME.orch-<16 hex>.dpkg-tmp`: such names are passed over by run-parts, logrotate and their like. */
+  /** Returns `.NAME.orch-<16 hex>.dpkg-tmp`, a form that run-parts, logrotate and similar tools ignore. */
   nameFor(name: string): string {
     const owner = process.pid.toString(16).padStart(6, '0').slice(-6);
     const suffix = `.orch-${owner}${randomBytes(5).toString('hex')}.dpkg-tmp`;
     return `.${shorten(name, NAME_MAX - 1 - suffix.length)}${suffix}`;
   }
 
-  /** Removes what earlier runs of dead processes left in a directory; looks into each directory once. */
-  sweep(directory: Footing): void {
+  /** Removes temporary files of dead processes from a directory; checks each directory once. */
+  sweep(directory: HeldEntry): void {
     const { dev, ino } = directory.stats;
     const key = `${dev}:${ino}`;
     if (this.swept.has(key)) return;
@@ -31,7 +31,7 @@ export class Temporaries {
   }
 }
 
-/** At most that many bytes of UTF-8, no character cut in two. */
+/** Cuts a name to that many bytes of UTF-8 at a character boundary. */
 function shorten(name: string, bytes: number): string {
   if (Buffer.byteLength(name) <= bytes) return name;
   const characters = [...name];
@@ -39,11 +39,11 @@ function shorten(name: string, bytes: number): string {
   return characters.join('');
 }
 
-function namesIn(directory: Footing): readonly string[] {
+function namesIn(directory: HeldEntry): readonly string[] {
   try {
     return readdirSync(`${directory.at}/.`);
   } catch {
-    // What may be written but not listed is not swept.
+    // A directory that may be written but not listed is not swept.
     return [];
   }
 }
@@ -54,6 +54,6 @@ function removeIfLeft(at: string, owner: number): void {
     const isOurs = stats.isFile() && (process.geteuid === undefined || stats.uid === process.geteuid());
     if (isOurs && (owner === process.pid || !mayBeInUse(owner))) unlinkSync(at);
   } catch {
-    // Somebody else was quicker, or it is not ours to remove.
+    // Another process was faster, or this one may not remove it.
   }
 }

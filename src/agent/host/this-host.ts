@@ -1,4 +1,4 @@
-/** The Host of the machine that this process runs on. */
+/** The real Hosts of Linux, macOS and Windows. Each run needs a new one: a Host remembers which directories it has tidied. */
 import { Fault } from '../../kernel/fault.js';
 import type { Command, CommandResult } from '../../resources/command.js';
 import type { Accounts, FileStep, Host, ObserveRequest, PathFact, StepOutcome } from '../../resources/host.js';
@@ -8,9 +8,9 @@ import { AGENT_DEFAULTS } from '../../settings/agent.js';
 import { AccountFiles, MacAccountRecords } from './accounts.js';
 import { commit } from './commit.js';
 import { observe } from './observe.js';
-import { runCommand } from './run-command.js';
 import { bestReach, type Reach, SafeWalk } from './safe-walk.js';
 import { Temporaries } from './temporaries.js';
+import { runOnUnix } from './unix-run.js';
 import { commitWindows, type Replace, replaceKeepingAccess } from './windows-commit.js';
 import { observeWindows } from './windows-observe.js';
 import { runOnWindows } from './windows-run.js';
@@ -20,13 +20,13 @@ import { Workplaces } from './workplace.js';
 export interface ThisHostOptions {
   /** Aborted when the run is cancelled or the agent stops; the reason tells which. */
   readonly signal?: AbortSignal | undefined;
-  /** The agent's own directory, for what programs are given to read. */
+  /** The agent's data directory, for scripts and input of programs [default: the temporary directory of the system]. */
   readonly dataDir?: string | undefined;
-  /** Seconds that a script may take. */
+  /** Maximum seconds of a script. */
   readonly scriptTimeoutSecs?: number | undefined;
 }
 
-/** A fresh one for each run. Throws `unsupported_on_platform` where there is none. */
+/** Creates the Host of this machine. Throws `unsupported_on_platform` where there is none. */
 export function thisHost(options: ThisHostOptions = {}): Host {
   if (process.platform === 'linux') return new UnixHost({ ...options, platform: 'linux' });
   if (process.platform === 'darwin') return new UnixHost({ ...options, platform: 'macos' });
@@ -36,17 +36,10 @@ export function thisHost(options: ThisHostOptions = {}): Host {
   });
 }
 
-/** The real Host of Linux and macOS. Make one for each run: it remembers which directories it has tidied. */
-export interface UnixHostOptions {
+export interface UnixHostOptions extends ThisHostOptions {
   readonly platform: 'linux' | 'macos';
-  /** By descriptor where `/proc` is there, else by path. */
+  /** How paths are reached [default: by descriptor where `/proc` exists, else by path]. */
   readonly reach?: Reach;
-  /** The agent's own directory, for what programs are given to read; else the system's temporary directory serves. */
-  readonly dataDir?: string | undefined;
-  /** Seconds that a script may take. */
-  readonly scriptTimeoutSecs?: number | undefined;
-  /** Aborted when the run is cancelled or the agent stops; the reason tells which. */
-  readonly signal?: AbortSignal | undefined;
 }
 
 export class UnixHost implements Host {
@@ -85,7 +78,7 @@ export class UnixHost implements Host {
     try {
       for (const path of paths.filter((one) => problemOfUnixPath(one) === null)) {
         const place = walk.directory(parentOf(path));
-        if (place.kind === 'directory') this.temporaries.sweep(place.footing);
+        if (place.kind === 'directory') this.temporaries.sweep(place.held);
       }
     } finally {
       walk.close();
@@ -98,29 +91,22 @@ export class UnixHost implements Host {
 
   async run(command: Command): Promise<CommandResult> {
     const { scriptTimeoutSecs, workplaces, signal } = this;
-    const result = await runCommand(command, { scriptTimeoutSecs, workplaces, signal });
+    const result = await runOnUnix(command, { scriptTimeoutSecs, workplaces, signal });
     this.accountSource.forget();
     return result;
   }
 }
 
-/** The real Host of Windows. Make one for each run: it remembers which directories it has tidied. */
-export interface WindowsHostOptions {
-  /** The agent's own directory, for what programs are given to read; else the system's temporary directory serves. */
-  readonly dataDir?: string | undefined;
-  /** Seconds that a script may take. */
-  readonly scriptTimeoutSecs?: number | undefined;
-  /** Aborted when the run is cancelled or the agent stops; the reason tells which. */
-  readonly signal?: AbortSignal | undefined;
-  /** Where `C:\…` is; the path itself unless the drives are somewhere else. */
+export interface WindowsHostOptions extends ThisHostOptions {
+  /** Maps `C:\…` to a path of this system [default: the path itself]. */
   readonly toNative?: ToNative | undefined;
-  /** Where Windows is; that of the environment unless told. */
+  /** Directory of Windows [default: from the environment]. */
   readonly systemRoot?: string | undefined;
-  /** How a file takes the place of another; as Windows does it, unless told. */
+  /** Replaces a file [default: with the function of Windows]. */
   readonly replace?: Replace | undefined;
 }
 
-/** Windows has names and security ids, no numbers. */
+/** Windows has names and security IDs, but no numeric ones. */
 const NO_ACCOUNTS: Accounts = {
   uid: () => undefined,
   gid: () => undefined,

@@ -1,15 +1,5 @@
-/** Carries out changes of files on Windows: every file is whole at every moment. */
-import {
-  closeSync,
-  constants,
-  fsyncSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  rmdirSync,
-  unlinkSync,
-  writeFileSync,
-} from 'node:fs';
+/** Carries out file steps on Windows; every file is whole at every moment. */
+import { closeSync, constants, fsyncSync, lstatSync, mkdirSync, openSync, unlinkSync, writeFileSync } from 'node:fs';
 import { rename } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Fault, systemCodeOf } from '../../kernel/fault.js';
@@ -17,11 +7,12 @@ import type { Command, CommandResult } from '../../resources/command.js';
 import type { FileStep, StepOutcome } from '../../resources/host.js';
 import { powershell, readAnswer } from '../../resources/windows/powershell.js';
 import { parentOfWindowsPath, problemOfWindowsPath } from '../../resources/windows/windows-path.js';
-import { refusalOf } from './path-refusal.js';
+import { removeDirectory, removeFile } from './in-place.js';
+import { reached, refusalOfStep } from './path-refusal.js';
 import type { Temporaries } from './temporaries.js';
 import { type ToNative, WindowsWalk } from './windows-walk.js';
 
-/** Puts a finished file in the place of another one and keeps who may use that. Throws when it cannot. */
+/** Replaces a file by a finished one and keeps its access list. Throws on failure. */
 export type Replace = (temporary: string, target: string) => Promise<void>;
 
 export interface WindowsMachine {
@@ -30,15 +21,7 @@ export interface WindowsMachine {
   readonly temporaries: Temporaries;
 }
 
-const DOING: Readonly<Record<FileStep['do'], string>> = {
-  'write-file': 'write',
-  'make-directory': 'make',
-  'set-metadata': 'set owner or mode of',
-  'remove-file': 'remove',
-  'remove-directory': 'remove',
-};
-
-/** The outcomes are in the order of the steps; a failed step does not stop the others. */
+/** Returns the outcomes in the order of the steps; a failed step does not stop the others. */
 export async function commitWindows(
   steps: readonly FileStep[],
   machine: WindowsMachine,
@@ -50,7 +33,7 @@ export async function commitWindows(
       await carryOut(step, walk, machine);
       outcomes.push(null);
     } catch (error) {
-      outcomes.push(refusalOf(error, `cannot ${DOING[step.do]} ${step.path}`));
+      outcomes.push(refusalOfStep(error, step));
     }
   }
   return outcomes;
@@ -74,22 +57,17 @@ async function carryOut(step: FileStep, walk: WindowsWalk, machine: WindowsMachi
   }
 }
 
-/** The directory that a step takes place in, free of what runs that died have left there. */
+/** Returns the parent directory of a step, after the removal of leftovers. Throws `unsafe_path` and `parent_missing`. */
 function directoryOf(path: string, walk: WindowsWalk, { temporaries }: WindowsMachine): string {
   const problem = problemOfWindowsPath(path);
   if (problem !== null) throw new Fault('unsafe_path', `${path} ${problem}`);
   const parent = parentOfWindowsPath(path);
-  const place = walk.directory(parent);
-  if (place.kind === 'refused') throw new Fault(place.refusal.code, place.refusal.message);
-  if (place.kind === 'missing') {
-    const why = place.what === 'absent' ? 'does not exist' : 'is not a directory';
-    throw new Fault('parent_missing', `the directory ${parent} ${why}`);
-  }
+  const place = reached(walk.directory(parent), parent);
   temporaries.sweep({ at: place.at, stats: place.stats, release() {} });
   return place.at;
 }
 
-/** Makes a directory and those above it that are missing; who may use them is what the one that is there passes on. */
+/** Makes a directory and its missing parents, which inherit their access lists. */
 function makeWay(path: string, walk: WindowsWalk, toNative: ToNative): void {
   const place = walk.directory(path);
   const parent = parentOfWindowsPath(path);
@@ -125,7 +103,7 @@ async function writeFile(
   }
 }
 
-/** Writes a file that is not there yet, to the disk. */
+/** Writes and syncs a new file. */
 function writeNew(path: string, content: string): void {
   const descriptor = openSync(path, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY, 0o600);
   try {
@@ -136,7 +114,7 @@ function writeNew(path: string, content: string): void {
   }
 }
 
-/** Virus scanners and indexers hold a new file for a moment. */
+/** Errors while a virus scanner or indexer holds a new file, which lasts for a moment. */
 const HELD: ReadonlySet<string | undefined> = new Set(['EACCES', 'EBUSY', 'EPERM']);
 const ATTEMPTS = 6;
 const FIRST_PAUSE_MS = 50;
@@ -156,27 +134,14 @@ function discard(path: string): void {
   try {
     unlinkSync(path);
   } catch {
-    // It was never made, or the next run that touches the directory sweeps it.
+    // The file was never made, or the next run in this directory removes it.
   }
 }
 
-/** A file that is gone already is as good. */
-function removeFile(path: string, at: string): void {
-  const stats = lstatSync(at, { throwIfNoEntry: false });
-  if (stats === undefined) return;
-  if (!stats.isFile()) throw new Fault('wrong_type', `${path} is not a regular file any more`);
-  unlinkSync(at);
-}
-
-function removeDirectory(at: string): void {
-  try {
-    rmdirSync(at);
-  } catch (error) {
-    if (systemCodeOf(error) !== 'ENOENT') throw error;
-  }
-}
-
-/** Virus scanners and indexers hold a new file for a moment. */
+/**
+ * Replaces a file with the function of Windows that keeps its access list; a renamed file would inherit that of its directory,
+ * which may be more open. Retries while a virus scanner or indexer holds the new file.
+ */
 const REPLACE = `for ($attempt = 1; ; $attempt += 1) {
   try {
     [System.IO.File]::Replace($data.from, $data.to, [NullString]::Value, $false)

@@ -1,36 +1,19 @@
-/** Looks at paths of Windows without following or changing anything. */
-import { closeSync, constants, fstatSync, lstatSync, opendirSync, openSync, readlinkSync, type Stats } from 'node:fs';
-import {
-  MAX_CONTENT_BYTES,
-  MAX_ENTRIES,
-  type Metadata,
-  type ObserveRequest,
-  type PathFact,
-} from '../../resources/host.js';
+/** Observes paths of Windows without following links or changing anything. */
+import { closeSync, constants, fstatSync, lstatSync, openSync, readlinkSync, type Stats } from 'node:fs';
+import type { Metadata, ObserveRequest, PathFact } from '../../resources/host.js';
 import { parentOfWindowsPath, problemOfWindowsPath } from '../../resources/windows/windows-path.js';
-import { contentOf } from './observe.js';
-import { refusalOf } from './path-refusal.js';
+import { contentOf, namesIn, observeEach } from './observe.js';
 import type { ToNative, WindowsWalk } from './windows-walk.js';
 
-/** Windows has no numbers for owners, and no permission bits. */
+/** Windows has neither numeric owners nor permission bits. */
 const NO_METADATA: Metadata = { uid: 0, gid: 0, mode: 0 };
 
 /** Observes in the order of the requests. */
-export function observeWindows(
+export const observeWindows = (
   walk: WindowsWalk,
   requests: readonly ObserveRequest[],
   toNative: ToNative,
-): readonly PathFact[] {
-  const buffer = Buffer.allocUnsafe(MAX_CONTENT_BYTES + 1);
-  return requests.map((request) => {
-    try {
-      return observeOne(walk, request, { toNative, buffer });
-    } catch (error) {
-      const refusal = refusalOf(error, `cannot look at ${request.path}`, 'observe_failed');
-      return { type: 'unreadable', ...refusal };
-    }
-  });
-}
+): readonly PathFact[] => observeEach(requests, (request, buffer) => observeOne(walk, request, { toNative, buffer }));
 
 interface Means {
   readonly toNative: ToNative;
@@ -55,13 +38,13 @@ function observeOne(walk: WindowsWalk, request: ObserveRequest, means: Means): P
   if (stats === undefined) return { type: 'absent', parent: 'directory' };
   if (stats.isSymbolicLink()) return { type: 'symlink', target: readlinkSync(at) };
   if (stats.isDirectory()) {
-    return { type: 'directory', entries: request.entries ? entriesOf(at) : null, ...NO_METADATA };
+    return { type: 'directory', entries: request.entries ? namesIn(at) : null, ...NO_METADATA };
   }
   if (!stats.isFile()) return { type: 'other', what: 'unknown' };
   return fileAt(at, stats, request, means);
 }
 
-/** The directories that are missing down to one that is; none on a drive that is missing. */
+/** Returns the missing parent directories; none on a missing drive. */
 function missingOn(walk: WindowsWalk, path: string): { readonly missing?: readonly string[] } {
   const missing: string[] = [];
   for (let at = path; ; at = parentOfWindowsPath(at)) {
@@ -85,19 +68,5 @@ function fileAt(at: string, stats: Stats, { path, content }: ObserveRequest, { b
     return { type: 'file', size: opened.size, content: contentOf(descriptor, opened.size, buffer), ...NO_METADATA };
   } finally {
     closeSync(descriptor);
-  }
-}
-
-function entriesOf(at: string): readonly string[] | null {
-  const directory = opendirSync(at);
-  try {
-    const names: string[] = [];
-    for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
-      if (names.length === MAX_ENTRIES) return null;
-      names.push(entry.name);
-    }
-    return names.sort();
-  } finally {
-    directory.closeSync();
   }
 }

@@ -1,53 +1,45 @@
-/** Runs one command on Windows to its end, and captures what it writes. */
+/** Runs one command on Windows, and captures what it writes. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
-import { isFault, messageOf } from '../../kernel/fault.js';
-import { COMMAND_TIMEOUT_SECS, type Command, type CommandEnd, type CommandResult } from '../../resources/command.js';
+import type { Command, CommandEnd, CommandResult } from '../../resources/command.js';
 import { Capture } from './capture.js';
-import { type Workplace, type Workplaces, writePrivately } from './workplace.js';
+import {
+  type CommandTask,
+  endOf,
+  GRACE_MS,
+  type NotStarted,
+  type RunCommandOptions,
+  runCommand,
+  supervise,
+  within,
+} from './run-command.js';
+import { type Workplace, writePrivately } from './workplace.js';
 
-export interface WindowsRunOptions extends SupervisionOptions {
-  readonly workplaces: Workplaces;
+export interface WindowsRunOptions extends RunCommandOptions {
+  /** Usually `C:\Windows`. */
+  readonly systemRoot: string;
 }
 
-/** What the streams have after the end of the program: processes that it leaves behind may hold them for ever. */
-const GRACE_MS = 1_000;
+type WindowsEnvironment = Readonly<Record<string, string>>;
 
-/** Never rejects: what goes wrong is in the result. */
-export async function runOnWindows(command: Command, options: WindowsRunOptions): Promise<CommandResult> {
-  if (isToEnd(command, options.signal)) return withoutOutput({ how: 'cancelled' });
-  const env = windowsEnvironment(command, process.env, options.systemRoot);
-  const program = findWindowsProgram(command.argv[0], env);
-  if (typeof program !== 'string') return withoutOutput(program);
-  let workplace: Workplace | null = null;
-  try {
-    workplace = options.workplaces.open();
-    return await runIn(workplace, { command, program, env }, options);
-  } catch (error) {
-    return withoutOutput({ how: 'not-started', missing: false, message: messageOf(error) });
-  } finally {
-    workplace?.remove();
-  }
-}
+/** Never rejects: failures are in the result. */
+export const runOnWindows = (command: Command, options: WindowsRunOptions): Promise<CommandResult> =>
+  runCommand(command, options, {
+    env: windowsEnvironment(command, process.env, options.systemRoot),
+    find: findProgram,
+    run: (task, workplace) => runIn(workplace, task, options),
+  });
 
-const withoutOutput = (end: CommandEnd): CommandResult => ({ end, stdout: '', stderr: '', truncated: false });
+type Task = CommandTask<WindowsEnvironment>;
 
-interface Task {
-  readonly command: Command;
-  /** The path of the program. */
-  readonly program: string;
-  readonly env: WindowsEnvironment;
-}
-
-async function runIn(workplace: Workplace, task: Task, options: WindowsRunOptions): Promise<CommandResult> {
+function runIn(workplace: Workplace, task: Task, options: WindowsRunOptions): Promise<CommandResult> {
   const { argv, script } = task.command;
   const file = script ? [writePrivately(workplace, `script${script.suffix}`, script.text)] : [];
   const args = [...argv.slice(1), ...file];
   return task.command.lifetime === 'outlive'
-    ? await runWithFiles(workplace, { ...task, args }, options)
-    : await runWithPipes({ ...task, args }, options);
+    ? runWithFiles(workplace, { ...task, args }, options)
+    : runWithPipes({ ...task, args }, options);
 }
 
 type Ready = Task & { readonly args: readonly string[] };
@@ -60,17 +52,17 @@ async function runWithPipes(
   const [stdout, stderr] = [new Capture(), new Capture()];
   child.stdout.on('data', (data: Buffer) => stdout.add(data));
   child.stderr.on('data', (data: Buffer) => stderr.add(data));
-  // A program need not read all that it is given.
+  // A program need not read all of its input.
   child.stdin.on('error', () => {});
   child.stdin.end(command.input ?? '');
   const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
-  const end = await supervise(child, command, options);
+  const end = await untilEnd(child, command, options);
   await within(closed, GRACE_MS);
   for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
   return { end, stdout: stdout.text(), stderr: stderr.text(), truncated: stdout.isCut || stderr.isCut };
 }
 
-/** What outlives the agent reads and writes files: the end of the agent would end a pipe in the middle. */
+/** Runs a command that may outlive the agent. It reads and writes files, because the end of the agent would cut off pipes. */
 async function runWithFiles(
   workplace: Workplace,
   { command, program, args, env }: Ready,
@@ -88,12 +80,12 @@ async function runWithFiles(
   } finally {
     for (const descriptor of stdio) closeSync(descriptor);
   }
-  const end = await supervise(child, command, options);
+  const end = await untilEnd(child, command, options);
   const [stdout, stderr] = paths.map(captureFile) as [Capture, Capture];
   return { end, stdout: stdout.text(), stderr: stderr.text(), truncated: stdout.isCut || stderr.isCut };
 }
 
-/** The directory of the system is where Windows looks for programs and libraries first, and nobody else can put one there. */
+/** The system directory is where Windows looks for programs and libraries first, and only administrators can write to it. */
 const settings = ({ systemRoot }: WindowsRunOptions, env: WindowsEnvironment) => ({
   cwd: join(systemRoot, 'System32'),
   env,
@@ -114,52 +106,18 @@ function captureFile(path: string): Capture {
   }
 }
 
-/** Watches over a program on Windows until it has ended, in time or not. */
-export interface SupervisionOptions {
-  /** Usually `C:\Windows`. */
-  readonly systemRoot: string;
-  /** What `timeoutSecs: 'script'` means. */
-  readonly scriptTimeoutSecs: number;
-  /** Aborted when the run is cancelled or, with the Fault `interrupted` as reason, when the agent stops. */
-  readonly signal?: AbortSignal | undefined;
-}
-
-/** What programs have to be gone after they were ended. */
+/** Milliseconds that processes have to disappear after they were killed. */
 const KILL_MS = 10_000;
 
-/** Resolves when the program has ended or was ended, and with it all that it has started. */
-export async function supervise(
-  child: ChildProcess,
-  command: Command,
-  options: SupervisionOptions,
-): Promise<CommandEnd> {
-  const exited = endOf(child);
-  const stop = stopOf(command, options);
-  try {
-    const end = await Promise.race([exited, stop.asked]);
-    if (end.how === 'timed-out' || end.how === 'cancelled') {
-      await endTree(child, options);
-      await within(exited, KILL_MS);
-    }
-    return end;
-  } finally {
-    stop.dispose();
-    child.unref();
-  }
-}
-
-/** How the program ends by itself. */
-function endOf(child: ChildProcess): Promise<CommandEnd> {
-  return new Promise((resolve) => {
-    child.once('error', (error) => resolve({ how: 'not-started', missing: false, message: messageOf(error) }));
-    child.once('exit', (code, signal) => {
-      resolve(code === null ? { how: 'killed', signal: signal ?? 'an unknown signal' } : { how: 'exited', code });
-    });
+/** Resolves when the program has ended or was ended together with its descendants. */
+const untilEnd = (child: ChildProcess, command: Command, options: WindowsRunOptions): Promise<CommandEnd> =>
+  supervise(child, command, options, async (exited) => {
+    await endTree(child, options);
+    await within(exited, KILL_MS);
   });
-}
 
-/** Ends a process and its descendants. Windows has no groups of processes; `taskkill` walks from parent to child. */
-async function endTree(child: ChildProcess, { systemRoot }: SupervisionOptions): Promise<void> {
+/** Ends a process and its descendants. Windows has no process groups; `taskkill` walks from parent to child. */
+async function endTree(child: ChildProcess, { systemRoot }: WindowsRunOptions): Promise<void> {
   const { pid } = child;
   if (pid === undefined) return;
   const system = join(systemRoot, 'System32');
@@ -173,42 +131,7 @@ async function endTree(child: ChildProcess, { systemRoot }: SupervisionOptions):
   child.kill('SIGKILL');
 }
 
-/** Tells when the program has to be ended. */
-function stopOf(command: Command, { scriptTimeoutSecs, signal }: SupervisionOptions) {
-  const { timeoutSecs = COMMAND_TIMEOUT_SECS } = command;
-  const seconds = timeoutSecs === 'script' ? scriptTimeoutSecs : timeoutSecs;
-  let ask: (end: CommandEnd) => void = () => {};
-  const asked = new Promise<CommandEnd>((resolve) => {
-    ask = resolve;
-  });
-  const timer = setTimeout(() => ask({ how: 'timed-out', seconds }), seconds * 1000);
-  const cancel = () => {
-    if (isToEnd(command, signal)) ask({ how: 'cancelled' });
-  };
-  signal?.addEventListener('abort', cancel, { once: true });
-  const dispose = () => {
-    clearTimeout(timer);
-    signal?.removeEventListener('abort', cancel);
-  };
-  return { asked, dispose };
-}
-
-/** An agent that stops lets its commands finish. */
-export const isToEnd = ({ lifetime }: Command, signal: AbortSignal | undefined): boolean =>
-  lifetime === 'end' && signal !== undefined && signal.aborted && !isFault(signal.reason, 'interrupted');
-
-/** Resolves with the promise, or when it takes longer. */
-export async function within(promise: Promise<unknown>, milliseconds: number): Promise<void> {
-  const over = new AbortController();
-  const time = delay(milliseconds, undefined, { signal: over.signal }).catch(() => {});
-  await Promise.race([promise, time]);
-  over.abort();
-}
-
-/** What it takes to start a program on Windows: where it is, and its environment. */
-export type WindowsEnvironment = Readonly<Record<string, string>>;
-
-/** What Windows and its installers do not work without. Nothing else of the agent's environment is handed on. */
+/** Variables that Windows and its installers need. Programs get nothing else of the environment of the agent. */
 const KEPT = [
   'ALLUSERSPROFILE',
   'APPDATA',
@@ -239,8 +162,8 @@ const KEPT = [
   'windir',
 ] as const;
 
-/** The search path of the system, whatever that of the agent is; Chocolatey and winget add themselves only for later logons. */
-export function windowsEnvironment(
+/** Uses the search path of the system, not that of the agent; Chocolatey and winget add themselves only for later logons. */
+function windowsEnvironment(
   { env }: Pick<Command, 'env'>,
   own: Readonly<Record<string, string | undefined>>,
   systemRoot: string,
@@ -258,10 +181,8 @@ export function windowsEnvironment(
   return { ...Object.fromEntries(kept), SystemRoot: systemRoot, PATH: places.join(delimiter), ...env };
 }
 
-type NotStarted = Extract<CommandEnd, { how: 'not-started' }>;
-
-/** The file of a program. Scripts such as `.cmd` are none: no quoting of arguments is safe from the interpreter. */
-export function findWindowsProgram(name: string, { PATH = '' }: WindowsEnvironment): string | NotStarted {
+/** Returns the path of a program. Scripts such as `.cmd` do not count: no quoting of arguments is safe from their interpreter. */
+function findProgram(name: string, { PATH = '' }: WindowsEnvironment): string | NotStarted {
   const file = /\.exe$/i.test(name) ? name : `${name}.exe`;
   const places = isAbsolute(name) ? [name] : PATH.split(delimiter).map((directory) => join(directory, file));
   const found = places.find(isFile);

@@ -1,21 +1,18 @@
 /**
- * Walks from the root of a drive to a directory on Windows. There are no descriptors to hold a directory by, so what is
- * looked at could be exchanged before it is used: links and junctions are refused altogether.
+ * Walks from the root of a drive to a directory on Windows. Directories cannot be held by descriptors, so an observed one could
+ * be exchanged before its use. Therefore links and junctions are refused.
  */
 import { lstatSync, type Stats } from 'node:fs';
 import { systemCodeOf } from '../../kernel/fault.js';
 import { parentOfWindowsPath } from '../../resources/windows/windows-path.js';
-import { type Refusal, refusalOf } from './path-refusal.js';
+import { refusalOf, type Unreached } from './path-refusal.js';
 
-/** Where a path of a module is for the system that this process runs on. */
+/** Maps a path of a module to a path of this system. */
 export type ToNative = (path: string) => string;
 
-export type WindowsPlace =
-  | { readonly kind: 'directory'; readonly at: string; readonly stats: Stats }
-  | { readonly kind: 'missing'; readonly what: 'absent' | 'not-directory' }
-  | { readonly kind: 'refused'; readonly refusal: Refusal };
+export type WindowsPlace = { readonly kind: 'directory'; readonly at: string; readonly stats: Stats } | Unreached;
 
-/** Looks at each directory once. */
+/** A walk that checks each directory once. */
 export class WindowsWalk {
   private readonly toNative: ToNative;
   private readonly places = new Map<string, WindowsPlace>();
@@ -24,7 +21,7 @@ export class WindowsWalk {
     this.toNative = toNative;
   }
 
-  /** The directory at a path in the form of `windowsPath`. */
+  /** Returns the directory at a path in the form of `windowsPath`. */
   directory(path: string): WindowsPlace {
     const known = this.places.get(path);
     if (known) return known;
@@ -34,7 +31,7 @@ export class WindowsWalk {
     return place;
   }
 
-  /** Takes a directory that was missing for unknown again, because it has been made. */
+  /** Forgets a path that was missing and has been made. */
   forget(path: string): void {
     this.places.delete(path);
   }

@@ -1,4 +1,4 @@
-/** A private directory for one command: its script and what its streams go through. */
+/** Private directories for commands, with their scripts, input and output streams. */
 import {
   closeSync,
   constants,
@@ -30,13 +30,13 @@ export class Workplaces {
   private readonly dataDir: string | undefined;
   private readonly swept = new Set<string>();
 
-  /** Removes what commands of dead processes have left in the data directory. */
+  /** Removes workplaces of dead processes from the data directory. */
   constructor(dataDir: string | undefined) {
     this.dataDir = dataDir;
     if (dataDir !== undefined) this.sweep(join(dataDir, DIRECTORY));
   }
 
-  /** In the data directory, or where that is missing or full in the system's temporary directory. Throws when neither can be used. */
+  /** Opens a workplace in the data directory or, if that is missing or full, in the temporary directory. Throws if both fail. */
   open(): Workplace {
     try {
       if (this.dataDir !== undefined) return this.openIn(makeDirectory(join(this.dataDir, DIRECTORY)));
@@ -52,7 +52,7 @@ export class Workplaces {
     return { path, remove: () => remove(path) };
   }
 
-  /** Looks into each directory once. */
+  /** Removes leftovers; checks each directory once. */
   private sweep(directory: string): void {
     if (this.swept.has(directory)) return;
     this.swept.add(directory);
@@ -63,12 +63,12 @@ export class Workplaces {
   }
 }
 
-/** Makes a file that only its owner can read, and gives its path. */
+/** Writes a file that only its owner can read, and returns its path. */
 export function writePrivately({ path }: Workplace, name: string, text: string): string {
   const file = join(path, name);
   const descriptor = openSync(file, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY, 0o600);
   try {
-    // An odd umask takes away even the owner's rights.
+    // An unusual umask removes even the owner's rights.
     fchmodSync(descriptor, 0o600);
     writeFileSync(descriptor, text);
   } finally {
@@ -102,7 +102,7 @@ function removeIfLeft(path: string, owner: number): void {
     const isDead = owner === process.pid ? isEarlier : !mayBeInUse(owner);
     if (isOurs && isDead) remove(path);
   } catch {
-    // Somebody else was quicker.
+    // Another process was faster.
   }
 }
 
@@ -110,6 +110,6 @@ function remove(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true });
   } catch {
-    // The next start sweeps it.
+    // The next start removes it.
   }
 }

@@ -1,29 +1,29 @@
 /**
- * A journal that was damaged or is gone: the agent goes on with what the rest of it proves, keeps the damaged file beside the new
- * one, and remembers the loss until the orchestrator has heard of it.
+ * Recovers from a damaged or missing journal: keeps the damaged file beside a new one with what it proves, and remembers the
+ * loss until it was reported to the orchestrator.
  */
 import { existsSync, linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isFault } from '../../kernel/fault.js';
 import { type JournalContent, journalFile, readJournal, salvageJournal } from './read-journal.js';
 
-/** Present since a journal was first made. */
+/** Marker file that exists since the first journal was created. */
 const MARKER = 'journal.made';
-/** The sentence about the loss. */
+/** File with the sentence about the loss. */
 const NOTE = 'journal.loss';
-/** Damaged journals that are kept; the last place is used again. */
+/** Maximum damaged journals that are kept; the last name is reused. */
 const KEPT = 9;
-/** What the link takes, in characters. */
+/** Maximum characters that the link accepts. */
 const MAX_NOTE = 512;
 
 export interface UsableJournal extends JournalContent {
-  /** What was lost; null when nothing was. */
+  /** Sentence about what was lost; null when nothing was. */
   readonly loss: string | null;
 }
 
 /**
- * Reads the journal of a data directory; a damaged one is kept under another name, and read as far as it can be trusted.
- * Throws `journal_corrupt` for one of a newer version, and `data_dir_invalid`.
+ * Reads the journal of a data directory; keeps a damaged one under another name and salvages it. Throws `journal_corrupt` for
+ * a newer version, and `data_dir_invalid`.
  */
 export function recoverJournal(directory: string): UsableJournal {
   const file = journalFile(directory);
@@ -40,7 +40,7 @@ export function recoverJournal(directory: string): UsableJournal {
   }
 }
 
-/** Whether a journal can be used as it is. Throws as `recoverJournal`. */
+/** True when a journal can be used as it is. Throws like `recoverJournal`. */
 export function isJournalWhole(directory: string): boolean {
   try {
     return readJournal(journalFile(directory)).length > 0 || !existsSync(join(directory, MARKER));
@@ -50,16 +50,16 @@ export function isJournalWhole(directory: string): boolean {
   }
 }
 
-/** Notes that there is a journal, so that its absence is seen. */
+/** Records that a journal exists, so that its absence is detected. */
 export function markMade(directory: string): void {
   try {
     writeFileSync(join(directory, MARKER), '', { flag: 'a', mode: 0o600 });
   } catch {
-    // The disk is full; the next start does it.
+    // The disk is full; the next start tries again.
   }
 }
 
-/** The loss that the orchestrator has not heard of; null when there is none. */
+/** Returns the unreported loss, or null. */
 export function readLoss(directory: string): string | null {
   try {
     return readFileSync(join(directory, NOTE), 'utf8').slice(0, MAX_NOTE);
@@ -76,12 +76,12 @@ function noteLoss(directory: string, loss: string): string {
   try {
     writeFileSync(join(directory, NOTE), loss, { mode: 0o600 });
   } catch {
-    // The log has it all the same.
+    // The log has the sentence as well.
   }
   return loss;
 }
 
-/** Gives the file another name; a link, so that the file is in its place until another one is. */
+/** Keeps a copy of the file under another name by a hard link, so that the original stays until it is replaced. */
 function keepAside(file: string): string {
   const names = Array.from({ length: KEPT }, (_, at) => `${file}.damaged-${at + 1}`);
   const kept = names.find((name) => !existsSync(name)) ?? `${file}.damaged-${KEPT}`;

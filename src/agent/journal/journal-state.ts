@@ -1,14 +1,14 @@
-/** What the records of the journal amount to: the applies that are not acknowledged, and the newest that was seen. */
+/** The state that the journal's records describe: unacknowledged applies, the ledger, and the newest accepted generation. */
 import { assertNever } from '../../kernel/fault.js';
 import type { DesiredResource, Removal } from '../../resources/desired.js';
 import type { RunEnd, RunItem } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
 import type { Intent } from '../converge/apply-group.js';
-import type { Memo, Notes, Owed } from '../converge/ledger.js';
+import type { Memo, Notes, OwedTrigger } from '../converge/ledger.js';
 
-/** What stands in the journal. `run` is the id of an apply. */
+/** A record of the journal. `run` is the ID of an apply. */
 export type JournalRecord =
-  /** The first one of the file. The newest apply that was ever accepted survives what becomes of its records. */
+  /** First record of the file. The newest accepted epoch and generation outlive the records of their apply. */
   | { readonly t: 'journal'; readonly version: 1; readonly epoch: number; readonly generation: number }
   | {
       readonly t: 'accepted';
@@ -18,11 +18,11 @@ export type JournalRecord =
       readonly resources: readonly DesiredResource[];
       readonly removals: readonly Removal[];
     }
-  /** The key of `digest`, made once for the machine. */
+  /** Key of `digest`, generated once per machine. */
   | { readonly t: 'key'; readonly key: string }
-  /** Triggers that are to be answered, whatever becomes of the apply; in the frame of the intents that cause them. */
-  | { readonly t: 'owe'; readonly owed: readonly Owed[] }
-  /** In the frame of the results that make it true. */
+  /** Owed triggers, in the same frame as the intents that cause them. */
+  | { readonly t: 'owe'; readonly owed: readonly OwedTrigger[] }
+  /** In the same frame as the results that make the entries true. */
   | ({ readonly t: 'notes' } & Notes)
   | { readonly t: 'intent'; readonly run: string; readonly intents: readonly Intent[] }
   | { readonly t: 'items'; readonly run: string; readonly items: readonly RunItem[] }
@@ -34,7 +34,7 @@ export interface RunError {
   readonly message: string;
 }
 
-/** An apply as the journal knows it. */
+/** An apply in the journal. */
 export interface JournalledRun {
   readonly id: string;
   readonly epoch: number;
@@ -42,14 +42,14 @@ export interface JournalledRun {
   readonly content: RunContent;
   readonly intents: readonly Intent[];
   readonly items: readonly RunItem[];
-  /** Null while it runs, or when its process died. */
+  /** Null while the apply runs, or when its process died. */
   readonly end: RunEnd | null;
   readonly error: RunError | null;
 }
 
 type LastingRecord = Extract<JournalRecord, { readonly t: 'journal' | 'key' | 'owe' | 'notes' }>;
 
-const nameOf = ({ key, field }: Pick<Owed, 'key' | 'field'>): string => `${field}\0${key}`;
+const nameOf = ({ key, field }: Pick<OwedTrigger, 'key' | 'field'>): string => `${field}\0${key}`;
 
 interface OpenRun extends JournalledRun {
   readonly intents: Intent[];
@@ -60,7 +60,7 @@ interface OpenRun extends JournalledRun {
 
 export class JournalState {
   private readonly known = new Map<string, OpenRun>();
-  private readonly owedBy = new Map<string, Owed>();
+  private readonly owedBy = new Map<string, OwedTrigger>();
   private readonly memos = new Map<string, string>();
   private digestKey: string | null = null;
   private epoch = 0;
@@ -72,7 +72,7 @@ export class JournalState {
   }
 
   /** Oldest first. */
-  get owed(): readonly Owed[] {
+  get owed(): readonly OwedTrigger[] {
     return [...this.owedBy.values()];
   }
 
@@ -80,7 +80,7 @@ export class JournalState {
     return this.memos.get(key) ?? null;
   }
 
-  /** Hex; null until one was made. */
+  /** Hex; null before its first use. */
   get key(): string | null {
     return this.digestKey;
   }
@@ -93,7 +93,7 @@ export class JournalState {
     return epoch > this.epoch || (epoch === this.epoch && generation > this.generation);
   }
 
-  /** Records of runs that are not known any more mean nothing. */
+  /** Applies a record; ignores records of unknown runs. */
   absorb(record: JournalRecord): void {
     if (record.t === 'journal' || record.t === 'accepted') this.raise(record.epoch, record.generation);
     if (this.absorbLasting(record)) return;
@@ -122,7 +122,7 @@ export class JournalState {
     }
   }
 
-  /** What does not belong to one run; tells whether the record was of that sort. */
+  /** Applies a record that belongs to no run; returns whether the record was of that sort. */
   private absorbLasting(record: JournalRecord): record is LastingRecord {
     switch (record.t) {
       case 'journal':
@@ -145,7 +145,7 @@ export class JournalState {
     }
   }
 
-  /** The shortest list of records that amounts to the same. */
+  /** Returns the shortest list of records that describes this state. */
   records(): readonly JournalRecord[] {
     const { epoch, generation, digestKey: key, owed } = this;
     const memos = [...this.memos].map(([name, memo]): Memo => ({ key: name, memo }));

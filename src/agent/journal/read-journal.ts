@@ -1,4 +1,4 @@
-/** Reads the file of a journal, and says so when it cannot be trusted. */
+/** Reads the journal's file, detects damage and salvages what the rest proves. */
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
@@ -12,13 +12,13 @@ export const journalFile = (directory: string): string => join(directory, 'journ
 
 export interface JournalContent {
   readonly state: JournalState;
-  /** Bytes up to the end of the last whole frame; 0 when the file is new or was not finished being made. */
+  /** Bytes up to the end of the last whole frame; 0 for a new or unfinished file. */
   readonly length: number;
   /** Bytes of the file. */
   readonly size: number;
 }
 
-/** Throws `journal_corrupt` when more than the very end of it is damaged; a missing file is an empty journal. */
+/** Reads the file; a missing file is an empty journal. Throws `journal_corrupt` when more than a torn end is damaged. */
 export function readJournal(file: string): JournalContent {
   const data = bytesOf(file);
   const { lists, length, damagedAt } = readFrames(data);
@@ -29,12 +29,12 @@ export function readJournal(file: string): JournalContent {
   return { state, length, size: data.length };
 }
 
-/** Records that are true whatever was lost before them. */
+/** Record types that are true whatever was lost before them. */
 const LASTING: ReadonlySet<JournalRecord['t']> = new Set(['journal', 'key', 'owe', 'notes', 'ack']);
 
 /**
- * What a damaged journal proves: everything before the damage, and of the rest what does not build on what was lost. An apply
- * whose end is not proven is left out, because its results may have gaps; the orchestrator notes it as interrupted.
+ * Returns what a damaged journal proves: everything before the damage, and later records that do not depend on lost ones.
+ * Leaves out an apply without a proven end, because its results may have gaps; the orchestrator marks it as interrupted.
  */
 export function salvageJournal(file: string): JournalState {
   const state = new JournalState();
@@ -57,13 +57,13 @@ function bytesOrNone(file: string): Buffer {
   }
 }
 
-/** What `orch agent status` tells about a journal; the agent may be writing to it meanwhile. */
+/** The journal as `orch agent status` shows it; the agent may be writing to it at the same time. */
 export interface JournalCounts {
-  /** Applies whose results the orchestrator has not acknowledged. */
+  /** Number of applies whose results the orchestrator has not acknowledged. */
   readonly unacknowledged: number;
-  /** Of these, the ones that have not ended. */
+  /** Number of unacknowledged applies that have not ended. */
   readonly running: number;
-  /** Triggers that the next apply has to answer. */
+  /** Number of triggers that the next apply has to answer. */
   readonly owed: number;
   readonly bytes: number;
 }
@@ -91,7 +91,7 @@ function bytesOf(file: string): Buffer {
   }
 }
 
-/** The records were written by this program or an older one; a newer one may write what this one would misread. */
+/** Casts a record of this or an older release. Throws `journal_corrupt` for a newer version, which could be misread. */
 function asRecord(record: unknown, file: string): JournalRecord {
   const value = record as JournalRecord;
   if (value.t === 'journal' && value.version > VERSION) {
@@ -102,7 +102,7 @@ function asRecord(record: unknown, file: string): JournalRecord {
   return value;
 }
 
-/** A file that is shorter was cut off while it was made, before anything was accepted. */
+/** Length of the longest possible first frame; a shorter file was cut off at its creation, before any apply was accepted. */
 const longestFirstFrame = (): number => {
   const largest = Number.MAX_SAFE_INTEGER;
   return frameOf([{ t: 'journal', version: VERSION, epoch: largest, generation: largest }]).length;
@@ -115,7 +115,8 @@ const corrupt = (file: string, why: string, offset: number): Fault =>
   });
 
 /**
- * The form of the journal's file: frames, each written and synced at once. A frame is the bytes 1E 4F 52 4A, the length
+ * Encodes records as one frame. The journal's file consists of frames, each written and synced at once. A frame is the
+ * bytes 1E 4F 52 4A, the length
  * of its text and the CRC-32 of that text (both 32 bits, little-endian), and the text: a list of records in JSON, in
  * which the first byte cannot occur.
  */
@@ -136,11 +137,11 @@ export interface Frames {
   readonly lists: readonly (readonly unknown[])[];
   /** Bytes up to the end of the last whole frame. */
   readonly length: number;
-  /** Where something is damaged that whole frames follow; null when nothing but the end is torn. */
+  /** Offset of damage that whole frames follow; null when at most the end is torn. */
   readonly damagedAt: number | null;
 }
 
-/** Reads frames up to the first that is not whole. */
+/** Reads frames up to the first incomplete one. */
 export function readFrames(data: Buffer): Frames {
   const lists: (readonly unknown[])[] = [];
   let at = 0;
@@ -153,7 +154,7 @@ export function readFrames(data: Buffer): Frames {
   return { lists, length: at, damagedAt: null };
 }
 
-/** Every whole frame in order, wherever damage stands between them; `proven` of them precede the first damage. */
+/** Returns every whole frame in order, across damage; the first `proven` ones precede the damage. */
 export function salvageFrames(data: Buffer): {
   readonly lists: readonly (readonly unknown[])[];
   readonly proven: number;
@@ -178,7 +179,7 @@ function frameAt(data: Buffer, at: number): { readonly records: readonly unknown
   return Array.isArray(records) ? { records, end } : null;
 }
 
-/** A frame is only begun when the one before it is on the disk, so a whole one behind a damaged one is a bad sign. */
+/** True when a whole frame follows: frames are written only after the previous one is on the disk, so this proves damage. */
 function isFollowed(data: Buffer, from: number): boolean {
   for (let at = data.indexOf(MAGIC, from); at >= 0; at = data.indexOf(MAGIC, at + 1)) {
     if (frameAt(data, at) !== null) return true;

@@ -1,13 +1,13 @@
-/** How long to wait before the next attempt to connect: doubling, with full jitter, so that a fleet does not come at once. */
+/** The pause before the next attempt to connect: doubling, with full jitter, so that a fleet does not reconnect at once. */
 
 export interface BackoffOptions {
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  /** Milliseconds; the first ceiling. */
+  /** First ceiling in milliseconds. */
   readonly first?: number;
-  /** Milliseconds; no ceiling is above. */
+  /** Maximum ceiling in milliseconds. */
   readonly last?: number;
-  /** Milliseconds; a connection that was up for less counts as a failed attempt. */
+  /** Milliseconds; a shorter connection counts as a failed attempt. */
   readonly steady?: number;
 }
 
@@ -27,8 +27,8 @@ export class Backoff {
   }
 
   /**
-   * Milliseconds to wait now: anything from 0 up to the ceiling, which then doubles.
-   * @param most milliseconds for this once, where somebody waits
+   * Returns a random pause from 0 up to the ceiling, in milliseconds, and doubles the ceiling.
+   * @param most limit of this pause in milliseconds
    */
   next(most = this.last): number {
     const delay = Math.floor(this.random() * Math.min(this.ceiling, most));
@@ -36,12 +36,12 @@ export class Backoff {
     return delay;
   }
 
-  /** There is another place to try. */
+  /** Restarts at the first ceiling. */
   reset(): void {
     this.ceiling = this.first;
   }
 
-  /** A connection ended that was up for that many milliseconds; after a steady one the waiting starts anew. */
+  /** Notes the end of a connection; one that was up for `steady` milliseconds resets the ceiling. */
   ended(upMs: number): void {
     if (upMs >= this.steady) this.reset();
   }

@@ -1,4 +1,4 @@
-/** Opens the link to an orchestrator: TLS 1.3 with both keys proved, and a WebSocket once the other one is the right one. */
+/** Opens the link to an orchestrator: TLS 1.3 in which both ends prove their keys, then a WebSocket if the key is trusted. */
 import type { KeyObject } from 'node:crypto';
 import type { TcpNetConnectOpts } from 'node:net';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
@@ -9,13 +9,13 @@ import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
 import type { PublicKeyHex } from '../../kernel/ids.js';
 import { AGENT_PORT } from '../../kernel/ports.js';
 import { LINK_ALPN, LINK_LIMITS, LINK_PATH } from '../../wire/limits.js';
-import { placeOf, type Target } from './orchestrator-address.js';
+import { formatAddress, type OrchestratorAddress } from './orchestrator-address.js';
 
-/** What the agent port serves under a path. */
+/** An endpoint of the agent port. */
 export interface DialPurpose {
   readonly path: string;
   readonly subprotocol?: string;
-  /** Largest frame that is taken, in bytes. */
+  /** Maximum bytes of a received frame. */
   readonly maxPayload: number;
 }
 
@@ -28,29 +28,29 @@ export interface DialOptions {
   readonly privateKey: KeyObject;
   readonly certificate: Certificate;
   /**
-   * Throws when the orchestrator's key is not the expected one; until it is done nothing is sent. The orchestrator
-   * waits a few seconds only: who has to ask a person throws, asks, and dials again.
+   * Throws when the orchestrator's key is not the expected one; nothing is sent before it returns. The orchestrator waits only
+   * a few seconds: a caller that has to ask a user throws, asks, and dials again.
    */
   readonly verifyPeer: (key: PublicKeyHex) => void | Promise<void>;
-  /** What the WebSocket is for; the agent link unless said otherwise. */
+  /** Endpoint to open [default: the agent link]. */
   readonly purpose?: DialPurpose;
-  /** Milliseconds for the connection with its handshake, and again for the upgrade to a WebSocket. */
+  /** Milliseconds for connection and handshake, and again for the upgrade to a WebSocket. */
   readonly timeoutMs: number;
-  /** Ends the attempt; it then throws `cancelled`. */
+  /** Aborts the attempt, which then throws `cancelled`. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface Dialled {
   /** Open and paused, so that nothing is lost: attach listeners, then call `resume()`. */
   readonly socket: WebSocket;
-  /** What it runs over. */
+  /** The connection below the WebSocket. */
   readonly connection: TLSSocket;
   readonly orchestratorKey: PublicKeyHex;
 }
 
 /**
- * Throws `unreachable` naming the place and why (`data.reason`), `cancelled`, or what `verifyPeer` threw; no socket is
- * left open then.
+ * Connects. Throws `unreachable` with the address and `data.reason`, `cancelled`, or the error of `verifyPeer`, and leaves no
+ * socket open then.
  */
 export async function dialOrchestrator(options: DialOptions): Promise<Dialled> {
   const { signal } = options;
@@ -71,7 +71,7 @@ export async function dialOrchestrator(options: DialOptions): Promise<Dialled> {
   }
 }
 
-/** Waits for the TLS handshake; the key that the other end proved in it. */
+/** Resolves after the TLS handshake with the key that the peer proved. */
 function handshake(socket: TLSSocket, options: DialOptions): Promise<PublicKeyHex> {
   return new Promise((resolve, reject) => {
     const deadline = setTimeout(() => socket.destroy(unreachable(options, 'timeout')), options.timeoutMs);
@@ -82,7 +82,7 @@ function handshake(socket: TLSSocket, options: DialOptions): Promise<PublicKeyHe
       if (key) resolve(key);
       else reject(unreachable(options, 'not_an_orchestrator'));
     });
-    // Stays for the life of the socket, so that an error between two owners never goes unheard.
+    // Stays for the life of the socket, so that no error is ever unhandled.
     socket.on('error', (error) => reject(faultOf(error, options)));
     socket.once('close', () => {
       clearTimeout(deadline);
@@ -99,10 +99,10 @@ function tlsOptions({ host, port, privateKey, certificate }: DialOptions) {
     cert: certificate.certPem,
     minVersion: 'TLSv1.3',
     ALPNProtocols: [LINK_ALPN],
-    // No CA has a say: the key is compared in every case, before anything is sent. Node is not to read those that it knows either.
+    // No CA is involved: the key is compared before anything is sent. The empty list keeps Node from loading its own CAs.
     rejectUnauthorized: false,
     ca: [],
-    // Node gives an address 250 ms before it tries the next, less than a far or sleepy network needs.
+    // Node tries the next address after 250 ms, less than a distant or sleeping network needs.
     autoSelectFamilyAttemptTimeout: 2_000,
   };
   return options;
@@ -115,10 +115,10 @@ function upgrade(socket: TLSSocket, options: DialOptions): Promise<WebSocket> {
       createConnection: () => socket,
       perMessageDeflate: false,
       maxPayload,
-      // Masks guard proxies against what a browser's page sends; inside TLS they only cost time, at both ends.
+      // Masks protect proxies from web pages; inside TLS they only cost time at both ends.
       generateMask: (mask) => void mask.fill(0),
     });
-    // The WebSocket's own time-out does not run on a socket that is already connected.
+    // The WebSocket's own timeout does not run on a connected socket.
     const deadline = setTimeout(() => socket.destroy(unreachable(options, 'timeout')), options.timeoutMs);
     socket.once('close', () => clearTimeout(deadline));
     link.on('error', (error) => reject(faultOf(socket.errored ?? error, options)));
@@ -138,9 +138,9 @@ const faultOf = (error: Error | null, options: DialOptions): Fault =>
   error instanceof Fault ? error : unreachable(options, error ?? 'closed');
 
 const cancelled = (options: DialOptions): Fault =>
-  new Fault('cancelled', `the connection to ${placeOf(options)} was given up`);
+  new Fault('cancelled', `the connection to ${formatAddress(options)} was given up`);
 
-/** Why an orchestrator could not be reached, in words that help to find the mistake. */
+/** The reason why an orchestrator could not be reached. */
 export type Reason =
   | 'refused'
   | 'timeout'
@@ -161,7 +161,7 @@ const REASONS: Readonly<Record<string, Reason>> = {
   EADDRNOTAVAIL: 'no_route',
   ECONNRESET: 'closed',
   EPIPE: 'closed',
-  // The two alerts of TLS that tell another kind of server: no protocol in common, no version in common.
+  // TLS alerts of other kinds of servers: no common protocol, no common version.
   ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL: 'not_an_orchestrator',
   ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: 'not_an_orchestrator',
   ERR_SSL_WRONG_VERSION_NUMBER: 'not_an_orchestrator',
@@ -186,17 +186,17 @@ const HINTS: Readonly<Partial<Record<Reason, string>>> = {
 };
 
 /**
- * Fault `unreachable` that names the place; `data.reason` is for programs.
- * @param why a reason, or the error that the connection ended with
- * @param detail more about it than the reason says
+ * Returns the Fault `unreachable` with the address; `data.reason` is for programs.
+ * @param why a reason, or the error that ended the connection
+ * @param detail additional text for the message
  */
-export function unreachable(place: Target, why: Reason | Error, detail?: string): Fault {
+export function unreachable(place: OrchestratorAddress, why: Reason | Error, detail?: string): Fault {
   const reason = why instanceof Error ? reasonOf(why) : why;
   const more =
     detail ?? (why instanceof Error && (reason === 'tls' || reason === 'other') ? messageOf(why) : undefined);
   const sentence = more ? `${SENTENCES[reason]} (${more.trim()})` : SENTENCES[reason];
   const hint = HINTS[reason];
-  return new Fault('unreachable', `cannot reach ${placeOf(place)}: ${sentence}`, {
+  return new Fault('unreachable', `cannot reach ${formatAddress(place)}: ${sentence}`, {
     data: { reason },
     ...(hint ? { hint } : {}),
     ...(why instanceof Error ? { cause: why } : {}),

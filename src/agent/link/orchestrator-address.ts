@@ -1,15 +1,15 @@
-/** Where an orchestrator is, as people write it. */
+/** The address of an orchestrator, and its text form. */
 import { isIPv6 } from 'node:net';
 import { Fault } from '../../kernel/fault.js';
 import { AGENT_PORT } from '../../kernel/ports.js';
 
-export interface Target {
+export interface OrchestratorAddress {
   readonly host: string;
   readonly port: number;
 }
 
 /** `HOST`, `HOST:PORT`, `[IPv6]:PORT` or a bare IPv6 address. Throws `usage`. */
-export function parseTarget(text: string): Target {
+export function parseAddress(text: string): OrchestratorAddress {
   const bracketed = /^\[([^\]]+)\](?::(\d{1,5}))?$/.exec(text);
   const plain = /^([^:[\]\s/]+)(?::(\d{1,5}))?$/.exec(text);
   const bare = /^[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*$/.test(text) ? text : undefined;
@@ -24,4 +24,5 @@ export function parseTarget(text: string): Target {
 }
 
 /** `host:port`, with brackets around an IPv6 address. */
-export const placeOf = ({ host, port }: Target): string => (isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`);
+export const formatAddress = ({ host, port }: OrchestratorAddress): string =>
+  isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;

@@ -62,7 +62,7 @@ export function compareServiceFile(
     return { changes, text: content.text, steps: [write], isReplaced: true };
   }
   if (others.length === 0) return NO_DIFFERENCE;
-  // A new file leaves behind access lists, and the users who have the old one open.
+  // A new file drops access lists and the descriptors of users who have the old one open.
   const isRewritten = file.exposedTo !== undefined;
   const set: FileStep = { do: 'set-metadata', path, expect: 'file', owner: 'root', group, mode };
   return { changes: others, steps: [isRewritten ? write : set], isReplaced: isRewritten };

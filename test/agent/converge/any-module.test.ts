@@ -51,11 +51,11 @@ class Managed {
         ledger: this.journal,
         runId: `OP${this.count}`,
         intend: (_intents, precautions) => {
-          this.journal.prepare(precautions);
+          this.journal.recordPrecautions(precautions);
           this.journal.sync();
         },
         onResults: (_items, notes) => {
-          this.journal.settleNotes(notes);
+          this.journal.recordNotes(notes);
           this.journal.sync();
         },
       }),

@@ -35,11 +35,11 @@ it.each([
       clock,
       ledger: journal,
       intend: (_intents, precautions) => {
-        journal.prepare(precautions);
+        journal.recordPrecautions(precautions);
         journal.sync();
       },
       onResults: (_items, notes) => {
-        journal.settleNotes(notes);
+        journal.recordNotes(notes);
         journal.sync();
       },
     });

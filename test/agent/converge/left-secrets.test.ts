@@ -20,12 +20,12 @@ function machine(dataDir = place()) {
         clock,
         ledger: journal,
         intend: (_intents, precautions) => {
-          journal.prepare(precautions);
+          journal.recordPrecautions(precautions);
           journal.sync();
         },
         onResults: (_items, notes) => {
           if (dies) return;
-          journal.settleNotes(notes);
+          journal.recordNotes(notes);
           journal.sync();
         },
       }),

@@ -35,11 +35,11 @@ function applied(run: RunContent, options: Partial<ApplyOptions> = {}, machine: 
     ledger: journal,
     runId: `OP${count}`,
     intend: (_intents, precautions) => {
-      journal.prepare(precautions);
+      journal.recordPrecautions(precautions);
       journal.sync();
     },
     onResults: (_items, notes) => {
-      journal.settleNotes(notes);
+      journal.recordNotes(notes);
       journal.sync();
     },
     ...options,
@@ -129,7 +129,7 @@ describe('a trigger that was not answered', () => {
     const { end } = await applied(site('two\n'), {
       signal: stopper.signal,
       onResults: (items, notes) => {
-        journal.settleNotes(notes);
+        journal.recordNotes(notes);
         journal.sync();
         if (items.some(({ index }) => index === 0)) stopper.abort(new Fault(code, 'stop'));
       },

@@ -107,7 +107,7 @@ describe('the plain path', () => {
     const isPlain = (name: string): boolean => {
       const found = walk.directory(join(directory, name));
       if (found.kind !== 'directory') throw new Error(found.kind);
-      const { at } = found.footing;
+      const { at } = found.held;
       expect(at.startsWith('/proc/') || realpathSync(join(directory, name)) === realpathSync(at)).toBe(true);
       return !at.startsWith('/proc/');
     };

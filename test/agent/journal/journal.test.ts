@@ -160,7 +160,7 @@ describe('the journal', () => {
     const digest = journal.digest('x');
     const remember = (times: number) => {
       for (let time = 0; time < times; time += 1) {
-        journal.settleNotes({ paid: [], memos: [{ key: 'site\0script\0a', memo: `${time}`.padStart(500, '0') }] });
+        journal.recordNotes({ paid: [], memos: [{ key: 'site\0script\0a', memo: `${time}`.padStart(500, '0') }] });
         journal.sync();
       }
     };
@@ -271,7 +271,7 @@ describe('a damaged journal', () => {
     const journal = new Journal(directory);
     complete(journal, 1);
     complete(journal, 2);
-    journal.prepare({ owed: [{ key: 'web', field: 'restart_on', run: idOf(2) }], memos: [] });
+    journal.recordPrecautions({ owed: [{ key: 'web', field: 'restart_on', run: idOf(2) }], memos: [] });
     journal.sync();
     const runs = new Map(journal.runs.map((one) => [one.id, one]));
     journal.close();
@@ -394,7 +394,7 @@ describe('a full disk', () => {
     fill();
     journal.end(idOf(2), 'failed', { code: 'x', message: 'y'.repeat(30_000) });
     expect(faultOf(() => journal.sync()).code).toBe('disk_full');
-    journal.believe();
+    journal.assumeWritten();
     expect(journal.find(idOf(2))?.end).toBe('failed');
     truncateSync(join(directory, 'ballast'), 0);
     accept(journal, 4);

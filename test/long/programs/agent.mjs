@@ -1,7 +1,7 @@
 /** The agent as `orch agent connect` wires it, but it dials again at once: `agent.mjs HOST:PORT KEY DATA_DIR`. */
 import { runAgent } from '../../../dist/src/agent/agent.js';
 import { createEngine } from '../../../dist/src/agent/engine/engine-thread.js';
-import { parseTarget } from '../../../dist/src/agent/link/orchestrator-address.js';
+import { parseAddress } from '../../../dist/src/agent/link/orchestrator-address.js';
 import { AgentSettingsFile } from '../../../dist/src/agent/settings-file.js';
 
 const [target, orchestratorKey, dataDir] = process.argv.slice(2);
@@ -16,7 +16,7 @@ const file = await AgentSettingsFile.open({ path: `${dataDir}/agent.yaml`, isOpt
 
 await runAgent(
   {
-    target: parseTarget(target),
+    target: parseAddress(target),
     dataDir,
     orchestratorKey,
     trustOnFirstUse: false,

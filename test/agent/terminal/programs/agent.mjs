@@ -1,7 +1,7 @@
 /** The agent as `orch agent connect` wires it: `agent.mjs HOST:PORT KEY DATA_DIR`. It is there to be killed. */
 import { runAgent } from '../../../../dist/src/agent/agent.js';
 import { createEngine } from '../../../../dist/src/agent/engine/engine-thread.js';
-import { parseTarget } from '../../../../dist/src/agent/link/orchestrator-address.js';
+import { parseAddress } from '../../../../dist/src/agent/link/orchestrator-address.js';
 import { AgentSettingsFile } from '../../../../dist/src/agent/settings-file.js';
 import { createTerminals } from '../../../../dist/src/agent/terminal/create-terminals.js';
 
@@ -14,7 +14,7 @@ file.watch(stopper.signal);
 
 await runAgent(
   {
-    target: parseTarget(target),
+    target: parseAddress(target),
     dataDir,
     orchestratorKey,
     trustOnFirstUse: false,

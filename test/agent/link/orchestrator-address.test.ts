@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseTarget } from '../../src/agent/link/orchestrator-address.js';
+import { parseAddress } from '../../../src/agent/link/orchestrator-address.js';
 
 describe('the address of an orchestrator', () => {
   it.each<[string, string, number]>([
@@ -11,13 +11,13 @@ describe('the address of an orchestrator', () => {
     ['[::1]', '::1', 4747],
     ['[2001:db8::1]:99', '2001:db8::1', 99],
   ])('may be %s', (text, host, port) => {
-    expect(parseTarget(text)).toEqual({ host, port });
+    expect(parseAddress(text)).toEqual({ host, port });
   });
 
   it.each(['', 'orch:', 'orch:0', 'orch:65536', 'orch:x', 'https://orch', 'a b', '[::1', '[::1]:', 'orch:1:2'])(
     'may not be %j',
     (text) => {
-      expect(() => parseTarget(text)).toThrow(expect.objectContaining({ code: 'usage', hint: expect.any(String) }));
+      expect(() => parseAddress(text)).toThrow(expect.objectContaining({ code: 'usage', hint: expect.any(String) }));
     },
   );
 });

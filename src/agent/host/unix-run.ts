@@ -1,0 +1,112 @@
+/** Runs one command on Linux or macOS, in a process group of its own, and captures what it writes. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Command, CommandEnd, CommandResult } from '../../resources/command.js';
+import { isAlive } from './alive.js';
+import { type Environment, environmentOf, findProgram, launchArguments } from './launch.js';
+import { type OutputStreams, openStreams } from './output-streams.js';
+import { type CommandTask, GRACE_MS, type RunCommandOptions, runCommand, supervise, within } from './run-command.js';
+import { type Workplace, writePrivately } from './workplace.js';
+
+/** Never rejects: failures are in the result. */
+export const runOnUnix = (command: Command, options: RunCommandOptions): Promise<CommandResult> =>
+  runCommand(command, options, {
+    env: environmentOf(command),
+    find: findProgram,
+    run: (task, workplace) => runIn(workplace, task, options),
+  });
+
+type Task = CommandTask<Environment>;
+
+async function runIn(workplace: Workplace, task: Task, options: RunCommandOptions): Promise<CommandResult> {
+  const streams = await openStreams(workplace, task.command.lifetime === 'outlive');
+  const { stdout, stderr } = streams;
+  let end: CommandEnd;
+  try {
+    end = await untilEnd(start(task, workplace, streams), task.command, streams, options);
+  } finally {
+    stdout.stop();
+    stderr.stop();
+  }
+  const truncated = stdout.capture.isCut || stderr.capture.isCut;
+  return { end, stdout: stdout.capture.text(), stderr: stderr.capture.text(), truncated };
+}
+
+function start({ command, program, env }: Task, workplace: Workplace, { stdout, stderr }: OutputStreams): ChildProcess {
+  const { argv, script, lifetime } = command;
+  const file = script ? [writePrivately(workplace, `script${script.suffix}`, script.text)] : [];
+  const given = [...argv.slice(1), ...file];
+  const [first, ...args] = launchArguments(program, given, { outlives: lifetime === 'outlive', env });
+  const stdin = inputFor(command, workplace);
+  try {
+    const stdio = [stdin, stdout.descriptor, stderr.descriptor];
+    return spawn(first, args, { cwd: '/', detached: true, env, stdio });
+  } finally {
+    if (typeof stdin === 'number') closeSync(stdin);
+  }
+}
+
+/** Opens the input. A command that outlives the agent gets a file, because the end of the agent would cut off a pipe. */
+function inputFor({ input, lifetime }: Command, workplace: Workplace): 'ignore' | 'pipe' | number {
+  if (input === undefined) return 'ignore';
+  return lifetime === 'outlive' ? openSync(writePrivately(workplace, 'input', input), 'r') : 'pipe';
+}
+
+/** Resolves when the program has ended or was ended together with its process group. */
+async function untilEnd(
+  child: ChildProcess,
+  command: Command,
+  { stdout, stderr }: OutputStreams,
+  options: RunCommandOptions,
+): Promise<CommandEnd> {
+  const ended = supervise(child, command, options, async () => {
+    if (child.pid !== undefined) await endGroup(child.pid);
+  });
+  const closed = Promise.all([stdout.start(), stderr.start()]);
+  // A program need not read all of its input.
+  child.stdin?.on('error', () => {});
+  child.stdin?.end(command.input);
+  try {
+    const end = await ended;
+    stdout.look();
+    stderr.look();
+    await within(closed, GRACE_MS);
+    return end;
+  } finally {
+    child.stdin?.destroy();
+  }
+}
+
+/** Milliseconds that processes have to end by themselves after SIGTERM, and to disappear after SIGKILL. */
+const TERMINATE_MS = 10_000;
+const KILL_MS = 5_000;
+/** Milliseconds between two checks; short, so that no reused process group ID is signalled. */
+const LOOK_MS = 50;
+
+/** Asks all processes of a group to end, and kills those that do not. */
+async function endGroup(leader: number): Promise<void> {
+  signalGroup(leader, 'SIGTERM');
+  // A stopped process handles SIGTERM only once it continues.
+  signalGroup(leader, 'SIGCONT');
+  if (await isGoneWithin(leader, TERMINATE_MS)) return;
+  signalGroup(leader, 'SIGKILL');
+  await isGoneWithin(leader, KILL_MS);
+}
+
+async function isGoneWithin(leader: number, milliseconds: number): Promise<boolean> {
+  const end = performance.now() + milliseconds;
+  while (isAlive(-leader)) {
+    if (performance.now() >= end) return false;
+    await delay(LOOK_MS);
+  }
+  return true;
+}
+
+function signalGroup(leader: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(-leader, name);
+  } catch {
+    // The processes are gone, or belong to another user.
+  }
+}
