@@ -81,7 +81,7 @@ async function removalOf(host: Host, name: string): Promise<PackageRemoval> {
   return { takes: removed.filter((one) => one !== name && one !== plainName(name)), brings: installed };
 }
 
-/** Names as apt prints them: with the architecture when it is not the machine's. */
+/** Returns names as apt prints them, with a foreign architecture. */
 function parseSimulation(text: string): { readonly removed: string[]; readonly installed: string[] } {
   const removed: string[] = [];
   const installed: string[] = [];
@@ -92,7 +92,7 @@ function parseSimulation(text: string): { readonly removed: string[]; readonly i
   return { removed: removed.sort(), installed: installed.sort() };
 }
 
-/** True when one of the packages may need another; alternatives count as needs. */
+/** True when one of the packages may need another; alternatives count. */
 function needEachOther(text: string): boolean {
   const packages = text.split('\n').flatMap((line) => {
     const [name, provides, needs] = line.split('|').length >= 3 ? splitNeeds(line) : [];
@@ -103,7 +103,7 @@ function needEachOther(text: string): boolean {
   );
 }
 
-/** A need may hold the mark between the fields itself, where it stands between alternatives. */
+/** Splits a line; the dependency field may contain the separator between alternatives. */
 function splitNeeds(line: string): readonly string[] {
   const [name = '', provides = '', ...needs] = line.split('|');
   return [name, provides, needs.join('|')];

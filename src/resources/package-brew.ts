@@ -21,9 +21,9 @@ const TIMEOUT_SECS = 3600;
 
 interface BrewHave {
   readonly fact: PackageFact;
-  /** Null when brew cannot be run. */
+  /** Null when brew cannot run. */
   readonly brew: Brew | null;
-  /** The version that an installation would bring; null when nobody asked. */
+  /** Version that an installation would bring; null when it was not queried. */
   readonly newest: string | null;
 }
 
@@ -50,7 +50,7 @@ export const packageBrew = defineResource<PackageBody, BrewHave>({
   explain: (_host, body, _step, result) => explain(body, result),
 });
 
-/** Homebrew only has the newest version of a formula; older ones are formulae of their own, such as `node@20`. */
+/** Homebrew has only the newest version of a formula; older versions are separate formulae such as `node@20`. */
 const managerOf = ({ name }: PackageBody, { brew, newest }: BrewHave): PackageManager => {
   const onlyIfNewest = (verb: string, version: string): readonly RunStep[] | CommandRefusal =>
     newest !== null && isSameBrewVersion(newest, version)
@@ -87,7 +87,7 @@ async function read(host: Host, wants: readonly PackageBody[], purpose: ReadPurp
   const result = await host.run(command);
   const installed = exitedWith(result, 0) ? parseBrewInfo(result.stdout) : null;
   if (installed === null) return unreadable(refusalOf(result));
-  // Of a formula and a cask of one name, brew takes the formula.
+  // If a formula and a cask share a name, brew takes the formula.
   const byName = new Map([...installed].reverse().flatMap((one) => one.names.map((name) => [name, one])));
   const offered = await newestOf(
     host,
@@ -109,7 +109,7 @@ function factOf({ installed, newest, isOutdated, isPinned }: BrewPackage): Packa
   return { is: 'installed', version, newer: isOutdated ? newest : null, isPinned };
 }
 
-/** What brew has of those that want exactly one version and are not there. One unknown name spoils the answer, so then each is asked for alone. */
+/** Queries the newest versions of missing packages with a wanted version. One unknown name fails the query, so then each runs alone. */
 async function newestOf(host: Host, brew: Brew, wants: readonly PackageBody[]): Promise<ReadonlyMap<string, string>> {
   const names = [...new Set(wants.filter((want) => wantedVersion(want) !== null).map(({ name }) => name))];
   if (names.length === 0) return new Map();
@@ -124,7 +124,7 @@ async function newestOf(host: Host, brew: Brew, wants: readonly PackageBody[]): 
   return alone;
 }
 
-/** Updates the index when it is older than a day: brew notes when it last looked. */
+/** Updates an index that is older than a day; brew records its last update. */
 async function refresh(host: Host, brew: Brew): Promise<CommandRefusal | null> {
   const age = await host.run({
     argv: ['/usr/bin/find', `${brew.repository}/.git/FETCH_HEAD`, '-type', 'f', '-mtime', '-1'],
@@ -135,7 +135,7 @@ async function refresh(host: Host, brew: Brew): Promise<CommandRefusal | null> {
   return exitedWith(result, 0) ? null : refusalOf(result);
 }
 
-/** Names the program that people know, not what it is run through. */
+/** Names brew itself, not the program that starts it. */
 const refusalOf = (result: CommandResult): CommandRefusal => commandFailure({ argv: ['brew'] }, result);
 
 function explain({ name }: PackageBody, result: CommandResult): CommandRefusal {
@@ -161,20 +161,20 @@ function explain({ name }: PackageBody, result: CommandResult): CommandRefusal {
   return refusalOf(result);
 }
 
-/** On Macs with processors of Apple and of Intel; `repository` holds brew itself and belongs to who installed it. */
+/** Installations on Apple and Intel processors; `repository` holds brew and belongs to the user who installed it. */
 const PLACES = [
   { program: '/opt/homebrew/bin/brew', repository: '/opt/homebrew' },
   { program: '/usr/local/bin/brew', repository: '/usr/local/Homebrew' },
 ] as const;
 
 export interface Brew {
-  /** What to run before the verb: without colours, hints and an update of its own. */
+  /** Command line before the verb, without colours, hints and automatic updates. */
   readonly argv: readonly [string, ...string[]];
-  /** Where brew itself lies. */
+  /** Directory of brew itself. */
   readonly repository: string;
 }
 
-/** `env` sets the variables, because `sudo` hands none through. */
+/** Sets variables with `env`, because `sudo` passes none on. */
 const ENVIRONMENT = [
   '/usr/bin/env',
   'HOMEBREW_NO_AUTO_UPDATE=1',
@@ -204,19 +204,19 @@ export async function findBrew(host: Host): Promise<Brew | CommandRefusal> {
   return { argv: ['/usr/bin/sudo', '-n', '-H', '-u', `#${fact.uid}`, '--', ...ENVIRONMENT, program], repository };
 }
 
-/** What `brew info --json=v2` tells of formulae and casks. */
+/** A formula or cask in the output of `brew info --json=v2`. */
 export interface BrewPackage {
-  /** All that it can be called by. */
+  /** All names of the package. */
   readonly names: readonly string[];
-  /** The versions that are installed, the last one installed last; with the revision of the formula. */
+  /** Installed versions with the formula's revision; the last installed one is last. */
   readonly installed: readonly string[];
-  /** The version that an installation would bring. */
+  /** Version that an installation would bring. */
   readonly newest: string;
   readonly isOutdated: boolean;
   readonly isPinned: boolean;
 }
 
-/** Null when it is not that JSON. */
+/** Parses the output; null for other text. */
 export function parseBrewInfo(text: string): readonly BrewPackage[] | null {
   let answer: unknown;
   try {
@@ -257,7 +257,7 @@ const namesOf = (single: readonly unknown[], lists: readonly unknown[]): readonl
   ...lists.flatMap(textsOf),
 ];
 
-/** True when a version is that one, whatever the revision that Homebrew counts behind it. */
+/** True when two versions are equal except for Homebrew's revision. */
 export const isSameBrewVersion = (one: string, other: string): boolean =>
   one === other || withoutRevision(one) === other || one === withoutRevision(other);
 

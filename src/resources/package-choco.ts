@@ -12,12 +12,12 @@ import {
 } from './packages/package-decision.js';
 import { foldCase } from './windows/windows-case.js';
 
-/** Versions as NuGet, and so Chocolatey, compares them. */
+/** A NuGet version. */
 
-/** One to four numbers, then a label, then metadata that does not count. */
+/** One to four numbers, a label, and metadata that comparisons ignore. */
 export const NUGET_VERSION = /^\d+(?:\.\d+){0,3}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?$/;
 
-/** True when two versions are the same one, such as 1.0 and 1.0.0.0. */
+/** True when NuGet considers two versions equal, such as 1.0 and 1.0.0.0. */
 export const isSameNugetVersion = (one: string, other: string): boolean => normalized(one) === normalized(other);
 
 function normalized(version: string): string {
@@ -28,9 +28,9 @@ function normalized(version: string): string {
   return `${numbers.join('.')}${dash === -1 ? '' : plain.slice(dash).toLowerCase()}`;
 }
 
-/** NuGet's own rule for names. */
+/** NuGet's rule for names. */
 const NAME = {
-  // choco takes "all" for every package there is, and some endings for files with a list of packages.
+  // choco reads "all" as every package, and some endings as files with a list of packages.
   pattern: /^(?!all$)(?!.*\.(?:config|nupkg|nuspec)$)\w+(?:[.-]\w+)*$/i,
   described:
     'must be the id of a package: letters, digits, "_", ".", "-"; neither "all" nor the name of a package file',
@@ -40,14 +40,14 @@ const VERSION = {
   described: 'must be "latest" or a version such as 1.2.3 or 1.2.3-beta1',
 };
 
-/** Success, and success for which the machine has to be restarted. */
+/** Success, and success that needs a restart of the machine. */
 const DONE = [0, 1641, 3010] as const;
-/** Installers take long; Chocolatey itself gives them 45 minutes. */
+/** Installers are slow; Chocolatey's own timeout is 45 minutes. */
 const TIMEOUT_SECS = 3600;
-/** Windows Installer does one thing at a time. */
+/** Status of Windows Installer while another installation runs. */
 const INSTALLER_BUSY = 1618;
 
-/** Version 2 lists only what is installed and takes `--local-only` with `--limit-output` without a word. */
+/** Version 1 needs `--local-only`; version 2 silently accepts it with `--limit-output`, or refuses it. */
 const LIST: Command = { argv: ['choco', 'list', '--local-only', '--limit-output'] };
 const LIST_2: Command = { argv: ['choco', 'list', '--limit-output'] };
 const OUTDATED: Command = { argv: ['choco', 'outdated', '--limit-output'], timeoutSecs: 600 };
@@ -93,7 +93,7 @@ async function read(host: Host, wants: readonly PackageBody[], purpose: ReadPurp
   if ('refusal' in installed) return wants.map(() => ({ is: 'unreadable', refusal: installed.refusal }));
   const asksSources = (purpose === 'plan' || purpose === 'apply') && wants.some((want) => wantedVersion(want) === null);
   const result = asksSources ? await host.run(OUTDATED) : null;
-  // With the feature of enhanced exit codes, 2 means that there are some.
+  // With enhanced exit codes, 2 means that some packages are outdated.
   const refusal = result === null || exitedWith(result, 0, 2) ? null : commandFailure(OUTDATED, result);
   const outdated = parseChocoOutdated(result?.stdout ?? '');
   return wants.map((want): PackageFact => {
@@ -152,7 +152,7 @@ async function explain(
   return refusalOf(command, result);
 }
 
-/** Chocolatey says the same of a name and of a version that it does not find. */
+/** Distinguishes an unknown name from an unknown version, for which Chocolatey has the same message. */
 async function notFound(host: Host, body: PackageBody): Promise<CommandRefusal> {
   const { name } = body;
   const version = wantedVersion(body);
@@ -167,7 +167,7 @@ async function notFound(host: Host, body: PackageBody): Promise<CommandRefusal> 
   };
 }
 
-/** Names and versions of the installed packages: `NAME|VERSION`. */
+/** Parses installed packages: `NAME|VERSION`. */
 export function parseChocoList(output: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   for (const [name, version, ...rest] of rowsOf(output)) {
@@ -181,7 +181,7 @@ export interface OutdatedPackage {
   readonly isPinned: boolean;
 }
 
-/** The installed packages that the sources have newer versions of: `NAME|CURRENT|AVAILABLE|PINNED`. */
+/** Parses outdated packages: `NAME|CURRENT|AVAILABLE|PINNED`. */
 export function parseChocoOutdated(output: string): ReadonlyMap<string, OutdatedPackage> {
   const found = new Map<string, OutdatedPackage>();
   for (const [name, current, newer, pinned, ...rest] of rowsOf(output)) {
@@ -191,7 +191,7 @@ export function parseChocoOutdated(output: string): ReadonlyMap<string, Outdated
   return found;
 }
 
-/** Warnings and the like have no bars, or blanks around them. */
+/** Splits lines into fields; warnings have no bars, or blanks around them. */
 const rowsOf = (output: string): readonly (readonly string[])[] =>
   output
     .split(/\r?\n/)

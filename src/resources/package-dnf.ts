@@ -74,7 +74,7 @@ function notOlder(offer: PackageOffer, installed: InstalledPackage | null): Pack
   return { ...offer, newest: installed.version };
 }
 
-/** dnf sets the times of what it keeps of a repository whenever it has looked whether that is the newest. */
+/** dnf updates the times of cached repository files whenever it has checked them. */
 const LOOK: Command = {
   argv: [
     'find',
@@ -88,13 +88,13 @@ const LOOK: Command = {
 
 const REFRESH = dnf('-q', 'makecache', '--refresh');
 
-/** Ends a line by itself, because newer versions of dnf do not. */
+/** Has its own line end, because newer versions of dnf add none. */
 const FORMAT = '%{name}|%{evr}|%{arch}\\n';
 
 const query = (names: readonly string[]): Command =>
   dnf('-q', '-C', 'repoquery', '--available', '--qf', FORMAT, ...new Set(names.map(rpmName)));
 
-/** @param native the architecture of the machine */
+/** @param native architecture of the machine */
 function dnfIndex(native: string): PackageIndex {
   return {
     look: LOOK,
@@ -105,7 +105,7 @@ function dnfIndex(native: string): PackageIndex {
     async offers(host, names) {
       const result = await host.run(query(names));
       if (!exitedWith(result, 0)) {
-        // A repository that was never read keeps dnf from answering for the others, too.
+        // A repository that was never read keeps dnf from answering for the others.
         if (/no cache for/.test(result.stderr)) return () => ({ ...NO_OFFER, why: lacking(result.stderr) });
         return dnfFailure(result);
       }
@@ -144,13 +144,13 @@ async function removalOf(host: Host, name: string): Promise<PackageRemoval> {
   return takes.length > 0 ? { takes, brings: [] } : { refusal: commandFailure(command, result) };
 }
 
-/** Names out of lines such as `lib is needed by (installed) app-1.0-1.noarch`. */
+/** Extracts names from lines such as `lib is needed by (installed) app-1.0-1.noarch`. */
 function dependentsIn(text: string): readonly string[] {
   const found = [...text.matchAll(/ is needed by \(installed\) (?:\d+:)?(\S+)-[^-\s]+-[^-\s]+$/gm)];
   return [...new Set(found.map(([, name = '']) => name))].sort();
 }
 
-/** True when one of the packages may need another. A file may be of any of them, but for the shell, which none is. */
+/** True when one of the packages may need another. A required file, other than the shell, may belong to any of them. */
 function rpmsNeedEachOther(text: string): boolean {
   const lines = text.split('\n').map((line) => line.split('|'));
   const givers = new Map(

@@ -14,7 +14,7 @@ import {
 import { answerOf, powershell, powershellFailure, readAnswer } from './windows/powershell.js';
 import { foldCase } from './windows/windows-case.js';
 
-/** Neither blanks nor quotes, which Windows PowerShell does not pass on as they are. */
+/** Excludes blanks and quotes, which Windows PowerShell changes when it passes them on. */
 const NAME = {
   pattern: /^[\p{L}\p{N}][\p{L}\p{N}.+_-]*$/u,
   described: 'must be the exact id of a package, such as Git.Git',
@@ -25,7 +25,7 @@ const VERSION = {
 };
 
 const TIMEOUT_SECS = 3600;
-/** A restart of the machine finishes it: the two codes that winget has for that. */
+/** winget's two codes for success that needs a restart of the machine. */
 const RESTART_NEEDED = [0x8a150109 | 0, 0x8a15010b | 0] as const;
 const MISSING: CommandRefusal = {
   code: 'command_missing',
@@ -67,7 +67,7 @@ const managerOf = ({ name }: PackageBody): PackageManager => {
     isSameVersion: (one, other) => compareWingetVersions(one, other) === 0,
     install: (version) => [version === null ? winget('install', name, []) : exactly(version)],
     upgrade: () => [winget('upgrade', name, [])],
-    // winget only goes up; an older version comes after the newer one has gone.
+    // winget cannot downgrade, so the newer version is removed first.
     change: (from, to) =>
       compareWingetVersions(from, to) < 0
         ? [winget('upgrade', name, ['--version', to])]
@@ -108,16 +108,16 @@ function explain(_host: Host, { name }: PackageBody, { command }: RunStep, resul
   return powershellFailure(command, result);
 }
 
-/** Why `winget` could not do something, by its return codes, which are the same in every language. */
+/** The meaning of a return code of `winget`, which is the same in every language. */
 interface Meaning {
   readonly code: CommandRefusal['code'];
-  /** Behind the name of the package. */
+  /** Text after the name of the package. */
   readonly says: string;
 }
 
 const failed = (says: string): Meaning => ({ code: 'command_failed', says });
 
-/** From the list of return codes in winget's own documentation. */
+/** Return codes from winget's documentation. */
 const MEANINGS: Readonly<Record<string, Meaning>> = {
   '8a150002': {
     code: 'package_manager_broken',
@@ -155,7 +155,7 @@ export function wingetFailure(name: string, code: number, output: string): Comma
   };
 }
 
-/** Identifiers and versions in an export, by the identifier in one case. */
+/** Parses an export; returns versions by lower-case identifier, or null for other text. */
 export function parseWingetExport(text: string): ReadonlyMap<string, string> | null {
   const found = new Map<string, string>();
   const root = parsed(text);
@@ -177,21 +177,21 @@ function parsed(text: string): Readonly<Record<string, unknown>> | null {
   }
 }
 
-/** The versions below the line of dashes of `winget show --versions`, the newest first. */
+/** Parses `winget show --versions`: the versions below the line of dashes, newest first. */
 export function parseWingetVersions(output: string): readonly string[] {
-  // What turns while it waits is written over with carriage returns.
+  // A progress indicator is overwritten with carriage returns.
   const lines = output.split(/\r?\n/).map((line) => line.slice(line.lastIndexOf('\r') + 1).trim());
   const dashes = lines.findIndex((line) => /^-{3,}$/.test(line));
   return dashes === -1 ? [] : lines.slice(dashes + 1).filter((line) => line !== '');
 }
 
-/** Less than zero when `one` is the older version: numbers by value, all else as text. */
+/** Compares versions, numbers by value and labels as text; negative when `one` is older. */
 export function compareWingetVersions(one: string, other: string): number {
   const [left, right] = [partsOf(one), partsOf(other)];
   for (let at = 0; at < Math.max(left.length, right.length); at += 1) {
     const [a, b] = [left[at] ?? EMPTY, right[at] ?? EMPTY];
     if (a.number !== b.number) return a.number < b.number ? -1 : 1;
-    // 1.0-beta comes before 1.0.
+    // 1.0-beta precedes 1.0.
     if (a.text !== b.text) return a.text === '' ? 1 : b.text === '' ? -1 : a.text < b.text ? -1 : 1;
   }
   return 0;
@@ -214,7 +214,7 @@ const partsOf = (version: string): readonly { readonly number: number; readonly 
  * versions come from a table of one column. The scripts are fixed; what they work on is in `$data`.
  */
 
-/** `winget.exe` is an alias that the account of the system does not have; the program itself lies below WindowsApps. */
+/** Finds winget: the system account lacks the alias `winget.exe`, so the program is searched below WindowsApps. */
 const FIND = `function Find-Winget {
   $alias = Get-Command -Name winget.exe -CommandType Application -ErrorAction SilentlyContinue | Select-Object -First 1
   if ($alias -ne $null) { return $alias.Path }

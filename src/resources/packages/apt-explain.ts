@@ -1,11 +1,11 @@
-/** Says why apt could not install or remove a package, and whether it has in spite of its status. */
+/** Explains failures of apt, and finds out what a failed run has done anyway. */
 
 import { type CommandResult, commandFailure, lastLines } from '../command.js';
 import type { Host, RunStep } from '../host.js';
 import type { CommandRefusal, StepVerdict } from '../kind.js';
 import { askDpkg, plainName } from './apt-installed.js';
 
-/** A package whose script fails fails every run of apt after it, and what else was asked for is done all the same. */
+/** Judges one package after a failed run: a package with a failing script fails every later run of apt, which still does its work. */
 export async function judgeApt(host: Host, name: string, step: RunStep, result: CommandResult): Promise<StepVerdict> {
   const answer = await askDpkg(host, [name]);
   if ('code' in answer) return 'undone';
@@ -22,9 +22,9 @@ export async function judgeApt(host: Host, name: string, step: RunStep, result: 
 
 type Say = (name: string, found: RegExpExecArray, result: CommandResult) => CommandRefusal;
 
-/** Words of apt and dpkg in standard error, and what they mean. */
+/** Messages of apt and dpkg in standard error, with their meaning. */
 const SIGNS: readonly (readonly [RegExp, Say])[] = [
-  // Before the locks: what may not open a lock file says next that it cannot get the lock.
+  // Must precede the locks: without permission for the lock file, apt also says that it cannot get the lock.
   [/\(13: Permission denied\)|are you root\?/, (name) => notAllowed(name)],
   [
     /Could not get lock|Unable to (?:acquire|lock)|lock (?:was|is) locked by another process/,
@@ -67,7 +67,7 @@ const notAllowed = (name: string): CommandRefusal => ({
   message: `this user may not change the package ${name}; run the agent as root`,
 });
 
-/** While it waits, apt names the holder in its standard output. */
+/** Returns the refusal for a held lock; while it waits, apt names the holder in standard output. */
 function locked({ stdout, stderr }: CommandResult): CommandRefusal {
   const [, file = "dpkg's lock", pid, program] =
     /Could not get lock (\S+)\. It is held by process (\d+) \(([^)\n]+)\)/.exec(`${stderr}\n${stdout}`) ?? [];
@@ -93,7 +93,7 @@ function costly(name: string, stdout: string): CommandRefusal {
   };
 }
 
-/** The words of the indented lines below a line. */
+/** Returns the words of the indented lines below a header. */
 function listUnder(header: RegExp, text: string): readonly string[] {
   const at = header.exec(text);
   if (!at) return [];
@@ -106,7 +106,7 @@ const LINES = 8;
 interface DpkgFailure {
   readonly which: string;
   readonly how: string;
-  /** Where it stands in standard error. */
+  /** Offset in standard error. */
   readonly at: number;
 }
 
@@ -115,7 +115,7 @@ const failuresOf = ({ stderr }: CommandResult): readonly DpkgFailure[] =>
     ({ 1: which = '', 2: how = '', index: at }) => ({ which, how, at }),
   );
 
-/** Which package dpkg failed with, what its script wrote, and how it ended. */
+/** Returns the refusal for a package whose script failed, with its output. */
 function scriptFailure(name: string, result: CommandResult): CommandRefusal | null {
   const failures = failuresOf(result);
   const failure = failures.find(({ which }) => plainName(which) === plainName(name)) ?? failures[0];
@@ -128,7 +128,7 @@ function scriptFailure(name: string, result: CommandResult): CommandRefusal | nu
   return { code: 'command_failed', message };
 }
 
-/** What the standard output has between the line that begins a package and the next such line. */
+/** Returns the standard output of one package. */
 function saidBy(name: string, stdout: string): string {
   const lines = stdout.split('\n');
   const isOf = (line: string) => plainName(BEGINS.exec(line)?.[1] ?? '') === plainName(name);
@@ -141,7 +141,7 @@ function saidBy(name: string, stdout: string): string {
 
 const BEGINS = /^(?:Setting up|Removing|Unpacking|Preparing to unpack|Selecting previously unselected package) (\S+)/;
 
-/** What stands in standard error since the error before. */
+/** Returns the standard error since the previous error. */
 function errorsBefore(stderr: string, at: number): string {
   const before = stderr.slice(0, at);
   const last = before.lastIndexOf('dpkg: error processing');

@@ -1,10 +1,10 @@
-/** The index of apt: how old it is, how to refresh it, and what it offers. */
+/** The index of apt: its age, its refresh, and the offered versions. */
 import { type Command, commandFailure, exitedWith } from '../command.js';
 import type { Host } from '../host.js';
 import { architectureOf, plainName, unanswered } from './apt-installed.js';
 import { MINUTES_OF_A_DAY, NO_OFFER, type PackageIndex, type PackageOffer } from './indexed-package.js';
 
-/** Where apt's own timer, and the hooks of Ubuntu, leave word of a refresh that has worked. */
+/** File that apt's timer and Ubuntu's hooks touch after a successful refresh. */
 const STAMP = '/var/lib/apt/periodic/update-success-stamp';
 
 const LOOK: Command = {
@@ -18,7 +18,7 @@ const LOOK: Command = {
   ],
 };
 
-/** Leaves that word itself, because files in the index carry the times of the repository. */
+/** Touches that file too, because files in the index have the times of the repository. */
 const REFRESH: Command = {
   argv: [
     ...(['apt-get', 'update', '-q'] as const),
@@ -28,14 +28,14 @@ const REFRESH: Command = {
   timeoutSecs: 600,
 };
 
-/** apt does not wait for another refresh to end, so it is tried for two minutes. */
+/** Pause between attempts; apt does not wait for another refresh, so orch retries for two minutes. */
 const PAUSE: Command = { argv: ['sleep', '5'] };
 const TRIES = 25;
 const LOCKED = /Could not get lock|Unable to lock/;
-/** Who may not open the lock is told that he cannot have it, too; no waiting helps. */
+/** Without permission for the lock, apt reports it as held too, but waiting does not help. */
 const DENIED = /\(13: Permission denied\)/;
 
-/** @param native the architecture of the machine */
+/** @param native architecture of the machine */
 export const aptIndex = (native: string): PackageIndex => ({
   look: LOOK,
   refresh,
@@ -59,19 +59,19 @@ async function refresh(host: Host): Promise<string | null> {
   }
 }
 
-/** What the index of apt offers: one query for all packages. */
+/** Returns the query for all packages. */
 export const askPolicy = (names: readonly string[]): Command => ({ argv: ['apt-cache', 'policy', ...new Set(names)] });
 
 const HEADER = /^(\S+):$/;
 const CANDIDATE = /^ {2}Candidate: (\S+)$/;
-/** Five columns, of which three mark what is installed. */
+/** A version line; three of its five leading columns mark the installed one. */
 const VERSION = /^ (?:\*\*\*| {3}) (\S+)/;
-/** The priority of a source, and what it is. */
+/** A source line: priority and name. */
 const SOURCE = /^ {6,}-?\d+ (.+)$/;
 
 const INSTALLED_ONLY = '/var/lib/dpkg/status';
 
-/** By the names that apt gives: with the architecture when it is not the machine's. */
+/** Returns offers by apt's names, which include a foreign architecture. */
 export function parsePolicy(text: string): ReadonlyMap<string, PackageOffer> {
   const offers = new Map<string, PackageOffer>();
   for (const block of blocksOf(text)) offers.set(block.name, offerOf(block.lines));
@@ -112,13 +112,13 @@ function offerOf(lines: readonly string[]): PackageOffer {
   return { newest, versions, why };
 }
 
-/** What is offered under a name. */
+/** Returns the offer for a name. */
 export function offeredAs(name: string, offers: ReadonlyMap<string, PackageOffer>, native: string): PackageOffer {
   const architecture = architectureOf(name);
   const exact = offers.get(name);
   if (exact) return exact;
   if (architecture !== null) return (architecture === native ? offers.get(plainName(name)) : undefined) ?? NO_OFFER;
-  // Where the machine's own architecture has none, apt takes that of another.
+  // Without a package of the machine's architecture, apt takes one of another.
   const foreign = [...offers.keys()].find((key) => plainName(key) === name);
   return (foreign === undefined ? undefined : offers.get(foreign)) ?? NO_OFFER;
 }

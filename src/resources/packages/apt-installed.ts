@@ -1,36 +1,36 @@
-/** What dpkg says is installed: one query for all packages, in every state that dpkg knows. */
+/** Installed packages of dpkg, in any state, with one query for all. */
 import { type Command, type CommandResult, commandFailure, exitedWith } from '../command.js';
 import type { Host } from '../host.js';
 import type { CommandRefusal } from '../kind.js';
 import type { InstalledAnswer, InstalledPackage, InstalledState } from './indexed-package.js';
 
-/** One package of one architecture, as dpkg keeps it. */
+/** One package of one architecture in dpkg's database. */
 export interface DpkgRow {
   readonly name: string;
   readonly architecture: string;
   readonly version: string;
-  /** What is to become of it: `install`, `hold`, `deinstall`, … */
+  /** Wanted state: `install`, `hold`, `deinstall`, … */
   readonly selection: string;
-  /** `ok`, or `reinstreq` when its files are not whole. */
+  /** `ok`, or `reinstreq` when its files are incomplete. */
   readonly flag: string;
   readonly state: string;
 }
 
-/** A line for each package, its fields parted by bars. */
+/** Returns the format option for one line per package, with fields separated by bars. */
 export const formatOf = (...fields: readonly string[]): string =>
   `--showformat=${fields.map((field) => `\${${field}}`).join('|')}\\n`;
 
 const FORMAT = formatOf('Package', 'Architecture', 'Version', 'db:Status-Want', 'db:Status-Eflag', 'db:Status-Status');
 
-/** States in which nothing of the package is there but perhaps its configuration. */
+/** States of packages that are not installed, except perhaps for their configuration. */
 const GONE = new Set(['not-installed', 'config-files']);
 
-/** The name without its architecture. */
+/** Returns the name without its architecture. */
 export const plainName = (name: string): string => name.split(':')[0] ?? name;
 
 export const architectureOf = (name: string): string | null => name.split(':')[1] ?? null;
 
-/** Without architectures, because dpkg does not find packages for all of them by the name of one. */
+/** Queries names without architecture, because dpkg does not find `all` packages by a name with one. */
 export const showInstalled = (names: readonly string[]): Command => ({
   argv: ['dpkg-query', '--show', FORMAT, ...new Set(names.map(plainName))],
 });
@@ -50,7 +50,7 @@ export async function askDpkg(host: Host, names: readonly string[]): Promise<Ins
   return unanswered(ask, architecture, 0) ?? answer(architecture.stdout.trim());
 }
 
-/** Why a command that was to tell something has not; null when it has. */
+/** Returns the refusal for a query that failed or was truncated, else null. */
 export function unanswered(command: Command, result: CommandResult, ...ok: readonly number[]): CommandRefusal | null {
   if (!exitedWith(result, ...ok)) return commandFailure(command, result);
   if (!result.truncated) return null;
@@ -68,7 +68,7 @@ export function parseInstalled(text: string): readonly DpkgRow[] {
 const rowsOf = (rows: readonly DpkgRow[], name: string): readonly DpkgRow[] =>
   rows.filter((row) => row.name === plainName(name) && !GONE.has(row.state));
 
-/** The package that a name means: that of its architecture, else of the machine's, else of any. */
+/** Returns the state of the package of a name: of its architecture, else of the machine's, else of any. */
 function stateOf(name: string, rows: readonly DpkgRow[], native: string): InstalledState {
   const architecture = architectureOf(name);
   const own = (row: DpkgRow) => row.architecture === native || row.architecture === 'all';
@@ -89,6 +89,6 @@ const faultOf = ({ state, flag }: DpkgRow): string | null => {
   return state === 'installed' ? null : state;
 };
 
-/** True when dpkg wants the files of the package unpacked once more. */
+/** True when dpkg needs the files of the package unpacked again. */
 export const isToReinstall = ({ fault }: InstalledPackage): boolean =>
   fault !== null && (fault.endsWith('to be installed again') || fault === 'half-installed');

@@ -1,4 +1,4 @@
-/** Runs dnf, which waits for its lock for ever or not at all, with a bound of its own. */
+/** Runs dnf with a bounded wait for its lock, and explains its failures. */
 import { type Command, type CommandResult, commandFailure, exitedWith, lastLines } from '../command.js';
 import type { Host, RunStep } from '../host.js';
 import type { CommandRefusal, StepVerdict } from '../kind.js';
@@ -7,8 +7,8 @@ import { askRpm, rpmName, rpmVersions } from './rpm-installed.js';
 const PATIENCE_SECS = 120;
 
 /**
- * Tries again for the seconds of the first argument while the rest of them ends with 200, dnf's status for a held lock. A
- * script of a package that fails is only a warning to dnf; here it is an error.
+ * Retries for the seconds of the first argument while the command ends with 200, dnf's status for a held lock; dnf itself waits
+ * without limit or not at all. A failing package script, only a warning to dnf, becomes an error.
  */
 const WHEN_FREE = `end=$(($(date +%s) + $1))
 shift
@@ -26,7 +26,7 @@ exit "$status"`;
 
 const LOCKED_STATUS = 200;
 
-/** Why dnf has failed, as far as its status and its last lines tell. */
+/** Returns the refusal for a failure of dnf by its status and last lines. */
 export function dnfFailure(result: CommandResult): CommandRefusal {
   if (!exitedWith(result, LOCKED_STATUS)) return commandFailure({ argv: ['dnf'] }, result);
   const [, pid] = /already locked by (\d+)/.exec(result.stderr) ?? [];
@@ -36,13 +36,13 @@ export function dnfFailure(result: CommandResult): CommandRefusal {
   return { code: 'package_manager_locked', message: `${holder} holds dnf's lock, which orch has waited for in vain` };
 }
 
-/** dnf with these arguments, and no questions. */
+/** Returns a non-interactive dnf command. */
 export const dnf = (...args: readonly string[]): Command => ({
   argv: ['sh', '-c', WHEN_FREE, 'dnf', String(PATIENCE_SECS), 'dnf', '-y', '--setopt=exit_on_lock=True', ...args],
   timeoutSecs: 600,
 });
 
-/** What dnf is to do; the end of the agent does not take it along. */
+/** Returns a command that changes packages and survives the end of the agent. */
 export const dnfChange = (verb: 'install' | 'remove'): Command => ({
   ...dnf('--setopt=clean_requirements_on_remove=False', verb),
   timeoutSecs: 3600,
@@ -51,7 +51,7 @@ export const dnfChange = (verb: 'install' | 'remove'): Command => ({
 
 export const isRemovalByDnf = ({ argv }: Command): boolean => argv.includes('remove');
 
-/** Says why dnf could not install or remove a package, and what it has done in spite of its status. */
+/** Judges one package after a failed run of dnf. */
 export async function judgeDnf(host: Host, name: string, step: RunStep, result: CommandResult): Promise<StepVerdict> {
   const script = scriptFailure(name, result);
   if (script !== null) return script;
@@ -65,7 +65,7 @@ export async function judgeDnf(host: Host, name: string, step: RunStep, result: 
 
 type Say = (name: string, found: RegExpExecArray) => CommandRefusal;
 
-/** Words of dnf in standard error, and what they mean. */
+/** Messages of dnf in standard error, with their meaning. */
 const SIGNS: readonly (readonly [RegExp, Say])[] = [
   [
     /No match for argument: (\S+)/,
@@ -109,7 +109,7 @@ export function explainDnf(name: string, result: CommandResult): CommandRefusal 
 
 const LINES = 8;
 
-/** A script of the package that failed, with what it wrote. */
+/** Returns the refusal for a failed script of the package, with its output. */
 function scriptFailure(name: string, { stdout, stderr }: CommandResult): CommandRefusal | null {
   const failed = [...stderr.matchAll(/^Error in (\S+) scriptlet in rpm package (\S+)$/gm)];
   const own = failed.find(([, , which]) => which === rpmName(name));
@@ -126,7 +126,7 @@ function scriptFailure(name: string, { stdout, stderr }: CommandResult): Command
   };
 }
 
-/** What stands below the line that announces a script of the package. */
+/** Returns the output of the package's script. */
 function saidBy(name: string, stdout: string): string {
   const lines = stdout.split('\n');
   const isProgress = (line: string) => /^ {2}\S.* : \S+ +\d+\/\d+\s*$/.test(line);

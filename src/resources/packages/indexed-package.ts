@@ -27,7 +27,7 @@ export interface IndexedManager {
   remove(name: string): readonly Step[];
   /** Queries the installed packages, all names at once. */
   askInstalled(host: Host, names: readonly string[]): Promise<InstalledAnswer | CommandRefusal>;
-  /** @param native the architecture of the machine */
+  /** @param native architecture of the machine */
   index(native: string): PackageIndex;
   /** Corrects an offer by what is installed. */
   corrected?(offer: PackageOffer, installed: InstalledPackage | null): PackageOffer;
@@ -268,10 +268,10 @@ function planRemoval(last: PackageBody, have: PackageHave, context: PlanContext,
   return { action: 'remove', changes: [], steps: manager.remove(last.name) };
 }
 
-/** The version to be there; null when it is not known before the index has been refreshed. */
+/** The wanted version; null while it is unknown before a refresh of the index. */
 type Goal = { readonly version: string | null; readonly reason?: string } | CommandRefusal;
 
-/** Drift goes by what the apply has left, not by what has been published since. */
+/** Returns the version that the last apply left; drift ignores versions published since. */
 function leftVersion(want: PackageBody, { installed }: SeenPackage, { memo }: PlanContext): Goal {
   return { version: wantedVersion(want) ?? memo ?? installed?.version ?? null };
 }
@@ -283,7 +283,7 @@ function versionFor(want: PackageBody, have: SeenPackage, context: PlanContext, 
   const found = asked === null ? offer.newest : (offer.versions.find((one) => manager.matches(asked, one)) ?? null);
   const stale = have.staleBecause === null ? {} : { reason: notRefreshed(have.staleBecause) };
   if (found !== null) return { version: found, ...stale };
-  // What was installed from elsewhere is the newest that there is.
+  // A package from elsewhere has no newer version in the index.
   if (asked === null && installed !== null) return { version: installed.version, ...stale };
   if (context.purpose === 'plan' && (context.mayAppear || have.isIndexOld)) {
     return { version: asked, reason: notOffered(want, offer) };
@@ -291,7 +291,7 @@ function versionFor(want: PackageBody, have: SeenPackage, context: PlanContext, 
   return unknown(want, offer, have);
 }
 
-/** What the machine's index lacks. An apply may still find it, when its refresh or what comes before brings it. */
+/** Returns the reason of a plan for a package that the index lacks; the refresh of an apply or an earlier resource may bring it. */
 function notOffered({ name, version }: PackageBody, { newest, versions }: PackageOffer): string {
   const lacks =
     newest === null || version == null
@@ -300,7 +300,7 @@ function notOffered({ name, version }: PackageBody, { newest, versions }: Packag
   return `${lacks}; an apply refreshes the index first, and fails if that brings none`;
 }
 
-/** One line, because it also stands in reasons. */
+/** Returns one line, because reasons contain it. */
 const notRefreshed = (why: string): string =>
   `the index of this machine could not be refreshed: ${why.split('\n', 1)[0] ?? ''}`;
 

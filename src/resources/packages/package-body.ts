@@ -1,4 +1,4 @@
-/** What the packages of all managers have in common: the body, and names that no manager takes for an option. */
+/** The body of packages of all managers, and names that no manager mistakes for options. */
 import * as Type from 'typebox';
 import { closed, optional } from '../../kernel/schema.js';
 import type { BodyProblem } from '../kind.js';
@@ -16,13 +16,13 @@ export const PackageBodySchema = closed({
 
 export type PackageBody = Type.Static<typeof PackageBodySchema>;
 
-/** The version that is asked for, or null for the newest that there is. */
+/** Returns the wanted version; null for the newest. */
 export const wantedVersion = ({ version }: PackageBody): string | null =>
   version == null || version === 'latest' ? null : version;
 
 /**
- * Refuses what could become an option, or two arguments, of a command. `name` and `version` are what a manager takes as a
- * whole, and `described` says it to people.
+ * Refuses texts that could become an option or two arguments of a command. `name` and `version` are the forms that a manager
+ * accepts.
  */
 export function checkPackage(body: PackageBody, name: PackageText, version: PackageText): readonly BodyProblem[] {
   const problems: BodyProblem[] = [];
@@ -33,13 +33,13 @@ export function checkPackage(body: PackageBody, name: PackageText, version: Pack
   return problems;
 }
 
-/** What a manager takes, and how to say it after the name of the member. */
+/** A form of text, and its description after the name of the member. */
 export interface PackageText {
   readonly pattern: RegExp;
   readonly described: string;
 }
 
-/** For managers that document no alphabet: one word that is no option. */
+/** One word that is no option, for managers without a documented alphabet. */
 export const ONE_WORD: PackageText = {
   pattern: /^[^\s\p{Cc}\p{Surrogate}-][^\s\p{Cc}\p{Surrogate}]*$/u,
   described: 'must be one word without blanks or control characters that does not begin with "-"',

@@ -1,9 +1,9 @@
-/** What has to be done about a package of a manager that knows one version of each as installed. */
+/** Plans packages of managers that have one installed version of each (brew, choco, winget). */
 import type { RunStep } from '../host.js';
 import type { CommandRefusal, Decision, PlanContext } from '../kind.js';
 import { type PackageBody, wantedVersion } from './package-body.js';
 
-/** A package as its manager tells of it. */
+/** A package as its manager reports it. */
 export type PackageFact =
   | {
       readonly is: 'absent' /** The version that an installation would bring, where the manager tells. */;
@@ -12,21 +12,21 @@ export type PackageFact =
   | {
       readonly is: 'installed';
       readonly version: string;
-      /** A newer version that the index offers; null when there is none. */
+      /** A newer version in the index, or null. */
       readonly newer: string | null;
-      /** True when its manager was told to keep the version. */
+      /** True when the manager was ordered to keep the version. */
       readonly isPinned: boolean;
     }
   | { readonly is: 'unreadable'; readonly refusal: CommandRefusal };
 
 export interface PackageManager {
   isSameVersion(one: string, other: string): boolean;
-  /** `version` is null for the newest. */
+  /** @param version null for the newest */
   install(version: string | null): readonly RunStep[] | CommandRefusal;
   upgrade(): readonly RunStep[];
-  /** From what is installed to exactly that version. */
+  /** Changes the installed version to exactly another one. */
   change(from: string, to: string): readonly RunStep[] | CommandRefusal;
-  /** How to let a pinned package go. */
+  /** Command line that unpins the package. */
   readonly unpin: string;
 }
 
@@ -52,7 +52,7 @@ export function decidePackage(
   }
 }
 
-/** The version that it shall have instead; null when it may stay as it is. Drift asks for what the last apply has left. */
+/** Returns the version to change to, or null. Drift compares with the version that the last apply left. */
 function goalOf(
   version: string | null,
   have: Extract<PackageFact, { is: 'installed' }>,
@@ -82,5 +82,5 @@ export function decidePackageRemoval(have: PackageFact, steps: readonly RunStep[
   return have.is === 'absent' ? { action: 'none' } : { action: 'remove', changes: [], steps };
 }
 
-/** What to remember: the version that was left, for drift. */
+/** Returns the installed version as memo, for drift. */
 export const packageMemo = (have: PackageFact): string | null => (have.is === 'installed' ? have.version : null);

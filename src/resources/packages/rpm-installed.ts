@@ -1,25 +1,25 @@
-/** What rpm says is installed: one query for all packages. */
+/** Installed packages of rpm, with one query for all, and the order of rpm versions. */
 import { type Command, type CommandResult, commandFailure, exitedWith } from '../command.js';
 import type { Host } from '../host.js';
 import type { CommandRefusal } from '../kind.js';
 
-/** A package of one architecture and one version. */
+/** One version of a package of one architecture. */
 export interface RpmRow {
   readonly name: string;
-  /** `version-release`, with the epoch before it when there is one. */
+  /** `version-release` or `epoch:version-release`. */
   readonly version: string;
   readonly architecture: string;
 }
 
 export interface RpmAnswer {
   readonly rows: readonly RpmRow[];
-  /** The architecture of the machine; empty where nothing hangs on it. */
+  /** Architecture of the machine. */
   readonly native: string;
 }
 
 const ARCHITECTURE = /\.(noarch|x86_64|i[3-6]86|aarch64|armv7hl|ppc64le|s390x|riscv64)$/;
 
-/** The name without its architecture. */
+/** Returns the name without its architecture. */
 export const rpmName = (name: string): string => name.replace(ARCHITECTURE, '');
 
 export const rpmArchitecture = (name: string): string | null => ARCHITECTURE.exec(name)?.[1] ?? null;
@@ -32,7 +32,7 @@ const showInstalled = (names: readonly string[]): Command => ({
 
 export const askArchitecture: Command = { argv: ['uname', '-m'] };
 
-/** What rpm knows of packages of these names. */
+/** Queries the packages of these names. */
 export async function askRpm(host: Host, names: readonly string[]): Promise<RpmAnswer | CommandRefusal> {
   const command = showInstalled(names);
   const result = await host.run(command);
@@ -43,7 +43,7 @@ export async function askRpm(host: Host, names: readonly string[]): Promise<RpmA
   return exitedWith(machine, 0) ? { rows, native: machine.stdout.trim() } : commandFailure(askArchitecture, machine);
 }
 
-/** Its status counts the packages that are not installed; where it cannot read its database, it says so. */
+/** Returns the refusal for an unreadable database; the exit status only counts missing packages. */
 function refusalOf(command: Command, result: CommandResult): CommandRefusal | null {
   if (result.end.how !== 'exited') return commandFailure(command, result);
   if (result.truncated) return { code: 'observe_failed', message: 'rpm says more than orch reads' };
@@ -52,7 +52,7 @@ function refusalOf(command: Command, result: CommandResult): CommandRefusal | nu
   return { code: 'package_manager_broken', message: `rpm cannot read its database; try: rpm --rebuilddb\n${error}` };
 }
 
-/** Lines of another shape, such as `package x is not installed`, tell nothing. */
+/** Parses rows; ignores other lines, such as `package x is not installed`. */
 export function parseRpmRows(text: string): readonly RpmRow[] {
   return text.split('\n').flatMap((line) => {
     const [name, version, architecture] = line.split('|');
@@ -60,7 +60,7 @@ export function parseRpmRows(text: string): readonly RpmRow[] {
   });
 }
 
-/** The versions of what a name means, the newest first: of its architecture, else of the machine's, else of any. */
+/** Returns the versions for a name, newest first: of its architecture, else of the machine's, else of any. */
 export function rpmVersions(name: string, rows: readonly RpmRow[], native: string): readonly string[] {
   const architecture = rpmArchitecture(name);
   const named = rows.filter((row) => row.name === rpmName(name));
@@ -73,7 +73,7 @@ export function rpmVersions(name: string, rows: readonly RpmRow[], native: strin
 /** Versions of rpm: `epoch:version-release`, and their order. */
 
 interface Evr {
-  /** Null when it is not told, which is no epoch in a package and any epoch in what a body asks for. */
+  /** Null if absent, which means no epoch in a package and any epoch in a body. */
   readonly epoch: string | null;
   readonly version: string;
   readonly release: string | null;
@@ -84,7 +84,7 @@ function parse(text: string): Evr {
   return { epoch, version, release };
 }
 
-/** Negative when `one` is older than `other`, positive when it is newer, and 0 when rpm takes them for the same. */
+/** Compares like rpm: negative when `one` is older, positive when it is newer. */
 export function compareRpmVersions(one: string, other: string): number {
   const [a, b] = [parse(one), parse(other)];
   return (
@@ -94,17 +94,17 @@ export function compareRpmVersions(one: string, other: string): number {
   );
 }
 
-/** True when a package has the version that is asked for, which may leave epoch and release open. */
+/** True when a version satisfies the wanted one, which may omit epoch and release. */
 export function isRpmVersion(asked: string, version: string): boolean {
   const [a, b] = [parse(asked), parse(version)];
   if (a.epoch !== null && compareParts(a.epoch, b.epoch ?? '0') !== 0) return false;
   return a.version === b.version && (a.release === null || a.release === b.release);
 }
 
-/** A run of digits or of letters, or one of the signs that have an order of their own. */
+/** A run of digits or letters, or a sign with its own order. */
 const SEGMENT = /\d+|[A-Za-z]+|[~^]/g;
 
-/** As rpm compares: runs of digits and of letters in turn, whatever stands between them. */
+/** Compares runs of digits and letters in order, ignoring separators. */
 function compareParts(one: string, other: string): number {
   const a = one.match(SEGMENT) ?? [];
   const b = other.match(SEGMENT) ?? [];
@@ -115,7 +115,7 @@ function compareParts(one: string, other: string): number {
   return 0;
 }
 
-/** `~` is older than the end, the end is older than `^`, and `^` is older than anything else. */
+/** Rank of a segment: `~` before the end, the end before `^`, `^` before anything else. */
 const rankOf = (segment: string | undefined): number => {
   if (segment === undefined) return 1;
   if (segment === '~') return 0;

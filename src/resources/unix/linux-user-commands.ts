@@ -1,4 +1,4 @@
-/** Users and groups of Linux are changed with the tools of `shadow`: every value is an argument of its own. */
+/** Commands that change users and groups of Linux with the `shadow` tools; each value is a separate argument. */
 import type { RunStep } from '../host.js';
 import type { UserSettings } from './unix-user-difference.js';
 
@@ -8,8 +8,8 @@ const run = (program: string, ...args: readonly string[]): RunStep => ({
 });
 
 /**
- * A new user has no password and so cannot log in with one. An ordinary one gets its home directory, with the files of
- * `/etc/skel`; a system account gets none, whatever the system's own habit is.
+ * Creates a user without a password. An ordinary user gets a home directory with the files of `/etc/skel`; a system account gets
+ * none, whatever the defaults of the system are.
  */
 export const createLinuxUser = (name: string, settings: UserSettings, isSystem: boolean): readonly RunStep[] => [
   run('useradd', ...(isSystem ? ['-r', '-M'] : ['-m']), ...optionsOf(settings, true), '--', name),
@@ -19,7 +19,7 @@ export const changeLinuxUser = (name: string, settings: UserSettings): readonly 
   run('usermod', ...optionsOf(settings, false), '--', name),
 ];
 
-/** Without `-r`: the home directory stays. Without `-f`: nobody is cut off who is at work. */
+/** Keeps the home directory (no `-r`), and fails for a user who is logged in (no `-f`). */
 export const removeLinuxUser = (name: string): RunStep => run('userdel', '--', name);
 
 export const createLinuxGroup = (name: string, gid: number | null): readonly RunStep[] => [
@@ -32,7 +32,7 @@ export const changeLinuxGroup = (name: string, gid: number): readonly RunStep[] 
 
 export const removeLinuxGroup = (name: string): readonly RunStep[] => [run('groupdel', '--', name)];
 
-/** Brings a group back that went with its user; 9 says that it did not go. */
+/** Recreates a group that was deleted with its user; exit status 9 means that it still exists. */
 export const restoreLinuxGroup = (name: string, gid: number): RunStep => ({
   ...run('groupadd', '-g', String(gid), '--', name),
   ok: [0, 9],

@@ -1,4 +1,4 @@
-/** Users and groups of macOS, from what `dscl` writes of the local directory. */
+/** Users and groups of macOS, read from the property lists that `dscl` prints of the local directory. */
 import type { Command } from '../command.js';
 import { parseUnixId, type UnixGroup, type UnixUser } from './unix-accounts.js';
 
@@ -6,11 +6,11 @@ const readAll = (path: string, ...keys: readonly string[]): Command => ({
   argv: ['dscl', '-plist', '.', '-readall', path, 'RecordName', ...keys],
 });
 
-/** Only what is needed: a record can hold pictures. */
+/** Reads only the needed attributes, because a record can hold pictures. */
 export const READ_MAC_USERS = readAll('/Users', 'UniqueID', 'PrimaryGroupID', 'NFSHomeDirectory', 'UserShell');
 export const READ_MAC_GROUPS = readAll('/Groups', 'PrimaryGroupID', 'GroupMembership');
 
-/** Null when it is not what `dscl` writes. */
+/** Returns null for other text than `dscl` prints. */
 export function parseMacUsers(text: string): readonly UnixUser[] | null {
   return (
     recordsOf(text)?.map((record) => ({
@@ -36,7 +36,7 @@ export function parseMacGroups(text: string): readonly UnixGroup[] | null {
 }
 
 interface MacRecord {
-  /** Every value of an attribute has a list of its own; other names of the record come after the first. */
+  /** Returns all values of an attribute; the first record name is the account's own, others are aliases. */
   all(attribute: string): readonly string[];
   first(attribute: string): string | null;
 }
@@ -54,7 +54,7 @@ function recordsOf(text: string): readonly MacRecord[] | null {
   });
 }
 
-/** macOS writes the number of `nobody` as -2. */
+/** Parses an ID; macOS writes that of `nobody` as -2. */
 function numberOf(digits: string | null): number | null {
   if (digits === null) return null;
   const id = parseUnixId(digits.startsWith('-') ? String(2 ** 32 - Number(digits.slice(1))) : digits);
@@ -63,11 +63,11 @@ function numberOf(digits: string | null): number | null {
 
 /** Reads property lists in XML, as tools of macOS write them. */
 
-/** Numbers, dates and data stay text; `true` and `false` are the words. */
+/** A value of an XML property list. Numbers, dates and data are text; booleans are the words `true` and `false`. */
 export type PlistValue = string | readonly PlistValue[] | ReadonlyMap<string, PlistValue>;
 
 const MAX_DEPTH = 32;
-/** An element that begins, ends or is empty, with the text that follows it. */
+/** A start, end or empty tag, with the text after it. */
 const PIECE = /<(\/?)([a-z]+)[^<>]*?(\/?)>([^<]*)/gy;
 const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
 
@@ -77,7 +77,7 @@ interface Piece {
   readonly text: string;
 }
 
-/** The value of a property list; null for what is none. */
+/** Returns the value of a property list; null for invalid text. */
 export function parsePlist(text: string): PlistValue | null {
   const start = text.indexOf('<plist');
   const reader = new Reader(start < 0 ? [] : piecesOf(text.slice(start)));
@@ -134,7 +134,7 @@ class Reader {
 
 const emptyOf = (name: string): string => (name === 'true' || name === 'false' ? name : '');
 
-/** Ends at the first thing that no property list holds. */
+/** Returns the tags up to the first invalid piece. */
 function piecesOf(text: string): readonly Piece[] {
   return [...text.matchAll(PIECE)].map(([, slash, name = '', end, following = '']) => ({
     name,

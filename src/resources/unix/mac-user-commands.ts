@@ -1,6 +1,6 @@
 /**
- * Users and groups of macOS are records of the local directory. `dscl` alone sets every field of them, tells a failure by its
- * status, and makes an account without a password that anybody could give; `sysadminctl` is for accounts with one.
+ * Commands that change users and groups of macOS, which are records of the local directory. `dscl` sets every field, reports
+ * failures by its exit status, and creates accounts without a usable password; `sysadminctl` requires one.
  */
 import type { RunStep } from '../host.js';
 import type { UnixAccounts, UnixGroup, UnixUser } from './unix-accounts.js';
@@ -17,21 +17,21 @@ const setUser = (name: string, attribute: string, value: string): RunStep =>
 const member = (option: '-a' | '-d', user: string, group: string): RunStep =>
   run('dseditgroup', '-o', 'edit', '-n', '.', option, user, '-t', 'user', group);
 
-/** `staff`, the group of the people who use a Mac. */
+/** ID of `staff`, the default group of users. */
 const STAFF = '20';
 
 export interface MacUser {
   readonly name: string;
-  /** Null for a new one. */
+  /** Null for a new user. */
   readonly user: UnixUser | null;
   readonly settings: UserSettings;
   readonly isSystem: boolean;
-  /** For a user that has no number yet. */
+  /** ID for a user without one. */
   readonly freeUid: number | null;
   readonly accounts: UnixAccounts;
 }
 
-/** The password comes first and is none that anybody could give, so that the record is closed from its beginning. */
+/** Sets an unusable password first, so that the account is never open. */
 export function createMacUser(mac: MacUser): readonly RunStep[] {
   const { name, isSystem } = mac;
   return [
@@ -43,7 +43,7 @@ export function createMacUser(mac: MacUser): readonly RunStep[] {
   ];
 }
 
-/** Sets what differs. A record without a number was never finished, and gets all that it lacks; the number comes last. */
+/** Sets what differs. Completes an unfinished record, which has no ID; the ID comes last. */
 export function changeMacUser({ name, user, settings, isSystem, freeUid, accounts }: MacUser): readonly RunStep[] {
   const { uid, group, groups, home, shell } = settings;
   const standard = user?.uid == null ? standardOf(name, isSystem, accounts) : null;
@@ -62,7 +62,7 @@ export function changeMacUser({ name, user, settings, isSystem, freeUid, account
   ];
 }
 
-/** What an account gets when nothing is said about it. */
+/** Returns the defaults of a new account. */
 const standardOf = (name: string, isSystem: boolean, accounts: UnixAccounts) => ({
   gid: accounts.group(name)?.gid ?? STAFF,
   home: isSystem ? '/var/empty' : `/Users/${name}`,
@@ -77,7 +77,7 @@ function changeMembership(name: string, wanted: readonly string[], accounts: Uni
   ];
 }
 
-/** The home directory stays. */
+/** Removes a user and keeps the home directory. */
 export const removeMacUser = (name: string, accounts: UnixAccounts): readonly RunStep[] => [
   ...changeMembership(name, [], accounts),
   run('dscl', '.', '-delete', `/Users/${name}`),
@@ -87,7 +87,7 @@ export const createMacGroup = (name: string, gid: number | null): readonly RunSt
   run('dseditgroup', '-o', 'create', '-n', '.', ...(gid === null ? [] : ['-i', String(gid)]), name),
 ];
 
-/** The users whose primary group it is follow it, as they do on Linux. */
+/** Changes the ID of a group, and the primary group of its users, as on Linux. */
 export const changeMacGroup = (
   { name, gid: old }: UnixGroup,
   gid: number,

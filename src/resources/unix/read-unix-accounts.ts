@@ -1,4 +1,4 @@
-/** Reads the users and groups of a machine, once for all resources that ask for some. */
+/** Reads the users and groups of a Unix machine, once for all resources. */
 import { Fault } from '../../kernel/fault.js';
 import { type Command, type CommandResult, commandFailure, exitedWith } from '../command.js';
 import type { Host } from '../host.js';
@@ -6,7 +6,7 @@ import type { CommandRefusal } from '../kind.js';
 import { parseMacGroups, parseMacUsers, READ_MAC_GROUPS, READ_MAC_USERS } from './mac-accounts.js';
 import { parseUnixId, UnixAccounts, type UnixGroup, type UnixUser } from './unix-accounts.js';
 
-/** Names that are looked for in directory services too when they are not among the accounts of the machine itself. */
+/** Accounts to look up in directory services too, if the machine itself has none of that name. */
 export interface SoughtAccounts {
   readonly users: readonly string[];
   /** By name or number. */
@@ -33,7 +33,7 @@ async function readLinux(host: Host, sought: SoughtAccounts): Promise<UnixAccoun
   const groups = parseGroup(group ?? '', true);
   const local = new UnixAccounts({ platform: 'linux', users, groups });
   const newUsers = sought.users.filter((name) => local.user(name) === undefined);
-  // A new user joins the group of its own name, wherever that is.
+  // A new user joins the group of its own name, local or not.
   const newGroups = [...sought.groups, ...newUsers].filter((group) => local.referred(group) === undefined);
   return new UnixAccounts({
     platform: 'linux',
@@ -48,7 +48,7 @@ async function readFiles(host: Host, paths: readonly string[]): Promise<readonly
   for (const [at, path] of paths.entries()) {
     const fact = facts[at];
     if (fact?.type === 'file' && fact.content.kind === 'text') texts.push(fact.content.text);
-    // Comments in an old encoding are no UTF-8; they do not matter, and the rest is ASCII.
+    // Only comments can be in a legacy encoding, and they are ignored.
     else if (fact?.type === 'file' && fact.content.kind === 'binary')
       texts.push(await ask(host, { argv: ['cat', path] }));
     else throw unreadable(path, fact?.type === 'unreadable' ? fact.message : 'it is no file of a usable size');
@@ -64,10 +64,10 @@ function failed(command: Command, result: CommandResult): Fault {
   return new Fault(code, message);
 }
 
-/** Lines of the accounts with these names, in one question. A system without `getent` has no such services. */
+/** Queries directory services with one command. A system without `getent` has none. */
 async function askServices(host: Host, database: 'passwd' | 'group', names: readonly string[]): Promise<string> {
   if (names.length === 0) return '';
-  // 2: some of them are nowhere.
+  // 2: some names are unknown.
   return ask(host, { argv: ['getent', database, '--', ...new Set(names)] }, { ok: [0, 2], optional: true });
 }
 
@@ -79,13 +79,13 @@ async function readMac(host: Host): Promise<UnixAccounts> {
 }
 
 interface Asking {
-  /** Exit statuses that are an answer. */
+  /** Exit statuses of success. */
   readonly ok?: readonly number[];
-  /** True when a machine without the program has nothing to say. */
+  /** True when a missing program counts as an empty answer. */
   readonly optional?: boolean;
 }
 
-/** What a command writes, whole. */
+/** Returns the complete output of a command. Throws a Fault on failure and for truncated output. */
 async function ask(host: Host, command: Command, { ok = [0], optional = false }: Asking = {}): Promise<string> {
   const result = await host.run(command);
   if (optional && result.end.how === 'not-started' && result.end.missing) return '';
@@ -94,7 +94,7 @@ async function ask(host: Host, command: Command, { ok = [0], optional = false }:
   throw new Fault('observe_failed', `${command.argv[0]} names more accounts than orch can take at once`);
 }
 
-/** Lines of `name:x:uid:gid:comment:home:shell`; what is none is passed over. */
+/** Parses lines of `name:x:uid:gid:comment:home:shell`; ignores other lines. */
 export function parsePasswd(text: string, isLocal: boolean): readonly UnixUser[] {
   return fieldsOf(text).flatMap(([name = '', , uid = '', gid = '', , home = '', shell = '']) => {
     const numbers = { uid: parseUnixId(uid), gid: parseUnixId(gid) };
@@ -103,7 +103,7 @@ export function parsePasswd(text: string, isLocal: boolean): readonly UnixUser[]
   });
 }
 
-/** Lines of `name:x:gid:member,member`. */
+/** Parses lines of `name:x:gid:member,member`. */
 export function parseGroup(text: string, isLocal: boolean): readonly UnixGroup[] {
   return fieldsOf(text).flatMap(([name = '', , digits = '', list = '']) => {
     const gid = parseUnixId(digits);
@@ -117,7 +117,7 @@ const membersOf = (list: string): readonly string[] =>
     .map((name) => name.trim())
     .filter((name) => name !== '');
 
-/** Lines that begin with `+` or `-` bring in the names of another service, and are no accounts. */
+/** Splits lines into fields. Lines that begin with `+` or `-` include another service and are no accounts. */
 const fieldsOf = (text: string): readonly (readonly string[])[] =>
   text
     .split('\n')

@@ -1,4 +1,4 @@
-/** Why a change of a user or group of Linux or macOS has failed, by what the tools end with and write. */
+/** Explains failed changes of users and groups of Linux and macOS by exit status and output. */
 import { type CommandResult, commandFailure, exitedWith, lastLines } from '../command.js';
 import type { Host, RunStep } from '../host.js';
 import type { CommandRefusal } from '../kind.js';
@@ -7,11 +7,11 @@ const PERMISSION = /permission denied|eDSPermissionError|eDSAuth|must be root|no
 const LOCKED = /cannot lock|unable to lock|try again later/i;
 const IN_USE = /currently used by process (\d+)|is currently logged in/;
 
-/** Statuses of the tools of `shadow`. */
+/** Exit statuses of the `shadow` tools. */
 const ID_TAKEN = 4;
 const BUSY = 8;
 
-/** @param what such as `the user web` */
+/** @param what the account for the message, such as `the user web` */
 export function unixAccountFailure(host: Host, what: string, step: RunStep, result: CommandResult): CommandRefusal {
   const { command } = step;
   const [program] = command.argv;
@@ -44,10 +44,10 @@ function busy(host: Host, what: string, { stderr, stdout }: CommandResult): Comm
   return { code: 'account_busy', message: `${what} is in use: ${by}; ${hint}` };
 }
 
-/** The name of a process; null when it has ended since. */
+/** Returns the name of a process; null when it has ended. */
 const programOf = (host: Host, pid: string): string | null => processFile(host, pid, 'comm')?.trim() ?? null;
 
-/** The service of the system that a process belongs to; null for what somebody has started in a session. */
+/** Returns the system service of a process; null for processes of login sessions. */
 const serviceOf = (host: Host, pid: string): string | null =>
   /\/system\.slice\/(?:[^/\n]+\/)*([^/\n]+\.service)$/m.exec(processFile(host, pid, 'cgroup') ?? '')?.[1] ?? null;
 

@@ -1,21 +1,21 @@
-/** The users and groups of a Unix machine, as they were read at one moment. */
+/** A snapshot of the users and groups of a Unix machine, and the rules for their names and IDs. */
 import type { BodyProblem } from '../kind.js';
 
 export interface UnixUser {
   readonly name: string;
-  /** Null for a record that somebody has left unfinished, which only macOS can hold; so are the others. */
+  /** Null, like the other fields, in an unfinished record, which only macOS can hold. */
   readonly uid: number | null;
   readonly gid: number | null;
   readonly home: string | null;
   readonly shell: string | null;
-  /** False when it comes from a directory service, so that the tools of this machine cannot change it. */
+  /** False for an account of a directory service, which local tools cannot change. */
   readonly isLocal: boolean;
 }
 
 export interface UnixGroup {
   readonly name: string;
   readonly gid: number | null;
-  /** Names of users, those whose primary group it is left out. */
+  /** Names of supplementary members, without users of this primary group. */
   readonly members: readonly string[];
   readonly isLocal: boolean;
 }
@@ -26,7 +26,7 @@ export interface UnixAccountsOptions {
   readonly groups: readonly UnixGroup[];
 }
 
-/** Of a name or number that comes twice, the first counts, as for the system. */
+/** The accounts by name and ID; the first entry of a duplicate name or ID wins, as in the system. */
 export class UnixAccounts {
   readonly platform: 'linux' | 'macos';
   readonly users: readonly UnixUser[];
@@ -56,13 +56,13 @@ export class UnixAccounts {
     return this.groupsByNumber.get(gid);
   }
 
-  /** A group by its name or its number, as the tools read it. */
+  /** Returns a group by name or number, as the system's tools do. */
   referred(reference: string): UnixGroup | undefined {
     const gid = parseUnixId(reference);
     return gid === undefined ? this.group(reference) : this.groupOf(gid);
   }
 
-  /** Names of the groups that a user was put into, its primary group left out unless it is listed there too. */
+  /** Returns the names of the local groups that list a user as a member. */
   supplementaryOf(user: string): readonly string[] {
     return this.groups.filter(({ isLocal, members }) => isLocal && members.includes(user)).map(({ name }) => name);
   }
@@ -74,32 +74,32 @@ function indexed<K, T>(all: readonly T[], keyOf: (one: T) => K): ReadonlyMap<K, 
   return map;
 }
 
-/** Names of users and groups on Unix, and groups by their name or number. */
+/** Maximum characters of a user or group name. */
 export const MAX_ACCOUNT_NAME = 32;
 
-/** The number after it means "leave it" to the system. */
+/** Largest valid ID; the next number means "unchanged" to the system. */
 export const LARGEST_ID = 0xffff_fffe;
 
-/** What schemas accept: every unsigned number of 32 bits, of which `checkUnixId` refuses the last with its reason. */
+/** Limit of the schemas; `checkUnixId` refuses the last number with a reason. */
 export const LARGEST_UINT32 = 0xffff_ffff;
 
-/** Why a number cannot be that of a user or group; `field` is `uid` or `gid`. */
+/** Returns why a number is no valid ID. */
 export const checkUnixId = (field: 'uid' | 'gid', id: number | null | undefined): readonly BodyProblem[] =>
   id == null || id <= LARGEST_ID
     ? []
     : [{ path: `/${field}`, message: `${field} ${id} means "leave it" to the system; the largest is ${LARGEST_ID}` }];
 
-/** What would end a field or a line of the account files, separate a list, or is not seen. */
+/** Separators of the account files, and invisible characters. */
 const FORBIDDEN = /[:,/\\\s\p{C}]/u;
 
-/** The number that a text of digits stands for; undefined for everything else. */
+/** Parses a valid ID; returns undefined for everything else. */
 export function parseUnixId(digits: string): number | undefined {
   if (!/^[0-9]{1,10}$/.test(digits)) return undefined;
   const id = Number(digits);
   return id <= LARGEST_ID ? id : undefined;
 }
 
-/** Why a name cannot be that of a user or group, or null when it can. The tools of a system may refuse more. */
+/** Returns why a name is invalid for a user or group, or null. The system's tools may refuse more. */
 export function problemOfUnixName(name: string): string | null {
   if (/^[0-9]+$/.test(name)) return 'must not consist of digits only: that is a number';
   if (/^[-+~]/.test(name)) return `must not begin with "${name.charAt(0)}"`;
@@ -108,12 +108,12 @@ export function problemOfUnixName(name: string): string | null {
   return forbidden === undefined ? null : `must not contain ${JSON.stringify(forbidden)}`;
 }
 
-/** The mistakes in names, each with where it stands. */
+/** Checks names, given by their JSON pointers. */
 export function checkUnixNames(names: Readonly<Record<string, string>>): readonly BodyProblem[] {
   return Object.entries(names).flatMap(([path, name]) => complain(path, name, problemOfUnixName(name)));
 }
 
-/** The mistakes in groups that are named or numbered. */
+/** Checks groups that are given by name or number. */
 export function checkGroupReferences(groups: Readonly<Record<string, string>>): readonly BodyProblem[] {
   return Object.entries(groups).flatMap(([path, group]) =>
     parseUnixId(group) === undefined ? complain(path, group, problemOfUnixName(group)) : [],

@@ -1,11 +1,11 @@
-/** Owner, group and mode of files and directories: what differs, and whether the names exist. */
+/** Owner, group and mode of files and directories: differences, and unknown names. */
 import type { FaultCode } from '../../kernel/fault.js';
 import type { Exposure, Metadata } from '../host.js';
 import type { BodyProblem, Family, FieldChange, PlanContext } from '../kind.js';
 import { parentOf, problemOfUnixPath } from './unix-path.js';
 import { formatMode, keptMode, parseMode, refusalOfTakeover } from './unix-permissions.js';
 
-/** The fields that files and directories share; null or absent is not managed. */
+/** Common fields of files and directories; null or absent means not managed. */
 export interface UnixMetadataBody {
   readonly path: string;
   readonly owner?: string | null;
@@ -18,12 +18,12 @@ export type MetadataComparison =
       readonly changes: readonly FieldChange[];
       /** True when the owner or the group changes. */
       readonly isGiven: boolean;
-      /** The mode, owner and group as they will be; an id is -1 while its user or group does not exist. */
+      /** Future owner, group and mode; an ID is -1 while its user or group does not exist. */
       readonly after: Metadata;
     }
   | { readonly code: FaultCode; readonly message: string };
 
-/** An owner or group that neither exists nor can come with something earlier, as a refusal; null when all is well. */
+/** Returns a refusal for an owner or group that neither exists nor can come with an earlier resource; else null. */
 export function unknownPrincipal(
   want: UnixMetadataBody,
   context: PlanContext,
@@ -40,8 +40,7 @@ export function unknownPrincipal(
 }
 
 /**
- * Compares the managed ones of owner, group and mode, and tells what another owner, group or content takes from a mode that
- * is not managed.
+ * Compares the managed fields. An unmanaged mode may lose bits because of another owner, group or content (`keptMode`).
  */
 export function compareMetadata(
   want: UnixMetadataBody,
@@ -68,7 +67,7 @@ export function compareMetadata(
   return { changes, isGiven: isNewOwner || isNewGroup, after: { uid, gid, mode } };
 }
 
-/** Returns why a difference must not be mended in place, as a refusal; null when it may be. */
+/** Returns a refusal if a difference must not be changed in place, else null. */
 export function unsafeTakeover(
   path: string,
   have: Metadata & Exposure & { readonly type: 'file' | 'directory' },
@@ -79,7 +78,7 @@ export function unsafeTakeover(
   return message === null ? null : { code: 'unsafe_path', message };
 }
 
-/** What a new file or directory gets, as changes from nothing. */
+/** Returns owner, group and mode of a new file or directory as changes. */
 export function metadataOfNew(want: UnixMetadataBody, mode: string): readonly FieldChange[] {
   const changes: FieldChange[] = [];
   if (want.owner != null) changes.push({ field: 'owner', before: null, after: want.owner });
@@ -88,13 +87,13 @@ export function metadataOfNew(want: UnixMetadataBody, mode: string): readonly Fi
   return changes;
 }
 
-/** Rules that files and directories share beyond their schemas. */
+/** Checks the path of a file or directory. */
 export function checkUnixPath(body: UnixMetadataBody): readonly BodyProblem[] {
   const problem = problemOfUnixPath(body.path);
   return problem === null ? [] : [{ path: '/path', message: `path ${problem}` }];
 }
 
-/** What has to be there first when it is declared too: the directory that the path lies in, its owner and its group. */
+/** Returns the resources that, if declared, must come first: parent directory, owner and group. */
 export const holdersOfUnixPath = ({ path, owner, group }: UnixMetadataBody): readonly Holder[] => [
   { family: 'path', identity: parentOf(path) },
   ...(isName(owner) ? [{ family: 'user', identity: owner } as const] : []),
@@ -106,6 +105,6 @@ interface Holder {
   readonly identity: string;
 }
 
-/** Numbers need nobody to have them. */
+/** True for a name; numeric IDs need no account. */
 const isName = (principal: string | null | undefined): principal is string =>
   principal != null && !/^\d+$/.test(principal);

@@ -1,13 +1,13 @@
 import type { PathRules } from '../missing-parents.js';
 
-/** Rules for absolute Unix paths in modules. */
+/** Absolute Unix paths in modules: which are valid, and their parent directories. */
 
 const MAX_LENGTH = 4095;
 
-/** Printable ASCII without anything to find fault with: nearly every path, told in one look. */
+/** Valid paths of printable ASCII, which nearly all are; one match decides. */
 const PLAIN = /^(?:\/(?!\.\.?(?:\/|$))[ -.0-~]{1,255})+$/;
 
-/** Why a path cannot be managed, or null when it can: absolute, normalised, without NUL. */
+/** Returns why a path is invalid, or null; it must be absolute, normalised and without NUL. */
 export function problemOfUnixPath(path: string): string | null {
   if (path.length <= MAX_LENGTH && PLAIN.test(path)) return null;
   if (!path.startsWith('/')) return 'must be an absolute path that begins with "/"';
@@ -23,16 +23,16 @@ export function problemOfUnixPath(path: string): string | null {
   return path.length > MAX_LENGTH ? `is longer than ${MAX_LENGTH} characters` : null;
 }
 
-/** The directory that holds a path; `/` for a path right below the root. */
+/** Returns the parent directory of a path; `/` directly below the root. */
 export function parentOf(path: string): string {
   const at = path.lastIndexOf('/');
   return at <= 0 ? '/' : path.slice(0, at);
 }
 
-/** The directories that a file or directory of Unix lies in. */
+/** The path rules of Unix. */
 export const UNIX_RULES: PathRules = { parentOf, identityOf: (path) => path, directoryKind: 'directory-unix' };
 
-/** Directories above the one that a path lies in, which come first when they are declared. */
+/** Returns the ancestors above the parent directory, which come first if they are declared. */
 export function aboveUnixPath({ path }: { readonly path: string }): readonly { family: 'path'; identity: string }[] {
   const above: { family: 'path'; identity: string }[] = [];
   for (let at = parentOf(parentOf(path)); at !== '/'; at = parentOf(at)) above.push({ family: 'path', identity: at });

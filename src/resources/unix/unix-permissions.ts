@@ -1,14 +1,14 @@
 import type { Exposure, Metadata, Ownership } from '../host.js';
 
-/** Octal permission modes as modules write them. */
+/** Permission modes, and the rules for changing owner or mode of objects that an unprivileged user may have made. */
 
-/** 3 or 4 octal digits. A mode is a quoted string: YAML reads a bare 0644 as the decimal number 644. */
+/** Three or four octal digits. Modes are quoted strings, because YAML reads a bare 0644 as the decimal number 644. */
 export const MODE_PATTERN = '^[0-7]{3,4}$';
 
-/** The permission bits of a mode that matches `MODE_PATTERN`. */
+/** Parses a mode that matches `MODE_PATTERN`. */
 export const parseMode = (mode: string): number => Number.parseInt(mode, 8);
 
-/** Four octal digits, as `stat` shows them. */
+/** Returns four octal digits, as `stat` prints them. */
 export const formatMode = (mode: number): string => mode.toString(8).padStart(4, '0');
 
 /** Setuid and setgid: programs that run with the rights of their owner or group. */

@@ -1,14 +1,14 @@
-/** How a user of Linux or macOS differs from what a module wants. */
+/** How a user of Linux or macOS differs from the wanted one, and what prevents the change. */
 import type { CommandRefusal, FieldChange, PlanContext } from '../kind.js';
 import type { UnixUserBody } from '../user-unix.js';
 import type { UnixAccounts, UnixUser } from './unix-accounts.js';
 
-/** What is to be set, each as the tools take it; null where nothing has to change. */
+/** Values to set, in the form of the tools; null where nothing changes. */
 export interface UserSettings {
   readonly uid: number | null;
-  /** By name, or by number where it has none. */
+  /** Name of the primary group, or its number without a name. */
   readonly group: string | null;
-  /** All of them. */
+  /** All supplementary groups. */
   readonly groups: readonly string[] | null;
   readonly home: string | null;
   readonly shell: string | null;
@@ -19,7 +19,7 @@ export interface UserDifference {
   readonly settings: UserSettings;
 }
 
-/** Without a user, everything that is wanted is new. */
+/** Compares a user with the wanted one; without a user, every wanted field changes. */
 export function compareUser(want: UnixUserBody, user: UnixUser | null, accounts: UnixAccounts): UserDifference {
   const uid = want.uid != null && want.uid !== user?.uid ? want.uid : null;
   const home = want.home != null && want.home !== user?.home ? want.home : null;
@@ -54,7 +54,7 @@ function changedGroups(
   return groups.join() === there.join() ? null : groups;
 }
 
-/** Each once. */
+/** Returns the unique names in order. */
 const sorted = (names: readonly string[]): readonly string[] => [...new Set(names)].sort();
 
 function groupNameOf(user: UnixUser | null, accounts: UnixAccounts): string | null {
@@ -62,13 +62,13 @@ function groupNameOf(user: UnixUser | null, accounts: UnixAccounts): string | nu
   return accounts.groupOf(user.gid)?.name ?? String(user.gid);
 }
 
-/** What keeps a user from becoming what a module wants, known before anything is tried. */
+/** The inputs of `refuseUser`. */
 interface Aim {
   readonly accounts: UnixAccounts;
   readonly settings: UserSettings;
 }
 
-/** Null when nothing is in the way. A drift check tells what differs, and not what keeps it from being repaired. */
+/** Returns why a change must fail, before it is tried, or null. A drift check only reports differences. */
 export function refuseUser(
   { name }: UnixUserBody,
   user: UnixUser | null,

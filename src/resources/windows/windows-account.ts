@@ -18,7 +18,7 @@ export function problemOfAccountName(name: string): string | null {
   return name.trim() === name ? null : 'must not begin or end with a space';
 }
 
-/** The mistakes in names, each with where it stands. */
+/** Checks names, given by their JSON pointers. */
 export function checkAccountNames(names: Readonly<Record<string, string>>): readonly BodyProblem[] {
   return Object.entries(names).flatMap(([path, name]) => {
     const problem = problemOfAccountName(name);

@@ -62,7 +62,7 @@ interface WindowsPathBody {
   readonly path: string;
 }
 
-/** Rules that files and directories share beyond their schemas. */
+/** Checks the path of a file or directory. */
 export function checkWindowsPath(body: WindowsPathBody): readonly BodyProblem[] {
   const problem = problemOfWindowsPath(body.path);
   return problem === null ? [] : [{ path: '/path', message: `path ${problem}` }];
@@ -79,7 +79,7 @@ export const WINDOWS_RULES: PathRules = {
   directoryKind: 'directory-windows',
 };
 
-/** Directories above the one that a path lies in, which come first when they are declared. */
+/** Returns the ancestors above the parent directory, which come first if they are declared. */
 export function aboveWindowsPath({ path }: WindowsPathBody): ReturnType<ResourceKind['requires']> {
   const above: { family: 'path'; identity: string }[] = [];
   let at = parentOfWindowsPath(parentOfWindowsPath(windowsPath(path)));
