@@ -15,7 +15,7 @@ import {
   unsafeTakeover,
 } from './unix/unix-metadata.js';
 import { aboveUnixPath, UNIX_RULES } from './unix/unix-path.js';
-import { isUnprivileged, MODE_PATTERN, ownersOfSecret, parseMode } from './unix/unix-permissions.js';
+import { MODE_PATTERN, ownersOfSecret, parseMode } from './unix/unix-permissions.js';
 
 const schema = closed({
   path: Type.String({ minLength: 1, description: 'Absolute path, the identity of the resource' }),
@@ -129,7 +129,6 @@ export const fileUnix = defineResource<FileBody, PathFact>({
 
 /** Returns the body with the owner and group that a file with a secret gets. */
 function ownedSecret(want: FileBody, have: Metadata, { accounts }: PlanContext): UnixMetadataBody {
-  if (!isUnprivileged(have.uid, accounts.own)) return want;
   const idOf = (id: number | undefined) => id ?? -1;
   const declared = {
     uid: want.owner == null ? null : idOf(accounts.uid(want.owner)),

@@ -74,17 +74,7 @@ export interface PlanContext {
 }
 
 /** A namespace of identities: resources of one family with the same identity are the same thing on the machine. */
-export type Family =
-  | 'path'
-  | 'group'
-  | 'user'
-  | 'service'
-  | 'package-apt'
-  | 'package-dnf'
-  | 'package-brew'
-  | 'package-choco'
-  | 'package-winget'
-  | 'script';
+export type Family = 'path' | 'group' | 'user' | 'service' | 'script' | `package-${string}`;
 
 /** Families whose identities are local to a module, so that two modules may use the same one. */
 export const MODULE_FAMILIES: ReadonlySet<Family> = new Set(['script']);

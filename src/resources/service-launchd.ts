@@ -17,7 +17,7 @@ import {
 } from './services/launchd-state.js';
 import { problemOfUnixPath } from './unix/unix-path.js';
 
-/** A label is the name of a file, and stands in `system/LABEL`. */
+/** A label names a file and is part of `system/LABEL`. */
 const LABEL_PATTERN = '^[A-Za-z0-9_][A-Za-z0-9_.-]*$';
 const ACCOUNT_PATTERN = '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,255}$';
 const Path = (description: string) => Type.String({ minLength: 1, description });
@@ -60,7 +60,7 @@ export const LaunchdBodySchema = closed({
 
 export type LaunchdBody = Type.Static<typeof LaunchdBodySchema>;
 
-/** Members that only stand in a property list. */
+/** Members that are only written to a property list. */
 export const IN_PLIST = [
   'run_at_load',
   'keep_alive',
@@ -73,7 +73,7 @@ export const IN_PLIST = [
   'description',
 ] as const;
 
-/** XML has no form for these, and reads a carriage return as a line break. */
+/** Characters that XML cannot represent, and the carriage return, which it reads as a line break. */
 const UNWRITABLE = /[\u0000-\u0008\u000b-\u001f\ufffe\uffff]|\p{Surrogate}/u;
 const PATHS = ['working_directory', 'standard_out_path', 'standard_error_path'] as const;
 
@@ -119,7 +119,7 @@ function problemOfVariable(name: string, value: string): string | null {
   return problemOfText('the name', name) ?? problemOfText(name, value);
 }
 
-/** A service, or why launchd does not tell of it. */
+/** A service, or why launchd does not report it. */
 type LaunchdHave = Daemon | { readonly refusal: CommandRefusal };
 
 export const serviceLaunchd = defineResource<LaunchdBody, LaunchdHave>({
@@ -146,7 +146,7 @@ export const serviceLaunchd = defineResource<LaunchdBody, LaunchdHave>({
 
 const failed = (refusal: CommandRefusal): Decision => ({ action: 'fail', ...refusal });
 
-/** Two commands for all services, and one look at where their property lists may lie. */
+/** Reads all services with two commands and observes the places of their property lists. */
 async function read(host: Host, wants: readonly LaunchdBody[]): Promise<readonly LaunchdHave[]> {
   const list = await host.run({ argv: LIST_COMMAND });
   const disabled = await host.run({ argv: DISABLED_COMMAND });

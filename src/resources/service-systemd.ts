@@ -17,7 +17,7 @@ import {
 } from './services/systemd-unit-file.js';
 import { problemOfUnixPath } from './unix/unix-path.js';
 
-/** User and group names as systemd accepts them, and numeric ids. */
+/** User and group names that systemd accepts, and numeric IDs. */
 const ACCOUNT_PATTERN = '^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,255}$';
 const UnitName = Type.String({
   minLength: 1,
@@ -72,7 +72,7 @@ export const ServiceBodySchema = closed({
 
 export type ServiceBody = Type.Static<typeof ServiceBodySchema>;
 
-/** Members that only stand in a unit file. */
+/** Members that are only written to a unit file. */
 export const IN_UNIT_FILE = [
   'description',
   'type',
@@ -85,7 +85,7 @@ export const IN_UNIT_FILE = [
 ] as const;
 
 const CONTROL = /[\u0000-\u001f\u007f]/;
-/** An environment variable may hold tabs and line breaks besides. */
+/** Environment variables may also hold tabs and line breaks. */
 const CONTROL_IN_VALUE = /[\u0000-\u0008\u000b-\u001f\u007f]/;
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const SURROGATE = /\p{Surrogate}/u;
@@ -126,7 +126,7 @@ function problemOfLine(text: string): string | null {
   if (text.trim() === '') return 'must not be blank';
   if (CONTROL.test(text)) return 'must be one line without control characters';
   if (SURROGATE.test(text)) return 'is not valid Unicode text';
-  // A backslash that nothing follows would take the next line of the unit file along.
+  // A final backslash would continue on the next line of the unit file.
   return /(?:^|[^\\])(?:\\\\)*\\$/.test(text) ? 'must not end with a backslash' : null;
 }
 
@@ -142,7 +142,7 @@ function problemOfVariable(name: string, value: string): string | null {
   return SURROGATE.test(value) ? `${name} is not valid Unicode text` : null;
 }
 
-/** A unit, or why systemd does not tell of it. */
+/** A unit, or why systemd does not report it. */
 type UnitHave = SeenUnit | { readonly refusal: CommandRefusal };
 
 export const serviceSystemd = defineResource<ServiceBody, UnitHave>({
@@ -173,8 +173,8 @@ export const serviceSystemd = defineResource<ServiceBody, UnitHave>({
 const failed = (refusal: CommandRefusal): Decision => ({ action: 'fail', ...refusal });
 
 /**
- * One command for all units, whatever is asked of them, and one look at the unit files that orch writes. A removal looks for
- * one that an earlier body has left, too.
+ * Reads all units with one command and observes the unit files that orch writes. A removal also looks for a file of an earlier
+ * body.
  */
 async function read(host: Host, wants: readonly ServiceBody[], purpose: ReadPurpose): Promise<readonly UnitHave[]> {
   const result = await host.run({ argv: showCommand(wants.map(({ name }) => unitNameOf(name))) });

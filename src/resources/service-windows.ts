@@ -1,4 +1,4 @@
-/** `service-windows`: a service of Windows, whether it runs and how it is set up. */
+/** `service-windows`: a service of Windows with its configuration and running state. */
 
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
@@ -9,7 +9,7 @@ import { foldCase } from './windows/windows-case.js';
 import { READ_SERVICES, STOP_SERVICE, serviceFailure } from './windows/windows-service-control.js';
 import { planService } from './windows/windows-service-plan.js';
 
-/** A service of Windows as the machine tells of it. */
+/** The start types of `sc.exe` that modules can declare. */
 export const START_TYPES = ['auto', 'auto_delayed', 'manual', 'disabled'] as const;
 export type StartType = (typeof START_TYPES)[number];
 
@@ -18,7 +18,7 @@ export interface WindowsService {
   readonly binary_path: string;
   readonly display_name: string;
   readonly description: string;
-  /** Drivers have others too, as Windows writes them. */
+  /** Drivers have other types too, in Windows' own spelling. */
   readonly start_type: StartType | (string & {});
   readonly account: string;
   readonly dependencies: readonly string[];
@@ -26,11 +26,11 @@ export interface WindowsService {
 
 export type ServiceFact =
   | { readonly is: 'absent' }
-  /** `computer` is the name of the machine. */
+  /** `computer` is the machine's name. */
   | { readonly is: 'there'; readonly computer: string; readonly service: WindowsService }
   | { readonly is: 'unreadable'; readonly refusal: CommandRefusal };
 
-/** From a Win32_Service and its `DependOn`. What is about to start counts as running only when it does. */
+/** Converts a Win32_Service with its `DependOn`. A starting service does not count as running. */
 export const serviceOf = (service: Readonly<Record<string, unknown>>): WindowsService => ({
   isRunning: service.State === 'Running',
   binary_path: textOf(service.PathName),
@@ -46,7 +46,7 @@ function startTypeOf(mode: string, isDelayed: boolean): WindowsService['start_ty
   return mode.toLowerCase();
 }
 
-/** No control characters: arguments of programs cannot hold a NUL, and none of these texts is more than a line. */
+/** One line without control characters; arguments of programs cannot hold a NUL. */
 const LINE = '^[^\\u0000-\\u001f]*$';
 
 export const serviceSchema = closed({
@@ -75,7 +75,7 @@ export const serviceSchema = closed({
 
 export type ServiceBody = Type.Static<typeof serviceSchema>;
 
-/** Rules beyond the schema. */
+/** Checks rules beyond the schema. */
 export const checkService = ({ name, dependencies }: ServiceBody): readonly BodyProblem[] => [
   ...checkName('/name', name),
   ...(dependencies ?? []).flatMap((one, at) => checkName(`/dependencies/${at}`, one.replace(/^\+/, ''))),

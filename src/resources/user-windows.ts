@@ -160,12 +160,9 @@ const userOf = (user: Readonly<Record<string, unknown>>): WindowsUser => ({
   groups: textsOf(user.groups),
 });
 
-/** What PowerShell does about local users. The scripts are fixed; what they work on is in `$data` and `$secret`. */
-
 /**
- * All local users, and the local groups of those that are asked for. The groups come from the directory interface, because
- * Get-LocalGroupMember fails for a group that an account which is gone was a member of; names of users hold nothing
- * that a path of that interface is cut at.
+ * Reads the wanted local users with their local groups. The groups come from the directory interface, because
+ * Get-LocalGroupMember fails for a group with a deleted member. User names contain no separators of that interface.
  */
 export const READ_USERS = `$wanted = @{}
 foreach ($name in $data.names) { $wanted[$name] = $true }
@@ -186,7 +183,7 @@ $users = @(Get-CimInstance -ClassName Win32_UserAccount -Filter 'LocalAccount = 
 Write-Answer @{ users = $users }
 `;
 
-/** Creates or changes a user. Without a password a new one gets 64 random characters that nobody knows. */
+/** Creates or changes a user. Without a password, a new user gets 64 random characters that are not stored. */
 export const CHANGE_USER = `function Test-Given($name) { $data.PSObject.Properties.Match($name).Count -gt 0 }
 if ($data.create) {
   if ($secret -eq $null) {
@@ -213,7 +210,7 @@ foreach ($group in $data.leave) { Remove-LocalGroupMember -Name $group -Member $
 Write-Answer @{ done = $true }
 `;
 
-/** The profile directory stays. */
+/** Removes a user and keeps the profile directory. */
 export const REMOVE_USER = `Remove-LocalUser -Name $data.name
 Write-Answer @{ done = $true }
 `;

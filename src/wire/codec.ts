@@ -1,4 +1,4 @@
-/** Messages as text frames, and back: nothing unvalidated leaves here. */
+/** Encodes messages as text frames, and decodes and validates them. */
 import type { TSchema } from 'typebox';
 import { Fault } from '../kernel/fault.js';
 import { jsonExcess } from '../kernel/json.js';
@@ -11,7 +11,7 @@ import {
   OrchestratorMessageSchemas,
 } from './messages.js';
 
-/** Stands for a message of a type that this release does not know: a newer one at the other end may send it. */
+/** A message of an unknown type, which a newer release may send. */
 export class UnknownMessage {
   readonly type: string;
 
@@ -21,17 +21,17 @@ export class UnknownMessage {
 }
 
 /**
- * Turns a frame into a message. Unknown members of a message are left out, as a newer release may send them too; what is inside
- * of a member is closed. Throws Fault `protocol_violation` that says what is wrong.
+ * Decodes a frame. Drops unknown members of a message, which a newer release may send; the values of members are closed. Throws
+ * Fault `protocol_violation` with the mistake.
  */
 export type Decode<M> = (frame: string) => M | UnknownMessage;
 
-/** How a message of unknown type is named to people. */
+/** Describes a message of unknown type. */
 export const unknownType = (type: unknown): string => `a message of unknown type ${JSON.stringify(type)?.slice(0, 80)}`;
 
 export const encode = (message: AgentMessage | OrchestratorMessage): string => JSON.stringify(message);
 
-/** A decoder of what agents send. */
+/** Creates a decoder for messages of agents. */
 export const agentDecoder = (): Decode<AgentMessage> => {
   const decode = decoder<AgentMessage>(AgentMessageSchemas);
   return (frame) => {
@@ -44,11 +44,11 @@ export const agentDecoder = (): Decode<AgentMessage> => {
 
 const EXCESS = { depth: 'levels', members: 'members', width: 'members in one object' } as const;
 
-/** A decoder of what orchestrators send. */
+/** Creates a decoder for messages of orchestrators. */
 export const orchestratorDecoder = (): Decode<OrchestratorMessage> =>
   decoder<OrchestratorMessage>(OrchestratorMessageSchemas);
 
-/** Frames of more characters are refused without naming their mistake: a list of mistakes costs many times what the check does. */
+/** Maximum characters of a frame whose mistake is named; a list of mistakes costs many times the check. */
 const DETAILED = 16 * 1024;
 
 type MessageSchema = TSchema & { readonly properties: Readonly<Record<string, TSchema>> };
@@ -77,7 +77,7 @@ function decoder<M extends { type: string }>(schemas: Readonly<Record<M['type'],
   };
 }
 
-/** The message itself when it has no other members, which is the usual case. */
+/** Returns the message without unknown members; the same object if it has none. */
 function withMembers<M extends object>(message: M, members: ReadonlySet<string>): M {
   const entries = Object.entries(message);
   if (entries.every(([name]) => members.has(name))) return message;

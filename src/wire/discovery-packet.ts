@@ -9,18 +9,18 @@ import { closed } from '../kernel/schema.js';
 import { validator } from '../kernel/validator.js';
 
 export const DISCOVERY = {
-  /** UDP port of agents that wait to be found. */
+  /** UDP port of agents that wait for discovery. */
   port: DISCOVERY_PORT,
-  /** All nodes of a link, for IPv6. */
+  /** IPv6 multicast group of all nodes of a link. */
   group: 'ff02::1',
-  /** Bytes; a larger datagram is no packet. */
+  /** Maximum bytes of a packet. */
   maxBytes: 512,
 } as const;
 
 export interface Announcement {
-  /** Of the orchestrator. Its form is known, not whether it is fit for use. */
+  /** Key of the orchestrator; its form is checked, not its validity as a key. */
   readonly publicKey: PublicKeyHex;
-  /** Name or address, IPv6 without brackets and zone. */
+  /** Name or address; IPv6 without brackets and zone. */
   readonly host: string;
   readonly port: number;
   /** Unix milliseconds by the clock of the orchestrator. */
@@ -45,14 +45,14 @@ const packetSchema = closed({
   signature: Type.String({ pattern: '^[0-9a-f]{128}$' }),
 });
 
-/** Whether a packet can name that host. */
+/** True when a packet can name the host. */
 export const isDiscoveryHost = (host: string): boolean => new RegExp(HOST_PATTERN).test(host);
 
-/** What the signature is over. No part can hold a line end. */
+/** Returns the signed bytes. No part can hold a line end. */
 export const signedBytes = ({ publicKey, host, port, timestamp }: Announcement): Buffer =>
   Buffer.from([DOMAIN, publicKey, host, port, timestamp].join('\n'));
 
-/** May be larger than `DISCOVERY.maxBytes` when the host's name is very long. */
+/** Encodes a packet, which exceeds `DISCOVERY.maxBytes` if the host name is very long. */
 export const encodePacket = ({ publicKey, host, port, timestamp, signature }: SignedAnnouncement): Buffer =>
   Buffer.from(
     JSON.stringify({
@@ -68,7 +68,7 @@ export const encodePacket = ({ publicKey, host, port, timestamp, signature }: Si
 
 export type PacketDecoder = (bytes: Uint8Array) => SignedAnnouncement | null;
 
-/** A decoder that gives null for whatever is not exactly what `encodePacket` makes; the signature is not verified. */
+/** Creates a decoder that returns null for everything that `encodePacket` cannot produce; it does not verify the signature. */
 export function packetDecoder(): PacketDecoder {
   const packet = validator(packetSchema);
   return (bytes) => {

@@ -1,30 +1,30 @@
 /** Limits of the agent link (`docs/protocols/limits.md`). Sizes are bytes, times milliseconds. */
 export const LINK_LIMITS = {
-  /** Largest frame from an agent to the orchestrator. */
+  /** Maximum frame from an agent to the orchestrator. */
   agentFrame: 1024 * 1024,
   /**
-   * What the JSON of a frame from an agent may hold, so that a frame costs the orchestrator little more than its bytes. The
+   * Limits of the JSON of a frame from an agent, so that a frame costs the orchestrator little more than its bytes. The
    * widest object of a valid message has 64 members, and a frame has no room for 100,000 valid ones.
    */
   agentJson: { depth: 32, members: 100_000, width: 256 },
-  /** Largest frame from the orchestrator to an agent. */
+  /** Maximum frame from the orchestrator to an agent. */
   orchestratorFrame: 4 * 1024 * 1024,
-  /** Largest frame from an agent that is not approved. */
+  /** Maximum frame from an agent that is not approved. */
   pendingFrame: 16 * 1024,
-  /** A connection that has not said hello by then is closed. */
+  /** Time after which a connection without hello is closed. */
   helloDeadline: 5_000,
-  /** A connection with more unsent bytes is cut: its peer reads too little of what it asks for. */
+  /** Unsent bytes beyond which a connection is cut, because its peer reads too slowly. */
   unsent: 256 * 1024 * 1024,
   pingInterval: 15_000,
   deadAfter: 45_000,
-  /** A run is cut into parts of about this size, so that one frame never holds the link for long. */
+  /** Approximate size of the parts of a run, so that one frame never blocks the link for long. */
   partSize: 512 * 1024,
   /**
-   * Largest output of one script: bytes of its JSON. Two streams of 300 KiB each fit, which is 256 KiB of text of which not
-   * much has to be escaped; and a result with it fits into a frame.
+   * Maximum output of one script as JSON. Two streams of 300 KiB fit, each 256 KiB of text with few escapes, and a result with it
+   * fits into a frame.
    */
   outputSize: 608 * 1024,
-  /** Most resources of one run. */
+  /** Maximum resources of one run. */
   resources: 20_000,
 } as const;
 
@@ -33,7 +33,7 @@ export const LINK_ALPN = 'orch-agent/1';
 /** Path of the WebSocket upgrade on the agent port. */
 export const LINK_PATH = '/agent/v1';
 
-/** WebSocket close codes; the reason text says more. */
+/** WebSocket close codes; the reason text has details. */
 export const CLOSE = {
   normal: 1000,
   goingAway: 1001,

@@ -1,4 +1,4 @@
-/** Every message of the agent link, one closed table per direction. No message names a node: the socket's key does. */
+/** All messages of the agent link, one closed table per direction. No message names a node, because the socket's key does. */
 import * as Type from 'typebox';
 import { closed, EnvironmentSchema, MetricsSampleSchema, nullable, optional } from '../kernel/schema.js';
 import { DesiredResourceSchema, RemovalSchema } from '../resources/desired.js';
@@ -9,7 +9,7 @@ const id = Type.String({ pattern: '^[0-7][0-9A-HJKMNP-TV-Z]{25}$' });
 const count = Type.Integer({ minimum: 0, maximum: 1_000_000 });
 const sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
 
-/** Names and values of attributes as the agent found them. */
+/** Names and values of the agent's attributes. */
 export const AttributesSchema = Type.Record(
   Type.String({ pattern: '^[a-z][a-z0-9_]{0,63}$' }),
   Type.String({ maxLength: 256 }),
@@ -22,14 +22,14 @@ export const RUN_MODES = ['plan', 'apply', 'drift'] as const;
 export const RUN_ENDS = ['succeeded', 'failed', 'cancelled', 'interrupted', 'refused'] as const;
 export type RunEnd = (typeof RUN_ENDS)[number];
 
-/** The result of one resource with what the orchestrator keeps beside it. */
+/** The result of one resource with data that the orchestrator stores beside it. */
 export const RunItemSchema = closed({
   /** Position: desired resources first, then removals, in the order of the run. */
   index: count,
   result: ResourceResultSchema,
-  /** Whether the thing was on the machine before this run first touched it; null when unknown. */
+  /** Whether the thing existed before this run; null when unknown. */
   existed: nullable(Type.Boolean()),
-  /** What a script wrote. */
+  /** Output of a script. */
   output: optional(OutputSchema),
 });
 export type RunItem = Type.Static<typeof RunItemSchema>;
@@ -40,22 +40,22 @@ const hello = closed({
   agent_version: Type.String({ maxLength: 64 }),
   hostname: Type.String({ maxLength: 255 }),
   attributes: AttributesSchema,
-  /** Sent only to an orchestrator that has proved the key in it. */
+  /** Sent only to an orchestrator that has proved the key in the token. */
   enrolment_token: optional(Type.String({ pattern: ENROLMENT_TOKEN_PATTERN })),
-  /** What a damaged or missing journal has taken with it, until an orchestrator has approved this connection. */
+  /** Loss of a damaged or missing journal, sent until an orchestrator has approved a connection. */
   journal_loss: optional(Type.String({ maxLength: 512 })),
 });
 
 const attributes = closed({ type: Type.Literal('attributes'), attributes: AttributesSchema });
 
-/** Every run in the journal that has not been acknowledged; sent once after each approval of the connection. */
+/** All unacknowledged runs in the journal; sent once after each approval of the connection. */
 const inventory = closed({
   type: Type.Literal('inventory'),
   runs: Type.Array(
     closed({
       run_id: id,
       state: Type.Enum(['running', 'finished']),
-      /** Results in the journal so far. */
+      /** Number of results in the journal. */
       results: count,
     }),
     { maxItems: 10_000 },
@@ -77,14 +77,14 @@ const runFinished = closed({
   type: Type.Literal('run_finished'),
   run_id: id,
   end: Type.Enum(RUN_ENDS),
-  /** How many results there are; the orchestrator asks again when it has fewer. */
+  /** Number of results; the orchestrator asks for missing ones. */
   results: count,
-  /** SHA-256 of what a plan observed and decided; null for the other modes. */
+  /** SHA-256 of a plan's observations and decisions; null for other modes. */
   observed: nullable(sha256),
   error: nullable(ErrorSchema),
 });
 
-/** The answer to `metrics_request`; null when the agent is told not to measure. */
+/** The answer to `metrics_request`; null when metrics are disabled. */
 const metrics = closed({
   type: Type.Literal('metrics'),
   request_id: count,
@@ -95,24 +95,24 @@ const metrics = closed({
 const terminalAnswer = closed({
   type: Type.Literal('terminal_answer'),
   session_id: id,
-  /** The user of the machine that it runs as, and its shell; null when it was refused, the shell for a command too. */
+  /** User and shell of the session; null when it was refused. The shell is also null for a command. */
   user: nullable(Type.String({ maxLength: 256 })),
   shell: nullable(Type.String({ maxLength: 4_096 })),
   error: nullable(ErrorSchema),
-  /** A command gets the terminal that was asked for; agents of earlier versions do not say so, and have none for it. */
+  /** True when a command gets the requested terminal; earlier agents do not send this and offer none. */
   tty: optional(Type.Boolean()),
 });
 
 /**
- * Every session that the agent holds, sent after each approval of the connection and whenever one of them has lost its
- * socket. Those whose program has ended stay until the orchestrator has all of their output.
+ * All sessions of the agent, sent after each approval of the connection and whenever a session has lost its socket. Sessions
+ * of ended programs stay until the orchestrator has all of their output.
  */
 const terminals = closed({
   type: Type.Literal('terminals'),
   sessions: Type.Array(closed({ session_id: id, attached: Type.Boolean() }), { maxItems: 10_000 }),
 });
 
-/** What an agent may send, by type. */
+/** Messages of agents, by type. */
 export const AgentMessageSchemas = {
   hello,
   attributes,
@@ -125,22 +125,22 @@ export const AgentMessageSchemas = {
   terminals,
 } as const;
 
-/** What an agent that is not approved may send. */
+/** Messages that an agent may send before its approval. */
 export const PENDING_MESSAGES: ReadonlySet<AgentMessage['type']> = new Set(['hello']);
 
-/** Where the agent stands; the first answer to hello, and again when it changes. */
+/** The agent's status: the first answer to hello, sent again at each change. */
 const status = closed({
   type: Type.Literal('status'),
   status: Type.Enum(['pending', 'approved']),
   /** The version that both sides speak from now on. */
   protocol_version: Type.Integer({ minimum: 1 }),
-  /** The name an operator gave, null while pending. */
+  /** Name given by an operator; null while pending. */
   name: nullable(Type.String({ maxLength: 64 })),
 });
 
 /**
- * What became of the token in hello, before the status or the close that answers hello. Why one is not accepted is for those
- * who know its secret; to everybody else each is `unknown`. An approved agent needs none, so there is no word about it.
+ * The verdict about the token in hello, sent before the status or close. The reason of a refusal is only for agents that know
+ * the secret; for others each token is `unknown`. Not sent to an approved agent, which needs no token.
  */
 const tokenVerdict = closed({ type: Type.Literal('token_verdict'), verdict: Type.Enum(TOKEN_VERDICTS) });
 
@@ -167,53 +167,53 @@ const runPart = closed({
   removals: Type.Array(RemovalSchema),
 });
 
-/** Stop at the next resource boundary; of a plan or drift check: at once. */
+/** Stops an apply at the next resource, and a plan or drift check at once. */
 const runCancel = closed({ type: Type.Literal('run_cancel'), run_id: id });
 
-/** Send results again from that position, and `run_finished` when the run has ended. Answers an inventory or fills a gap. */
+/** Requests results from a position on, and `run_finished` if the run has ended: after an inventory, or to fill a gap. */
 const runResume = closed({ type: Type.Literal('run_resume'), run_id: id, from: count });
 
-/** The results of a finished run are stored, or not wanted: the journal may forget it. */
+/** Allows the journal to forget a finished run, whose results are stored or not wanted. */
 const runAck = closed({ type: Type.Literal('run_ack'), run_id: id });
 
-/** Send the newest measurement of the machine. */
+/** Requests the newest measurement of the machine. */
 const metricsRequest = closed({ type: Type.Literal('metrics_request'), request_id: count });
 
 const ticket = Type.String({ minLength: 16, maxLength: 128 });
 const cells = Type.Integer({ minimum: 1, maximum: 1_000 });
 
-/** Start a program and dial back with the ticket: a shell on a terminal, or a command on pipes. */
+/** Requests a program (a shell on a terminal, or a command on pipes), for which the agent dials back with the ticket. */
 const terminalOpen = closed({
   type: Type.Literal('terminal_open'),
   session_id: id,
   ticket,
-  /** Who asked for it, for the environment and the log of the machine. */
+  /** Name of the operator, for the environment and the log of the machine. */
   operator: Type.String({ maxLength: 128 }),
   kind: Type.Enum(['shell', 'exec']),
   cols: cells,
   rows: cells,
-  /** The client's TERM; empty when it has none. */
+  /** The client's TERM, or empty. */
   term: Type.String({ maxLength: 64 }),
-  /** The shell that the operator wants; null for the one that the agent chooses. Shells only. */
+  /** Wanted shell; null for the agent's choice. Shells only. */
   shell: nullable(Type.String({ maxLength: 4_096 })),
   /** Commands only. */
   command: nullable(Type.Array(Type.String({ maxLength: 131_072 }), { minItems: 1, maxItems: 1_024 })),
   timeout_secs: nullable(Type.Integer({ minimum: 1, maximum: 86_400 })),
-  /** Its standard input is the client's; else it is empty. Commands only. */
+  /** True when standard input comes from the client; else it is empty. Commands only. */
   stdin: Type.Boolean(),
-  /** Commands only: on a terminal, as a shell. The answer of an agent that can do so says `tty` too. */
+  /** True to run a command on a terminal. An agent that can do so sets `tty` in its answer. */
   tty: optional(Type.Boolean()),
-  /** Variables of the operator, from which the agent chooses; agents of earlier versions ignore them. */
+  /** Environment of the operator, from which the agent accepts some variables; earlier agents ignore it. */
   env: optional(EnvironmentSchema),
 });
 
-/** Dial back for a session that has no socket. */
+/** Requests that the agent dials back for a session without a socket. */
 const terminalAttach = closed({ type: Type.Literal('terminal_attach'), session_id: id, ticket });
 
-/** The session is over for the orchestrator, or unknown to it: end its program and forget it. */
+/** Ends the program of a session that is over for the orchestrator or unknown to it. */
 const terminalClose = closed({ type: Type.Literal('terminal_close'), session_id: id });
 
-/** What an orchestrator may send, by type. */
+/** Messages of orchestrators, by type. */
 export const OrchestratorMessageSchemas = {
   status,
   token_verdict: tokenVerdict,

@@ -1,4 +1,4 @@
-/** Cuts a run into messages of bounded size, and puts the parts together again. */
+/** Cuts a run into messages of bounded size, and reassembles them. */
 import { Fault } from '../kernel/fault.js';
 import type { DesiredResource, Removal } from '../resources/desired.js';
 import { LINK_LIMITS } from './limits.js';
@@ -9,7 +9,7 @@ export interface RunContent {
   readonly removals: readonly Removal[];
 }
 
-/** The messages of a run in the order to send them; at least one part, each about `partSize` bytes or one resource. */
+/** Returns the messages of a run in sending order, with at least one part; each has about `partSize` bytes or one resource. */
 export function cutRun(
   head: Omit<OrchestratorMessageOf<'run'>, 'type' | 'resources' | 'removals' | 'parts'>,
   content: RunContent,
@@ -40,7 +40,7 @@ export function cutRun(
   ];
 }
 
-/** Collects the parts of one run. */
+/** Reassembles the parts of one run. */
 export class RunAssembly {
   readonly head: OrchestratorMessageOf<'run'>;
   private readonly resources: DesiredResource[] = [];
@@ -51,7 +51,7 @@ export class RunAssembly {
     this.head = head;
   }
 
-  /** Takes the next part; returns the whole content after the last, else null. Throws `protocol_violation` on a gap. */
+  /** Adds the next part; returns the content after the last one, else null. Throws `protocol_violation` for a gap. */
   add(part: OrchestratorMessageOf<'run_part'>): RunContent | null {
     if (part.run_id !== this.head.run_id || part.part !== this.next) {
       throw new Fault('protocol_violation', `part ${part.part} of run ${part.run_id} came out of turn`);

@@ -13,7 +13,7 @@
 import { PROTOCOL_VERSION } from '../kernel/version.js';
 import type { OrchestratorMessage } from './messages.js';
 
-/** The version in which a message of the orchestrator came up. */
+/** Protocol version that introduced each message of the orchestrator. */
 const SINCE: Readonly<Record<OrchestratorMessage['type'], number>> = {
   status: 1,
   run: 1,
@@ -28,10 +28,10 @@ const SINCE: Readonly<Record<OrchestratorMessage['type'], number>> = {
   terminal_close: 2,
 };
 
-/** True when an agent of that version knows messages of the type. */
+/** True when agents of that version know messages of the type. */
 export const isKnown = (version: number, type: OrchestratorMessage['type']): boolean => version >= SINCE[type];
 
-/** The version that both sides speak, or null when they have none in common. `theirs` is what the agent said. */
+/** Returns the common version of both ends, or null. `theirs` is the agent's version. */
 export function commonVersion(theirs: number): number | null {
   if (theirs === PROTOCOL_VERSION) return theirs;
   return theirs === PROTOCOL_VERSION - 1 && theirs >= 1 ? theirs : null;

@@ -1,18 +1,18 @@
-/** What has to be done about a service of launchd: its property list, whether it may be loaded, whether it runs. */
+/** Plans services of launchd: property list, enablement, running state, and the launchctl commands for them. */
 import type { PathFact, RunStep, Step } from '../host.js';
 import type { CommandRefusal, Decision, FieldChange, PlanContext } from '../kind.js';
 import type { LaunchdBody } from '../service-launchd.js';
 import { isDisabledByItself, isOurPlist, plistPath, plistText, systemPlistPath } from './launchd-plist.js';
 import { compareServiceFile, NO_DIFFERENCE, refusalOfPlace, type ServiceFileDifference } from './service-file.js';
 
-/** A service as launchd knows it, and the file at the place where orch writes property lists. */
+/** A service in launchd, and the file at the path where orch writes its property list. */
 export interface Daemon {
   readonly file: PathFact;
-  /** True when the system brings a property list of that name. */
+  /** True when the system contains a property list of that name. */
   readonly isOfSystem: boolean;
   readonly isLoaded: boolean;
   readonly pid: number | null;
-  /** What launchd was told; null when nobody has said anything. */
+  /** Explicit enablement in launchd; null without one. */
   readonly isDisabled: boolean | null;
 }
 
@@ -36,7 +36,7 @@ export function planLaunchdRemoval({ name }: LaunchdBody, { file, isLoaded, isDi
   const isWritten = file.type === 'file' && file.content.kind === 'text' && isOurPlist(file.content.text);
   const steps: Step[] = isLoaded ? [bootout(name), waitUntilGone(name)] : [];
   if (isWritten) {
-    // Without a property list nothing is loaded; a mark that stays would keep a later service of that label from it.
+    // Without a property list nothing is loaded. A remaining disablement would block a later service of that label.
     if (isDisabled === true) steps.push(enable(name));
     steps.push({ do: 'remove-file', path: plistPath(name) });
   } else if (isDisabled !== true && (isLoaded || file.type !== 'absent')) {
@@ -45,11 +45,11 @@ export function planLaunchdRemoval({ name }: LaunchdBody, { file, isLoaded, isDi
   return steps.length === 0 ? { action: 'none' } : { action: 'remove', changes: [], steps };
 }
 
-/** True when nothing of that label is there. */
+/** True when no service of that label exists. */
 export const isNew = ({ file, isLoaded, isOfSystem }: Daemon): boolean =>
   file.type === 'absent' && !isLoaded && !isOfSystem;
 
-/** In a plan, something that comes before may bring the service; then all that is managed is still to be done. */
+/** Plans a missing service: an earlier resource may bring it, so every managed field is still to be done. */
 function planMissing({ name, enabled, running }: LaunchdBody, context: PlanContext): Decision {
   const isDeclared = context.purpose === 'plan' && context.declares('path', plistPath(name));
   if (!context.mayAppear && !isDeclared) {
@@ -86,7 +86,7 @@ interface Part {
 
 const NOTHING: Part = { changes: [], steps: [] };
 
-/** What launchd was told goes before what the property list says of itself. */
+/** Returns the enablement; the explicit one overrides the property list. */
 function isEnabled(want: LaunchdBody, { file, isDisabled }: Daemon): boolean {
   if (isDisabled !== null) return !isDisabled;
   if (want.program_arguments != null) return true;
@@ -101,7 +101,7 @@ function enablingOf(want: LaunchdBody, have: Daemon): Part {
 }
 
 interface Running extends Part {
-  /** True when a restart is the consequence of a changed property list. */
+  /** True when a changed property list causes a restart. */
   readonly isOwed: boolean;
 }
 
@@ -117,12 +117,12 @@ function runningOf(want: LaunchdBody, have: Daemon, isReplaced: boolean, { due }
     return isUp || (have.isLoaded && isReplaced) ? { ...still, changes: change('stopped'), steps: out } : still;
   }
   const isDue = due.has('restart_on') && isUp;
-  // In one command, because a run that is cut after it has taken the service out of launchd would leave it there.
+  // One command, because a run that stops between two would leave the service unloaded.
   if (want.running !== true) return isDue ? { ...still, steps: [restart(name)] } : still;
   const isOfSystem = want.program_arguments == null && have.file.type === 'absent';
   const load = [bootstrap(isOfSystem ? systemPlistPath(name) : plistPath(name)), kickstart(name)];
   if (!have.isLoaded) return { ...still, changes: change('running'), steps: load };
-  // What is loaded keeps what its property list said when it was loaded. Only what is enabled can be loaded again.
+  // A loaded service keeps the property list of its load. Only an enabled service can be loaded again.
   if ((isReplaced || isDue) && !isOfSystem && (isEnabled(want, have) || want.enabled === true)) {
     return { changes: change('running'), steps: [...out, ...load], isOwed: isReplaced };
   }
@@ -130,24 +130,23 @@ function runningOf(want: LaunchdBody, have: Daemon, isReplaced: boolean, { due }
   return isReplaced || isDue ? { ...still, steps: [restart(name)] } : still;
 }
 
-/** What is done to the services of launchd. */
 const run = (...args: readonly string[]): RunStep => ({ do: 'run', command: { argv: ['launchctl', ...args] } });
 
-/** Whether launchd loads it is remembered apart from its property list, and survives that. */
+/** Enables a service; launchd stores this apart from the property list. */
 export const enable = (name: string): RunStep => run('enable', `system/${name}`);
 export const disable = (name: string): RunStep => run('disable', `system/${name}`);
 export const bootstrap = (path: string): RunStep => run('bootstrap', 'system', path);
 
-/** ESRCH: it is not loaded; EINPROGRESS: it is about to go. */
+/** Unloads a service; accepts ESRCH (not loaded) and EINPROGRESS (being unloaded). */
 export const bootout = (name: string): RunStep => ({ ...run('bootout', `system/${name}`), ok: [0, 3, 36] });
 
-/** EALREADY: it has been started by its load. */
+/** Starts a service; accepts EALREADY, because the load may have started it. */
 export const kickstart = (name: string): RunStep => ({ ...run('kickstart', `system/${name}`), ok: [0, 37] });
 
-/** Ends its process and starts it again. */
+/** Ends the process of a service and starts it again. */
 export const restart = (name: string): RunStep => run('kickstart', '-k', `system/${name}`);
 
-/** `bootout` returns before the service is gone, and until then a `bootstrap` of the same label fails. */
+/** Waits for the end of an unload: `bootout` returns earlier, and until then a `bootstrap` of the label fails. */
 export const waitUntilGone = (name: string): RunStep => ({
   do: 'run',
   command: { argv: ['/bin/sh', '-s', '--', `system/${name}`], input: WAIT },

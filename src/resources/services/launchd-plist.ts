@@ -1,7 +1,7 @@
 /** The property lists that orch writes for launchd. */
 import type { LaunchdBody } from '../service-launchd.js';
 
-/** Its presence tells that orch wrote the file. */
+/** Marks a file that orch wrote. */
 const MARKER = '<!-- Managed by orch: what is changed here by hand will be undone. -->';
 
 const HEAD = `<?xml version="1.0" encoding="UTF-8"?>
@@ -9,20 +9,20 @@ const HEAD = `<?xml version="1.0" encoding="UTF-8"?>
 ${MARKER}
 `;
 
-/** Where the services of the machine's administrator lie. */
+/** Returns the path for services of the administrator. */
 export const plistPath = (name: string): string => `/Library/LaunchDaemons/${name}.plist`;
 
-/** Where those of the system lie, which nobody changes. */
+/** Returns the path for services of the system, which are read-only. */
 export const systemPlistPath = (name: string): string => `/System/Library/LaunchDaemons/${name}.plist`;
 
 export const isOurPlist = (text: string): boolean => text.startsWith(HEAD);
 
-/** True when a property list in XML says that launchd shall not load it unless told otherwise. */
+/** True when an XML property list disables itself. */
 export const isDisabledByItself = (text: string): boolean => /<key>\s*Disabled\s*<\/key>\s*<true\s*\/>/.test(text);
 
 type Value = string | boolean | readonly string[] | Readonly<Record<string, string>> | null | undefined;
 
-/** Equal bodies have equal texts. */
+/** Returns the property list; equal bodies have equal texts. */
 export function plistText(body: LaunchdBody): string {
   const members: readonly (readonly [string, Value])[] = [
     ['Label', body.name],
@@ -57,5 +57,5 @@ const text = (value: string): string => `<string>${escaped(value)}</string>`;
 const escaped = (value: string): string =>
   value.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
-/** Two hyphens would end a comment. */
+/** Separates hyphens, because two would end a comment. */
 const comment = (value: string): string => value.replace(/-(?=-|$)/g, '- ');

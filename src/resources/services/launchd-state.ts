@@ -2,16 +2,16 @@ import { type CommandResult, commandFailure, exitedWith } from '../command.js';
 import type { Host, RunStep } from '../host.js';
 import type { CommandRefusal } from '../kind.js';
 
-/** What launchd says of the services of the system, as `launchctl` prints it. */
+/** The state of system services, as `launchctl` prints it. */
 
 export const LIST_COMMAND = ['launchctl', 'list'] as const;
 export const DISABLED_COMMAND = ['launchctl', 'print-disabled', 'system'] as const;
 
-/** Labels that are loaded, with the process of each, or null when it has none. */
+/** Returns loaded labels with their process ID, or null without a process. */
 export function parseList(stdout: string): ReadonlyMap<string, number | null> {
   const loaded = new Map<string, number | null>();
   for (const line of stdout.split('\n')) {
-    // The process or "-", the last exit status, the label.
+    // Columns: process ID or "-", last exit status, label.
     const [, pid, label] = /^(-|\d+)\s+-?\d+\s+(\S.*)$/.exec(line.trim()) ?? [];
     if (pid !== undefined && label !== undefined) loaded.set(label, pid === '-' ? null : Number(pid));
   }
@@ -19,7 +19,7 @@ export function parseList(stdout: string): ReadonlyMap<string, number | null> {
 }
 
 /**
- * Labels that somebody has enabled or disabled; true means disabled. macOS writes `=> true` and `=> false` up to version 12,
+ * Returns explicitly enabled or disabled labels; true means disabled. macOS prints `=> true` and `=> false` up to version 12,
  * `=> disabled` and `=> enabled` from 13 on.
  */
 export function parseDisabled(stdout: string): ReadonlyMap<string, boolean> {
@@ -31,10 +31,10 @@ export function parseDisabled(stdout: string): ReadonlyMap<string, boolean> {
   return overrides;
 }
 
-/** True when that is what it prints, so that a label which is not in it is none of its. */
+/** True for the expected output, in which a missing label means no explicit setting. */
 export const isDisabledList = (stdout: string): boolean => stdout.includes('disabled services = {');
 
-/** Says why launchd could not load or start a service, with what it says of its last process. */
+/** Verbs about a single service. */
 const ABOUT_SERVICE = new Set(['bootstrap', 'bootout', 'kickstart']);
 
 export async function explainLaunchd(
@@ -50,7 +50,7 @@ export async function explainLaunchd(
   return { code: 'service_failed', message: `${failure.message}\n${name}: ${state}` };
 }
 
-/** The lines of the service itself stand before those of what belongs to it, which may have the same names. */
+/** Returns the state of the service, whose lines precede lines of the same names that belong to its parts. */
 function stateOf(printed: string): string {
   const line = (name: string) => new RegExp(`^\\s*(${name} = .*)$`, 'm').exec(printed)?.[1] ?? null;
   const lines = [line('state'), line('last exit code'), line('last exit reason')].filter((one) => one !== null);

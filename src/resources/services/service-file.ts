@@ -1,4 +1,4 @@
-/** How the file that defines a service, which only root may write, differs from what is in its place. */
+/** Compares the file that defines a service, which belongs to root, with the present one. */
 import { compareContent } from '../file-content.js';
 import type { FileStep, PathFact } from '../host.js';
 import type { CommandRefusal, FieldChange, PlanContext } from '../kind.js';
@@ -6,7 +6,7 @@ import { compareMetadata } from '../unix/unix-metadata.js';
 import { parseMode } from '../unix/unix-permissions.js';
 
 export interface ServiceFile {
-  /** What the change is called. */
+  /** Field name of the change. */
   readonly field: string;
   readonly path: string;
   readonly text: string;
@@ -17,13 +17,13 @@ export interface ServiceFileDifference {
   readonly changes: readonly FieldChange[];
   readonly text?: { readonly before: string | null; readonly after: string };
   readonly steps: readonly FileStep[];
-  /** True when it is written anew. */
+  /** True when the file is rewritten. */
   readonly isReplaced: boolean;
 }
 
 export const NO_DIFFERENCE: ServiceFileDifference = { changes: [], steps: [], isReplaced: false };
 
-/** Why no file can be written there; null when one can. */
+/** Returns why no file can be written at the path, or null. */
 export function refusalOfPlace(path: string, file: PathFact): CommandRefusal | null {
   switch (file.type) {
     case 'unreadable':
@@ -39,7 +39,7 @@ export function refusalOfPlace(path: string, file: PathFact): CommandRefusal | n
   }
 }
 
-/** Of a place where a file can be written. One that holds a secret is for nobody else to read. */
+/** Compares the file at a writable path. A file with a secret is readable only for root. */
 export function compareServiceFile(
   { field, path, text, group }: ServiceFile,
   file: PathFact,

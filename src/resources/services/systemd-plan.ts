@@ -1,4 +1,4 @@
-/** What has to be done about a unit: its file, whether it starts at boot, whether it runs, and what triggers ask for. */
+/** Plans systemd units: unit file, enablement, running state, due triggers and removal, with the systemctl commands for them. */
 import type { PathFact, RunStep, Step } from '../host.js';
 import type { CommandRefusal, Decision, FieldChange, PlanContext } from '../kind.js';
 import type { ServiceBody } from '../service-systemd.js';
@@ -20,7 +20,7 @@ export function planUnit(want: ServiceBody, have: SeenUnit, context: PlanContext
   return decide(want, unit, file, context);
 }
 
-/** In a plan, something that comes before may bring the unit; then all that is managed is still to be done. */
+/** Plans a missing unit: an earlier resource may bring it, so every managed field is still to be done. */
 function planMissing({ name, enabled, running }: ServiceBody, unit: Unit, context: PlanContext): Decision {
   const isDeclared = context.purpose === 'plan' && unitPlaces(name).some((path) => context.declares('path', path));
   if (!context.mayAppear && !isDeclared) return { action: 'fail', ...missing(unit) };
@@ -32,14 +32,14 @@ function planMissing({ name, enabled, running }: ServiceBody, unit: Unit, contex
 }
 
 function decide(want: ServiceBody, unit: Unit, file: UnitFileDifference, context: PlanContext): Decision {
-  // Whatever name it was asked for by, commands take the name that it has.
+  // Commands use the unit's own name, even if the body has an alias.
   const name = want.exec_start == null ? unit.id : unitNameOf(want.name);
   const enabling = enablingOf(want, unit, file);
   const running = runningOf(want, unit, file, context);
   const changes = [...file.changes, ...enabling.changes, ...running.changes];
   const verbs = [...enabling.verbs, ...running.verbs];
-  // What systemd has not read yet is read before the unit is touched; without a file of orch's, that alone is no change. A
-  // trigger may have come from a drop-in, and systemd does not notice those in a directory that is new to it.
+  // Unread files are loaded before the unit is changed; without a file of orch, that alone is no change. A
+  // trigger may come from a drop-in, which systemd does not notice in a new directory.
   const isUnread = unit.isStale || context.due.size > 0;
   const reloads = file.isReloaded || (isUnread && verbs.length > 0) ? [RELOAD_UNIT_FILES] : [];
   const steps: Step[] = [...file.steps, ...reloads, ...verbs.map((verb) => unitStep(verb, name))];
@@ -58,7 +58,7 @@ function decide(want: ServiceBody, unit: Unit, file: UnitFileDifference, context
   };
 }
 
-/** True for what systemd calls started before it has said that it is ready. */
+/** True for types that systemd reports as started before they are ready. */
 function hasToSettle(want: ServiceBody, unit: Unit, { verbs }: Part): boolean {
   const type = want.exec_start == null ? unit.type : (want.type ?? 'simple');
   return ['simple', 'exec', 'idle'].includes(type) && !verbs.includes('try-reload-or-restart');
@@ -71,7 +71,7 @@ interface Part {
 
 const NOTHING: Part = { changes: [], verbs: [] };
 
-/** Enabled means that it starts at every boot, so what is enabled until the next one is not. */
+/** Plans the enablement: a unit must start at every boot, so `enabled-runtime` does not count. */
 function enablingOf({ enabled }: ServiceBody, { enablement }: Unit, { isNew }: UnitFileDifference): Part {
   const isEnabled = enablement === 'enabled';
   if (enabled == null || enabled === isEnabled) return NOTHING;
@@ -83,9 +83,9 @@ function enablingOf({ enabled }: ServiceBody, { enablement }: Unit, { isNew }: U
 }
 
 interface Running extends Part {
-  /** True when it has to be active after these steps. */
+  /** True when the unit must be active after these steps. */
   readonly endsUp: boolean;
-  /** True when a restart is the consequence of a changed unit file. */
+  /** True when a changed unit file causes a restart. */
   readonly isOwed: boolean;
 }
 
@@ -96,7 +96,7 @@ function runningOf(want: ServiceBody, unit: Unit, file: UnitFileDifference, { du
     return { ...still, changes: change('running'), verbs: [isWaiting(unit) ? 'restart' : 'start'], endsUp: true };
   }
   if (want.running === false && !isDown(unit)) return { ...still, changes: change('stopped'), verbs: ['stop'] };
-  // What is down needs no restart, and what has just been started neither.
+  // A stopped unit needs no restart, and neither does one that was just started.
   if (isDown(unit)) return still;
   const isOwed = file.isReplaced && want.running === true;
   if (isOwed || due.has('restart_on') || (due.has('reload_on') && !unit.canReload)) {
@@ -105,13 +105,13 @@ function runningOf(want: ServiceBody, unit: Unit, file: UnitFileDifference, { du
   return due.has('reload_on') ? { ...still, verbs: ['try-reload-or-restart'], endsUp: isUp(unit) } : still;
 }
 
-/** A unit and the file at the place where orch writes unit files; null when it writes none. */
+/** A unit, and the file at the path where orch writes its unit file; null if it writes none. */
 export interface SeenUnit {
   readonly unit: Unit;
   readonly file: PathFact | null;
 }
 
-/** Null when nothing is in the way. */
+/** Returns why a unit cannot reach the desired state, before anything is tried, or null. */
 export function refusalOf(want: ServiceBody, { unit, file }: SeenUnit): CommandRefusal | null {
   return (
     (file === null ? null : refusalOfPlace(unitPath(want.name), file)) ??
@@ -125,7 +125,7 @@ export const missing = ({ id }: Unit): CommandRefusal => ({
   message: `there is no unit ${id} on this machine; give exec_start, or declare the package or the file that brings it before`,
 });
 
-/** A mask keeps a unit from being started; one that is to be off is as it should be. */
+/** Refuses a masked unit that should be enabled, started or written. */
 function refusalOfMask(want: ServiceBody, { unit, file }: SeenUnit): CommandRefusal | null {
   if (!isMasked(unit, file)) return null;
   const isInTheWay = file !== null || want.enabled === true || (want.running === true && !isUp(unit));
@@ -134,13 +134,13 @@ function refusalOfMask(want: ServiceBody, { unit, file }: SeenUnit): CommandRefu
   return { code: 'unit_masked', message: `${unit.id} is masked; unmask it with: systemctl unmask ${option}${unit.id}` };
 }
 
-/** A file that is written goes before masks elsewhere, and an empty one that counts as a mask is written anew. */
+/** True for a mask that orch does not override: its own file precedes masks elsewhere, and an empty file is rewritten. */
 function isMasked(unit: Unit, file: PathFact | null): boolean {
   if (file?.type === 'symlink') return file.target === '/dev/null';
   return file?.type !== 'file' && unit.load === 'masked';
 }
 
-/** States of unit files that no command of systemd changes. */
+/** Enablement states that systemctl cannot change. */
 const FIXED: Readonly<Record<string, string>> = {
   static: 'has no [Install] section, so it cannot be enabled; what needs it starts it',
   alias: 'is another name of a unit; enable that one',
@@ -164,15 +164,15 @@ function unsuitable(want: ServiceBody, unit: Unit): CommandRefusal | null {
   return null;
 }
 
-/** How the unit file that orch writes differs from what is in its place, and from what systemd has read. */
+/** The difference of the unit file from the present one, and from the one that systemd has read. */
 export interface UnitFileDifference extends ServiceFileDifference {
-  /** True when there is no such unit yet. */
+  /** True when the unit does not exist yet. */
   readonly isNew: boolean;
-  /** True when systemd has to read it. */
+  /** True when systemd has to reload unit files. */
   readonly isReloaded: boolean;
 }
 
-/** Of a place where a file can be written. */
+/** Compares the unit file at a writable path. */
 export function unitFileDifference(
   want: ServiceBody,
   { unit, file }: SeenUnit,
@@ -185,13 +185,13 @@ export function unitFileDifference(
   if (difference.isReplaced) {
     return { ...difference, isNew: unit.load === 'not-found' && file.type === 'absent', isReloaded: true };
   }
-  // Written, and not read by systemd since: by a run that was cut, or because a drop-in was changed by hand.
+  // Not read since it was written: after an interrupted run, or because a drop-in was edited.
   const isReloaded = unit.isStale || unit.path !== path;
   const unread = isReloaded ? [{ field: 'daemon_reload', before: 'needed', after: 'done' }] : [];
   return { ...difference, changes: [...difference.changes, ...unread], isNew: false, isReloaded };
 }
 
-/** What it takes to remove a unit that orch brought: stopped, disabled, and its file deleted if orch wrote it. */
+/** Plans a removal: stops and disables the unit, and deletes its file if orch wrote it. */
 export function planUnitRemoval(last: ServiceBody, { unit, file }: SeenUnit): Decision {
   if (file?.type === 'unreadable') return { action: 'fail', code: file.code, message: file.message };
   const isWritten = file?.type === 'file' && file.content.kind === 'text' && isOurs(file.content.text);
@@ -205,7 +205,7 @@ export function planUnitRemoval(last: ServiceBody, { unit, file }: SeenUnit): De
 
 const isEnabled = ({ enablement }: Unit): boolean => ['enabled', 'enabled-runtime'].includes(enablement);
 
-/** Longer than systemd gives a unit to stop and to start again, unless its file says otherwise. */
+/** Longer than systemd's default limits for a stop and a start. */
 const TIMEOUT_SECS = 300;
 
 export const RELOAD_UNIT_FILES: RunStep = { do: 'run', command: { argv: ['systemctl', 'daemon-reload'] } };
@@ -219,18 +219,18 @@ export const unitStep = (verb: Verb, unit: string): RunStep => ({
 });
 
 /**
- * Where systemd calls a service started as soon as it has a process, half a second shows whether that stays: one that cannot
- * read its configuration or have its port ends within that.
+ * Waits half a second, because systemd reports some services as started as soon as they have a process. A service that cannot
+ * read its configuration or open its port ends within that time.
  */
 export const SETTLE: RunStep = { do: 'run', command: { argv: ['sleep', '0.5'] } };
 
-/** Fails when a unit that was started does not run any more. For one unit: of many, one would do. */
+/** Fails when a started unit no longer runs. Takes a single unit, because with several one active unit suffices. */
 export const seeActive = (unit: string): RunStep => ({
   do: 'run',
   command: { argv: ['systemctl', 'is-active', '--', unit] },
 });
 
-/** What ended with another status than systemd hoped for is not listed as failed any longer; it may be forgotten already. */
+/** Removes a stopped unit from the list of failed ones; it may be unknown already. */
 export const forgetFailure = (unit: string): RunStep => ({
   do: 'run',
   command: { argv: ['systemctl', 'reset-failed', '--'] },

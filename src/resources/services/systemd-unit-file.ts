@@ -1,13 +1,13 @@
 /** The unit files that orch writes. */
 import type { ServiceBody } from '../service-systemd.js';
 
-/** Its presence tells that orch wrote the file. */
+/** Marks a file that orch wrote. */
 export const MARKER = '# Managed by orch: what is changed here by hand will be undone.';
 
-/** Where unit files of the machine's administrator lie; they go before those of packages. */
+/** Returns the path of the administrator's unit file, which precedes those of packages. */
 export const unitPath = (name: string): string => `/etc/systemd/system/${unitNameOf(name)}`;
 
-/** Where the unit file of a unit may lie that is not written by orch; an instance has that of its template. */
+/** Returns the possible paths of a unit file that orch does not write; an instance uses that of its template. */
 export const unitPlaces = (name: string): readonly string[] =>
   [...new Set([unitNameOf(name), unitNameOf(name).replace(/@.*(?=\.)/, '@')])].flatMap((file) => [
     `/etc/systemd/system/${file}`,
@@ -19,7 +19,7 @@ export const isOurs = (text: string): boolean => text === MARKER || text.startsW
 
 const RESTART = { always: 'always', on_failure: 'on-failure', never: 'no' } as const;
 
-/** Equal bodies have equal texts. The command line stands as it is given; in all else nothing has a second meaning. */
+/** Returns the unit file; equal bodies have equal texts. The command line is written as given, other values are escaped. */
 export function unitFileText(body: ServiceBody): string {
   const dependencies = (body.dependencies ?? []).map(unitNameOf).join(' ');
   const environment = Object.entries(body.environment ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
@@ -32,7 +32,7 @@ export function unitFileText(body: ServiceBody): string {
     '',
     '[Service]',
     setting('Type', body.type),
-    // What has done its work counts as running, so that "running" can be true of it.
+    // A finished oneshot unit counts as running, so that "running" can be true.
     body.type === 'oneshot' && body.running === true ? 'RemainAfterExit=yes' : null,
     setting('User', body.user),
     setting('Group', body.group),
@@ -49,10 +49,10 @@ export function unitFileText(body: ServiceBody): string {
 
 const asGiven = (value: string): string => value;
 
-/** One `%` begins a specifier. */
+/** Escapes `%`, which begins a specifier. */
 const literal = (value: string): string => value.replaceAll('%', '%%');
 
-/** One word, whatever it holds. A `$` has no meaning outside of command lines. */
+/** Quotes a word. A `$` has no meaning outside of command lines. */
 const quoted = (word: string): string =>
   `"${literal(word).replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n').replaceAll('\t', '\\t')}"`;
 
@@ -63,21 +63,21 @@ const setting = (name: string, value: string | null | undefined, write = asGiven
 
 const SUFFIX = /\.(?:service|socket|device|mount|automount|swap|target|path|timer|slice|scope)$/;
 
-/** What systemd takes without escaping; anything else would be changed or refused by `systemctl`. */
+/** Unit names that need no escaping. */
 export const UNIT_NAME_PATTERN = '^[A-Za-z0-9:_][A-Za-z0-9:_.\\\\-]*(@[A-Za-z0-9:_.@\\\\-]*)?$';
 
 const MAX_LENGTH = 255;
 
-/** The name with its type. */
+/** Returns the name with its type suffix. */
 export const unitNameOf = (name: string): string => (SUFFIX.test(name) ? name : `${name}.service`);
 
-/** Equal for all names of a unit: without `.service`, unless what is left would be read as another type of unit. */
+/** Returns the same identity for all spellings of a name: without `.service`, unless the rest looks like another type. */
 export function unitIdentity(name: string): string {
   const short = unitNameOf(name).replace(/\.service$/, '');
   return SUFFIX.test(short) && name.endsWith('.service') ? name : short;
 }
 
-/** Why a name that matches the pattern cannot be managed; null when it can. */
+/** Returns why a name that matches the pattern cannot be managed, or null. */
 export function problemOfUnitName(name: string): string | null {
   const unit = unitNameOf(name);
   if (unit.length > MAX_LENGTH) return `is longer than ${MAX_LENGTH} characters`;

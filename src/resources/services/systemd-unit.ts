@@ -2,11 +2,11 @@ import { type CommandResult, commandFailure, exitedWith, lastLines } from '../co
 import type { Host, RunStep } from '../host.js';
 import type { CommandRefusal, StepVerdict } from '../kind.js';
 
-/** What systemd says of units, as `systemctl show` prints it. */
+/** The state of systemd units, as `systemctl show` prints it, and explanations of failed commands. */
 
-/** A unit as systemd knows it; texts as it writes them, empty where it says nothing. */
+/** A unit in systemd; texts as systemd prints them, or empty. */
 export interface Unit {
-  /** The unit's own name, where it was asked for by an alias. */
+  /** The unit's own name, even if it was queried by an alias. */
   readonly id: string;
   /** `loaded`, `not-found`, `masked`, `bad-setting`, `error`, … */
   readonly load: string;
@@ -14,14 +14,14 @@ export interface Unit {
   /** `active`, `reloading`, `inactive`, `failed`, `activating`, `deactivating`, … */
   readonly active: string;
   readonly sub: string;
-  /** Why it has ended: `success`, `exit-code`, `timeout`, … */
+  /** Result of its last run: `success`, `exit-code`, `timeout`, … */
   readonly result: string;
   readonly type: string;
   readonly remainsAfterExit: boolean;
   /** `enabled`, `disabled`, `static`, `masked`, … */
   readonly enablement: string;
   readonly path: string;
-  /** The unit file or one of its drop-ins was changed since it was loaded. */
+  /** True when the unit file or a drop-in has changed since it was loaded. */
   readonly isStale: boolean;
   readonly canReload: boolean;
 }
@@ -41,7 +41,7 @@ const PROPERTIES = [
   'CanReload',
 ] as const;
 
-/** Asks for all units at once. */
+/** Returns the query for all units. */
 export const showCommand = (units: readonly string[]): readonly [string, ...string[]] => [
   'systemctl',
   'show',
@@ -50,7 +50,7 @@ export const showCommand = (units: readonly string[]): readonly [string, ...stri
   ...units,
 ];
 
-/** One unit for each that was asked for, in that order; fewer when systemd stopped at one that it refuses. */
+/** Returns the queried units in order; fewer when systemd stopped at an invalid name. */
 export function parseUnits(stdout: string): readonly Unit[] {
   return stdout
     .split(/\n{2,}/)
@@ -82,34 +82,34 @@ function parseUnit(block: string): Unit {
   };
 }
 
-/** The sentence of `org.freedesktop.systemd1.NoSuchUnit "Unit x.service not found."`. */
+/** Extracts the sentence from `org.freedesktop.systemd1.NoSuchUnit "Unit x.service not found."`. */
 const sentenceOf = (error: string): string => /^\S+ "(.*)"$/.exec(error)?.[1] ?? error;
 
-/** Running means active; what systemd reloads runs all the while. */
+/** True for an active unit, also during a reload. */
 export const isUp = ({ active }: Unit): boolean => ['active', 'reloading', 'refreshing'].includes(active);
 
-/** What has failed does not run. What is on its way up or down, or waits to be started again, is neither up nor down. */
+/** True for a stopped or failed unit. A unit in transition, or waiting for a restart, is neither up nor down. */
 export const isDown = ({ active }: Unit): boolean => ['inactive', 'failed'].includes(active);
 
-/** Its state for people. */
+/** Returns the state for display. */
 export function stateOf(unit: Unit): string {
   if (isUp(unit)) return 'running';
   if (unit.active === 'failed') return 'failed';
   return isDown(unit) ? 'stopped' : `${unit.active} (${unit.sub})`;
 }
 
-/** True when it has failed and systemd is about to start it again, which a start would only wait for. */
+/** True for a failed unit that systemd will restart itself; a `start` would only wait for that. */
 export const isWaiting = ({ sub }: Unit): boolean => sub.startsWith('auto-restart');
 
-/** Why it does not run, when it has failed by itself. */
+/** Returns the failure of a unit, or null. */
 export function troubleOf(unit: Unit): string | null {
   return unit.active === 'failed' || isWaiting(unit) ? `${unit.id} has failed (${unit.result})` : null;
 }
 
-/** Says why systemd could not start, stop or reload a unit: what it makes of it, and the last lines of its log. */
+/** Lines of the unit's log in a message. */
 const LOG_LINES = 10;
 
-/** Commands that fail because of the unit itself. */
+/** Verbs that fail because of the unit itself. */
 const ABOUT_UNIT = new Set(['start', 'restart', 'stop', 'try-restart', 'try-reload-or-restart', 'is-active']);
 
 export async function explainUnit(
@@ -128,10 +128,10 @@ export async function explainUnit(
   return { code: 'service_failed', message: [failureSentence(unit, verb, failure), lines].filter(Boolean).join('\n') };
 }
 
-/** Units as systemctl names them in its messages. */
+/** Unit names in messages of systemctl. */
 const NAMED = /[\w@:\\.-]+\.(?:service|socket|timer|path|mount|automount|swap|target|slice|scope|device)\b/g;
 
-/** Of a command for several units that has failed: systemctl names those that it failed for, and has done the others. */
+/** Judges one unit after a failed command for several: systemctl names the failed units and completes the others. */
 export async function judgeUnit(host: Host, name: string, step: RunStep, result: CommandResult): Promise<StepVerdict> {
   const verb = step.command.argv[1] ?? '';
   if (!ABOUT_UNIT.has(verb) || step.items === undefined || result.end.how !== 'exited') return 'undone';
@@ -148,14 +148,14 @@ function failureSentence(unit: Unit, verb: string, { message }: CommandRefusal):
   if (verb === 'stop' && !isDown(unit)) return `${unit.id} could not be stopped and is ${state}: ${message}`;
   const why = unit.result === 'success' || unit.result === '' ? '' : `, ${unit.result}`;
   if (verb === 'is-active') return `${unit.id} was started and does not run: it is ${state}${why}`;
-  // What systemd has not even tried, such as for want of another unit, has nothing to say in its log.
+  // A unit that systemd did not try to start has no entry in its log.
   const said = unit.active === 'inactive' ? `: ${message}` : '';
   return `${unit.id} could not be started: it is ${state}${why}${said}`;
 }
 
-/** Empty where there is no journal. */
+/** Returns the last lines of the unit's log; empty without a journal. */
 async function logOf(host: Host, unit: string): Promise<string> {
-  // What the unit wrote last may be on its way to the journal still.
+  // The last output may not have reached the journal yet.
   await host.run({ argv: ['journalctl', '--sync'], timeoutSecs: 10 });
   const log = await host.run({
     argv: ['journalctl', `--unit=${unit}`, `--lines=${LOG_LINES}`, '--output=cat', '--no-pager', '--quiet'],

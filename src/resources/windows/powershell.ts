@@ -1,12 +1,12 @@
 /**
- * Windows PowerShell 5.1, which every Windows has: fixed scripts that get their data on standard input and answer in JSON.
- * No name and no value ever becomes part of a script or of a command line.
+ * Runs fixed scripts in Windows PowerShell 5.1, which every Windows has. Data come on standard input, answers are JSON; no name
+ * and no value ever becomes part of a script or a command line.
  */
 import { type Command, type CommandResult, commandFailure, exitedWith } from '../command.js';
 import { isRecord } from '../json-answer.js';
 import type { CommandRefusal } from '../kind.js';
 
-/** Before each script. The streams are read and written as UTF-8 whatever the code page of the console is. */
+/** Precedes each script. The streams are UTF-8, whatever the code page of the console is. */
 const PROLOGUE = `$ErrorActionPreference = 'Stop'
 $ProgressPreference = 'SilentlyContinue'
 $utf8 = New-Object System.Text.UTF8Encoding $false
@@ -51,38 +51,38 @@ const ARGUMENTS = [
   '-File',
 ] as const;
 
-/** A command that runs a fixed script with `$data`. */
+/** Returns the command that runs a fixed script with `$data`. */
 export const powershell = (script: string, data: object): Command => ({
   argv: ARGUMENTS,
   input: `${asciiJson(data)}\n`,
   script: { text: PROLOGUE + script, suffix: '.ps1' },
 });
 
-/** As `powershell`, with a secret as the SecureString `$secret`; null is `$null` there. */
+/** Like `powershell`, with a secret as the SecureString `$secret`, which is `$null` for null. */
 export const powershellWithSecret = (script: string, data: object, secret: string | null): Command => ({
   argv: ARGUMENTS,
   input: `${asciiJson(data)}\n${hexUnits(secret ?? '')}\n`,
   script: { text: PROLOGUE + READ_SECRET + script, suffix: '.ps1' },
 });
 
-/** JSON in ASCII, so that no code page can change it. */
+/** Returns JSON in ASCII, which no code page can change. */
 const asciiJson = (data: object): string =>
   JSON.stringify(data).replace(/[\u007f-\uffff]/g, (unit) => `\\u${hex(unit)}`);
 
 const hex = (unit: string): string => unit.charCodeAt(0).toString(16).padStart(4, '0');
 
-/** Four digits for each UTF-16 unit. */
+/** Returns four hex digits for each UTF-16 unit. */
 const hexUnits = (text: string): string => text.split('').map(hex).join('');
 
-/** Why a script stopped: `id` is the same in every language of Windows, the message is not. */
+/** The error of a script; `id` is the same in every language of Windows, the message is not. */
 export interface PowerShellError {
   readonly id: string;
   readonly message: string;
-  /** The error number of Windows, when there is one. */
+  /** Error number of Windows, or null. */
   readonly native: number | null;
 }
 
-/** What a script answered, or null when it did not answer in JSON. */
+/** Returns the answer of a script, or null for other output than JSON. */
 export function answerOf({ stdout }: CommandResult): Readonly<Record<string, unknown>> | null {
   try {
     const answer: unknown = JSON.parse(stdout.replace(/^\ufeff/, ''));
@@ -92,7 +92,7 @@ export function answerOf({ stdout }: CommandResult): Readonly<Record<string, unk
   }
 }
 
-/** The error that a script ended with; null when it did not say. */
+/** Returns the error that a script reported, or null. */
 export function errorOf(result: CommandResult): PowerShellError | null {
   const error = answerOf(result)?.error;
   if (!isRecord(error)) return null;
@@ -104,10 +104,10 @@ export function errorOf(result: CommandResult): PowerShellError | null {
   };
 }
 
-/** Of the accounts module, of WMI, and of Windows itself. */
+/** Error IDs of the accounts module, WMI and Windows itself. */
 const ACCESS_DENIED = /^AccessDenied\b|0x80041003|0x80070005/i;
 
-/** Why a script did not do what it was to do, in its own words where it has any. */
+/** Returns the refusal for a failed script, with its own message if it has one. */
 export function powershellFailure(command: Pick<Command, 'argv'>, result: CommandResult): CommandRefusal {
   const error = errorOf(result);
   if (error === null) return commandFailure(command, result);
@@ -120,7 +120,7 @@ export function powershellFailure(command: Pick<Command, 'argv'>, result: Comman
   return { code: 'command_failed', message: `Windows refuses it: ${error.message}` };
 }
 
-/** The answer of a script that is to read; the refusal when there is none. */
+/** Returns the answer of a query script, or the refusal without one. */
 export function readAnswer(
   command: Pick<Command, 'argv'>,
   result: CommandResult,

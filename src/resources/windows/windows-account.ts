@@ -1,14 +1,14 @@
-/** Names of local users and groups on Windows: one space of names for both, in which case does not count. */
+/** Local users and groups of Windows: valid names, which they share and which ignore case, and failed changes. */
 
 import type { CommandResult } from '../command.js';
 import type { RunStep } from '../host.js';
 import type { BodyProblem, CommandRefusal } from '../kind.js';
 import { errorOf, powershellFailure } from './powershell.js';
 
-/** What the account database refuses in names; control characters too. */
+/** Characters that the account database refuses in names. */
 const FORBIDDEN = /["/\\[\]:|<>+=;,?*@\u0000-\u001f]/;
 
-/** Why a name cannot be that of a local account, or null when it can. */
+/** Returns why a name is invalid for a local account, or null. */
 export function problemOfAccountName(name: string): string | null {
   const forbidden = FORBIDDEN.exec(name)?.[0];
   if (forbidden !== undefined) return `must not contain ${JSON.stringify(forbidden)}`;
@@ -27,8 +27,8 @@ export function checkAccountNames(names: Readonly<Record<string, string>>): read
 }
 
 /**
- * The ids are the names of the module's exceptions, the same in every language of Windows.
- * @param what such as `the user web`
+ * Explains a failed change by the exception names of Microsoft.PowerShell.LocalAccounts, which are the same in every language.
+ * @param what the account for the message, such as `the user web`
  */
 export function accountFailure(what: string, { command }: RunStep, result: CommandResult): CommandRefusal {
   const error = errorOf(result);

@@ -1,16 +1,16 @@
-/** Names as Windows compares them: case does not tell two apart. */
+/** Compares names like Windows, which ignores case. */
 
-/** What is still to be filled in keeps its case, so that it can be read as what it refers to. */
+/** An unresolved expression, which keeps its case. */
 const EXPRESSION = /(\$\{\{.*?\}\})/su;
 
-/** A form that two names share exactly when Windows takes them for the same; readable, mostly lower case. */
+/** Returns a readable form that is equal exactly for names that Windows considers equal. */
 export const foldCase = (text: string): string =>
   text
     .split(EXPRESSION)
     .map((part, at) => (at % 2 === 1 ? part : foldUnits(part)))
     .join('');
 
-/** Windows compares the upper case of single UTF-16 units, so what becomes longer stays as it is. */
+/** Folds single UTF-16 units like Windows; a unit whose upper case is longer stays. */
 function foldUnits(text: string): string {
   let folded = '';
   for (let at = 0; at < text.length; at += 1) {

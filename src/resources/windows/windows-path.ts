@@ -1,4 +1,4 @@
-/** Rules for absolute Windows paths in modules, and the two forms of a path: the one to use and the one to compare. */
+/** Absolute Windows paths in modules: which are valid, their used and compared forms, and their parent directories. */
 
 import type { BodyProblem, ResourceKind } from '../kind.js';
 import type { PathRules } from '../missing-parents.js';
@@ -8,13 +8,13 @@ const MAX_LENGTH = 4095;
 const MAX_COMPONENT = 255;
 
 const ABSOLUTE = /^[A-Za-z]:[\\/]/;
-/** What no name can have in it; a colon would name a stream of the file. */
+/** Characters that names cannot contain; a colon would name a stream of the file. */
 const FORBIDDEN = /[<>:"|?*]/;
 const CONTROL = /[\u0001-\u001f]/;
-/** Names of devices in every directory, whatever follows the first dot. */
+/** Device names, which exist in every directory with any extension. */
 const DEVICE = /^(?:con|prn|aux|nul|clock\$|conin\$|conout\$|(?:com|lpt)[0-9\u00b9\u00b2\u00b3])$/i;
 
-/** Why a path cannot be managed, or null when it can: on a drive, absolute, normalised, the name that it will have on the disk. */
+/** Returns why a path is invalid, or null; it must be absolute, normalised, on a drive, and spelled as on the disk. */
 export function problemOfWindowsPath(path: string): string | null {
   if (!ABSOLUTE.test(path)) return 'must be absolute and begin with a drive letter, such as "C:\\"';
   if (path.includes('\0')) return 'must not contain a NUL character';
@@ -34,30 +34,30 @@ function problemOfComponent(part: string): string | null {
   const forbidden = FORBIDDEN.exec(part)?.[0];
   if (forbidden !== undefined) return `must not contain ${JSON.stringify(forbidden)} after the drive letter`;
   if (CONTROL.test(part)) return 'must not contain control characters';
-  // Windows drops them, so that the file would have another name than the module says.
+  // Windows drops these characters, so the file would get another name.
   if (/[. ]$/.test(part)) return 'has a component that ends with a dot or a space';
   const [name = ''] = part.split('.');
   if (DEVICE.test(name.trimEnd())) return `has a component that names a device: ${part}`;
   return part.length > MAX_COMPONENT ? `has a component longer than ${MAX_COMPONENT} characters` : null;
 }
 
-/** The path as it is used and shown: an upper-case drive letter and backslashes, the rest as written. */
+/** Returns the used form: an upper-case drive letter and backslashes. */
 export const windowsPath = (path: string): string =>
   `${path.slice(0, 1).toUpperCase()}${path.slice(1).replaceAll('/', '\\')}`;
 
-/** The path as it is compared: two paths of the same file have the same one. */
+/** Returns the compared form, which is equal for paths of the same file. */
 export const windowsIdentity = (path: string): string => {
   const used = windowsPath(path);
   return `${used.slice(0, 1)}${foldCase(used.slice(1))}`;
 };
 
-/** The directory that holds a path in the form of `windowsPath`; `C:\` for a path right below the root. */
+/** Returns the parent of a path in the form of `windowsPath`; `C:\` directly below the root. */
 export function parentOfWindowsPath(path: string): string {
   const at = path.lastIndexOf('\\');
   return at <= 2 ? path.slice(0, 3) : path.slice(0, at);
 }
 
-/** What a file or directory of Windows needs before it can be made: the directory that it lies in. */
+/** A body with a path. */
 interface WindowsPathBody {
   readonly path: string;
 }
@@ -68,7 +68,7 @@ export function checkWindowsPath(body: WindowsPathBody): readonly BodyProblem[] 
   return problem === null ? [] : [{ path: '/path', message: `path ${problem}` }];
 }
 
-/** The directory that has to be there first when it is declared too. */
+/** Returns the parent directory, which must come first if it is declared. */
 export const requiredWindowsParent = ({ path }: WindowsPathBody): ReturnType<ResourceKind['requires']> => [
   { family: 'path', identity: windowsIdentity(parentOfWindowsPath(windowsPath(path))) },
 ];
@@ -89,5 +89,5 @@ export function aboveWindowsPath({ path }: WindowsPathBody): ReturnType<Resource
   return above;
 }
 
-/** The form of the root of a drive. */
+/** Form of the root of a drive. */
 const ROOT = 'C:\\';

@@ -3,9 +3,9 @@ import type { RunStep } from '../host.js';
 import type { CommandRefusal } from '../kind.js';
 import { errorOf, powershellFailure } from './powershell.js';
 
-/** What PowerShell does about services of Windows. The scripts are fixed; what they work on is in `$data`. */
+/** PowerShell scripts for services of Windows, whose data are in `$data`, and explanations of failures. */
 
-/** The services that are asked for, with what others they wait for: the registry has that without asking the services. */
+/** Reads the wanted services with their dependencies, which come from the registry. */
 export const READ_SERVICES = `$wanted = @{}
 foreach ($name in $data.names) { $wanted[$name] = $true }
 $services = @(Get-CimInstance -ClassName Win32_Service |
@@ -56,12 +56,12 @@ export const START_SERVICE = `${CONTROL}Start-One $service
 Write-Answer @{ done = $true }
 `;
 
-/** Services that need this one are stopped first, as Windows asks for. */
+/** Stops the services that depend on this one first, as Windows requires. */
 export const STOP_SERVICE = `${CONTROL}Stop-One $service
 Write-Answer @{ done = $true }
 `;
 
-/** Services that need this one and run are started again after it. */
+/** Restarts running dependents after the service. */
 export const RESTART_SERVICE = `${CONTROL}$dependents = @($service.DependentServices | Where-Object { $_.Status -eq 'Running' })
 Stop-One $service
 Start-One $service
@@ -69,7 +69,7 @@ foreach ($dependent in $dependents) { Start-One $dependent }
 Write-Answer @{ done = $true }
 `;
 
-/** What a number means, behind "the service NAME". Only `account` errors and the like of one service are here. */
+/** Meaning of an error number, as text after "the service NAME". */
 const MEANINGS: Readonly<Record<number, string>> = {
   2: 'cannot be started: its program is not there',
   3: 'cannot be started: its program is not there',
@@ -92,12 +92,12 @@ const MEANINGS: Readonly<Record<number, string>> = {
 
 const SERVICE_MISSING = 1060;
 const ACCESS_DENIED = 5;
-/** What a .NET class says when it waited in vain; PowerShell puts no number to it. */
+/** The .NET timeout, for which PowerShell has no number. */
 const TIMED_OUT = /TimeoutException/;
 
 export function serviceFailure(name: string, { command }: RunStep, result: CommandResult): CommandRefusal {
   const error = errorOf(result);
-  // sc.exe ends with the error number as its exit status.
+  // The exit status of sc.exe is the error number.
   const number = error
     ? error.native
     : command.argv[0] === 'sc.exe' && result.end.how === 'exited'

@@ -1,4 +1,4 @@
-/** What has to be done about a service of Windows: `sc.exe` sets it up, PowerShell starts and stops it. */
+/** Plans services of Windows: `sc.exe` configures them, PowerShell starts and stops them. */
 import type { RunStep } from '../host.js';
 import type { Decision, FieldChange, PlanContext } from '../kind.js';
 import type { ServiceBody, ServiceFact, StartType, WindowsService } from '../service-windows.js';
@@ -13,7 +13,7 @@ const START: Readonly<Record<StartType, string>> = {
   disabled: 'disabled',
 };
 
-/** What only counts from the next start of the service on. */
+/** Fields that take effect at the next start of the service. */
 const NEEDS_RESTART: ReadonlySet<string> = new Set(['binary_path', 'account']);
 
 export function planService(want: ServiceBody, have: ServiceFact, context: PlanContext): Decision {
@@ -30,7 +30,7 @@ export function planService(want: ServiceBody, have: ServiceFact, context: PlanC
 function planNew(want: ServiceBody, { mayAppear }: PlanContext): Decision {
   const { name, binary_path, running } = want;
   if (binary_path == null) {
-    // In a plan, what comes before may bring the service; the steps are made again before anything is done.
+    // In a plan, an earlier resource may bring the service; the apply plans the steps again.
     if (mayAppear) return { action: 'update', changes: fieldsOf(want), steps: [] };
     const message = `there is no service ${name} on this machine; give binary_path to make it, or install what brings it first`;
     return { action: 'fail', code: 'unit_missing', message };
@@ -81,7 +81,7 @@ function configSteps(want: ServiceBody, changed: ReadonlySet<string>): readonly 
   ];
 }
 
-/** The settings of `sc.exe`: each name with its equals sign, and the value as an argument of its own. */
+/** Returns arguments of `sc.exe`: each name with an equals sign, each value as a separate argument. */
 function settings(want: Omit<ServiceBody, 'name'>): readonly string[] {
   const { binary_path, start_type, account, dependencies, display_name } = want;
   return [
@@ -101,7 +101,7 @@ const sc = (verb: string, name: string, rest: readonly string[]): RunStep => ({
 
 const control = (script: string, name: string): RunStep => ({ do: 'run', command: powershell(script, { name }) });
 
-/** What a service that is not there yet gets, as changes from nothing. */
+/** Returns the fields of a new service as changes. */
 const fieldsOf = (want: ServiceBody): readonly FieldChange[] =>
   FIELDS.flatMap((field) => {
     const after = shown(want[field]);
@@ -127,7 +127,7 @@ function changesOf(want: ServiceBody, have: WindowsService, computer: string): r
   });
 }
 
-/** Names of accounts and services are the same in any case. */
+/** True for equal values; names of accounts and services ignore case. */
 function isSame(field: (typeof FIELDS)[number], before: string, after: string, computer: string): boolean {
   if (field === 'account') return isSameAccount(before, after, computer);
   return field === 'dependencies' && foldCase(before) === foldCase(after);
@@ -145,7 +145,7 @@ function accountRefusal({ name, account }: ServiceBody): Extract<Decision, { act
   return { action: 'fail', code: 'service_failed', message };
 }
 
-/** The accounts of the system by their many names. */
+/** System accounts by their many names. */
 const SYSTEM_ACCOUNTS: Readonly<Record<string, string>> = {
   localsystem: 'localsystem',
   '.\\localsystem': 'localsystem',
@@ -160,22 +160,22 @@ const SYSTEM_ACCOUNTS: Readonly<Record<string, string>> = {
   'nt authority\\network service': 'networkservice',
 };
 
-/** What the service control manager takes for the accounts of the system. */
+/** Names of system accounts for the service control manager. */
 const WRITTEN: Readonly<Record<string, string>> = {
   localsystem: 'LocalSystem',
   localservice: 'NT AUTHORITY\\LocalService',
   networkservice: 'NT AUTHORITY\\NetworkService',
 };
 
-/** True when two names mean the same account; `computer` is the name of the machine, which local accounts may carry. */
+/** True when two names mean the same account; names of local accounts may begin with `computer`, the machine's name. */
 export function isSameAccount(one: string, other: string, computer: string): boolean {
   return canonical(one, computer) === canonical(other, computer);
 }
 
-/** The name to give to the service control manager. */
+/** Returns the name for the service control manager. */
 export const writtenAccount = (account: string): string => WRITTEN[canonical(account, '')] ?? account;
 
-/** Accounts of the system, virtual accounts and managed service accounts have no password that anybody would give. */
+/** False for system accounts, virtual accounts and managed service accounts. */
 export function needsPassword(account: string): boolean {
   const name = canonical(account, '');
   return WRITTEN[name] === undefined && !name.startsWith('nt service\\') && !name.endsWith('$');
