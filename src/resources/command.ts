@@ -1,6 +1,5 @@
-import type { CommandRefusal } from './kind.js';
-
 /** Programs that resource kinds run on a machine: commands, results, and why a command failed. */
+import type { CommandRefusal } from './kind.js';
 
 /** An argument vector, never a shell line. It runs in `/`, in its own process group, without a terminal. */
 export interface Command {

@@ -155,7 +155,7 @@ function explain({ name }: PackageBody, result: CommandResult): CommandRefusal {
   if (/a terminal is required|a password is required/.test(text)) {
     return {
       code: 'permission_denied',
-      message: `the installer of ${name} asks for the password of an administrator, which nobody can give here; install it by hand`,
+      message: `the installer of ${name} asks for the password of an administrator, which orch cannot enter; install it by hand`,
     };
   }
   return refusalOf(result);
@@ -198,7 +198,7 @@ export async function findBrew(host: Host): Promise<Brew | CommandRefusal> {
   if (!exitedWith(who, 0)) return commandFailure(WHO, who);
   if (who.stdout.trim() !== '0') return { argv: [...ENVIRONMENT, program], repository };
   if (fact.uid === 0) {
-    const message = `brew refuses to run as root, and ${repository} belongs to root; give it to the user that brew shall run as (chown -R USER ${repository})`;
+    const message = `brew refuses to run as root, and ${repository} belongs to root; give it to the user who should run brew (chown -R USER ${repository})`;
     return { code: 'package_manager_broken', message };
   }
   return { argv: ['/usr/bin/sudo', '-n', '-H', '-u', `#${fact.uid}`, '--', ...ENVIRONMENT, program], repository };

@@ -185,7 +185,7 @@ function reasonOf(
 ): string {
   const parts: string[] = [];
   const isShellMissing = settings.shell !== null && lacksShell && !mayAppear && !declares('path', shell ?? '');
-  if (isShellMissing) parts.push(`there is no ${shell} on this machine, so that nobody can log in with it`);
+  if (isShellMissing) parts.push(`there is no ${shell} on this machine, so no login with it is possible`);
   if (user === null) return parts.join('; ');
   if (settings.uid !== null) parts.push(`files outside its home directory still belong to the number ${user.uid}`);
   if (settings.home !== null) parts.push(`nothing is moved from ${user.home ?? 'the old home directory'}`);

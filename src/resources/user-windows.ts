@@ -20,7 +20,9 @@ const schema = closed({
       description: 'All local groups that the user is in; null: not managed',
     }),
   ),
-  account_disabled: optional(Type.Boolean({ description: 'Whether nobody can log on as the user; null: not managed' })),
+  account_disabled: optional(
+    Type.Boolean({ description: 'Whether logons as the user are disabled; null: not managed' }),
+  ),
   password_never_expires: optional(
     Type.Boolean({ description: 'Whether the password never expires; null: not managed' }),
   ),

@@ -98,13 +98,14 @@ describe('an error of apt', () => {
       stdout:
         'Waiting for cache lock: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 18 (aptitude)...',
       code: 'package_manager_locked',
-      message: 'process 18 (aptitude) holds /var/lib/dpkg/lock-frontend, and apt has waited for it in vain',
+      message:
+        'process 18 (aptitude) holds /var/lib/dpkg/lock-frontend, and apt gave up waiting for it; apply again when it is released',
     },
     {
       about: 'a lock that nobody is named for',
       stderr: 'E: Unable to lock directory /var/cache/apt/archives/',
       code: 'package_manager_locked',
-      message: "another process holds dpkg's lock, and apt has waited for it in vain",
+      message: "another process holds dpkg's lock, and apt gave up waiting for it; apply again when it is released",
     },
     {
       about: 'a user who may not',
@@ -220,7 +221,7 @@ describe('an error of dnf', () => {
   it('tells of its lock, of what it cannot solve and of what it protects', async () => {
     expect(await explain(LOCK, '', 200)).toEqual({
       code: 'package_manager_locked',
-      message: "process 79 (dnf) holds dnf's lock, which orch has waited for in vain",
+      message: "process 79 (dnf) holds dnf's lock, and orch gave up waiting for it; apply again when it is released",
     });
     expect(await explain(PROBLEM)).toEqual({
       code: 'command_failed',

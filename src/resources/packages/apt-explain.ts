@@ -72,7 +72,10 @@ function locked({ stdout, stderr }: CommandResult): CommandRefusal {
   const [, file = "dpkg's lock", pid, program] =
     /Could not get lock (\S+)\. It is held by process (\d+) \(([^)\n]+)\)/.exec(`${stderr}\n${stdout}`) ?? [];
   const holder = pid === undefined ? 'another process' : `process ${pid} (${program})`;
-  return { code: 'package_manager_locked', message: `${holder} holds ${file}, and apt has waited for it in vain` };
+  return {
+    code: 'package_manager_locked',
+    message: `${holder} holds ${file}, and apt gave up waiting for it; apply again when it is released`,
+  };
 }
 
 const broken = (why: string, remedy: string): CommandRefusal => ({

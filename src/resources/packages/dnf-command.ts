@@ -33,7 +33,10 @@ export function dnfFailure(result: CommandResult): CommandRefusal {
   const [, program] = /The application with PID \d+ is: (.+)/.exec(result.stderr) ?? [];
   const holder =
     pid === undefined ? 'another process' : `process ${pid}${program === undefined ? '' : ` (${program})`}`;
-  return { code: 'package_manager_locked', message: `${holder} holds dnf's lock, which orch has waited for in vain` };
+  return {
+    code: 'package_manager_locked',
+    message: `${holder} holds dnf's lock, and orch gave up waiting for it; apply again when it is released`,
+  };
 }
 
 /** Returns a non-interactive dnf command. */

@@ -1,8 +1,7 @@
+/** The state of systemd units, as `systemctl show` prints it, and explanations of failed commands. */
 import { type CommandResult, commandFailure, exitedWith, lastLines } from '../command.js';
 import type { Host, RunStep } from '../host.js';
 import type { CommandRefusal, StepVerdict } from '../kind.js';
-
-/** The state of systemd units, as `systemctl show` prints it, and explanations of failed commands. */
 
 /** A unit in systemd; texts as systemd prints them, or empty. */
 export interface Unit {

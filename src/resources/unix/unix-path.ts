@@ -1,6 +1,5 @@
-import type { PathRules } from '../missing-parents.js';
-
 /** Absolute Unix paths in modules: which are valid, and their parent directories. */
+import type { PathRules } from '../missing-parents.js';
 
 const MAX_LENGTH = 4095;
 

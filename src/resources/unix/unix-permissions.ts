@@ -1,6 +1,5 @@
-import type { Exposure, Metadata, Ownership } from '../host.js';
-
 /** Permission modes, and the rules for changing owner or mode of objects that an unprivileged user may have made. */
+import type { Exposure, Metadata, Ownership } from '../host.js';
 
 /** Three or four octal digits. Modes are quoted strings, because YAML reads a bare 0644 as the decimal number 644. */
 export const MODE_PATTERN = '^[0-7]{3,4}$';
