@@ -1,4 +1,4 @@
-/** From flags, variables and profiles to a client that may be used. */
+/** Connects to the orchestrator that flags, variables and profiles choose. */
 import { randomUUID } from 'node:crypto';
 import type { ApiClient } from '../client/api-client.js';
 import { type Connection, resolveConnection } from '../client/connection.js';
@@ -11,7 +11,7 @@ import { wantsPassphrase } from '../identity/private-key.js';
 import { Fault, isFault } from '../kernel/fault.js';
 import type { Context, Env } from './context.js';
 
-/** The client of the chosen orchestrator. Asks, the first time, whether its certificate is the right one. */
+/** Returns the client of the chosen orchestrator. Asks about its certificate on first contact. The caller closes the client. */
 export async function connectApi(context: Context): Promise<ApiClient> {
   const connection = await chooseConnection(context);
   const open = (to: Connection) =>
@@ -26,7 +26,7 @@ export async function connectApi(context: Context): Promise<ApiClient> {
   return open(trusted);
 }
 
-/** An address that some profile knows gets that profile's trust and key, without being named. */
+/** Resolves the connection. A URL that a profile contains uses that profile's trust and key. */
 export async function chooseConnection({ env, globals }: Context): Promise<Connection> {
   const profiles = await loadProfiles(profilesPath(env));
   const { url, profile, tlsFingerprint, ca, keyFile } = globals;
@@ -47,14 +47,14 @@ export async function chooseConnection({ env, globals }: Context): Promise<Conne
   });
 }
 
-/** The name of the profile of that address, the default one first. */
+/** Returns the name of a profile with that address, preferring the default profile. */
 function profileOf({ byName, standard }: Profiles, address: string): string | null {
   const url = parseServerUrl(address, 'the address');
   const names = Object.keys(byName).sort((a, b) => Number(b === standard) - Number(a === standard));
   return names.find((name) => sameServer(url, parseServerUrl(byName[name]?.url ?? '', `profile ${name}`))) ?? null;
 }
 
-/** The connection with a certificate to hold it to. Throws `tls_unknown` or `confirmation_required` without consent. */
+/** Returns the connection with a pinned certificate: shows the certificate, asks, and remembers it. Throws `tls_unknown` without consent. */
 export async function trustOnFirstContact(
   context: Context,
   connection: Connection,
@@ -76,7 +76,7 @@ export async function trustOnFirstContact(
   return { ...connection, pin };
 }
 
-/** What the server shows, or null when it is trusted without being pinned. */
+/** Returns the fingerprint of an unknown certificate, or null if the system trusts it. */
 async function fingerprintShown(client: ApiClient, signal: AbortSignal): Promise<string | null> {
   try {
     await client.call('getStatus', { signal });
@@ -96,7 +96,7 @@ const unknownCertificate = (address: string, pin: string): Fault =>
     data: { fingerprint: pin },
   });
 
-/** Adds the pin to the connection's profile, or makes one: the default, when there is none. Gives its name. */
+/** Stores the pin in the connection's profile, or in a new one. A first profile becomes the default. Returns its name. */
 export async function rememberTrust(env: Env, { profile, url }: Connection, pin: string): Promise<string> {
   const profiles = await loadProfiles(profilesPath(env));
   const name = profile ?? freeName(profiles, hostOf(url));
@@ -117,7 +117,7 @@ function freeName({ byName }: Profiles, host: string): string {
   return name;
 }
 
-/** Opens the operator's key, asking for its passphrase where there is one. */
+/** Opens the operator's key, and asks for its passphrase if it has one. */
 const ATTEMPTS = 3;
 const INSTEAD = 'use a key without a passphrase for programs: name it with --key-file, ORCH_KEY_FILE or ORCH_KEY';
 
@@ -142,16 +142,16 @@ export async function signerFor({ prompt, warn }: Context, { key }: Pick<Connect
 const isWrongPassphrase = (error: unknown): boolean =>
   wantsPassphrase(error) || (isFault(error, 'key_invalid') && error.data?.reason === 'passphrase_wrong');
 
-/** Has the terminal for itself for as long as the question is asked. */
+/** Runs a question with exclusive use of the terminal. */
 export type GiveWay = <T>(ask: () => Promise<T>) => Promise<T>;
 
 export interface TerminalApi {
   readonly api: ApiClient;
-  /** From now on questions are asked through this. */
+  /** Routes later questions through `giveWay`. */
   askThrough(giveWay: GiveWay): void;
 }
 
-/** To be closed by the caller. */
+/** Connects for a session at this terminal. A passphrase question may come in the middle of it, and the answer must not go to the agent. The caller closes the client. */
 export async function terminalApi(context: Context): Promise<TerminalApi> {
   let through: GiveWay = (ask) => ask();
   const { prompt } = context;

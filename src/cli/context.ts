@@ -1,4 +1,4 @@
-/** What a command is given to work with. */
+/** The context of a running command: its environment, streams, prompt, progress and API client. */
 import type { ApiClient } from '../client/api-client.js';
 import type { Clock } from '../kernel/clock.js';
 import type { Globals } from './global-options.js';
@@ -18,50 +18,50 @@ export interface Context {
   readonly clock: Clock;
   readonly globals: Globals;
   readonly programs: Programs;
-  /** For commands that hand through what remote programs read and write; every other answer is an Outcome. */
+  /** For commands that relay the streams of remote programs; all other commands return an Outcome. */
   readonly streams: Streams;
-  /** Aborted by Ctrl-C, SIGTERM and SIGHUP, unless the command has asked to be told instead. */
+  /** Aborted by Ctrl-C, SIGTERM and SIGHUP, except while an `onInterrupt` listener is registered. */
   readonly signal: AbortSignal;
   readonly prompt: Prompt;
   /** Live progress on standard error. */
   readonly progress: Progress;
-  /** Colours are wanted on standard output. */
+  /** True if standard output gets colours. */
   readonly color: boolean;
-  /** The logged-in client of the chosen orchestrator; the first call connects. */
+  /** Returns the client of the chosen orchestrator. The first call connects; the client logs in on demand. */
   api(): Promise<ApiClient>;
-  /** One line on standard error, for people. */
+  /** Prints one line on standard error. Prints nothing with `-o json` and `-o yaml`. */
   note(line: Line): void;
   warn(line: Line): void;
-  /** Shows on standard error what a person needs before a question. */
+  /** Prints a view on standard error, as context for a question. */
   present(view: View): Promise<void>;
-  /** All of standard input as text. */
+  /** Reads all of standard input as text. */
   readInput(): Promise<string>;
-  /** Ends the command as that signal does, with its exit status: 130 for Ctrl-C. */
+  /** Ends the command as if the signal had arrived, with its exit status: 130 for Ctrl-C. */
   interrupt(by: Interrupt): void;
-  /** Replaces what Ctrl-C, SIGTERM and SIGHUP do until the returned function is called. */
+  /** Sends Ctrl-C, SIGTERM and SIGHUP to the listener until the returned function is called. */
   onInterrupt(listener: (interrupt: Interrupt) => void): () => void;
 }
 
-/** The process's own. */
+/** The standard streams of the process. */
 export interface Streams {
   readonly stdin: InputStream;
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
 }
 
-/** Questions to the person at the terminal. */
+/** Questions to the operator at the terminal. */
 export interface Prompt {
-  /** Whether there is somebody to ask: standard input and standard error are a terminal. */
+  /** True if standard input and standard error are a terminal. */
   readonly possible: boolean;
-  /** Throws Fault `confirmation_required`, naming `instead`, when there is nobody to ask. */
+  /** Asks yes or no. Throws `confirmation_required` with the hint `instead` where there is no terminal. */
   confirm(question: string, instead: string): Promise<boolean>;
-  /** The same, and a "no" throws Fault `cancelled`. `--yes` answers it. */
+  /** Asks for consent, which `--yes` gives in advance. Throws `cancelled` on a no, and like `confirm`. */
   consent(question: string): Promise<void>;
-  /** A text, `standard` when nothing is typed. Only where `possible`. */
+  /** Asks for a text; an empty answer gives `standard`. Call it only where `possible`. */
   text(question: string, standard?: string): Promise<string>;
-  /** One of a few words. Only where `possible`. */
+  /** Asks to choose one of a few words. Call it only where `possible`. */
   choose<const C extends string>(question: string, choices: readonly C[]): Promise<C>;
-  /** A text that is not shown while it is typed. Throws like `confirm`. */
+  /** Asks for a text without echoing it. Throws like `confirm`. */
   secret(question: string, instead: string): Promise<string>;
 }
 
@@ -69,13 +69,13 @@ export interface Prompt {
 export interface SessionOptions extends Omit<CliOptions, 'argv' | 'interrupts'> {
   readonly globals: Globals;
   readonly printer: Printer;
-  /** Null for programs that handle signals themselves. */
+  /** Null for commands that own their signals. */
   readonly interrupts: InterruptWatch | null;
 }
 
 export interface Session {
   readonly context: Context;
-  /** Closes what the command opened. */
+  /** Closes the API client if the command opened one. */
   close(): void;
 }
 

@@ -1,4 +1,4 @@
-/** A command: data for parsing, help and completion, and one short handler that returns data or throws a Fault. */
+/** A command: its arguments and options as data for parsing, help and completion, and a handler that returns data or throws a Fault. */
 import type { Access } from '../contract/route.js';
 import { Fault } from '../kernel/fault.js';
 import type { Context } from './context.js';
@@ -10,28 +10,28 @@ type Values<A extends Arguments, O extends Options> = { readonly [K in keyof A]:
   readonly [K in keyof O]: ValueOf<O[K]>;
 };
 
-/** Every value by key, as typed. */
+/** The words of each argument and option by key, as typed. */
 export type RawInput = Readonly<Record<string, readonly string[]>>;
 
 export interface CommandSpec<A extends Arguments, O extends Options> {
-  /** Whole command lines, the most typical one first: the help begins with them. */
+  /** Whole command lines, the most typical one first. The help begins with them. */
   readonly examples: readonly [string, ...string[]];
-  /** Paragraphs for the help, beyond the summary in the index. */
+  /** Lines of the help after the options; the summary stands in the index. */
   readonly detail?: readonly string[];
-  /** In the order of the command line. */
+  /** Arguments in the order of the command line. */
   readonly args?: A;
   readonly options?: O;
-  /** The role that the orchestrator asks for; `local` commands talk to no orchestrator. */
+  /** Role that the orchestrator requires; `local` for commands that need no orchestrator. */
   readonly access: Access | 'local';
-  /** It takes the options that say which orchestrator; absent, every command does that is not `local`. */
+  /** Whether it takes the options that choose an orchestrator [true unless `local`]. */
   readonly connection?: boolean;
-  /** It asks before it acts, and takes `--yes`. */
+  /** Whether it asks for consent and takes `--yes`. */
   readonly consent?: boolean;
-  /** It handles SIGINT and SIGTERM itself. */
+  /** Whether it handles SIGINT and SIGTERM itself. */
   readonly ownsSignals?: boolean;
-  /** Output formats beside those of every command. */
+  /** Output formats beside the common ones. */
   readonly formats?: readonly ExtraFormat[];
-  /** How it ends when it fails itself, so that this is told from how the program ends that it runs; wrong usage keeps its own. */
+  /** Exit status when orch itself fails, to tell that from the status of the program it runs. Wrong usage keeps 64. */
   readonly failureStatus?: number;
   run(context: Context, input: Values<A, O>): Promise<Outcomes>;
 }
@@ -47,7 +47,7 @@ export interface Command {
   readonly ownsSignals: boolean;
   readonly formats: readonly ExtraFormat[];
   readonly failureStatus: number | null;
-  /** Checks the input against the data, then runs. Throws `usage` for a value that does not fit. */
+  /** Parses the values and runs the handler. Throws `usage` for an invalid value. */
   execute(context: Context, raw: RawInput): Promise<Outcomes>;
 }
 
@@ -92,7 +92,7 @@ function readInput<A extends Arguments, O extends Options>(
   for (const [key, option] of Object.entries(options)) {
     values.push([key, option.parse(raw[key] ?? [], flagOf(key, option))]);
   }
-  // The types of the values are those of the specs by key, which an object made of entries cannot say.
+  // `Object.fromEntries` loses the type of each key; the loops above give each key the type of its spec.
   return Object.fromEntries(values) as Values<A, O>;
 }
 
@@ -102,16 +102,16 @@ export interface Argument<T> {
   readonly summary: string;
   readonly required: boolean;
   readonly many: boolean;
-  /** It is all that stands behind `--`, whatever it looks like. */
+  /** Takes every word after `--`, options included. */
   readonly dashed?: true;
   readonly completes: LiveValue | null;
-  /** `given` is empty when the argument is absent; commander has refused a required one that is. */
+  /** Returns the value. `given` is empty for an absent optional argument; commander rejects a missing required one. */
   parse(given: readonly string[]): T;
 }
 
 export type Arguments = Readonly<Record<string, Argument<unknown>>>;
 
-/** An empty word is a shell variable that is not set, most probably, and the name of nothing. */
+/** Rejects empty words: most likely an unset shell variable. Throws `usage`. */
 function notEmpty(placeholder: string, given: readonly string[]): readonly string[] {
   if (given.includes('')) {
     throw new Fault('usage', `${placeholder} is empty`, { hint: 'is a variable not set that stands there?' });
@@ -119,7 +119,7 @@ function notEmpty(placeholder: string, given: readonly string[]): readonly strin
   return given;
 }
 
-/** Exactly one. */
+/** Makes an argument that takes exactly one word. */
 export const argument = (
   placeholder: string,
   summary: string,
@@ -133,7 +133,7 @@ export const argument = (
   parse: (given) => notEmpty(placeholder, given)[0] ?? '',
 });
 
-/** One or none. */
+/** Makes an argument that takes one word or none. */
 export const optionalArgument = (
   placeholder: string,
   summary: string,
@@ -147,7 +147,7 @@ export const optionalArgument = (
   parse: (given) => notEmpty(placeholder, given)[0],
 });
 
-/** One or more. Comes last. */
+/** Makes an argument that takes one word or more. Must be the last one. */
 export const argumentList = (
   placeholder: string,
   summary: string,
@@ -161,7 +161,7 @@ export const argumentList = (
   parse: (given) => notEmpty(placeholder, given),
 });
 
-/** Everything behind `--`, such as the words of another program's command line. Comes last. */
+/** Makes an argument that takes everything after `--`, such as another program's command line. Must be the last one. */
 export const dashedList = (placeholder: string, summary: string): Argument<readonly string[]> => ({
   ...argumentList(placeholder, summary),
   required: false,
@@ -169,14 +169,14 @@ export const dashedList = (placeholder: string, summary: string): Argument<reado
   parse: (given) => given,
 });
 
-/** Any number, none too. Comes last, but for what stands behind `--`. */
+/** Makes an argument that takes any number of words. Must be the last one, except for a dashed list. */
 export const optionalList = (
   placeholder: string,
   summary: string,
   completes: LiveValue | null = null,
 ): Argument<readonly string[]> => ({ ...argumentList(placeholder, summary, completes), required: false });
 
-/** Values that completion asks the orchestrator, or the disk, for. */
+/** Kinds of values that completion looks up: on the orchestrator, in the profiles, or on disk. */
 export type LiveValue =
   | 'node'
   | 'module'
@@ -195,17 +195,17 @@ export type LiveValue =
 /** The options of a command as data, with the type that each one gives. */
 export interface Option<T> {
   readonly summary: string;
-  /** One letter, without the dash. */
+  /** Short flag: one letter without the dash. */
   readonly short: string | null;
-  /** Name of the value in the help; null for a switch. */
+  /** Placeholder of the value in the help; null for a switch. */
   readonly placeholder: string | null;
   readonly many: boolean;
   readonly required: boolean;
   readonly choices: readonly string[] | null;
   readonly completes: LiveValue | null;
-  /** The switch is spelled `--no-NAME` and turns something off. */
+  /** Whether the switch is spelled `--no-NAME`. */
   readonly negative: boolean;
-  /** `given` holds every value in order, `['true']` for a switch, nothing when the option is absent. Throws `usage`. */
+  /** Returns the value. `given` holds each value in order, `['true']` for a switch, nothing if absent. Throws `usage`. */
   parse(given: readonly string[], flag: string): T;
 }
 
@@ -227,19 +227,19 @@ const option = <T>(fields: Pick<Option<T>, 'summary' | 'parse'> & Partial<Option
   ...fields,
 });
 
-/** A switch: present or not. */
+/** Makes a switch: true if present. */
 export const flag = (summary: string, extra: Extra = {}): Option<boolean> =>
   option({ summary, ...extra, parse: (given) => given.length > 0 });
 
-/** A switch `--no-NAME`: true when it was given. */
+/** Makes a switch `--no-NAME`: true if present. */
 export const negativeFlag = (summary: string): Option<boolean> =>
   option({ summary, negative: true, parse: (given) => given.length > 0 });
 
-/** Any text; the last one counts. */
+/** Makes an option that takes a text; the last one counts. */
 export const text = (placeholder: string, summary: string, extra: Extra = {}): Option<string | undefined> =>
   option({ summary, placeholder, ...extra, parse: (given) => given.at(-1) });
 
-/** Text that has to be there. */
+/** Makes an option that requires a text. */
 export const requiredText = (placeholder: string, summary: string, extra: Extra = {}): Option<string> =>
   option({
     summary,
@@ -253,7 +253,7 @@ export const requiredText = (placeholder: string, summary: string, extra: Extra 
     },
   });
 
-/** One of a few words. */
+/** Makes an option that takes one of a few words. */
 export const choice = <const C extends string>(
   placeholder: string,
   choices: readonly C[],
@@ -276,7 +276,7 @@ export const choice = <const C extends string>(
     },
   });
 
-/** A whole number of at least `minimum`. */
+/** Makes an option that takes a whole number of at least `minimum`. */
 export const integer = (placeholder: string, summary: string, minimum = 0): Option<number | undefined> =>
   option({
     summary,
@@ -292,16 +292,16 @@ export const integer = (placeholder: string, summary: string, minimum = 0): Opti
     },
   });
 
-/** Text that may be given several times. */
+/** Makes an option that may be repeated. */
 export const list = (placeholder: string, summary: string, extra: Extra = {}): Option<readonly string[]> =>
   option({ summary, placeholder, many: true, ...extra, parse: (given) => given });
 
-/** The flag of an option's key: `allowRemovals` and `allow_removals` are both `--allow-removals`. */
+/** Returns the flag of an option's key: `allowRemovals` and `allow_removals` both give `--allow-removals`. */
 export function flagOf(key: string, { negative }: Pick<Option<unknown>, 'negative'> = { negative: false }): string {
   const name = key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`).replaceAll('_', '-');
   return negative ? `--no-${name}` : `--${name}`;
 }
 
-/** `a, b or c`. */
+/** Joins words as `a, b or c`. */
 export const listWords = (words: readonly string[]): string =>
   words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;

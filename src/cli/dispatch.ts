@@ -1,4 +1,4 @@
-/** From the words of a command line to its exit status: the version, help, or a command. */
+/** Runs a command line: prints the version or help, or parses and executes a command, and returns the exit status. */
 import { Fault } from '../kernel/fault.js';
 import { VERSION } from '../kernel/version.js';
 import { nearest } from '../language/nearest.js';
@@ -13,7 +13,7 @@ import { parseInput } from './parse-input.js';
 import { createPrinter, type Printer } from './render/printer.js';
 import type { CliOptions } from './run.js';
 
-/** @returns the exit status; never throws for what a command does */
+/** Returns the exit status. Prints all failures of the command instead of throwing. */
 export async function dispatch(options: CliOptions): Promise<number> {
   const { argv, env, stdout, stderr } = options;
   const printer = () => createPrinter({ stdout, stderr, env, globals: guessGlobals(argv) });
@@ -71,7 +71,7 @@ function noSuchCommand({ path, stray, unknown }: Extract<Found, { kind: 'group' 
   });
 }
 
-/** Words of other tools, and what they are called here. */
+/** Verbs of other tools with the verbs of orch that may be meant. */
 const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   ls: ['list'],
   get: ['show', 'list'],
@@ -97,7 +97,7 @@ function synonymOf(word: string, words: readonly string[]): string | null {
   return meant?.find((candidate) => words.includes(candidate)) ?? null;
 }
 
-/** Throws what is wrong with the words; what the command throws is printed. */
+/** Runs a command. Throws `usage` for invalid words, and prints whatever the command throws. */
 export async function execute(
   options: CliOptions,
   found: Extract<Found, { readonly kind: 'command' }>,

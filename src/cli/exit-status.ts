@@ -1,4 +1,4 @@
-/** How the program ends: the one table from faults to exit statuses. */
+/** Exit statuses, and the one table that maps faults to them. */
 import { type FaultCode, isFault } from '../kernel/fault.js';
 
 export const EXIT = {
@@ -25,7 +25,7 @@ export const EXIT = {
 
 export type ExitStatus = (typeof EXIT)[keyof typeof EXIT];
 
-/** Faults with a status of their own; every other one is `error`. */
+/** Faults with their own status; all others are `error`. */
 const BY_FAULT: Readonly<Partial<Record<FaultCode, ExitStatus>>> = {
   unauthenticated: EXIT.notAllowed,
   admin_required: EXIT.notAllowed,
@@ -57,21 +57,21 @@ const BY_FAULT: Readonly<Partial<Record<FaultCode, ExitStatus>>> = {
   request_timeout: EXIT.timedOut,
 };
 
-/** The status of a fault code, as it comes in errors and in results. */
+/** Returns the exit status of a fault code. */
 export const exitStatusOfCode = (code: FaultCode): ExitStatus => BY_FAULT[code] ?? EXIT.error;
 
-/** The status of anything that was thrown. */
+/** Returns the exit status of a thrown value. */
 export const exitStatusOf = (error: unknown): ExitStatus =>
   isFault(error) ? exitStatusOfCode(error.code) : EXIT.error;
 
 /**
- * The status of a command that runs a program and has failed itself: `failure`, unless the command line was wrong or the agent
- * refused the program as a shell does.
+ * Returns the exit status when a command that runs a remote program fails itself: `failure`, unless the usage was wrong or the agent
+ * reported 126 or 127 as a shell does.
  */
 export const exitStatusOfFailure = (status: number, failure: number): number =>
   ([EXIT.usage, EXIT.notExecutable, EXIT.notFound] as readonly number[]).includes(status) ? status : failure;
 
-/** What each status means, for `orch help exit-codes`. */
+/** Meaning of each status, for `orch help exit-codes`. */
 export const EXIT_MEANINGS: readonly (readonly [ExitStatus, string])[] = [
   [EXIT.done, 'done'],
   [EXIT.error, 'an error'],

@@ -1,4 +1,4 @@
-/** Finds which command a command line means, before anything of the command is loaded. */
+/** Finds the command that a command line names, without loading it. */
 import { COMMANDS, type CommandEntry, GROUPS, type Group } from './commands/index.js';
 import { globalOptionLength } from './global-options.js';
 
@@ -7,22 +7,22 @@ export type Found =
       readonly kind: 'command';
       readonly entry: CommandEntry;
       readonly rest: readonly string[];
-      /** The group whose name alone stands for the command; null when the command was named, or something follows. */
+      /** The group whose bare name stands for the command; null if the command was named or a word follows. */
       readonly group: string | null;
     }
   | {
       readonly kind: 'group';
       readonly path: string;
-      /** The word that is no command of the group. */
+      /** The word that is not a command of the group. */
       readonly stray: string | null;
-      /** The option that stands where a command of the group is missing, and is none of the global ones. */
+      /** The unknown option that stands where a command of the group is expected. */
       readonly unknown: string | null;
       readonly rest: readonly string[];
     };
 
 /**
- * Global options may stand anywhere, other options and arguments only behind the command's words. `rest` is what is
- * left of the line without those words.
+ * Global options may stand anywhere, other options and arguments only after the command's words. `rest` is the line
+ * without the command's words.
  */
 export function findCommand(argv: readonly string[]): Found {
   const rest: string[] = [];
@@ -54,7 +54,7 @@ export const entryOf = (path: string): CommandEntry | undefined => COMMANDS.find
 
 export const groupOf = (path: string): Group | undefined => GROUPS.find((group) => group.path === path);
 
-/** The command that a group's name stands for, alone or before a word that is none of its commands. */
+/** Returns the default command of a group, for its bare name or before a word that is none of its commands. */
 function impliedBy(path: string, stray: string | null): CommandEntry | undefined {
   const group = groupOf(path);
   const word = stray === null ? group?.standard : group?.otherwise;
@@ -63,7 +63,7 @@ function impliedBy(path: string, stray: string | null): CommandEntry | undefined
 
 const isPath = (path: string): boolean => entryOf(path) !== undefined || groupOf(path) !== undefined;
 
-/** The words that may follow a path, in the order of the index; hidden ones are left out. */
+/** Returns the words that may follow a path, in index order, without hidden commands. */
 export function wordsBelow(path: string): readonly string[] {
   const depth = path === '' ? 0 : path.split(' ').length;
   const prefix = path === '' ? '' : `${path} `;

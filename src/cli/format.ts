@@ -1,14 +1,14 @@
-/** How single values are shown to people. */
+/** Formats single values for people. */
 import type { Agent } from '../contract/agents.js';
 import { type Span, styled } from './outcome.js';
 
 export const NONE: Span = styled('dim', '-');
 
-/** `2025-03-01T12:00:00Z`, which `--after` takes again; 0 and null are never. */
+/** Formats Unix seconds as `2025-03-01T12:00:00Z`, which `--after` accepts; 0 and null mean never and give ''. */
 export const formatTime = (seconds: number | null): string =>
   seconds ? new Date(seconds * 1000).toISOString().replace('.000Z', 'Z') : '';
 
-/** `3 min ago`, for tables; the time itself where there is room. */
+/** Formats the age of a time as `3 min ago`. `seconds` is Unix seconds, `now` Unix milliseconds. */
 export function formatAge(seconds: number | null, now: number): string {
   if (!seconds) return '';
   const age = Math.max(0, Math.floor(now / 1000) - seconds);
@@ -17,10 +17,10 @@ export function formatAge(seconds: number | null, now: number): string {
   return age < 172_800 ? `${Math.floor(age / 3600)} h ago` : `${Math.floor(age / 86_400)} d ago`;
 }
 
-/** A text, or the sign for none. */
+/** Returns the text, or the sign for none if it is empty. */
 export const orNone = (text: string | null | undefined): Span => text || NONE;
 
-/** `3 s`, `2 min 5 s`, `1 h 4 min`. */
+/** Formats seconds as `3 s`, `2 min 5 s` or `1 h 4 min`. */
 export function formatDuration(seconds: number): string {
   if (seconds < 60) return `${seconds} s`;
   const minutes = Math.floor(seconds / 60);
@@ -29,7 +29,7 @@ export function formatDuration(seconds: number): string {
   return minutes % 60 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
 }
 
-/** `7.8 GiB`. */
+/** Formats bytes as `7.8 GiB`. */
 export function formatBytes(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
   let value = bytes;
@@ -41,11 +41,11 @@ export function formatBytes(bytes: number): string {
   return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`;
 }
 
-/** `1 agent`, `2 agents`. */
+/** Formats a number with its noun: `1 agent`, `2 agents`. */
 export const count = (number: number, noun: string, plural = `${noun}s`): string =>
   `${number} ${number === 1 ? noun : plural}`;
 
-/** The name of an agent, or for one that has none yet, where it says it runs. */
+/** Returns the name of an agent, or its hostname in parentheses if it has no name yet. */
 export const agentName = ({
   name,
   initial_hostname,
@@ -53,7 +53,7 @@ export const agentName = ({
 }: Pick<Agent, 'name' | 'initial_hostname' | 'node_id'>): string =>
   name ?? (initial_hostname ? `(${initial_hostname})` : `(${node_id.slice(0, 8)})`);
 
-/** How people address an agent in the next command: its name, or its ID. */
+/** Returns the word that names an agent in another command: its name, or its ID. */
 export const agentHandle = ({ name, node_id }: Pick<Agent, 'name' | 'node_id'>): string => name ?? node_id;
 
 export const formatTags = (tags: Readonly<Record<string, string>>): string =>

@@ -2,14 +2,14 @@
 import { choice, flag, flagOf, negativeFlag, type Options, text } from './define-command.js';
 
 export const OUTPUT_FORMATS = ['table', 'json', 'yaml', 'wide', 'name'] as const;
-/** Of single commands: `dot` is the source of a graph for Graphviz. */
+/** Formats of single commands: `dot` is Graphviz source. */
 export type ExtraFormat = 'dot';
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number] | ExtraFormat;
 
 const outputOption = (extra: readonly ExtraFormat[]) =>
   choice('FORMAT', [...OUTPUT_FORMATS, ...extra], 'how to print the answer (see: orch help output)', { short: 'o' });
 
-/** For every command. */
+/** Options of every command. */
 export const OUTPUT_OPTIONS = {
   output: outputOption([]),
   json: flag('the same as -o json'),
@@ -17,7 +17,7 @@ export const OUTPUT_OPTIONS = {
   verbose: flag('tell more: what did not change, request ids', { short: 'v' }),
 } as const satisfies Options;
 
-/** For every command that talks to an orchestrator. The others accept and ignore them. */
+/** Options of commands that talk to an orchestrator. Other commands accept and ignore them. */
 export const CONNECTION_OPTIONS = {
   url: text('URL', 'which orchestrator, such as https://host:4748'),
   profile: text('NAME', 'which orchestrator, by the name of its profile', { completes: 'profile' }),
@@ -27,14 +27,14 @@ export const CONNECTION_OPTIONS = {
   allowUnboundLogin: flag('log in to a server that does not bind the login to its certificate'),
 } as const satisfies Options;
 
-/** For commands that ask before they act. */
+/** Options of commands that ask for consent. */
 export const CONSENT_OPTIONS = {
   yes: flag('do it without asking', { short: 'y' }),
 } as const satisfies Options;
 
 export const GLOBAL_OPTIONS = { ...OUTPUT_OPTIONS, ...CONNECTION_OPTIONS, ...CONSENT_OPTIONS } as const;
 
-/** The options beside its own that a command takes, as help and completion show them. */
+/** Returns the common options of a command, for help and completion. */
 export const optionsBeside = (command: {
   readonly connection: boolean;
   readonly consent: boolean;
@@ -46,7 +46,7 @@ export const optionsBeside = (command: {
   ...(command.connection ? CONNECTION_OPTIONS : {}),
 });
 
-/** What the global options were given as. */
+/** Values of the global options. */
 export interface Globals {
   readonly output: OutputFormat;
   readonly noColor: boolean;
@@ -60,7 +60,7 @@ export interface Globals {
   readonly allowUnboundLogin: boolean;
 }
 
-/** @param formats that the command has beside those of every command */
+/** Parses the global options. `formats` are the extra formats of the command. Throws `usage`. */
 export function readGlobals(
   raw: Readonly<Record<string, readonly string[]>>,
   formats: readonly ExtraFormat[] = [],
@@ -82,7 +82,7 @@ export function readGlobals(
   };
 }
 
-/** How many words a global option at the front of `argv` takes: 1 or 2; 0 when the word is none. */
+/** Returns how many words a global option takes, 1 or 2; 0 if the word is not one. */
 export function globalOptionLength(word: string): 0 | 1 | 2 {
   for (const [key, option] of Object.entries(GLOBAL_OPTIONS)) {
     const long = flagOf(key, option);
@@ -93,7 +93,7 @@ export function globalOptionLength(word: string): 0 | 1 | 2 {
   return ['-h', '--help', '-V', '--version'].includes(word) ? 1 : 0;
 }
 
-/** What can be told of the output before, or although, the command line does not parse. */
+/** Guesses the output options of a command line that is not, or cannot be, parsed. Never throws. */
 export function guessGlobals(argv: readonly string[]): Globals {
   const end = argv.indexOf('--');
   const words = end < 0 ? argv : argv.slice(0, end);

@@ -1,16 +1,16 @@
-/** What asks the command to end, Ctrl-C above all: aborts a signal, unless a command has asked to be told instead. */
+/** Interrupts (Ctrl-C, SIGTERM, SIGHUP): they abort a signal, or go to a listener that the command registered. */
 import { setMaxListeners } from 'node:events';
 import { EXIT } from './exit-status.js';
 
-/** Ctrl-C, `kill` or the end of a service, and a terminal or an ssh connection that is gone. */
+/** Ctrl-C; `kill` or a service stop; a lost terminal or ssh connection. */
 export const INTERRUPTS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 export type Interrupt = (typeof INTERRUPTS)[number];
 
-/** Calls the listener at each interrupt until the returned function is called. */
+/** Calls the listener on each interrupt until the returned function is called. */
 export type Interrupts = (listener: (interrupt: Interrupt) => void) => () => void;
 
-/** The signals of this process. */
+/** Interrupts from the signals of this process. */
 export const processInterrupts: Interrupts = (listener) => {
   const heard = INTERRUPTS.map((name) => ({ name, tell: () => listener(name) }));
   for (const { name, tell } of heard) process.on(name, tell);
@@ -23,18 +23,18 @@ const STATUSES = { SIGINT: EXIT.interrupted, SIGTERM: EXIT.terminated, SIGHUP: E
 
 export interface InterruptWatch {
   readonly signal: AbortSignal;
-  /** The exit status of what came first; that of Ctrl-C while nothing came. */
+  /** Exit status of the first interrupt; that of Ctrl-C if there was none. */
   readonly status: number;
-  /** Replaces the abort until the returned function is called. */
+  /** Sends interrupts to the listener instead of aborting, until the returned function is called. */
   redirect(listener: (interrupt: Interrupt) => void): () => void;
   abort(interrupt: Interrupt): void;
   stop(): void;
 }
 
-/** After the abort the next interrupt does what the system does by itself: it ends the process. */
+/** Watches for interrupts. After the abort it stops listening, so the next interrupt ends the process. */
 export function watchInterrupts(interrupts: Interrupts = processInterrupts): InterruptWatch {
   const controller = new AbortController();
-  // Every request to one of many agents listens to it.
+  // Each request of a fleet command adds a listener.
   setMaxListeners(0, controller.signal);
   let listener: ((interrupt: Interrupt) => void) | null = null;
   let first: Interrupt | null = null;

@@ -1,24 +1,24 @@
-/** Reads lists page by page: the API gives at most so many records at a time, and names the next page in a header. */
+/** Reads lists of the API page by page. The `Link` header of a page names the next one. */
 
 import type { ApiClient } from '../client/api-client.js';
 import type { AgentStatus } from '../contract/agent-statuses.js';
 import type { Agent } from '../contract/agents.js';
 import type { Context } from './context.js';
 
-/** An answer of the API with its headers. */
+/** A response of the API with its headers. */
 interface Page<Body> {
   readonly body: Body;
   readonly headers: Readonly<Record<string, string>>;
 }
 
 export interface ListRequest<Body, Item> {
-  /** Records that were asked for; undefined for as many as the API gives at once. */
+  /** Requested number of records; undefined for the default page. */
   readonly limit: number | undefined;
   readonly read: (page: { readonly limit: number | null; readonly cursor: string | null }) => Promise<Page<Body>>;
   readonly itemsOf: (body: Body) => readonly Item[];
 }
 
-/** Returns the first page's body and the records of all pages up to the limit. Notes when more records are left without one. */
+/** Returns the first page's body and the records of all pages up to the limit. Without a limit it notes that more records exist. */
 export async function readList<Body, Item>(
   context: Pick<Context, 'note'>,
   { limit, read, itemsOf }: ListRequest<Body, Item>,
@@ -35,16 +35,15 @@ export async function readList<Body, Item>(
   return { first, items };
 }
 
-/** The cursor in the address of the next page; null on the last page. */
+/** Returns the cursor in the URL of the next page; null on the last page. */
 export function nextCursor({ link = '' }: Readonly<Record<string, string>>): string | null {
   const address = /<([^>]*)>\s*;\s*rel="?next"?/.exec(link)?.[1];
   return address === undefined ? null : new URL(address, 'http://localhost').searchParams.get('cursor');
 }
 
-/** Whether a page is not the last one. */
+/** Returns whether another page follows. */
 export const hasNext = ({ link = '' }: Readonly<Record<string, string>>): boolean => /rel="?next"?/.test(link);
 
-/** Reads the list of agents page by page. */
 export interface AgentQuery {
   readonly status?: AgentStatus | undefined;
   readonly filter?: string | undefined;
@@ -64,7 +63,7 @@ export async function* agentPages(api: ApiClient, query: AgentQuery): AsyncItera
   } while (after !== null);
 }
 
-/** All of them, in the API's order. */
+/** Returns all agents that match, in the order of the API. */
 export async function allAgents(api: ApiClient, query: AgentQuery): Promise<readonly Agent[]> {
   const all: Agent[] = [];
   for await (const page of agentPages(api, query)) all.push(...page);

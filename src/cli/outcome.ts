@@ -1,36 +1,34 @@
-/** What a command gives back: data for programs, a view for people, names for scripts, and how it ended. */
+/** What a command returns: data for programs, a view for people, names for scripts, and the exit status. */
 import type { ExitStatus } from './exit-status.js';
 
 export interface Outcome {
-  /** The API's own body, printed with `-o json` and `-o yaml`; absent when there is none. */
+  /** Body of the API, printed with `-o json` and `-o yaml`; absent if there is none. */
   readonly body?: unknown;
-  /** With `-o json` the body is one line, with `-o yaml` a document of its own: for answers that go on without end. */
+  /** For endless streams: `-o json` prints the body on one line, `-o yaml` as its own document. */
   readonly oneLine?: true;
-  /** Printed with `-o name`, one a line. */
+  /** Printed with `-o name`, one per line. */
   readonly names?: readonly string[];
   readonly view?: View;
   /** Printed with `-o dot`. */
   readonly dot?: string;
-  /** 0 when absent. */
+  /** Exit status [0]. */
   readonly exitStatus?: ExitStatus | number;
 }
 
-/** Several outcomes are printed as they come: the pages of a long list. The last exit status counts. */
+/** Outcomes of a stream are printed as they come, such as the pages of a long list. The last exit status counts. */
 export type Outcomes = Outcome | AsyncIterable<Outcome>;
-
-/** What a command shows to people, as data: nothing here is printed before the renderer has made it harmless. */
 
 export type Style = 'strong' | 'dim' | 'good' | 'bad' | 'warn' | 'accent';
 
-/** A piece of text of one look. Text is what it is: control characters in it are shown, not obeyed. */
+/** A text in one style. The renderer escapes control characters in it. */
 export type Span = string | { readonly text: string; readonly style: Style };
 export type Line = Span | readonly Span[];
 
 export interface Column {
   readonly title: string;
-  /** Shown with `-o wide` only. */
+  /** True if shown only with `-o wide`. */
   readonly wide?: boolean;
-  /** Never cut to fit the terminal: identifiers that people copy. */
+  /** True if never truncated, as for identifiers that people copy. */
   readonly whole?: boolean;
   readonly right?: boolean;
 }
@@ -39,9 +37,9 @@ export interface TableView {
   readonly kind: 'table';
   readonly columns: readonly Column[];
   readonly rows: readonly (readonly Span[])[];
-  /** Said instead of an empty table. */
+  /** Sentence that replaces an empty table. */
   readonly empty: string;
-  /** False for a further page: the titles stand above already. */
+  /** False for a later page, which needs no titles. */
   readonly titles?: boolean;
 }
 
@@ -55,13 +53,13 @@ export interface LinesView {
   readonly lines: readonly Line[];
 }
 
-/** Views with an empty line between them. */
+/** Views separated by empty lines. */
 export interface StackView {
   readonly kind: 'stack';
   readonly views: readonly View[];
 }
 
-/** A view with a heading right above it. */
+/** A view below a heading. */
 export interface HeadedView {
   readonly kind: 'headed';
   readonly head: Line;
@@ -71,7 +69,7 @@ export interface HeadedView {
 export type View = TableView | FieldsView | LinesView | StackView | HeadedView;
 
 export const styled = (style: Style, text: string): Span => ({ text, style });
-/** A list whose length depends on data goes through the `…Of` forms: a call takes about 125,000 arguments and no more. */
+/** Lists whose length depends on data use the `…Of` forms, because a call takes at most about 125,000 arguments. */
 export const linesOf = (all: readonly Line[]): LinesView => ({ kind: 'lines', lines: all });
 export const fieldsOf = (all: FieldsView['fields']): FieldsView => ({ kind: 'fields', fields: all });
 export const stackOf = (views: readonly View[]): StackView => ({ kind: 'stack', views });
@@ -86,7 +84,7 @@ export const headed = (head: string, body: View): HeadedView => ({
   body,
 });
 
-/** Text of several lines, one view line each; a trailing line end adds none. */
+/** Splits a text into view lines; a trailing newline adds none. */
 export function textLines(content: string, style?: Style): readonly Line[] {
   if (content === '') return [];
   const all = content.replace(/\r?\n$/, '').split(/\r?\n/);

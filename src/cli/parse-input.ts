@@ -1,10 +1,10 @@
-/** Reads the words behind a command with commander, built for that one command only. */
+/** Parses the words after a command with a commander parser that is built for this one command. */
 import { Fault } from '../kernel/fault.js';
 import { type Argument, type Command, flagOf, type Options, type RawInput } from './define-command.js';
 import { GLOBAL_OPTIONS } from './global-options.js';
 
 /**
- * Every value by key, the global options' among them.
+ * Returns the words of each argument and option by key, global options included.
  * @throws Fault `usage` for unknown options, missing and surplus arguments
  */
 export async function parseInput(path: string, command: Command, words: readonly string[]): Promise<RawInput> {
@@ -62,7 +62,7 @@ function optionValues(
     const key = keys.get(name);
     const option = key === undefined ? undefined : options[key];
     if (key === undefined || option === undefined) continue;
-    // commander tells a `--no-` switch as false and its absence as true.
+    // commander gives false for a `--no-` switch and true for its absence.
     if (option.negative) values.push([key, value === false ? ['true'] : []]);
     else values.push([key, value === true ? ['true'] : texts(value)]);
   }

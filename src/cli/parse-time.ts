@@ -1,16 +1,16 @@
-/** Times as people give them. */
+/** Parses times and durations as operators type them. */
 import { Fault } from '../kernel/fault.js';
 
 const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 };
 const AGO = /^(\d{1,9})\s*(s|m|h|d|w)(?:\s+ago)?$/i;
 const AHEAD = /^(?:in\s+)?(\d{1,6})\s*(s|m|h|d|w)$/i;
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
-/** Unix seconds, as the API has them; fewer digits are more likely a span without its unit. */
+/** Unix seconds. Fewer digits are more likely a duration without a unit. */
 const UNIX_SECONDS = /^\d{10}$/;
 const RFC_3339 = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?([Zz]|[+-]\d{2}:\d{2})$/;
 
 /**
- * RFC 3339, a date (its beginning in UTC), Unix seconds, or how long ago: `2h ago`, `30m`. Gives RFC 3339 in UTC.
+ * Parses RFC 3339, a date (midnight UTC), Unix seconds, or an age such as `2h ago` or `30m`. Returns RFC 3339 in UTC.
  * @param now Unix milliseconds
  * @throws Fault `usage` naming the flag
  */
@@ -22,9 +22,9 @@ export function parseWhen(text: string, flag: string, now: number): string {
 }
 
 /**
- * A time to come: RFC 3339, a date (its beginning in UTC), Unix seconds, or how far ahead: `30d`, `in 12h`. Gives RFC 3339 in UTC.
+ * Parses a future time: RFC 3339, a date (midnight UTC), Unix seconds, or a distance such as `30d` or `in 12h`. Returns RFC 3339 in UTC.
  * @param now Unix milliseconds
- * @throws Fault `usage` naming the flag, also for a time that is over
+ * @throws Fault `usage` naming the flag, also for a time in the past
  */
 export function parseAhead(text: string, flag: string, now: number): string {
   const span = spanOf(AHEAD, text);
@@ -34,7 +34,7 @@ export function parseAhead(text: string, flag: string, now: number): string {
   throw new Fault('usage', `${flag} ${text} is over already`, { hint: 'give a time ahead, such as 30d' });
 }
 
-/** Milliseconds; null for what is no span. */
+/** Returns milliseconds, or null if the text is not a duration. */
 function spanOf(pattern: RegExp, text: string): number | null {
   const [, amount, unit] = pattern.exec(text.trim()) ?? [];
   if (amount === undefined || unit === undefined) return null;
@@ -53,7 +53,7 @@ const noTime = (flag: string, text: string, hint: string): Fault =>
 const SPAN = /^(\d{1,9})\s*(s|m|h|d|w)$/i;
 
 /**
- * `90s`, `30m`, `2h`, `7d`: whole seconds, at least one.
+ * Parses a duration such as `90s`, `30m`, `2h` or `7d`. Returns whole seconds, at least one.
  * @throws Fault `usage` naming the flag
  */
 export function parseDuration(text: string, flag: string): number {

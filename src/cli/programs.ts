@@ -1,123 +1,123 @@
-/** The programs that the command line starts but does not contain: `bin` hands them in as functions. */
+/** The programs that the command line starts: `bin` passes them in as functions. */
 import type { FaultCode } from '../kernel/fault.js';
 import type { DesiredResource, Removal } from '../resources/desired.js';
 import type { Output, ResourceResult } from '../resources/result.js';
 
 /**
- * Settings of `orch serve` as the command line gave them, by flat snake_case name (`agent_port`, `log_level`, …), and
- * beside them `config` (a path), `ready_file` (a path), `new_epoch` (true: begin one), `new_store` and `new_identity` (true: the
- * old one is lost) and `config_schema` (true: print the schema and end). Text is neither checked nor converted; what was not given is absent.
+ * Settings of `orch serve` from the command line, by flat snake_case name (`agent_port`, `log_level`, …), and
+ * `config` (a path), `ready_file` (a path), `new_epoch` (true: begin one), `new_store` and `new_identity` (true: the
+ * old one is lost) and `config_schema` (true: print the schema and end). Values are unchecked text; absent options are absent keys.
  */
 export type ServeFlags = Readonly<Record<string, string | boolean>>;
 
-/** How far the orchestrator believes its clock. */
+/** State of the orchestrator's clock check. */
 export interface ServeClock {
-  /** RFC 3339. */
+  /** Time of the clock (RFC 3339). */
   readonly now: string;
-  /** Milliseconds of the clock's time that the orchestrator has not seen pass; below zero after the clock was set back. */
+  /** Milliseconds that the clock jumped beyond the elapsed time; negative after it was set back. */
   readonly doubt_ms: number;
-  /** True while nothing is deleted for its age. */
+  /** True while retention is suspended. */
   readonly waits: boolean;
-  /** By how many milliseconds the newest event of the audit log lies ahead of the clock, 0 when none does. */
+  /** Milliseconds that the newest audit event lies ahead of the clock; 0 if it does not. */
   readonly ahead_ms: number;
 }
 
 export interface RotatedSecretsKey {
-  /** Of the new key. */
+  /** ID of the new key. */
   readonly key_id: string;
-  /** The file that keeps the key of before. */
+  /** File that keeps the previous key. */
   readonly kept: string | null;
-  /** How many were encrypted anew. */
+  /** Number of re-encrypted secrets. */
   readonly secrets: number;
-  /** How many outputs of scripts with secrets were. */
+  /** Number of re-encrypted script outputs. */
   readonly outputs: number;
-  /** How many configurations of channels were. */
+  /** Number of re-encrypted channel configurations. */
   readonly channels: number;
 }
 
-/** What every `orch agent` command was given; absent is undefined. */
+/** Options of each `orch agent` command; undefined if absent. */
 export interface AgentFlags {
   readonly dataDir: string | undefined;
 }
 
-/** What an agent that is to run was given. */
+/** Options of the commands that run the agent. */
 export interface AgentRunFlags extends AgentFlags {
-  /** The orchestrator's public key as it was typed. */
+  /** Public key of the orchestrator, as typed. */
   readonly orchestratorKey: string | undefined;
-  /** The enrolment token itself, wherever it was read from. */
+  /** Enrolment token. */
   readonly token: string | undefined;
   readonly trustOnFirstUse: boolean;
   readonly hostname: string | undefined;
-  /** The configuration file; undefined takes the standard one when it is there. */
+  /** Path of the configuration file; undefined for the default one, if it exists. */
   readonly config: string | undefined;
 }
 
 export interface AgentConnectFlags extends AgentRunFlags {
-  /** `HOST` or `HOST:PORT` as it was typed. */
+  /** `HOST` or `HOST:PORT`, as typed. */
   readonly target: string;
-  /** Asks whether to trust a key that nobody named; null when there is no terminal to ask on. */
+  /** Asks whether to trust an unknown key; null without a terminal. */
   readonly confirmKey: ((question: string) => Promise<boolean>) | null;
 }
 
 export interface AgentListenFlags extends AgentRunFlags {
-  /** UDP port of discovery; undefined takes the standard one. */
+  /** UDP port of discovery; undefined for the default. */
   readonly port: number | undefined;
 }
 
 export interface QuickstartFlags {
-  /** Stay up after the tour instead of stopping. */
+  /** True to keep running after the tour. */
   readonly keep: boolean;
-  /** The new directory for everything it makes; undefined picks one. */
+  /** New directory for all its data; undefined for a temporary one. */
   readonly dir: string | undefined;
-  /** Colours are welcome on standard output. */
+  /** True if standard output gets colours. */
   readonly color: boolean;
 }
 
-/** What `orch agent status` tells about this machine's agent: printed as it is, one field a line. */
+/** Status of this machine's agent, one printed field per key. */
 export type AgentStatus = Readonly<Record<string, string | number | boolean | null>>;
 
 export interface AgentLeaving {
   readonly data_dir: string;
-  /** The unit that is stopped and deleted; null when there is none. */
+  /** Service unit to stop and delete; null if there is none. */
   readonly service: string | null;
-  /** A unit of that name that is left alone, and why; null when there is none. */
+  /** Reason why a unit of that name is left alone; null if none is. */
   readonly service_kept: string | null;
 }
 
 export interface LocalFlags {
-  /** Where it is kept what was applied; undefined picks the standard directory. */
+  /** Directory of the local state; undefined for the default. */
   readonly dataDir: string | undefined;
 }
 
 export interface LocalContent {
-  /** In the order of application. */
+  /** Resources in order of application. */
   readonly resources: readonly DesiredResource[];
-  /** In the order of their original application. */
+  /** Removals in order of their original application. */
   readonly removals: readonly Removal[];
 }
 
 export interface LocalItem {
-  /** Position: resources first, then removals. */
+  /** Index into the resources followed by the removals. */
   readonly index: number;
   readonly result: ResourceResult;
-  /** Whether the thing was there before this run touched it; null when unknown. */
+  /** Whether it existed before this run; null if unknown. */
   readonly existed: boolean | null;
-  /** What a script wrote. */
+  /** Output of a script. */
   readonly output?: Output | null | undefined;
 }
 
 export interface LocalOptions {
-  /** Ends the run at the next resource boundary. */
+  /** Stops the run at the next resource boundary. */
   readonly signal: AbortSignal;
   readonly onResults: (items: readonly LocalItem[]) => void;
 }
 
 export interface LocalApplyOptions extends LocalOptions {
-  /** For whoever reads later which operation owes a trigger. */
+  /** Operation ID that the journal stores with owed triggers. */
   readonly operationId: string;
-  /** `observed` of a plan: the apply changes nothing when the machine is another by now. */
+  /** `observed` hash of a plan: the apply is refused if the machine has changed since. */
   readonly expect: string | null;
-  /** Called with what is about to be changed, before it is. */
+  /** Called with the items about to change, before they do. */
   readonly intend: (intents: readonly Pick<LocalItem, 'index' | 'existed'>[]) => void;
 }
 
@@ -127,13 +127,13 @@ export interface LocalOutcome {
   readonly error: { readonly code: FaultCode; readonly message: string } | null;
 }
 
-/** This machine and the agent's engine on it, without an orchestrator. */
+/** The agent's engine on this machine, without an orchestrator. */
 export interface LocalMachine {
   readonly dataDir: string;
   readonly hostname: string;
-  /** As its agent would report them. */
+  /** Attributes as the agent would report them. */
   readonly attributes: Readonly<Record<string, string>>;
-  /** ULIDs. */
+  /** Returns a new ULID. */
   newId(): string;
   plan(content: LocalContent, options: LocalOptions): Promise<LocalOutcome & { readonly observed: string | null }>;
   apply(content: LocalContent, options: LocalApplyOptions): Promise<LocalOutcome>;
@@ -141,44 +141,44 @@ export interface LocalMachine {
 }
 
 /**
- * Each call returns when the program has ended, with its exit status, or throws a Fault. The long-running ones handle
+ * Each call returns the exit status when the program ends, or throws a Fault. Long-running programs handle
  * SIGINT and SIGTERM themselves.
  */
 export interface Programs {
   serve(flags: ServeFlags): Promise<number>;
-  /** Has the running orchestrator change the key of its secrets; `config` and `data_dir` say which one. */
+  /** Has the running orchestrator rotate its secrets key; `config` and `data_dir` identify it. */
   rotateSecretsKey(flags: ServeFlags): Promise<RotatedSecretsKey>;
-  /** Shows what the running orchestrator holds of its clock, and with `accept` has it take the clock as right. */
+  /** Returns the clock check of the running orchestrator; with `accept`, confirms the clock first. */
   clock(flags: ServeFlags, accept: boolean): Promise<ServeClock>;
-  /** What is done to the store of an orchestrator on its host. */
+  /** Maintenance of the store, on the orchestrator's host. */
   readonly store: StorePrograms;
   readonly agent: {
     connect(flags: AgentConnectFlags): Promise<number>;
-    /** Waits to be found by a discovery packet. */
+    /** Runs the agent, which waits for a discovery packet. */
     listen(flags: AgentListenFlags): Promise<number>;
     status(flags: AgentFlags): Promise<AgentStatus>;
-    /** Forgets the pinned key of the orchestrator. The command line has asked before. */
+    /** Forgets the pinned key of the orchestrator. The caller has obtained consent. */
     repin(flags: AgentFlags): Promise<void>;
-    /** What `leave` would delete. */
+    /** Returns what `leave` would delete. */
     whatLeaves(flags: AgentFlags): Promise<AgentLeaving>;
-    /** Deletes the service, the identity, the pin and the journal. The command line has asked before. */
+    /** Deletes the service, the identity, the pin and the journal. The caller has obtained consent. */
     leave(flags: AgentFlags): Promise<AgentLeaving>;
-    /** Of the agent's YAML file. */
+    /** Returns the JSON Schema of the agent's configuration file. */
     configSchema(): Promise<object>;
   };
   local(flags: LocalFlags): Promise<LocalMachine>;
   quickstart(flags: QuickstartFlags): Promise<number>;
 }
 
-/** Which orchestrator: `config` and `data_dir`. */
+/** Identifies an orchestrator by `config` and `data_dir`. */
 interface StoreRequest {
   readonly flags: ServeFlags;
 }
 
 export interface BackupRequest extends StoreRequest {
-  /** Absolute. */
+  /** Absolute path. */
   readonly file: string;
-  /** Take the place of a file of that name. */
+  /** True to replace an existing file. */
   readonly force: boolean;
 }
 
@@ -187,19 +187,19 @@ export interface BackupMade {
   readonly bytes: number;
   readonly sha256: string;
   readonly schema: number;
-  /** Of the last audit event in it. */
+  /** Sequence number of the last audit event in the backup. */
   readonly last_seq: number;
   readonly last_hash: string;
-  /** Paths of key files that belong to it and are not in it. */
+  /** Paths of the key files, which the backup does not contain. */
   readonly keys: readonly string[];
 }
 
 export interface RestoreRequest extends StoreRequest {
-  /** Absolute. */
+  /** Absolute path. */
   readonly file: string;
-  /** Go on without the backup's own identity.key. */
+  /** True to go on without the backup's identity.key. */
   readonly newIdentity: boolean;
-  /** Asks, after every check and before any change; what it throws ends the restore. */
+  /** Asks for consent after all checks and before any change. If it throws, the restore ends. */
   readonly confirm: (plan: RestorePlan) => Promise<void>;
 }
 
@@ -207,45 +207,45 @@ export interface RestorePlan {
   readonly file: string;
   readonly sha256: string;
   readonly data_dir: string;
-  /** RFC 3339; null for a file that was copied by hand. */
+  /** Creation time (RFC 3339); null for a copied database file. */
   readonly made_at: string | null;
   readonly schema: number;
-  /** The last audit event of the backup. */
+  /** Sequence number of the backup's last audit event. */
   readonly last_seq: number;
   readonly last_hash: string;
   readonly last_at: string | null;
   readonly present: 'store' | 'unreadable' | 'none';
-  /** The last audit event of the store that is there now. */
+  /** Sequence number of the present store's last audit event. */
   readonly present_seq: number | null;
   readonly present_at: string | null;
-  /** Usernames and names of agents that may do again what they may not do now. */
+  /** Removed operators, and rejected agents, that the restore makes active again. */
   readonly operators_back: readonly string[];
   readonly agents_back: readonly string[];
 }
 
 export interface Restored extends RestorePlan {
   readonly epoch: number;
-  /** Logins that are over. */
+  /** Number of ended sessions. */
   readonly sessions: number;
-  /** Enrolment tokens that were revoked. */
+  /** Number of revoked enrolment tokens. */
   readonly tokens: number;
-  /** Applies of which the agents are asked what became of them. */
+  /** Number of unfinished applies, whose result the agents are asked for. */
   readonly operations: number;
-  /** Deliveries that are sent, perhaps for the second time. */
+  /** Number of pending deliveries, which may be sent twice. */
   readonly deliveries: number;
-  /** Where the store is that was there; null when there was none. */
+  /** Path of the replaced store; null if there was none. */
   readonly kept: string | null;
-  /** Recordings of sessions that the new store does not know. */
+  /** Number of recordings of sessions that the restored store does not know. */
   readonly recordings: number;
-  /** The file of a key of before a rotation that was put to use; null when `secrets.key` opens the store. */
+  /** File of the rotated-out key that opens the store; null if `secrets.key` does. */
   readonly secrets_key: string | null;
 }
 
 export interface RecoverRequest extends StoreRequest {
-  /** 64 hex digits. */
+  /** Public key (64 hex digits). */
   readonly publicKey: string;
   readonly username: string | undefined;
-  /** Asks before any change; what it throws ends it. */
+  /** Asks for consent before any change. If it throws, nothing is changed. */
   readonly confirm: (found: RecoveredAdmin) => Promise<void>;
 }
 
@@ -253,16 +253,16 @@ export interface RecoveredAdmin {
   readonly operator_id: string;
   readonly username: string;
   readonly public_key: string;
-  /** `none`: the key was an active admin's already. */
+  /** `none` if the key already belonged to an active admin. */
   readonly change: 'added' | 'role_changed' | 'none';
   readonly former_role: string | null;
 }
 
 export interface StorePrograms {
-  /** Beside the running orchestrator, or of a stopped one. */
+  /** Copies the store of a running or stopped orchestrator. */
   backup(request: BackupRequest): Promise<BackupMade>;
-  /** Of a stopped one. */
+  /** Replaces the store of a stopped orchestrator by a backup. */
   restore(request: RestoreRequest): Promise<Restored>;
-  /** In the store of a stopped one. */
+  /** Makes a key an admin in the store of a stopped orchestrator. */
   recoverAdmin(request: RecoverRequest): Promise<RecoveredAdmin>;
 }

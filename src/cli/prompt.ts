@@ -1,4 +1,4 @@
-/** Questions at the terminal. They go to standard error, and are never asked where there is no terminal to answer at. */
+/** Questions at the terminal. They go to standard error and are asked only on a terminal. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Fault } from '../kernel/fault.js';
 import type { Prompt } from './context.js';
@@ -8,10 +8,10 @@ import { sanitizeLine } from './render/terminal-text.js';
 export interface PromptOptions {
   readonly stdin: InputStream;
   readonly stderr: OutputStream;
-  /** `--yes` was given. */
+  /** True with `--yes`. */
   readonly yes: boolean;
   readonly signal: AbortSignal;
-  /** Ctrl-C at a question. */
+  /** Called on Ctrl-C at a question. */
   interrupt(): void;
 }
 
@@ -57,13 +57,13 @@ export function createPrompt({ stdin, stderr, yes, signal, interrupt }: PromptOp
 type Prompts = typeof import('@inquirer/prompts');
 
 const CTRL_C = '\u0003';
-/** Turns of the event loop without input after which nothing is pending: the first may end before the terminal was polled. */
+/** Event-loop turns without input after which no input is pending. The first may end before the terminal is polled. */
 const QUIET_TURNS = 3;
 
 /**
- * Drops everything typed before the question appears, because it was meant for something else, such as the shell.
- * Leaves the terminal in raw mode, in which a pending line that lacks its Enter is readable too; the question needs that mode anyway.
- * Returns false, with the terminal in its usual mode, when Ctrl-C was pressed meanwhile.
+ * Drops all input typed before the question appears, because it was meant for another program, such as the shell.
+ * Leaves the terminal in raw mode, which also makes an unfinished line readable. The question needs raw mode anyway.
+ * Returns false, with raw mode off, if Ctrl-C was pressed meanwhile.
  */
 async function dropTypedAhead(stdin: InputStream, signal: AbortSignal): Promise<boolean> {
   let quietTurns = 0;
@@ -92,6 +92,6 @@ const nobodyToAsk = (question: string, instead: string): Fault =>
     hint: instead,
   });
 
-/** The library throws when the person presses Ctrl-C or the terminal goes away. */
+/** Returns whether the library threw because of Ctrl-C or a closed terminal. */
 const isLeft = (error: unknown): boolean =>
   error instanceof Error && (error.name === 'ExitPromptError' || error.name === 'AbortPromptError');

@@ -1,9 +1,9 @@
-/** A public key as it was typed. */
+/** Parses public keys as operators type them. */
 import { parsePublicKey } from '../identity/public-key.js';
 import { Fault, isFault } from '../kernel/fault.js';
 import type { PublicKeyHex } from '../kernel/ids.js';
 
-/** What is no key is a mistake in the command, of which nothing was sent. @throws Fault `usage` naming `label` */
+/** Parses a public key. @throws Fault `usage` naming `label` */
 export function readPublicKey(text: string, label: string): PublicKeyHex {
   try {
     return parsePublicKey(text, label);

@@ -1,10 +1,10 @@
-/** Names of operators whose IDs records hold. */
+/** Resolves the IDs in records to names. */
 import type { ApiClient } from '../client/api-client.js';
 import { isFault } from '../kernel/fault.js';
 import type { Context } from './context.js';
 import { agentHandle } from './format.js';
 
-/** The username of an operator ID, or the ID itself: for programs, and for what is no operator. */
+/** Returns the username of an operator ID, or the ID itself if it is unknown or the output is for programs. */
 export type NameOfOperator = (operatorId: string) => string;
 
 export async function operatorNames({ globals, signal }: Context, api: ApiClient): Promise<NameOfOperator> {
@@ -14,7 +14,7 @@ export async function operatorNames({ globals, signal }: Context, api: ApiClient
   return (id) => names.get(id) ?? id;
 }
 
-/** The ID itself for programs, and for an agent whose record is gone. */
+/** Returns the name of an agent, or its ID if its record is gone or the output is for programs. */
 export async function nameOfNode({ globals, signal }: Context, api: ApiClient, nodeId: string): Promise<string> {
   if (globals.output !== 'table' && globals.output !== 'wide') return nodeId;
   try {

@@ -1,4 +1,4 @@
-/** The command line; `bin` adds only the process. */
+/** Entry point of the command line; `bin` adds only the process. */
 import type { Clock } from '../kernel/clock.js';
 import { VERSION } from '../kernel/version.js';
 import type { Env } from './context.js';
@@ -7,7 +7,7 @@ import type { Programs } from './programs.js';
 import type { InputStream, OutputStream } from './render/printer.js';
 
 export interface CliOptions {
-  /** The words behind the name of the program. */
+  /** Words after the program name. */
   readonly argv: readonly string[];
   readonly env: Env;
   readonly stdin: InputStream;
@@ -15,14 +15,14 @@ export interface CliOptions {
   readonly stderr: OutputStream;
   readonly programs: Programs;
   readonly clock: Clock;
-  /** Calls its listener at each Ctrl-C and the like until the returned function is called; absent, the signals of this process. */
+  /** Source of interrupts [the signals of this process]. */
   readonly interrupts?: Interrupts;
 }
 
-/** @returns the exit status; never throws for what a command does */
+/** Returns the exit status. Prints all failures of the command instead of throwing. */
 export async function runCli(options: CliOptions): Promise<number> {
   const [word, ...others] = options.argv;
-  // The quickest of all questions waits for nothing else to be loaded, unless the answer cannot be written.
+  // `--version` alone loads nothing else, unless its output fails.
   const isQuick = (word === '--version' || word === '-V') && others.length === 0;
   if (isQuick && (await isWritten(options.stdout, `orch ${VERSION}\n`))) return 0;
   const { dispatch } = await import('./dispatch.js');

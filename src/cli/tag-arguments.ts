@@ -1,8 +1,8 @@
-/** Tags as people give them. */
+/** Parses tags and attributes as operators type them. */
 import { Fault } from '../kernel/fault.js';
 import { isTagKey, isTagValue } from '../kernel/ids.js';
 
-/** `KEY` or `KEY=VALUE`; a value may hold further equals signs. */
+/** Parses `KEY` or `KEY=VALUE`; the value may contain equals signs. Throws `usage`. */
 export function parseTag(text: string): readonly [key: string, value: string] {
   const at = text.indexOf('=');
   if (at === 0 || text === '') {
@@ -11,7 +11,7 @@ export function parseTag(text: string): readonly [key: string, value: string] {
   return at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)];
 }
 
-/** Reads `KEY=VALUE` and, for tags, `KEY` alone; a later one wins. Throws `usage` naming the flag. */
+/** Parses the tags of an agent that the command line describes; the last value of a key wins. Throws `usage` naming the flag. */
 export function readTags(given: readonly string[], flag = '--tag'): Readonly<Record<string, string>> {
   return Object.fromEntries(
     given.map((word) => {

@@ -1,11 +1,11 @@
-/** Reads text that people hand over: a file, standard input, `@FILE`. */
+/** Reads text from files, standard input and `@FILE`, and creates text files. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { readRegularFile } from '../identity/private-file.js';
 import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
 
-/** Far more than anything the API takes. */
+/** Far more than the API accepts. */
 const MAX_BYTES = 8 * 1024 * 1024;
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -14,11 +14,11 @@ const REASONS: Readonly<Record<string, string>> = {
   EISDIR: 'is a directory',
 };
 
-/** What a person names; that may be a pipe. @throws Fault `usage` naming the file */
+/** Reads a file that the operator named; it may be a pipe. @throws Fault `usage` naming the file */
 export const readTextFile = (path: string, maxBytes = MAX_BYTES): string =>
   explained(path, () => decode(readFileSync(path), path, maxBytes));
 
-/** What was found in a directory, which has to be a regular file or a link to one. @throws Fault `usage` naming it */
+/** Reads a file found in a directory: a regular file or a link to one. @throws Fault `usage` naming the file */
 export const readFoundFile = (path: string): string =>
   explained(path, () => decode(readRegularFile(path, MAX_BYTES), path));
 
@@ -33,8 +33,8 @@ function explained(path: string, read: () => string): string {
 }
 
 /**
- * @param name of the stream, for messages
- * @param signal ends the waiting
+ * Reads a stream to its end.
+ * @param name name of the stream in messages
  */
 export async function readText(stream: Readable, name: string, signal: AbortSignal): Promise<string> {
   addAbortSignal(signal, stream);
@@ -49,7 +49,7 @@ export async function readText(stream: Readable, name: string, signal: AbortSign
   return decode(Buffer.concat(parts), name);
 }
 
-/** `@FILE` is the content of the file, `@-` standard input, anything else itself. */
+/** Returns the content of FILE for `@FILE`, standard input for `@-`, and any other text itself. */
 export async function readInlineOrFile(text: string, readInput: () => Promise<string>): Promise<string> {
   if (text === '@-') return readInput();
   return text.startsWith('@') ? readTextFile(text.slice(1)) : text;
@@ -64,7 +64,7 @@ function decode(bytes: Buffer, name: string, maxBytes = MAX_BYTES): string {
   }
 }
 
-/** Makes its directory too. Throws `usage` when the file is there or cannot be written. */
+/** Creates a text file and its directory. Throws `usage` if the file exists or cannot be written. */
 export function createFile(path: string, content: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true });

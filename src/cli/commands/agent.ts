@@ -1,4 +1,4 @@
-/** What `orch agent` commands take. */
+/** The commands of `orch agent`, which run and manage the agent of this machine. */
 
 import { Fault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
@@ -6,14 +6,14 @@ import { argument, defineCommand, flag, integer, text } from '../define-command.
 import { fieldsOf, lines, linesOf, textLines } from '../outcome.js';
 import { createFile, readTextFile } from '../text-files.js';
 
-/** All of them. */
+/** Options of each command. */
 export const agentOptions = {
   dataDir: text('DIR', 'keys and journal; /var/lib/orch-agent for root, else below $XDG_STATE_HOME', {
     completes: 'file',
   }),
 } as const;
 
-/** Those that run the agent. */
+/** Options of the commands that run the agent. */
 export const agentRunOptions = {
   orchestratorKey: text('HEX', "the orchestrator's public key"),
   token: text('TOKEN', 'enrolment token; - reads it from standard input, @FILE from a file'),
@@ -98,7 +98,7 @@ export const showAgentStatus = defineCommand({
   },
 });
 
-/** `node_id` is `Node ID`. */
+/** Turns a key into a label: `node_id` gives `Node ID`. */
 const labelOf = (key: string): string => {
   const words = key.replaceAll('_', ' ').replace(/\bp?id\b/, (word) => word.toUpperCase());
   return words.charAt(0).toUpperCase() + words.slice(1);

@@ -72,7 +72,7 @@ export const showAgent = defineCommand({
   },
 });
 
-/** Nobody computes a key whose ID begins with eight given digits in passing. */
+/** Eight hex digits: too many to forge a matching key by brute force at the prompt. */
 const LEAST_PREFIX = 8;
 
 export const approveAgents = defineCommand({
@@ -163,7 +163,7 @@ const approve = (context: Context, api: ApiClient, agent: Agent, name: string | 
     signal: context.signal,
   });
 
-/** What a person needs to see before the answer. */
+/** Shows the key and origin of an agent, and warns about approved agents with the same hostname. */
 async function present(context: Context, { agents, agent, name }: Approval): Promise<void> {
   await context.present(
     fields(
@@ -258,7 +258,7 @@ export const untagAgent = defineCommand({
   },
 });
 
-/** What a change of tags gives: the agent as it is now. */
+/** The outcome of a tag change: the agent with its new tags. */
 export function taggedOutcome(agent: Agent): Outcome {
   const tags = formatTags(agent.tags);
   const told = tags === '' ? `${agentName(agent)} has no tags now.` : `${agentName(agent)} has the tags: ${tags}`;
@@ -286,12 +286,12 @@ export const listTags = defineCommand({
   },
 });
 
-/** Enough for an approval, which wants 8. */
+/** Characters of a shown node ID; approval needs 8. */
 const SHORT_ID = 12;
 
 export interface AgentTableOptions {
   readonly wide: boolean;
-  /** Only some agents were asked for, so that there may be others. */
+  /** True if the list was filtered, so that other agents may exist. */
   readonly filtered: boolean;
 }
 
@@ -355,7 +355,7 @@ export function agentStatus(status: Agent['status']): Span {
   return styled(status === 'pending' ? 'warn' : 'bad', status);
 }
 
-/** `debian 12 amd64`, as far as the agent tells. */
+/** Returns `debian 12 amd64`, without the parts that the agent does not report. */
 function platformOf({ attributes }: Agent): string {
   const { distro, platform, version, arch } = attributes;
   return [distro ?? platform, version, arch].filter((part) => part).join(' ');

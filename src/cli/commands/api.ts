@@ -37,7 +37,7 @@ export const command = defineCommand({
   },
 });
 
-/** Undefined when it is no JSON. */
+/** Returns the parsed JSON, or undefined if the text is not JSON. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -74,7 +74,7 @@ export const command = defineCommand({
   },
 });
 
-/** A saved plan says everything itself. */
+/** Returns the path of a saved plan. Throws `usage` if anything else is named beside it. */
 function onlyPlanFile(nodes: readonly string[], { module, file }: ModuleChoice): string {
   const [path] = nodes;
   if (path !== undefined && nodes.length === 1 && module.length + file.length === 0) return path;

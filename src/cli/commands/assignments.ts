@@ -1,4 +1,4 @@
-/** How assignments are shown, and the options that describe one. */
+/** The commands of `orch assignments`. */
 import type { Assignment } from '../../contract/assignments.js';
 import { Fault } from '../../kernel/fault.js';
 import { argument, defineCommand, list, requiredText, text } from '../define-command.js';

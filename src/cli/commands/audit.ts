@@ -1,4 +1,4 @@
-/** Which audit events: the options of all commands that show them. */
+/** The commands of `orch audit`, including its retention. */
 
 import type { ApiClient } from '../../client/api-client.js';
 import { followEvents } from '../../client/follow-events.js';
@@ -37,7 +37,7 @@ export const auditQuery = (
 /** `orch audit list`. */
 type Query = QueryOf<Contract['listAuditEvents']>;
 
-/** What one request may ask for at most. */
+/** Maximum page size of the API. */
 const PAGE = 500;
 
 export const listEvents = defineCommand({
@@ -227,7 +227,7 @@ export const disableRetention = defineCommand({
   },
 });
 
-/** How the retention of the audit log is told. */
+/** The outcome of the retention commands. */
 export const retentionOutcome = (body: { readonly retention_days: number | null }): Outcome => ({
   body,
   view: lines(
@@ -237,7 +237,7 @@ export const retentionOutcome = (body: { readonly retention_days: number | null 
   ),
 });
 
-/** How audit events are shown. */
+/** The table of audit events. */
 export const auditTable = (events: readonly AuditEvent[], titles: boolean): TableView => ({
   kind: 'table',
   titles,
@@ -262,7 +262,7 @@ export const auditTable = (events: readonly AuditEvent[], titles: boolean): Tabl
   empty: 'No events.',
 });
 
-/** One event of a log that is followed: nobody knows how wide the next one is. */
+/** One line of a followed log. Its columns have fixed widths, because later events are unknown. */
 export const auditLine = (event: AuditEvent): Line => [
   styled('dim', timeOf(event)),
   '  ',

@@ -1,4 +1,4 @@
-/** A channel as people name it: its ID, or its name when no other has the same. */
+/** The commands of `orch channels`. */
 import type { ApiClient } from '../../client/api-client.js';
 import { CHANNEL_TYPES, type Channel, type ChannelType, type Delivery } from '../../contract/channels.js';
 import { Fault, messageOf } from '../../kernel/fault.js';
@@ -12,7 +12,7 @@ import { readTextFile } from '../text-files.js';
 
 export const channelArgument = argument('CHANNEL', 'name or ID of the channel', 'channel');
 
-/** Throws `channel_not_found`, `usage` for a name that several have. */
+/** Finds a channel by ID or unique name. Throws `channel_not_found`, or `usage` for an ambiguous name. */
 export async function findChannel(api: ApiClient, given: string, signal: AbortSignal): Promise<Channel> {
   const all = await api.call('listChannels', { signal });
   const byId = all.find(({ id }) => id === given);
@@ -30,7 +30,7 @@ export async function findChannel(api: ApiClient, given: string, signal: AbortSi
   });
 }
 
-/** The configuration of a channel as the command line gives it. */
+/** Options that configure a channel. */
 export const configOptions = {
   to: text('URL', "where to send: the webhook's address; of ntfy the server, when it is not the public one"),
   secret: text('TEXT', 'webhook: signs each delivery'),
@@ -51,7 +51,7 @@ export interface ConfigInput {
 
 type Part = Exclude<keyof ConfigInput, 'config'>;
 
-/** The member that an option is in the configuration of a type. */
+/** Configuration member that each option sets, by channel type. */
 const MEMBERS: Readonly<Record<ChannelType, Readonly<Partial<Record<Part, string>>>>> = {
   webhook: { to: 'url', secret: 'secret' },
   discord: { to: 'webhook_url' },
@@ -62,8 +62,8 @@ const MEMBERS: Readonly<Record<ChannelType, Readonly<Partial<Record<Part, string
 const PARTS: readonly Part[] = ['to', 'secret', 'topic', 'token', 'priority'];
 
 /**
- * The members that were given; an empty text takes one away. Null when nothing was given.
- * Throws `usage` for an option that the type does not have.
+ * Returns the given configuration members, where an empty text removes a member. Returns null if no option was given.
+ * Throws `usage` for an option that the type lacks.
  */
 export async function givenConfig(
   context: Context,
@@ -84,7 +84,7 @@ export async function givenConfig(
   return given.length === 0 ? null : config;
 }
 
-/** Asks for the one thing that Discord and Slack need and that is secret as a whole. */
+/** Asks for the webhook URL of Discord and Slack, which is a secret. Throws `usage` for other types. */
 export async function askedConfig(context: Context, type: ChannelType): Promise<Readonly<Record<string, unknown>>> {
   if (MEMBERS[type].to !== 'webhook_url') {
     const needed = type === 'ntfy' ? '--topic' : '--to';
@@ -119,7 +119,7 @@ export const listChannels = defineCommand({
   },
 });
 
-/** Deliveries without --limit. */
+/** Deliveries shown without --limit. */
 const SHOWN = 10;
 
 export const showChannel = defineCommand({
@@ -208,7 +208,7 @@ export const updateChannel = defineCommand({
     if (name === undefined && changes === null) {
       throw new Fault('usage', 'there is nothing to change', { hint: 'give --name, or what is to be another value' });
     }
-    // What is masked in the old configuration stands for the stored value.
+    // The orchestrator replaces masked values by the stored ones.
     const config = changes === null || input.config !== undefined ? changes : { ...before.config, ...changes };
     const body = { name: name ?? null, config: config === null ? null : { ...config } };
     const channel = await api.call('updateChannel', { params: { id: before.id }, body, signal });
@@ -259,7 +259,7 @@ export const removeChannel = defineCommand({
   },
 });
 
-/** How channels and their deliveries are shown. */
+/** The table of channels. */
 export const channelTable = (channels: readonly Channel[], now: number): TableView => ({
   kind: 'table',
   columns: [

@@ -1,4 +1,4 @@
-/** `orch completion`. */
+/** `orch completion` and `orch __complete`: the shell scripts, and the candidates they ask for. */
 
 import type { ApiClient } from '../../client/api-client.js';
 import { profilesPath } from '../../client/operator-files.js';
@@ -22,8 +22,6 @@ import { optionsBeside } from '../global-options.js';
 import { allAgents } from '../list-pages.js';
 import { linesOf, textLines } from '../outcome.js';
 
-/** The completion script of each shell: they ask `orch __complete` and show what it says. */
-
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
 export type Shell = (typeof SHELLS)[number];
@@ -45,7 +43,7 @@ export const printScript = defineCommand({
   },
 });
 
-/** `orch __complete`: what the completion scripts of the shells call. */
+/** `orch __complete`, which the completion scripts call. */
 export const complete = defineCommand({
   examples: ['orch __complete -- agents show w'],
   detail: [
@@ -53,7 +51,7 @@ export const complete = defineCommand({
   ],
   access: 'local',
   connection: true,
-  // The word to complete is empty when nothing of it is typed yet.
+  // An empty last word is valid: nothing of it is typed yet.
   args: {
     words: {
       ...optionalList('WORD', 'the words of the command line so far'),
@@ -70,13 +68,12 @@ export const complete = defineCommand({
   },
 });
 
-/** What may stand at the end of a command line. */
 export interface Candidate {
   readonly word: string;
   readonly summary: string;
 }
 
-/** Names come from other people: nothing that a shell reads as more than a word. */
+/** Candidates that a shell reads as a single plain word. Names may be hostile. */
 const PLAIN = /^[\p{L}\p{N}._:@/=+-]+$/u;
 
 export async function candidates(context: Context, words: readonly string[]): Promise<readonly Candidate[]> {
@@ -93,7 +90,7 @@ async function allCandidates(
   const found = findCommand(before);
   const path = found.kind === 'command' ? found.entry.path : found.path;
   const atWords = before.filter((word) => !word.startsWith('-')).join(' ');
-  // The group's own words stand beside the arguments of its standard command.
+  // A group offers its own words beside the arguments of its default command.
   const below = atWords === path || groupOf(atWords) ? wordsBelow(atWords) : [];
   const subcommands = below.map((word) => describeWord(atWords === '' ? word : `${atWords} ${word}`, word));
   if (found.kind === 'group') {
@@ -120,7 +117,7 @@ const optionsOf = (command: Command): Options => ({ ...command.options, ...optio
 const optionCandidates = (options: Options): readonly Candidate[] =>
   Object.entries(options).map(([key, option]) => ({ word: flagOf(key, option), summary: option.summary }));
 
-/** The option that waits for its value. */
+/** Returns the option whose value is expected after `word`, or null. */
 function optionBefore(word: string | undefined, options: Options): Option<unknown> | null {
   if (word === undefined) return null;
   for (const [key, option] of Object.entries(options)) {
@@ -130,7 +127,7 @@ function optionBefore(word: string | undefined, options: Options): Option<unknow
   return null;
 }
 
-/** The argument whose turn it is, behind those that are given. */
+/** Returns the next positional argument. */
 function nextArgument({ args }: Command, rest: readonly string[], options: Options) {
   let given = 0;
   for (const [index, word] of rest.entries()) {
@@ -152,10 +149,9 @@ async function valueCandidates(
   return live === null ? [] : liveValues(context, live);
 }
 
-/** Values that the orchestrator, or the profiles, know now. */
 type Live = Exclude<LiveValue, 'file' | 'profile'>;
 
-/** Nobody waits longer for a completion. */
+/** Milliseconds that a completion may take. */
 const PATIENCE = 2000;
 
 const SOURCES: Readonly<Record<Live, (api: ApiClient, signal: AbortSignal) => Promise<readonly Candidate[]>>> = {
@@ -204,7 +200,7 @@ const SOURCES: Readonly<Record<Live, (api: ApiClient, signal: AbortSignal) => Pr
     })),
 };
 
-/** Empty whenever they cannot be had: a completion never complains. */
+/** Returns the candidates of a kind of value. Returns none on failure, because a completion must not print errors. */
 export async function liveValues(context: Context, live: Exclude<LiveValue, 'file'>): Promise<readonly Candidate[]> {
   try {
     if (live === 'profile') {

@@ -93,7 +93,7 @@ export const listDrift = defineCommand({
   },
 });
 
-/** Names by node ID, when people are going to read them. */
+/** Returns agent names by node ID; empty if the output is for programs. */
 async function nameTable({ globals, signal }: Context, api: ApiClient, wanted: boolean): Promise<Map<string, string>> {
   const forPeople = globals.output === 'table' || globals.output === 'wide';
   const agents = wanted && forPeople ? await allAgents(api, { signal }) : [];
@@ -141,13 +141,13 @@ export const showLatestDrift = defineCommand({
   },
 });
 
-/** How drift records are shown. */
+/** Options of the table of drift records. */
 export interface DriftTableOptions {
-  /** The agent's name, or its ID. */
+  /** Returns an agent's name, or its ID if unknown. */
   nameOf(nodeId: string): string;
   /** Unix milliseconds. */
   readonly now: number;
-  /** Only some records were asked for, so that there may be others. */
+  /** True if the list was filtered, so that other records may exist. */
   readonly filtered: boolean;
 }
 
@@ -184,7 +184,7 @@ export const driftTable = (
 });
 
 export interface DriftDetailOptions {
-  /** Of the agent. */
+  /** Name of the agent. */
   readonly name: string;
   readonly nameOf: NameOfOperator;
   readonly verbose: boolean;

@@ -49,7 +49,7 @@ export const createToken = defineCommand({
       names: [created.id],
       view: stack(
         lines(styled('strong', 'Run this as root on the new machine:')),
-        // The space keeps the line out of the history of shells that leave out what begins with one.
+        // The leading space keeps the line out of the history of most shells.
         lines(` ${command}`),
         lines(`Token ${created.id} ${promiseOf(created)}. It is not shown again.`),
       ),
@@ -87,7 +87,7 @@ export const revokeToken = defineCommand({
   },
 });
 
-/** `HOST:PORT` for agents: what the orchestrator says, else the host that its API was reached at. */
+/** Returns `HOST:PORT` for agents: the address the orchestrator announces, else the host of its API. */
 export function placeOfAgents(
   { agent_host: host, agent_port: port }: Pick<CreatedEnrolmentToken, 'agent_host' | 'agent_port'>,
   api: URL,
@@ -99,13 +99,13 @@ export function placeOfAgents(
 export const isLoopback = (place: string): boolean => /^(127\.|localhost:|\[::1\])/.test(place);
 
 /**
- * The token goes through a pipe: `echo` is a part of the shell, so no list of processes shows it, and neither does the
- * log of sudo when that is put before `orch`. It needs no quotes in any shell.
+ * Returns the command line that enrols a machine. It pipes the token, because `echo` is a shell builtin: neither the process list nor
+ * the log of sudo shows it. It needs no quoting in any shell.
  */
 export const connectLine = (token: string, place: string): string =>
   `echo ${token} | orch agent connect ${place} --token -`;
 
-/** How enrolment tokens are shown. There is no token to show. */
+/** The table of enrolment tokens, without the tokens themselves. */
 export const tokenTable = (
   tokens: readonly EnrolmentTokenRecord[],
   nameOf: NameOfOperator,
@@ -135,7 +135,7 @@ export const tokenTable = (
   empty: 'No enrolment tokens. Make one with: orch enroll create',
 });
 
-/** `lets one machine wait for approval until …`, to go on behind the token's name. */
+/** Describes a token: `lets one machine wait for approval, until …`. */
 export function promiseOf({ uses, auto_approve, tags, expires_at }: EnrolmentTokenRecord): string {
   const who = uses === 1 ? 'one machine' : `up to ${count(uses, 'machine')}`;
   const what = auto_approve ? `approves ${who} at once` : `lets ${who} wait for approval`;

@@ -17,7 +17,7 @@ import { type Line, lines, linesOf, type Outcome, styled } from '../outcome.js';
 import { parseDuration } from '../parse-time.js';
 import { openableTerm, sessionOptions, sessionSettings, sizeOf } from '../terminal/session-options.js';
 
-/** Agents at a time. */
+/** Maximum number of agents in parallel. */
 const BATCH = 32;
 
 export const command = defineCommand({
@@ -122,7 +122,7 @@ const whichAgents = (nodes: readonly string[]): Fault =>
         hint: 'name it, or choose several: orch exec --selector role=web -- COMMAND',
       });
 
-/** Fails before anything is asked of the orchestrator when an answer is needed and nobody can give it. */
+/** Throws `confirmation_required` before any request if consent is needed and there is no terminal. */
 export function requireExecConsent({ prompt, globals }: Context): void {
   if (globals.yes || prompt.possible) return;
   throw new Fault(
@@ -132,7 +132,7 @@ export function requireExecConsent({ prompt, globals }: Context): void {
   );
 }
 
-/** Throws `cancelled`. */
+/** Shows the agents and asks for consent. Throws `cancelled`. */
 export async function confirmExec(
   context: Context,
   { agents, command }: { readonly agents: readonly Agent[]; readonly command: readonly string[] },
@@ -146,16 +146,15 @@ export async function confirmExec(
   await context.prompt.consent(`Run this on ${count(agents.length, 'agent')}: ${command.map(shellWord).join(' ')}?`);
 }
 
-/** `orch exec --tty`: runs the command on a terminal of the agent, with this one in raw mode in front of it. */
 export interface TerminalExec {
   readonly nodes: readonly string[];
   readonly command: readonly string[];
   readonly escapeChar: string | undefined;
-  /** Names of options that were given and only fit commands without a terminal. */
+  /** Given options that only fit commands without a terminal. */
   readonly unfit: readonly string[];
 }
 
-/** Ends with the status of the command. Throws `usage` for several agents, and where there is no terminal to type at. */
+/** Runs a command on a terminal of the agent. Ends with its status. Throws `usage` for several agents, or without a terminal. */
 export async function execOnTerminal(
   context: Context,
   { nodes, command, escapeChar, unfit }: TerminalExec,
@@ -175,7 +174,7 @@ export async function execOnTerminal(
   }
   const tty = { ...sizeOf([streams.stdout, streams.stderr]), term: openableTerm(env.TERM) };
   const body = { command: [...command], tty, env: sentEnvironment(env) };
-  // Loaded behind the request, which it would hold up.
+  // Loaded after the request is sent, which loading would delay.
   const [opened, { runTerminal }] = await Promise.all([
     api.call('execOnAgent', { params: { node_id: agent.node_id }, body, signal }),
     nextTurn().then(() => import('../terminal/run-terminal.js')),

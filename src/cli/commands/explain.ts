@@ -44,7 +44,7 @@ export const command = defineCommand({
   },
 });
 
-/** What the last apply named; null when there was none, or it is forgotten. */
+/** Returns the last apply of an agent; null if there is none. */
 async function lastApply(api: ApiClient, { operation_id }: State, signal: AbortSignal) {
   return operation_id === null ? null : api.call('getOperation', { params: { operation_id }, signal });
 }
@@ -78,7 +78,7 @@ function explain({ agent, wanted, state, modules, assignments }: Question): read
   });
 }
 
-/** Those that give one of the modules to the agent. */
+/** Returns the names of the assignments that contain one of the modules. */
 const assignmentsOf = (assignments: readonly Assignment[], places: readonly { readonly module: string }[]) =>
   assignments.filter(({ modules }) => places.some(({ module }) => modules.includes(module))).map(({ name }) => name);
 
@@ -93,7 +93,7 @@ const unknown = (agent: Agent, wanted: string): Fault =>
     hint: `see what is managed there: orch state ${agentHandle(agent)}`,
   });
 
-/** Where a module declares a resource. */
+/** Place where a module declares a resource. */
 export interface DeclaredPlace {
   readonly module: string;
   readonly revision: number;
@@ -109,11 +109,11 @@ export interface DeclaredPlace {
 export interface Explanation {
   readonly kind: string;
   readonly identity: string;
-  /** Several when modules declare it alike. */
+  /** Declarations; several if modules declare the same resource identically. */
   readonly declared: readonly DeclaredPlace[];
-  /** Those that match the agent now and name such a module; none when a request or an assignment of another time named it. */
+  /** Assignments that match the agent now and contain a declaring module. */
   readonly assignments: readonly string[];
-  /** What orch believes to have put there; null when it never did. */
+  /** Applied resource in the believed state; null if never applied. */
   readonly applied: State['applied'][number] | null;
 }
 

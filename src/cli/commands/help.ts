@@ -20,7 +20,6 @@ import { loadPaint } from '../render/paint.js';
 import { renderView } from '../render/render-view.js';
 import { COMMANDS, type CommandEntry, SECTIONS } from './index.js';
 
-/** What `orch help TOPIC` explains beside the commands. */
 export interface Topic {
   readonly name: string;
   readonly summary: string;
@@ -75,7 +74,7 @@ async function helpOf(words: readonly string[]): Promise<View> {
   if (topic) return topic.view();
   const found = findCommand(words);
   const path = found.kind === 'command' ? found.entry.path : found.path;
-  // "help agents" explains the group, not the command that its name alone stands for.
+  // "help agents" explains the group, not its default command.
   if (words.join(' ') !== path) {
     if (found.kind === 'command' && found.rest.length === 0) return groupHelp(words.join(' '));
     throw unknown(words);
@@ -90,7 +89,6 @@ function unknown(words: readonly string[]): Fault {
   });
 }
 
-/** The help: of everything, of a group, of one command, and of all commands together. */
 const EXAMPLES = ['orch agents', 'orch plan web-01 -f site.orch.yaml', 'orch apply web-01 -f site.orch.yaml'];
 
 const indented = (rows: readonly (readonly [string, string])[]): View =>
@@ -176,7 +174,7 @@ function optionSummary({ summary, choices, many }: Option<unknown>): string {
   return `${summary}${words}${many ? ' (may be repeated)' : ''}`;
 }
 
-/** The sentence about roles; nothing where every operator may. */
+/** Returns the line about the required role; none if each operator may run the command. */
 function accessLine({ access }: Command): readonly Line[] {
   if (access === 'admin') return ['Needs the role admin.'];
   return access === 'operator' ? ['Not for the role viewer.'] : [];
@@ -186,13 +184,13 @@ const summaryOf = (path: string): string => groupOf(path)?.summary ?? entryOf(pa
 
 const section = (title: string, rows: readonly (readonly [string, string])[]): View => headed(title, indented(rows));
 
-/** As plain text, never cut. */
+/** Returns the help of all commands and topics as plain text, for the reference and manual pages. */
 export async function helpAll(): Promise<string> {
   const rendered = renderView(await helpAllView(), { paint: await loadPaint(false), wide: true, columns: null });
   return rendered.map((line) => `${line}\n`).join('');
 }
 
-/** The overview, then the commands in the order of the index, then the topics. */
+/** Returns the overview, the commands in index order, and the topics. */
 export async function helpAllView(): Promise<View> {
   const commands: View[] = [];
   for (const entry of COMMANDS.filter(({ hidden }) => !hidden)) {

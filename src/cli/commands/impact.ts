@@ -46,17 +46,17 @@ export const command = defineCommand({
   },
 });
 
-/** Agents whose state is read at once. */
+/** Maximum number of parallel state requests. */
 const AT_ONCE = 8;
 
 export interface AgentImpact extends Comparison {
   readonly node_id: string;
   readonly name: string;
-  /** Of the changed modules, those that the agent has. */
+  /** Names of the changed modules that the agent has. */
   readonly modules: readonly string[];
 }
 
-/** Every approved agent that has one of the modules, applied or assigned, by name. */
+/** Compares the modules of each approved agent that has one of the changed modules, applied or assigned. */
 export async function impactOf(
   { signal }: Context,
   api: ApiClient,
@@ -93,25 +93,24 @@ export async function impactOf(
 
 const factsOf = (agent: Agent) => ({ ...agent, name: agentHandle(agent) });
 
-/** What a change of modules does to what an agent is to be: the two resolutions side by side. */
 export interface DesiredChange {
   readonly change: 'added' | 'changed' | 'removed';
   readonly module: string;
   readonly kind: string;
   readonly identity: string;
-  /** Of a changed resource, those that differ. */
+  /** Fields of a changed resource that differ. */
   readonly fields: readonly string[];
-  /** Unified diff of the content; empty when it is not what changes. */
+  /** Unified diff of the content; empty if the content is unchanged. */
   readonly diff: string;
 }
 
 export interface Comparison {
   readonly changes: readonly DesiredChange[];
-  /** Why the agent could not be given the changed modules; null when it can. */
+  /** Reason why the changed modules cannot be resolved for the agent; null if they can. */
   readonly error: { readonly code: string; readonly message: string } | null;
 }
 
-/** Throws nothing for what is wrong with the modules. Secrets count as present. */
+/** Resolves both sets of modules for an agent and compares the results. Returns resolution faults as `error`. Secrets count as present. */
 export function compareDesired(
   agent: AgentFacts,
   { before, after }: { readonly before: readonly ReadModule[]; readonly after: readonly ReadModule[] },
@@ -173,7 +172,7 @@ function keyOfResource({ kind, identity, module }: DesiredResource): string {
   return family === undefined ? `${kind}\0${identity}` : keyOf(family, identity, module);
 }
 
-/** Agents for which the change is the same. */
+/** Agents with the same change. */
 interface Group {
   readonly names: readonly string[];
   readonly impact: AgentImpact;
@@ -202,7 +201,7 @@ function changeLines({ change, kind, identity, fields, diff }: DesiredChange): r
 const errorLine = ({ error }: AgentImpact): readonly Line[] =>
   error === null ? [] : [[styled('bad', '  error: '), error.message]];
 
-/** Agents whose change is empty are only counted. */
+/** Groups agents by change. Leaves out agents without changes. */
 function groupsOf(impacts: readonly AgentImpact[]): readonly Group[] {
   const groups = new Map<string, AgentImpact[]>();
   for (const impact of impacts) {
@@ -215,7 +214,7 @@ function groupsOf(impacts: readonly AgentImpact[]): readonly Group[] {
   );
 }
 
-/** More names than that are counted instead. */
+/** Maximum number of listed names; the rest is counted. */
 const NAMED = 10;
 
 function namesOf(names: readonly string[]): string {
@@ -235,7 +234,7 @@ function totals(impacts: readonly AgentImpact[]): string {
   return impacts.length === 0 ? 'No agent has these modules.' : `${count(impacts.length, 'agent')}: ${all.join(', ')}.`;
 }
 
-/** A comment for a review. */
+/** Returns the impact as Markdown lines for a review comment. */
 export function impactMarkdown(impacts: readonly AgentImpact[]): readonly string[] {
   const sections = groupsOf(impacts).flatMap(({ names, impact }) => [
     '',
@@ -260,9 +259,9 @@ function markdownChange({ change, kind, identity, fields, diff }: DesiredChange)
   return [head, `  ${fence}diff`, ...body, `  ${fence}`];
 }
 
-/** Longer than any run of backticks inside. */
+/** Returns a fence longer than any run of backticks in the text. */
 const fenceFor = (text: string): string =>
   '`'.repeat([...text.matchAll(/`+/g)].reduce((most, [run]) => Math.max(most, run.length + 1), 3));
 
-/** Text from modules stands as it is, without meaning to Markdown. */
+/** Escapes text for Markdown. */
 const plainMarkdown = (text: string): string => text.replace(/[\\`*_[\]<>#|!]/g, '\\$&').replaceAll('\n', ' ');

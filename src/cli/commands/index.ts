@@ -1,30 +1,30 @@
-/** Every command: its words, its summary, and how to load it. Nothing here loads a command. */
+/** The index of all commands: words, summary and lazy loader. It must not load any command itself. */
 import type { Command } from '../define-command.js';
 
 export interface CommandEntry {
-  /** The words of the command, such as `agents show`. */
+  /** Words of the command, such as `agents show`. */
   readonly path: string;
   readonly summary: string;
   readonly load: () => Promise<Command>;
-  /** For programs alone: neither listed nor suggested. */
+  /** True for commands that only programs call; neither listed nor suggested. */
   readonly hidden?: boolean;
 }
 
 export interface Group {
   readonly path: string;
   readonly summary: string;
-  /** The command that the group's name alone stands for. */
+  /** Command that the bare group name runs. */
   readonly standard?: string;
-  /** The command that is meant when a word follows that is none of the group's: its first argument. */
+  /** Command that runs if the next word is not one of the group's; the word is its first argument. */
   readonly otherwise?: string;
-  /** Words that people expect here and that cannot be, each with the hint that says why. */
+  /** Verbs that operators expect but that cannot exist, each with a hint. */
   readonly absent?: ReadonlyMap<string, string>;
 }
 
 type Loader = CommandEntry['load'];
 const entry = (path: string, summary: string, load: Loader): CommandEntry => ({ path, summary, load });
 
-// Each is loaded as a whole, at the first of its commands.
+// Loaders of the nouns.
 const agent = () => import('./agent.js');
 const agents = () => import('./agents.js');
 const assignments = () => import('./assignments.js');
@@ -47,7 +47,7 @@ const serve = () => import('./serve.js');
 const term = () => import('./term.js');
 const recordings = () => import('./term-recordings.js');
 
-/** In the order of the help. */
+/** All commands in the order of the help. */
 export const COMMANDS: readonly CommandEntry[] = [
   entry(
     'quickstart',
@@ -257,7 +257,7 @@ export const GROUPS: readonly Group[] = [
   { path: 'agent', summary: 'the agent of this machine' },
 ];
 
-/** The top level of the help, in sections. */
+/** Sections of the top-level help. */
 export const SECTIONS: readonly (readonly [title: string, words: readonly string[]])[] = [
   ['Begin', ['quickstart', 'status', 'operator', 'login', 'logout', 'profile']],
   ['Fleet', ['agents', 'enroll', 'discover', 'tags', 'metrics', 'top']],

@@ -1,4 +1,4 @@
-/** The argument that names a maintenance window. */
+/** The commands of `orch maintenance`. */
 
 import type { ApiClient } from '../../client/api-client.js';
 import type { MaintenanceWindow } from '../../contract/maintenance-windows.js';
@@ -74,10 +74,9 @@ export const scheduleMaintenance = defineCommand({
 
 const secondsOf = (timestamp: string): number => toSeconds(Date.parse(timestamp));
 
-/** Makes a maintenance window and shows it. */
 export interface WindowTimes {
   readonly reason: string;
-  /** Unix seconds. */
+  /** Unix seconds of the start. */
   readonly starts_at: number;
   readonly ends_at: number;
 }
@@ -139,7 +138,7 @@ export const endMaintenance = defineCommand({
         ? await onlyActive(api, signal)
         : await api.call('getMaintenanceWindow', { params: { id: input.id }, signal }),
     );
-    // A window lasts a second at least.
+    // A window lasts at least one second.
     const body = { ends_at: Math.max(toSeconds(clock.now()), starts_at + 1) };
     const window = await api.call('updateMaintenanceWindow', { params: { id }, body, signal });
     const done = window.status === 'active' ? `ends at ${formatTime(window.ends_at)}` : 'has ended';
@@ -190,7 +189,7 @@ export const removeWindow = defineCommand({
   },
 });
 
-/** How maintenance windows are shown. */
+/** The table of maintenance windows. */
 export const windowTable = (windows: readonly MaintenanceWindow[], nameOf: NameOfOperator): TableView => ({
   kind: 'table',
   columns: [

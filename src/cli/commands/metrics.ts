@@ -13,7 +13,7 @@ import { fields, headed, type Line, lines, type Outcome, styled, type View } fro
 import { parseWhen } from '../parse-time.js';
 import { bar, sparkline } from '../render/chart.js';
 
-/** How often `--watch` asks, in milliseconds; the orchestrator's own pace decides how often there is something new. */
+/** Poll interval of `--watch` in milliseconds. The orchestrator measures at its own interval. */
 const WATCH_EVERY = 2_000;
 
 export const command = defineCommand({
@@ -54,7 +54,7 @@ async function showHistory(context: Context, api: ApiClient, { agent, since }: H
       query: { since: from, ...query },
       signal: context.signal,
     });
-  // Everything since a time that was given; else as much as the API gives at once.
+  // With --since all measurements, else one page.
   const limit = from === null ? null : METRICS_LIMIT.maximum;
   let page = await read({ limit, cursor: null });
   const history = page.body;
@@ -76,7 +76,7 @@ const nothing = (agent: Agent): Outcome => ({
   view: lines(`Nothing was measured on ${agentHandle(agent)} yet, or its agent is told not to.`),
 });
 
-/** One line for each new measurement. */
+/** Yields one line for each new measurement. */
 async function* follow({ signal }: Context, api: ApiClient, agent: Agent): AsyncIterable<Outcome> {
   let last: number | null = null;
   yield { view: lines(watchHead()) };
@@ -90,7 +90,7 @@ async function* follow({ signal }: Context, api: ApiClient, agent: Agent): Async
   }
 }
 
-/** Columns of a picture of the past. */
+/** Columns of a sparkline. */
 const WIDTH = 60;
 
 export function sampleView(name: string, sample: MetricsSample, now: number): View {
@@ -106,7 +106,7 @@ export function sampleView(name: string, sample: MetricsSample, now: number): Vi
   );
 }
 
-/** Each as a line of blocks, from the oldest on the left, and what it was last. */
+/** Shows each measure as a sparkline, oldest on the left, with its last value. */
 export function historyView(name: string, samples: readonly MetricsSample[]): View {
   const [first] = samples;
   const last = samples.at(-1);

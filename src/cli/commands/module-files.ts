@@ -103,7 +103,7 @@ async function approvedAgents(context: Context): Promise<readonly AgentFacts[]> 
 
 const DESCRIBE = 'describe an agent, such as with: --attribute platform=linux --tag role=web';
 
-/** The same mistake on several agents is one. */
+/** Merges the same conflict on several agents. */
 const distinct = (conflicts: readonly Conflict[]): readonly Conflict[] => [
   ...new Map(conflicts.map((conflict) => [keyOf(conflict), conflict])).values(),
 ];
@@ -126,7 +126,7 @@ function conflictLines(checked: readonly CheckedAgent[]): readonly Line[] {
   return [...told('errors', styled('bad', 'error: ')), ...told('warnings', styled('warn', 'warning: '))];
 }
 
-/** More names than that are counted instead. */
+/** Maximum number of listed names; the rest is counted. */
 const NAMED = 5;
 
 function namesOf(agents: readonly CheckedAgent[]): string {
@@ -220,10 +220,10 @@ export const diffModules = defineCommand({
 interface Compared {
   readonly name: string;
   readonly path: string;
-  /** Null when the orchestrator has no such module. */
+  /** Compared revision; null if the orchestrator has no such module. */
   readonly revision: number | null;
   readonly has_changes: boolean;
-  /** Unified; empty when nothing differs. */
+  /** Unified diff; empty if nothing differs. */
   readonly diff: string;
 }
 
@@ -253,10 +253,9 @@ async function compare(
 const shown = ({ name, path, revision, diff }: Compared) =>
   diff === '' ? [styled('good', `${path} is revision ${revision} of ${name}.`)] : textDiffLines(diff);
 
-/** The dependencies of a module as a tree for people and as a graph for Graphviz. */
 type Graph = readonly DependencyNode[];
 
-/** Each resource once, below the last of those that it waits for; the others it waits for are named behind it. */
+/** Renders dependencies as a tree: each resource once, below its last dependency, with its other dependencies named after it. */
 export function dependencyLines(graph: Graph): readonly Line[] {
   const children = new Map<number, number[]>();
   const roots: number[] = [];
@@ -287,11 +286,11 @@ function spansOf(graph: Graph, at: number): readonly Span[] {
   ];
 }
 
-/** `conf: file-unix /etc/site.conf`. */
+/** Returns `conf: file-unix /etc/site.conf`. */
 const titleOf = ({ id, kinds, identities }: DependencyNode): string =>
   `${id === null ? '' : `${id}: `}${kinds.join('|')} ${identities.join(' or ')}`;
 
-/** The Graphviz source; arrows go from what comes first to what waits for it. */
+/** Renders dependencies as Graphviz source, with an arrow from each dependency to its dependent. */
 export function dependencyDot(name: string, graph: Graph): string {
   const nodes = graph.map((node, at) => `  n${at} [label=${quote(`${at + 1}  ${titleOf(node)}`)}];`);
   const edges = graph.flatMap(({ after }, at) =>

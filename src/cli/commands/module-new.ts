@@ -13,9 +13,7 @@ const SCHEMA_FILE = 'orch-module.schema.json';
 
 const PLATFORMS = ['linux', 'macos', 'windows'] as const;
 
-/** The text of a new module, to be filled in by a person. */
-
-/** Kinds that a new module may begin with. */
+/** Kinds for the first resource of a new module. */
 export const STARTERS = ['file-unix', 'directory-unix', 'file-windows', 'directory-windows'] as const;
 
 export type Starter = (typeof STARTERS)[number];
@@ -97,7 +95,7 @@ async function ask({ prompt }: Context, name: string, { platform, distro, kind, 
   };
 }
 
-/** A schema that is there already stays: it may be of a newer orch. */
+/** Writes the schema beside the module, and returns its path. Keeps an existing schema, which a newer orch may have written. */
 async function writeSchema({ note }: Context, dir: string): Promise<string> {
   const { moduleJsonSchema } = await import('../../language/schema.js');
   const file = join(dir, SCHEMA_FILE);
@@ -107,18 +105,18 @@ async function writeSchema({ note }: Context, dir: string): Promise<string> {
   return file;
 }
 
-/** Those that a machine of a platform can have, the usual one first. */
+/** Returns the starter kinds of a platform, the most common one first. */
 export const startersFor = (platform: string): readonly Starter[] =>
   STARTERS.filter((kind) => kind.endsWith('-windows') === (platform === 'windows'));
 
 export interface NewModule {
   readonly name: string;
   readonly platform: string;
-  /** Empty for any. */
+  /** Distribution; empty for any. */
   readonly distro: string;
   readonly kind: Starter;
   readonly path: string;
-  /** Where editors find the JSON Schema. */
+  /** URL or path of the JSON Schema for editors. */
   readonly schema: string;
 }
 
@@ -146,7 +144,7 @@ const FIELDS: Readonly<Record<Starter, readonly string[]>> = {
   'directory-windows': [],
 };
 
-/** A text that YAML reads as itself; JSON strings are YAML. */
+/** Quotes a text for YAML if needed. JSON strings are valid YAML. */
 const scalar = (text: string): string =>
   /^[A-Za-z/][\w./-]*$/.test(text) && !/^(true|false|null|yes|no|on|off|y|n)$/i.test(text)
     ? text

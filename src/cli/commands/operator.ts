@@ -1,4 +1,4 @@
-/** `orch operator init`. */
+/** The commands of `orch operator`. */
 import type { KeyObject } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -174,10 +174,10 @@ export const removeOperator = defineCommand({
   },
 });
 
-/** Finds the operator that a person means: by username, by operator ID, or by a unique beginning of one. */
+/** Shortest accepted prefix of an operator ID. */
 const LEAST = 4;
 
-/** A username means its holder of now, else the only removed one. Throws `operator_not_found`, or `usage` when several fit. */
+/** Finds an operator by username, operator ID or unique ID prefix. A username means its current holder, else its only removed holder. Throws `operator_not_found`, or `usage` if ambiguous. */
 export async function findOperator(api: ApiClient, text: string, signal: AbortSignal): Promise<Operator> {
   const all = await api.call('listOperators', { query: { include_removed: true }, signal });
   const exact = all.find(({ operator_id }) => operator_id === text);
@@ -209,7 +209,7 @@ export async function findOperator(api: ApiClient, text: string, signal: AbortSi
 const listOf = (operators: readonly Operator[]): string =>
   operators.map(({ operator_id, username }) => `  ${operator_id}  ${username}`).join('\n');
 
-/** How operators are shown. */
+/** The table of operators. */
 export const operatorTable = (operators: readonly Operator[], nameOf: NameOfOperator): TableView => ({
   kind: 'table',
   columns: [

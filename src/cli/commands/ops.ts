@@ -1,4 +1,4 @@
-/** The argument that names an operation. */
+/** The commands of `orch ops`. */
 import type { SuccessBody } from '../../client/api-client.js';
 import type { Operation, OperationDetail } from '../../contract/operations.js';
 import { isFault } from '../../kernel/fault.js';
@@ -24,7 +24,7 @@ import { runOutcome } from '../runs/run-view.js';
 
 export const operationArgument = argument('ID', 'operation ID, as "orch ops" shows it', 'operation');
 
-/** The statuses of a run as words for options, held equal to the contract by the compiler. */
+/** Statuses for `--status`. The compiler checks them against the contract. */
 const statuses = {
   queued: true,
   running: true,
@@ -117,7 +117,7 @@ export const watchOperation = defineCommand({
   },
 });
 
-/** A session may end in the middle: the next attempt logs in again, and begins anew, or is refused. */
+/** Follows again after the session expired: the next attempt logs in again and restarts the stream. */
 async function overSessions<T>(follow: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
@@ -176,12 +176,12 @@ export const showOutput = defineCommand({
 const outputView = (name: string, output: Output | undefined): readonly View[] =>
   output === undefined ? [] : [headed(name, linesOf(outputLines(output)))];
 
-/** How operations are shown. */
+/** Options of the table of operations. */
 export interface OperationViewOptions {
   readonly nameOf: NameOfOperator;
   /** Unix milliseconds. */
   readonly now: number;
-  /** Only some operations were asked for, so that there may be others. */
+  /** True if the list was filtered, so that other operations may exist. */
   readonly filtered: boolean;
 }
 

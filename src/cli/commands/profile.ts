@@ -1,4 +1,4 @@
-/** What `orch profile create` and `update` take. */
+/** The commands of `orch profile`. */
 import { resolve } from 'node:path';
 import { profilesPath } from '../../client/operator-files.js';
 import type { Profile } from '../../client/profile-file.js';
@@ -22,7 +22,7 @@ export const profileOptions = {
   allowPlainHttp: flag('speak plain HTTP to hosts beyond loopback'),
 } as const;
 
-/** The members of a profile that the global options, and those above, give. */
+/** Returns the profile members that the options give. Throws `usage` for an invalid fingerprint. */
 export function givenMembers(globals: Globals, { allowPlainHttp }: { readonly allowPlainHttp: boolean }) {
   const { tlsFingerprint, ca, keyFile, allowUnboundLogin } = globals;
   return {
@@ -34,7 +34,7 @@ export function givenMembers(globals: Globals, { allowPlainHttp }: { readonly al
   };
 }
 
-/** A path that means the same file from every directory; `~/` is kept for the reader of the profile. */
+/** Makes a path absolute; `~/` stays, because the profile reader expands it. */
 const wherever = (path: string): string => (path.startsWith('~/') ? path : resolve(path));
 
 /** `orch profile create`. */
@@ -153,7 +153,6 @@ export const removeProfile = defineCommand({
   },
 });
 
-/** How profiles are shown. */
 export function profileFields(name: string, profile: Profile): FieldsView {
   const optional: readonly (readonly [string, string | undefined])[] = [
     ['Certificate', profile.tls_fingerprint && formatFingerprint(profile.tls_fingerprint)],
@@ -166,10 +165,10 @@ export function profileFields(name: string, profile: Profile): FieldsView {
   return fieldsOf([['Profile', name], ['URL', profile.url], ...given]);
 }
 
-/** `*` marks the default one. */
+/** Returns `*` for the default profile. */
 export const marked = ({ standard }: Profiles, name: string): Span => (name === standard ? styled('good', '*') : ' ');
 
-/** The body for programs: the profile as it stands in the file, with its name. */
+/** Returns the JSON body of a profile: its stored members and its name. */
 export const profileBody = ({ standard, byName }: Profiles, name: string) => ({
   name,
   default: name === standard,

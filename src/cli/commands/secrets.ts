@@ -86,7 +86,7 @@ interface RestrictionInput {
   readonly restrict_nodes: string | undefined;
 }
 
-/** The part that is not given stays. */
+/** Returns the new restriction. A part that is not given stays unchanged. */
 async function restrictionOf(
   { api, context, before }: Place,
   { restrict_tags: tags, restrict_nodes: nodes }: RestrictionInput,
@@ -157,15 +157,15 @@ export const removeSecret = defineCommand({
   },
 });
 
-/** Where the value of a secret comes from: a file, the command line, standard input, or a question. */
+/** Sources of a secret's value beside the prompt. */
 export interface ValueSources {
   readonly file: string | undefined;
   readonly value: string | undefined;
-  /** `-` for standard input. */
+  /** `-` for standard input; other words are rejected. */
   readonly source: string | undefined;
 }
 
-/** Whether a value is to be had without asking. Throws `usage` when there is more than one place for it. */
+/** Returns whether the value comes without a prompt. Throws `usage` for more than one source. */
 export function hasSource({ file, value, source }: ValueSources): boolean {
   if (source !== undefined && source !== '-') {
     throw new Fault('usage', 'a value is not given as a word of its own', {
@@ -177,12 +177,12 @@ export function hasSource({ file, value, source }: ValueSources): boolean {
   return given === 1;
 }
 
-/** Asks when there is no other source. */
+/** Reads the value; prompts for it if there is no other source. */
 export async function readValue(context: Context, name: string, sources: ValueSources): Promise<string> {
   const { file, value, source } = sources;
   if (value !== undefined) return value;
   if (file !== undefined) return fromFile(context, file);
-  // The line end is that of echo, not of the secret.
+  // `echo` adds the newline; it is not part of the secret.
   if (source === '-') return (await context.readInput()).replace(/\r?\n$/, '');
   return context.prompt.secret(`Value of ${name}:`, 'give it with --file FILE, or pipe it in and add -');
 }
@@ -193,7 +193,7 @@ function fromFile(context: Context, file: string): string {
   return text;
 }
 
-/** How secrets are shown. There is no value to show. */
+/** The table of secrets, without their values. */
 export const secretTable = (secrets: readonly Secret[], nameOf: NameOfOperator): TableView => ({
   kind: 'table',
   columns: [
@@ -244,5 +244,5 @@ function restrictionText(restriction: Secret['restriction']): string {
   );
 }
 
-/** Without milliseconds. */
+/** Removes the milliseconds of a timestamp. */
 const shortTime = (timestamp: string | null): string => (timestamp ?? '').replace(/\.\d{3}Z$/, 'Z');

@@ -36,7 +36,7 @@ export const serve = defineCommand({
   run: async ({ programs }, given) => ({ exitStatus: await programs.serve(flagsOf(SERVE_SETTINGS, given)) }),
 });
 
-/** The options of a table of settings: each takes text that the program converts and checks, or is a switch. */
+/** Returns an option for each setting: a text that `orch serve` converts and checks, or a switch. */
 export function settingOptions(table: SettingTable): Readonly<Record<string, Option<string | boolean | undefined>>> {
   const options = Object.entries(table).map(([key, setting]) => [flagOf(key, setting).name, settingOption(setting)]);
   return Object.fromEntries(options);
@@ -49,7 +49,7 @@ function settingOption(setting: Setting): Option<string | boolean | undefined> {
   return text(setting.placeholder, summary, setting.isPath ? { completes: 'file' } : {});
 }
 
-/** Returns what was given by the flat name of its setting; `--no-tls` is `tls_enabled: false`. */
+/** Returns the given options by the flat name of their setting; `--no-tls` gives `tls_enabled: false`. */
 function flagsOf(table: SettingTable, given: Readonly<Record<string, string | boolean | undefined>>): ServeFlags {
   const negated = new Map(
     Object.entries(table).flatMap(([key, setting]) =>
@@ -64,7 +64,7 @@ function flagsOf(table: SettingTable, given: Readonly<Record<string, string | bo
   return Object.fromEntries(flags);
 }
 
-/** Options that say which orchestrator of this host is meant. */
+/** Options that choose the orchestrator of this host. */
 export const storeOptions = {
   config: text('FILE', 'configuration file; /etc/orch/orchestrator.yaml when it is there', { completes: 'file' }),
   data_dir: text('DIR', 'data directory of the orchestrator', { completes: 'file' }),
@@ -248,7 +248,7 @@ function lossLines(plan: Omit<RestorePlan, 'made_at' | 'last_seq' | 'last_at'>, 
   ];
 }
 
-/** Who was removed since the backup was made is there again. */
+/** Lists operators and agents that the restore makes active again. */
 function backLines({
   operators_back,
   agents_back,
@@ -259,7 +259,7 @@ function backLines({
   return back;
 }
 
-/** The whole list is in the JSON. */
+/** Maximum number of listed names; JSON has them all. */
 const SHOWN = 10;
 
 const someOf = (names: readonly string[]): string =>

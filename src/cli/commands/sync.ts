@@ -65,12 +65,12 @@ export const command = defineCommand({
   },
 });
 
-/** An action as programs see it. */
+/** An action in the JSON output. */
 export interface SyncStep {
   readonly kind: SyncAction['kind'];
   readonly action: SyncAction['action'];
   readonly name: string;
-  /** The file; null for what is deleted. */
+  /** Path of the file; null for a deletion. */
   readonly path: string | null;
   readonly status: 'planned' | 'done' | 'failed' | 'not_done';
 }
@@ -83,13 +83,13 @@ export const stepOf = (action: SyncAction, status: SyncStep['status']): SyncStep
   status,
 });
 
-/** Null for what is deleted. */
+/** Returns the file of an action; null for a deletion. */
 export function pathOf(action: SyncAction): string | null {
   if (action.action === 'delete') return null;
   return action.kind === 'module' ? action.file.path : action.file.file.path;
 }
 
-/** Throws the fault of what failed, with what was done before it and what was not. */
+/** Performs the actions in order. On failure it throws that fault, extended by the actions that were done and not done. */
 export async function performSync(context: Context, api: ApiClient, actions: readonly SyncAction[]): Promise<void> {
   for (const [at, action] of actions.entries()) {
     try {
@@ -117,7 +117,7 @@ async function perform(context: Context, api: ApiClient, action: SyncAction): Pr
     const body = { name, modules: [...modules], selector, description: description ?? null };
     await api.call('createAssignment', { body, signal });
   } else {
-    // Null would leave the description as it is.
+    // Null would keep the old description.
     const body = { modules: [...modules], selector, description: description ?? '' };
     await api.call('updateAssignment', { params, body, signal });
   }
@@ -151,11 +151,10 @@ function interrupted({ code, message, hint, errors, data }: Fault, actions: read
   });
 }
 
-/** How a sync is shown: what differs, like a reviewer's diff, and what is counted below it. */
 export interface SyncViewOptions {
-  /** Without, it is only what would be done. */
+  /** False for a preview. */
   readonly isDone: boolean;
-  /** What changes in the text of modules is shown too. */
+  /** True to show the text diffs of modules. */
   readonly verbose: boolean;
 }
 
@@ -240,7 +239,7 @@ function countLine({ actions, unchanged }: SyncPlan, { isDone }: SyncViewOptions
   return [title, words.length === 0 ? 'nothing to do' : words.join(', '), `; ${unchanged} unchanged.`];
 }
 
-/** Names everything that is to be deleted, so that nobody agrees to it unseen. */
+/** Returns the question that names each deletion; null if nothing is deleted. */
 export function pruneQuestion(
   actions: readonly SyncAction[],
   { assignments }: Stored,

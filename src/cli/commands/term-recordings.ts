@@ -70,7 +70,7 @@ async function convert(chunks: AsyncIterable<Uint8Array>, form: Format, isHarmle
   return form === 'txt' ? toText(cast) : toHtml(cast);
 }
 
-/** Nothing that comes from a machine reaches the terminal but through here. */
+/** Neutralises a transcript for the operator's terminal. */
 async function* printable(chunks: Chunks): AsyncGenerator<string> {
   const decoder = new StringDecoder('utf8');
   const neutralizer = new Neutralizer();
@@ -90,7 +90,7 @@ async function writeFile(path: string, chunks: Chunks, signal: AbortSignal): Pro
       cause,
     });
   });
-  // Errors come to whoever writes.
+  // The writer receives the errors.
   file.on('error', () => undefined);
   try {
     await writeChunks(file as OutputStream, chunks, signal);
@@ -152,7 +152,7 @@ export const replayRecording = defineCommand({
   },
 });
 
-/** `download` is null for a file, of which nobody knows what it should be. */
+/** Opens a recording. `download` is null for a file, which has no digest to compare with. */
 async function open(
   context: Context,
   recording: string,
@@ -221,7 +221,7 @@ export const searchRecordings = defineCommand({
   },
 });
 
-/** What the orchestrator would refuse, in the words of whoever typed it. */
+/** Throws `usage` for an invalid regular expression, which the orchestrator would reject. */
 function requireExpression(pattern: string): void {
   try {
     new RegExp(pattern, 'u');
@@ -233,7 +233,7 @@ function requireExpression(pattern: string): void {
   }
 }
 
-/** Told of the first ones by name. */
+/** Maximum number of listed sessions. */
 const NAMED = 10;
 
 function alteredLine(ids: readonly string[]): Line {
@@ -243,7 +243,7 @@ function alteredLine(ids: readonly string[]): Line {
   return [styled('bad', `${what} not what the audit log says, or damaged: ${those}.`)];
 }
 
-/** Under a line for each session. */
+/** Lists the matches of each session below a heading. */
 function matchLines(matches: readonly TerminalMatch[]): LinesView {
   const all: Line[] = [];
   let session = '';
@@ -260,15 +260,15 @@ const headOf = ({ session_id, operator, node_name, node_id, opened_at }: Termina
   `  ${operator} on ${node_name ?? node_id}, ${formatTime(opened_at)}`,
 ];
 
-/** Opens a recording that a person names: a session of the orchestrator, or a file. */
+/** A recording that is being downloaded. */
 export interface Download {
   readonly sessionId: string;
   readonly chunks: AsyncIterable<Uint8Array>;
-  /** False when it is not what the audit log says; null when that says nothing yet, or not all was read. */
+  /** Returns false if the SHA-256 differs from the audit log; null if unknown or not fully read. */
   isAsRecorded(): boolean | null;
 }
 
-/** @throws Fault `terminal_not_found`, `transcript_not_found` */
+/** Downloads the recording of a session. @throws Fault `terminal_not_found`, `transcript_not_found` */
 export async function downloadRecording(api: ApiClient, given: string, signal: AbortSignal): Promise<Download> {
   const session_id = await findSession(api, given, signal);
   const { transcript_sha256: sha256 } = await api.call('getTerminal', { params: { session_id }, signal });
@@ -290,7 +290,7 @@ export async function downloadRecording(api: ApiClient, given: string, signal: A
   }
 }
 
-/** To be called at the end. @throws Fault `transcript_invalid` when it is not what the audit log says */
+/** Checks a finished download. @throws Fault `transcript_invalid` if its SHA-256 differs from the audit log */
 export function requireAsRecorded({ isAsRecorded, sessionId }: Download): void {
   if (isAsRecorded() !== false) return;
   throw new Fault(
@@ -300,7 +300,7 @@ export function requireAsRecorded({ isAsRecorded, sessionId }: Download): void {
   );
 }
 
-/** What is no file's name is null. @throws Fault `usage` */
+/** Opens a recording file. Returns null if the word does not look like a file name. @throws Fault `usage` */
 export async function openRecordingFile(path: string): Promise<AsyncIterable<Uint8Array> | null> {
   const found = await stat(path).catch(() => null);
   if (found === null && !/[/.]/.test(path)) return null;
@@ -314,21 +314,20 @@ export async function openRecordingFile(path: string): Promise<AsyncIterable<Uin
   }
 }
 
-/** Plays a recording on a terminal, in its own time or faster, and leaves the terminal as it was. */
 export interface ReplayOptions {
-  /** How often as fast as it was. */
+  /** Speed factor; 1 is the recorded speed. */
   readonly speed: number;
-  /** No pause is longer than that, in seconds of the recording. */
+  /** Maximum pause, in seconds of the recording. */
   readonly idleLimit: number;
-  /** Begins with the screen of that time, in seconds. */
+  /** Start position in seconds. */
   readonly from: number;
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly signal: AbortSignal;
-  /** Resolves with false when nobody looks any more. */
+  /** Resolves with false once the reader has closed the output. */
   readonly write: (text: string) => Promise<boolean>;
 }
 
-/** @returns the status with which the program ended, when the recording got that far and tells it */
+/** Plays a recording and restores the terminal. Returns the recorded exit status, or null if unknown. */
 export async function replay(items: AsyncIterable<CastItem>, options: ReplayOptions): Promise<string | null> {
   const { write, signal } = options;
   const neutralizer = new Neutralizer();
@@ -352,7 +351,7 @@ export async function replay(items: AsyncIterable<CastItem>, options: ReplayOpti
 class Pace {
   private readonly options: ReplayOptions;
   private last: number;
-  /** When the next item is to be shown, on the monotonic clock. */
+  /** Monotonic time in milliseconds at which the next item is due. */
   private due: number;
 
   constructor(options: ReplayOptions) {
@@ -361,14 +360,14 @@ class Pace {
     this.due = options.clock.monotonic();
   }
 
-  /** Resolves when it is time, or the signal is aborted. */
+  /** Resolves when the item is due or the signal is aborted. */
   async until(at: number): Promise<void> {
     if (at <= this.last) return;
     const { speed, idleLimit, clock, signal } = this.options;
     this.due += (Math.min(at - this.last, idleLimit) / speed) * 1000;
     this.last = at;
     const now = clock.monotonic();
-    // A terminal that takes its time does not make the rest hurry.
+    // A slow terminal delays the rest instead of compressing it.
     this.due = Math.max(this.due, now);
     for (let left = this.due - now; left > 0 && !signal.aborted; left = this.due - clock.monotonic()) {
       await sleep(Math.min(left, LONGEST_SLEEP), undefined, { signal }).catch(() => undefined);
@@ -376,11 +375,11 @@ class Pace {
   }
 }
 
-/** Of a timer, in milliseconds. */
+/** Longest timer in milliseconds. */
 const LONGEST_SLEEP = 3_600_000;
 
 /**
- * `90`, `12:30`, `1:02:03.5` in seconds.
+ * Parses a position in a recording such as `90`, `12:30` or `1:02:03.5`. Returns seconds.
  * @throws Fault `usage` naming the flag
  */
 export function parseTimeInRecording(text: string, flag: string): number {
@@ -392,7 +391,7 @@ export function parseTimeInRecording(text: string, flag: string): number {
   return text.split(':').reduce((seconds, part) => seconds * 60 + Number(part), 0);
 }
 
-/** `12:30`, `1:02:03`. */
+/** Formats seconds as `12:30` or `1:02:03`. */
 export function formatTimeInRecording(seconds: number): string {
   const whole = Math.floor(seconds);
   const parts = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
@@ -400,7 +399,7 @@ export function formatTimeInRecording(seconds: number): string {
   return [String(first), ...others.map((part) => String(part).padStart(2, '0'))].join(':');
 }
 
-/** @returns false when whoever read it is gone; what it fails with else is thrown */
+/** Writes chunks with backpressure. Returns false once the reader has closed the stream. Throws other write errors. */
 export async function writeChunks(
   stream: OutputStream,
   chunks: AsyncIterable<Uint8Array | string>,
@@ -413,7 +412,7 @@ export async function writeChunks(
   return true;
 }
 
-/** Resolves when the bytes have been taken; with false when nobody reads any more. */
+/** Writes a chunk. Resolves with true once it is flushed, with false if the reader has closed the stream. */
 export function writeChunk(stream: OutputStream, chunk: Uint8Array | string): Promise<boolean> {
   return new Promise((resolve, reject) => {
     stream.write(chunk, (error: Error | null | undefined) => {

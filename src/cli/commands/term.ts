@@ -1,4 +1,4 @@
-/** A terminal session as people name it: its ID, or a beginning of it that no other session has. */
+/** The commands of `orch term` about sessions; those about recordings are in `term-recordings.ts`. */
 
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { ApiClient } from '../../client/api-client.js';
@@ -36,10 +36,10 @@ import {
 import { plainText } from '../render/paint.js';
 import { openableTerm, sessionOptions, sessionSettings, sizeOf } from '../terminal/session-options.js';
 
-/** Fewest characters that stand for an ID. */
+/** Shortest accepted prefix of a session ID. */
 const LEAST_PREFIX = 4;
 const BEGINNING = /^[0-9A-HJKMNP-TV-Z]{1,26}$/;
-/** Sessions that share a beginning: so many are named. */
+/** Maximum number of listed sessions that share a prefix. */
 const NAMED = 10;
 
 const SUMMARY = 'session ID, as "orch term list --all" shows it, or a unique beginning of one (4 characters or more)';
@@ -48,8 +48,8 @@ export const sessionArgument = argument('ID', SUMMARY, 'terminal');
 export const sessionsArgument = argumentList('ID', SUMMARY, 'terminal');
 
 /**
- * The whole ID. One that is given whole is not looked up.
- * @throws Fault `terminal_not_found`, or `usage` for a beginning that is too short or that several have
+ * Returns the whole ID of a session. Does not look up a whole ID.
+ * @throws Fault `terminal_not_found`, or `usage` for a prefix that is too short or ambiguous
  */
 export async function findSession(api: ApiClient, given: string, signal: AbortSignal): Promise<string> {
   const text = given.trim().toUpperCase();
@@ -108,7 +108,7 @@ export const openTerminal = defineCommand({
     const own = sizeOf([streams.stdout, streams.stderr]);
     const size = { cols: cols ?? own.cols, rows: rows ?? own.rows };
     const query = { ...size, shell: shell ?? null, term: openableTerm(env.TERM) };
-    // Loaded while the agent starts the shell, behind the request: what is loaded first would hold that up.
+    // Loaded while the agent starts the shell: loading before the request would delay it.
     const [opened, { runTerminal }] = await Promise.all([
       api.call('openTerminal', { params: { node_id }, query, body: { env: sentEnvironment(env) }, signal }),
       nextTurn().then(() => import('../terminal/run-terminal.js')),
@@ -148,7 +148,7 @@ export const attachTerminal = defineCommand({
     const connection = await terminalApi(context);
     const { api } = connection;
     const sessionId = await findSession(api, id, signal);
-    // Behind the request: what is loaded first would hold that up.
+    // Loaded after the request is sent, which loading would delay.
     const [attached, { runTerminal }] = await Promise.all([
       attach(context, api, { sessionId, readOnly, take }),
       nextTurn().then(() => import('../terminal/run-terminal.js')),
@@ -194,7 +194,7 @@ async function attach({ signal, note }: Context, api: ApiClient, wish: Wish): Pr
 /** `orch term list`. */
 type Query = QueryOf<Contract['listTerminals']>;
 
-/** How often `--watch` asks, in milliseconds. */
+/** Poll interval of `--watch` in milliseconds. */
 const WATCH_EVERY = 2_000;
 
 export const listTerminals = defineCommand({
@@ -243,7 +243,7 @@ export const listTerminals = defineCommand({
   },
 });
 
-/** The API gives at most so many at once, whatever the limit. */
+/** Returns the note about older sessions. The API caps a page, whatever the limit. */
 const older = (shown: number): string =>
   shown < TERMINAL_LIST_LIMIT.maximum
     ? 'There are older ones: --limit N shows more.'
@@ -255,7 +255,7 @@ interface Following {
   readonly listed: Outcome;
 }
 
-/** First the list, then each change. */
+/** Yields the list, then each change. */
 async function* follow(
   context: Context,
   api: ApiClient,
@@ -271,7 +271,7 @@ async function* follow(
     await sleep(WATCH_EVERY, undefined, { signal }).catch(() => undefined);
     if (signal.aborted) return;
     const now = await api.call('listTerminals', { query: { ...query, status: null }, signal });
-    // What was over before anybody watched is no news, whether the list showed it or not.
+    // Sessions that ended before the watch began are no changes, even if the list left them out.
     const news = now.filter(({ session_id, closed_at }) => known.has(session_id) || (closed_at ?? since) >= since);
     for (const change of sessionChanges(known, news)) {
       const { session } = change;
@@ -355,13 +355,13 @@ function questionFor(sessions: readonly TerminalSession[]): string {
   return `${listed.join('\n')}\nClose these ${count(sessions.length, 'session')}, and end their programs?`;
 }
 
-/** What has changed in a list of terminal sessions since it was read before. */
+/** A change of a terminal session between two polls. */
 export interface SessionChange {
   readonly session: TerminalSession;
   readonly what: 'opened' | 'ended' | 'people';
 }
 
-/** The oldest first. */
+/** Returns the changes since the previous poll, oldest first. */
 export function sessionChanges(
   before: ReadonlyMap<string, TerminalSession>,
   now: readonly TerminalSession[],
@@ -377,7 +377,7 @@ export function sessionChanges(
   return changes.sort((a, b) => timeOf(a) - timeOf(b));
 }
 
-/** @param at Unix milliseconds, for what the session itself has no time of */
+/** Renders a change. `at` (Unix milliseconds) is the time of changes that the session does not date. */
 export function changeLine({ session, what }: SessionChange, at: number): Line {
   const seconds = what === 'opened' ? session.opened_at : session.closed_at;
   const time = styled('dim', formatTime(seconds ?? Math.floor(at / 1000)));
@@ -394,7 +394,7 @@ function people({ writer, viewers }: TerminalSession): string {
   return `${writer === null ? 'nobody writes' : `${writer} writes`}${watching}`;
 }
 
-/** How terminal sessions are shown. */
+/** The table of terminal sessions. */
 export const sessionTable = (sessions: readonly TerminalSession[], now: number, empty: string): TableView => ({
   kind: 'table',
   columns: [
@@ -447,11 +447,11 @@ export const sessionDetails = (session: TerminalDetail): FieldsView =>
     ...(session.transcript_sha256 === null ? [] : [['SHA-256', session.transcript_sha256] as const]),
   ]);
 
-/** Whose and where: `ada on web-01, /bin/bash`. */
+/** Names a session by operator, agent and program: `ada on web-01, /bin/bash`. */
 export const sessionLabel = (session: TerminalSession): string =>
   `${session.operator} on ${nodeOf(session)}, ${programOf(session)}`;
 
-/** What has come of it: `active`, `exit status 3`, `ended by signal TERM`, `closed: idle`. */
+/** Describes the state of a session: `active`, `exit status 3`, `signal TERM`, `closed: idle`. */
 export function sessionStatus(session: TerminalSession): Span {
   const { status, reason, exit_code: code, exit_signal: signal } = session;
   if (status === 'active') return styled('good', status);
@@ -463,7 +463,7 @@ export function sessionStatus(session: TerminalSession): Span {
 
 const nodeOf = ({ node_name, node_id }: TerminalSession): string => node_name ?? node_id;
 
-/** The shell, or the command as it was given, not as a shell would read it. */
+/** Returns the command of a session, unquoted, or its shell. */
 const programOf = ({ shell, command }: TerminalSession): string => command?.join(' ') ?? shell ?? 'shell';
 
 const wordsOf = (reason: string): string => (reason === 'closed' ? 'by an operator' : reason.replaceAll('_', ' '));

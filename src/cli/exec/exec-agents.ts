@@ -1,4 +1,4 @@
-/** Runs a command on several agents, so many at a time. */
+/** Runs a command on agents, several in parallel. */
 import type { ApiClient } from '../../client/api-client.js';
 import { connectTerminal } from '../../client/terminal/connect-terminal.js';
 import type { LinkState, TerminalEnd } from '../../client/terminal/terminal-events.js';
@@ -15,23 +15,23 @@ import type { ExecSink } from './sinks.js';
 export interface FleetExec {
   readonly agents: readonly Agent[];
   readonly order: ExecOrder;
-  /** Agents at a time. */
+  /** Maximum number of agents in parallel. */
   readonly batch: number;
   readonly running: RunningCommands;
   readonly input: ExecInput | null;
   sinkFor(agent: Agent): ExecSink;
-  /** Told of each agent as it ends; the next one of its place waits for it. */
+  /** Called as each agent ends. The next agent starts once it resolves. */
   onEnd(result: ExecResult): Promise<void>;
 }
 
-/** What the whole command line hangs on, so that no further agent is tried. */
+/** Faults that fail the whole command, so that no further agent starts. */
 const FATAL = ['unauthenticated', 'role_forbidden', 'admin_required', 'tls_required', 'tls_mismatch'] as const;
 
 interface Visit extends WalkResult {
   readonly result: ExecResult;
 }
 
-/** The results in the order of the agents. Throws the fault that concerns all of them alike. */
+/** Returns the results in the order of the agents. Throws a fault that concerns all agents. */
 export async function execAgents(context: Context, api: ApiClient, exec: FleetExec): Promise<readonly ExecResult[]> {
   const { agents, order, batch, running, input } = exec;
   const thrown: unknown[] = [];
@@ -70,12 +70,11 @@ export async function execAgents(context: Context, api: ApiClient, exec: FleetEx
 
 const isFatal = (fault: Fault): boolean => isFault(fault, ...FATAL);
 
-/** Runs a command on one agent to its end. */
 export interface ExecOrder {
   readonly command: readonly string[];
-  /** Null for as long as it takes. */
+  /** Timeout in seconds; null for none. */
   readonly timeoutSecs: number | null;
-  /** `NAME=value` of this end, for the agents to choose from. */
+  /** Environment of the client as `NAME=value`; agents accept some of it. */
   readonly env: readonly string[];
 }
 
@@ -84,11 +83,11 @@ export interface AgentExec {
   readonly order: ExecOrder;
   readonly sink: ExecSink;
   readonly running: RunningCommands;
-  /** Null for a command that reads nothing. */
+  /** Shared input; null for none. */
   readonly input: ExecInput | null;
 }
 
-/** Faults are how it ended; what is thrown is our own mistake. */
+/** Runs a command on one agent. Returns faults as its end; throws only on internal errors. */
 export async function runOnAgent(context: Context, api: ApiClient, exec: AgentExec): Promise<ExecEnd> {
   const { agent, order, sink, running } = exec;
   const input = exec.input?.reader() ?? null;
@@ -172,11 +171,11 @@ function faultOf(end: Exclude<TerminalEnd, { readonly kind: 'exit' }>): Fault {
   });
 }
 
-/** Calls back in the order in which work was taken on, in whatever order it is finished. */
+/** Calls back in the order of registration, whatever the order of completion. */
 export class InOrder {
   private readonly waiting: { finished: boolean; readonly done: () => void }[] = [];
 
-  /** @returns to be called when this piece of work is finished */
+  /** Registers work. The caller calls the returned function when the work is finished. */
   next(done: () => void): () => void {
     const piece = { finished: false, done };
     this.waiting.push(piece);

@@ -1,4 +1,4 @@
-/** How a command ended on an agent, and what that makes of the exit status. */
+/** How a command ended on an agent: as exit status, in words, as JSON, and in the summary of a fleet. */
 import { constants } from 'node:os';
 import type { Agent } from '../../contract/agents.js';
 import type { Fault } from '../../kernel/fault.js';
@@ -9,9 +9,9 @@ import { type Line, type Span, styled } from '../outcome.js';
 import type { KeptOutput } from './sinks.js';
 
 export type ExecEnd =
-  /** `complete`: all of its output has come. */
+  /** The command ended; `complete` if all of its output arrived. */
   | { readonly kind: 'exit'; readonly exit: Exit; readonly complete: boolean }
-  /** It was not started, or it was lost. */
+  /** It did not start, or its connection was lost. */
   | { readonly kind: 'fault'; readonly fault: Fault }
   | { readonly kind: 'skipped'; readonly why: string };
 
@@ -22,7 +22,7 @@ export interface ExecResult {
 
 export type ExecStanding = 'succeeded' | 'failed' | 'unreachable' | 'skipped';
 
-/** The command's own where it has one; never 0 in doubt. */
+/** Returns the command's own exit status if it has one. Never returns 0 in doubt. */
 export function exitStatusOfEnd(end: ExecEnd): number {
   if (end.kind === 'fault') return exitStatusOfFailure(exitStatusOfCode(end.fault.code), EXIT.lost);
   if (end.kind !== 'exit') return EXIT.lost;
@@ -40,14 +40,14 @@ export function standingOfEnd(end: ExecEnd): ExecStanding {
   return exitStatusOfEnd(end) === EXIT.done ? 'succeeded' : 'failed';
 }
 
-/** Of several agents together. */
+/** Returns the exit status of a fleet. */
 export function exitStatusOfEnds(ends: readonly ExecEnd[]): number {
   const failures = ends.map(standingOfEnd).filter((standing) => standing !== 'succeeded');
   if (failures.length === 0) return EXIT.done;
   return failures.every((standing) => standing === 'unreachable') ? EXIT.offline : EXIT.partlyFailed;
 }
 
-/** `exit status 3`, `ended by signal TERM`, `timed out`, or the sentence of a fault. Empty for what succeeded. */
+/** Describes an end: `exit status 3`, `ended by signal TERM`, or the message of a fault; '' for success. */
 export function wordsOfEnd(end: ExecEnd): string {
   if (end.kind === 'skipped') return `not started: ${end.why}`;
   if (end.kind === 'fault') return end.fault.message;
@@ -78,7 +78,7 @@ function signalStatus(signal: string): number {
   return number === undefined ? EXIT.lost : 128 + number;
 }
 
-/** `exit_status` is what `orch exec` of this agent alone would end with. */
+/** Returns the JSON body of a result. `exit_status` is the status that `orch exec` of this agent alone ends with. */
 export function execBody(result: ExecResult, output: KeptOutput): Readonly<Record<string, unknown>> {
   const { agent, end } = result;
   const exit = end.kind === 'exit' ? end.exit : null;
@@ -98,7 +98,7 @@ export function execBody(result: ExecResult, output: KeptOutput): Readonly<Recor
   };
 }
 
-/** More names than that are counted instead. */
+/** Maximum number of listed names; the rest is counted. */
 const NAMED = 10;
 
 const LOOKS: Readonly<Record<ExecStanding, readonly ['good' | 'bad' | 'warn', string]>> = {
@@ -119,7 +119,7 @@ export function summaryLines(results: readonly ExecResult[]): readonly Line[] {
   return [...[...groups].map(([words, group]): Line => [styled('bad', words), `: ${namesOf(group)}`]), totals(results)];
 }
 
-/** `web-01, web-02 and 3 more (5 agents)`. */
+/** Lists agents: `web-01, web-02 and 3 more (5 agents)`. */
 export function namesOf(results: readonly Pick<ExecResult, 'agent'>[]): string {
   const names = results.map(({ agent }) => agentName(agent));
   if (names.length === 1) return names.join('');
@@ -138,6 +138,6 @@ function totals(results: readonly ExecResult[]): Line {
   return [styled('strong', `${count(results.length, 'agent')}: `), ...spans, '.'];
 }
 
-/** Two agents with the same trouble are one group, though it names each. */
+/** Masks the agent's name in a message, so that equal failures fall into one group. */
 export const withoutAgent = (text: string, { agent }: Pick<ExecResult, 'agent'>): string =>
   text.replaceAll(agent.node_id, '…').replaceAll(agent.name ?? agent.node_id, '…');

@@ -1,33 +1,33 @@
-/** Hands standard input on to the commands: each of them reads all of it, whenever it begins. */
+/** Standard input shared by commands: each one receives all of it, whenever it starts. */
 import type { TerminalSession } from '../../client/terminal/terminal-session.js';
 import type { InputStream } from '../render/printer.js';
 
 type Session = Pick<TerminalSession, 'sendInput' | 'sendEof'>;
 
-/** One command's place in the input. */
+/** Position of one command in the input. */
 export interface InputReader {
-  /** To be called when the session exists. */
+  /** Starts to send input to the session. */
   begin(session: Session): void;
-  /** There is room again. */
+  /** Called when the session accepts input again. */
   drain(): void;
-  /** The command reads no more. */
+  /** Ends the reading of this command. */
   stop(): void;
 }
 
 export interface ExecInput {
-  /** For the next command; to be called once for each of them. */
+  /** Returns the reader of the next command. Call it once per command. */
   reader(): InputReader;
 }
 
 export interface ExecInputOptions {
   readonly stdin: InputStream;
-  /** How many commands there are, those that begin later among them. */
+  /** Number of commands, including those that start later. */
   readonly readers: number;
-  /** More has come than is kept for commands that have not begun. */
+  /** Called when the buffer for commands that have not started exceeds its limit. */
   readonly onTooMuch: () => void;
 }
 
-/** Input that is read ahead of the slowest command, and that is kept for commands that have not begun. Bytes. */
+/** Bytes read ahead of the slowest running command; and bytes buffered for commands that have not started. */
 const AHEAD = 1024 * 1024;
 export const MOST_KEPT = 64 * 1024 * 1024;
 
@@ -37,7 +37,7 @@ class SharedInput implements ExecInput {
   private readonly options: ExecInputOptions;
   private readonly readers = new Set<Reader>();
   private chunks: Buffer[] = [];
-  /** How many chunks before these are forgotten. */
+  /** Number of dropped chunks before `chunks`. */
   private forgotten = 0;
   private kept = 0;
   private unbegun: number;
@@ -70,7 +70,7 @@ class SharedInput implements ExecInput {
     const { stdin } = this.options;
     stdin.on('data', this.onData);
     stdin.once('end', this.onEnd);
-    // A terminal that is gone, or a directory in place of a file: as if it were at its end.
+    // A lost terminal, or a directory as input, counts as end of input.
     stdin.once('error', this.onEnd);
   }
 
@@ -81,11 +81,11 @@ class SharedInput implements ExecInput {
     const { stdin } = this.options;
     stdin.off('data', this.onData);
     stdin.off('end', this.onEnd);
-    // An open pipe that nobody reads must not keep the process alive.
+    // An open pipe would keep the process alive.
     stdin.destroy();
   }
 
-  /** A reader is further, or gone. */
+  /** Drops chunks that all readers have sent, and pauses or resumes the input. */
   moved(): void {
     if (this.unbegun === 0) this.forget(Math.min(...[...this.readers].map(({ next }) => next)));
     if (!this.isReading || this.hasEnded) return;
@@ -128,7 +128,7 @@ class SharedInput implements ExecInput {
 }
 
 class Reader implements InputReader {
-  /** Index of the chunk that is sent next. */
+  /** Index of the next chunk to send. */
   next = 0;
   private readonly input: SharedInput;
   private session: Session | null = null;

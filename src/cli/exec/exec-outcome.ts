@@ -1,4 +1,4 @@
-/** Runs the command, has its output shown in the way that is wanted, and tells how it ended. */
+/** Runs `orch exec` without a terminal: chooses how output is shown, and builds the outcome. */
 import type { ApiClient } from '../../client/api-client.js';
 import type { Context } from '../context.js';
 import { EXIT } from '../exit-status.js';
@@ -21,14 +21,14 @@ import { RunningCommands } from './running-commands.js';
 import { KeptOutput, type Outlets, OutputGroups, openOutlet, prefixedSink, prefixesFor, throughSink } from './sinks.js';
 
 export interface ExecPlan extends Pick<FleetExec, 'agents' | 'order' | 'batch'> {
-  /** Several were named, or a selector chose them: even of a single one the faults stay with it. */
+  /** True for several agents or a selector: faults then stay with their agent, even for a single one. */
   readonly fleet: boolean;
   readonly group: boolean;
-  /** What each of the commands reads; null for nothing. */
+  /** Input of each command; null for none. */
   readonly input: InputStream | null;
 }
 
-/** How output gets out while the command runs. */
+/** How output is shown while commands run. */
 type Show = Pick<FleetExec, 'sinkFor' | 'onEnd'>;
 
 export async function execOutcome(context: Context, api: ApiClient, plan: ExecPlan): Promise<Outcomes> {
@@ -37,7 +37,7 @@ export async function execOutcome(context: Context, api: ApiClient, plan: ExecPl
   return forPeople(context, api, plan);
 }
 
-/** The output itself is the answer. */
+/** Shows the output itself as the answer. */
 async function forPeople(context: Context, api: ApiClient, plan: ExecPlan): Promise<Outcome> {
   const running = new RunningCommands(context, plan.fleet);
   const outlets = outletsOf(context, () => void running.end('nobody reads the output'));
@@ -60,13 +60,13 @@ async function forPeople(context: Context, api: ApiClient, plan: ExecPlan): Prom
   }
 }
 
-/** Throws when that is for another reason than a reader who has left. */
+/** Returns the outcome of a closed standard output. Throws if it failed for another reason than a closed reader. */
 function nobodyReads({ out }: Outlets): Outcome {
   if (out.problem !== null) throw notWritten(out.problem);
   return { exitStatus: EXIT.brokenPipe };
 }
 
-/** One agent gives one object, several give a line each. */
+/** Returns one object for one agent, and a stream with one object per agent for several. */
 async function forPrograms(context: Context, api: ApiClient, plan: ExecPlan): Promise<Outcomes> {
   const running = new RunningCommands(context, plan.fleet);
   const outputs = new Map<unknown, KeptOutput>();
@@ -112,7 +112,7 @@ async function run(context: Context, api: ApiClient, plan: Running): Promise<rea
   const input = stdin === null ? null : execInput({ stdin, readers: agents.length, onTooMuch });
   const results = await Promise.race([execAgents(context, api, { ...plan, input }), running.left]);
   const [only] = results;
-  // The one agent that was named: why there is nothing of it is the answer.
+  // For a single named agent its fault is the answer.
   if (!plan.fleet && only?.end.kind === 'fault') throw only.end.fault;
   return results;
 }
@@ -162,7 +162,7 @@ async function paintsOf({ color, env, globals, streams }: Context) {
 function tellEnd({ note }: Context, { fleet }: ExecPlan, results: readonly ExecResult[]): void {
   const [only] = results;
   if (fleet) for (const line of summaryLines(results)) note(line);
-  // That it failed is told by the exit status; only what the command cannot have said itself is told in words.
+  // The exit status tells a failure. Only ends that the command cannot have reported itself are printed.
   else if (only?.end.kind === 'exit' && (only.end.exit.reason !== 'exited' || !only.end.complete)) {
     note([styled('bad', 'orch: '), `the command is over: ${wordsOfEnd(only.end)}`]);
   }
@@ -174,13 +174,13 @@ function statusOf({ fleet }: ExecPlan, results: readonly ExecResult[], { interru
   return interrupted ? EXIT.interrupted : exitStatusOfEnds(results.map(({ end }) => end));
 }
 
-/** Resolves when the outcome is printed. */
+/** Passes an outcome to the stream. Resolves once it is printed. */
 export type Hand = (outcome: Outcome) => Promise<void>;
 
 /**
- * @param work gives the last outcome; it has begun when this returns
- * @param finish called at the end, whatever it was
- * @param onLeft called when nobody wants more of them; the stream waits for it
+ * Makes a stream of outcomes from work that passes them on one by one.
+ * @param work runs at once and returns the last outcome
+ * @param finish called at the end in any case
  */
 export async function* handOver(
   work: (hand: Hand) => Promise<Outcome>,

@@ -1,24 +1,24 @@
-/** Makes what a remote program writes harmless on the operator's terminal, as it comes: text, line ends and colours stay. */
+/** Filters the output of a remote program for the operator's terminal: text, newlines and colours stay. */
 import { sanitize } from '../render/terminal-text.js';
 
 export interface HarmlessOptions {
-  /** Colours and styles stay. */
+  /** True to keep colours and styles. */
   readonly color: boolean;
-  /** Each line stands behind the name of its agent, so that nothing may go back on the line: a carriage return ends it. */
+  /** True if lines get a prefix that must not be overwritten: a carriage return then ends the line. */
   readonly lines: boolean;
 }
 
 const ESCAPE = '\u001b';
 const RESET = '\u001b[0m';
-/** Longer sequences are none of those that are let through. */
+/** Longest style sequence; longer ones are removed. */
 const LONGEST_STYLE = 64;
-/** A title or the like that does not end by then never will: what follows is text again. */
+/** Longest control string, such as a title; after that the rest is text again. */
 const LONGEST_STRING = 4_096;
 const STYLE = /^[0-9;:]*$/;
 
 type State = 'text' | 'escape' | 'intermediate' | 'control' | 'string' | 'string-escape';
 
-/** Of one stream: sequences and characters may be cut anywhere. */
+/** Filter of one stream. Chunks may split sequences and characters. */
 export class HarmlessOutput {
   private readonly options: HarmlessOptions;
   private readonly decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -36,7 +36,7 @@ export class HarmlessOutput {
     return this.filter(this.decoder.decode(bytes, { stream: true }));
   }
 
-  /** What is left, and the end of the styles that were let through. */
+  /** Returns the rest, and resets styles. */
   end(): string {
     const rest = this.filter(this.decoder.decode());
     return this.isStyled ? rest + RESET : rest;
@@ -70,11 +70,11 @@ export class HarmlessOutput {
     return '';
   }
 
-  /** One character of a sequence. */
+  /** Handles one character of a sequence. */
   private step(character: string): string {
     if (this.state === 'string' || this.state === 'string-escape') return this.stepString(character);
     if (character === ESCAPE) return this.enter('escape');
-    // Whatever breaks a sequence off is read as text.
+    // A character that aborts a sequence is text.
     if (character < ' ' || character > '~') {
       this.enter('text');
       return this.plain(character);
@@ -123,7 +123,7 @@ export class HarmlessOutput {
     return still.replace(/[^\n\t\r\b]+/g, sanitize);
   }
 
-  /** Every carriage return as a line end, with the line feed behind it as one. */
+  /** Turns carriage returns into newlines; CR LF becomes one newline. */
   private endLines(text: string): string {
     const rest = this.afterReturn && text.startsWith('\n') ? text.slice(1) : text;
     this.afterReturn = text.endsWith('\r');

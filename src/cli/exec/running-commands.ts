@@ -1,4 +1,4 @@
-/** The commands that run now, and what interrupts make of them: Ctrl-C is theirs, twice kills them, three times leaves. */
+/** The running commands of `orch exec`, and its interrupts: Ctrl-C interrupts them, twice kills them, three times leaves them. */
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TerminalSession } from '../../client/terminal/terminal-session.js';
@@ -7,27 +7,27 @@ import type { Context } from '../context.js';
 import { count } from '../format.js';
 import type { Interrupt } from '../interrupts.js';
 
-/** How long commands have to end that were told to, in milliseconds: an agent kills what does not hang up after 5 s. */
+/** Milliseconds that closed commands have to end. An agent kills a command 5 s after the hangup. */
 const GRACE = 7_000;
 
 type Controls = Pick<TerminalSession, 'signal' | 'close' | 'detach'>;
 
 export class RunningCommands {
-  /** Why no further command is to start; null while they may. */
+  /** Reason why no further command starts; null while they may. */
   halted: string | null = null;
-  /** Ctrl-C was pressed. */
+  /** True after Ctrl-C. */
   interrupted = false;
   private readonly context: Context;
-  /** Several agents: the person is told what the keys do. */
+  /** True to explain the keys, as for several agents. */
   private readonly several: boolean;
   private readonly sessions = new Set<Controls>();
-  /** Agents that are worked on, those whose session is still being opened among them. */
+  /** Number of agents at work, including those whose session is being opened. */
   private active = 0;
   private readonly requests = new AbortController();
   private readonly stopListening: () => void;
   private presses = 0;
   private reject: (reason: Fault) => void = () => {};
-  /** Rejects with Fault `cancelled` when the person leaves; never resolves. */
+  /** Rejects with `cancelled` when the operator leaves; never resolves. */
   readonly left: Promise<never>;
 
   constructor(context: Context, several: boolean) {
@@ -37,17 +37,17 @@ export class RunningCommands {
     this.left = new Promise<never>((_resolve, reject) => {
       this.reject = reject;
     });
-    // It may be rejected when nobody races against it any more.
+    // It may be rejected after the race against it has ended.
     this.left.catch(() => {});
     this.stopListening = context.onInterrupt((by) => this.hear(by));
   }
 
-  /** Ends the requests that are under way. */
+  /** Aborts the requests in flight. */
   get signal(): AbortSignal {
     return this.requests.signal;
   }
 
-  /** One more agent is worked on, until the returned function is called. */
+  /** Counts an agent as at work until the returned function is called. */
   begin(): () => void {
     this.active += 1;
     return () => {
@@ -60,7 +60,7 @@ export class RunningCommands {
     if (this.halted !== null) session.close();
   }
 
-  /** It is connected, for the first time or again: what was pressed meanwhile reaches it now. */
+  /** Sends the signal of earlier Ctrl-C presses to a session that has connected or reconnected. */
   connected(session: Controls): void {
     if (this.presses > 0) session.signal(this.presses === 1 ? 'INT' : 'KILL');
   }
@@ -69,7 +69,7 @@ export class RunningCommands {
     this.sessions.delete(session);
   }
 
-  /** Has all of them end, and no further one start; leaves those that do not end in time. */
+  /** Closes all commands and starts no further one. Abandons those that do not end in time. */
   async end(why: string): Promise<void> {
     this.halted ??= why;
     for (const session of this.sessions) session.close();
@@ -79,7 +79,7 @@ export class RunningCommands {
     this.reject(new Fault('cancelled', why));
   }
 
-  /** Lets go of whatever is still there. */
+  /** Detaches from the remaining sessions. */
   stop(): void {
     this.stopListening();
     this.requests.abort();
@@ -88,7 +88,7 @@ export class RunningCommands {
 
   private hear(by: Interrupt): void {
     if (by !== 'SIGINT') {
-      // From now on the next signal ends the process as the system does.
+      // After this the next signal ends the process.
       this.context.interrupt(by);
       void this.end('told to end');
       return;

@@ -1,4 +1,4 @@
-/** Where the output of a command on one agent goes. */
+/** Sinks for the output of remote commands: pass through, prefix lines, keep, or group equal outputs. */
 
 import { createHash, type Hash } from 'node:crypto';
 import type { Agent } from '../../contract/agents.js';
@@ -13,17 +13,16 @@ import { type ExecResult, namesOf, withoutAgent, wordsOfEnd } from './exec-end.j
 import { HarmlessOutput } from './harmless-output.js';
 
 export interface ExecSink {
-  /** @param done called when the bytes need no place here any more */
+  /** Takes output. Calls `done` once the bytes are flushed. */
   output(stream: OutputStream, bytes: Buffer, done: () => void): void;
-  /** No more follows. Resolves when all is out. */
+  /** Ends the output. Resolves once all of it is flushed. */
   end(): Promise<void>;
 }
 
-/** The output of the one agent there is: every byte as it came, but harmless on a terminal. */
 export interface Outlets {
   readonly out: Outlet;
   readonly err: Outlet;
-  /** Colours are wanted there. */
+  /** Whether each stream gets colours. */
   readonly color: Readonly<Record<OutputStream, boolean>>;
 }
 
@@ -45,12 +44,11 @@ export function throughSink(outlets: Outlets): ExecSink {
 const filterFor = (outlets: Outlets, stream: OutputStream): HarmlessOutput | null =>
   outlets[stream].isTerminal ? new HarmlessOutput({ color: outlets.color[stream], lines: false }) : null;
 
-/** The output of one agent among several: whole lines, each behind the agent's name. */
 const LINE_END = Buffer.from('\n');
 const RESET = Buffer.from('\u001b[0m');
 const ESCAPE = 0x1b;
 
-/** @param prefixes as they are to be written, harmless and coloured */
+/** Returns a sink that writes whole lines, each with a prefix. `prefixes` are sanitised and coloured. */
 export function prefixedSink(outlets: Outlets, prefixes: Readonly<Record<OutputStream, string>>): ExecSink {
   const channels = { out: channelFor(outlets, 'out', prefixes.out), err: channelFor(outlets, 'err', prefixes.err) };
   return {
@@ -68,7 +66,7 @@ function channelFor(outlets: Outlets, stream: OutputStream, text: string) {
   const splitter = new LineSplitter();
   const filter = outlets[stream].isTerminal ? new HarmlessOutput({ color: outlets.color[stream], lines: true }) : null;
   const lineOf = (line: Buffer): readonly Buffer[] => {
-    // A colour does not run on into the lines of other agents.
+    // A style must not continue into the lines of other agents.
     const isStyled = filter !== null && line.includes(ESCAPE);
     return [prefix, line, ...(isStyled ? [RESET] : []), LINE_END];
   };
@@ -84,14 +82,13 @@ function channelFor(outlets: Outlets, stream: OutputStream, text: string) {
   };
 }
 
-/** The names of agents in front of their lines: as wide as the longest, each in a colour. */
 const COLORS: readonly Style[] = ['accent', 'good', 'warn', 'strong'];
-/** A longer name is cut. */
+/** Maximum width of a name in columns. */
 const WIDEST = 32;
 
 export type PrefixOf = (agent: Agent, stream: OutputStream) => string;
 
-/** @param color whether each stream gets colours */
+/** Returns the line prefixes of agents: names padded to the same width, each in its colour. */
 export async function prefixesFor(
   agents: readonly Agent[],
   color: Readonly<Record<OutputStream, boolean>>,
@@ -107,7 +104,7 @@ export async function prefixesFor(
   };
 }
 
-/** Bytes of each stream that are kept; more is counted only. */
+/** Bytes kept of each stream; the rest is only counted and hashed. */
 export const KEPT = 1024 * 1024;
 
 interface Channel {
@@ -124,7 +121,7 @@ export class KeptOutput implements ExecSink {
   output(stream: OutputStream, bytes: Buffer, done: () => void): void {
     const { parts, hash, length } = this.channels[stream];
     hash.update(bytes);
-    // A copy, so that a small part does not hold what it was cut from.
+    // A copy, so that a small slice does not retain its large buffer.
     if (length < KEPT) parts.push(Buffer.from(bytes.subarray(0, KEPT - length)));
     this.channels[stream].length += bytes.length;
     done();
@@ -132,7 +129,7 @@ export class KeptOutput implements ExecSink {
 
   async end(): Promise<void> {}
 
-  /** As much of it as is kept. */
+  /** Returns the kept beginning of a stream. */
   bytes(stream: OutputStream): Buffer {
     return Buffer.concat(this.channels[stream].parts);
   }
@@ -141,7 +138,7 @@ export class KeptOutput implements ExecSink {
     return this.bytes(stream).toString('utf8');
   }
 
-  /** How much there was. */
+  /** Returns the total bytes of a stream. */
   length(stream: OutputStream): number {
     return this.channels[stream].length;
   }
@@ -150,19 +147,18 @@ export class KeptOutput implements ExecSink {
     return this.channels.out.length > KEPT || this.channels.err.length > KEPT;
   }
 
-  /** The same for the same output, whether all of it is kept or not. */
+  /** Digest of the whole output of both streams. */
   get digest(): string {
     return (['out', 'err'] as const).map((stream) => this.channels[stream].hash.copy().digest('hex')).join(' ');
   }
 }
 
-/** Agents with the same output and the same end together: what is printed when all have ended. */
 interface Group {
   readonly results: ExecResult[];
   readonly output: KeptOutput;
 }
 
-/** Keeps one copy of equal outputs. */
+/** Groups agents by equal output and equal end, and keeps one copy of each output. */
 export class OutputGroups {
   private readonly groups = new Map<string, Group>();
 
@@ -173,7 +169,7 @@ export class OutputGroups {
     else group.results.push(result);
   }
 
-  /** The largest group first. Resolves when all is out. */
+  /** Prints the groups, the largest first. Resolves once all of it is flushed. */
   async print(outlets: Outlets, paints: Readonly<Record<'out' | 'err', Paint>>): Promise<void> {
     const all = [...this.groups.values()].sort((a, b) => b.results.length - a.results.length);
     for (const { results, output } of all) {
@@ -183,7 +179,7 @@ export class OutputGroups {
       const words = withoutAgent(wordsOfEnd(first.end), first);
       for (const stream of ['out', 'err'] as const) {
         const length = output.length(stream);
-        // A head without anything behind it says that there was no output, once.
+        // A group without output prints its heading once.
         if (length === 0 && (stream === 'err' || output.length('err') > 0)) continue;
         const status = words === '' ? [] : [' ', styled('bad', words)];
         const empty = length === 0 ? [' ', styled('dim', '(no output)')] : [];
@@ -204,23 +200,23 @@ export class OutputGroups {
 const written = (outlets: Outlets, stream: 'out' | 'err', text: string): Promise<void> =>
   new Promise((resolve) => outlets[stream].write(text, resolve));
 
-/** Standard output, or standard error, for what remote programs write: tells when bytes are out, and when nobody reads. */
+/** Standard output or standard error as target of remote output. */
 export interface Outlet {
   readonly isTerminal: boolean;
-  /** Whoever read it is gone: what is written is dropped. */
+  /** True once the reader has closed the stream; writes are then dropped. */
   readonly closed: boolean;
-  /** What else than that makes it impossible to write. */
+  /** Write error other than a closed reader; null if there is none. */
   readonly problem: Error | null;
-  /** @param done called once the bytes have reached the reader's side, or nobody reads any more */
+  /** Writes bytes. Calls `done` once they are flushed or the stream is closed. */
   write(bytes: Uint8Array | string, done: () => void): void;
   stop(): void;
 }
 
 export interface OutletOptions {
   readonly stream: ProcessStream;
-  /** Called before anything is written: the place to take a live line away. */
+  /** Called before each write, to erase the live progress line. */
   onWrite(): void;
-  /** Once, when the reader is gone. */
+  /** Called once, when the stream is closed. */
   onClosed(): void;
 }
 
@@ -234,7 +230,7 @@ export function openOutlet({ stream, onWrite, onClosed }: OutletOptions): Outlet
     onClosed();
   };
   stream.on('error', close);
-  // A terminal that is stopped (Ctrl-S) must not stop Ctrl-C and the other agents.
+  // A terminal stopped by Ctrl-S must block neither Ctrl-C nor the other agents.
   if (stream.isTTY) setBlocking(stream, false);
   return {
     isTerminal: stream.isTTY === true,
@@ -254,25 +250,23 @@ export function openOutlet({ stream, onWrite, onClosed }: OutletOptions): Outlet
     },
     stop: () => {
       if (stream.isTTY) setBlocking(stream, true);
-      // An error that comes late must find a listener, or it ends the process.
+      // A late error without a listener would end the process.
       stream.on('error', () => undefined);
       stream.off('error', close);
     },
   };
 }
 
-/** Cuts a stream of bytes into whole lines. */
-
-/** A longer line is cut, so that one without end takes no memory without end. */
+/** Longest line in bytes. Longer lines are cut to bound the memory. */
 const LONGEST_LINE = 64 * 1024;
 const LINE_FEED = 0x0a;
 
 export class LineSplitter {
-  /** What is left without a line feed, and its length. */
+  /** Bytes after the last line feed. */
   private parts: Buffer[] = [];
   private length = 0;
 
-  /** The lines that are whole by now, without their line feeds. */
+  /** Adds bytes and returns the complete lines, without line feeds. */
   push(bytes: Buffer): readonly Buffer[] {
     if (!bytes.includes(LINE_FEED) && this.length + bytes.length <= LONGEST_LINE) {
       this.keep(bytes);
@@ -293,7 +287,7 @@ export class LineSplitter {
     return lines;
   }
 
-  /** What came behind the last line feed; null when nothing did. */
+  /** Returns the bytes after the last line feed; null if there are none. */
   end(): Buffer | null {
     const rest = Buffer.concat(this.parts);
     this.parts = [];
@@ -301,7 +295,7 @@ export class LineSplitter {
     return rest.length === 0 ? null : rest;
   }
 
-  /** A copy, so that a few bytes do not hold the whole chunk. */
+  /** Keeps a copy, so that a few bytes do not retain the whole chunk. */
   private keep(bytes: Buffer): void {
     if (bytes.length === 0) return;
     this.parts.push(Buffer.from(bytes));
@@ -309,7 +303,7 @@ export class LineSplitter {
   }
 }
 
-/** Pieces that are not too long, at least one. */
+/** Cuts a line into pieces of the maximum length, at least one. */
 function cut(line: Buffer): readonly Buffer[] {
   const pieces = Math.max(1, Math.ceil(line.length / LONGEST_LINE));
   return Array.from({ length: pieces }, (_, index) => line.subarray(index * LONGEST_LINE, (index + 1) * LONGEST_LINE));

@@ -1,4 +1,4 @@
-/** What applies of `--local` have put on this machine, as it is kept in a file. */
+/** The believed state of `--local`: what its applies have put on this machine, kept in a file. */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ import type { LocalDesired } from './local-desired.js';
 
 const AppliedSchema = closed({
   ...RemovalSchema.properties,
-  /** Where secrets stood, masked now. */
+  /** Spans of masked secrets, by path in the body. */
   taint: Type.Optional(Type.Record(Type.String(), Type.Array(SpanSchema))),
   operation_id: Type.String(),
 });
@@ -25,22 +25,22 @@ export type Applied = Type.Static<typeof AppliedSchema>;
 
 const BelievedStateSchema = closed({
   version: Type.Literal(1),
-  /** Hex; secrets are told apart by a hash under this key. */
+  /** Hex key of the hash that tells secret values apart. */
   mask_key: Type.String({ pattern: '^[0-9a-f]{64}$' }),
-  /** The last apply that put something there; null when none has. */
+  /** ID of the last apply that changed the state; null if none has. */
   operation_id: nullable(Type.String()),
-  /** In the order of application. */
+  /** Resources in order of application. */
   applied: Type.Array(AppliedSchema),
 });
 export type BelievedState = Type.Static<typeof BelievedStateSchema>;
 
-/** What an apply has changed in it. */
+/** Changes of the state by an apply. */
 export const ChangesSchema = closed({
   operation_id: Type.String(),
   put: Type.Array(AppliedSchema),
-  /** Keys of what was removed or released. */
+  /** Keys of removed or released resources. */
   gone: Type.Array(Type.String()),
-  /** Keys of everything that the apply wants, in the order of application. */
+  /** Keys of all desired resources, in order of application. */
   order: Type.Optional(Type.Array(Type.String())),
 });
 export type Changes = Type.Static<typeof ChangesSchema>;
@@ -48,7 +48,7 @@ export type Changes = Type.Static<typeof ChangesSchema>;
 const states = validator(BelievedStateSchema);
 const FILE = 'state.json';
 
-/** A new one when nothing was ever applied. Throws `data_dir_invalid` for a file that is damaged. */
+/** Reads the state; returns a new one if there is no file. Throws `data_dir_invalid` for a damaged file. */
 export function loadState(dataDir: string): BelievedState {
   const path = join(dataDir, FILE);
   const data = readJson(path);
@@ -60,7 +60,7 @@ export function loadState(dataDir: string): BelievedState {
   throw damaged(path, problem ? `${problem.path || '/'} ${problem.message}` : 'it has another shape');
 }
 
-/** Throws `data_dir_invalid` when it cannot be written. */
+/** Writes the state. Throws `data_dir_invalid` on failure. */
 export function saveState(dataDir: string, state: BelievedState): void {
   const path = join(dataDir, FILE);
   try {
@@ -73,7 +73,7 @@ export function saveState(dataDir: string, state: BelievedState): void {
   }
 }
 
-/** What makes a resource the same thing on the machine. */
+/** Returns the key of a resource: equal keys mean the same thing on the machine. */
 export function resourceKey({ module, kind, identity }: Pick<Applied, 'module' | 'kind' | 'identity'>): string {
   const family = CATALOGUE.get(kind)?.family;
   return family === undefined ? `${kind}\0${identity}` : keyOf(family, identity, module);
@@ -94,16 +94,15 @@ export const damaged = (path: string, why: string, cause?: unknown): Fault =>
     cause,
   });
 
-/** What an apply on this machine changes in what is believed of it, by the rules of an orchestrator. */
 export interface Application {
   readonly desired: LocalDesired;
   readonly operationId: string;
-  /** What was believed when it began, by resource key. */
+  /** Applied resources at the start, by resource key. */
   readonly before: ReadonlyMap<string, Applied>;
   readonly announcements: Announcements;
 }
 
-/** Resources that succeeded take their new place, removals that succeeded lose theirs; what failed or was skipped keeps what it had. */
+/** Returns the changes by succeeded resources and removals. Failed and skipped items keep their state. */
 export function changesOf(application: Application, items: readonly LocalItem[]): Changes {
   const { desired, operationId } = application;
   const put: Applied[] = [];
@@ -122,13 +121,13 @@ export function changesOf(application: Application, items: readonly LocalItem[])
   return { operation_id: operationId, put, gone };
 }
 
-/** Without what is believed already. */
+/** Returns the changes without resources whose state is unchanged. */
 export function newsOf({ before }: Application, changes: Changes): Changes {
   const asText = (applied: Applied | undefined) => JSON.stringify({ ...applied, operation_id: '' });
   return { ...changes, put: changes.put.filter((one) => asText(before.get(resourceKey(one))) !== asText(one)) };
 }
 
-/** Later changes count. What has an order stands in it, behind all that has none. */
+/** Applies changes to the state, oldest first. Resources outside the order come first, then those in it. */
 export function stateAfter(state: BelievedState, changes: readonly Changes[]): BelievedState {
   return changes.reduce(stateAfterOne, state);
 }
@@ -146,6 +145,6 @@ function inOrder(entries: readonly (readonly [string, Applied])[], order: readon
   return [...entries].sort((a, b) => placeOf(a) - placeOf(b)).map(([, applied]) => applied);
 }
 
-/** What may have been there before is never removed; an apply that died may have told that it was not. */
+/** Returns the origin of a resource. It counts as adopted, and is never removed, unless orch is known to have created it. */
 const originOf = ({ before, announcements }: Application, key: string, { existed }: LocalItem): Applied['origin'] =>
   before.get(key)?.origin ?? ((announcements.existed(key) ?? existed) === false ? 'created' : 'adopted');

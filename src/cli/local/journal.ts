@@ -1,4 +1,4 @@
-/** What an apply has done so far, kept as it comes: whatever ends the process, nothing that was reported is lost. */
+/** The journal of `--local`: results and announcements of an apply, durable before they are reported or carried out. */
 import { closeSync, fsyncSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
@@ -10,11 +10,11 @@ const resultLines = validator(ChangesSchema);
 
 export class KeptResults {
   private readonly path: string;
-  /** Of earlier applies that did not come to their end, oldest first. */
+  /** Results of earlier applies that were cut off, oldest first. */
   readonly earlier: readonly Changes[];
   private waiting: Changes[] = [];
 
-  /** Throws `data_dir_invalid` for a file that is damaged. */
+  /** Reads the results of earlier applies. Throws `data_dir_invalid` for a damaged file. */
   constructor(dataDir: string) {
     this.path = join(dataDir, RESULTS_FILE);
     this.earlier = readLines(this.path).map((line) => {
@@ -23,37 +23,37 @@ export class KeptResults {
     });
   }
 
-  /** On the disk when it returns, behind what is done first. What the disk does not take waits, and `flush` tells. */
+  /** Calls `first`, then stores the changes durably. On failure they stay pending, and `flush` reports the fault. */
   note(changes: Changes, first: () => void): void {
     this.waiting.push(changes);
     try {
       first();
       this.flush();
     } catch {
-      // The next change asks for it, and is not begun without it.
+      // The next announcement flushes first, and fails if that fails.
     }
   }
 
-  /** Throws `disk_full` and the like. */
+  /** Stores pending results durably. Throws `disk_full` and similar faults. */
   flush(): void {
     if (this.waiting.length === 0) return;
     appendLines(this.path, this.waiting);
     this.waiting = [];
   }
 
-  /** Once all of it is kept elsewhere. */
+  /** Deletes the results. Call it once the state is stored. */
   clear(): void {
     this.waiting = [];
     rmSync(this.path, { force: true });
   }
 }
 
-/** What an apply was about to change, kept until its end is kept: after a crash it tells what orch itself has made. */
+/** Announced changes of an apply, kept until its results are stored. After a crash they tell which things orch itself created. */
 const ANNOUNCEMENTS_FILE = 'announced.jsonl';
 
 export class Announcements {
   private readonly path: string;
-  /** Whether a thing was there when an apply first looked at it, by resource key. */
+  /** Whether a thing existed when an apply first observed it, by resource key. */
   private readonly known: Map<string, boolean>;
 
   constructor(dataDir: string) {
@@ -61,12 +61,12 @@ export class Announcements {
     this.known = readAll(this.path);
   }
 
-  /** Undefined when nothing was announced about it. */
+  /** Returns whether the thing existed before; undefined if it was not announced. */
   existed(key: string): boolean | undefined {
     return this.known.get(key);
   }
 
-  /** On the disk when it returns; the first announcement of a thing counts. Throws `disk_full` and the like. */
+  /** Stores announcements durably. The first announcement of a thing counts. Throws `disk_full` and similar faults. */
   add(entries: readonly (readonly [key: string, existed: boolean])[]): void {
     const fresh = entries.filter(([key]) => !this.known.has(key));
     if (fresh.length === 0) return;
@@ -74,7 +74,7 @@ export class Announcements {
     for (const [key, existed] of fresh) this.known.set(key, existed);
   }
 
-  /** Once what they were for is kept elsewhere. */
+  /** Deletes the announcements. Call it once the state is stored. */
   clear(): void {
     this.known.clear();
     rmSync(this.path, { force: true });
@@ -96,12 +96,12 @@ function asEntry(value: unknown): readonly [string, boolean] | null {
   return typeof key === 'string' && typeof existed === 'boolean' ? [key, existed] : null;
 }
 
-/** On the disk when it returns. Throws `disk_full` and the like. */
+/** Appends JSON lines durably. Throws `disk_full` and similar faults. */
 export function appendLines(path: string, values: readonly unknown[]): void {
   try {
     const descriptor = openSync(path, 'a', 0o600);
     try {
-      // A crash or a full disk may have left half a line, which a line end sets apart.
+      // The leading newline separates a torn line that a crash or full disk may have left.
       writeFileSync(descriptor, values.map((value) => `\n${JSON.stringify(value)}`).join(''));
       fsyncSync(descriptor);
     } finally {
@@ -113,7 +113,7 @@ export function appendLines(path: string, values: readonly unknown[]): void {
   }
 }
 
-/** None when there is no file. Leaves out what is no whole line: whoever wrote it never got to rely on it. */
+/** Reads the lines of a file; none if there is no file. Skips torn lines, which no caller has relied on. */
 export function readLines(path: string): readonly unknown[] {
   return textOf(path).split('\n').flatMap(parse);
 }
@@ -135,7 +135,7 @@ function parse(line: string): readonly unknown[] {
   }
 }
 
-/** The name of a new file is kept by its directory. */
+/** Flushes a directory, so that the name of a new file is durable. */
 function syncDirectory(path: string): void {
   if (process.platform === 'win32') return;
   const descriptor = openSync(path, 'r');

@@ -1,4 +1,4 @@
-/** What module files make of this machine, and what it therefore is not to be any more. */
+/** The desired state of this machine by module files, its removals, and the removal guard. */
 import type { RunResult } from '../../contract/runs.js';
 import type { FaultCode } from '../../kernel/fault.js';
 import { Fault, isFault } from '../../kernel/fault.js';
@@ -13,14 +13,14 @@ import type { LocalSession } from './local-session.js';
 
 export interface LocalDesired extends LocalContent {
   readonly modules: readonly string[];
-  /** Managed and no longer desired. */
+  /** Applied resources that are no longer desired. */
   readonly removed: readonly Applied[];
-  /** Results of those that cannot be removed, because secrets that it takes are not given. */
+  /** Results of removals that fail because a secret they need is not given. */
   readonly failures: readonly ResourceResult[];
   readonly warnings: RunResult['warnings'];
 }
 
-/** Throws `usage` without files, and the faults of validation and resolution. */
+/** Resolves module files for this machine. Throws `usage` without files, and the faults of validation and resolution. */
 export function localDesired({ facts, secret, state }: LocalSession, files: readonly string[]): LocalDesired {
   if (files.length === 0) {
     throw new Fault('usage', '--local needs module files', { hint: 'name them with -f FILE' });
@@ -45,7 +45,7 @@ export function localDesired({ facts, secret, state }: LocalSession, files: read
   };
 }
 
-/** What to do about a missing tag or secret where there is no orchestrator to set it on. */
+/** Hints for a missing tag or secret, which no orchestrator can supply here. */
 const HINTS: Readonly<Partial<Record<FaultCode, string>>> = {
   expression_error: 'give the tag with --tag KEY=VALUE, or change the expression',
   secret_unavailable: 'give the secret with --secret-file NAME=FILE',
@@ -62,10 +62,10 @@ function resolved<T>(resolve: () => T): T {
   }
 }
 
-/** What `removal_guard` of an orchestrator is unless it is set. */
+/** Default of the orchestrator's setting `removal_guard`. */
 const LIMIT = 10;
 
-/** Throws `removal_guard`. Without assignments, every module counts as only named. */
+/** Applies the removal guard. Without assignments each module counts as named in the request. Throws `removal_guard`. */
 export function guardRemovals({ state, agent }: LocalSession, desired: LocalDesired, allowed: number | null): void {
   const named = new Set(desired.modules);
   const failed = new Set(desired.failures.map(resourceKey));

@@ -1,4 +1,4 @@
-/** The options of `--local`, and what may not stand beside it. */
+/** The options of `--local`, and the options that exclude it. */
 import { Fault } from '../../kernel/fault.js';
 import { flag, list, text } from '../define-command.js';
 
@@ -21,13 +21,13 @@ export interface LocalChoice {
 interface Given extends LocalChoice {
   readonly local: boolean;
   readonly nodes: readonly string[];
-  /** Other ways to name agents and modules, by their flag: present when given. */
+  /** Other ways to name agents and modules, by flag; true if given. */
   readonly others: Readonly<Record<string, boolean>>;
-  /** Without `--local`, files have no meaning. */
+  /** True if -f requires --local. */
   readonly filesAreLocal?: boolean;
 }
 
-/** What `--local` was given; null without it. Throws `usage` for what goes only with it, or not at all. */
+/** Returns the options of `--local`, or null without it. Throws `usage` for options that require or exclude it. */
 export function localChoice(given: Given): LocalChoice | null {
   const { local, nodes, others, file, tag, secretFile, dataDir } = given;
   if (!local) {

@@ -1,4 +1,4 @@
-/** What the commands of `--local` work with: this machine, what is believed of it, and its directory held. */
+/** A session of `--local`: this machine, its believed state, and the lock on its directory. */
 import { createHash, createHmac } from 'node:crypto';
 import type { Agent } from '../../contract/agents.js';
 import { holdDataDirectory } from '../../identity/data-directory.js';
@@ -18,15 +18,15 @@ export interface LocalSession {
   readonly machine: LocalMachine;
   readonly facts: AgentFacts;
   readonly secret: SecretSource;
-  /** With what applies have done that did not come to their end. */
+  /** Believed state, including the results of cut-off applies. */
   readonly state: BelievedState;
   readonly results: KeptResults;
   readonly announcements: Announcements;
-  /** This machine as if an orchestrator knew it. */
+  /** This machine in the shape of an agent. */
   readonly agent: Agent;
 }
 
-/** Throws `data_dir_locked` while another `--local` is at work. */
+/** Locks the directory, opens the session and runs `work`. Throws `data_dir_locked` while another `--local` runs. */
 export async function withLocal<T>(
   context: Context,
   choice: LocalChoice,
@@ -53,7 +53,7 @@ export async function withLocal<T>(
   }
 }
 
-/** The node ID only has to be the same each time. */
+/** Returns the facts of this machine. Its node ID only needs to be stable. */
 const factsOf = ({ hostname, attributes }: LocalMachine, tags: AgentFacts['tags']): AgentFacts => ({
   node_id: createHash('sha256').update(`local ${hostname}`).digest('hex').slice(0, 32),
   name: hostname,
@@ -76,7 +76,7 @@ const agentOf = ({ node_id, name, attributes, tags }: AgentFacts): Agent => ({
   tags: { ...tags },
 });
 
-/** @param maskKey hex; the tag tells whether a value changed, not what it is */
+/** Reads secrets from files. The tag of a value is a hash under `maskKey` (hex): it shows a change without revealing the value. */
 export function secretsFrom(given: readonly string[], maskKey: string): SecretSource {
   const values = new Map(given.map(readSecret));
   return (name) => {

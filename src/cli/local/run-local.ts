@@ -1,4 +1,4 @@
-/** `orch plan --local`. */
+/** The runs of `orch plan`, `apply` and `drift` with `--local`, and their results in the shapes of the API. */
 
 import type { DriftDetail, RunResult } from '../../contract/runs.js';
 import { toSeconds } from '../../kernel/clock.js';
@@ -37,7 +37,7 @@ export const planLocal = (context: Context, choice: LocalChoice, detailed: boole
 
 export interface LocalPlan {
   readonly runs: readonly AgentRun[];
-  /** A hash of what the plan saw, for an apply that does only that; null when it was stopped. */
+  /** Hash of the observed machine, for an apply of exactly this plan; null if the plan was stopped. */
   readonly observed: string | null;
 }
 
@@ -64,10 +64,9 @@ export async function localPlan(context: Context, session: LocalSession, desired
   return { runs, observed };
 }
 
-/** `orch apply --local`. */
 export interface LocalApply extends LocalChoice {
   readonly allowRemovals: number | null;
-  /** Changes give the exit status 2. */
+  /** True if changes give the exit status 2. */
   readonly detailed: boolean;
 }
 
@@ -87,7 +86,7 @@ export const applyLocal = (context: Context, { detailed, allowRemovals, ...choic
     return runOutcome(runs, { kind: 'apply', detailed, verbose });
   });
 
-/** Nothing is looked at before with `--yes`. */
+/** Plans and asks for consent; skips both with `--yes`. */
 async function confirm(context: Context, session: LocalSession, desired: LocalDesired) {
   if (context.globals.yes) return { missed: [], expect: null };
   const { runs, observed } = await localPlan(context, session, desired);
@@ -101,7 +100,7 @@ interface Order {
   tell(result: Extract<AgentRun, { readonly result: unknown }>['result']['resources'][number]): void;
 }
 
-/** What was done is kept, however it ended. Throws `plan_stale` when nothing was, because the machine has changed. */
+/** Applies and stores what was done, however it ended. Throws `plan_stale` if the machine has changed since the plan. */
 async function applyTo(context: Context, session: LocalSession, { desired, expect, tell }: Order) {
   const { clock, signal } = context;
   const { machine, state, results, announcements } = session;
@@ -139,11 +138,11 @@ function begin({ machine, state, announcements }: LocalSession, desired: LocalDe
   return { desired, operationId: machine.newId(), before, announcements };
 }
 
-/** Brings results to the disk before they are told, and announcements before what they announce is done. */
+/** Stores results before they are reported, and announcements before the changes they announce. */
 function keeper({ machine, state, results, announcements }: LocalSession, application: Application) {
   const content = [...application.desired.resources, ...application.desired.removals];
   let order: { readonly order?: string[] } = { order: orderOf(application.desired) };
-  // Results mask secrets with the key that stands in the state, so that one has to be there before them.
+  // Results mask secrets with the key in the state, so the state must be stored first.
   let hasState = state.operation_id !== null;
   const requireState = () => {
     if (!hasState) saveState(machine.dataDir, state);
@@ -171,14 +170,14 @@ function keeper({ machine, state, results, announcements }: LocalSession, applic
 
 const orderOf = ({ resources }: LocalDesired): string[] => resources.map(resourceKey);
 
-/** Nobody stores what scripts write without an orchestrator. */
+/** Prints the output of a script, which --local does not store. */
 function noteOutput(context: Context, { result, output }: LocalItem): void {
   if (output == null) return;
   context.note(`output of ${resourceName(result)}:`);
   for (const line of outputLines(output)) context.note(['    ', ...spansOf(line)]);
 }
 
-/** Throws `no_snapshot` when nothing was ever applied. */
+/** Runs `orch drift --local`. Throws `no_snapshot` if nothing was ever applied. */
 export const driftLocal = (context: Context, choice: LocalChoice, detailed: boolean): Promise<Outcome> =>
   withLocal(context, choice, async (session) => {
     const operationId = session.state.operation_id;
@@ -206,7 +205,7 @@ export const driftLocal = (context: Context, choice: LocalChoice, detailed: bool
     return runOutcome(runs, { kind: 'drift', detailed, verbose: context.globals.verbose });
   });
 
-/** What was applied, with its secrets where files and secrets give them again; the others are not compared. */
+/** Returns the applied resources, with secrets filled in from the given files. Leaves out fields whose secrets are not given. */
 function toCompare(context: Context, session: LocalSession, { file }: LocalChoice): readonly DesiredResource[] {
   const wanted = file.length === 0 ? [] : localDesired(session, file).resources;
   const byKey = new Map(wanted.map((resource) => [resourceKey(resource), resource]));
@@ -223,13 +222,13 @@ function toCompare(context: Context, session: LocalSession, { file }: LocalChoic
     const why =
       again === undefined ? 'give -f and --secret-file' : 'a value or the module is another one than at the last apply';
     context.warn(`${kind} ${identity}: ${fields.join(', ')} holds a secret and is not compared; ${why}`);
-    // What cannot be without them is not compared at all.
+    // A resource that requires one of these fields cannot be compared at all.
     if (requiredBy(kind).some((field) => left.has(field))) return [];
     return { ...resource, body: Object.fromEntries(Object.entries(body).filter(([field]) => !left.has(field))) };
   });
 }
 
-/** What cannot be compared without that field. */
+/** Returns the fields that are only comparable together with this one. */
 function boundTo(kind: string, field: string): readonly string[] {
   const { inseparable = [] }: { readonly inseparable?: readonly string[] } = CATALOGUE.get(kind) ?? {};
   return inseparable.includes(field) ? inseparable : [];
@@ -240,7 +239,7 @@ function requiredBy(kind: string): readonly string[] {
   return required;
 }
 
-/** With every secret masked, whose mark tells whether its value is the same. */
+/** Compares masked bodies. The mark of a secret differs if its value does. */
 const isSame = ({ body }: Applied, masked: DesiredResource): boolean =>
   JSON.stringify(body) === JSON.stringify(masked.body);
 
@@ -253,7 +252,6 @@ const noSnapshot = ({ agent }: LocalSession): Fault =>
     },
   );
 
-/** Results of runs on this machine in the shapes of the API. */
 interface Times {
   /** Unix milliseconds. */
   readonly startedAt: number;
@@ -263,7 +261,7 @@ interface Times {
 interface RunParts extends Times {
   readonly desired: LocalDesired;
   readonly outcome: LocalOutcome;
-  /** Null for a plan. */
+  /** Operation ID; null for a plan. */
   readonly operationId: string | null;
 }
 
@@ -290,7 +288,7 @@ export function runResultOf({ agent }: LocalSession, parts: RunParts): RunResult
   };
 }
 
-/** A success with a removal that cannot be carried out is none. */
+/** Returns the status of a run. A removal that cannot be carried out makes it failed. */
 function statusOf({ end }: LocalOutcome, { failures }: LocalDesired): RunResult['status'] {
   if (end === 'refused') return 'failed';
   return end === 'succeeded' && failures.length > 0 ? 'failed' : end;
@@ -298,7 +296,7 @@ function statusOf({ end }: LocalOutcome, { failures }: LocalDesired): RunResult[
 
 interface DriftParts extends Times {
   readonly driftId: string;
-  /** The apply compared with. */
+  /** ID of the apply to compare with. */
   readonly operationId: string;
   readonly outcome: LocalOutcome;
 }
@@ -323,7 +321,7 @@ export function driftDetailOf({ agent }: LocalSession, parts: DriftParts): Drift
   };
 }
 
-/** A difference is drift, even where something else could not be observed. */
+/** Returns the status of a drift check. Any difference is drift, even if other resources could not be observed. */
 function driftStatus({ end, error, results }: LocalOutcome): Pick<DriftDetail, 'status' | 'error'> {
   const statuses = results.map(({ result }) => result.status);
   if (statuses.includes('pending')) return { status: 'drifted', error };

@@ -1,4 +1,4 @@
-/** Whether modules go together on an agent: what resolution says of those that support it. */
+/** Checks whether modules are compatible on an agent, by resolving those that support it. */
 import { Fault } from '../../kernel/fault.js';
 import { maskOf } from '../../kernel/tainted.js';
 import { clauseMatches } from '../../language/clause.js';
@@ -8,7 +8,7 @@ import type { ReadModule } from './read-modules.js';
 
 export interface Conflict {
   readonly code: string;
-  /** The file. */
+  /** Path of the file. */
   readonly path: string;
   readonly module: string;
   readonly line: number;
@@ -19,13 +19,13 @@ export interface Conflict {
 export interface CheckedAgent {
   readonly node_id: string;
   readonly name: string;
-  /** The modules that support the agent, in their order. */
+  /** Names of the modules that support the agent. */
   readonly modules: readonly string[];
   readonly errors: readonly Conflict[];
   readonly warnings: readonly Conflict[];
 }
 
-/** Secrets count as present: a mark stands for each value. */
+/** Resolves the modules that support an agent, and returns the conflicts. Secrets count as present. */
 export function checkTogether(agent: AgentFacts, modules: readonly ReadModule[]): CheckedAgent {
   const supporting = modules.filter(({ compiled }) => compiled.supports.some((clause) => clauseMatches(clause, agent)));
   const { node_id, name } = agent;
@@ -51,7 +51,7 @@ interface Mistake {
 
 const isResolution = ({ data }: Fault): boolean => Array.isArray(data?.mistakes);
 
-/** The errors of a resolution with the module that each is in. */
+/** Returns the errors of a resolution, each with its module. */
 function conflictsOf({ code, message, errors = [], data }: Fault): readonly Mistake[] {
   const mistakes: readonly unknown[] = Array.isArray(data?.mistakes) ? data.mistakes : [];
   return errors.map((error, index): Mistake => {
@@ -76,5 +76,5 @@ function placed(modules: readonly ReadModule[], { code, module, path: pointer, m
   return { code, module, path: source?.path ?? module, line, column, message };
 }
 
-/** Secrets whose values this program does not have: a mark stands for each. */
+/** Source of unknown secrets: a mark stands for each value. */
 export const unknownSecrets: SecretSource = (secret) => ({ value: maskOf({ secret, tag: '' }), tag: '0000' });

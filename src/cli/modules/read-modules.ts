@@ -1,4 +1,4 @@
-/** Module files that are valid, prepared for resolution, with the places of everything in them. */
+/** Module files: finds, reads and validates them, and compiles them for resolution. */
 
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ import { readFoundFile, readTextFile } from '../text-files.js';
 
 export interface ReadModule {
   readonly name: string;
-  /** The file, or what stands for it. */
+  /** Path of the file; the module's name for a stored module. */
   readonly path: string;
   readonly definition: ModuleDefinition;
   readonly compiled: CompiledModule;
@@ -29,13 +29,13 @@ export interface ReadModule {
   locate(pointer: string): Position;
 }
 
-/** Throws `usage` for paths, `invalid_module` with every mistake of every file. */
+/** Reads and compiles module files. Throws `usage` for paths, `invalid_module` with all errors of all files. */
 export const readModules = (paths: readonly string[]): readonly ReadModule[] =>
   requireValid(readModuleFiles(paths)).map(prepareFile);
 
 export const prepareFile = ({ path, parsed, definition }: ValidFile): ReadModule => prepare(path, parsed, definition);
 
-/** A text that the orchestrator has accepted. Throws `invalid_module` when this version does not. */
+/** Compiles a stored module. Throws `invalid_module` if this version of orch rejects it. */
 export function readModule(path: string, source: string): ReadModule {
   const parsed = parseModule(source);
   if (parsed.definition !== null) return prepare(path, parsed, parsed.definition);
@@ -52,9 +52,8 @@ function prepare(path: string, { diagnostics, locate }: ParsedModule, definition
   return { name, path, definition, compiled, diagnostics, locate };
 }
 
-/** Finds the module files that paths mean. */
 export interface ModuleFile {
-  /** As the person wrote it, or below what they wrote. */
+  /** Path as typed, or below the typed directory. */
   readonly path: string;
   readonly source: string;
 }
@@ -62,9 +61,9 @@ export interface ModuleFile {
 export const ENDING = '.orch.yaml';
 
 /**
- * A file is taken whatever its name; of a directory, every `*.orch.yaml` at any depth, in the order of their paths, or with
- * `anyYaml` every `*.yaml` and `*.yml`.
- * Throws `usage` for a path that is not there or holds no module.
+ * Reads module files. Takes any named file; of a directory, each `*.orch.yaml` at any depth, ordered by path, or with
+ * `anyYaml` each `*.yaml` and `*.yml`.
+ * Throws `usage` for a path that does not exist or contains no module.
  */
 export function readModuleFiles(paths: readonly string[], { anyYaml = false } = {}): readonly ModuleFile[] {
   const files = new Map(paths.flatMap((path) => filesOf(path, anyYaml)));
@@ -90,12 +89,12 @@ function noModules(path: string, files: readonly string[], anyYaml: boolean): Fa
   return new Fault('usage', `${path} holds no file that ends in ${ENDING}`, other === undefined ? {} : { hint });
 }
 
-/** Takes other files of a directory too; for commands that take modules as they come. */
+/** Option to take all YAML files of a directory. */
 export const anyYamlOption = flag('of a directory, take every *.yaml and *.yml file, not only *.orch.yaml');
 
 /**
- * Every file at any depth, in the order of their paths. Hidden directories are nobody's place for modules. Throws `usage` for
- * a link to a directory: what lies behind it would be left out, and so count as given up.
+ * Returns all files at any depth, ordered by path, without hidden directories. Throws `usage` for
+ * a link to a directory: its files would be skipped, and a sync would count them as deleted.
  */
 export function filesBelow(directory: string): readonly string[] {
   const entries = readdirSync(directory, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -115,7 +114,7 @@ function refuseHiding(link: string): void {
   }
 }
 
-/** Throws `usage` for a path that is not there. */
+/** Returns whether a path is a directory. Throws `usage` if it does not exist. */
 export function isDirectory(path: string): boolean {
   try {
     return statSync(path).isDirectory();
@@ -125,19 +124,19 @@ export function isDirectory(path: string): boolean {
   }
 }
 
-/** A file with what is wrong with it. */
+/** A file with its diagnostics. */
 export interface CheckedText extends ModuleFile {
   readonly valid: boolean;
   readonly diagnostics: readonly Diagnostic[];
 }
 
 export interface CheckedFile extends CheckedText {
-  /** Of the module, as far as it could be read. */
+  /** Name of the module; null if unreadable. */
   readonly name: string | null;
   readonly parsed: ParsedModule;
 }
 
-/** A file that holds a module. */
+/** A file with a valid module. */
 export interface ValidFile extends CheckedFile {
   readonly name: string;
   readonly definition: ModuleDefinition;
@@ -150,7 +149,7 @@ export const checkFiles = (files: readonly ModuleFile[]): readonly CheckedFile[]
     return { ...file, name: definition?.name ?? null, valid: definition !== null, diagnostics, parsed };
   });
 
-/** Every mistake with the line it is in and a marker below. */
+/** Renders diagnostics, each with its line and a marker below it. */
 export const diagnosticLines = ({ path, source, diagnostics }: CheckedText): readonly Line[] =>
   diagnostics.flatMap((diagnostic) => {
     const [head = '', ...excerpt] = renderDiagnostic(diagnostic, { file: path, source }).split('\n');
@@ -158,7 +157,7 @@ export const diagnosticLines = ({ path, source, diagnostics }: CheckedText): rea
     return [styled(style, head), ...excerpt];
   });
 
-/** What is wrong with several files in one sentence, or null. */
+/** Summarises the errors of files in one sentence; null if all files are valid. */
 export function sumUp(files: readonly CheckedText[]): string | null {
   const bad = files.filter(({ valid }) => !valid);
   if (bad.length === 0) return null;
@@ -166,7 +165,7 @@ export function sumUp(files: readonly CheckedText[]): string | null {
   return `${count(errors, 'error')} in ${bad.length === 1 ? (bad[0]?.path ?? '') : count(bad.length, 'file')}`;
 }
 
-/** The modules, ready to be used. Throws `invalid_module` with every mistake of every file. */
+/** Returns the modules of files. Throws `invalid_module` with all errors of all files, and `usage` for duplicate names. */
 export function requireValid(files: readonly ModuleFile[]): readonly ValidFile[] {
   const checked = checkFiles(files);
   refuseInvalid(checked);
@@ -174,7 +173,7 @@ export function requireValid(files: readonly ModuleFile[]): readonly ValidFile[]
   return validFiles(checked);
 }
 
-/** Throws `invalid_module` with every mistake of every file. */
+/** Throws `invalid_module` with all errors of all files. */
 export function refuseInvalid(checked: readonly CheckedText[]): void {
   const told = sumUp(checked);
   if (told !== null) {
@@ -189,7 +188,7 @@ export function refuseInvalid(checked: readonly CheckedText[]): void {
   }
 }
 
-/** Those that hold a module. */
+/** Returns the valid files. */
 export const validFiles = (checked: readonly CheckedFile[]): readonly ValidFile[] =>
   checked.flatMap((file) => {
     const { definition } = file.parsed;
@@ -203,10 +202,10 @@ function refuseSameName(files: readonly CheckedFile[]): void {
   }
 }
 
-/** A module of the orchestrator in its current revision; its name stands for the file. */
+/** Current revision of a stored module. */
 export type StoredModule = ReadModule & { readonly revision: number };
 
-/** Those of the named modules that are still there, in their order. */
+/** Reads the named modules from the orchestrator, in their order. Skips those that do not exist. */
 export async function storedModules(
   api: ApiClient,
   names: Iterable<string>,
@@ -222,6 +221,6 @@ export async function storedModules(
   return modules;
 }
 
-/** The assignments whose selector matches an agent now. */
+/** Returns the assignments whose selector matches an agent now. */
 export const matchingAssignments = (all: readonly Assignment[], agent: Agent): readonly Assignment[] =>
   all.filter(({ selector }) => matches(parseSelector(selector), agent));

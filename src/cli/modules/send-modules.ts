@@ -1,4 +1,4 @@
-/** The modules that a plan or an apply names: stored ones of `-m`, and files of `-f`, which only an apply stores. */
+/** Modules sent to the orchestrator: those that a plan or apply names with -m and -f, and uploads. */
 import type { ApiClient, SuccessBody } from '../../client/api-client.js';
 import { PLAN_BODY_BYTES } from '../../contract/runs.js';
 import { Fault, isFault } from '../../kernel/fault.js';
@@ -18,18 +18,18 @@ export interface ModuleChoice {
 }
 
 export interface NamedFile extends ModuleFile {
-  /** The name of the module. */
+  /** Name of the module. */
   readonly name: string;
 }
 
 export interface RunModules {
-  /** Those of `-m` first, then those of `-f`, each once. */
+  /** Names of -m, then those of -f, without duplicates. */
   readonly names: readonly string[];
-  /** Modules that the orchestrator need not have in this form. */
+  /** Files of -f, which the orchestrator may not have yet. */
   readonly files: readonly NamedFile[];
 }
 
-/** Prints the warnings of the files. Throws `usage` for paths, `invalid_module` with every mistake of every file. Nothing is sent. */
+/** Reads the modules of -m and -f and prints the warnings of files. Sends nothing. Throws `usage`, or `invalid_module` with all errors. */
 export function chooseModules(context: Context, { module, file }: ModuleChoice): RunModules {
   const files = file.length === 0 ? [] : requireValid(readModuleFiles(file));
   for (const { path, diagnostics } of files) {
@@ -38,7 +38,7 @@ export function chooseModules(context: Context, { module, file }: ModuleChoice):
   return { names: [...new Set([...module, ...files.map(({ name }) => name)])], files };
 }
 
-/** The part of a plan's body that names its modules. Throws `body_too_large`, and tells another way. */
+/** Returns the modules of a plan request. Throws `body_too_large`. */
 export function planBody({ names, files }: RunModules) {
   const modules = [...names];
   if (files.length === 0) return { modules };
@@ -51,12 +51,12 @@ export function planBody({ names, files }: RunModules) {
   });
 }
 
-/** Uploads the files of an apply. */
+/** Uploads the files of -f. */
 export async function storeModules(context: Context, api: ApiClient, { files }: RunModules): Promise<void> {
   for (const file of files) await sendModule(context, api, file);
 }
 
-/** The digest of a module's current revision; null when there is no such module. */
+/** Returns the SHA-256 of a module's current revision; null if there is no such module. */
 export async function currentDigest({ signal }: Context, api: ApiClient, name: string): Promise<string | null> {
   try {
     const { revisions } = await api.call('listModuleRevisions', { params: { name }, signal });
@@ -67,10 +67,9 @@ export async function currentDigest({ signal }: Context, api: ApiClient, name: s
   }
 }
 
-/** Uploads module files. */
 export type Uploaded = SuccessBody<'uploadModule'> & { readonly path: string };
 
-/** Nothing is sent unless every file is valid. */
+/** Uploads module files. Sends nothing unless all files are valid. */
 export async function uploadFiles(
   context: Context,
   api: ApiClient,
@@ -86,11 +85,11 @@ export async function uploadFiles(
 interface FileToUpload {
   readonly path: string;
   readonly source: string;
-  /** The name of the module. */
+  /** Name of the module. */
   readonly name: string;
 }
 
-/** Prints the warnings. */
+/** Uploads a module and prints its warnings. */
 export async function uploadFile(context: Context, api: ApiClient, file: FileToUpload): Promise<Uploaded> {
   const uploaded = await sendModule(context, api, file);
   for (const { line, column, message } of uploaded.warnings) {
@@ -111,7 +110,7 @@ export async function sendModule(
   return { ...answer, path };
 }
 
-/** What the orchestrator refuses is told with the file that it refuses. */
+/** Adds the file name to the orchestrator's `invalid_module` fault. */
 function naming(path: string, error: unknown): unknown {
   if (!isFault(error, 'invalid_module')) return error;
   const { code, message, hint, errors = [], data = {} } = error;

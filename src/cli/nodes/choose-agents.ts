@@ -1,4 +1,4 @@
-/** Which agents a command is about: those that are named, those of an assignment, or those that a selector matches. */
+/** Chooses the agents of a command: named ones, those of an assignment, or those that a selector matches. */
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import { Fault } from '../../kernel/fault.js';
@@ -19,7 +19,7 @@ export interface AgentChoice {
   readonly allowEmpty: boolean;
 }
 
-/** The ways to choose agents, by their flag: what may not stand beside `--local`. */
+/** Returns which fleet options were given, by flag, for the check against `--local`. */
 export const fleetFlags = ({
   assignment,
   selector,
@@ -28,7 +28,7 @@ export const fleetFlags = ({
   '--selector': selector !== undefined,
 });
 
-/** Throws `usage` unless agents are chosen in exactly one way. */
+/** Throws `usage` unless the agents are chosen in exactly one way. */
 export function requireOneChoice({ nodes, assignment, selector }: AgentChoice, path: string): void {
   const ways = [nodes.length > 0, assignment !== undefined, selector !== undefined].filter(Boolean).length;
   if (ways === 1) return;
@@ -38,7 +38,7 @@ export function requireOneChoice({ nodes, assignment, selector }: AgentChoice, p
   });
 }
 
-/** Throws the faults of `resolveNodes`, `assignment_not_found`, `invalid_selector`, and those of `requireSome`. */
+/** Returns the chosen agents. Throws the faults of `resolveNodes` and `requireSome`, `assignment_not_found` and `invalid_selector`. */
 export async function chooseAgents(
   api: ApiClient,
   choice: AgentChoice,
@@ -55,7 +55,7 @@ export async function chooseAgents(
   return agents;
 }
 
-/** Throws `agent_not_found` when nothing matches, unless that is allowed. */
+/** Throws `agent_not_found` if no agent matches, except with --allow-empty. */
 export function requireSome(agents: number, { assignment, selector, allowEmpty }: AgentChoice): void {
   if (agents > 0 || allowEmpty) return;
   const what = assignment === undefined ? `"${selector ?? ''}"` : `the selector of assignment ${assignment}`;

@@ -1,4 +1,3 @@
-/** Finds the agent that a person means: by node ID, by a unique beginning of one, or by name. */
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import { Fault, isFault } from '../../kernel/fault.js';
@@ -10,15 +9,15 @@ import { allAgents } from '../list-pages.js';
 
 export interface ResolveOptions {
   readonly signal: AbortSignal;
-  /** Fewest characters of a node ID that stand for it. */
+  /** Shortest accepted prefix of a node ID [4]. */
   readonly leastPrefix?: number;
 }
 
-/** Throws `agent_not_found` or `ambiguous_node`, and `usage` for a range. */
+/** Finds one agent by name, node ID or unique ID prefix. Throws `agent_not_found` or `ambiguous_node`, and `usage` for a range. */
 export async function resolveNode(api: ApiClient, text: string, options: ResolveOptions): Promise<Agent> {
   if (isRange(text)) throw new Fault('usage', `"${text}" is a range, and this takes a single node`);
   const found = await resolveNodes(api, [text], options);
-  // One text gives one agent, or a fault.
+  // `resolveNodes` returns one agent for one text, or throws.
   return found[0] ?? notFound(text, []);
 }
 
@@ -31,7 +30,7 @@ export async function resolveNodes(
   const texts = given.flatMap(expandRanges);
   const one = texts.length === 1 ? texts[0] : undefined;
   if (one !== undefined) {
-    // Without the whole fleet, which may be large.
+    // Avoids reading the whole fleet, which may be large.
     const agent = isNodeId(one) ? await agentById(api, one, signal) : await agentByName(api, one, signal);
     if (agent) return [agent];
   }
@@ -56,7 +55,7 @@ async function agentByName(api: ApiClient, name: string, signal: AbortSignal): P
   return agents.find((agent) => agent.name === name) ?? null;
 }
 
-/** A name stands above the beginning of an ID. */
+/** Finds an agent in a list. A name takes precedence over an ID prefix. Throws `agent_not_found`, `ambiguous_node`, `usage`. */
 export function pickAgent(agents: readonly Agent[], text: string, leastPrefix = 4): Agent {
   const exact = agents.find(({ name }) => name === text) ?? agents.find(({ node_id }) => node_id === text);
   if (exact) return exact;
@@ -68,7 +67,7 @@ export function pickAgent(agents: readonly Agent[], text: string, leastPrefix = 
   return first ?? notFound(text, agents);
 }
 
-/** Words that other commands have behind their name, where this one has an agent. */
+/** Verbs of other commands that operators type in place of an agent. */
 const VERBS: ReadonlySet<string> = new Set(['list', 'ls', 'show', 'get', 'all']);
 
 function notFound(text: string, agents: readonly Agent[]): never {
@@ -99,19 +98,19 @@ function ambiguous(text: string, candidates: readonly Agent[]): Fault {
   });
 }
 
-/** The argument that names an agent, or several. */
+/** Resolves words such as `web-01`, `3f2a91c4` and `web[01-20]` to agents, and declares the arguments that take them. */
 const SUMMARY = 'agent name, node ID, or a unique beginning of one (4 characters or more)';
 
 export const nodeArgument = argument('NODE', SUMMARY, 'node');
-/** Where something else may stand for the agents, such as `--local`. */
+/** Optional, because another option may choose the agents, such as `--local`. */
 export const optionalNodesArgument = optionalList('NODE', `${SUMMARY}, or "web[01-20]"`, 'node');
 
-/** The most names that one word stands for. */
+/** Maximum number of names in one word. */
 const MOST_NAMES = 10_000;
 const RANGE = /^([^[\]]*)\[([^[\]]*)\](.*)$/s;
 const PART = /^(\d{1,9})(?:-(\d{1,9}))?$/;
 
-/** Whether the text holds a range; no name of an agent has a bracket. */
+/** Returns whether a word contains a range. Agent names contain no brackets. */
 export const isRange = (text: string): boolean => /[[\]]/.test(text);
 
 /**

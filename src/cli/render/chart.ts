@@ -1,12 +1,12 @@
-/** Numbers as small pictures. */
+/** Bars and sparklines. */
 
 const LEVELS = '▁▂▃▄▅▆▇█';
 const BAR = 20;
 
 /**
- * A line of blocks, one for each value or, when they are more than the width, for the mean of as many as have to share one.
- * @param values null where nothing was measured
- * @param most the value of a full block
+ * Renders values as a line of blocks. If there are more values than columns, each block shows a mean.
+ * @param values null for a missing measurement
+ * @param most value of a full block
  */
 export function sparkline(values: readonly (number | null)[], most: number, width: number): string {
   const columns = Math.min(width, values.length);
@@ -18,7 +18,7 @@ export function sparkline(values: readonly (number | null)[], most: number, widt
   return parts.map((value) => (value === null ? ' ' : levelOf(value, most))).join('');
 }
 
-/** `████████············`: a share of 0 to 1. */
+/** Renders a share of 0 to 1 as `████████············`. */
 export function bar(share: number, width = BAR): string {
   const full = Math.round(Math.min(1, Math.max(0, share)) * width);
   return '█'.repeat(full) + '·'.repeat(width - full);

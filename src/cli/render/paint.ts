@@ -1,13 +1,13 @@
-/** Turns spans into text for one stream: harmless, and coloured where colour is wanted. */
+/** Turns spans into sanitised text for one stream, with colours where the stream gets them. */
 
 import type { Env } from '../context.js';
 import type { Line, Span, Style } from '../outcome.js';
 import { sanitize, sanitizeLine } from './terminal-text.js';
 
 export interface Paint {
-  /** One line end, tab or escape in a span is shown as `\n`, `\t`, `\x1b`. */
+  /** Renders a span. Newlines, tabs and escapes become `\n`, `\t`, `\x1b`. */
   span(span: Span): string;
-  /** The same, with tabs as spaces. */
+  /** Renders a line; tabs become spaces. */
   line(line: Line): string;
 }
 
@@ -16,7 +16,7 @@ type Looks = Readonly<Record<Style, (text: string) => string>>;
 const same = (text: string): string => text;
 const NO_LOOKS: Looks = { strong: same, dim: same, good: same, bad: same, warn: same, accent: same };
 
-/** Loads what colours need only when there are colours. */
+/** Creates a paint. Loads the colour library only if it is needed. */
 export async function loadPaint(color: boolean): Promise<Paint> {
   const looks = color ? await loadLooks() : NO_LOOKS;
   const paint = (span: Span, clean: (text: string) => string) =>
@@ -30,7 +30,7 @@ export async function loadPaint(color: boolean): Promise<Paint> {
   };
 }
 
-/** The one place that knows what a style looks like. */
+/** Defines the colour of each style. */
 async function loadLooks(): Promise<Looks> {
   const { Chalk } = await import('chalk');
   const chalk = new Chalk({ level: 1 });
@@ -46,7 +46,7 @@ async function loadLooks(): Promise<Looks> {
 
 export const spansOf = (line: Line): readonly Span[] => (isSpans(line) ? line : [line]);
 
-/** The text of a span or line, without its looks. */
+/** Returns the text of a span or line without styles. */
 export const plainText = (line: Line): string =>
   spansOf(line)
     .map((span) => (typeof span === 'string' ? span : span.text))
@@ -55,8 +55,8 @@ export const plainText = (line: Line): string =>
 const isSpans = (line: Line): line is readonly Span[] => Array.isArray(line);
 
 /**
- * Decides by `--no-color`, then `FORCE_COLOR` and `CLICOLOR_FORCE`, then `NO_COLOR` and `CLICOLOR=0`, then by whether the stream is a
- * terminal that knows colours.
+ * Returns whether a stream gets colours. Checks `--no-color`, then `FORCE_COLOR` and `CLICOLOR_FORCE`, then `NO_COLOR` and `CLICOLOR=0`, then whether the stream is a
+ * terminal that supports colours.
  */
 export function wantsColor(env: Env, noColor: boolean, isTerminal: boolean): boolean {
   if (noColor) return false;

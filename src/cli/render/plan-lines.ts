@@ -1,4 +1,4 @@
-/** A run's resources as a reviewer's diff, by module, and the count line below. */
+/** The resources of a run as a reviewer's diff, by module, with a count line. */
 import type { Output, ResourceResult, Summary } from '../../resources/result.js';
 import { count } from '../format.js';
 import { type Line, type Span, type Style, styled, textLines } from '../outcome.js';
@@ -9,7 +9,7 @@ export type RunKind = 'plan' | 'apply' | 'drift';
 type Count = (number: number) => string;
 type Action = Exclude<ResourceResult['action'], 'none' | 'reload'>;
 
-/** A number of an action in words: before it (plan and drift), and after it. */
+/** Counts of each action in words: pending (plan and drift) and done. */
 const WORDS: Readonly<Record<Action, readonly [pending: Count, changed: Count]>> = {
   create: [(n) => `${n} to create`, (n) => `${n} created`],
   update: [(n) => `${n} to update`, (n) => `${n} updated`],
@@ -23,9 +23,9 @@ const WORDS: Readonly<Record<Action, readonly [pending: Count, changed: Count]>>
 };
 
 export interface PlanOptions {
-  /** What is as it should be is shown too. */
+  /** True to show unchanged resources too. */
   readonly verbose: boolean;
-  /** What changes within a resource is shown. */
+  /** True to show the changes within each resource. */
   readonly details: boolean;
 }
 
@@ -49,7 +49,7 @@ export interface Counted {
   readonly error: unknown;
 }
 
-/** `Plan: 2 to create, 1 to remove; 14 unchanged.`; nothing of a run that failed before it looked at a resource. */
+/** Renders `Plan: 2 to create, 1 to remove; 14 unchanged.`. Returns nothing for a run that failed before its first resource. */
 export function countLines(kind: RunKind, { resources, summary, error }: Counted, isOver = true): readonly Line[] {
   const { unchanged, pending, changed, failed, skipped } = summary;
   if (error !== null && unchanged + pending + changed + failed + skipped === 0) return [];
@@ -90,7 +90,6 @@ function changeWords(resources: readonly ResourceResult[]): readonly string[] {
   return found;
 }
 
-/** One resource of a plan, an apply or a drift check, as a reviewer reads it. */
 interface Sign {
   readonly sign: string;
   readonly style: Style;
@@ -107,17 +106,17 @@ const SIGNS: Readonly<Record<ResourceResult['action'], Sign>> = {
   reload: { sign: '>', style: 'accent' },
 };
 
-/** Whether there is something to tell of a resource without `--verbose`. */
+/** Returns whether a resource is shown without `--verbose`. */
 export const isNoteworthy = ({ status }: ResourceResult): boolean => status !== 'unchanged';
 
-/** `file /etc/motd`; a script goes by its identity. */
+/** Names a resource: `file-unix /etc/motd`. */
 export const resourceName = ({ kind, identity }: Pick<ResourceResult, 'kind' | 'identity'>): string =>
   `${kind} ${identity}`;
 
-/** Stands before what changes in a resource. */
+/** Indentation of the changes in a resource. */
 const BODY = '        ';
 
-/** The resource, with `details` also what changes in it, indented below its module. */
+/** Renders a resource below its module; with `details` also its changes. */
 export function resourceLines(resource: ResourceResult, details: boolean): readonly Line[] {
   const { sign, style } = SIGNS[resource.action];
   const head: Span[] = [styled(style, `    ${sign} ${resourceName(resource)}`), ...outcomeSpans(resource)];
@@ -129,7 +128,7 @@ export function resourceLines(resource: ResourceResult, details: boolean): reado
   return details ? [head, ...error, ...changeLines(resource), ...diffLines(resource)] : [head, ...error];
 }
 
-/** What the action alone does not tell: which trigger, and how it ended. */
+/** Renders the trigger and the result of a resource. */
 function outcomeSpans({ action, status }: ResourceResult): readonly Span[] {
   const trigger = action === 'restart' || action === 'reload' ? [styled('dim', ` ${action}`)] : [];
   if (status === 'failed') return [...trigger, styled('bad', ' failed')];
@@ -153,7 +152,7 @@ function diffLines({ diff }: ResourceResult): readonly Line[] {
   });
 }
 
-/** One line of a unified diff in its colour; `shown` may stand further in. */
+/** Colours a line of a unified diff; `shown` is the line as displayed. */
 export function diffLine(shown: string, text: string): Line {
   if (text.startsWith('---') || text.startsWith('+++')) return styled('dim', shown);
   if (text.startsWith('@@')) return styled('accent', shown);
@@ -161,7 +160,7 @@ export function diffLine(shown: string, text: string): Line {
   return text.startsWith('-') ? styled('bad', shown) : shown;
 }
 
-/** What a script wrote, as a person reads it. */
+/** Renders the output of a script. */
 export function outputLines({ stdout, stderr, exit_code: status, truncated }: Output): readonly Line[] {
   return [
     ...textLines(stdout),

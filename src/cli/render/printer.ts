@@ -1,4 +1,4 @@
-/** The one place that prints: answers on standard output, everything else on standard error. */
+/** The printer: answers go to standard output, everything else to standard error. */
 import type { Readable } from 'node:stream';
 import { FAULTS } from '../../contract/faults.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../kernel/fault.js';
@@ -30,22 +30,22 @@ export interface PrinterOptions {
 }
 
 export interface Printer {
-  /** Prints an answer. Gives the exit status. */
+  /** Prints an outcome and returns its exit status. Throws if the output cannot be written. */
   show(outcome: Outcome): Promise<number>;
-  /** Prints what was thrown. */
+  /** Prints an error. */
   fail(error: unknown): Promise<void>;
-  /** One line for people; nothing where `forPeople` is false. */
+  /** Prints a line; does nothing if `forPeople` is false. */
   note(line: Line): void;
   warn(line: Line): void;
-  /** Shows a view on standard error. */
+  /** Prints a view on standard error. */
   present(view: View): Promise<void>;
-  /** Whoever read standard output is gone. */
+  /** True once the reader of standard output has closed it. */
   readonly closed: boolean;
-  /** Colours are wanted on standard output. */
+  /** True if standard output gets colours. */
   readonly color: boolean;
-  /** For standard error. */
+  /** Paint of standard error. */
   readonly errorPaint: Paint;
-  /** Standard error is read by a person: not with `-o json` or `-o yaml`, where it holds the problem alone. */
+  /** False with `-o json` and `-o yaml`, where standard error carries only the problem document. */
   readonly forPeople: boolean;
 }
 
@@ -96,7 +96,7 @@ export async function createPrinter({ stdout, stderr, env, globals }: PrinterOpt
   };
 }
 
-/** Null where nothing has to fit. */
+/** Returns the width of a terminal; null if the stream is not one. */
 const columnsOf = ({ isTTY, columns }: OutputStream): number | null => (isTTY ? (columns ?? null) : null);
 
 const asLines = (all: readonly string[]): string => all.map((line) => `${line}\n`).join('');
@@ -109,11 +109,11 @@ async function serialize(body: unknown, format: string, indent = 2): Promise<str
 
 interface Stream {
   readonly closed: boolean;
-  /** Resolves when the text is on its way, or when nobody reads any more; with what else it failed with. */
+  /** Writes a text. Resolves with null once it is flushed or the reader has closed the stream, else with the error. */
   write(text: string): Promise<Error | null>;
 }
 
-/** A reader that has gone closes the stream for us without an error. */
+/** Opens a stream for writing. A reader that closes it causes no error. */
 function openStream(stream: OutputStream & { readonly errored?: Error | null }): Stream {
   let closed = false;
   const onError = () => {
@@ -130,7 +130,7 @@ function openStream(stream: OutputStream & { readonly errored?: Error | null }):
         stream.write(text, (error) => {
           if (!error) return resolve(null);
           closed = true;
-          // Of a stream that had failed before, the first error says why.
+          // If the stream failed earlier, its first error is the cause.
           const cause = stream.errored ?? error;
           resolve(isReaderGone(cause) ? null : cause);
         });
@@ -138,7 +138,7 @@ function openStream(stream: OutputStream & { readonly errored?: Error | null }):
   };
 }
 
-/** What anything thrown looks like as one of ours. */
+/** Wraps any other thrown value in an `internal` Fault. */
 function faultOf(error: unknown): Fault {
   return isFault(error)
     ? error
@@ -148,7 +148,7 @@ function faultOf(error: unknown): Fault {
       });
 }
 
-/** The RFC 9457 problem document: the server's own members, or the same shape for what failed on this machine. */
+/** Returns the RFC 9457 problem document of an error, for programs. Local failures have the same shape as the server's. */
 export function problemOf(error: unknown): Readonly<Record<string, unknown>> {
   const { code, message, hint, errors, data } = faultOf(error);
   return {
@@ -167,7 +167,7 @@ export function renderFailure(error: unknown, verbose: boolean): readonly Line[]
   const [first = '', ...more] = fault.message.split('\n');
   const all: Line[] = [[styled('bad', 'orch: '), first], ...more.map((line) => `  ${line}`)];
   for (const { path, message, line, column } of fault.errors ?? []) {
-    // What the sentence tells already needs no line of its own.
+    // Skips errors that the message contains already.
     if (fault.message.includes(message)) continue;
     const place = line === undefined ? path : `${path || '/'} (line ${line}, column ${column ?? 1})`;
     all.push(`  ${place === '' ? '' : `${place}: `}${message}`);
@@ -196,13 +196,12 @@ function details(error: unknown, fault: Fault): readonly Line[] {
   return all;
 }
 
-/** What it means when an answer cannot be written. */
 const GONE: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED']);
 
-/** Whoever read it has left: nothing is wrong then. */
+/** Returns whether a write failed because the reader closed the stream, which is no error. */
 export const isReaderGone = (error: unknown): boolean => GONE.has(systemCodeOf(error));
 
-/** For everything else, such as a full disk. */
+/** Returns the fault for other write errors, such as a full disk. */
 export const notWritten = (cause: unknown): Fault =>
   new Fault('internal', `the answer could not be written: ${messageOf(cause)}`, {
     hint: 'what was written of it is not all',

@@ -1,4 +1,4 @@
-/** Progress on standard error: one live line on a terminal, one plain line for each finished thing elsewhere. */
+/** Progress on standard error: a live line on a terminal, else a plain line for each finished step. */
 import type { Clock } from '../../kernel/clock.js';
 import type { Line } from '../outcome.js';
 import { type Paint, plainText } from './paint.js';
@@ -6,23 +6,23 @@ import type { OutputStream } from './printer.js';
 import { cutToWidth, sanitizeLine } from './terminal-text.js';
 
 export interface Progress {
-  /** Replaces the live line; nothing where there is none. */
+  /** Replaces the live line. Does nothing without a terminal. */
   live(line: Line): void;
-  /** One thing is finished: a plain line where there is no live one. */
+  /** Prints a finished step as a plain line. Does nothing on a terminal. */
   step(line: Line): void;
-  /** Takes the live line away. */
+  /** Erases the live line. */
   end(): void;
 }
 
 export interface ProgressOptions {
   readonly stderr: OutputStream;
   readonly paint: Paint;
-  /** False for `-o json` and the like: nothing is shown at all. */
+  /** False to show nothing, as for `-o json`. */
   readonly shown: boolean;
   readonly clock: Clock;
 }
 
-/** The eye follows no faster, in milliseconds. */
+/** Minimum milliseconds between updates of the live line. */
 const PACE = 50;
 
 const ERASE = '\r\u001b[2K';
@@ -40,7 +40,7 @@ export function createProgress({ stderr, paint, shown, clock }: ProgressOptions)
       if (!stderr.isTTY || clock.monotonic() - last < PACE) return;
       last = clock.monotonic();
       erase();
-      // A longer line would wrap, and the next one could not erase it.
+      // A wrapped line could not be erased.
       stderr.write(cutToWidth(sanitizeLine(plainText(line)), (stderr.columns ?? 80) - 1));
       drawn = true;
     },

@@ -1,4 +1,4 @@
-/** Turns a view into lines of text. */
+/** Renders views as lines of text, with tables that fit the terminal. */
 import { assertNever } from '../../kernel/fault.js';
 import { type Column, type FieldsView, styled, type TableView, type View } from '../outcome.js';
 import { type Paint, plainText } from './paint.js';
@@ -33,19 +33,18 @@ function renderFields({ fields }: FieldsView, { paint }: TableOptions): readonly
   );
 }
 
-/** Tables that fit the terminal. */
 export interface TableOptions {
   readonly paint: Paint;
   readonly wide: boolean;
-  /** Columns of the terminal; null does not cut. */
+  /** Width of the terminal; null for no limit. */
   readonly columns: number | null;
 }
 
 const GAP = 2;
-/** The least width to which a column is cut. */
+/** Minimum width of a cut column. */
 const NARROWEST = 6;
 
-/** A column with its cells, top down, and how wide it is without being cut. */
+/** A column with its cells from top to bottom and its uncut width. */
 interface Shown {
   readonly column: Column;
   readonly cells: readonly Cell[];
@@ -54,7 +53,7 @@ interface Shown {
 
 type Cell = TableView['rows'][number][number];
 
-/** Returns the lines of a table; of an empty one, its sentence. Costs time in proportion to the number of cells. */
+/** Renders a table in time linear in its cells; an empty table gives its sentence. */
 export function renderTable(view: TableView, { paint, wide, columns }: TableOptions): readonly string[] {
   if (view.rows.length === 0) return [paint.span(view.empty)];
   const natural = view.columns.flatMap((column, index): Shown | readonly [] => {
@@ -88,8 +87,8 @@ function padded(
 }
 
 /**
- * Cuts columns until a row fits. Where that is not enough, leaves out columns from the right, last those that are not cut; the
- * first always stays.
+ * Cuts columns until a row fits. If that is not enough, drops columns from the right, cuttable ones first. The
+ * first column always stays.
  */
 function fitTo(natural: readonly Shown[], available: number): readonly Shown[] {
   let left = natural;
@@ -103,7 +102,7 @@ function fitTo(natural: readonly Shown[], available: number): readonly Shown[] {
   }
 }
 
-/** Takes from the widest column that may be cut until the row fits; null when nothing can be cut any more. */
+/** Shrinks the widest cuttable column until the row fits. Returns null if no column can shrink further. */
 function narrow(shown: readonly Shown[], available: number): readonly number[] | null {
   const widths = shown.map(({ width }) => width);
   let excess = widths.reduce((sum, width) => sum + width, 0) + GAP * (widths.length - 1) - available;

@@ -1,17 +1,17 @@
-/** Makes text from a server or an agent harmless on a terminal: what would steer it is shown instead of obeyed. */
+/** Text on a terminal: escapes control characters from servers and agents, and measures and cuts by columns. */
 
 /**
- * Control characters (C0, DEL, C1), everything invisible that formats or reorders text (bidi marks, zero-width
- * characters, tags), line and paragraph separators, and halves of characters.
+ * Control characters (C0, DEL, C1), invisible characters that format or reorder text (bidi marks, zero-width
+ * characters, tags), line and paragraph separators, and unpaired surrogates.
  */
 const HOSTILE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
 const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
-/** For one line of a terminal: `\x1b`, `\u202e`, `\n` stand for themselves. */
+/** Escapes text for one terminal line: shows control characters as `\x1b`, `\u202e`, `\n`. */
 export const sanitize = (text: string): string => text.replace(HOSTILE, (found) => SHORT[found] ?? escapeShort(found));
 
-/** The same, but a tab becomes spaces: for lines of files, whose indentation people want to see. */
+/** Escapes like `sanitize`, but turns tabs into spaces, to keep the indentation of files. */
 export const sanitizeLine = (text: string): string =>
   text.replace(HOSTILE, (found) => (found === '\t' ? '    ' : (SHORT[found] ?? escapeShort(found))));
 
@@ -21,17 +21,17 @@ function escapeShort(character: string): string {
   return code > 0xffff ? `\\u{${hex(code, 1)}}` : `\\u${hex(code, 4)}`;
 }
 
-/** JSON text with every hostile character as an escape; those that JSON.stringify leaves stand inside strings only. */
+/** Escapes hostile characters in JSON text. JSON.stringify leaves them only inside strings. */
 export const escapeJson = (json: string): string =>
   json.replace(HOSTILE, (found) =>
     found === '\n' ? found : [...utf16(found)].map((unit) => `\\u${hex(unit, 4)}`).join(''),
   );
 
-/** The same for YAML, whose double-quoted strings have an escape for every code point. */
+/** Escapes hostile characters in YAML text, where they stand only in double-quoted strings. */
 export const escapeYaml = (yaml: string): string =>
   yaml.replace(HOSTILE, (found) => (found === '\n' ? found : `\\U${hex(found.codePointAt(0) ?? 0, 8)}`));
 
-/** Tells whether a text holds anything but harmless characters and line ends. */
+/** Returns whether a text contains hostile characters other than newlines. */
 export const isHostile = (text: string): boolean => text.replaceAll('\n', '').search(HOSTILE) >= 0;
 
 function* utf16(text: string): Generator<number> {
@@ -40,12 +40,10 @@ function* utf16(text: string): Generator<number> {
 
 const hex = (code: number, digits: number): string => code.toString(16).padStart(digits, '0');
 
-/** How many columns of a terminal a text takes. */
-
 const WIDE =
   /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\u3000-\u303e\uff01-\uff60\uffe0-\uffe6]$/u;
 
-/** Of harmless text: see `sanitize`. */
+/** Returns the columns that sanitised text takes. */
 export function widthOf(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length;
   let width = 0;
@@ -53,7 +51,7 @@ export function widthOf(text: string): number {
   return width;
 }
 
-/** The text cut to at most that many columns, the last one an ellipsis when something was cut. */
+/** Cuts a text to a number of columns; a cut text ends with an ellipsis. */
 export function cutToWidth(text: string, columns: number): string {
   if (widthOf(text) <= columns) return text;
   let cut = '';

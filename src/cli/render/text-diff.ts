@@ -1,19 +1,19 @@
-/** The unified diff of two texts, as lines for people. */
+/** Unified diffs of texts. */
 import { createTwoFilesPatch, FILE_HEADERS_ONLY } from 'diff';
 import { type Line, textLines } from '../outcome.js';
 import { plainText } from './paint.js';
 import { diffLine } from './plan-lines.js';
 
 export interface TextSide {
-  /** Stands behind `---` and `+++`. */
+  /** Label after `---` or `+++`. */
   readonly label: string;
   readonly text: string;
 }
 
-/** Texts that differ in more lines than this are shown as one replaced by the other. */
+/** Maximum number of differing lines; beyond it the diff replaces the whole text. */
 const MAX_EDITS = 5_000;
 
-/** Empty when the texts are the same. */
+/** Returns the unified diff; empty if the texts are equal. */
 export function textDiff(before: TextSide, after: TextSide): string {
   if (before.text === after.text) return '';
   const options = { context: 3, headerOptions: FILE_HEADERS_ONLY, maxEditLength: MAX_EDITS };
@@ -28,7 +28,7 @@ function replaced(before: TextSide, after: TextSide): string {
   return `${[`--- ${before.label}`, `+++ ${after.label}`, range, ...gone, ...come].join('\n')}\n`;
 }
 
-/** A diff with its colours. */
+/** Renders a diff in colours. */
 export const textDiffLines = (diff: string): readonly Line[] =>
   textLines(diff).map((line) => {
     const text = plainText(line);

@@ -1,8 +1,8 @@
-/** Bodies as YAML. */
+/** YAML output; loads the YAML library. */
 import { Document, isScalar, visit } from 'yaml';
 import { escapeYaml, isHostile } from './terminal-text.js';
 
-/** The API's body as one YAML document; hostile characters are escapes in double quotes. */
+/** Renders a body as one YAML document. Hostile characters become escapes in double-quoted strings. */
 export function renderYaml(body: unknown): string {
   const document = new Document(body, { aliasDuplicateObjects: false });
   visit(document, {

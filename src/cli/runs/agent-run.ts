@@ -1,4 +1,4 @@
-/** How a run ended on each of several agents, and what that makes of the whole. */
+/** Results of a run on agents, their exit status and their JSON body. */
 import type { Agent } from '../../contract/agents.js';
 import type { DriftDetail, RunResult } from '../../contract/runs.js';
 import { type Fault, isFault, isFaultCode } from '../../kernel/fault.js';
@@ -6,10 +6,10 @@ import { EXIT, type ExitStatus, exitStatusOfCode } from '../exit-status.js';
 
 export type Result = RunResult | DriftDetail;
 
-/** As much of an agent as it takes to name it. */
+/** The members of an agent that its name needs. */
 export type RunAgent = Pick<Agent, 'node_id' | 'name' | 'initial_hostname'>;
 
-/** One agent with its result, or with why there is none. */
+/** An agent with its result, or with the fault that prevented one. */
 export type AgentRun =
   | { readonly agent: RunAgent; readonly result: Result }
   | { readonly agent: RunAgent; readonly fault: Fault };
@@ -18,7 +18,7 @@ export type AgentStanding = 'succeeded' | 'failed' | 'unreachable' | 'skipped';
 
 export const hasResult = (run: AgentRun): run is Extract<AgentRun, { readonly result: Result }> => 'result' in run;
 
-/** The status of one agent alone; 2 only when changes were asked to be told so. */
+/** Returns the exit status of one agent; 2 for changes only if `detailed`. */
 export function exitStatusOfRun(run: AgentRun, detailed: boolean): ExitStatus {
   if (!hasResult(run)) return exitStatusOfCode(run.fault.code);
   const { status, error, has_changes } = run.result;
@@ -30,8 +30,8 @@ export function exitStatusOfRun(run: AgentRun, detailed: boolean): ExitStatus {
 }
 
 /**
- * One kind of failure on every agent keeps its status; offline ones count only when nothing worse happened. Changes that were asked about
- * come before offline agents: a fleet with a laptop in it is seldom whole.
+ * Returns the exit status of a fleet. If all agents fail alike, their status stays; offline agents count only if no other agent failed. With `detailed`, changes
+ * take precedence over offline agents, because few fleets are always complete.
  */
 export function exitStatusOfRuns(runs: readonly AgentRun[], detailed: boolean): ExitStatus {
   const statuses = runs.map((run) => exitStatusOfRun(run, detailed));
@@ -51,7 +51,7 @@ export function standingOf(run: AgentRun): AgentStanding {
   return status === EXIT.offline ? 'unreachable' : 'failed';
 }
 
-/** The body for programs: one agent that was named gives the API's own answer, a fleet gives one object. */
+/** Returns the JSON body: the body of the API for a single named agent, one object for a fleet. */
 export function runsBody(runs: readonly AgentRun[], fleet = false): unknown {
   const [only] = runs;
   if (!fleet && runs.length === 1 && only && hasResult(only)) return only.result;

@@ -1,4 +1,4 @@
-/** Applies to agents and follows it; Ctrl-C leaves it running, twice cancels it. */
+/** Asks for consent, applies to agents and follows. Ctrl-C leaves the applies running, twice cancels them. */
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import { Fault } from '../../kernel/fault.js';
@@ -60,22 +60,21 @@ const bodyFor = ({ modules, allowRemovals }: ApplyOrder, target: ApplyTarget | u
   expect: target?.planHash ?? null,
 });
 
-/** Shows a plan and asks whether to apply it. */
 export interface ApplyTarget {
   readonly agent: Agent;
-  /** The plan that was agreed to; null when nobody was asked. */
+  /** Hash of the approved plan; null with --yes. */
   readonly planHash: string | null;
-  /** In place of the modules of the whole apply. */
+  /** Modules of this agent, in place of those of the whole apply. */
   readonly modules?: readonly string[];
 }
 
 export interface Confirmed {
   readonly targets: readonly ApplyTarget[];
-  /** Agents that could not be planned, so that nothing is applied to them. */
+  /** Agents without a plan, which are not applied. */
   readonly missed: readonly AgentRun[];
 }
 
-/** Fails before anything is sent when an answer is needed and nobody can give it. */
+/** Throws `confirmation_required` before any request if consent is needed and there is no terminal. */
 export function requireConsent({ prompt, globals }: Context): void {
   if (globals.yes || prompt.possible) return;
   throw new Fault('confirmation_required', 'an apply needs consent, and there is no terminal to ask on', {
@@ -83,7 +82,7 @@ export function requireConsent({ prompt, globals }: Context): void {
   });
 }
 
-/** A plan without changes needs no answer: it is applied, so that drift checks know what is managed. */
+/** Plans, and asks for consent to changes. A plan without changes needs no consent; its apply records what is managed. */
 export async function confirmApply(context: Context, api: ApiClient, targets: RunTargets): Promise<Confirmed> {
   if (context.globals.yes) return { targets: targets.agents.map((agent) => ({ agent, planHash: null })), missed: [] };
   const { missed, planned } = await consentTo(context, await planAgents(context, api, { ...targets, pace: {} }));
@@ -101,11 +100,11 @@ type Planned = Extract<AgentRun, { readonly result: unknown }>;
 
 export interface Consented {
   readonly planned: readonly Planned[];
-  /** Agents that could not be planned. */
+  /** Agents without a plan. */
   readonly missed: readonly AgentRun[];
 }
 
-/** Shows plans that change something, or did not come about, and asks whether to apply them. Throws `cancelled`. */
+/** Shows plans that have changes or failed, and asks for consent. Throws `cancelled`. */
 export async function consentTo(context: Context, plans: readonly AgentRun[]): Promise<Consented> {
   context.progress.end();
   const planned = plans.filter(hasResult).filter(({ result }) => result.status === 'succeeded');
@@ -118,7 +117,7 @@ export async function consentTo(context: Context, plans: readonly AgentRun[]): P
   return { planned, missed };
 }
 
-/** Names every removal, so that nobody agrees to one unseen. */
+/** Returns the question, which names each removal. */
 export function questionFor(changing: readonly Planned[]): string {
   const [only] = changing;
   const whom = changing.length === 1 && only ? agentName(only.agent) : count(changing.length, 'agent');

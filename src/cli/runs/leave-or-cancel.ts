@@ -1,4 +1,4 @@
-/** What Ctrl-C does while operations run: once leaves them running, twice cancels them. SIGTERM and SIGHUP leave them at once. */
+/** Ctrl-C while operations run: once leaves them running, twice cancels them. SIGTERM and SIGHUP leave them at once. */
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiClient } from '../../client/api-client.js';
@@ -7,31 +7,32 @@ import type { Context } from '../context.js';
 import type { Interrupt } from '../interrupts.js';
 
 export interface Leaving {
-  /** Ends the streams. */
+  /** Aborts the streams. */
   readonly signal: AbortSignal;
-  /** Rejects with Fault `cancelled` once the person has left; never resolves. */
+  /** Rejects with `cancelled` once the operator has left; never resolves. */
   readonly promise: Promise<never>;
-  /** Ctrl-C was pressed: what has not begun does not begin any more, although the person may still choose. */
+  /** True after the first Ctrl-C: no further agent starts, even while a second Ctrl-C may follow. */
   readonly interrupted: boolean;
   stop(): void;
 }
 
-/** How long the second Ctrl-C has, in milliseconds. */
+/** Milliseconds in which the second Ctrl-C cancels. */
 const SECOND_CHANCE = 2000;
 
-/** When the second Ctrl-C counts, for a message that stays on the screen. */
+/** Time window of the second Ctrl-C in words. */
 export const WITHIN = `within ${SECOND_CHANCE / 1000} seconds`;
 
-/** What goes on when the person leaves. */
+/** Work that continues when the operator leaves. */
 export interface Leavable {
-  /** Says how to watch it and how to cancel it. `last`: nobody is there to press Ctrl-C again. */
+  /** Prints how to watch and cancel the work. `last` if no second Ctrl-C can follow. */
   tell(last: boolean): void;
   cancel(): Promise<void>;
 }
 
 /**
- * @param running the operations that are known to run; read at each Ctrl-C
- * @param several there are more agents, which begin one after the other
+ * Watches for Ctrl-C during applies.
+ * @param running IDs of the running operations, read on each Ctrl-C
+ * @param several true if further agents may start
  */
 export const leaveOrCancel = (
   context: Context,
@@ -49,7 +50,7 @@ export const leaveOrCancel = (
 
 export function leaving(context: Context, work: Leavable): Leaving {
   const streams = new AbortController();
-  // One stream for each agent of a run.
+  // Each agent of a run has a stream.
   setMaxListeners(0, streams.signal);
   const second = new AbortController();
   let stopped = false;
@@ -57,7 +58,7 @@ export function leaving(context: Context, work: Leavable): Leaving {
   const promise = new Promise<never>((_resolve, fail) => {
     reject = fail;
   });
-  // It may be rejected when nobody races against it any more.
+  // It may be rejected after the race against it has ended.
   promise.catch(() => {});
   const end = (by: Interrupt) => {
     reject(new Fault('cancelled', 'interrupted'));
@@ -94,7 +95,7 @@ export function leaving(context: Context, work: Leavable): Leaving {
     },
     stop: () => {
       stopListening();
-      // Everything has ended before the person chose.
+      // All work ended before a second Ctrl-C.
       if (second.signal.aborted) return;
       stopped = true;
       second.abort();

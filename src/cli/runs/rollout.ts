@@ -1,4 +1,4 @@
-/** `plan` and `apply` with `--assignment`: what they do and what comes of it. */
+/** `plan` and `apply` with `--assignment`: the orchestrator walks over the agents, and this end follows. */
 import type { ApiClient } from '../../client/api-client.js';
 import type { Rollout, RolloutEvent, RolloutResult } from '../../contract/assignments.js';
 import type { RunResult } from '../../contract/runs.js';
@@ -16,7 +16,7 @@ import { runOutcome } from './run-view.js';
 
 export interface RolloutChoice extends RolloutOrder {
   readonly allowEmpty: boolean;
-  /** Changes give the exit status 2. */
+  /** True if changes give the exit status 2. */
   readonly detailed: boolean;
 }
 
@@ -44,12 +44,12 @@ export async function applyOutcome(
   if (applied !== null && missed.length === 0) refuseEmpty(applied.rollout.summary.agents, choice);
   const runs = [...(applied?.runs ?? []), ...missed];
   const outcome = outcomeOf(context, runs, { kind: 'apply', choice });
-  // The API's own answer says nothing of agents that the plan has missed.
+  // The body of the API does not contain agents without a plan.
   return { ...outcome, body: applied === null || missed.length > 0 ? runsBody(runs, true) : applied.rollout };
 }
 
 interface Agreed {
-  /** Null when nobody was asked. */
+  /** Hashes of the approved plans by node ID; null with --yes. */
   readonly planned: Readonly<Record<string, string>> | null;
   readonly missed: readonly AgentRun[];
 }
@@ -74,7 +74,6 @@ const outcomeOf = (
   { kind, choice }: { readonly kind: 'plan' | 'apply'; readonly choice: RolloutChoice },
 ): Outcome => runOutcome(runs, { kind, detailed: choice.detailed, verbose: globals.verbose, fleet: true });
 
-/** Plans or applies an assignment on all of its agents, and tells how it goes. */
 export interface RolloutOrder {
   readonly assignment: string;
   readonly modules: RunModules;
@@ -83,7 +82,7 @@ export interface RolloutOrder {
 
 export interface ApplyRolloutOrder extends RolloutOrder {
   readonly allowRemovals: number | null;
-  /** `plan_hash` by node ID of the plans that were agreed to; null when nobody was asked. */
+  /** Hashes of the approved plans by node ID; null with --yes. */
   readonly expect: Readonly<Record<string, string>> | null;
 }
 
@@ -92,7 +91,7 @@ export interface RolloutRuns {
   readonly runs: readonly AgentRun[];
 }
 
-/** Nothing is stored. */
+/** Plans an assignment. Stores nothing. */
 export function planRollout(context: Context, api: ApiClient, order: RolloutOrder): Promise<RolloutRuns> {
   const { signal } = context;
   const body = { ...bodyOf(order), ...planBody(order.modules) };
@@ -100,7 +99,7 @@ export function planRollout(context: Context, api: ApiClient, order: RolloutOrde
   return follow(context, 'plan', stream);
 }
 
-/** The modules are stored already. Ctrl-C leaves it running, twice cancels it. */
+/** Applies an assignment whose modules are stored. Ctrl-C leaves the rollout running, twice cancels it. */
 export async function applyRollout(context: Context, api: ApiClient, order: ApplyRolloutOrder): Promise<RolloutRuns> {
   let id: string | null = null;
   const left = leaving(context, {

@@ -1,4 +1,3 @@
-/** Plans or applies on several agents at once, and tells how it goes. */
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import type { RunEvent, RunResult } from '../../contract/runs.js';
@@ -16,20 +15,20 @@ export interface Work {
   readonly kind: RunKind;
   readonly agents: readonly Agent[];
   readonly pace?: Pace;
-  /** The agents were chosen by an assignment or a selector: even of a single one the faults stay with it. */
+  /** True if an assignment or selector chose the agents: faults then stay with their agent, even for a single one. */
   readonly fleet?: boolean;
-  /** Why no further agent is to begin; null while they may. */
+  /** Returns the reason why no further agent starts; null while they may. */
   halted?(): string | null;
   run(agent: Agent, progress: RunProgress): Promise<Result>;
 }
 
-/** Agents that are worked on at once. */
+/** Default number of agents in parallel. */
 const AT_ONCE = 8;
 
-/** What the whole command line hangs on, so that it ends the others too. */
+/** Faults that fail the whole command. */
 const FATAL = ['unauthenticated', 'role_forbidden', 'admin_required', 'unreachable', 'tls_mismatch'] as const;
 
-/** Faults of one agent stay with it; of a single one, and those that concern every agent alike, are thrown. */
+/** Runs work on agents. Returns faults with their agent; throws those of a single named agent and those that concern all agents. */
 export async function runAgents(context: Context, work: Work): Promise<readonly AgentRun[]> {
   const { kind, agents, pace = {}, fleet = false } = work;
   const progress = createRunProgress(context, kind, agents.length);
@@ -67,7 +66,7 @@ const visitOf = (run: AgentRun): Visit => ({ run, status: standingOf(run) });
 const isFatal = (fault: Fault): boolean =>
   FATAL.some((code) => code === fault.code && fault.data?.operation_id === undefined);
 
-/** One plan of each agent. Nothing is stored. */
+/** Plans on agents. Stores nothing. */
 export function planAgents(
   context: Context,
   api: ApiClient,
@@ -92,31 +91,30 @@ export interface RunTargets extends Pick<Work, 'pace' | 'fleet'> {
   readonly modules: RunModules;
 }
 
-/** The pace of a run over many agents: how many at a time, which ones first, and when no further one starts. */
+/** Runs a plan, an apply or a drift check on agents at a pace, and reports the progress. */
 export const paceOptions = {
   concurrency: integer('N', 'most agents at a time [8; 32 with --assignment]; a bound starts with one', 1),
   canary: integer('N', 'number of connected agents that go first; the rest starts when all of them have succeeded'),
   maxFailures: integer('N', 'start no further agent once N have failed; never more in flight than may still fail', 1),
 } as const;
 
-/** What is undefined is as the options say. */
+/** Pace of a run; undefined members take the defaults of `paceOptions`. */
 export interface Pace {
   readonly concurrency?: number | undefined;
   readonly canary?: number | undefined;
   readonly maxFailures?: number | undefined;
 }
 
-/** Tells on standard error how runs on one or several agents get on. */
 export interface RunProgress {
   resource(agent: RunAgent, resource: ResourceResult): void;
   finished(run: AgentRun): void;
 }
 
 const DOING: Readonly<Record<RunKind, string>> = { plan: 'planning', apply: 'applying', drift: 'checking' };
-/** What it tells of the resources that are not as they should be, or were not. */
+/** Words for resources with changes. */
 const FOUND: Readonly<Record<RunKind, string>> = { plan: 'to change', apply: 'changed', drift: 'different' };
 
-/** @param agents how many there are: one is told by its resources, several by the agents */
+/** Reports progress: by resource for a single agent, by agent for several. `agents` is their number. */
 export function createRunProgress({ progress, globals }: Context, kind: RunKind, agents: number): RunProgress {
   let finished = 0;
   let resources = 0;
@@ -155,13 +153,12 @@ const bar = (done: number, all: number): string => {
   return `[${'#'.repeat(filled)}${'.'.repeat(WIDTH - filled)}]`;
 };
 
-/** Follows the stream of a run to its result. */
 export interface Follower {
   started?(operationId: string): void;
   resource(resource: ResourceResult): void;
 }
 
-/** Throws the stream's own fault; one of a lost connection or an ended session tells how to go on watching. */
+/** Follows the stream of a run and returns its result. Throws the fault of the stream; after a lost connection or expired session its hint says how to keep watching. */
 export async function followRun(
   stream: AsyncIterable<Exclude<RunEvent, { readonly event: 'error' }>>,
   follower: Follower,
@@ -182,7 +179,7 @@ export async function followRun(
   throw operation === null ? new Fault('unreachable', 'the orchestrator ended the answer too early') : lost(operation);
 }
 
-/** @param cause `unauthenticated` when the session is over, and otherwise whatever broke the connection */
+/** Returns the fault of a lost stream. `cause` is `unauthenticated` for an expired session, else the connection error. */
 function lost(operation: string, cause?: Fault): Fault {
   const isOver = isFault(cause, 'unauthenticated');
   const what = isOver ? 'the session ended' : 'the connection broke';

@@ -1,4 +1,4 @@
-/** The runs of one agent or of a fleet: agents with the same result together, the totals last. */
+/** The view and the outcome of runs: agents with equal results in one group, and the totals last. */
 import { agentHandle, agentName, count } from '../format.js';
 import {
   type Line,
@@ -20,7 +20,7 @@ export interface RunsOptions {
   readonly verbose: boolean;
 }
 
-/** More names than that are counted instead. */
+/** Maximum number of listed names; the rest is counted. */
 const NAMED = 10;
 
 export function runsView(runs: readonly AgentRun[], options: RunsOptions): View {
@@ -40,7 +40,7 @@ export function runsView(runs: readonly AgentRun[], options: RunsOptions): View 
 const isNoteworthyRun = (run: AgentRun): boolean =>
   !hasResult(run) || run.result.has_changes || standingOf(run) !== 'succeeded';
 
-/** What has to be alike for two agents to be shown as one. */
+/** Returns what must be equal for two agents to share a group. */
 function sameness(run: AgentRun): unknown {
   if (!hasResult(run)) return [run.fault.code, withoutAgent(run.fault.message, run)];
   const { status, resources, error, summary } = run.result;
@@ -59,7 +59,7 @@ function groupLines(group: readonly AgentRun[], { kind, verbose }: RunsOptions):
   const warnings = 'warnings' in first.result ? first.result.warnings : [];
   return [
     [head, ...headSpans(group, first.result, kind)],
-    // Whoever applies has seen the plan, or wants no answer longer than the question.
+    // An apply shows no details: the operator has seen the plan, or skipped it.
     ...planLines(resources, { verbose, details: verbose || kind !== 'apply' }),
     ...(error === null ? [] : textLines(error.message).map((line) => [styled('bad', '  error: '), ...spansOf(line)])),
     ...warnings.map(
@@ -77,7 +77,7 @@ const hintLines = (hint = ''): readonly Line[] =>
 
 const SUCCESSES: readonly string[] = ['succeeded', 'in_sync', 'drifted'];
 
-/** How it ended, unless well, and under which operation. */
+/** Renders an unsuccessful status, and the operation of a single apply. */
 function headSpans(group: readonly AgentRun[], { status, operation_id }: Result, kind: RunKind): readonly Span[] {
   const unusual = SUCCESSES.includes(status) ? [] : [styled('bad', ` ${status}`)];
   const named = group.length === 1 && kind === 'apply' && operation_id !== null;
@@ -111,17 +111,16 @@ function totals(runs: readonly AgentRun[], kind: RunKind): Line {
   return [styled('strong', `${count(runs.length, 'agent')}: `), ...spans, '.'];
 }
 
-/** The outcome of a command that ran something on agents. */
 export interface RunOutcomeOptions {
   readonly kind: RunKind;
-  /** Changes give the exit status 2. */
+  /** True if changes give the exit status 2. */
   readonly detailed: boolean;
   readonly verbose: boolean;
-  /** The agents were chosen by an assignment or a selector, so that their number says nothing. */
+  /** True if an assignment or selector chose the agents: the body is then a fleet's, even for a single one. */
   readonly fleet?: boolean;
 }
 
-/** `-o name` prints the agents that change, or changed. */
+/** Builds the outcome of runs. `-o name` prints the agents with changes. */
 export const runOutcome = (
   runs: readonly AgentRun[],
   { kind, detailed, verbose, fleet }: RunOutcomeOptions,

@@ -1,4 +1,4 @@
-/** Keeps what a plan showed in a file, for `orch apply FILE`. */
+/** Saved plans: `orch plan --out` writes what a plan showed, and `orch apply FILE` does exactly that or nothing. */
 
 import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
@@ -22,12 +22,12 @@ import { runsView } from './run-view.js';
 
 export interface PlanToSave {
   readonly path: string;
-  /** The modules that were named. */
+  /** Named modules. */
   readonly modules: RunModules;
   readonly runs: readonly AgentRun[];
 }
 
-/** Agents without a whole plan are left out, and named. Nothing is written when no agent has one. */
+/** Writes a plan. Warns about agents without a complete plan, and leaves them out. Writes nothing if no agent has one. */
 export async function savePlan(context: Context, api: ApiClient, { path, modules, runs }: PlanToSave): Promise<void> {
   const saved = runs.map((run) => savedAgent(run, modules.names));
   const agents = saved.filter((one) => one !== null);
@@ -58,15 +58,14 @@ function savedAgent(run: AgentRun, modules: readonly string[]): SavedAgent | nul
   return { node_id: agent.node_id, name: agent.name, modules: [...modules], plan_hash: result.plan_hash, result };
 }
 
-/** Applies a saved plan: to its agents, its modules, and only what it showed. */
 export interface PlanToApply {
   readonly path: string;
   readonly allowRemovals: number | null;
 }
 
 /**
- * Stores the modules that the plan brought along, then applies it. Throws `wrong_orchestrator` for the plan of another one,
- * `plan_stale` when a module that it would replace has changed since. An agent that has changed since refuses as `plan_stale`.
+ * Stores the modules in the plan, then applies it. Throws `wrong_orchestrator` for the plan of another orchestrator,
+ * `plan_stale` if a module that it would replace has changed since. An agent that has changed since rejects it with `plan_stale`.
  */
 export async function applyPlan(
   context: Context,
@@ -105,7 +104,7 @@ async function requireSameOrchestrator({ signal }: Context, api: ApiClient, plan
   );
 }
 
-/** The modules of the plan that the orchestrator does not have yet. Throws `plan_stale` where it has one of somebody else since. */
+/** Returns the modules of the plan that the orchestrator lacks. Throws `plan_stale` if one has changed there since. */
 async function changedSources(context: Context, api: ApiClient, { sources }: SavedPlan): Promise<SavedSource[]> {
   const changed: SavedSource[] = [];
   for (const source of sources ?? []) {
@@ -122,7 +121,7 @@ async function changedSources(context: Context, api: ApiClient, { sources }: Sav
   return changed;
 }
 
-/** After the answer: what was planned becomes the current revision for everyone. */
+/** Stores the modules of the plan after the consent, as current revisions. */
 async function storeSources(context: Context, api: ApiClient, plan: SavedPlan): Promise<void> {
   for (const { name, path, content } of await changedSources(context, api, plan)) {
     await sendModule(context, api, { name, path, source: content });
@@ -140,23 +139,22 @@ async function ask(context: Context, plan: SavedPlan, planned: readonly Planned[
   await context.prompt.consent(questionFor(changing));
 }
 
-/** A plan in a file: what was shown, and what makes an apply do exactly that or nothing. */
 const ENDING = '.orchplan';
-/** 1 had no `sources`: its plans stored their files. */
+/** Format version. Version 1 had no `sources`: planning stored the files. */
 const VERSION = 2;
 
 const SavedPlanSchema = closed({
   orchplan: Type.Union([Type.Literal(1), Type.Literal(VERSION)]),
   created_at: Seconds,
   orchestrator: closed({ public_key: PublicKey, url: Type.String() }),
-  /** Files of `-f`, which the orchestrator does not have before the apply. */
+  /** Files of -f, which the apply uploads. */
   sources: optional(
     Type.Array(
       closed({
         name: Type.String(),
         path: Type.String(),
         content: Type.String(),
-        /** SHA-256 of the module's revision that was current at the plan; null when there was no such module. */
+        /** SHA-256 of the revision that was current at the plan; null if there was no such module. */
         replaces: nullable(Type.String()),
       }),
     ),
@@ -165,7 +163,7 @@ const SavedPlanSchema = closed({
     closed({
       node_id: KeyId,
       name: nullable(Type.String()),
-      /** As they were named; those of assignments come on top, as at the plan. */
+      /** Named modules; those of assignments are added as at the plan. */
       modules: Type.Array(Type.String()),
       plan_hash: Type.String(),
       result: RunResultSchema,
@@ -179,12 +177,12 @@ export type SavedSource = NonNullable<SavedPlan['sources']>[number];
 
 const plans = validator(SavedPlanSchema);
 
-/** Diffs of a whole fleet may be in it. */
+/** Maximum size; a plan may contain the diffs of a whole fleet. */
 const MAX_BYTES = 256 * 1024 * 1024;
 
 export const isPlanFile = (word: string): boolean => word.endsWith(ENDING);
 
-/** Before anything is planned. Throws `usage` for a name that `orch apply` would not take. */
+/** Checks the file name before the plan runs. Throws `usage` for a name that `orch apply` would not accept. */
 export function requirePlanName(path: string): void {
   if (isPlanFile(path)) return;
   throw new Fault('usage', `--out takes a file whose name ends in ${ENDING}, not "${path}"`, {
@@ -192,7 +190,7 @@ export function requirePlanName(path: string): void {
   });
 }
 
-/** Replaces the file; it is for the owner alone, since diffs show what is in files. */
+/** Writes or replaces the file with access for the owner only, because diffs contain file contents. */
 export function writePlanFile(path: string, plan: Omit<SavedPlan, 'orchplan'>): void {
   const whole: SavedPlan = { orchplan: VERSION, ...plan };
   try {
@@ -202,7 +200,7 @@ export function writePlanFile(path: string, plan: Omit<SavedPlan, 'orchplan'>): 
   }
 }
 
-/** Throws `usage` when the file cannot be read, `invalid_plan_file` when it is no plan or others may have changed it. */
+/** Reads a plan. Throws `usage` if the file cannot be read, `invalid_plan_file` if it is not a plan or other users may write it. */
 export function readPlanFile(path: string): SavedPlan {
   const text = readTextFile(path, MAX_BYTES);
   if (process.platform !== 'win32' && (statSync(path).mode & 0o022) !== 0) {

@@ -1,4 +1,4 @@
-/** Whether what a sync makes of the orchestrator holds together: assignments find their modules, and agents can have theirs. */
+/** Checks a sync: assignments must find their modules, and the modules of each agent must be compatible. */
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import { Fault } from '../../kernel/fault.js';
@@ -11,7 +11,7 @@ import { refuseInvalid, storedModules } from '../modules/read-modules.js';
 import type { SourceAssignment, SyncSource } from './sync-files.js';
 import type { Stored, SyncPlan } from './sync-plan.js';
 
-/** Throws `invalid_module` with every place where an assignment names a module that it will not find. */
+/** Throws `invalid_module` with each place where an assignment names a missing module. */
 export function refuseMissingModules({ modules, assignments }: SyncSource, stored: Stored, prune: boolean): void {
   const brought = new Set(modules.map(({ name }) => name));
   const there = new Set(stored.moduleNames);
@@ -45,8 +45,8 @@ export interface FleetCheck {
 }
 
 /**
- * Resolves the modules of every agent for which the sync changes something. Throws `module_conflict` with all that is wrong;
- * expressions that cannot be filled in yet are only warned of, because the tag may come later.
+ * Resolves the modules of each agent that the sync affects. Throws `module_conflict` with all conflicts;
+ * warns about expressions that cannot be evaluated yet, because the tag may be set later.
  */
 export async function refuseConflicts(context: Context, api: ApiClient, check: FleetCheck): Promise<void> {
   const affected = affectedAgents(check);
@@ -75,7 +75,7 @@ export async function refuseConflicts(context: Context, api: ApiClient, check: F
 
 interface Affected {
   readonly agent: Agent;
-  /** Of the modules that it is to have, in the order of their application. */
+  /** Names of its future modules, in order of application. */
   readonly names: readonly string[];
 }
 
@@ -109,7 +109,7 @@ interface Found {
   readonly agents: readonly string[];
 }
 
-/** The same mistake on several agents is one. */
+/** Merges the same conflict on several agents. */
 function distinct(checked: readonly CheckedAgent[]): readonly Found[] {
   const found = new Map<string, { readonly conflict: Conflict; readonly agents: string[] }>();
   for (const { name, errors } of checked) {
@@ -127,7 +127,7 @@ const isForLater = ({ conflict }: Found): boolean => conflict.code === 'expressi
 
 const placeOf = ({ path, line, column }: Conflict): string => `${path}:${line}:${column}`;
 
-/** Agents that are named. */
+/** Maximum number of listed agents. */
 const NAMED = 3;
 
 function on({ agents }: Found): string {

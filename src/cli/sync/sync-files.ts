@@ -1,4 +1,4 @@
-/** The files of a directory that is to be brought to an orchestrator: which there are, and everything that is wrong with them. */
+/** The source of a sync: finds, reads and validates the module and assignment files of a directory. */
 import { basename } from 'node:path';
 import { Fault } from '../../kernel/fault.js';
 import type { Diagnostic, Position } from '../../language/diagnostic.js';
@@ -25,11 +25,11 @@ export interface SourceModule extends ReadModule {
 
 export interface SourceAssignment extends DeclaredAssignment {
   readonly file: ModuleFile;
-  /** Where one of its modules is named. */
+  /** Returns the position of a module name in the file. */
   locateModule(index: number): Position;
 }
 
-/** What a directory says that there is to be. */
+/** Desired modules and assignments of a directory. */
 export interface SyncSource {
   readonly modules: readonly SourceModule[];
   readonly assignments: readonly SourceAssignment[];
@@ -37,10 +37,10 @@ export interface SyncSource {
 
 /** `assignments.yaml`, `web.assignments.yaml`. */
 const ASSIGNMENTS = /^(?:.+\.)?assignments\.yaml$/;
-/** What a person means to be one or the other; taking no notice of it could mean that something is deleted. */
+/** Misspelled endings. Ignoring such a file could delete its modules or assignments. */
 const ALMOST = /(?:\.orch\.yml|(?:^|\.)assignments?\.ya?ml)$/;
 
-/** Throws `usage` for files that are named wrongly or none at all, `invalid_module` with every mistake of every file. */
+/** Reads a directory. Throws `usage` for misnamed files or none at all, `invalid_module` with all errors of all files. */
 export function readSync(directory: string): SyncSource {
   if (!isDirectory(directory)) throw new Fault('usage', `${directory} is a file, and a sync takes a directory`);
   const paths = filesBelow(directory);
@@ -77,7 +77,7 @@ function checkAssignments(file: ModuleFile): CheckedAssignments {
   return { ...file, parsed, valid: parsed.assignments !== null, diagnostics: parsed.diagnostics };
 }
 
-/** Of two modules of one name, the second is told to be wrong, with the file of the first. */
+/** Marks the second of two modules with the same name as invalid. */
 function withoutClashes(files: readonly CheckedFile[]): readonly CheckedText[] {
   const first = new Map<string, string>();
   return files.map((file) => {
@@ -90,7 +90,7 @@ function withoutClashes(files: readonly CheckedFile[]): readonly CheckedText[] {
   });
 }
 
-/** The same for assignments; within one file, its own check tells. */
+/** Marks assignments that another file declares too as invalid; parsing finds duplicates within a file. */
 function withoutDoubles(files: readonly CheckedAssignments[]): readonly CheckedText[] {
   const first = new Map<string, string>();
   return files.map((file) => {

@@ -1,17 +1,17 @@
-/** What a sync has to do: the files of a directory beside what the orchestrator has. */
+/** Plans a sync: compares the files of a directory with the orchestrator. */
 import type { ApiClient } from '../../client/api-client.js';
 import type { Assignment } from '../../contract/assignments.js';
 import type { Module } from '../../contract/modules.js';
 import type { SourceAssignment, SourceModule, SyncSource } from './sync-files.js';
 
-/** One thing to do, in the order in which it is done. */
+/** One action of a sync. */
 export type SyncAction =
   | {
       readonly kind: 'module';
       readonly action: 'create' | 'update';
       readonly name: string;
       readonly file: SourceModule;
-      /** Null for a new one. */
+      /** Stored module; null for a new one. */
       readonly stored: Module | null;
     }
   | {
@@ -23,19 +23,19 @@ export type SyncAction =
     }
   | { readonly kind: 'assignment' | 'module'; readonly action: 'delete'; readonly name: string };
 
-/** What the orchestrator has before anything is done. */
+/** Modules and assignments of the orchestrator before the sync. */
 export interface Stored {
   readonly moduleNames: readonly string[];
-  /** Those of the files' names. */
+  /** Stored modules whose names are in the files. */
   readonly modules: ReadonlyMap<string, Module>;
   readonly assignments: readonly Assignment[];
 }
 
 export interface SyncPlan {
   readonly actions: readonly SyncAction[];
-  /** Only on the orchestrator, where they stay. */
+  /** Modules and assignments that exist only on the orchestrator, and stay. */
   readonly extra: readonly { readonly kind: 'assignment' | 'module'; readonly name: string }[];
-  /** How many are as the files say. */
+  /** Number of unchanged modules and assignments. */
   readonly unchanged: number;
 }
 
@@ -50,7 +50,7 @@ export async function readStored(api: ApiClient, { modules }: SyncSource, signal
   return { moduleNames, modules: found, assignments: await api.call('listAssignments', { signal }) };
 }
 
-/** Modules first, so that assignments find them, and last of all what nothing names any more. */
+/** Plans the actions: modules first, so that assignments find them, then assignments, then deletions. */
 export function planSync(source: SyncSource, stored: Stored, prune: boolean): SyncPlan {
   const modules = source.modules.flatMap((file) => moduleAction(file, stored.modules.get(file.name) ?? null));
   const assignments = source.assignments.flatMap((file) =>
@@ -93,7 +93,7 @@ export interface Difference {
   readonly after: string;
 }
 
-/** Of modules the order counts too: it is that of their application. */
+/** Returns the differing fields. The order of modules counts, because they are applied in it. */
 export function assignmentDifferences(file: SourceAssignment, stored: Assignment): readonly Difference[] {
   const before = { ...stored, modules: stored.modules.join(' '), description: stored.description ?? '' };
   const after = { ...file, modules: file.modules.join(' '), description: file.description ?? '' };

@@ -1,21 +1,21 @@
 /**
- * Keeps programs away from the operator's clipboard: removes the control strings that set or read it (OSC 52, OSC 5522, and the
- * copy commands of OSC 50 and 1337) from terminal output, over any borders of chunks. Everything else stays byte for byte.
+ * Protects the operator's clipboard: removes the control strings that set or read it (OSC 52, OSC 5522, and the
+ * copy commands of OSC 50 and 1337) from terminal output, across chunk borders. All other bytes stay as they are.
  *
- * An OSC is looked for everywhere, also inside of other control strings: GNU screen and tmux hand those on to the terminal
- * around them.
+ * It looks for an OSC everywhere, also inside of other control strings, because GNU screen and tmux pass those on to the
+ * outer terminal.
  */
 import type { ClipboardChoice } from './session-options.js';
 
 export interface ClipboardFilterOptions {
   readonly clipboard: ClipboardChoice;
-  /** Called for each control string that is removed. */
+  /** Called for each removed control string. */
   onBlocked(): void;
 }
 
 /**
- * `ground`: nothing has begun, or a string that is let through. `escape`: after ESC. `number`, `word`, `target` and `data`: the
- * parts of an OSC that is not judged yet. `blocked`: inside of a string that is removed.
+ * `ground`: outside of a sequence, or in an allowed string. `escape`: after ESC. `number`, `word`, `target` and `data`: the
+ * parts of an OSC before the decision. `blocked`: inside of a removed string.
  */
 type State = 'ground' | 'escape' | 'number' | 'word' | 'target' | 'data' | 'blocked';
 
@@ -33,9 +33,9 @@ const SEMICOLON = 0x3b;
 const QUESTION_MARK = 0x3f;
 /** The lead byte of U+0080 to U+00BF, and so of C1 in UTF-8. */
 const C1_LEAD = 0xc2;
-/** Most bytes of an OSC that may come before it is judged; a longer one is removed. */
+/** Maximum bytes of an undecided OSC; a longer one is removed. */
 const LONGEST_HEAD = 256;
-/** Most bytes of a character that can come before one of its bytes. */
+/** Maximum number of bytes before the last byte of a UTF-8 character. */
 const LOOK_BACK = 3;
 const COPY_COMMANDS = ['copy', 'endcopy'];
 const NOTHING = Buffer.alloc(0);
@@ -43,20 +43,20 @@ const NOTHING = Buffer.alloc(0);
 export class ClipboardFilter {
   private readonly options: ClipboardFilterOptions;
   private state: State = 'ground';
-  /** What has come since the state is no longer `ground`, to be passed on once it is known to be harmless. */
+  /** Bytes of the undecided sequence. */
   private held: number[] = [];
   private number = 0;
   private word = '';
-  /** The end of the chunk before. */
+  /** Last bytes of the previous chunk. */
   private before: Buffer = NOTHING;
-  /** What may be shown of the present chunk. */
+  /** Allowed parts of the current chunk. */
   private passed: Buffer[] = [];
 
   constructor(options: ClipboardFilterOptions) {
     this.options = options;
   }
 
-  /** Returns what may be shown; a sequence that has only begun is kept until it is judged. */
+  /** Returns the allowed bytes. Holds back an undecided sequence. */
   write(bytes: Buffer): Buffer {
     for (let at = 0; at < bytes.length; ) {
       if (this.state === 'ground') at = this.pass(bytes, at);
@@ -69,7 +69,7 @@ export class ClipboardFilter {
     return passed.length <= 1 ? only : Buffer.concat(passed);
   }
 
-  /** Passes on everything before the next introducer, and begins with that. Returns the index behind it. */
+  /** Passes all bytes before the next introducer and enters it. Returns the index after it. */
   private pass(bytes: Buffer, at: number): number {
     const found = this.nextIntroducer(bytes, at);
     if (found > at) this.passed.push(bytes.subarray(at, found));
@@ -91,7 +91,7 @@ export class ClipboardFilter {
     return end;
   }
 
-  /** Whether a byte that could be C1 is part of a printable character in UTF-8. */
+  /** Returns whether a possible C1 byte is part of a printable UTF-8 character. */
   private isInCharacter(bytes: Buffer, at: number): boolean {
     for (let back = 1; back <= LOOK_BACK; back += 1) {
       const byte = bytes[at - back] ?? this.before.at(at - back) ?? 0;
@@ -107,14 +107,14 @@ export class ClipboardFilter {
     this.word = '';
   }
 
-  /** Returns false for a byte that has ended a sequence without being part of it. */
+  /** Handles a byte of a sequence. Returns false if the byte ended the sequence without being part of it. */
   private step(byte: number): boolean {
     const isPassedOver = byte < 0x20 || byte === DEL;
     if (byte === ESC) this.beginAgain();
     else if (byte === CAN || byte === SUB) this.release(byte);
     else if (this.state === 'blocked') this.skip(byte);
     else if (this.held.length >= LONGEST_HEAD) this.block();
-    // Terminals disagree about where such a string ends: what follows could still be a question.
+    // Terminals disagree about the end of such a string, so the rest could still be a query.
     else if (this.state === 'target' && byte >= 0x80) this.block();
     else if (this.state !== 'escape' && (byte === BEL || byte === ST)) this.release(byte);
     else if (byte === OSC || (this.state === 'escape' && byte !== RIGHT_BRACKET && !isPassedOver)) {
@@ -122,7 +122,7 @@ export class ClipboardFilter {
       return false;
     } else {
       this.held.push(byte);
-      // Terminals pass over control characters inside of a sequence.
+      // Terminals ignore control characters inside of a sequence.
       if (!isPassedOver) this.judge(byte);
     }
     return true;
@@ -130,7 +130,7 @@ export class ClipboardFilter {
 
   private skip(byte: number): void {
     if (byte !== BEL && byte !== ST) return;
-    // Else what stood before the removed string and what follows it could become one.
+    // Without a terminator the text before and after the removed string could join into a sequence.
     this.held = [ESC, BACKSLASH];
     this.release();
   }
@@ -167,7 +167,7 @@ export class ClipboardFilter {
     else this.release();
   }
 
-  /** ESC ends whatever has begun. */
+  /** Starts over at ESC, which aborts any sequence. */
   private beginAgain(): void {
     this.passed.push(Buffer.from(this.held));
     this.held = [ESC];

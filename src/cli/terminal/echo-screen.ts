@@ -1,9 +1,9 @@
-/** The screen of the remote program as this terminal shows it: where its cursor is, and what stands in that line. */
+/** Emulates the screen of the remote program, to know its cursor and the content of the cursor's line. */
 import xterm from '@xterm/headless';
 import { beginningAtEnd } from '../../terminal/recording/whole-characters.js';
 import type { LineView } from './predictor.js';
 
-/** What the library knows of the next character's look, beside its public interface; it is bundled, so this is its version. */
+/** Private members of the library: the attributes of the next character. The library is bundled, so its version is fixed. */
 interface Core {
   readonly _inputHandler: {
     readonly _curAttrData: { readonly fg: number; readonly bg: number };
@@ -11,7 +11,7 @@ interface Core {
   };
 }
 
-/** Stands in every cell whose content is unknown: nothing is predicted next to it. */
+/** Content of unknown cells; prediction stops next to them. */
 const UNKNOWN = '\ue000';
 const CR = 0x0d;
 const NOTHING = Buffer.alloc(0);
@@ -19,7 +19,7 @@ const NOTHING = Buffer.alloc(0);
 export interface EchoScreenOptions {
   readonly cols: number;
   readonly rows: number;
-  /** Nothing was shown before: the cursor is at the beginning of an empty line. */
+  /** True if no output was shown before: the cursor is at the start of an empty line. */
   readonly isFresh: boolean;
 }
 
@@ -27,7 +27,7 @@ export class EchoScreen implements LineView {
   private readonly terminal: xterm.Terminal;
   private readonly core: Core;
   private torn: Buffer = NOTHING;
-  /** The column of the cursor is known. */
+  /** True if the column of the cursor is known. */
   private isPlaced: boolean;
   private scrolled = 0;
 
@@ -37,7 +37,7 @@ export class EchoScreen implements LineView {
     this.terminal.onLineFeed(() => this.move());
     this.terminal.onScroll(() => this.move());
     this.isPlaced = isFresh;
-    // In the last line, behind which only empty ones come; nothing above it is known.
+    // The cursor is in the last line; the content of all cells is unknown.
     if (!isFresh) this.core._inputHandler.parse(Buffer.from(UNKNOWN.repeat(cols * rows)));
   }
 
@@ -56,7 +56,7 @@ export class EchoScreen implements LineView {
   get isPredictable(): boolean {
     const { buffer, modes } = this.terminal;
     const { bg } = this.core._inputHandler._curAttrData;
-    // Another background would stay in cells that are erased.
+    // Erased cells would keep another background.
     const isPlain = (bg & COLOR_MODE) === 0 && !modes.insertMode && modes.wraparoundMode;
     return (
       this.isPlaced && isPlain && buffer.active.type === 'normal' && this.torn.length === 0 && this.col < this.cols
@@ -92,5 +92,5 @@ export class EchoScreen implements LineView {
   }
 }
 
-/** The bits of a background that say how it is coloured; zero for the terminal's own. */
+/** Bits of a background that select its colour mode; zero for the default. */
 const COLOR_MODE = 0x3000000;

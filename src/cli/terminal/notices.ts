@@ -1,4 +1,4 @@
-/** What we have to say to the person at the terminal, kept apart from what the program shows. */
+/** Notices of orch to the operator, kept apart from the program's output. */
 
 import type { LinkState } from '../../client/terminal/terminal-events.js';
 import { sanitizeLine, widthOf } from '../render/terminal-text.js';
@@ -6,14 +6,14 @@ import type { TerminalOutput } from './terminal-output.js';
 
 export interface NoticesOptions {
   readonly output: TerminalOutput;
-  /** Standard error is the terminal that the program is shown on; else plain lines go to it. */
+  /** True if standard error is the program's terminal; else notices are plain lines. */
   readonly shared: boolean;
-  /** Draws the screen anew after something was laid over it. */
+  /** Redraws the screen after an overlay. */
   redraw(): void;
   size(): { readonly cols: number; readonly rows: number };
 }
 
-/** How long words stay over a full-screen program, in milliseconds. */
+/** Milliseconds that a notice covers a full-screen program. */
 const SHOWN_FOR = 5_000;
 
 export class Notices {
@@ -25,14 +25,14 @@ export class Notices {
   }
 
   /**
-   * One line each. They stand above the line that is being typed; over a full-screen program at the top, and go away by
-   * themselves.
+   * Shows notices, one line each: above the line being typed, or for a while at the top of a full-screen
+   * program.
    */
   say(...texts: readonly string[]): void {
     this.sayLater(() => texts);
   }
 
-  /** Says what is returned once everything before it is written; nothing for no texts. */
+  /** Shows the notices that `texts` returns once all earlier output is written. */
   sayLater(texts: () => readonly string[]): void {
     this.options.output.say(() => {
       const said = texts().map((text) => `orch: ${sanitizeLine(text)}`);
@@ -40,7 +40,7 @@ export class Notices {
     });
   }
 
-  /** Only once everything before it is written is it known which program has the screen. */
+  /** Renders notices for the current screen. Call it once all earlier output is written. */
   private placed(said: readonly string[]): string {
     const { output, shared, size } = this.options;
     if (!shared) return said.map((line) => `${line}\n`).join('');
@@ -52,7 +52,7 @@ export class Notices {
     return lines.length < rows ? aboveCursor(lines) : `\r\n${lines.map((line) => `${line}\r\n`).join('')}`;
   }
 
-  /** The words over the screen may go now. */
+  /** Removes the overlay. */
   clear(): void {
     if (this.overlay === null) return;
     clearTimeout(this.overlay);
@@ -72,18 +72,18 @@ export class Notices {
   }
 }
 
-/** Tells of a connection that is lost, once it has been for a while, and of its return. */
+/** Notices about a lost connection: shown after a delay, and again on its return. */
 export interface LinkNoticesOptions {
   readonly notices: Notices;
-  /** How one leaves, such as `~.`; null when nothing does. */
+  /** Keys that detach, such as `~.`; null without escapes. */
   readonly leave: string | null;
-  /** Input waits for as long as it takes. */
+  /** True if input is queued without a time limit. */
   readonly queueInput: boolean;
-  /** Milliseconds that something typed has waited for the agent. */
+  /** Age in milliseconds of the oldest unsent input. */
   readonly inputAge: () => number;
 }
 
-/** A shorter loss is not worth a word, and neither is one of which what is typed shows nothing. */
+/** Milliseconds before a loss is shown, and age of unsent input at which it is shown at once. */
 const QUIET_MS = 3_000;
 const INPUT_QUIET_MS = 1_500;
 
@@ -96,14 +96,14 @@ export class LinkNotices {
     this.options = options;
   }
 
-  /** The connection to the orchestrator. */
+  /** Handles a state of the connection to the orchestrator. */
   state(state: LinkState): void {
     if (state.kind === 'connected') this.back('connected to the orchestrator again');
     else if (state.kind === 'silent') this.tell('the orchestrator does not answer');
     else this.soon(`${state.cause.message}; trying again`);
   }
 
-  /** The orchestrator's connection to the agent. */
+  /** Handles a state of the orchestrator's connection to the agent. */
   agentLink(connected: boolean): void {
     if (connected) this.back('the agent is connected again');
     else this.soon('the orchestrator has lost its connection to the agent, and waits for it');
@@ -140,7 +140,7 @@ export class LinkNotices {
   }
 }
 
-/** The texts in lines of at most that many columns, broken between words where there are some. */
+/** Wraps texts at a width, between words where possible. */
 export function wrapLines(texts: readonly string[], columns: number): readonly string[] {
   return texts.flatMap((text) => wrapLine(text, columns));
 }
@@ -159,17 +159,17 @@ function wrapLine(text: string, columns: number): readonly string[] {
 }
 
 /**
- * Inserts lines above the one that the cursor is in, which moves down with all that is in it: a prompt stays whole. The cursor
- * has to have room for so many lines on the screen. Overwrites the saved cursor.
+ * Inserts lines above the cursor's line, which moves down, so that a prompt stays intact. The screen must
+ * have more rows than there are lines. Overwrites the saved cursor.
  */
 export function aboveCursor(lines: readonly string[]): string {
   const { length } = lines;
-  // Down and up again: at the lower edge that scrolls, so that there are free lines below in any case.
+  // Index and reverse index: at the bottom edge this scrolls, which frees lines below the cursor.
   const room = '\x1bD'.repeat(length) + '\x1bM'.repeat(length);
   return `${room}\x1b7\x1b[0m\r\x1b[${length}L${lines.join('\r\n')}\x1b8\x1b[${length}B`;
 }
 
-/** Lays lines over the top of the screen, with the cursor where it was. Overwrites the saved cursor. */
+/** Draws lines over the top of the screen and returns the cursor. Overwrites the saved cursor. */
 export function overScreen(lines: readonly string[]): string {
   const drawn = lines.map((line, index) => `\x1b[${index + 1};1H\x1b[0;7m${line}\x1b[K`).join('');
   return `\x1b7${drawn}\x1b[0m\x1b8`;

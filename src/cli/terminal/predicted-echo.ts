@@ -1,4 +1,4 @@
-/** Shows keys at once that a program far away will echo, and takes back what turns out otherwise. */
+/** Local echo: shows keys before a distant program echoes them, and removes wrong predictions. */
 import { StringDecoder } from 'node:string_decoder';
 import type { Clock } from '../../kernel/clock.js';
 import type { EchoAck } from '../../terminal/frames.js';
@@ -9,26 +9,26 @@ import type { OutputOverlay } from './terminal-output.js';
 
 export interface PredictedEchoOptions {
   readonly when: Exclude<PredictChoice, 'never'>;
-  /** The session's output begins with the first byte that is written. */
+  /** True if the session's output starts with the first written byte. */
   readonly isNew: boolean;
   readonly clock: Pick<Clock, 'monotonic'>;
   size(): Size;
-  /** Asks the agent about the input before that offset. */
+  /** Asks the agent to acknowledge the input before an offset. */
   askEcho(end: number): void;
-  /** Has the overlay drawn anew, behind what is written already. */
+  /** Redraws the overlay after the output that is already queued. */
   redraw(): void;
 }
 
-/** Round trips in milliseconds from which `auto` begins, and below which it ends. */
+/** Round-trip times in milliseconds at which `auto` starts, and below which it stops. */
 const SLOW = 30;
 const FAST = 20;
-/** The part that a new measurement has in the round trip. */
+/** Weight of a new sample in the smoothed round-trip time. */
 const SMOOTHING = 1 / 4;
-/** Bytes typed at once that are a paste. */
+/** Bytes typed at once that count as a paste. */
 const PASTE = 100;
-/** Output in bytes that is kept until the round trip is known. */
+/** Bytes of output kept until the round-trip time is known. */
 const EARLY = 64 * 1024;
-/** Output without a key in between, in bytes, after which the screen is not followed any more: a flood would wait for it. */
+/** Bytes of output without a key after which the emulation stops, because it would slow down a flood. */
 const FLOOD = 256 * 1024;
 
 type ScreenMaker = new (options: EchoScreenOptions) => EchoScreen;
@@ -40,10 +40,10 @@ export class PredictedEcho implements OutputOverlay {
   private maker: ScreenMaker | null = null;
   private screen: EchoScreen | null = null;
   private painted: PaintedOverlay | null = null;
-  /** Output since the beginning of the session; null when some of it is not known. */
+  /** Output since the start of the session; null if incomplete. */
   private early: Buffer[] | null;
   private earlyBytes = 0;
-  /** Output since the last key, in bytes. */
+  /** Bytes of output since the last key. */
   private since = 0;
   private isOn = false;
   private isStopped = false;
@@ -60,7 +60,7 @@ export class PredictedEcho implements OutputOverlay {
     return this.predictor.counts;
   }
 
-  /** Milliseconds to the agent and back. */
+  /** Adds a sample of the round-trip time in milliseconds. */
   measured(trip: number): void {
     this.trip = this.trip === null ? trip : this.trip + (trip - this.trip) * SMOOTHING;
     if (this.options.when === 'always') return;
@@ -69,8 +69,8 @@ export class PredictedEcho implements OutputOverlay {
   }
 
   /**
-   * Keys were given to the session.
-   * @param end input offset behind them; null when they may still be dropped
+   * Predicts keys that were sent.
+   * @param end input offset after them; null if they may still be dropped
    */
   typed(bytes: Buffer, end: number | null): void {
     if (!this.isOn || this.maker === null || this.isStopped) return;
@@ -89,7 +89,7 @@ export class PredictedEcho implements OutputOverlay {
     this.options.redraw();
   }
 
-  /** To be called when all output that the acknowledgement speaks of is written. */
+  /** Handles an acknowledgement. Call it once the output that it covers is written. */
   acknowledged(ack: EchoAck): void {
     if (this.sample !== null && ack.given >= this.sample.end) {
       this.measured(this.options.clock.monotonic() - this.sample.at);
@@ -98,7 +98,7 @@ export class PredictedEcho implements OutputOverlay {
     if (this.screen !== null) this.predictor.acknowledge(ack, this.screen);
   }
 
-  /** Forgets what was predicted, as when the connection is lost. */
+  /** Forgets all predictions, as after a lost connection. */
   reset(): void {
     this.predictor.reset();
     this.decoder = new StringDecoder('utf8');
@@ -106,7 +106,7 @@ export class PredictedEcho implements OutputOverlay {
     this.options.redraw();
   }
 
-  /** The terminal has another size: where things are on it is not known until the program draws again. */
+  /** Forgets the screen, whose layout is unknown after a resize until the program redraws. */
   resized(): void {
     this.forgetScreen();
     this.reset();
@@ -123,7 +123,7 @@ export class PredictedEcho implements OutputOverlay {
     this.painted = isDrawable ? this.paint() : null;
     if (before === null && this.painted === null) return bytes;
     const isSame = before?.draw === this.painted?.draw && before?.undo === this.painted?.undo;
-    // What changes nothing is not worth writing.
+    // An unchanged overlay needs no write.
     if (bytes.length === 0 && isSame) return bytes;
     return Buffer.concat([Buffer.from(before?.undo ?? ''), bytes, Buffer.from(this.painted?.draw ?? '')]);
   }
@@ -167,7 +167,7 @@ export class PredictedEcho implements OutputOverlay {
     }
   }
 
-  /** The emulator is only loaded where it is needed. */
+  /** Loads the emulator on first use. */
   private async begin(): Promise<void> {
     const { EchoScreen: Maker } = await import('./echo-screen.js');
     this.maker = Maker;

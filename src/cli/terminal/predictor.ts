@@ -1,30 +1,30 @@
 /**
- * Predicts what the keys that are on their way will do to the line of the cursor. Pure: keys, cells and acknowledgements in, an
+ * Predicts the effect of keys in flight on the line of the cursor. Pure: keys, cells and acknowledgements in, an
  * overlay out.
  *
- * Predictions begin only where all input before them is settled, so never with keys that were typed ahead of a prompt. They are
- * made in silence until the program has echoed one of them while it reads keys itself: a prompt for a password never does, and
- * one character of a line that the kernel echoes says nothing about the next.
+ * Predictions start only once all earlier input is settled, so never with keys typed ahead of a prompt. They stay
+ * hidden until the program has echoed one of them while it reads keys itself: a password prompt never does, and
+ * in kernel line mode the echo of one character says nothing about the next.
  */
 import type { EchoAck } from '../../terminal/frames.js';
 
-/** The line of the cursor as the program has drawn it. Columns count from zero. */
+/** The cursor's line as drawn by the program. Columns count from zero. */
 export interface LineView {
-  /** Differs from that of another line, and of the same one after it was scrolled. */
+  /** Identifies the line; changes when it scrolls. */
   readonly line: number;
   readonly col: number;
   readonly cols: number;
-  /** False where nothing may be drawn over what the program shows, as on the alternate screen. */
+  /** False where no overlay may be drawn, as on the alternate screen. */
   readonly isPredictable: boolean;
-  /** The character there, or '' for a cell that is empty. */
+  /** Returns the character in a column, or '' for an empty cell. */
   at(col: number): string;
-  /** Whether it looks like text without attributes, as far as the program's next character would. */
+  /** Returns whether the cell and the next character have default attributes. */
   isPlainAt(col: number): boolean;
 }
 
-/** What to show instead of what the program has drawn, in the line of its cursor. */
+/** Cells to draw over the cursor's line. */
 export interface Overlay {
-  /** By column, ascending; '' for an empty cell. */
+  /** Cells by ascending column; '' for an empty cell. */
   readonly cells: readonly { readonly col: number; readonly text: string }[];
   /** Column of the cursor. */
   readonly cursor: number;
@@ -32,45 +32,45 @@ export interface Overlay {
 
 interface PredictedCell {
   readonly text: string;
-  /** What stood there before. */
+  /** Content before the prediction. */
   readonly before: string;
-  /** Another prediction for the cell came before. */
+  /** True if the cell had an earlier prediction. */
   readonly isSecond: boolean;
-  /** Input offset behind the key. */
+  /** Input offset after the key. */
   readonly end: number;
 }
 
-/** How keys that were predicted have turned out. */
+/** Numbers of predicted keys by result. */
 export interface PredictionCounts {
   readonly predicted: number;
   readonly right: number;
   readonly wrong: number;
 }
 
-/** ASCII and the Latin letters: one column wide in every terminal. */
+/** ASCII and Latin letters: one column wide in all terminals. */
 const PREDICTABLE = /^[\x20-\x7e\u00a1-\u00ac\u00ae-\u024f]$/u;
-/** A terminal sends one of them for the key that erases; programs take both. */
+/** Bytes of the erase key; programs accept both. */
 const ERASE = /^[\x7f\b]$/;
-/** What no program shows in place of each character of a password. */
+/** Characters that no program shows as a password mask. */
 const TELLING = /^[a-wyzA-WYZ0-9\u00c0-\u024f]$/u;
-/** Most characters of one line that are predicted. */
+/** Maximum number of predicted cells. */
 const MOST = 256;
 const NONE = -1;
 
 export class Predictor {
   private readonly cells = new Map<number, PredictedCell>();
-  /** The line that the predictions are for; null while there are none. */
+  /** Line of the predictions; null if there are none. */
   private line: number | null = null;
-  /** Where the first prediction in this line began: what is left of it belongs to the program. */
+  /** Column of the first prediction; columns to its left belong to the program. */
   private origin = 0;
   private col = 0;
-  /** Input offset behind the last key. */
+  /** Input offset after the last key. */
   private end = 0;
   private given = NONE;
   private settled = NONE;
   private isConfirmed = false;
   private readsKeys = false;
-  /** Nothing is predicted before all that was typed is settled. */
+  /** True while prediction waits for all input to settle. */
   private isBlocked = true;
   private counted = { predicted: 0, right: 0, wrong: 0 };
 
@@ -78,14 +78,14 @@ export class Predictor {
     return { ...this.counted };
   }
 
-  /** Whether the program still has to answer a key. */
+  /** True while input is not settled. */
   get isWaiting(): boolean {
     return this.end > this.settled;
   }
 
   /**
-   * Keys were sent.
-   * @param end input offset behind them
+   * Predicts sent keys.
+   * @param end input offset after them
    */
   type(keys: string, end: number, view: LineView): void {
     const characters = [...keys];
@@ -103,7 +103,7 @@ export class Predictor {
     }
   }
 
-  /** Something was typed that is not predicted, such as a paste. */
+  /** Records input that is not predicted, such as a paste. */
   typeUnpredictably(end: number): void {
     this.end = end;
     this.block();
@@ -117,12 +117,12 @@ export class Predictor {
     this.judge(view);
   }
 
-  /** The program has drawn something. */
+  /** Compares the predictions with new output. */
   drawn(view: LineView): void {
     this.judge(view);
   }
 
-  /** Forgets all; nothing is predicted before all that was typed is settled. */
+  /** Forgets all predictions. Prediction resumes once all input is settled. */
   reset(): void {
     this.block();
     this.end = 0;
@@ -130,7 +130,7 @@ export class Predictor {
     this.settled = NONE;
   }
 
-  /** Null when there is nothing to show that the program has not drawn. */
+  /** Returns the cells to draw; null if the program has drawn them all. */
   overlay(view: LineView): Overlay | null {
     if (!this.isConfirmed || this.line !== view.line || !view.isPredictable) return null;
     const cells = [...this.cells]
@@ -147,13 +147,13 @@ export class Predictor {
     this.isConfirmed = false;
   }
 
-  /** Returns false for what it cannot tell. */
+  /** Predicts a key. Returns false if its effect is unknown. */
   private predict(character: string, end: number, view: LineView): boolean {
     if (view.line !== this.line || !view.isPredictable || this.cells.size >= MOST) return false;
     if (ERASE.test(character)) return this.erase(end, view);
     const { col } = this;
     if (!PREDICTABLE.test(character)) return false;
-    // At the edge programs wrap lines in ways of their own.
+    // At the edge, programs wrap lines in different ways.
     if (col + 2 >= view.cols || this.textAt(col, view) !== '' || this.textAt(col + 1, view) !== '') return false;
     this.put(col, character, end, view);
     this.col = col + 1;
@@ -162,7 +162,7 @@ export class Predictor {
 
   private erase(end: number, view: LineView): boolean {
     const col = this.col - 1;
-    // What the program has drawn in another look could not be put back.
+    // A cell with attributes could not be restored.
     if (col < this.origin || !(this.cells.has(col) || view.isPlainAt(col))) return false;
     if (this.textAt(col + 1, view) !== '') return false;
     this.put(col, '', end, view);
@@ -183,7 +183,7 @@ export class Predictor {
   private judge(view: LineView): void {
     if (this.line === null) return;
     if (view.line !== this.line || !view.isPredictable) {
-      // All is known of a line that was left with nothing in flight.
+      // A line without input in flight is settled.
       if (this.isWaiting) this.block();
       else this.forget();
       return;
@@ -201,13 +201,13 @@ export class Predictor {
     if (!this.isWaiting && view.col !== this.col) this.fail();
   }
 
-  /** A cell is wrong when nothing has come of its key in time, and as soon as something else has. */
+  /** Returns whether a prediction is wrong: its key settled without the character, or another character appeared. */
   private isWrong({ text, before, end, isSecond }: PredictedCell, shown: string): boolean {
     if (shown === text || end > this.given) return false;
     return end <= this.settled || (!isSecond && shown !== before);
   }
 
-  /** A key whose character now stands in front of the cursor shows that the program echoes. */
+  /** Confirms that the program echoes: the character of a key stands before the cursor. */
   private confirm(view: LineView): void {
     if (this.isConfirmed || !this.readsKeys) return;
     const col = view.col - 1;
@@ -234,7 +234,6 @@ export class Predictor {
 }
 
 /**
- * Draws an overlay and takes it away again, both with moves within the line alone: neither the row of the cursor nor what the
  * program has saved needs to be known, and the program's next output finds the terminal as it left it.
  */
 export interface PaintedOverlay {

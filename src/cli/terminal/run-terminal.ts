@@ -1,4 +1,4 @@
-/** Runs a session at this terminal, and says how it ended. */
+/** Runs a session at this terminal: connects keys, output, notices and prediction until it ends. */
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { connectTerminal } from '../../client/terminal/connect-terminal.js';
@@ -18,13 +18,13 @@ import { ShownOutput, SkippedOutput } from './shown-output.js';
 import { TerminalOutput } from './terminal-output.js';
 import { type Escape, EscapeReader, escapeHelp, PipedInput, RawMode } from './typed-input.js';
 
-/** Ends with the status of the remote program. Throws the Fault that ended the connection for good. */
+/** Runs a session and reports its end. Ends with the status of the remote program. Throws the fault that ended the connection. */
 export async function runTerminal(context: Context, options: TerminalRunOptions): Promise<Outcome> {
   const run = new TerminalRun(context, options);
   const end = await run.run().finally(() => options.connection.api.close());
   const back = `orch term attach ${options.sessionId}`;
   const exitStatus = end.kind === 'exit' ? exitStatusOfEnd(end) : EXIT.lost;
-  // A terminal that takes nothing would hold the whole program.
+  // A stuck terminal would block the process.
   if (run.isStuck) process.exit(exitStatus);
   if (end.kind === 'failed') {
     context.note(`The session may go on: ${back}`);
@@ -42,23 +42,22 @@ function sayEnd({ note, streams }: Context, end: Extract<ExecEnd, { readonly kin
   else if (streams.stdin.isTTY === true) note('The session is over.');
 }
 
-/** A session at this terminal: joins what one types, what is shown and what happens to the connection, until it is over. */
 export interface TerminalRunOptions extends SessionSettings {
   readonly connection: TerminalApi;
   readonly sessionId: string;
   readonly wsUrl: string;
   readonly mode: TerminalMode;
-  /** The size that was asked for, whatever that of this terminal is. */
+  /** Requested size, in place of the terminal's own. */
   readonly size?: Size;
-  /** It has just been opened: its output begins at the beginning, without a picture of the screen. */
+  /** True for a new session, whose output starts without a screen picture. */
   readonly isNew: boolean;
-  /** The operator promised never to type. */
+  /** True with --read-only. */
   readonly isReadOnly?: boolean;
 }
 
-/** How long the terminal has for the last words, in milliseconds, before it is left as it is. */
+/** Milliseconds to flush the last output. */
 const LAST_WORDS = 1_000;
-/** While keys are typed the latency is measured that often, in milliseconds. */
+/** Milliseconds between latency measurements while keys are typed. */
 const MEASURE_EVERY = 10_000;
 
 export class TerminalRun {
@@ -77,20 +76,20 @@ export class TerminalRun {
   private end: (end: TerminalEnd) => void = () => {};
   private suspended = false;
   private isConnected = false;
-  /** The screen is wrong, and is drawn anew with the next connection. */
+  /** True if the screen is garbled and must be redrawn on the next connection. */
   private isDisturbed = false;
   private greeted = false;
-  /** Waits for the picture of the screen that is joined. */
+  /** Notices that wait for the first screen picture. */
   private greeting: readonly string[] = [];
-  /** Both sizes, when what is shown is cut off and that was said. */
+  /** Sizes of the last notice about a cropped screen. */
   private croppedTo: string | null = null;
   private readonly prediction: PredictedEcho | null;
-  /** Questions for the latency whose answers are to be shown. */
+  /** Number of latency requests whose answer is shown. */
   private questions = 0;
   private askedAt = Number.NEGATIVE_INFINITY;
   private hinted = false;
   private hintedAtClipboard = false;
-  /** As what the last note has named this client; null before the first. */
+  /** Mode of this client in the last note; null before the first. */
   private mode: TerminalMode | null = null;
   private interrupted = false;
 
@@ -153,7 +152,7 @@ export class TerminalRun {
     this.piped = typing ? null : new PipedInput(stdin, this.session);
   }
 
-  /** Runs to the end; the terminal is as before then. */
+  /** Runs the session to its end, and restores the terminal. */
   async run(): Promise<TerminalEnd> {
     const { stdin, stdout, stderr } = this.context.streams;
     const terminals = [stdout, stderr];
@@ -164,7 +163,7 @@ export class TerminalRun {
       }),
       this.context.onInterrupt((interrupt) => this.interrupt(interrupt)),
       onProcess('SIGCONT', () => void this.resume()),
-      // Whatever ends this program in an unforeseen way, the terminal is usable afterwards.
+      // Restores the terminal on an unexpected exit.
       onProcess('exit', () => this.emergency()),
     ];
     this.tellSize();
@@ -195,7 +194,7 @@ export class TerminalRun {
     }
   }
 
-  /** The terminal did not take the last words: it would hold this program for ever. */
+  /** True if the terminal did not accept the last output; it would block the process. */
   get isStuck(): boolean {
     return this.output.stopped;
   }
@@ -271,7 +270,7 @@ export class TerminalRun {
   private picture({ head, bytes, skipped }: Snapshot, done: () => void): void {
     const { cols, rows } = sizeOf([this.context.streams.stdout, this.context.streams.stderr]);
     const isCropped = this.session.mode === 'read' && (head.cols > cols || head.rows > rows);
-    // What is too wide is cut off at the edge instead of spilling over the line below.
+    // Without wrapping, wide lines are cut off at the edge.
     const picture = Buffer.concat([this.shown.takePicture(bytes), Buffer.from(isCropped ? '\x1b[?7l' : '')]);
     const { isAlternate } = this.output.modes;
     this.skipped.add(skipped + this.output.drawAnew(picture, done), isAlternate);
@@ -279,7 +278,7 @@ export class TerminalRun {
     const isNews = isCropped && sizes !== this.croppedTo;
     this.croppedTo = isCropped ? sizes : null;
     const cropped = `the terminal of whoever types is ${sizes}: what does not fit is cut off`;
-    // Words from before would be drawn over.
+    // The picture overwrites earlier notices.
     const words = [...this.greeting, ...(isNews ? [cropped] : [])];
     this.greeting = [];
     if (words.length > 0) this.notices.say(...words);
@@ -298,7 +297,7 @@ export class TerminalRun {
     else this.welcomed(note);
   }
 
-  /** With the pen the terminal changes what it is; what the program has switched on is for the one who types. */
+  /** Follows a change of mode. A viewer's terminal must not keep the modes of the program. */
   private follow(mode: TerminalMode): void {
     if (this.mode === mode) return;
     const isChange = this.mode !== null;
@@ -370,7 +369,7 @@ export class TerminalRun {
   }
 
   private interrupt(interrupt: Interrupt): void {
-    // Nobody would come back for what a pipe has begun.
+    // A piped session has no operator to come back to it.
     if (interrupt !== 'SIGINT' || this.piped === null || this.interrupted) this.leave();
     else this.session.close();
     this.interrupted = true;
@@ -388,13 +387,13 @@ export class TerminalRun {
     if (this.isDisturbed) this.disturbed();
   }
 
-  /** The screen is wrong: has it drawn anew, now or as soon as there is a connection. */
+  /** Redraws a garbled screen, now or on the next connection. */
   private disturbed(): void {
     this.isDisturbed = !this.isConnected;
     if (this.isConnected) this.session.redraw();
   }
 
-  /** The terminal is somebody else's for a while, as for a question. */
+  /** Lends the terminal, as for a question. */
   private readonly giveWay: GiveWay = async (ask) => {
     const { stdin } = this.context.streams;
     stdin.off('data', this.typed);
@@ -422,7 +421,7 @@ export class TerminalRun {
     this.output.hold();
     this.output.restoreNow();
     await pause(0);
-    // The whole job, as the terminal does for Ctrl-Z; this returns when it is continued.
+    // Suspends the whole process group, like Ctrl-Z. Returns once it is continued.
     process.kill(0, 'SIGTSTP');
     await this.resume();
   }

@@ -1,11 +1,11 @@
 /**
- * Follows what a program switches on in the terminal that shows it, so that exactly that can be switched off again. The only
- * change to the output is one sequence that keeps the title.
+ * Tracks the terminal modes that a program switches on, to switch off exactly those afterwards. The only
+ * change to the output is one sequence that saves the title.
  */
 
 type State = 'ground' | 'escape' | 'intermediate' | 'csi' | 'string' | 'stringEscape';
 
-/** State in which a shell expects each mode that a program may leave changed; `?` marks a DEC private mode. */
+/** State that a shell expects of each mode; `?` marks a DEC private mode. */
 const EXPECTED: Readonly<Record<string, boolean>> = {
   '2': false,
   '4': false,
@@ -38,17 +38,17 @@ const EXPECTED: Readonly<Record<string, boolean>> = {
   '?9001': false,
 };
 const ALTERNATE = ['?47', '?1047', '?1049'];
-/** Modes that save the cursor when they are set, and restore it when they are reset. */
+/** Modes that save the cursor when set and restore it when reset. */
 const SAVING = ['?1048', '?1049'];
-/** Bytes of a sequence that are kept for its parameters. */
+/** Maximum kept bytes of a sequence. */
 const LONGEST = 256;
 const ESC = 0x1b;
 const SHIFT_OUT = 0x0e;
-/** Push the title of the terminal, and pop it. Terminals without that stack ignore both. */
+/** Push and pop the title. Terminals without a title stack ignore both. */
 const PUSH_TITLE = '\x1b[22;0t';
 const POP_TITLE = '\x1b[23;0t';
 
-/** Keyboard protocol of one of the two screens: number of pushed entries, and whether flags were set without a push. */
+/** Keyboard protocol of one screen: number of pushed entries, and whether flags were set without a push. */
 interface Keyboard {
   depth: number;
   isSet: boolean;
@@ -57,24 +57,24 @@ interface Keyboard {
 export class ScreenModes {
   private state: State = 'ground';
   private sequence = '';
-  /** Introducer of the string that is being read: `]` for an OSC; the others change no setting. */
+  /** Introducer of the current string: `]` for an OSC; the others change no setting. */
   private stringKind = '';
   private readonly changed = new Set<string>();
   private alternate: string | null = null;
   private keypad = false;
   private region = false;
-  /** Numbers of xterm's keyboard resources that are set. */
+  /** Numbers of the set keyboard resources of xterm. */
   private readonly keyResources = new Set<string>();
   private keyboards = newKeyboards();
   private charset = '';
-  /** Sequences that undo the rest, by the name of what they undo. A full reset may leave these. */
+  /** Sequences that undo other settings, by name. A full reset may leave these. */
   private readonly undo = new Map<string, string>();
   private isTitleKept = false;
-  /** A notice used the one place where a terminal saves a cursor. */
+  /** True if a notice has overwritten the program's saved cursor. */
   private isSavedCursorLost = false;
   private wasLostCursorWanted = false;
 
-  /** A full-screen program has the screen: the other one, or this one without a cursor, as top has it. */
+  /** True if a full-screen program runs: on the alternate screen, or without a cursor, like top. */
   get isFullScreen(): boolean {
     return this.isAlternate || this.changed.has('?25');
   }
@@ -83,30 +83,30 @@ export class ScreenModes {
     return this.alternate !== null;
   }
 
-  /** Nothing has begun that is not complete. */
+  /** True outside of sequences. */
   get isAtRest(): boolean {
     return this.state === 'ground';
   }
 
-  /** To be called when something else than the program saves the cursor. */
+  /** Records that a notice has overwritten the saved cursor. */
   loseSavedCursor(): void {
     this.isSavedCursorLost = true;
   }
 
-  /** To be called before a picture of the screen, which saves the program's cursor anew. */
+  /** Records that a screen picture saves the program's cursor again. */
   regainSavedCursor(): void {
     this.isSavedCursorLost = false;
     this.wasLostCursorWanted = false;
   }
 
-  /** Returns true once after the program went to its saved cursor while that was lost: the screen is wrong. */
+  /** Returns true once after the program restored a lost cursor, which garbles the screen. */
   takeLostCursor(): boolean {
     const { wasLostCursorWanted } = this;
     this.wasLostCursorWanted = false;
     return wasLostCursorWanted;
   }
 
-  /** Reads output of the program. Returns what to write in its place: the title is pushed in front of the first sequence. */
+  /** Tracks program output. Returns the bytes to write: the title is pushed before the first sequence. */
   watch(bytes: Buffer): Buffer {
     const first = this.isTitleKept ? -1 : bytes.indexOf(ESC);
     for (let at = 0; at < bytes.length; at += 1) {
@@ -125,19 +125,19 @@ export class ScreenModes {
     return Buffer.concat([bytes.subarray(0, first), Buffer.from(PUSH_TITLE), bytes.subarray(first)]);
   }
 
-  /** Brings the terminal to where a shell expects it. Forgets what was on. */
+  /** Returns the sequences that restore the terminal for a shell, and resets the tracking. */
   restore(): string {
     const { changed } = this;
-    // Leaving that screen brings the cursor back to where it was before; else it stays where it is.
+    // Leaving ?1049 restores the cursor; otherwise it must be saved here.
     const region = this.alternate === '?1049' ? '\x1b[r' : '\x1b7\x1b[r\x1b8';
     const parts = [
-      // Ends a sequence that was cut off.
+      // Ends a cut-off sequence.
       this.isAtRest ? '' : '\x18\x1b\\',
       this.region ? region : '',
-      // Moves the cursor too.
+      // Resetting the origin mode also moves the cursor.
       changed.delete('?6') ? '\x1b[?6l' : '',
       ...[...this.keyResources].map((resource) => `\x1b[>${resource}m`),
-      // Each screen has a keyboard of its own.
+      // Each screen has its own keyboard state.
       this.alternate === null ? '' : `${keyboardOff(this.keyboards.alternate)}\x1b[${this.alternate}l`,
       keyboardOff(this.keyboards.main),
       ...[...changed].map((mode) => `\x1b[${mode}${EXPECTED[mode] ? 'h' : 'l'}`),
@@ -169,7 +169,7 @@ export class ScreenModes {
   }
 
   private step(byte: number): void {
-    // CAN and SUB end every sequence, and ESC begins another one.
+    // CAN and SUB end any sequence, and ESC starts another one.
     if (byte === 0x18 || byte === 0x1a) this.state = 'ground';
     else if (this.state === 'string') this.inString(byte);
     else if (this.state === 'stringEscape') this.afterString(byte);
@@ -211,7 +211,7 @@ export class ScreenModes {
       this.state = 'ground';
       if (character === '=') this.keypad = true;
       if (character === '>') this.keypad = false;
-      // The second and third set of characters in place of the first.
+      // Invokes the second or third character set.
       if (character === 'n' || character === 'o') this.noteCharset();
       if (character === 'c') this.reset();
       if (character === '7' || character === 'c') this.isSavedCursorLost = false;
@@ -257,7 +257,7 @@ export class ScreenModes {
     }
     if (ALTERNATE.includes(mode)) this.alternate = isSet ? mode : null;
     else if (mode === '?66') this.keypad = isSet;
-    // Switching it off makes some terminals move the cursor.
+    // Some terminals move the cursor when it is reset.
     else if (mode === '?69') this.note('margins', isSet, '\x1b7\x1b[?69l\x1b8');
     else if (mode in EXPECTED) {
       if (isSet === EXPECTED[mode]) this.changed.delete(mode);
@@ -270,7 +270,7 @@ export class ScreenModes {
     else this.undo.delete(name);
   }
 
-  /** @param parameters the number of a resource and its value; without a value it gets its default back */
+  /** Tracks a keyboard resource: its number and value. Without a value it gets its default. */
   private keyResource(parameters: string): void {
     const [resource = '', value = ''] = parameters.split(';');
     if (/^[0-9]$/.test(resource) && /[1-9]/.test(value)) this.keyResources.add(resource);
@@ -285,7 +285,7 @@ export class ScreenModes {
     if (parameters.startsWith('=')) keyboard.isSet = !/^=0*(?:;1?)?$/.test(parameters);
   }
 
-  /** Obeys an OSC: colours, links, the pointer and the progress that a terminal shows. */
+  /** Tracks an OSC: colours, links, pointer shape and progress. */
   private obeyString(text: string): void {
     const [number = '', ...rest] = text.split(';');
     const set = Number(number);

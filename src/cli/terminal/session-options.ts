@@ -1,15 +1,13 @@
-/** The options of the commands that put a session on this terminal. */
-
 import { Fault } from '../../kernel/fault.js';
 import { choice, flag, text } from '../define-command.js';
 import type { OutputStream } from '../render/printer.js';
 
 export const CLIPBOARD_CHOICES = ['never', 'copy'] as const;
-/** `never`: programs neither set nor read the clipboard. `copy`: they may set it. */
+/** `never`: programs can neither set nor read the clipboard. `copy`: they can set it. */
 export type ClipboardChoice = (typeof CLIPBOARD_CHOICES)[number];
 
 export const PREDICT_CHOICES = ['auto', 'always', 'never'] as const;
-/** `auto`: where the round trip to the agent can be felt. */
+/** `auto`: predict if the round-trip time is noticeable. */
 export type PredictChoice = (typeof PREDICT_CHOICES)[number];
 
 export const sessionOptions = {
@@ -20,7 +18,7 @@ export const sessionOptions = {
 };
 
 export interface SessionSettings {
-  /** One byte, or null for no escapes. Without a terminal to type at there are none anyway. */
+  /** Escape character (one byte); null for none. */
   readonly escapeCharacter: string | null;
   readonly queueInput: boolean;
   readonly clipboard: ClipboardChoice;
@@ -34,7 +32,7 @@ interface Given {
   readonly predict: PredictChoice | undefined;
 }
 
-/** Throws `usage`. */
+/** Returns the settings of a session. Throws `usage`. */
 export const sessionSettings = ({
   escapeChar,
   queueInput,
@@ -47,7 +45,7 @@ export const sessionSettings = ({
   predict,
 });
 
-/** One byte, or null for none. Throws `usage`. */
+/** Parses the option for the escape character. Returns one byte, or null for none. Throws `usage`. */
 export function escapeCharacter(given: string | undefined): string | null {
   if (given === undefined) return '~';
   if (given === 'none') return null;
@@ -57,34 +55,31 @@ export function escapeCharacter(given: string | undefined): string | null {
   throw new Fault('usage', `-e takes one character, such as ~, or one like ^], or none; not ${JSON.stringify(given)}`);
 }
 
-/** As people type it. */
+/** Renders an escape character as it is typed: `^]` for a control character. */
 export const shownCharacter = (character: string): string =>
   character.charCodeAt(0) < 0x20 ? `^${String.fromCharCode(character.charCodeAt(0) | 0x40)}` : character;
 
-/** The kind of terminal that one types at, as the API takes it. */
-
-/** Null for none, and for what is no name of a terminal. */
+/** Returns a terminal type that the API accepts; null for an unset or invalid TERM. */
 export const openableTerm = (term: string | undefined): string | null =>
   term !== undefined && /^[A-Za-z0-9][A-Za-z0-9+._-]{0,63}$/.test(term) ? term : null;
 
-/** How large the terminal is, and when that changes. */
 export interface Size {
   readonly cols: number;
   readonly rows: number;
 }
 
-/** Windows are dragged: what counts is where they end up. */
+/** Milliseconds without a resize before the new size counts, because windows are dragged. */
 const QUIET_MS = 50;
 const STANDARD: Size = { cols: 80, rows: 24 };
 
-/** Of the first stream that is a terminal; 80 by 24 without one. */
+/** Returns the size of the first stream that is a terminal; 80 by 24 without one. */
 export function sizeOf(streams: readonly OutputStream[]): Size {
   const terminal = streams.find(({ isTTY }) => isTTY);
   if (!terminal?.columns || !terminal.rows) return STANDARD;
   return { cols: Math.min(terminal.columns, 1_000), rows: Math.min(terminal.rows, 1_000) };
 }
 
-/** Calls the listener when the size has changed and stayed for a moment. Gives what ends that. */
+/** Calls the listener after a resize has settled, until the returned function is called. */
 export function watchSize(streams: readonly OutputStream[], onSize: (size: Size) => void): () => void {
   const terminal = streams.find(({ isTTY }) => isTTY);
   let timer: NodeJS.Timeout | undefined;

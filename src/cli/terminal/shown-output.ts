@@ -1,4 +1,4 @@
-/** What of a session's output reaches the operator's terminal. */
+/** The part of a session's output that reaches the operator's terminal, and a count of the part that was skipped. */
 import { StringDecoder } from 'node:string_decoder';
 import type { TerminalMode } from '../../terminal/notes.js';
 import { Neutralizer } from '../../terminal/recording/neutralizer.js';
@@ -7,16 +7,16 @@ import { ClipboardFilter } from './clipboard-filter.js';
 import type { ClipboardChoice } from './session-options.js';
 
 export interface ShownOutputOptions {
-  /** False for a pipe or a file, which get every byte. */
+  /** False for a pipe or file, which gets all bytes. */
   readonly isTerminal: boolean;
   readonly clipboard: ClipboardChoice;
-  /** Called for each attempt of a program to use the clipboard that is refused to it. */
+  /** Called for each blocked use of the clipboard. */
   onClipboardBlocked(): void;
 }
 
 /**
- * A writer's terminal is the terminal of the program and gets everything but what touches the clipboard. A viewer's terminal
- * only shows: it gets what draws, so that it answers no query as input and no title, clipboard, keyboard or mouse mode of the
+ * A writer's terminal is the program's terminal and gets everything except clipboard access. A viewer's terminal
+ * only gets what draws: it answers no query, and no title, clipboard, keyboard or mouse mode of the
  * host reaches it.
  */
 export class ShownOutput {
@@ -39,14 +39,14 @@ export class ShownOutput {
     this.restart();
   }
 
-  /** Returns what of the output may be shown now. */
+  /** Returns the allowed part of the output. */
   take(bytes: Buffer): Buffer {
     if (!this.options.isTerminal) return bytes;
     if (this.current === 'write') return this.clipboard.write(bytes);
     return Buffer.from(this.neutralizer.write(this.decoder.write(bytes)));
   }
 
-  /** The same for a picture of the whole screen, which ends whatever the output before it has begun. */
+  /** Returns the allowed part of a screen picture, which aborts any sequence before it. */
   takePicture(bytes: Buffer): Buffer {
     this.restart();
     return this.take(bytes);
@@ -58,14 +58,14 @@ export class ShownOutput {
   }
 }
 
-/** Counts the output that a picture of the screen stood in for, and says how much that was and where it can be read. */
+/** Counts the output that screen pictures replaced, and says where it can be read. */
 export class SkippedOutput {
   private readonly sessionId: string;
-  /** Bytes that were skipped since the last words about them. */
+  /** Skipped bytes since the last notice. */
   private fresh = 0;
-  /** The screen before the first of them was the alternate one. */
+  /** Whether the alternate screen was shown before the first of them. */
   private wasAlternate = false;
-  /** Bytes so far. */
+  /** Skipped bytes in all notices. */
   private total = 0;
   private recording: 'off' | 'on' | 'stopped' = 'off';
 
@@ -78,15 +78,15 @@ export class SkippedOutput {
     else if (this.recording === 'on') this.recording = 'stopped';
   }
 
-  /** @param isAlternate whether the terminal showed the alternate screen before the bytes that are skipped */
+  /** Adds skipped bytes. `isAlternate` tells whether the alternate screen was shown before them. */
   add(bytes: number, isAlternate: boolean): void {
     if (this.fresh === 0) this.wasAlternate = isAlternate;
     this.fresh += bytes;
   }
 
   /**
-   * Returns what to say about the bytes that were added since the last call.
-   * A program that has the alternate screen before and after them draws over what it showed, so that nothing is missed.
+   * Returns the notice about bytes skipped since the last call.
+   * A program on the alternate screen before and after redraws it, so that no notice is needed.
    */
   words(isAlternate: boolean): readonly string[] {
     const { fresh, wasAlternate, total } = this;

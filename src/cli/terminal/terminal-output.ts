@@ -1,6 +1,6 @@
 /**
- * Writes what the remote program shows, and what we have to say, to the terminal: in order, never blocking, and telling when
- * the terminal has taken it.
+ * Writes program output and notices to the terminal: in order, without blocking, and with a callback once
+ * the terminal has accepted them.
  */
 import { writeSync } from 'node:fs';
 import type { OutputStream } from '../render/printer.js';
@@ -8,20 +8,20 @@ import { ScreenModes } from './screen-modes.js';
 
 interface Item {
   readonly stream: OutputStream;
-  /** Words are put together when it is their turn. */
+  /** Bytes, or a function that makes the text when its turn comes. */
   readonly bytes: Buffer | (() => string);
-  /** Output of the program; false for a picture of it, undefined for what is our own. */
+  /** True for program output, false for a screen picture, undefined for text of orch. */
   readonly isOutput?: boolean;
   readonly done: () => void;
 }
 
-/** Drawn over what the program shows. It is taken away before anything is written, and drawn again behind it. */
+/** An overlay on the program's output, removed before each write and drawn again after it. */
 export interface OutputOverlay {
-  /** Output of the program is written next. */
+  /** Called with program output before it is written. */
   follow(bytes: Buffer): void;
   /**
-   * Returns what to write in place of the bytes: the overlay is taken away in front of them, and drawn again behind them unless
-   * that cannot be done there.
+   * Returns the bytes with the overlay removed before them and drawn after them, unless
+   * `isDrawable` is false.
    */
   wrap(bytes: Buffer, isDrawable: boolean): Buffer;
 }
@@ -29,17 +29,17 @@ export interface OutputOverlay {
 export interface TerminalOutputOptions {
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
-  /** Nobody reads any more. */
+  /** Called once the streams are closed. */
   onClosed(): void;
-  /** The program went to a saved cursor that a notice had overwritten: only a picture of the screen is right again. */
+  /** Called when the program restored a cursor that a notice had overwritten: the screen needs a new picture. */
   onCursorLost(): void;
 }
 
-/** Written at once at most: the rest can still be dropped. */
+/** Maximum bytes per write, so that the rest can still be dropped. */
 const PORTION = 32 * 1024;
-/** Most bytes that a terminal can be expected to take at once. */
+/** Maximum bytes that are written synchronously. */
 const PROMPT = 4 * 1024;
-/** So much of the output tells whether a line has ended with it, in bytes. */
+/** Bytes of output kept to detect an unfinished line. */
 const TAIL = 256;
 
 export class TerminalOutput {
@@ -47,15 +47,15 @@ export class TerminalOutput {
   overlay: OutputOverlay | null = null;
   private readonly options: TerminalOutputOptions;
   private readonly queue: Item[] = [];
-  /** The terminal has not taken what it was given last. */
+  /** True if the terminal did not accept the last output. */
   stopped = false;
   private writing = false;
   private held = false;
   private broken = false;
-  /** The descriptor of each terminal that takes what it can and never stops this program. */
+  /** Non-blocking descriptors of terminals. */
   private readonly prompt: ReadonlyMap<OutputStream, number>;
   private idle: (() => void)[] = [];
-  /** The last of what the program has shown. */
+  /** Last bytes of program output. */
   private tail = Buffer.alloc(0);
 
   constructor(options: TerminalOutputOptions) {
@@ -70,12 +70,12 @@ export class TerminalOutput {
     options.stderr.on('error', this.onError);
   }
 
-  /** Output of the program. */
+  /** Writes program output. Calls `done` once the terminal has accepted it. */
   show(bytes: Buffer, done: () => void): void {
     this.put(bytes, done, true);
   }
 
-  /** Draws the whole screen anew. Forgets what is not written yet, and returns how many bytes of output that were. */
+  /** Replaces unwritten output by a screen picture. Returns the dropped bytes of output. */
   drawAnew(picture: Buffer, done: () => void): number {
     let dropped = 0;
     for (const item of this.queue.splice(0)) {
@@ -97,7 +97,7 @@ export class TerminalOutput {
     this.pump();
   }
 
-  /** Ends what the program has begun and switches off what it has switched on, behind what is shown so far. */
+  /** Resets the modes that the program has set, after the queued output. */
   calm(): void {
     const { stdout } = this.options;
     if (stdout.isTTY !== true) return;
@@ -105,14 +105,14 @@ export class TerminalOutput {
     this.pump();
   }
 
-  /** What we have to say, behind what is shown so far. */
+  /** Writes a notice to standard error, after the queued output. */
   say(text: string | (() => string)): void {
     const bytes = typeof text === 'string' ? Buffer.from(text) : text;
     this.queue.push({ stream: this.options.stderr, bytes, done: () => {} });
     this.pump();
   }
 
-  /** Calls back when all is written that was given so far, and draws the overlay anew. */
+  /** Calls `work` after the queued output, and redraws the overlay. */
   afterwards(work: () => void): void {
     const bytes = () => {
       work();
@@ -122,7 +122,7 @@ export class TerminalOutput {
     this.pump();
   }
 
-  /** Keeps what comes until `go`. */
+  /** Holds output until `go`. */
   hold(): void {
     this.held = true;
   }
@@ -132,7 +132,7 @@ export class TerminalOutput {
     this.pump();
   }
 
-  /** The same as `restore`, before this returns, as far as the terminal takes it; what waits stays. */
+  /** Restores the terminal synchronously, as far as it accepts output. Keeps the queue. */
   restoreNow(): void {
     const { stdout } = this.options;
     if (stdout.isTTY !== true || stdout.fd === undefined) return;
@@ -140,11 +140,11 @@ export class TerminalOutput {
       const bytes = Buffer.from(this.modes.restore());
       writeSync(stdout.fd, this.overlay?.wrap(bytes, false) ?? bytes);
     } catch {
-      // A terminal that is gone, or takes nothing, cannot be helped.
+      // A lost or stuck terminal cannot be restored.
     }
   }
 
-  /** Drops what is not written, and brings the terminal back to what a shell expects, at the beginning of a line. */
+  /** Drops queued output and restores the terminal for a shell, at the start of a line. */
   restore(): void {
     this.queue.length = 0;
     if (this.options.stdout.isTTY !== true) return;
@@ -155,7 +155,7 @@ export class TerminalOutput {
     this.pump();
   }
 
-  /** Waits until all is written, at most so many milliseconds. False when the terminal did not take it. */
+  /** Waits for queued output, at most `patience` milliseconds. Returns false on timeout. */
   async flush(patience: number): Promise<boolean> {
     if (!this.writing || this.broken) return true;
     let timer: NodeJS.Timeout | undefined;
@@ -170,12 +170,12 @@ export class TerminalOutput {
     }
   }
 
-  /** Gives the streams back as they were. */
+  /** Releases the streams in their original state. */
   release(): void {
     const { stdout, stderr } = this.options;
     for (const stream of [stdout, stderr]) {
       setBlocking(stream, true);
-      // An error that comes late must find a listener, or it ends the process.
+      // A late error without a listener would end the process.
       stream.on('error', () => {});
       stream.off('error', this.onError);
     }
@@ -202,7 +202,7 @@ export class TerminalOutput {
     }
   }
 
-  /** `writing` until it is written. */
+  /** Writes an item; `writing` is true until it is flushed. */
   private write({ stream, bytes: given, isOutput, done }: Item): void {
     const isShown = isOutput !== undefined;
     if (isOutput === false) this.modes.regainSavedCursor();
@@ -234,7 +234,7 @@ export class TerminalOutput {
     });
   }
 
-  /** What a terminal takes at once needs no way through a stream; gives what is left for that, and for its errors. */
+  /** Writes synchronously as much as the terminal accepts. Returns the rest for the stream, which reports errors. */
   private writePromptly(stream: OutputStream & { readonly writableLength?: number }, bytes: Buffer): Buffer {
     const descriptor = this.prompt.get(stream);
     if (descriptor === undefined || stream.writableLength !== 0 || bytes.length > PROMPT) return bytes;
@@ -245,7 +245,7 @@ export class TerminalOutput {
     }
   }
 
-  /** Returns what to write for output of the program. */
+  /** Tracks program output. Returns the bytes to write. */
   private watch(bytes: Buffer): Buffer {
     const kept = this.modes.watch(bytes);
     this.overlay?.follow(bytes);
@@ -258,7 +258,7 @@ export class TerminalOutput {
   }
 }
 
-/** Nothing is in the line that the cursor is in, as far as the last output tells. */
+/** Returns whether the last output ended its line. */
 function endsLine(tail: Buffer): boolean {
   const shown = tail
     .toString('latin1')
@@ -267,14 +267,14 @@ function endsLine(tail: Buffer): boolean {
 }
 
 interface Handle {
-  /** Its own: that of the stream may be shared with other programs, which have it block. */
+  /** The handle's own descriptor; that of the stream may be shared with programs that make it blocking. */
   readonly fd?: number;
   setBlocking?(isBlocking: boolean): unknown;
 }
 
 /**
- * Node writes to a terminal in a way that stops the whole program when the terminal does; its handle can do otherwise.
- * @returns the descriptor that does as it is told; null when there is none
+ * Switches a terminal stream between blocking and non-blocking writes. By default Node blocks when the terminal stops.
+ * @returns the descriptor in that mode; null if there is none
  */
 export function setBlocking(
   stream: OutputStream & { readonly _handle?: Handle | null },

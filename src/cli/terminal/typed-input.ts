@@ -4,8 +4,8 @@ import type { InputStream } from '../render/printer.js';
 import { shownCharacter } from './session-options.js';
 
 /**
- * Finds the escapes among what is typed: at the beginning of a line, or anywhere for somebody who only watches; never inside of
- * a bracketed paste.
+ * Input of a session at this terminal: finds escapes such as `~.` among the typed bytes, switches the terminal to raw mode, and
+ * forwards piped input.
  */
 
 export type Escape = 'detach' | 'close' | 'redraw' | 'speed' | 'askPen' | 'suspend' | 'help';
@@ -31,23 +31,23 @@ const CR = 0x0d;
 const LF = 0x0a;
 
 export class EscapeReader {
-  /** One byte; null when there are no escapes. */
+  /** Escape character as a byte; null for none. */
   private readonly character: number | null;
   private atLineStart = true;
-  /** Inside of what a single key sends, such as `ESC [ 3 ~`. */
+  /** True inside the sequence of a single key, such as `ESC [ 3 ~`. */
   private inKey = false;
-  /** The escape character is typed, and what it means depends on what follows. */
+  /** True after an escape character, before the key that decides its meaning. */
   private pending = false;
   private inPaste = false;
-  /** How much of the marker that begins or ends a paste has come. */
+  /** Number of matched bytes of the paste marker. */
   private matched = 0;
 
-  /** @param character of one byte, or null for none */
+  /** Creates a reader for an escape character of one byte, or null for none. */
   constructor(character: string | null) {
     this.character = character === null ? null : character.charCodeAt(0);
   }
 
-  /** @param isAnywhere an escape may begin in the middle of a line, as nothing that is typed is sent */
+  /** Splits typed bytes into input and escapes. Escapes start at the beginning of a line, never inside a bracketed paste. With `isAnywhere`, for viewers, they start anywhere. */
   read(bytes: Buffer, isAnywhere = false): readonly Typed[] {
     if (this.character === null) return [{ kind: 'bytes', bytes }];
     const typed: Typed[] = [];
@@ -64,7 +64,7 @@ export class EscapeReader {
     return typed;
   }
 
-  /** Adds to `kept` what is to be sent. */
+  /** Handles a byte. Adds the bytes to send to `kept`, and returns an escape. */
   private step(byte: number, kept: number[]): Escape | null {
     if (this.pending) return this.afterCharacter(byte, kept);
     if (byte === this.character && this.atLineStart && !this.inPaste) {
@@ -98,7 +98,6 @@ export class EscapeReader {
   }
 }
 
-/** What `~?` says. */
 const ESCAPES: readonly (readonly [key: string, meaning: string])[] = [
   ['.', 'detach: the session goes on'],
   ['K', 'end the session and its program'],
@@ -109,7 +108,7 @@ const ESCAPES: readonly (readonly [key: string, meaning: string])[] = [
   ['?', 'this'],
 ];
 
-/** One line each. @param character that begins escapes */
+/** Returns the lines of the escape help. */
 export function escapeHelp(character: string): readonly string[] {
   const shown = shownCharacter(character);
   return [
@@ -119,17 +118,17 @@ export function escapeHelp(character: string): readonly string[] {
   ];
 }
 
-/** The raw mode of the terminal that one types at: every key goes through, and nothing is done to what is shown. */
+/** Raw mode of the operator's terminal: passes each key, and leaves the output unprocessed. */
 export class RawMode {
   private readonly stdin: InputStream;
   private raw = false;
 
-  /** @param stdin a terminal */
+  /** Creates the raw mode of `stdin`, which must be a terminal. */
   constructor(stdin: InputStream) {
     this.stdin = stdin;
   }
 
-  /** Resolves when the terminal does nothing to the output any more. */
+  /** Enters raw mode. Resolves once the terminal leaves the output unprocessed. */
   async enter(): Promise<void> {
     this.stdin.setRawMode?.(true);
     this.raw = true;
@@ -143,8 +142,8 @@ export class RawMode {
   }
 
   /**
-   * Node's raw mode still puts a carriage return before each line feed, which full-screen programs do not expect. A system
-   * without `stty` has to live with it.
+   * Switches off output processing: Node's raw mode still turns LF into CR LF, which full-screen programs do not expect. Systems
+   * without `stty` keep that behaviour.
    */
   private async leaveOutputAlone(): Promise<void> {
     const { fd } = this.stdin;
@@ -154,14 +153,14 @@ export class RawMode {
       stty.once('error', () => resolve());
       stty.once('close', () => resolve());
     });
-    // It may have been left while that ran.
+    // Raw mode may have been left meanwhile.
     if (!this.raw) this.stdin.setRawMode?.(false);
   }
 }
 
-/** Input for a terminal that comes from a pipe or a file: all of it, then Ctrl-D, as somebody at the keys would end it. */
+/** Input from a pipe or file for a terminal: all of it, then Ctrl-D. */
 const CTRL_D = Buffer.of(0x04);
-/** How long the program has to get to its input, in milliseconds. */
+/** Milliseconds before the first Ctrl-D, and between further ones. */
 const FIRST_PAUSE = 300;
 const PAUSE = 1_000;
 
@@ -186,7 +185,7 @@ export class PipedInput {
     if (this.timer !== null) clearTimeout(this.timer);
   }
 
-  /** There is room again. */
+  /** Called when the session accepts input again. */
   drain(): void {
     this.stdin.resume();
   }
@@ -196,8 +195,8 @@ export class PipedInput {
   };
 
   /**
-   * Again and again: a shell that is only starting loses the first one, the first one in the middle of a line only hands in what
-   * is there, and of shells within shells each takes one.
+   * Sends Ctrl-D repeatedly: a starting shell loses the first one, one in the middle of a line only submits
+   * the line, and nested shells take one each.
    */
   private readonly end = (): void => {
     const press = () => {

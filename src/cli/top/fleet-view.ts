@@ -1,4 +1,4 @@
-/** What `orch top` shows of a fleet. */
+/** The views of `orch top`. */
 import type { Operation } from '../../contract/operations.js';
 import { auditLine } from '../commands/audit.js';
 import { percent } from '../commands/metrics.js';
@@ -20,13 +20,13 @@ import { diskOf, type FleetAgent, type FleetSnapshot, memoryOf, type ProcessorHi
 
 const BAR = 8;
 const TREND = 16;
-/** A narrower terminal shows figures alone. */
+/** Minimum columns for bars; a narrower terminal shows figures only. */
 const ROOM_FOR_BARS = 100;
-/** From there on a share is shown as trouble. */
+/** Percentages from which a share is shown as bad, and as a warning. */
 const HIGH = 90;
 const RAISED = 75;
 
-/** Counts of everything, on one line. */
+/** Returns a line with all totals. */
 export function totalsLine({ agents, operations, terminals }: FleetSnapshot): Line {
   const approved = agents.filter(({ agent }) => agent.status === 'approved');
   const up = approved.filter(({ agent }) => agent.connected).length;
@@ -47,9 +47,9 @@ export function totalsLine({ agents, operations, terminals }: FleetSnapshot): Li
 export interface AgentTableOptions {
   readonly fleet: FleetSnapshot;
   readonly history: ProcessorHistory;
-  /** In the order of the rows; some of the fleet. */
+  /** Shown agents in row order. */
   readonly agents: readonly FleetAgent[];
-  /** Of the terminal; null where nothing has to fit. */
+  /** Width of the terminal; null for no limit. */
   readonly columns: number | null;
 }
 
@@ -81,7 +81,7 @@ export function agentTable({ fleet, history, agents, columns }: AgentTableOption
   };
 }
 
-/** Everything once, for a pipe. */
+/** Returns the whole snapshot once, as for a pipe. */
 export const snapshotView = (options: AgentTableOptions, now: number): View =>
   stackOf([
     lines(totalsLine(options.fleet)),
@@ -89,7 +89,7 @@ export const snapshotView = (options: AgentTableOptions, now: number): View =>
     ...sections(options.fleet, now, Number.POSITIVE_INFINITY),
   ]);
 
-/** What goes on, each part with its newest lines. */
+/** Returns operations, terminals and events, each with its `most` newest lines. */
 export function sections({ operations, terminals, events }: FleetSnapshot, now: number, most: number): readonly View[] {
   const part = (title: string, all: readonly Line[]): readonly View[] =>
     all.length === 0 ? [] : [headed(title, linesOf(all.slice(0, most)))];
@@ -122,7 +122,7 @@ function statusOf({ agent }: FleetAgent): Span {
   return agent.connected ? styled('good', 'up') : styled('bad', 'offline');
 }
 
-/** A bar and its figure; what an agent measured before it was lost is dim. */
+/** Renders a share as bar and figure; dim if the agent is not connected. */
 function share({ agent }: FleetAgent, value: number | null, width: number): Span {
   if (value === null) return NONE;
   const figure = percent(value).padStart(6);

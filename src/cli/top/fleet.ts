@@ -1,4 +1,4 @@
-/** The fleet at one moment, as `orch top` shows it. */
+/** The fleet as `orch top` shows it: a snapshot, its sort orders, and the history of processor load. */
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import type { AuditEvent } from '../../contract/audit.js';
@@ -12,17 +12,17 @@ import { allAgents } from '../list-pages.js';
 
 export interface FleetAgent {
   readonly agent: Agent;
-  /** What it measured last; null when nothing. */
+  /** Latest measurement; null if there is none. */
   readonly sample: MetricsSample | null;
 }
 
 export interface FleetSnapshot {
   readonly agents: readonly FleetAgent[];
-  /** Those that run now. */
+  /** Running operations. */
   readonly operations: readonly Operation[];
-  /** Those that are open; null for who may not know. */
+  /** Open sessions; null if the role does not permit it. */
   readonly terminals: readonly TerminalSession[] | null;
-  /** The newest first. */
+  /** Newest audit events, newest first. */
   readonly events: readonly AuditEvent[];
 }
 
@@ -54,7 +54,7 @@ async function activeTerminals(api: ApiClient, signal: AbortSignal): Promise<rea
   }
 }
 
-/** For programs. */
+/** Returns the JSON body of a snapshot. */
 export const fleetBody = ({ agents, operations, terminals, events }: FleetSnapshot): unknown => ({
   agents: agents.map(({ agent, sample }) => ({
     node_id: agent.node_id,
@@ -68,7 +68,6 @@ export const fleetBody = ({ agents, operations, terminals, events }: FleetSnapsh
   events,
 });
 
-/** The orders in which `orch top` shows agents, each behind a key. */
 export const SORTS = ['cpu', 'memory', 'disk', 'uptime', 'status', 'name'] as const;
 export type Sort = (typeof SORTS)[number];
 
@@ -87,7 +86,7 @@ export const memoryOf = ({ sample }: FleetAgent): number | null =>
 export const diskOf = ({ sample }: FleetAgent): number | null =>
   sample === null ? null : percentOf(sample.disk_used, sample.disk_total);
 
-/** Trouble first: the largest share, the shortest uptime, who is not there; whoever told nothing comes last. */
+/** Sorts agents, problems first: largest share, shortest uptime, not connected. Agents without the value come last. */
 export function sortFleet(agents: readonly FleetAgent[], sort: Sort): readonly FleetAgent[] {
   const rank = RANKS[sort];
   const names = new Map(agents.map((one) => [one, agentName(one.agent)]));
@@ -100,7 +99,7 @@ export function sortFleet(agents: readonly FleetAgent[], sort: Sort): readonly F
   });
 }
 
-/** The highest comes first. */
+/** Rank of an agent in each order, highest first. */
 const RANKS: Readonly<Record<Sort, (one: FleetAgent) => number | null>> = {
   cpu: ({ sample }) => sample?.cpu_usage ?? null,
   memory: memoryOf,
@@ -113,13 +112,13 @@ const RANKS: Readonly<Record<Sort, (one: FleetAgent) => number | null>> = {
   name: () => 0,
 };
 
-/** Measurements that are kept of each agent. */
+/** Number of kept measurements per agent. */
 const KEPT = 60;
 
 export class ProcessorHistory {
   private readonly byNode = new Map<string, { at: number; readonly values: (number | null)[] }>();
 
-  /** A measurement that is known already adds nothing. */
+  /** Adds the measurements of a snapshot. Ignores known ones. */
   add({ agents }: FleetSnapshot): void {
     for (const { agent, sample } of agents) {
       if (sample === null) continue;
@@ -132,7 +131,7 @@ export class ProcessorHistory {
     }
   }
 
-  /** Percent, the newest last. */
+  /** Returns the processor load of an agent in percent, newest last. */
   of(nodeId: string): readonly (number | null)[] {
     return this.byNode.get(nodeId)?.values ?? [];
   }

@@ -1,4 +1,4 @@
-/** `orch top` on a terminal: draws the fleet anew every two seconds, and whenever a key says so. */
+/** `orch top` on a terminal: redraws the fleet every two seconds and on keys. */
 import { setMaxListeners } from 'node:events';
 import type { ApiClient } from '../../client/api-client.js';
 import { messageOf } from '../../kernel/fault.js';
@@ -10,16 +10,16 @@ import { renderView } from '../render/render-view.js';
 import { type FleetSnapshot, ProcessorHistory, readFleet, SORT_KEYS, type Sort, sortFleet } from './fleet.js';
 import { agentTable, sections, totalsLine } from './fleet-view.js';
 
-/** In milliseconds. */
+/** Refresh interval in milliseconds. */
 const REFRESH = 2_000;
-/** A request that takes longer is given up, and the next one may do better. */
+/** Timeout of a refresh in milliseconds. */
 const PATIENCE = 10_000;
-/** Lines of each part below the agents. */
+/** Maximum lines of each section below the agents. */
 const PART = 4;
-/** Title, totals, an empty line, and the head of the table. */
+/** Lines above the agents: title, totals, an empty line, and the table head. */
 const ABOVE = 4;
 
-/** Resolves when the person leaves. Throws what the first reading fails with, before anything is drawn. */
+/** Runs until the operator quits. Throws the fault of the first read before it draws. */
 export async function watchFleet(context: Context, api: ApiClient, first: Sort): Promise<void> {
   const history = new ProcessorHistory();
   const paint = await loadPaint(context.color);
@@ -73,7 +73,7 @@ interface Shown {
   readonly history: ProcessorHistory;
   readonly trouble: string | null;
   readonly sort: Sort;
-  /** Agents that are scrolled away above. */
+  /** Number of agents scrolled away at the top. */
   readonly skipped: number;
 }
 
@@ -85,7 +85,7 @@ function screenView(shown: Shown, { rows, columns }: LiveScreen, { clock }: Cont
     terminals: fleet.terminals?.length ?? 0,
     events: fleet.events.length,
   };
-  // Each part has an empty line above and a heading.
+  // Each section has an empty line above it and a heading.
   const used = Object.values(parts).reduce((sum, length) => sum + (length === 0 ? 0 : 2 + Math.min(length, PART)), 0);
   const left = rows - ABOVE - used;
   const isTight = left < PART;
@@ -117,7 +117,7 @@ const pause = (ms: number, signal: AbortSignal): Promise<void> =>
     signal.addEventListener('abort', end);
   });
 
-/** The alternate screen, no cursor, and no wrapping: what is too long is cut by the terminal. */
+/** Alternate screen without cursor and wrapping, so that the terminal cuts long lines. */
 const ENTER = '\u001b[?1049h\u001b[?25l\u001b[?7l\u001b[2J';
 const LEAVE = '\u001b[?7h\u001b[?25h\u001b[0m\u001b[?1049l';
 const HOME = '\u001b[H';
@@ -127,7 +127,7 @@ const ERASE_BELOW = '\u001b[J';
 export interface LiveScreen {
   readonly columns: number;
   readonly rows: number;
-  /** Harmless lines; those that do not fit below are left out. */
+  /** Draws sanitised lines, as many as fit. */
   draw(lines: readonly string[]): void;
   close(): void;
 }
@@ -135,7 +135,7 @@ export interface LiveScreen {
 export interface ScreenEvents {
   onKey(key: string): void;
   onResize(): void;
-  /** The terminal is gone. */
+  /** Called when the terminal is lost. */
   onGone(): void;
 }
 
@@ -155,7 +155,7 @@ export function openScreen({ stdin, stdout }: Streams, { onKey, onResize, onGone
     stdin.pause();
     stdout.write(LEAVE);
   };
-  // Of an end that passes everything by.
+  // Covers exits that skip `finally`.
   process.once('exit', close);
   stdin.setRawMode?.(true);
   stdin.on('data', onData);
@@ -190,6 +190,6 @@ const NAMED: Readonly<Record<string, string>> = {
   '\u0003': 'ctrl-c',
 };
 
-/** Sequences of special keys stay whole. */
+/** Splits input into keys; sequences of special keys stay whole. */
 const keysOf = (text: string): readonly string[] =>
   (text.match(/\u001b(?:\[[0-9;]*[A-Za-z~]|O[A-Z])|[\s\S]/g) ?? []).map((key) => NAMED[key] ?? key);
