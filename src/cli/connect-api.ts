@@ -151,7 +151,10 @@ export interface TerminalApi {
   askThrough(giveWay: GiveWay): void;
 }
 
-/** Connects for a session at this terminal. A passphrase question may come in the middle of it, and the answer must not go to the agent. The caller closes the client. */
+/**
+ * Connects for a session at this terminal. A new login may ask for a passphrase in the middle of the session, and the answer must
+ * not go to the agent. The caller closes the client.
+ */
 export async function terminalApi(context: Context): Promise<TerminalApi> {
   let through: GiveWay = (ask) => ask();
   const { prompt } = context;

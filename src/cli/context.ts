@@ -66,7 +66,7 @@ export interface Prompt {
 }
 
 /** Puts together what a command is given. */
-export interface SessionOptions extends Omit<CliOptions, 'argv' | 'interrupts'> {
+interface SessionOptions extends Omit<CliOptions, 'argv' | 'interrupts'> {
   readonly globals: Globals;
   readonly printer: Printer;
   /** Null for commands that own their signals. */

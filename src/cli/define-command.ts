@@ -13,7 +13,7 @@ type Values<A extends Arguments, O extends Options> = { readonly [K in keyof A]:
 /** The words of each argument and option by key, as typed. */
 export type RawInput = Readonly<Record<string, readonly string[]>>;
 
-export interface CommandSpec<A extends Arguments, O extends Options> {
+interface CommandSpec<A extends Arguments, O extends Options> {
   /** Whole command lines, the most typical one first. The help begins with them. */
   readonly examples: readonly [string, ...string[]];
   /** Lines of the help after the options; the summary stands in the index. */
@@ -109,12 +109,12 @@ export interface Argument<T> {
   parse(given: readonly string[]): T;
 }
 
-export type Arguments = Readonly<Record<string, Argument<unknown>>>;
+type Arguments = Readonly<Record<string, Argument<unknown>>>;
 
 /** Rejects empty words: most likely an unset shell variable. Throws `usage`. */
 function notEmpty(placeholder: string, given: readonly string[]): readonly string[] {
   if (given.includes('')) {
-    throw new Fault('usage', `${placeholder} is empty`, { hint: 'is a variable not set that stands there?' });
+    throw new Fault('usage', `${placeholder} is empty`, { hint: 'is it an unset variable?' });
   }
   return given;
 }

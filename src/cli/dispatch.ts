@@ -59,7 +59,7 @@ function noSuchCommand({ path, stray, unknown }: Extract<Found, { kind: 'group' 
   const see = `see: ${name} --help`;
   if (unknown !== null) {
     return new Fault('usage', `"${name}" has no option ${unknown}`, {
-      hint: `options of a command stand behind its name (${see})`,
+      hint: `options of a command go after its name (${see})`,
     });
   }
   if (stray === null) {

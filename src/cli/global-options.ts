@@ -1,35 +1,35 @@
 /** The options that every command takes. */
 import { choice, flag, flagOf, negativeFlag, type Options, text } from './define-command.js';
 
-export const OUTPUT_FORMATS = ['table', 'json', 'yaml', 'wide', 'name'] as const;
+const OUTPUT_FORMATS = ['table', 'json', 'yaml', 'wide', 'name'] as const;
 /** Formats of single commands: `dot` is Graphviz source. */
 export type ExtraFormat = 'dot';
-export type OutputFormat = (typeof OUTPUT_FORMATS)[number] | ExtraFormat;
+type OutputFormat = (typeof OUTPUT_FORMATS)[number] | ExtraFormat;
 
 const outputOption = (extra: readonly ExtraFormat[]) =>
-  choice('FORMAT', [...OUTPUT_FORMATS, ...extra], 'how to print the answer (see: orch help output)', { short: 'o' });
+  choice('FORMAT', [...OUTPUT_FORMATS, ...extra], 'output format (see: orch help output)', { short: 'o' });
 
 /** Options of every command. */
-export const OUTPUT_OPTIONS = {
+const OUTPUT_OPTIONS = {
   output: outputOption([]),
   json: flag('the same as -o json'),
   color: negativeFlag('no colours'),
-  verbose: flag('tell more: what did not change, request ids', { short: 'v' }),
+  verbose: flag('print more: unchanged resources, request IDs', { short: 'v' }),
 } as const satisfies Options;
 
 /** Options of commands that talk to an orchestrator. Other commands accept and ignore them. */
-export const CONNECTION_OPTIONS = {
-  url: text('URL', 'which orchestrator, such as https://host:4748'),
-  profile: text('NAME', 'which orchestrator, by the name of its profile', { completes: 'profile' }),
+const CONNECTION_OPTIONS = {
+  url: text('URL', 'URL of the orchestrator, such as https://host:4748'),
+  profile: text('NAME', 'profile of the orchestrator', { completes: 'profile' }),
   tlsFingerprint: text('HEX', "SHA-256 of the SPKI of the orchestrator's TLS certificate"),
-  ca: text('FILE', 'trust TLS certificates of this authority (PEM)', { completes: 'file' }),
+  ca: text('FILE', 'certificate authority to trust (PEM)', { completes: 'file' }),
   keyFile: text('FILE', "your operator's private key", { completes: 'file' }),
-  allowUnboundLogin: flag('log in to a server that does not bind the login to its certificate'),
+  allowUnboundLogin: flag('allow a login that is not bound to the certificate of the server'),
 } as const satisfies Options;
 
 /** Options of commands that ask for consent. */
-export const CONSENT_OPTIONS = {
-  yes: flag('do it without asking', { short: 'y' }),
+const CONSENT_OPTIONS = {
+  yes: flag('skip the question', { short: 'y' }),
 } as const satisfies Options;
 
 export const GLOBAL_OPTIONS = { ...OUTPUT_OPTIONS, ...CONNECTION_OPTIONS, ...CONSENT_OPTIONS } as const;

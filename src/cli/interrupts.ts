@@ -11,7 +11,7 @@ export type Interrupt = (typeof INTERRUPTS)[number];
 export type Interrupts = (listener: (interrupt: Interrupt) => void) => () => void;
 
 /** Interrupts from the signals of this process. */
-export const processInterrupts: Interrupts = (listener) => {
+const processInterrupts: Interrupts = (listener) => {
   const heard = INTERRUPTS.map((name) => ({ name, tell: () => listener(name) }));
   for (const { name, tell } of heard) process.on(name, tell);
   return () => {

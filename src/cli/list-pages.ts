@@ -11,7 +11,7 @@ interface Page<Body> {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-export interface ListRequest<Body, Item> {
+interface ListRequest<Body, Item> {
   /** Requested number of records; undefined for the default page. */
   readonly limit: number | undefined;
   readonly read: (page: { readonly limit: number | null; readonly cursor: string | null }) => Promise<Page<Body>>;
@@ -27,7 +27,7 @@ export async function readList<Body, Item>(
   const first = page.body;
   const items = [...itemsOf(first)];
   for (let cursor = nextCursor(page.headers); cursor !== null; cursor = nextCursor(page.headers)) {
-    if (limit === undefined) context.note('There are older ones: --limit N shows more.');
+    if (limit === undefined) context.note('More records exist: --limit N shows them.');
     if (limit === undefined || items.length >= limit) break;
     page = await read({ limit: limit - items.length, cursor });
     items.push(...itemsOf(page.body));
@@ -44,7 +44,7 @@ export function nextCursor({ link = '' }: Readonly<Record<string, string>>): str
 /** Returns whether another page follows. */
 export const hasNext = ({ link = '' }: Readonly<Record<string, string>>): boolean => /rel="?next"?/.test(link);
 
-export interface AgentQuery {
+interface AgentQuery {
   readonly status?: AgentStatus | undefined;
   readonly filter?: string | undefined;
   readonly signal: AbortSignal;
@@ -52,7 +52,7 @@ export interface AgentQuery {
 
 const PAGE = 1000;
 
-export async function* agentPages(api: ApiClient, query: AgentQuery): AsyncIterable<readonly Agent[]> {
+async function* agentPages(api: ApiClient, query: AgentQuery): AsyncIterable<readonly Agent[]> {
   const { status = null, filter = null, signal } = query;
   let after: string | null = null;
   do {

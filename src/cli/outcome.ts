@@ -54,13 +54,13 @@ export interface LinesView {
 }
 
 /** Views separated by empty lines. */
-export interface StackView {
+interface StackView {
   readonly kind: 'stack';
   readonly views: readonly View[];
 }
 
 /** A view below a heading. */
-export interface HeadedView {
+interface HeadedView {
   readonly kind: 'headed';
   readonly head: Line;
   readonly body: View;

@@ -1,6 +1,8 @@
 /** Parses the words after a command with a commander parser that is built for this one command. */
+import type { CommanderError } from 'commander';
 import { Fault } from '../kernel/fault.js';
-import { type Argument, type Command, flagOf, type Options, type RawInput } from './define-command.js';
+import { nearest } from '../language/nearest.js';
+import { type Argument, type Command, flagOf, type Option, type Options, type RawInput } from './define-command.js';
 import { GLOBAL_OPTIONS } from './global-options.js';
 
 /**
@@ -21,8 +23,7 @@ export async function parseInput(path: string, command: Command, words: readonly
   for (const argument of own) parser.argument(argumentSyntax(argument));
   const keys = new Map<string, string>();
   for (const [key, option] of Object.entries(options)) {
-    const flags = [option.short === null ? [] : [`-${option.short}`], flagOf(key, option)].flat().join(', ');
-    const built = new commander.Option(option.placeholder === null ? flags : `${flags} <${option.placeholder}>`);
+    const built = new commander.Option(flagSyntax(key, option));
     if (option.placeholder !== null) built.argParser(append);
     keys.set(built.attributeName(), key);
     parser.addOption(built);
@@ -31,8 +32,8 @@ export async function parseInput(path: string, command: Command, words: readonly
     parser.parse(dashes < 0 ? [...words] : words.slice(0, dashes), { from: 'user' });
   } catch (error) {
     if (!(error instanceof commander.CommanderError)) throw error;
-    const isUnmarked = dashedKey !== undefined && dashes < 0 && error.code === 'commander.unknownOption';
-    throw isUnmarked ? unmarked(path, error.message, words) : wrongUsage(path, error.message);
+    const needsDashes = dashedKey !== undefined && dashes < 0;
+    throw faultOf(error, { path, words, own, options, given: parser.args, needsDashes });
   }
   const behind = dashedKey === undefined || dashes < 0 ? {} : { [dashedKey]: words.slice(dashes + 1) };
   return { ...argumentValues(command, parser.processedArgs), ...behind, ...optionValues(options, keys, parser.opts()) };
@@ -42,6 +43,12 @@ export function argumentSyntax({ placeholder, required, many, dashed }: Argument
   if (dashed) return `-- ${placeholder}...`;
   const name = many ? `${placeholder}...` : placeholder;
   return required ? `<${name}>` : `[${name}]`;
+}
+
+/** Returns the flags of an option in commander's syntax, such as `-o, --output <FORMAT>`. */
+function flagSyntax(key: string, option: Option<unknown>): string {
+  const flags = [option.short === null ? [] : [`-${option.short}`], flagOf(key, option)].flat().join(', ');
+  return option.placeholder === null ? flags : `${flags} <${option.placeholder}>`;
 }
 
 function append(value: string, before: unknown): readonly string[] {
@@ -74,23 +81,66 @@ const texts = (value: unknown): readonly string[] => {
   return typeof value === 'string' ? [value] : [];
 };
 
-/** An unknown option is the other program's, most probably, when nothing says where its words begin. */
-function unmarked(path: string, message: string, words: readonly string[]): Fault {
-  const option = /'([^']+)'/.exec(message)?.[1] ?? '';
+/** A rejected command line. */
+interface Rejected {
+  readonly path: string;
+  /** Words after the command. */
+  readonly words: readonly string[];
+  /** Positional arguments of the command. */
+  readonly own: readonly Argument<unknown>[];
+  readonly options: Options;
+  /** Positional words, then the words from the first unknown option on. */
+  readonly given: readonly string[];
+  /** True if the command takes words after `--` and has none. */
+  readonly needsDashes: boolean;
+}
+
+/** Returns the `usage` fault for commander's error code; rethrows errors that this parser cannot cause. */
+function faultOf(error: CommanderError, { path, words, own, options, given, needsDashes }: Rejected): Fault {
+  switch (error.code) {
+    case 'commander.missingArgument':
+      return wrongUsage(path, `missing required argument '${own[given.length]?.placeholder ?? ''}'`);
+    case 'commander.excessArguments': {
+      const expected = `${own.length} argument${own.length === 1 ? '' : 's'}`;
+      return wrongUsage(path, `too many arguments. Expected ${expected} but got ${given.length}.`);
+    }
+    case 'commander.optionMissingArgument':
+      // Only the last word can lack its value.
+      return wrongUsage(path, `option '${syntaxOf(words.at(-1) ?? '', options)}' argument missing`);
+    case 'commander.unknownOption': {
+      const option = given.find((word) => word.startsWith('-') && word !== '-') ?? '';
+      if (needsDashes) return withoutDashes(path, option, words);
+      const flags = Object.entries(options).map(([key, one]) => flagOf(key, one));
+      return wrongUsage(path, `unknown option '${option}'`, option.startsWith('--') ? nearest(option, flags) : null);
+    }
+    default:
+      throw error;
+  }
+}
+
+/** Returns the syntax of the option that a word names, such as `-o, --output <FORMAT>`; a word may combine short flags. */
+function syntaxOf(word: string, options: Options): string {
+  for (const [key, option] of Object.entries(options)) {
+    const isShort = option.short !== null && !word.startsWith('--') && word.endsWith(option.short);
+    if (option.placeholder !== null && (isShort || word === flagOf(key, option))) return flagSyntax(key, option);
+  }
+  return word;
+}
+
+/** The unknown option most likely belongs to the other program, because no `--` tells where its words start. */
+function withoutDashes(path: string, option: string, words: readonly string[]): Fault {
   const at = words.indexOf(option);
   const [first, ...others] = words.slice(0, Math.max(at, 0));
   const isPlain = first !== undefined && others.length > 0 && !first.startsWith('-');
   const guess = isPlain ? `${first} -- ${[...others, ...words.slice(at)].join(' ')}` : 'NODE -- COMMAND';
-  return new Fault('usage', `"orch ${path}" has no option ${option}, and its command stands behind "--"`, {
+  return new Fault('usage', `"orch ${path}" has no option ${option}, and its command goes after "--"`, {
     hint: `orch ${path} ${guess}`,
   });
 }
 
-function wrongUsage(path: string, message: string): Fault {
-  const [what = '', suggestion] = message.replace(/^error: /, '').split('\n');
+function wrongUsage(path: string, what: string, meant: string | null = null): Fault {
   const see = `see: orch ${path} --help`;
-  const guess = suggestion?.replace(/^\((.*)\)$/, '$1');
   return new Fault('usage', `"orch ${path}": ${what}`, {
-    hint: guess ? `${guess.charAt(0).toLowerCase()}${guess.slice(1)} (${see})` : see,
+    hint: meant === null ? see : `did you mean ${meant}? (${see})`,
   });
 }

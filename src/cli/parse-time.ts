@@ -60,5 +60,5 @@ export function parseDuration(text: string, flag: string): number {
   const [, amount = '', unit = ''] = SPAN.exec(text.trim()) ?? [];
   const seconds = Number(amount) * (UNITS[unit.toLowerCase()] ?? 0);
   if (seconds >= 1) return seconds;
-  throw new Fault('usage', `${flag} takes a span of time, not "${text}"`, { hint: 'such as 30m, 2h or 7d' });
+  throw new Fault('usage', `${flag} takes a duration, not "${text}"`, { hint: 'such as 30m, 2h or 7d' });
 }

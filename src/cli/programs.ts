@@ -76,7 +76,7 @@ export interface QuickstartFlags {
 /** Status of this machine's agent, one printed field per key. */
 export type AgentStatus = Readonly<Record<string, string | number | boolean | null>>;
 
-export interface AgentLeaving {
+interface AgentLeaving {
   readonly data_dir: string;
   /** Service unit to stop and delete; null if there is none. */
   readonly service: string | null;
@@ -106,13 +106,13 @@ export interface LocalItem {
   readonly output?: Output | null | undefined;
 }
 
-export interface LocalOptions {
+interface LocalOptions {
   /** Stops the run at the next resource boundary. */
   readonly signal: AbortSignal;
   readonly onResults: (items: readonly LocalItem[]) => void;
 }
 
-export interface LocalApplyOptions extends LocalOptions {
+interface LocalApplyOptions extends LocalOptions {
   /** Operation ID that the journal stores with owed triggers. */
   readonly operationId: string;
   /** `observed` hash of a plan: the apply is refused if the machine has changed since. */
@@ -182,7 +182,7 @@ export interface BackupRequest extends StoreRequest {
   readonly force: boolean;
 }
 
-export interface BackupMade {
+interface BackupMade {
   readonly file: string;
   readonly bytes: number;
   readonly sha256: string;

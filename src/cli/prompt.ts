@@ -5,7 +5,7 @@ import type { Prompt } from './context.js';
 import type { InputStream, OutputStream } from './render/printer.js';
 import { sanitizeLine } from './render/terminal-text.js';
 
-export interface PromptOptions {
+interface PromptOptions {
   readonly stdin: InputStream;
   readonly stderr: OutputStream;
   /** True with `--yes`. */
@@ -39,8 +39,8 @@ export function createPrompt({ stdin, stderr, yes, signal, interrupt }: PromptOp
     possible,
     confirm,
     consent: async (question) => {
-      if (yes || (await confirm(question, 'add --yes to do it without being asked'))) return;
-      throw new Fault('cancelled', 'not confirmed, so nothing was changed');
+      if (yes || (await confirm(question, 'add --yes to skip the question'))) return;
+      throw new Fault('cancelled', 'not confirmed, nothing was changed');
     },
     text: (question, standard) =>
       ask('', question, (prompts) => {

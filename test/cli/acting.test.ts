@@ -270,7 +270,7 @@ describe('orch apply', () => {
     const answers = [{ at: 'Apply it', type: 'n\r' }];
     const ran = await run(['apply', 'web-01', '-m', 'site'], { columns: 100, answers });
     expect(ran.status).toBe(1);
-    expect(ran.stderr).toContain('orch: not confirmed, so nothing was changed');
+    expect(ran.stderr).toContain('orch: not confirmed, nothing was changed');
     expect(bodies).toEqual([]);
   });
 

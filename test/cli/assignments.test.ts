@@ -150,7 +150,7 @@ describe('orch assignments', () => {
   it.each([
     [['assignments', 'create', 'web', '-l', '*'], 'an assignment needs a module'],
     [['assignments', 'create', 'web', '-m', 'site'], '--selector'],
-    [['assignments', 'edit', 'web'], 'there is nothing to change'],
+    [['assignments', 'edit', 'web'], 'nothing to change'],
     [['plan'], 'needs an agent'],
     [['plan', 'web-01', '-l', '*'], 'one of them'],
     [['drift', '--assignment', 'web', '--selector', '*'], 'one of them'],

@@ -88,7 +88,7 @@ describe('orch audit', () => {
     });
     expect((await run(['audit', 'retention'])).stdout).toBe('Audit events are kept for 90 days.\n');
     expect((await run(['audit', 'retention', 'set', '1'])).stdout).toBe('Audit events are kept for 1 day.\n');
-    expect((await run(['audit', 'retention', 'disable'])).stdout).toBe('Audit events are kept for ever.\n');
+    expect((await run(['audit', 'retention', 'disable'])).stdout).toBe('Audit events are kept forever.\n');
     expect(sent).toEqual([{ retention_days: 1 }, { retention_days: null }]);
     for (const days of ['0', '-1', 'x', '99999']) {
       expect((await run(['audit', 'retention', 'set', '--', days])).status, days).toBe(64);

@@ -111,7 +111,7 @@ describe('orch enroll create', () => {
   });
 
   it.each([
-    [['--ttl', 'soon'], '--ttl takes a span of time, not "soon"'],
+    [['--ttl', 'soon'], '--ttl takes a duration, not "soon"'],
     [['--ttl', '8d'], '--ttl is at most 7d'],
     [['--uses', '0'], '--uses takes a whole number of at least 1'],
     [['--uses', '1001'], '--uses is at most 1000'],

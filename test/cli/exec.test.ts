@@ -85,7 +85,7 @@ describe('on one agent', () => {
   it('says where the command stands when its options are taken for those of orch', async () => {
     const ran = await run(['web-01', 'uname', '-a']);
     expect(ran.status).toBe(64);
-    expect(ran.stderr).toMatch(/stands behind "--"\n.*orch exec web-01 -- uname -a/);
+    expect(ran.stderr).toMatch(/goes after "--"\n.*orch exec web-01 -- uname -a/);
     expect((await run(['web-01', '--tiemout', '3', '--', 'id'])).stderr).toContain('--timeout');
   });
 

@@ -242,7 +242,7 @@ describe('the API is asked', () => {
         query.cursor ? { body: page(2) } : { body: page(0, 1), headers: link('/notifications') },
       listDeliveries: { body: deliveries, headers: link(`/channels/${ops.id}/deliveries`) },
     });
-    const more = 'There are older ones: --limit N shows more.';
+    const more = 'More records exist: --limit N shows them.';
     const some = await run(['notifications', '-o', 'name']);
     expect(some).toMatchObject({ stdout: `${[10, 11].map(ulid).join('\n')}\n`, stderr: `${more}\n` });
     const all = await run(['notifications', '-o', 'name', '--limit', '900']);

@@ -96,12 +96,12 @@ describe('an empty list', () => {
 
   it.each([
     [['agents'], 'No agents. Run on a machine: '],
-    [['agents', '--filter', 'role=db'], 'No such agents. '],
-    [['agents', '--status', 'pending'], 'No such agents. '],
+    [['agents', '--filter', 'role=db'], 'No matching agents. '],
+    [['agents', '--status', 'pending'], 'No matching agents. '],
     [['ops'], 'No operations. Begin one with: '],
-    [['ops', '--status', 'failed'], 'No such operations. '],
+    [['ops', '--status', 'failed'], 'No matching operations. '],
     [['drift', 'list'], 'No drift records. Check an agent with: '],
-    [['drift', 'list', '--status', 'drifted'], 'No such drift records. '],
+    [['drift', 'list', '--status', 'drifted'], 'No matching drift records. '],
   ])('tells how to begin only when nothing was left out: orch %j', async (argv, sentence) => {
     expect((await run(argv)).stdout).toContain(sentence);
   });
@@ -219,7 +219,7 @@ describe('a long list', () => {
     expect(bodies.map((part) => JSON.parse(`${part}}`).events.length)).toEqual([1, 2]);
     expect(table.stdout.match(/^TIME/gm)).toHaveLength(1);
     expect(table.stdout.trim().split('\n')).toHaveLength(4);
-    expect(one.stderr).toBe('There are older ones: --limit N or --all shows them.\n');
+    expect(one.stderr).toBe('More events exist: --limit N or --all shows them.\n');
   });
 
   it('asks with the filters that were given', async () => {

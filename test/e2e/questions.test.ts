@@ -54,7 +54,7 @@ describe('a question', () => {
     pty.write(`${process.execPath} ${ORCH} agents reject ${node_id.slice(0, 12)}; echo "STATUS=$?="\ry\r`);
     await pty.shows(/Reject \(one\)[^?]*\? \(y\/N\)/);
     pty.write('n\r');
-    await pty.shows(/not confirmed, so nothing was changed/);
+    await pty.shows(/not confirmed, nothing was changed/);
     await pty.shows(/STATUS=1=/);
     expect((await pending()).map((agent) => agent.node_id)).toEqual([node_id]);
   });

@@ -8,7 +8,7 @@ import { createFile, readTextFile } from '../text-files.js';
 
 /** Options of each command. */
 export const agentOptions = {
-  dataDir: text('DIR', 'keys and journal; /var/lib/orch-agent for root, else below $XDG_STATE_HOME', {
+  dataDir: text('DIR', 'directory of keys and journal [/var/lib/orch-agent for root, else below $XDG_STATE_HOME]', {
     completes: 'file',
   }),
 } as const;
@@ -16,10 +16,10 @@ export const agentOptions = {
 /** Options of the commands that run the agent. */
 export const agentRunOptions = {
   orchestratorKey: text('HEX', "the orchestrator's public key"),
-  token: text('TOKEN', 'enrolment token; - reads it from standard input, @FILE from a file'),
-  trustOnFirstUse: flag('trust whatever key it shows the first time'),
-  hostname: text('NAME', "what to call this machine instead of its system's name"),
-  config: text('FILE', 'configuration file; /etc/orch/agent.yaml when it is there', { completes: 'file' }),
+  token: text('TOKEN', 'enrolment token; - reads standard input, @FILE a file'),
+  trustOnFirstUse: flag('trust the key that the orchestrator shows first'),
+  hostname: text('NAME', "hostname to report [the system's hostname]"),
+  config: text('FILE', 'configuration file [/etc/orch/agent.yaml if it exists]', { completes: 'file' }),
   ...agentOptions,
 } as const;
 
@@ -27,15 +27,15 @@ export const agentRunOptions = {
 export const listenForOrchestrator = defineCommand({
   examples: ['orch agent --orchestrator-key 3b6a27bc…29', 'orch agent --trust-on-first-use'],
   detail: [
-    'Waits until an orchestrator says with a discovery packet where it is ("orch discover" sends one), connects to it and',
-    'stays connected until it is stopped. It follows only packets that are signed with the pinned key, the given one, or the',
-    'one in the enrolment token; with --trust-on-first-use and nothing pinned, the first that comes. It never answers one.',
-    'When the connection is lost it tries the last place again and again, and listens as well. "orch agent connect" needs no',
+    'Waits for a discovery packet with the address of an orchestrator ("orch discover" sends one), connects to it and',
+    'stays connected until it is stopped. It accepts only packets signed with the pinned key, the given key, or the key in',
+    'the enrolment token; with --trust-on-first-use and no pinned key, the first packet. It never answers a packet.',
+    'After a lost connection it keeps trying the last address, and listens as well. "orch agent connect" needs no',
     'packet.',
   ],
   access: 'local',
   ownsSignals: true,
-  options: { port: integer('PORT', 'UDP port of discovery packets; 4747'), ...agentRunOptions },
+  options: { port: integer('PORT', 'UDP port of discovery packets [4747]'), ...agentRunOptions },
   run: async (context, input) => {
     const token = await readToken(context, input.token);
     return { exitStatus: await context.programs.agent.listen({ ...input, token }) };
@@ -49,16 +49,16 @@ export const connectAgent = defineCommand({
     'echo orch-enroll-v1.… | orch agent connect orch.home --token -',
   ],
   detail: [
-    'Stays connected until it is stopped. The orchestrator has to have the given key ("orch status" shows it), or the one in',
-    'the enrolment token ("orch enroll create" makes one); without both it is shown and asked about on a terminal, or taken',
-    'as it comes with --trust-on-first-use. It is remembered then. The configuration file is read again whenever it changes',
-    '("orch agent config-schema" tells what it may hold).',
-    'A token is shown to the orchestrator once and not kept. Better than as a word of the command, which others on this',
-    'machine may see, it is given on standard input (-), in a file (@FILE) or as the variable ORCH_AGENT_TOKEN.',
+    'Stays connected until it is stopped. The orchestrator must have the given key ("orch status" shows it), or the key in',
+    'the enrolment token ("orch enroll create" makes one). Without both, the command asks on a terminal, or accepts the key',
+    'with --trust-on-first-use. Then the key is pinned. The configuration file is read again whenever it changes',
+    '("orch agent config-schema" prints its schema).',
+    'The token is sent to the orchestrator once and not stored. Do not give it as a plain word, which other users of this',
+    'machine can see: give it on standard input (-), in a file (@FILE) or in the variable ORCH_AGENT_TOKEN.',
   ],
   access: 'local',
   ownsSignals: true,
-  args: { target: argument('HOST[:PORT]', 'the orchestrator; port 4747 when left out') },
+  args: { target: argument('HOST[:PORT]', 'address of the orchestrator [port 4747]') },
   options: agentRunOptions,
   run: async (context, input) => {
     const { programs, prompt } = context;
@@ -86,7 +86,7 @@ async function read({ prompt, readInput }: Context, given: string): Promise<stri
 /** `orch agent status`. */
 export const showAgentStatus = defineCommand({
   examples: ['orch agent status'],
-  detail: ['Compare its node ID, which is the hash of its key, with what "orch agents approve" shows.'],
+  detail: ['Compare the node ID, which is the hash of the key, with the one that "orch agents approve" shows.'],
   access: 'local',
   options: agentOptions,
   run: async ({ programs }, input) => {
@@ -107,7 +107,7 @@ const labelOf = (key: string): string => {
 /** `orch agent repin`. */
 export const repinAgent = defineCommand({
   examples: ['orch agent repin'],
-  detail: ['For an orchestrator that really has a new key. The next "orch agent connect" pins the one it is given.'],
+  detail: ['Use it if the orchestrator really has a new key. The next "orch agent connect" pins the key it is given.'],
   access: 'local',
   consent: true,
   options: agentOptions,
@@ -122,8 +122,8 @@ export const repinAgent = defineCommand({
 export const leaveFleet = defineCommand({
   examples: ['orch agent leave'],
   detail: [
-    'Stops and deletes the service orch-agent when it runs this agent, and deletes the identity, the pinned key and the',
-    'journal. What modules have put on this machine stays. On the orchestrator, reject the agent and remove it.',
+    'Stops and deletes the service orch-agent if it runs this agent, and deletes the identity, the pinned key and the',
+    'journal. Applied resources stay on this machine. On the orchestrator, reject the agent and remove it.',
   ],
   access: 'local',
   consent: true,

@@ -1,4 +1,4 @@
-/** `orch agents list`. */
+/** The commands of `orch agents`, and `orch tags`. */
 
 import type { ApiClient } from '../../client/api-client.js';
 import { AGENT_STATUSES } from '../../contract/agent-statuses.js';
@@ -26,6 +26,7 @@ import {
 } from '../outcome.js';
 import { parseTag } from '../tag-arguments.js';
 
+/** `orch agents list`. */
 export const listAgents = defineCommand({
   examples: [
     'orch agents',
@@ -35,8 +36,8 @@ export const listAgents = defineCommand({
   ],
   access: 'viewer',
   options: {
-    status: choice('STATUS', AGENT_STATUSES, 'only those'),
-    selector: text('SELECTOR', 'only those that it selects (see: orch help selectors)', { short: 'l' }),
+    status: choice('STATUS', AGENT_STATUSES, 'filter by status'),
+    selector: text('SELECTOR', 'only agents that match (see: orch help selectors)', { short: 'l' }),
     filter: text('SELECTOR', 'the same as --selector'),
     offline: flag('only approved agents that are not connected'),
   },
@@ -75,11 +76,12 @@ export const showAgent = defineCommand({
 /** Eight hex digits: too many to forge a matching key by brute force at the prompt. */
 const LEAST_PREFIX = 8;
 
+/** `orch agents approve`. */
 export const approveAgents = defineCommand({
   examples: ['orch agents approve 3f2a91c4 --name web-01', 'orch agents approve --all-pending'],
   detail: [
-    'Shows the key of the agent and its hash, the node ID, before it asks. Compare the node ID with what "orch agent status"',
-    'says on the machine: whoever holds the key is the machine from then on, and gets the secrets that are meant for it.',
+    'Shows the key of the agent and its hash, the node ID, then asks. Compare the node ID with that of "orch agent status"',
+    'on the machine: the holder of the key acts as the machine from then on, and receives its secrets.',
   ],
   access: 'operator',
   consent: true,
@@ -91,8 +93,8 @@ export const approveAgents = defineCommand({
     ),
   },
   options: {
-    name: text('NAME', 'how the agent is called; never changes'),
-    allPending: flag('go through every pending agent; each takes its hostname as its name'),
+    name: text('NAME', 'name of the agent; cannot be changed later'),
+    allPending: flag('ask about each pending agent; the hostname becomes the name'),
   },
   run: async (context, { node, name, allPending }) => {
     if (allPending === (node !== undefined)) {
@@ -110,6 +112,100 @@ export const approveAgents = defineCommand({
   },
 });
 
+/** `orch agents reject`. */
+export const rejectAgent = defineCommand({
+  examples: ['orch agents reject web-01'],
+  detail: [
+    'Revokes an approved agent: its connection and its terminals close at once. Applied resources stay on the machine.',
+  ],
+  access: 'operator',
+  consent: true,
+  args: { node: nodeArgument },
+  run: async (context, { node }) => {
+    const api = await context.api();
+    const agent = await resolveNode(api, node, { signal: context.signal });
+    await context.prompt.consent(`Reject ${agentName(agent)} (${agent.status}, ${agent.node_id})?`);
+    const rejected = await api.call('setAgentStatus', {
+      params: { node_id: agent.node_id },
+      body: { status: 'rejected' },
+      signal: context.signal,
+    });
+    return { body: rejected, names: [agentHandle(rejected)], view: lines(`Rejected ${agentName(rejected)}.`) };
+  },
+});
+
+/** `orch agents remove`. */
+export const removeAgent = defineCommand({
+  examples: ['orch agents remove web-01'],
+  detail: ['Removes the record of a rejected agent. Reject it first: orch agents reject NODE'],
+  access: 'operator',
+  consent: true,
+  args: { node: nodeArgument },
+  run: async (context, { node }) => {
+    const api = await context.api();
+    const agent = await resolveNode(api, node, { signal: context.signal });
+    await context.prompt.consent(`Remove the record of ${agentName(agent)} (${agent.status}, ${agent.node_id})?`);
+    await api.call('removeAgent', { params: { node_id: agent.node_id }, signal: context.signal });
+    return { names: [agentHandle(agent)], view: lines(`Removed ${agentName(agent)}.`) };
+  },
+});
+
+/** `orch agents tag`. */
+export const tagAgent = defineCommand({
+  examples: ['orch agents tag web-01 role=web env=prod', 'orch agents tag web-01 canary'],
+  access: 'operator',
+  args: {
+    node: nodeArgument,
+    tags: argumentList('KEY[=VALUE]', 'tags to add; an existing tag gets the new value'),
+  },
+  run: async (context, { node, tags }) => {
+    const api = await context.api();
+    const agent = await resolveNode(api, node, { signal: context.signal });
+    const params = { node_id: agent.node_id };
+    for (const [key, value] of new Map(tags.map(parseTag))) {
+      await api.call('setTag', { params: { ...params, key }, body: { value }, signal: context.signal });
+    }
+    return taggedOutcome(await api.call('getAgent', { params, signal: context.signal }));
+  },
+});
+
+/** `orch agents untag`. */
+export const untagAgent = defineCommand({
+  examples: ['orch agents untag web-01 canary'],
+  access: 'operator',
+  args: { node: nodeArgument, keys: argumentList('KEY', 'keys of the tags to remove') },
+  run: async (context, { node, keys }) => {
+    const api = await context.api();
+    const agent = await resolveNode(api, node, { signal: context.signal });
+    const params = { node_id: agent.node_id };
+    for (const key of new Set(keys)) {
+      await api.call('removeTag', { params: { ...params, key }, signal: context.signal });
+    }
+    return taggedOutcome(await api.call('getAgent', { params, signal: context.signal }));
+  },
+});
+
+/** `orch tags`. */
+export const listTags = defineCommand({
+  examples: ['orch tags'],
+  access: 'viewer',
+  run: async (context) => {
+    const api = await context.api();
+    const body = await api.call('listTags', { signal: context.signal });
+    const keys = Object.keys(body.tags).sort();
+    return {
+      body,
+      names: keys,
+      view: {
+        kind: 'table',
+        columns: [{ title: 'TAG', whole: true }, { title: 'VALUES' }],
+        rows: keys.map((key) => [key, (body.tags[key] ?? []).filter((value) => value !== '').join(', ')]),
+        empty: 'No agent has a tag. Put one on with: orch agents tag NODE role=web',
+      },
+    };
+  },
+});
+
 interface Approval {
   readonly agents: readonly Agent[];
   readonly agent: Agent;
@@ -123,7 +219,7 @@ async function approveOne(context: Context, api: ApiClient, approval: Approval) 
   }
   if (agent.name !== null && name !== undefined && name !== agent.name) {
     throw new Fault('name_immutable', `this agent is ${agent.name} and keeps that name`, {
-      hint: 'approve it without --name, or reject and remove it and let it enrol anew',
+      hint: 'approve it without --name, or reject and remove it, and enrol it again',
     });
   }
   await present(context, approval);
@@ -185,106 +281,12 @@ async function present(context: Context, { agents, agent, name }: Approval): Pro
   }
 }
 
-/** `orch agents reject`. */
-export const rejectAgent = defineCommand({
-  examples: ['orch agents reject web-01'],
-  detail: [
-    'An approved agent is revoked: its connection and its terminals close at once. What it manages stays as it is.',
-  ],
-  access: 'operator',
-  consent: true,
-  args: { node: nodeArgument },
-  run: async (context, { node }) => {
-    const api = await context.api();
-    const agent = await resolveNode(api, node, { signal: context.signal });
-    await context.prompt.consent(`Reject ${agentName(agent)} (${agent.status}, ${agent.node_id})?`);
-    const rejected = await api.call('setAgentStatus', {
-      params: { node_id: agent.node_id },
-      body: { status: 'rejected' },
-      signal: context.signal,
-    });
-    return { body: rejected, names: [agentHandle(rejected)], view: lines(`Rejected ${agentName(rejected)}.`) };
-  },
-});
-
-/** `orch agents remove`. */
-export const removeAgent = defineCommand({
-  examples: ['orch agents remove web-01'],
-  detail: ['Removes what the orchestrator knows of a rejected agent. Reject it first: orch agents reject NODE'],
-  access: 'operator',
-  consent: true,
-  args: { node: nodeArgument },
-  run: async (context, { node }) => {
-    const api = await context.api();
-    const agent = await resolveNode(api, node, { signal: context.signal });
-    await context.prompt.consent(`Remove the record of ${agentName(agent)} (${agent.status}, ${agent.node_id})?`);
-    await api.call('removeAgent', { params: { node_id: agent.node_id }, signal: context.signal });
-    return { names: [agentHandle(agent)], view: lines(`Removed ${agentName(agent)}.`) };
-  },
-});
-
-/** `orch agents tag`. */
-export const tagAgent = defineCommand({
-  examples: ['orch agents tag web-01 role=web env=prod', 'orch agents tag web-01 canary'],
-  access: 'operator',
-  args: {
-    node: nodeArgument,
-    tags: argumentList('KEY[=VALUE]', 'tags to put on; one that is there gets the new value'),
-  },
-  run: async (context, { node, tags }) => {
-    const api = await context.api();
-    const agent = await resolveNode(api, node, { signal: context.signal });
-    const params = { node_id: agent.node_id };
-    for (const [key, value] of new Map(tags.map(parseTag))) {
-      await api.call('setTag', { params: { ...params, key }, body: { value }, signal: context.signal });
-    }
-    return taggedOutcome(await api.call('getAgent', { params, signal: context.signal }));
-  },
-});
-
-/** `orch agents untag`. */
-export const untagAgent = defineCommand({
-  examples: ['orch agents untag web-01 canary'],
-  access: 'operator',
-  args: { node: nodeArgument, keys: argumentList('KEY', 'keys of the tags to take off') },
-  run: async (context, { node, keys }) => {
-    const api = await context.api();
-    const agent = await resolveNode(api, node, { signal: context.signal });
-    const params = { node_id: agent.node_id };
-    for (const key of new Set(keys)) {
-      await api.call('removeTag', { params: { ...params, key }, signal: context.signal });
-    }
-    return taggedOutcome(await api.call('getAgent', { params, signal: context.signal }));
-  },
-});
-
 /** The outcome of a tag change: the agent with its new tags. */
 export function taggedOutcome(agent: Agent): Outcome {
   const tags = formatTags(agent.tags);
   const told = tags === '' ? `${agentName(agent)} has no tags now.` : `${agentName(agent)} has the tags: ${tags}`;
   return { body: agent, names: [agentHandle(agent)], view: lines(told) };
 }
-
-/** `orch tags`. */
-export const listTags = defineCommand({
-  examples: ['orch tags'],
-  access: 'viewer',
-  run: async (context) => {
-    const api = await context.api();
-    const body = await api.call('listTags', { signal: context.signal });
-    const keys = Object.keys(body.tags).sort();
-    return {
-      body,
-      names: keys,
-      view: {
-        kind: 'table',
-        columns: [{ title: 'TAG', whole: true }, { title: 'VALUES' }],
-        rows: keys.map((key) => [key, (body.tags[key] ?? []).filter((value) => value !== '').join(', ')]),
-        empty: 'No agent has a tag. Put one on with: orch agents tag NODE role=web',
-      },
-    };
-  },
-});
 
 /** Characters of a shown node ID; approval needs 8. */
 const SHORT_ID = 12;
@@ -322,7 +324,7 @@ export const agentTable = (agents: readonly Agent[], { wide, filtered }: AgentTa
     orNone(formatTime(agent.connected_at)),
   ]),
   empty: filtered
-    ? 'No such agents. See all of them with: orch agents'
+    ? 'No matching agents. List all with: orch agents'
     : 'No agents. Run on a machine: orch agent connect HOST --orchestrator-key KEY (the key is in: orch status)',
 });
 

@@ -1,4 +1,4 @@
-/** `orch api`. */
+/** `orch api`: sends any request of the API. */
 
 import { isFaultCode } from '../../kernel/fault.js';
 import { argument, defineCommand, text } from '../define-command.js';

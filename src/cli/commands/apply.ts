@@ -1,4 +1,4 @@
-/** `orch apply`. */
+/** `orch apply`: applies modules to agents, a saved plan, or modules to this machine. */
 import { Fault } from '../../kernel/fault.js';
 import { defineCommand, flag, integer } from '../define-command.js';
 import { localChoice, localOptions } from '../local/local-options.js';
@@ -21,16 +21,16 @@ export const command = defineCommand({
     'orch apply --local -f site.orch.yaml',
   ],
   detail: [
-    'On a terminal it plans, shows the plan, asks, and applies only what the plan showed. With --yes it applies at once.',
-    '--yes does not cover more removals than the removal guard of the orchestrator lets through: --allow-removals N does.',
-    'A FILE.orchplan of orch plan --out is applied to its agents exactly as it was shown; an agent where something has',
-    'changed since refuses it (exit status 6).',
-    '--local needs no orchestrator: it applies to this machine, keeps what it has put there, and removes what later is not',
-    'declared any more. There, Ctrl-C, SIGTERM and SIGHUP stop at the next resource; what was done is kept, whatever ends it.',
-    'With --assignment the orchestrator goes over the agents, also without you; with --selector and NODE this command does.',
-    'Ctrl-C leaves the operation running and tells how to watch and how to cancel it; Ctrl-C twice cancels it, SIGTERM never.',
-    'Files of -f are uploaded when the apply begins: after the answer, or at once with --yes. A saved plan with files of -f',
-    'uploads them then, too. The modules of -m count before those of -f.',
+    'On a terminal it shows a plan, asks, and applies exactly that plan. With --yes it applies at once.',
+    '--yes does not override the removal guard of the orchestrator; --allow-removals N does.',
+    'A FILE.orchplan of orch plan --out is applied to its agents exactly as shown; an agent that has changed',
+    'since rejects it (exit status 6).',
+    '--local needs no orchestrator: it applies to this machine, records the result, and later removes resources that are no',
+    'longer declared. There, Ctrl-C, SIGTERM and SIGHUP stop at the next resource; results are recorded in any case.',
+    'With --assignment the orchestrator walks over the agents, even if you disconnect; otherwise this command does.',
+    'Ctrl-C leaves the operation running and shows how to watch and cancel it; Ctrl-C twice cancels it, SIGTERM never.',
+    'Files of -f are uploaded when the apply starts: after the answer, or at once with --yes. A saved plan with files of -f',
+    'uploads them then, too. The modules of -m come before those of -f.',
   ],
   access: 'operator',
   consent: true,
@@ -40,8 +40,8 @@ export const command = defineCommand({
     ...fleetOptions,
     ...paceOptions,
     ...localOptions,
-    allowRemovals: integer('N', 'let up to N resources be removed on each agent, past the removal guard'),
-    detailedExitcode: flag('end with 2 when something changed'),
+    allowRemovals: integer('N', 'allow up to N removals on each agent, past the removal guard'),
+    detailedExitcode: flag('end with 2 if resources changed'),
   },
   run: async (context, { allowRemovals = null, detailedExitcode, concurrency, canary, maxFailures, ...choice }) => {
     const { nodes, assignment, selector, allowEmpty } = choice;

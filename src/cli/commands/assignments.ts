@@ -9,8 +9,8 @@ import { type NameOfOperator, operatorNames } from '../record-names.js';
 export const assignmentArgument = argument('ASSIGNMENT', 'name of the assignment', 'assignment');
 
 export const assignmentOptions = {
-  module: list('MODULE', 'a module that is uploaded already', { short: 'm', completes: 'module' }),
-  selector: text('SELECTOR', 'the agents that it is for (see: orch help selectors)', { short: 'l' }),
+  module: list('MODULE', 'an uploaded module', { short: 'm', completes: 'module' }),
+  selector: text('SELECTOR', 'agents that get the modules (see: orch help selectors)', { short: 'l' }),
   description: text('TEXT', 'what it is for'),
 } as const;
 
@@ -84,7 +84,7 @@ export const createAssignment = defineCommand({
     'orch assignments create base -m motd -l "*" --description "what every machine has"',
   ],
   detail: [
-    'Nothing is applied yet: every later apply of those agents includes the modules. See what it would do with orch plan.',
+    'Applies nothing yet: later applies to these agents include the modules. Preview the effect with orch plan.',
   ],
   access: 'operator',
   args: { name: argument('ASSIGNMENT', 'name for the assignment: letters, digits, ".", "_", "-"') },
@@ -101,7 +101,7 @@ export const createAssignment = defineCommand({
     const api = await context.api();
     const body = { name, modules: [...module], selector, description: description ?? null };
     const assignment = await api.call('createAssignment', { body, signal: context.signal });
-    const next = `See what it would change with: orch plan --assignment ${name}`;
+    const next = `Preview the changes with: orch plan --assignment ${name}`;
     return { body: assignment, names: [name], view: lines(`Created assignment ${name}. ${next}`) };
   },
 });
@@ -110,20 +110,20 @@ export const createAssignment = defineCommand({
 export const editAssignment = defineCommand({
   examples: ['orch assignments edit web --selector "role=web,env=prod"', 'orch assignments edit web -m nginx -m site'],
   detail: [
-    'What is not given stays. The modules of -m replace all that it had; --description "" takes the description away.',
+    'Members that are not given stay. The modules of -m replace the old list; --description "" removes the description.',
   ],
   access: 'operator',
   args: { name: assignmentArgument },
   options: assignmentOptions,
   run: async (context, { name, module, selector, description }) => {
     if (module.length === 0 && selector === undefined && description === undefined) {
-      throw new Fault('usage', 'there is nothing to change: give -m, --selector or --description');
+      throw new Fault('usage', 'nothing to change: give -m, --selector or --description');
     }
     const api = await context.api();
     const modules = module.length === 0 ? null : [...module];
     const body = { modules, selector: selector ?? null, description: description ?? null };
     const assignment = await api.call('updateAssignment', { params: { name }, body, signal: context.signal });
-    const next = `See what it would change with: orch plan --assignment ${name}`;
+    const next = `Preview the changes with: orch plan --assignment ${name}`;
     return { body: assignment, names: [name], view: lines(`Changed assignment ${name}. ${next}`) };
   },
 });
@@ -131,7 +131,7 @@ export const editAssignment = defineCommand({
 /** `orch assignments remove`. */
 export const removeAssignment = defineCommand({
   examples: ['orch assignments remove web'],
-  detail: ['What it put on agents stays until an apply without it removes it, which the removal guard watches.'],
+  detail: ['Applied resources stay until an apply without the assignment removes them, under the removal guard.'],
   access: 'operator',
   consent: true,
   args: { name: assignmentArgument },

@@ -13,42 +13,23 @@ import { type Line, lines, linesOf, type Outcome, type Span, styled, type TableV
 import { parseWhen } from '../parse-time.js';
 
 export const auditOptions = {
-  agent: text('NODE', 'only about this agent: node ID or name', { completes: 'node' }),
-  operator: text('OPERATOR', 'only by this operator: operator ID or username', { completes: 'operator' }),
-  type: text('EVENT', 'only this type, such as agent.approved'),
-  category: text('PREFIX', 'only types that begin with this, such as agent'),
-  after: text('TIME', 'only from then on: RFC 3339, a date, or "2h ago"'),
+  agent: text('NODE', 'only events about this agent: node ID or name', { completes: 'node' }),
+  operator: text('OPERATOR', 'only events by this operator: operator ID or username', { completes: 'operator' }),
+  type: text('EVENT', 'only events of this type, such as agent.approved'),
+  category: text('PREFIX', 'only types with this prefix, such as agent'),
+  after: text('TIME', 'only events from this time on: RFC 3339, a date, or "2h ago"'),
 } as const;
 
-type Input = { readonly [K in keyof typeof auditOptions]: string | undefined };
-
-/** @param now Unix milliseconds */
-export const auditQuery = (
-  { agent, operator, type, category, after }: Input,
-  now: number,
-): QueryOf<Contract['streamEvents']> => ({
-  agent: agent ?? null,
-  operator: operator ?? null,
-  event_type: type ?? null,
-  category: category ?? null,
-  after: after === undefined ? null : parseWhen(after, '--after', now),
-});
-
 /** `orch audit list`. */
-type Query = QueryOf<Contract['listAuditEvents']>;
-
-/** Maximum page size of the API. */
-const PAGE = 500;
-
 export const listEvents = defineCommand({
   examples: ['orch audit', 'orch audit --category agent --after "2h ago"', 'orch audit --operator ada --all -o json'],
   access: 'viewer',
   options: {
     ...auditOptions,
-    before: text('TIME', 'only before then'),
-    limit: integer('N', 'at most that many, newest first; 50 when left out, 500 at most', 1),
-    cursor: text('ID', 'go on behind this event: next_cursor of the page before'),
-    all: flag('every event, page after page'),
+    before: text('TIME', 'only events before this time'),
+    limit: integer('N', 'maximum number, newest first, up to 500 [50]', 1),
+    cursor: text('ID', 'continue after this event: next_cursor of the previous page'),
+    all: flag('all events, page by page'),
   },
   run: async (context, input) => {
     if (input.all && input.limit !== undefined) throw new Fault('usage', '--limit and --all do not go together');
@@ -64,36 +45,18 @@ export const listEvents = defineCommand({
     const first = await pages.next();
     if (first.done) return {};
     if (input.limit === undefined && isMore(first.value)) {
-      context.note('There are older ones: --limit N or --all shows them.');
+      context.note('More events exist: --limit N or --all shows them.');
     }
     return first.value;
   },
 });
 
-const isMore = ({ body }: Outcome): boolean =>
-  typeof body === 'object' && body !== null && 'has_more' in body && body.has_more === true;
-
-async function* auditPages(api: ApiClient, query: Query, signal: AbortSignal): AsyncGenerator<Outcome, void> {
-  let cursor = query.cursor ?? null;
-  let titles = true;
-  do {
-    const body: {
-      readonly events: readonly AuditEvent[];
-      readonly has_more: boolean;
-      readonly next_cursor: string | null;
-    } = await api.call('listAuditEvents', { query: { ...query, cursor }, signal });
-    yield { body, names: body.events.map(({ id }) => id), view: auditTable(body.events, titles) };
-    cursor = body.has_more ? body.next_cursor : null;
-    titles = false;
-  } while (cursor !== null);
-}
-
 /** `orch audit tail`. */
 export const tailEvents = defineCommand({
   examples: ['orch audit tail', 'orch audit tail --category agent', 'orch audit tail --after "10m ago" -o json'],
   detail: [
-    'Shows events as they happen, until Ctrl-C. With -o json each is one line. When the connection breaks or the',
-    'orchestrator restarts, it connects again and goes on where it was: no event is shown twice, and none is left out.',
+    'Prints events as they happen, until Ctrl-C. With -o json each event is one line. After a lost connection or a restart of',
+    'the orchestrator it reconnects and continues: no event is printed twice, and none is missed.',
   ],
   access: 'viewer',
   options: auditOptions,
@@ -105,7 +68,7 @@ export const tailEvents = defineCommand({
       'streamEvents',
       { query, signal: context.signal },
       {
-        onLost: (error) => context.note(`Connecting again, for the connection was lost: ${messageOf(error)}`),
+        onLost: (error) => context.note(`The connection was lost, reconnecting: ${messageOf(error)}`),
         onResumed: () => context.note('Connected again.'),
       },
     );
@@ -121,12 +84,12 @@ export const tailEvents = defineCommand({
 export const verifyLog = defineCommand({
   examples: ['orch audit verify', 'orch audit verify --since orch-checkpoint-v1.1.4096.…'],
   detail: [
-    'Checks that no event was altered, removed or put elsewhere, and prints a checkpoint of the last one. Keep that outside',
-    "of the orchestrator's host and hand it in later: with it, a log whose end was cut off, or that was written anew, is",
-    'found out. Ends with 1 when something is wrong.',
+    'Checks that no event was altered, removed or moved, and prints a checkpoint of the last event. Keep the checkpoint off',
+    "the orchestrator's host, and verify against it later with --since: this detects a log that was truncated or",
+    'rewritten. Ends with 1 if the log is broken.',
   ],
   access: 'viewer',
-  options: { since: text('CHECKPOINT', 'a checkpoint that was kept elsewhere') },
+  options: { since: text('CHECKPOINT', 'a checkpoint of an earlier verification') },
   run: async (context, { since }) => {
     const api = await context.api();
     const body = await api.call('verifyAudit', { query: { since: since ?? null }, signal: context.signal });
@@ -135,43 +98,16 @@ export const verifyLog = defineCommand({
   },
 });
 
-function report(body: AuditVerification): readonly Line[] {
-  const { problem, pruned } = body;
-  const all: Line[] = [verdict(body)];
-  if (pruned !== null) all.push(`Events up to ${pruned.seq} were pruned on ${pruned.pruned_at}.`);
-  if (problem === null) all.push(...sinceLines(body), ...checkpointLines(body));
-  return all;
-}
-
-function verdict({ problem, events, checkpoints, first_seq, last_seq }: AuditVerification): Line {
-  const range = first_seq === null ? '' : ` (${first_seq} to ${last_seq})`;
-  if (problem === null) {
-    return `${count(events, 'event')}${range} and ${count(checkpoints, 'checkpoint')}: everything is as it was written.`;
-  }
-  const isBefore = last_seq !== null && last_seq < problem.seq;
-  const before = isBefore ? ` Before it, ${count(events, 'event')}${range} are as they were written.` : '';
-  return [styled('bad', 'The audit log is broken: '), `${problem.detail}.${before}`];
-}
-
-function sinceLines({ since }: AuditVerification): readonly Line[] {
-  if (since === null) return [];
-  if (since.found === 'confirmed') return [`The given checkpoint is of this log: event ${since.seq} is as it was.`];
-  return [`The given checkpoint could not be compared: event ${since.seq} has been pruned since.`];
-}
-
-const checkpointLines = ({ checkpoint }: AuditVerification): readonly Line[] =>
-  checkpoint === null ? [] : [`Checkpoint of event ${checkpoint.seq}, to be kept elsewhere:`, checkpoint.text];
-
 /** `orch audit prune`. */
 export const pruneEvents = defineCommand({
   examples: ['orch audit prune --before 2025-01-01', 'orch audit prune --before "180d ago" --yes'],
   detail: [
-    'The rest of the log can still be verified. Pruning is an event itself. Verify first: what is wrong in the events',
-    'that go cannot be found out afterwards.',
+    'The rest of the log can still be verified. Pruning is itself an event. Verify first: errors in deleted events',
+    'cannot be detected afterwards.',
   ],
   access: 'admin',
   consent: true,
-  options: { before: requiredText('TIME', 'delete what is older: RFC 3339, a date, or "180d ago"') },
+  options: { before: requiredText('TIME', 'delete older events: RFC 3339, a date, or "180d ago"') },
   run: async (context, input) => {
     const before = parseWhen(input.before, '--before', context.clock.now());
     await context.prompt.consent(`Delete every audit event from before ${before}?`);
@@ -195,11 +131,11 @@ export const showRetention = defineCommand({
 export const setRetention = defineCommand({
   examples: ['orch audit retention set 365'],
   detail: [
-    'Older events are deleted within minutes, and from then on each day. This stands above audit.retention_days of the',
+    'Older events are deleted within minutes, and from then on daily. This overrides audit.retention_days of the',
     'configuration of orch serve.',
   ],
   access: 'admin',
-  args: { days: argument('DAYS', 'how many days events are kept') },
+  args: { days: argument('DAYS', 'retention in days') },
   run: async (context, { days }) => {
     const retention_days = daysOf(days);
     const api = await context.api();
@@ -207,18 +143,10 @@ export const setRetention = defineCommand({
   },
 });
 
-function daysOf(text: string): number {
-  const days = /^\d{1,5}$/.test(text) ? Number(text) : 0;
-  if (days >= 1 && days <= MAX_RETENTION_DAYS) return days;
-  throw new Fault('usage', `"${text}" is no number of days between 1 and ${MAX_RETENTION_DAYS}`, {
-    hint: 'to keep events for ever: orch audit retention disable',
-  });
-}
-
 /** `orch audit retention disable`. */
 export const disableRetention = defineCommand({
   examples: ['orch audit retention disable'],
-  detail: ['Events are kept for ever, unless somebody deletes them with orch audit prune.'],
+  detail: ['Events are kept forever, unless an admin deletes them with orch audit prune.'],
   access: 'admin',
   run: async (context) => {
     const api = await context.api();
@@ -227,12 +155,85 @@ export const disableRetention = defineCommand({
   },
 });
 
+type Input = { readonly [K in keyof typeof auditOptions]: string | undefined };
+
+/** @param now Unix milliseconds */
+export const auditQuery = (
+  { agent, operator, type, category, after }: Input,
+  now: number,
+): QueryOf<Contract['streamEvents']> => ({
+  agent: agent ?? null,
+  operator: operator ?? null,
+  event_type: type ?? null,
+  category: category ?? null,
+  after: after === undefined ? null : parseWhen(after, '--after', now),
+});
+
+/** `orch audit list`. */
+type Query = QueryOf<Contract['listAuditEvents']>;
+
+/** Maximum page size of the API. */
+const PAGE = 500;
+
+const isMore = ({ body }: Outcome): boolean =>
+  typeof body === 'object' && body !== null && 'has_more' in body && body.has_more === true;
+
+async function* auditPages(api: ApiClient, query: Query, signal: AbortSignal): AsyncGenerator<Outcome, void> {
+  let cursor = query.cursor ?? null;
+  let titles = true;
+  do {
+    const body: {
+      readonly events: readonly AuditEvent[];
+      readonly has_more: boolean;
+      readonly next_cursor: string | null;
+    } = await api.call('listAuditEvents', { query: { ...query, cursor }, signal });
+    yield { body, names: body.events.map(({ id }) => id), view: auditTable(body.events, titles) };
+    cursor = body.has_more ? body.next_cursor : null;
+    titles = false;
+  } while (cursor !== null);
+}
+
+function report(body: AuditVerification): readonly Line[] {
+  const { problem, pruned } = body;
+  const all: Line[] = [verdict(body)];
+  if (pruned !== null) all.push(`Events up to ${pruned.seq} were pruned on ${pruned.pruned_at}.`);
+  if (problem === null) all.push(...sinceLines(body), ...checkpointLines(body));
+  return all;
+}
+
+function verdict({ problem, events, checkpoints, first_seq, last_seq }: AuditVerification): Line {
+  const range = first_seq === null ? '' : ` (${first_seq} to ${last_seq})`;
+  if (problem === null) {
+    return `${count(events, 'event')}${range} and ${count(checkpoints, 'checkpoint')}: the log is intact.`;
+  }
+  const isBefore = last_seq !== null && last_seq < problem.seq;
+  const before = isBefore ? ` Before it, ${count(events, 'event')}${range} are as they were written.` : '';
+  return [styled('bad', 'The audit log is broken: '), `${problem.detail}.${before}`];
+}
+
+function sinceLines({ since }: AuditVerification): readonly Line[] {
+  if (since === null) return [];
+  if (since.found === 'confirmed') return [`The given checkpoint is of this log: event ${since.seq} is as it was.`];
+  return [`The given checkpoint could not be compared: event ${since.seq} has been pruned since.`];
+}
+
+const checkpointLines = ({ checkpoint }: AuditVerification): readonly Line[] =>
+  checkpoint === null ? [] : [`Checkpoint of event ${checkpoint.seq}, to be kept elsewhere:`, checkpoint.text];
+
+function daysOf(text: string): number {
+  const days = /^\d{1,5}$/.test(text) ? Number(text) : 0;
+  if (days >= 1 && days <= MAX_RETENTION_DAYS) return days;
+  throw new Fault('usage', `"${text}" is no number of days between 1 and ${MAX_RETENTION_DAYS}`, {
+    hint: 'to keep events forever: orch audit retention disable',
+  });
+}
+
 /** The outcome of the retention commands. */
 export const retentionOutcome = (body: { readonly retention_days: number | null }): Outcome => ({
   body,
   view: lines(
     body.retention_days === null
-      ? 'Audit events are kept for ever.'
+      ? 'Audit events are kept forever.'
       : `Audit events are kept for ${count(body.retention_days, 'day')}.`,
   ),
 });

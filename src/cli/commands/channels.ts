@@ -12,6 +12,167 @@ import { readTextFile } from '../text-files.js';
 
 export const channelArgument = argument('CHANNEL', 'name or ID of the channel', 'channel');
 
+/** Options that configure a channel. */
+export const configOptions = {
+  to: text('URL', 'address of the webhook, or of the ntfy server [the public ntfy server]'),
+  secret: text('TEXT', 'webhook: secret that signs each delivery'),
+  topic: text('TOPIC', 'ntfy: the topic'),
+  token: text('TOKEN', 'ntfy: access token'),
+  priority: integer('N', 'ntfy: 1 to 5 [by severity]', 1),
+  config: text('FILE', 'file with the whole configuration as JSON; - for standard input', { completes: 'file' }),
+};
+
+/** `orch channels list`. */
+export const listChannels = defineCommand({
+  examples: ['orch channels list'],
+  access: 'viewer',
+  run: async (context) => {
+    const api = await context.api();
+    const channels = await api.call('listChannels', { signal: context.signal });
+    const view = channelTable(channels, context.clock.now());
+    return { body: channels, names: channels.map(({ id }) => id), view };
+  },
+});
+
+/** Deliveries shown without --limit. */
+const SHOWN = 10;
+
+/** `orch channels show`. */
+export const showChannel = defineCommand({
+  examples: ['orch channels show ops', 'orch channels show ops --limit 100'],
+  detail: ['Secret members of the configuration are masked. Below them are the latest and pending deliveries.'],
+  access: 'viewer',
+  args: { channel: channelArgument },
+  options: { limit: integer('N', `maximum number of deliveries, newest first [${SHOWN}]`, 1) },
+  run: async (context, { channel: given, limit }) => {
+    const { signal, clock } = context;
+    const api = await context.api();
+    const channel = await findChannel(api, given, signal);
+    const { items: deliveries } = await readList(context, {
+      limit,
+      read: (page) =>
+        api.callFull('listDeliveries', {
+          params: { id: channel.id },
+          query: { ...page, limit: page.limit ?? SHOWN },
+          signal,
+        }),
+      itemsOf: (body) => body,
+    });
+    const nameOf = await operatorNames(context, api);
+    const now = clock.now();
+    return {
+      body: { ...channel, deliveries },
+      names: [channel.id],
+      view: stack(channelFields(channel, { nameOf, now }), deliveryTable(deliveries, now)),
+    };
+  },
+});
+
+/** `orch channels add`. */
+export const addChannel = defineCommand({
+  examples: [
+    'orch channels add ops --type webhook --to https://hooks.example.com/orch --secret whsec_…',
+    'orch channels add team --type slack',
+    'orch channels add phone --type ntfy --topic my-fleet',
+    'orch channels add ops --type discord --config discord.json',
+  ],
+  detail: [
+    'Each notification goes to each channel. The command asks for the address of Discord and Slack if it is not given.',
+    'Options are visible to all users of this machine in the process list; --config',
+    'reads a file or standard input instead. Try the channel with orch channels test.',
+  ],
+  access: 'admin',
+  args: { name: argument('NAME', 'name to give it') },
+  options: { type: choice('TYPE', CHANNEL_TYPES, 'type of the channel'), ...configOptions },
+  run: async (context, { name, type, ...input }) => {
+    if (type === undefined) throw new Fault('usage', `--type is missing: ${listWords(CHANNEL_TYPES)}`);
+    const config = (await givenConfig(context, type, input)) ?? (await askedConfig(context, type));
+    const api = await context.api();
+    const body = { channel_type: type, name, config: { ...config } };
+    const channel = await api.call('createChannel', { body, signal: context.signal });
+    const nameOf = await operatorNames(context, api);
+    return {
+      body: channel,
+      names: [channel.id],
+      view: stack(
+        lines(`Created the channel ${name}. Try it: orch channels test ${name}`),
+        channelFields(channel, { nameOf, now: context.clock.now() }),
+      ),
+    };
+  },
+});
+
+/** `orch channels update`. */
+export const updateChannel = defineCommand({
+  examples: [
+    'orch channels update ops --name night-shift',
+    'orch channels update ops --to https://hooks.example.com/new',
+    'orch channels update ops --secret ""',
+  ],
+  detail: [
+    'Members that are not given stay; an empty value removes an optional member. --config replaces them all.',
+    'A new configuration enables a channel that was disabled because its address was gone.',
+  ],
+  access: 'admin',
+  args: { channel: channelArgument },
+  options: { name: text('NAME', 'new name of the channel'), ...configOptions },
+  run: async (context, { channel: given, name, ...input }) => {
+    const { signal } = context;
+    const api = await context.api();
+    const before = await findChannel(api, given, signal);
+    const changes = await givenConfig(context, before.channel_type, input);
+    if (name === undefined && changes === null) {
+      throw new Fault('usage', 'nothing to change', { hint: 'give --name, or an option with a new value' });
+    }
+    // The orchestrator replaces masked values by the stored ones.
+    const config = changes === null || input.config !== undefined ? changes : { ...before.config, ...changes };
+    const body = { name: name ?? null, config: config === null ? null : { ...config } };
+    const channel = await api.call('updateChannel', { params: { id: before.id }, body, signal });
+    const nameOf = await operatorNames(context, api);
+    return {
+      body: channel,
+      names: [channel.id],
+      view: stack(
+        lines(`Changed the channel ${channel.name}.`),
+        channelFields(channel, { nameOf, now: context.clock.now() }),
+      ),
+    };
+  },
+});
+
+/** `orch channels test`. */
+export const testChannel = defineCommand({
+  examples: ['orch channels test ops'],
+  detail: ['Sends a test notification and waits for the answer. A success enables a disabled channel.'],
+  access: 'admin',
+  args: { channel: channelArgument },
+  run: async (context, { channel: given }) => {
+    const { signal } = context;
+    const api = await context.api();
+    const { id, name } = await findChannel(api, given, signal);
+    const tested = await api.call('testChannel', { params: { id }, signal });
+    const text = `Delivered to ${name}: the answer was ${tested.status_code}, after ${tested.duration_ms} ms.`;
+    return { body: tested, names: [id], view: lines(text) };
+  },
+});
+
+/** `orch channels remove`. */
+export const removeChannel = defineCommand({
+  examples: ['orch channels remove ops'],
+  detail: ['Drops pending deliveries; the notifications themselves stay.'],
+  access: 'admin',
+  consent: true,
+  args: { channel: channelArgument },
+  run: async (context, { channel: given }) => {
+    const { signal } = context;
+    const api = await context.api();
+    const { id, name, channel_type: type } = await findChannel(api, given, signal);
+    await context.prompt.consent(`Delete the ${type} channel ${name}?`);
+    await api.call('removeChannel', { params: { id }, signal });
+    return { names: [id], view: lines(`Deleted the channel ${name}.`) };
+  },
+});
+
 /** Finds a channel by ID or unique name. Throws `channel_not_found`, or `usage` for an ambiguous name. */
 export async function findChannel(api: ApiClient, given: string, signal: AbortSignal): Promise<Channel> {
   const all = await api.call('listChannels', { signal });
@@ -21,24 +182,14 @@ export async function findChannel(api: ApiClient, given: string, signal: AbortSi
   const [only] = named;
   if (only === undefined) {
     throw new Fault('channel_not_found', `there is no channel "${given}"`, {
-      hint: 'see what there is: orch channels list',
+      hint: 'list the channels with: orch channels list',
     });
   }
   if (named.length === 1) return only;
-  throw new Fault('usage', `${named.length} channels are called "${given}"`, {
+  throw new Fault('usage', `${named.length} channels have the name "${given}"`, {
     hint: `name one by its ID: ${named.map(({ id }) => id).join(', ')}`,
   });
 }
-
-/** Options that configure a channel. */
-export const configOptions = {
-  to: text('URL', "where to send: the webhook's address; of ntfy the server, when it is not the public one"),
-  secret: text('TEXT', 'webhook: signs each delivery'),
-  topic: text('TOPIC', 'ntfy: the topic'),
-  token: text('TOKEN', 'ntfy: access token'),
-  priority: integer('N', 'ntfy: 1 to 5, instead of that of the severity', 1),
-  config: text('FILE', 'the whole configuration as JSON; - for standard input', { completes: 'file' }),
-};
 
 export interface ConfigInput {
   readonly to: string | undefined;
@@ -106,158 +257,6 @@ async function readConfigFile(context: Context, file: string): Promise<Readonly<
   }
   throw new Fault('usage', `--config ${file} must hold a JSON object`);
 }
-
-/** `orch channels list`. */
-export const listChannels = defineCommand({
-  examples: ['orch channels list'],
-  access: 'viewer',
-  run: async (context) => {
-    const api = await context.api();
-    const channels = await api.call('listChannels', { signal: context.signal });
-    const view = channelTable(channels, context.clock.now());
-    return { body: channels, names: channels.map(({ id }) => id), view };
-  },
-});
-
-/** Deliveries shown without --limit. */
-const SHOWN = 10;
-
-export const showChannel = defineCommand({
-  examples: ['orch channels show ops', 'orch channels show ops --limit 100'],
-  detail: ['What is secret in the configuration is never shown. Below it what was sent last, and what waits.'],
-  access: 'viewer',
-  args: { channel: channelArgument },
-  options: { limit: integer('N', `at most that many deliveries, newest first; ${SHOWN} when left out`, 1) },
-  run: async (context, { channel: given, limit }) => {
-    const { signal, clock } = context;
-    const api = await context.api();
-    const channel = await findChannel(api, given, signal);
-    const { items: deliveries } = await readList(context, {
-      limit,
-      read: (page) =>
-        api.callFull('listDeliveries', {
-          params: { id: channel.id },
-          query: { ...page, limit: page.limit ?? SHOWN },
-          signal,
-        }),
-      itemsOf: (body) => body,
-    });
-    const nameOf = await operatorNames(context, api);
-    const now = clock.now();
-    return {
-      body: { ...channel, deliveries },
-      names: [channel.id],
-      view: stack(channelFields(channel, { nameOf, now }), deliveryTable(deliveries, now)),
-    };
-  },
-});
-
-/** `orch channels add`. */
-export const addChannel = defineCommand({
-  examples: [
-    'orch channels add ops --type webhook --to https://hooks.example.com/orch --secret whsec_…',
-    'orch channels add team --type slack',
-    'orch channels add phone --type ntfy --topic my-fleet',
-    'orch channels add ops --type discord --config discord.json',
-  ],
-  detail: [
-    'Every notification goes to every channel. The address of Discord and Slack is asked for when it is not given;',
-    'what stands on the command line can be seen by everybody who lists the processes of this machine, and --config',
-    'takes it from a file or from standard input. Try the channel with orch channels test.',
-  ],
-  access: 'admin',
-  args: { name: argument('NAME', 'what to call it') },
-  options: { type: choice('TYPE', CHANNEL_TYPES, 'what it is'), ...configOptions },
-  run: async (context, { name, type, ...input }) => {
-    if (type === undefined) throw new Fault('usage', `--type is missing: ${listWords(CHANNEL_TYPES)}`);
-    const config = (await givenConfig(context, type, input)) ?? (await askedConfig(context, type));
-    const api = await context.api();
-    const body = { channel_type: type, name, config: { ...config } };
-    const channel = await api.call('createChannel', { body, signal: context.signal });
-    const nameOf = await operatorNames(context, api);
-    return {
-      body: channel,
-      names: [channel.id],
-      view: stack(
-        lines(`Created the channel ${name}. Try it: orch channels test ${name}`),
-        channelFields(channel, { nameOf, now: context.clock.now() }),
-      ),
-    };
-  },
-});
-
-/** `orch channels update`. */
-export const updateChannel = defineCommand({
-  examples: [
-    'orch channels update ops --name night-shift',
-    'orch channels update ops --to https://hooks.example.com/new',
-    'orch channels update ops --secret ""',
-  ],
-  detail: [
-    'What is not given stays; an empty value takes away what may be left out. --config replaces everything.',
-    'A channel that was disabled because its address was gone is enabled by a new configuration.',
-  ],
-  access: 'admin',
-  args: { channel: channelArgument },
-  options: { name: text('NAME', 'what to call it'), ...configOptions },
-  run: async (context, { channel: given, name, ...input }) => {
-    const { signal } = context;
-    const api = await context.api();
-    const before = await findChannel(api, given, signal);
-    const changes = await givenConfig(context, before.channel_type, input);
-    if (name === undefined && changes === null) {
-      throw new Fault('usage', 'there is nothing to change', { hint: 'give --name, or what is to be another value' });
-    }
-    // The orchestrator replaces masked values by the stored ones.
-    const config = changes === null || input.config !== undefined ? changes : { ...before.config, ...changes };
-    const body = { name: name ?? null, config: config === null ? null : { ...config } };
-    const channel = await api.call('updateChannel', { params: { id: before.id }, body, signal });
-    const nameOf = await operatorNames(context, api);
-    return {
-      body: channel,
-      names: [channel.id],
-      view: stack(
-        lines(`Changed the channel ${channel.name}.`),
-        channelFields(channel, { nameOf, now: context.clock.now() }),
-      ),
-    };
-  },
-});
-
-/** `orch channels test`. */
-export const testChannel = defineCommand({
-  examples: ['orch channels test ops'],
-  detail: [
-    'Sends a test notification at once and waits for the answer. A success enables a channel that was disabled.',
-  ],
-  access: 'admin',
-  args: { channel: channelArgument },
-  run: async (context, { channel: given }) => {
-    const { signal } = context;
-    const api = await context.api();
-    const { id, name } = await findChannel(api, given, signal);
-    const tested = await api.call('testChannel', { params: { id }, signal });
-    const text = `Delivered to ${name}: the answer was ${tested.status_code}, after ${tested.duration_ms} ms.`;
-    return { body: tested, names: [id], view: lines(text) };
-  },
-});
-
-/** `orch channels remove`. */
-export const removeChannel = defineCommand({
-  examples: ['orch channels remove ops'],
-  detail: ['What was not delivered yet is dropped; the notifications themselves stay.'],
-  access: 'admin',
-  consent: true,
-  args: { channel: channelArgument },
-  run: async (context, { channel: given }) => {
-    const { signal } = context;
-    const api = await context.api();
-    const { id, name, channel_type: type } = await findChannel(api, given, signal);
-    await context.prompt.consent(`Delete the ${type} channel ${name}?`);
-    await api.call('removeChannel', { params: { id }, signal });
-    return { names: [id], view: lines(`Deleted the channel ${name}.`) };
-  },
-});
 
 /** The table of channels. */
 export const channelTable = (channels: readonly Channel[], now: number): TableView => ({

@@ -26,6 +26,7 @@ export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
 export type Shell = (typeof SHELLS)[number];
 
+/** `orch completion`. */
 export const printScript = defineCommand({
   examples: [
     'source <(orch completion bash)',
@@ -43,7 +44,7 @@ export const printScript = defineCommand({
   },
 });
 
-/** `orch __complete`, which the completion scripts call. */
+/** `orch __complete`. */
 export const complete = defineCommand({
   examples: ['orch __complete -- agents show w'],
   detail: [

@@ -1,4 +1,4 @@
-/** `orch drift NODE…`. */
+/** The commands of `orch drift`. */
 
 import type { ApiClient } from '../../client/api-client.js';
 import { DRIFT_STATUSES, type DriftDetail, type DriftRecord } from '../../contract/runs.js';
@@ -15,6 +15,7 @@ import { countLines, planLines } from '../render/plan-lines.js';
 import { paceOptions, runAgents } from '../runs/run-agents.js';
 import { runOutcome } from '../runs/run-view.js';
 
+/** `orch drift`. */
 export const checkDrift = defineCommand({
   examples: [
     'orch drift web-01',
@@ -24,8 +25,8 @@ export const checkDrift = defineCommand({
     'orch drift --local',
   ],
   detail: [
-    'Compares with the last successful apply and repairs nothing: orch apply does.',
-    '--local compares this machine with what orch apply --local has put there.',
+    'Compares with the last successful apply and repairs nothing; orch apply repairs.',
+    '--local compares this machine with the last orch apply --local.',
   ],
   access: 'operator',
   args: { nodes: optionalNodesArgument },
@@ -33,8 +34,11 @@ export const checkDrift = defineCommand({
     ...fleetOptions,
     concurrency: paceOptions.concurrency,
     ...localOptions,
-    file: list('FILE', 'with --local: module files, for what holds secrets', { short: 'f', completes: 'file' }),
-    detailedExitcode: flag('end with 2 when something has drifted'),
+    file: list('FILE', 'with --local: module files, to compare resources with secrets', {
+      short: 'f',
+      completes: 'file',
+    }),
+    detailedExitcode: flag('end with 2 if resources have drifted'),
   },
   run: async (context, { detailedExitcode, concurrency, ...choice }) => {
     const here = localChoice({ ...choice, others: fleetFlags(choice), filesAreLocal: true });
@@ -62,9 +66,9 @@ export const listDrift = defineCommand({
   examples: ['orch drift list --status drifted', 'orch drift list --agent web-01'],
   access: 'viewer',
   options: {
-    agent: text('NODE', 'only of this agent', { completes: 'node' }),
-    status: choice('STATUS', DRIFT_STATUSES, 'only those'),
-    limit: integer('N', 'at most that many, newest first; 50 when left out', 1),
+    agent: text('NODE', 'filter by agent', { completes: 'node' }),
+    status: choice('STATUS', DRIFT_STATUSES, 'filter by status'),
+    limit: integer('N', 'maximum number, newest first [50]', 1),
   },
   run: async (context, { agent, status, limit }) => {
     const { signal } = context;
@@ -92,13 +96,6 @@ export const listDrift = defineCommand({
     };
   },
 });
-
-/** Returns agent names by node ID; empty if the output is for programs. */
-async function nameTable({ globals, signal }: Context, api: ApiClient, wanted: boolean): Promise<Map<string, string>> {
-  const forPeople = globals.output === 'table' || globals.output === 'wide';
-  const agents = wanted && forPeople ? await allAgents(api, { signal }) : [];
-  return new Map(agents.map((agent) => [agent.node_id, agentHandle(agent)]));
-}
 
 /** `orch drift show`. */
 export const showDrift = defineCommand({
@@ -141,6 +138,13 @@ export const showLatestDrift = defineCommand({
   },
 });
 
+/** Returns agent names by node ID; empty if the output is for programs. */
+async function nameTable({ globals, signal }: Context, api: ApiClient, wanted: boolean): Promise<Map<string, string>> {
+  const forPeople = globals.output === 'table' || globals.output === 'wide';
+  const agents = wanted && forPeople ? await allAgents(api, { signal }) : [];
+  return new Map(agents.map((agent) => [agent.node_id, agentHandle(agent)]));
+}
+
 /** Options of the table of drift records. */
 export interface DriftTableOptions {
   /** Returns an agent's name, or its ID if unknown. */
@@ -179,7 +183,7 @@ export const driftTable = (
     record.operation_id,
   ]),
   empty: filtered
-    ? 'No such drift records. See the newest with: orch drift list'
+    ? 'No matching drift records. List the newest with: orch drift list'
     : 'No drift records. Check an agent with: orch drift NODE',
 });
 

@@ -1,4 +1,4 @@
-/** `orch enroll create`. */
+/** The commands of `orch enroll`: enrolment tokens. */
 import {
   type CreatedEnrolmentToken,
   type EnrolmentTokenRecord,
@@ -13,19 +13,20 @@ import { parseDuration } from '../parse-time.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
 import { parseTag } from '../tag-arguments.js';
 
+/** `orch enroll create`. */
 export const createToken = defineCommand({
   examples: ['orch enroll create', 'orch enroll create --ttl 1d --uses 20 --tag role=web --auto-approve'],
   detail: [
-    'Prints the line to run on the new machine. With its token the machine knows the key of the orchestrator and waits for',
-    'approval outside of the queue; with --auto-approve it is approved at once, under its host name. Whoever has the token',
-    'can do the same until it has expired or is used up: "orch enroll revoke" ends it before. It is shown only here.',
+    'Prints the line to run on the new machine. Its token contains the key of the orchestrator. The machine waits for',
+    'approval outside of the queue; with --auto-approve it is approved at once, under its hostname. Any holder of the token',
+    'can enrol until it expires or is used up; "orch enroll revoke" ends it earlier. The token is shown only once.',
   ],
   access: 'admin',
   options: {
-    ttl: text('TIME', 'how long it can be used, at most 7d; 1h'),
-    uses: integer('N', 'how many machines can use it, at most 1000; 1', 1),
-    tag: list('KEY[=VALUE]', 'a tag for each of these machines'),
-    auto_approve: flag('approve them at once'),
+    ttl: text('TIME', 'validity, at most 7d [1h]'),
+    uses: integer('N', 'number of machines that can use it, at most 1000 [1]', 1),
+    tag: list('KEY[=VALUE]', 'a tag for these machines'),
+    auto_approve: flag('approve the machines at once'),
   },
   run: async (context, input) => {
     const ttl = input.ttl === undefined ? TOKEN_TTL.standard : parseDuration(input.ttl, '--ttl');
@@ -64,7 +65,7 @@ function requireAtMost(option: string, most: string, holds: boolean): void {
 /** `orch enroll list`. */
 export const listTokens = defineCommand({
   examples: ['orch enroll list'],
-  detail: ['The tokens themselves are not stored. One that has expired is listed for a week.'],
+  detail: ['The tokens themselves are not stored. Expired tokens stay in the list for a week.'],
   access: 'admin',
   run: async (context) => {
     const api = await context.api();
@@ -77,9 +78,9 @@ export const listTokens = defineCommand({
 /** `orch enroll revoke`. */
 export const revokeToken = defineCommand({
   examples: ['orch enroll revoke 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
-  detail: ['Nobody can use it any more. Machines that it has let in stay.'],
+  detail: ['The token becomes useless. Machines that it has enrolled stay.'],
   access: 'admin',
-  args: { id: argument('TOKEN', 'its ID, as "orch enroll list" shows it') },
+  args: { id: argument('TOKEN', 'ID of the token, as "orch enroll list" shows it') },
   run: async (context, { id }) => {
     const api = await context.api();
     await api.call('revokeEnrolmentToken', { params: { id }, signal: context.signal });

@@ -1,4 +1,4 @@
-/** `orch exec`. */
+/** `orch exec`: checks its options, asks for consent, and runs the command with or without a terminal. */
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Agent } from '../../contract/agents.js';
@@ -31,21 +31,21 @@ export const command = defineCommand({
     'orch exec -t web-01 -- htop',
   ],
   detail: [
-    'No shell reads the command: for pipes and variables run one, such as sh -c "…". It gets no terminal, and its standard',
-    'output and standard error stay apart. With --tty and one NODE it runs on a terminal, with yours in front of it: all is',
-    'as with orch term then, escapes such as ~. included.',
-    'Standard input goes to the command when it is not a terminal; with several agents each command gets all of it.',
-    'In a loop that reads its own standard input, add </dev/null. With one NODE every byte goes through. It ends as the',
-    'command does: with its status, 128 and the number of the signal that ended it, 124 when its time was over, 127 when the',
-    'agent has no such program, 126 when it cannot execute it, 254 when it was closed, and 255 when orch exec itself failed,',
-    'so that nothing is known of the command. Your LANG, LC_* and COLORTERM are sent; the agent takes those that it accepts.',
-    'With several agents each line stands behind the name of its agent, or with --group the agents of equal output together',
-    'at the end. It ends with 0 when all succeeded, with 5 when the only failures are agents that are offline, else with 3.',
-    'With --selector it shows the agents and asks when they are several; where nobody can answer, it needs --yes.',
-    'Ctrl-C interrupts the commands, Ctrl-C again kills them, and once more leaves them. SIGTERM and SIGHUP end them, and so',
-    'does a reader of the output that leaves (then the exit status is 141).',
-    'On a terminal the output keeps its colours, but what else would steer the terminal is taken out; pipes and files get',
-    'it as it is.',
+    'The command runs without a shell: for pipes and variables use sh -c "…". It has no terminal, and its standard',
+    'output and standard error stay separate. With --tty and one NODE it runs on a terminal, connected to yours, and behaves',
+    'like orch term, including escapes such as ~. .',
+    'Standard input goes to the command unless it is a terminal; with several agents each command gets all of it.',
+    'In a loop that reads standard input, add </dev/null. With one NODE all bytes pass unchanged. It ends as the',
+    'command does: with its status, 128 plus the number of the signal that ended it, 124 after the timeout, 127 if the',
+    'agent has no such program, 126 if it cannot execute it, 254 if an operator closed it, and 255 if orch itself failed,',
+    'so that the result is unknown. Your LANG, LC_* and COLORTERM are sent; the agent uses those that it accepts.',
+    'With several agents each line starts with the name of its agent; --group shows agents with equal output together',
+    'at the end. It ends with 0 if all succeeded, with 5 if the only failures are offline agents, else with 3.',
+    'With --selector it shows the agents and asks if there are several; without a terminal it needs --yes.',
+    'Ctrl-C interrupts the commands, a second one kills them, a third one leaves them. SIGTERM and SIGHUP end them, and so',
+    'does a closed reader of the output (exit status 141).',
+    'On a terminal the output keeps its colours, but other control sequences are removed; pipes and files get',
+    'all bytes.',
     'With -o json one NODE gives one object, several give one line each as they end, with the first MiB of each stream.',
   ],
   access: 'operator',
@@ -58,12 +58,12 @@ export const command = defineCommand({
   options: {
     selector: fleetOptions.selector,
     allowEmpty: fleetOptions.allowEmpty,
-    batch: integer('N', `agents at a time; ${BATCH} when left out`, 1),
-    timeout: text('TIME', 'end the command when it takes longer, such as 30s or 5m'),
+    batch: integer('N', `number of agents in parallel [${BATCH}]`, 1),
+    timeout: text('TIME', 'end the command after this time, such as 30s or 5m'),
     stdin: flag('send standard input even when it is a terminal'),
-    tty: flag('run it on a terminal, with this one in front of it', { short: 't' }),
+    tty: flag('run it on a terminal connected to this one', { short: 't' }),
     escapeChar: sessionOptions.escapeChar,
-    group: flag('show agents with equal output together, at the end'),
+    group: flag('group agents with equal output, at the end'),
   },
   run: async (context, { nodes, command: words, tty, escapeChar, ...given }) => {
     const { selector, allowEmpty, batch, timeout, stdin, group } = given;
@@ -112,7 +112,7 @@ function secondsOf(timeout: string): number {
 
 function noCommand([node = 'NODE', ...others]: readonly string[]): Fault {
   const guess = others.length > 0 ? others.join(' ') : 'COMMAND';
-  return new Fault('usage', 'there is no command: it stands behind "--"', { hint: `orch exec ${node} -- ${guess}` });
+  return new Fault('usage', 'there is no command: it goes after "--"', { hint: `orch exec ${node} -- ${guess}` });
 }
 
 const whichAgents = (nodes: readonly string[]): Fault =>

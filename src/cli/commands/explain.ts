@@ -1,4 +1,4 @@
-/** `orch explain`. */
+/** `orch explain`: finds the declaration, assignment and apply behind a resource of an agent. */
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import type { Assignment } from '../../contract/assignments.js';
@@ -16,13 +16,13 @@ import { fieldsOf, headed, type Line, stackOf, styled, type View } from '../outc
 export const command = defineCommand({
   examples: ['orch explain web-01 /etc/motd', 'orch explain web-01 file-unix /etc/motd'],
   detail: [
-    'Names the module, the variant and the line that put a resource on an agent, by its identity as plans show it, and which',
-    'assignment and apply it came by. Looks at the current revisions of the modules of the assignments that match the agent,',
-    'of its last apply, of all that put something on it, and of -m.',
+    'Names the module, the variant and the line that declare a resource of an agent, and the assignment and apply that',
+    'put it there. Plans show the identity of a resource. Searches the current modules of matching assignments,',
+    'of the last apply, of all applied resources, and of -m.',
   ],
   access: 'viewer',
   args: { node: nodeArgument, resource: argumentList('RESOURCE', 'identity, or kind and identity, of a resource') },
-  options: { module: list('MODULE', 'look in this module too', { short: 'm', completes: 'module' }) },
+  options: { module: list('MODULE', 'search this module too', { short: 'm', completes: 'module' }) },
   run: async (context, { node, resource, module }) => {
     const api = await context.api();
     const { signal } = context;

@@ -1,4 +1,4 @@
-/** `orch help`. */
+/** `orch help`: the help of groups, commands and topics. */
 import { Fault } from '../../kernel/fault.js';
 import { nearest } from '../../language/nearest.js';
 import {
@@ -123,7 +123,11 @@ export async function groupHelp(path: string): Promise<View> {
     linesOf(examples.map((example): Line => [styled('dim', '$ '), example])),
     lines(`orch ${path}: ${group?.summary ?? ''}.`),
     indented(rows),
-    linesOf([...standard, ...otherwise, `What each takes: orch ${path} ${wordsBelow(path)[0] ?? 'COMMAND'} --help`]),
+    linesOf([
+      ...standard,
+      ...otherwise,
+      `Options of a command: orch ${path} ${wordsBelow(path)[0] ?? 'COMMAND'} --help`,
+    ]),
   );
 }
 

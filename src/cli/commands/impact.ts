@@ -1,4 +1,4 @@
-/** `orch impact`. */
+/** `orch impact`: compares the desired states of agents before and after a change of module files. */
 
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
@@ -24,10 +24,10 @@ import { textDiff, textDiffLines } from '../render/text-diff.js';
 export const command = defineCommand({
   examples: ['orch impact modules/', 'orch impact modules/ --format markdown'],
   detail: [
-    'What the files would change in comparison with the current revisions, for every approved agent that has one of the',
-    'modules, applied or assigned. It compares what the agents are to be, not the machines: nothing is uploaded or sent to an',
-    'agent, and offline agents count too; orch plan looks at machines. --format markdown is for a review.',
-    'Ends with 1 when the files cannot be resolved for an agent.',
+    'Compares the files with the current revisions, for each approved agent that has one of the',
+    'modules, applied or assigned. It compares desired states, not machines: it uploads nothing, and sends nothing to an',
+    'agent, so that offline agents count too. orch plan looks at machines. --format markdown is for a review.',
+    'Ends with 1 if the files cannot be resolved for an agent.',
   ],
   access: 'viewer',
   args: { paths: argumentList('PATH', 'module files, or directories whose *.orch.yaml are all compared', 'file') },

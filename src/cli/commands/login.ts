@@ -1,11 +1,12 @@
-/** `orch login`. */
+/** `orch login` and `orch logout`. */
 import { defineCommand } from '../define-command.js';
 import { formatTime } from '../format.js';
 import { lines } from '../outcome.js';
 
+/** `orch login`. */
 export const logIn = defineCommand({
   examples: ['orch login'],
-  detail: ['Every command logs in by itself when it has to; this one only tells whether it works.'],
+  detail: ['Commands log in on their own if needed; this one only checks that it works.'],
   access: 'viewer',
   run: async (context) => {
     const api = await context.api();

@@ -11,7 +11,7 @@ import { type FieldsView, fields, lines, type Outcome, type Span, styled, type T
 import { parseAhead, parseDuration } from '../parse-time.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
 
-export const windowArgument = argument('ID', 'its ID, as "orch maintenance list" shows it', 'window');
+export const windowArgument = argument('ID', 'ID of the window, as "orch maintenance list" shows it', 'window');
 
 /** `orch maintenance start`. */
 export const startMaintenance = defineCommand({
@@ -20,18 +20,18 @@ export const startMaintenance = defineCommand({
     'orch maintenance start --ends-at 2030-01-31T22:00:00+01:00 --reason "move of the rack"',
   ],
   detail: [
-    'While a window is active no drift check starts by itself and no channel is sent to; notifications are kept, and can be',
-    'read with "orch notifications". Plans, applies and drift checks that somebody asks for go on.',
+    'An active window pauses scheduled drift checks and deliveries to channels. Notifications are kept; list them',
+    'with "orch notifications". Plans, applies and drift checks by operators still run.',
   ],
   access: 'admin',
   options: {
-    for: text('TIME', 'how long, such as 30m, 2h or 1d'),
-    endsAt: text('TIME', 'when it ends instead: a date, RFC 3339, or how far ahead'),
-    reason: requiredText('TEXT', 'what is being done'),
+    for: text('TIME', 'duration, such as 30m, 2h or 1d'),
+    endsAt: text('TIME', 'end, in place of --for: a date, RFC 3339, or a distance'),
+    reason: requiredText('TEXT', 'reason of the maintenance'),
   },
   run: async (context, { reason, for: span, endsAt }) => {
     if ((span === undefined) === (endsAt === undefined)) {
-      throw new Fault('usage', 'say when it ends with one of --for and --ends-at');
+      throw new Fault('usage', 'give one of --for and --ends-at');
     }
     const now = context.clock.now();
     const starts_at = toSeconds(now);
@@ -49,55 +49,28 @@ export const scheduleMaintenance = defineCommand({
     'orch maintenance schedule --from 2030-01-31T22:00:00+01:00 --for 4h --reason "new kernel"',
     'orch maintenance schedule --from 12h --until 2030-02-01 --reason "move of the rack"',
   ],
-  detail: ['A date alone is its beginning in UTC; 12h is twelve hours from now.'],
+  detail: ['A date alone means midnight UTC; 12h means in twelve hours.'],
   access: 'admin',
   options: {
-    from: requiredText('TIME', 'when it begins: a date, RFC 3339, or how far ahead'),
-    until: text('TIME', 'when it ends, in the same forms'),
-    for: text('TIME', 'how long instead, such as 30m, 2h or 1d'),
-    reason: requiredText('TEXT', 'what is being done'),
+    from: requiredText('TIME', 'start: a date, RFC 3339, or a distance such as 12h'),
+    until: text('TIME', 'end, in the same forms'),
+    for: text('TIME', 'duration, in place of --until, such as 30m, 2h or 1d'),
+    reason: requiredText('TEXT', 'reason of the maintenance'),
   },
   run: async (context, { from, until, for: span, reason }) => {
     const now = context.clock.now();
     const starts_at = secondsOf(parseAhead(from, '--from', now));
     if ((until === undefined) === (span === undefined)) {
-      throw new Fault('usage', 'say when it ends with one of --until and --for');
+      throw new Fault('usage', 'give one of --until and --for');
     }
     const ends_at =
       span === undefined
         ? secondsOf(parseAhead(until ?? '', '--until', now))
         : starts_at + parseDuration(span, '--for');
-    if (ends_at <= starts_at) throw new Fault('usage', '--until has to be after --from');
+    if (ends_at <= starts_at) throw new Fault('usage', '--until must be after --from');
     return setWindow(context, { reason, starts_at, ends_at });
   },
 });
-
-const secondsOf = (timestamp: string): number => toSeconds(Date.parse(timestamp));
-
-export interface WindowTimes {
-  readonly reason: string;
-  /** Unix seconds of the start. */
-  readonly starts_at: number;
-  readonly ends_at: number;
-}
-
-export async function setWindow(context: Context, body: WindowTimes): Promise<Outcome> {
-  const api = await context.api();
-  const window = await api.call('createMaintenanceWindow', { body, signal: context.signal });
-  return { body: window, names: [window.id], view: lines(sentenceOf(window)) };
-}
-
-function sentenceOf({ id, status, starts_at, ends_at }: MaintenanceWindow): string {
-  const until = `until ${formatTime(ends_at)}`;
-  switch (status) {
-    case 'active':
-      return `Maintenance ${until}. End it before: orch maintenance end ${id}`;
-    case 'scheduled':
-      return `Maintenance from ${formatTime(starts_at)} ${until}. Call it off: orch maintenance remove ${id}`;
-    case 'ended':
-      return `The window ${id} is over by the clock of the orchestrator, which is ahead of this machine's.`;
-  }
-}
 
 /** `orch maintenance list`. */
 export const listWindows = defineCommand({
@@ -127,9 +100,9 @@ export const showWindow = defineCommand({
 /** `orch maintenance end`. */
 export const endMaintenance = defineCommand({
   examples: ['orch maintenance end', 'orch maintenance end 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
-  detail: ['Without an ID it ends the active window when there is only one.'],
+  detail: ['Without an ID it ends the only active window.'],
   access: 'admin',
-  args: { id: optionalArgument('ID', 'its ID, as "orch maintenance list" shows it', 'window') },
+  args: { id: optionalArgument('ID', 'ID of the window, as "orch maintenance list" shows it', 'window') },
   run: async (context, input) => {
     const { signal, clock } = context;
     const api = await context.api();
@@ -146,35 +119,10 @@ export const endMaintenance = defineCommand({
   },
 });
 
-function requireActive(window: MaintenanceWindow): MaintenanceWindow {
-  if (window.status === 'active') return window;
-  const { id, starts_at, ends_at } = window;
-  if (window.status === 'ended') {
-    throw new Fault('maintenance_window_over', `the maintenance window ${id} is over since ${formatTime(ends_at)}`);
-  }
-  throw new Fault('usage', `the maintenance window ${id} has not begun; it is to begin at ${formatTime(starts_at)}`, {
-    hint: `call it off with: orch maintenance remove ${id}`,
-  });
-}
-
-async function onlyActive(api: ApiClient, signal: AbortSignal): Promise<MaintenanceWindow> {
-  const windows = await api.call('listMaintenanceWindows', { signal });
-  const [window, another] = windows.filter(({ status }) => status === 'active');
-  if (window === undefined) {
-    throw new Fault('maintenance_window_not_found', 'no maintenance window is active', {
-      hint: 'see what there is: orch maintenance list',
-    });
-  }
-  if (another === undefined) return window;
-  throw new Fault('usage', 'more than one maintenance window is active, so name the one to end', {
-    hint: 'see what there is: orch maintenance list',
-  });
-}
-
 /** `orch maintenance remove`. */
 export const removeWindow = defineCommand({
   examples: ['orch maintenance remove 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
-  detail: ['One that is active ends with it; "orch maintenance end" ends it and keeps its record.'],
+  detail: ['Ends an active window and deletes its record; "orch maintenance end" keeps the record.'],
   access: 'admin',
   consent: true,
   args: { id: windowArgument },
@@ -188,6 +136,58 @@ export const removeWindow = defineCommand({
     return { names: [id], view: lines(`Deleted ${id}.`) };
   },
 });
+
+const secondsOf = (timestamp: string): number => toSeconds(Date.parse(timestamp));
+
+export interface WindowTimes {
+  readonly reason: string;
+  /** Unix seconds of the start. */
+  readonly starts_at: number;
+  readonly ends_at: number;
+}
+
+export async function setWindow(context: Context, body: WindowTimes): Promise<Outcome> {
+  const api = await context.api();
+  const window = await api.call('createMaintenanceWindow', { body, signal: context.signal });
+  return { body: window, names: [window.id], view: lines(sentenceOf(window)) };
+}
+
+function sentenceOf({ id, status, starts_at, ends_at }: MaintenanceWindow): string {
+  const until = `until ${formatTime(ends_at)}`;
+  switch (status) {
+    case 'active':
+      return `Maintenance ${until}. End it earlier: orch maintenance end ${id}`;
+    case 'scheduled':
+      return `Maintenance from ${formatTime(starts_at)} ${until}. Cancel it: orch maintenance remove ${id}`;
+    case 'ended':
+      return `The window ${id} is over by the clock of the orchestrator, which is ahead of this machine's.`;
+  }
+}
+
+function requireActive(window: MaintenanceWindow): MaintenanceWindow {
+  if (window.status === 'active') return window;
+  const { id, starts_at, ends_at } = window;
+  if (window.status === 'ended') {
+    throw new Fault('maintenance_window_over', `the maintenance window ${id} is over since ${formatTime(ends_at)}`);
+  }
+  throw new Fault('usage', `the maintenance window ${id} has not started; it starts at ${formatTime(starts_at)}`, {
+    hint: `cancel it with: orch maintenance remove ${id}`,
+  });
+}
+
+async function onlyActive(api: ApiClient, signal: AbortSignal): Promise<MaintenanceWindow> {
+  const windows = await api.call('listMaintenanceWindows', { signal });
+  const [window, another] = windows.filter(({ status }) => status === 'active');
+  if (window === undefined) {
+    throw new Fault('maintenance_window_not_found', 'no maintenance window is active', {
+      hint: 'list the windows with: orch maintenance list',
+    });
+  }
+  if (another === undefined) return window;
+  throw new Fault('usage', 'more than one maintenance window is active, so name the one to end', {
+    hint: 'list the windows with: orch maintenance list',
+  });
+}
 
 /** The table of maintenance windows. */
 export const windowTable = (windows: readonly MaintenanceWindow[], nameOf: NameOfOperator): TableView => ({

@@ -1,4 +1,4 @@
-/** `orch metrics`. */
+/** `orch metrics`: the measurements of an agent. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
@@ -18,13 +18,13 @@ const WATCH_EVERY = 2_000;
 
 export const command = defineCommand({
   examples: ['orch metrics web-01', 'orch metrics web-01 --since 6h', 'orch metrics web-01 --watch'],
-  detail: ['What the machine last measured: processors, memory, disk, uptime. With --history how it was before.'],
+  detail: ['Shows the latest measurement: processors, memory, disk, uptime. --history shows earlier ones.'],
   access: 'viewer',
   args: { node: nodeArgument },
   options: {
-    history: flag('what was measured before too'),
-    since: text('TIME', 'with --history, not what is older: 2h, 2025-03-01, Unix seconds'),
-    watch: flag('go on with each new measurement, until Ctrl-C'),
+    history: flag('show earlier measurements'),
+    since: text('TIME', 'with --history, start time: 2h, 2025-03-01, Unix seconds'),
+    watch: flag('print each new measurement, until Ctrl-C'),
   },
   run: async (context, { node, history, since, watch }) => {
     const api = await context.api();
@@ -62,7 +62,7 @@ async function showHistory(context: Context, api: ApiClient, { agent, since }: H
   let samples = history.samples;
   for (let next = nextCursor(page.headers); next !== null; next = nextCursor(page.headers)) {
     if (limit === null) {
-      context.note('There are older ones: --since TIME shows all from then on.');
+      context.note('Older measurements exist: --since TIME shows them.');
       break;
     }
     page = await read({ limit, cursor: Number(next) });
@@ -73,7 +73,7 @@ async function showHistory(context: Context, api: ApiClient, { agent, since }: H
 
 const nothing = (agent: Agent): Outcome => ({
   body: null,
-  view: lines(`Nothing was measured on ${agentHandle(agent)} yet, or its agent is told not to.`),
+  view: lines(`No measurements of ${agentHandle(agent)}: there is none yet, or its agent is set not to measure.`),
 });
 
 /** Yields one line for each new measurement. */

@@ -1,4 +1,4 @@
-/** `orch module validate`. */
+/** The commands of `orch module` that read module files: validate, check, deps, push and diff. */
 import type { ApiClient } from '../../client/api-client.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import { type DependencyNode, dependencyGraph } from '../../language/dependency-graph.js';
@@ -24,9 +24,10 @@ import { headed, type Line, lines, linesOf, type Span, stack, stackOf, styled } 
 import { textDiff, textDiffLines } from '../render/text-diff.js';
 import { readAttributes, readTags } from '../tag-arguments.js';
 
+/** `orch module validate`. */
 export const validateModules = defineCommand({
   examples: ['orch module validate site.orch.yaml', 'orch module validate modules/'],
-  detail: ['Needs no orchestrator. Shows every mistake at once. Ends with 1 when a file has an error.'],
+  detail: ['Needs no orchestrator. Shows all errors at once. Ends with 1 if a file has an error.'],
   access: 'local',
   args: { paths: argumentList('PATH', 'module files, or directories whose *.orch.yaml are all checked', 'file') },
   options: { anyYaml: anyYamlOption },
@@ -53,9 +54,9 @@ export const checkModules = defineCommand({
     'orch module check modules/ --attribute platform=linux --attribute distro=debian --tag role=web',
   ],
   detail: [
-    'Resolves all the modules together, for each approved agent those that support it, and shows conflicts, variants that are',
-    'missing or tied, and expressions that cannot be filled in. Secrets count as present. With --tag or --attribute it needs',
-    'no orchestrator: they describe the one agent to check for. Uploads nothing. Ends with 1 when something is wrong.',
+    'Resolves the modules together, for each approved agent those that support it. Shows conflicts, variants that are',
+    'missing or tied, and expressions that cannot be evaluated. Secrets count as present. With --tag or --attribute it needs',
+    'no orchestrator: they describe the agent to check for. Uploads nothing. Ends with 1 on errors.',
   ],
   access: 'local',
   connection: true,
@@ -79,6 +80,71 @@ export const checkModules = defineCommand({
         linesOf([...unusedLines(checked, modules), summary(checked, errors)]),
       ),
       exitStatus: errors.length === 0 ? EXIT.done : EXIT.error,
+    };
+  },
+});
+
+/** `orch module deps`. */
+export const showDependencies = defineCommand({
+  examples: ['orch module deps site.orch.yaml', 'orch module deps site.orch.yaml -o dot | dot -Tsvg > site.svg'],
+  detail: [
+    'Lists the resources in the order of application, each below a dependency: depends_on, triggers, or the directory',
+    'that contains it. Needs no orchestrator. The variants of a resource count together. -o dot is for Graphviz.',
+  ],
+  access: 'local',
+  formats: ['dot'],
+  args: { path: argument('PATH', 'a module file', 'file') },
+  run: async (_context, { path }) => {
+    const [module, other] = readModules([path]);
+    if (!module || other) throw new Fault('usage', `${path} holds several modules; name one file`);
+    const graph = dependencyGraph(module.definition);
+    const name = module.name;
+    return {
+      body: { name, resources: graph },
+      names: graph.map(nameOf),
+      view: headed(name, linesOf(dependencyLines(graph))),
+      dot: dependencyDot(name, graph),
+    };
+  },
+});
+
+/** `orch module push`. */
+export const pushModules = defineCommand({
+  examples: ['orch module push site.orch.yaml', 'orch module push modules/', 'orch module push --any-yaml legacy/'],
+  detail: ['Uploads nothing unless every file is valid. A module of the same name gets a new revision.'],
+  access: 'operator',
+  args: { paths: argumentList('PATH', 'module files, or directories whose *.orch.yaml are all uploaded', 'file') },
+  options: { anyYaml: anyYamlOption },
+  run: async (context, { paths, anyYaml }) => {
+    const uploaded = await uploadFiles(context, await context.api(), readModuleFiles(paths, { anyYaml }));
+    const bodies = uploaded.map(({ path: _, ...body }) => body);
+    return {
+      body: bodies.length === 1 ? bodies[0] : bodies,
+      names: uploaded.map(({ name }) => name),
+      view: linesOf(
+        uploaded.map(({ name, path, changed }) => `${changed ? 'Uploaded' : 'Unchanged:'} ${name} (${path}).`),
+      ),
+    };
+  },
+});
+
+/** `orch module diff`. */
+export const diffModules = defineCommand({
+  examples: ['orch module diff site.orch.yaml', 'orch module diff site.orch.yaml --revision 3'],
+  detail: ['Compares files with the uploaded revisions: shows what a push would change. Uploads nothing.'],
+  access: 'viewer',
+  args: { paths: argumentList('PATH', 'module files, or directories whose *.orch.yaml are all compared', 'file') },
+  options: { revision: integer('N', 'compare with an older revision [the current one]', 1) },
+  run: async (context, { paths, revision }) => {
+    const files = requireValid(readModuleFiles(paths));
+    const api = await context.api();
+    const compared: Compared[] = [];
+    for (const file of files) compared.push(await compare(context, api, { ...file, revision: revision ?? null }));
+    const changed = compared.filter(({ has_changes }) => has_changes);
+    return {
+      body: compared.length === 1 ? compared[0] : compared,
+      names: changed.map(({ name }) => name),
+      view: stackOf(compared.map((one) => linesOf(shown(one)))),
     };
   },
 });
@@ -150,72 +216,7 @@ function summary(checked: readonly CheckedAgent[], errors: readonly Conflict[]):
   return styled('good', `No conflicts on ${agents}.`);
 }
 
-/** `orch module deps`. */
-export const showDependencies = defineCommand({
-  examples: ['orch module deps site.orch.yaml', 'orch module deps site.orch.yaml -o dot | dot -Tsvg > site.svg'],
-  detail: [
-    'Lists the resources in the order of application, each below what it waits for: depends_on, triggers, and the directory',
-    'it lies in. Needs no orchestrator; the variants of a resource count together. -o dot is for Graphviz.',
-  ],
-  access: 'local',
-  formats: ['dot'],
-  args: { path: argument('PATH', 'a module file', 'file') },
-  run: async (_context, { path }) => {
-    const [module, other] = readModules([path]);
-    if (!module || other) throw new Fault('usage', `${path} holds several modules; name one file`);
-    const graph = dependencyGraph(module.definition);
-    const name = module.name;
-    return {
-      body: { name, resources: graph },
-      names: graph.map(nameOf),
-      view: headed(name, linesOf(dependencyLines(graph))),
-      dot: dependencyDot(name, graph),
-    };
-  },
-});
-
 const nameOf = ({ id, identities }: DependencyNode): string => id ?? identities.join(' or ');
-
-/** `orch module push`. */
-export const pushModules = defineCommand({
-  examples: ['orch module push site.orch.yaml', 'orch module push modules/', 'orch module push --any-yaml legacy/'],
-  detail: ['Uploads nothing unless every file is valid. A module of the same name gets a new revision.'],
-  access: 'operator',
-  args: { paths: argumentList('PATH', 'module files, or directories whose *.orch.yaml are all uploaded', 'file') },
-  options: { anyYaml: anyYamlOption },
-  run: async (context, { paths, anyYaml }) => {
-    const uploaded = await uploadFiles(context, await context.api(), readModuleFiles(paths, { anyYaml }));
-    const bodies = uploaded.map(({ path: _, ...body }) => body);
-    return {
-      body: bodies.length === 1 ? bodies[0] : bodies,
-      names: uploaded.map(({ name }) => name),
-      view: linesOf(
-        uploaded.map(({ name, path, changed }) => `${changed ? 'Uploaded' : 'Unchanged:'} ${name} (${path}).`),
-      ),
-    };
-  },
-});
-
-/** `orch module diff`. */
-export const diffModules = defineCommand({
-  examples: ['orch module diff site.orch.yaml', 'orch module diff site.orch.yaml --revision 3'],
-  detail: ['Compares files with the revisions that the orchestrator has: what a push would change. Uploads nothing.'],
-  access: 'viewer',
-  args: { paths: argumentList('PATH', 'module files, or directories whose *.orch.yaml are all compared', 'file') },
-  options: { revision: integer('N', 'compare with an older revision instead of the current one', 1) },
-  run: async (context, { paths, revision }) => {
-    const files = requireValid(readModuleFiles(paths));
-    const api = await context.api();
-    const compared: Compared[] = [];
-    for (const file of files) compared.push(await compare(context, api, { ...file, revision: revision ?? null }));
-    const changed = compared.filter(({ has_changes }) => has_changes);
-    return {
-      body: compared.length === 1 ? compared[0] : compared,
-      names: changed.map(({ name }) => name),
-      view: stackOf(compared.map((one) => linesOf(shown(one)))),
-    };
-  },
-});
 
 interface Compared {
   readonly name: string;

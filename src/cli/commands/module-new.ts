@@ -1,4 +1,4 @@
-/** `orch module new`. */
+/** `orch module new`: writes a first module file and its JSON Schema. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Fault } from '../../kernel/fault.js';
@@ -18,21 +18,22 @@ export const STARTERS = ['file-unix', 'directory-unix', 'file-windows', 'directo
 
 export type Starter = (typeof STARTERS)[number];
 
+/** `orch module new`. */
 export const newModule = defineCommand({
   examples: ['orch module new motd', 'orch module new motd --platform linux --kind file-unix --path /etc/motd'],
   detail: [
-    'Writes NAME.orch.yaml with a first resource and a line that tells editors where the JSON Schema is; without --schema',
-    'the schema is written beside it. On a terminal it asks for what the options leave open. A file that is there is never',
-    'touched.',
+    'Writes NAME.orch.yaml with a first resource and the location of the JSON Schema for editors. Without --schema',
+    'it writes the schema beside it. On a terminal it asks for missing options. An existing file is never',
+    'changed.',
   ],
   access: 'local',
   args: { name: argument('NAME', 'name of the module: letters, digits, ".", "_" and "-"') },
   options: {
-    platform: choice('PLATFORM', PLATFORMS, 'the operating system it is for; linux when left out'),
-    distro: text('NAME', 'the distribution it is for; any when left out'),
-    kind: choice('KIND', STARTERS, 'its first resource'),
-    path: text('PATH', 'the path of the first resource'),
-    dir: text('DIR', 'where to write it; the current directory when left out', { completes: 'file' }),
+    platform: choice('PLATFORM', PLATFORMS, 'operating system [linux]'),
+    distro: text('NAME', 'distribution [any]'),
+    kind: choice('KIND', STARTERS, 'kind of the first resource'),
+    path: text('PATH', 'path of the first resource'),
+    dir: text('DIR', 'directory to write to [the current one]', { completes: 'file' }),
     schema: text('URL', 'the JSON Schema for editors, instead of one written beside the module'),
   },
   run: async (context, { name, dir = '.', schema, ...given }) => {

@@ -1,4 +1,4 @@
-/** `orch module list`. */
+/** The commands of `orch module` about uploaded modules, and its JSON Schema. */
 
 import { argument, defineCommand, integer, text } from '../define-command.js';
 import { formatTime } from '../format.js';
@@ -6,6 +6,7 @@ import { fields, lines, linesOf, stack, textLines } from '../outcome.js';
 import { operatorNames } from '../record-names.js';
 import { createFile } from '../text-files.js';
 
+/** `orch module list`. */
 export const listModules = defineCommand({
   examples: ['orch module list'],
   access: 'viewer',
@@ -56,7 +57,9 @@ export const showModule = defineCommand({
 /** `orch module revisions`. */
 export const listRevisions = defineCommand({
   examples: ['orch module revisions nginx'],
-  detail: ['The newest is the current one. The last 50 are kept; orch module show and diff take --revision N.'],
+  detail: [
+    'The newest revision is the current one. The last 50 are kept; orch module show and diff accept --revision N.',
+  ],
   access: 'viewer',
   args: { name: argument('MODULE', 'name of the module', 'module') },
   run: async (context, { name }) => {
@@ -89,7 +92,7 @@ export const listRevisions = defineCommand({
 /** `orch module remove`. */
 export const removeModule = defineCommand({
   examples: ['orch module remove nginx'],
-  detail: ['Deletes every revision. What the module put on agents stays until an apply without it removes it.'],
+  detail: ['Deletes all revisions. Applied resources stay until an apply without the module removes them.'],
   access: 'operator',
   consent: true,
   args: { name: argument('MODULE', 'name of the module', 'module') },
@@ -105,7 +108,7 @@ export const removeModule = defineCommand({
 /** `orch module schema`. */
 export const printModuleSchema = defineCommand({
   examples: ['orch module schema > orch-module.schema.json', 'orch module schema --out orch-module.schema.json'],
-  detail: ['Editors that know JSON Schema complete and check *.orch.yaml files with it.'],
+  detail: ['Editors with JSON Schema support use it to complete and check *.orch.yaml files.'],
   access: 'local',
   options: { out: text('FILE', 'write it to a new file', { completes: 'file' }) },
   run: async (_context, { out }) => {

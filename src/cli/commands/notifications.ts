@@ -1,17 +1,18 @@
-/** `orch notifications list`. */
+/** The commands of `orch notifications`. */
 import type { Notification } from '../../contract/notifications.js';
 import { argumentList, defineCommand, flag, integer } from '../define-command.js';
 import { count, formatTime } from '../format.js';
 import { readList } from '../list-pages.js';
 import { lines, type Span, styled, type TableView } from '../outcome.js';
 
+/** `orch notifications list`. */
 export const listNotifications = defineCommand({
   examples: ['orch notifications', 'orch notifications --unread'],
-  detail: ['What somebody has to know of, newest first. Every operator has read marks of their own.'],
+  detail: ['Lists alerts, newest first. Each operator has separate read marks.'],
   access: 'viewer',
   options: {
-    unread: flag('only those that you have not read'),
-    limit: integer('N', 'at most that many; 50 when left out', 1),
+    unread: flag('only unread notifications'),
+    limit: integer('N', 'maximum number [50]', 1),
   },
   run: async (context, { unread, limit }) => {
     const api = await context.api();
@@ -25,6 +26,31 @@ export const listNotifications = defineCommand({
     if (count > 0) context.note(`${count} unread; mark them with: orch notifications read-all`);
     const body = { ...first, notifications };
     return { body, names: notifications.map(({ id }) => id), view: notificationTable(notifications, unread) };
+  },
+});
+
+/** `orch notifications read`. */
+export const readNotifications = defineCommand({
+  examples: ['orch notifications read 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
+  detail: ['Marks notifications as read by you; the read marks of others stay.'],
+  access: 'viewer',
+  args: { ids: argumentList('ID', 'IDs of notifications', 'notification') },
+  run: async (context, { ids }) => {
+    const api = await context.api();
+    for (const id of ids) await api.call('readNotification', { params: { id }, signal: context.signal });
+    return { names: ids, view: lines(`Marked ${count(ids.length, 'notification')} as read.`) };
+  },
+});
+
+/** `orch notifications read-all`. */
+export const readAllNotifications = defineCommand({
+  examples: ['orch notifications read-all'],
+  detail: ['Marks all present notifications as read by you; the read marks of others stay.'],
+  access: 'viewer',
+  run: async (context) => {
+    const api = await context.api();
+    await api.call('readAllNotifications', { signal: context.signal });
+    return { view: lines('Marked every notification as read.') };
   },
 });
 
@@ -53,28 +79,3 @@ function eventType({ event_type: text, severity }: Notification): Span {
   if (severity === 'critical') return styled('bad', text);
   return severity === 'warning' ? styled('warn', text) : text;
 }
-
-/** `orch notifications read`. */
-export const readNotifications = defineCommand({
-  examples: ['orch notifications read 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
-  detail: ['Marks them as read by you; for others they stay as they are.'],
-  access: 'viewer',
-  args: { ids: argumentList('ID', 'IDs of notifications', 'notification') },
-  run: async (context, { ids }) => {
-    const api = await context.api();
-    for (const id of ids) await api.call('readNotification', { params: { id }, signal: context.signal });
-    return { names: ids, view: lines(`Marked ${count(ids.length, 'notification')} as read.`) };
-  },
-});
-
-/** `orch notifications read-all`. */
-export const readAllNotifications = defineCommand({
-  examples: ['orch notifications read-all'],
-  detail: ['Marks everything that there is now as read by you; for others it stays as it is.'],
-  access: 'viewer',
-  run: async (context) => {
-    const api = await context.api();
-    await api.call('readAllNotifications', { signal: context.signal });
-    return { view: lines('Marked every notification as read.') };
-  },
-});

@@ -18,16 +18,17 @@ import { readPublicKey } from '../read-public-key.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
 import { readInlineOrFile } from '../text-files.js';
 
+/** `orch operator init`. */
 export const initOperator = defineCommand({
   examples: ['orch operator init', 'orch operator init --from-ssh ~/.ssh/id_ed25519'],
   detail: [
-    'Writes ~/.config/orch/operator.key, or the file that --key-file or ORCH_KEY_FILE names; one that is there is never',
-    'replaced. Hand the public key it prints to an admin, who runs: orch operator add',
+    'Writes ~/.config/orch/operator.key, or the file of --key-file or ORCH_KEY_FILE. An existing file is never',
+    'replaced. Give the printed public key to an admin, who runs: orch operator add',
   ],
   access: 'local',
   options: {
-    fromSsh: text('FILE', 'import an Ed25519 key of OpenSSH instead of making one', { completes: 'file' }),
-    passphrase: flag('encrypt the file with a passphrase, which is asked for'),
+    fromSsh: text('FILE', 'import an Ed25519 key of OpenSSH', { completes: 'file' }),
+    passphrase: flag('ask for a passphrase and encrypt the file with it'),
   },
   run: async (context, input) => {
     const path = keyPath(context);
@@ -36,6 +37,106 @@ export const initOperator = defineCommand({
     makeDirectory(dirname(path));
     writeNewKey(path, key, { passphrase });
     return describe(path, key);
+  },
+});
+
+/** `orch operator whoami`. */
+export const whoAmI = defineCommand({
+  examples: ['orch operator whoami'],
+  access: 'viewer',
+  run: async (context) => {
+    const api = await context.api();
+    const session = await api.call('getSession', { signal: context.signal });
+    const nameOf = await operatorNames(context, api);
+    return {
+      body: session,
+      names: [session.operator.username],
+      view: stack(
+        operatorFields(session.operator, nameOf),
+        fields(['Orchestrator', api.url.href.replace(/\/$/, '')], ['Session until', formatTime(session.expires_at)]),
+      ),
+    };
+  },
+});
+
+/** `orch operator add`. */
+export const addOperator = defineCommand({
+  examples: [
+    'orch operator add 3b6a27bc…29 --username ada',
+    'orch operator add "ssh-ed25519 AAAAC3…" --username ada --role viewer',
+    'orch operator add @ada.pub --username ada',
+  ],
+  detail: ['Operators with the roles admin and operator can become root on all machines of the fleet.'],
+  access: 'admin',
+  args: {
+    key: argument('KEY', 'public key: 64 hex digits, an OpenSSH public key line, or @FILE with either'),
+  },
+  options: {
+    username: requiredText('NAME', 'username of the operator; cannot be changed later'),
+    role: choice('ROLE', ROLES, 'role of the operator [operator]'),
+  },
+  run: async (context, { key, username, role }) => {
+    const text = await readInlineOrFile(key, context.readInput);
+    const publicKey = readPublicKey(text, key.startsWith('@') ? key.slice(1) : 'KEY');
+    const api = await context.api();
+    const operator = await api.call('addOperator', {
+      body: { public_key: publicKey, username, role: role ?? null },
+      signal: context.signal,
+    });
+    const nameOf = await operatorNames(context, api);
+    return {
+      body: operator,
+      names: [operator.operator_id],
+      view: stack(lines(`Added ${operator.username} as ${operator.role}.`), operatorFields(operator, nameOf)),
+    };
+  },
+});
+
+/** `orch operator list`. */
+export const listOperators = defineCommand({
+  examples: ['orch operator list'],
+  access: 'viewer',
+  options: { includeRemoved: flag('include removed operators') },
+  run: async (context, { includeRemoved }) => {
+    const api = await context.api();
+    const operators = await api.call('listOperators', {
+      query: { include_removed: includeRemoved },
+      signal: context.signal,
+    });
+    return {
+      body: operators,
+      names: operators.map(({ username }) => username),
+      view: operatorTable(operators, await operatorNames(context, api)),
+    };
+  },
+});
+
+/** `orch operator show`. */
+export const showOperator = defineCommand({
+  examples: ['orch operator show ada'],
+  access: 'viewer',
+  args: { operator: argument('OPERATOR', 'username, operator ID, or a unique beginning of one', 'operator') },
+  run: async (context, input) => {
+    const api = await context.api();
+    const operator = await findOperator(api, input.operator, context.signal);
+    const nameOf = await operatorNames(context, api);
+    return { body: operator, names: [operator.operator_id], view: operatorFields(operator, nameOf) };
+  },
+});
+
+/** `orch operator remove`. */
+export const removeOperator = defineCommand({
+  examples: ['orch operator remove ada'],
+  detail: ['All sessions of the operator end at once. The last active admin cannot be removed.'],
+  access: 'admin',
+  consent: true,
+  args: { operator: argument('OPERATOR', 'username, operator ID, or a unique beginning of one', 'operator') },
+  run: async (context, input) => {
+    const api = await context.api();
+    const { operator_id, username, role } = await findOperator(api, input.operator, context.signal);
+    await context.prompt.consent(`Remove the operator ${username} (${role}, ${operator_id})?`);
+    await api.call('removeOperator', { params: { operator_id }, signal: context.signal });
+    return { names: [operator_id], view: lines(`Removed ${username}.`) };
   },
 });
 
@@ -67,117 +168,20 @@ function describe(path: string, key: KeyObject) {
     view: stack(
       fields(['Key file', path], ['Public key', publicKey], ['Operator ID', groupsOfFour(id)]),
       lines(
-        `An admin lets you in with: orch operator add ${publicKey} --username NAME`,
-        'An orchestrator that you start yourself takes it as its first: orch serve',
+        `An admin adds you with: orch operator add ${publicKey} --username NAME`,
+        'An orchestrator that you start yourself makes you its first admin: orch serve',
       ),
     ),
   };
 }
 
-/** `orch operator whoami`. */
-export const whoAmI = defineCommand({
-  examples: ['orch operator whoami'],
-  access: 'viewer',
-  run: async (context) => {
-    const api = await context.api();
-    const session = await api.call('getSession', { signal: context.signal });
-    const nameOf = await operatorNames(context, api);
-    return {
-      body: session,
-      names: [session.operator.username],
-      view: stack(
-        operatorFields(session.operator, nameOf),
-        fields(['Orchestrator', api.url.href.replace(/\/$/, '')], ['Session until', formatTime(session.expires_at)]),
-      ),
-    };
-  },
-});
-
-/** `orch operator add`. */
-export const addOperator = defineCommand({
-  examples: [
-    'orch operator add 3b6a27bc…29 --username ada',
-    'orch operator add "ssh-ed25519 AAAAC3…" --username ada --role viewer',
-    'orch operator add @ada.pub --username ada',
-  ],
-  detail: ['Every operator of the roles admin and operator can become root on every machine of the fleet.'],
-  access: 'admin',
-  args: {
-    key: argument('KEY', 'public key: 64 hex digits, an OpenSSH public key line, or @FILE with either'),
-  },
-  options: {
-    username: requiredText('NAME', 'how the operator is called; never changes'),
-    role: choice('ROLE', ROLES, 'what the operator may do; operator when left out'),
-  },
-  run: async (context, { key, username, role }) => {
-    const text = await readInlineOrFile(key, context.readInput);
-    const publicKey = readPublicKey(text, key.startsWith('@') ? key.slice(1) : 'KEY');
-    const api = await context.api();
-    const operator = await api.call('addOperator', {
-      body: { public_key: publicKey, username, role: role ?? null },
-      signal: context.signal,
-    });
-    const nameOf = await operatorNames(context, api);
-    return {
-      body: operator,
-      names: [operator.operator_id],
-      view: stack(lines(`Added ${operator.username} as ${operator.role}.`), operatorFields(operator, nameOf)),
-    };
-  },
-});
-
-/** `orch operator list`. */
-export const listOperators = defineCommand({
-  examples: ['orch operator list'],
-  access: 'viewer',
-  options: { includeRemoved: flag('show removed ones too') },
-  run: async (context, { includeRemoved }) => {
-    const api = await context.api();
-    const operators = await api.call('listOperators', {
-      query: { include_removed: includeRemoved },
-      signal: context.signal,
-    });
-    return {
-      body: operators,
-      names: operators.map(({ username }) => username),
-      view: operatorTable(operators, await operatorNames(context, api)),
-    };
-  },
-});
-
-/** `orch operator show`. */
-export const showOperator = defineCommand({
-  examples: ['orch operator show ada'],
-  access: 'viewer',
-  args: { operator: argument('OPERATOR', 'username, operator ID, or a unique beginning of one', 'operator') },
-  run: async (context, input) => {
-    const api = await context.api();
-    const operator = await findOperator(api, input.operator, context.signal);
-    const nameOf = await operatorNames(context, api);
-    return { body: operator, names: [operator.operator_id], view: operatorFields(operator, nameOf) };
-  },
-});
-
-/** `orch operator remove`. */
-export const removeOperator = defineCommand({
-  examples: ['orch operator remove ada'],
-  detail: ['Every session of the operator ends at once. The last active admin cannot be removed.'],
-  access: 'admin',
-  consent: true,
-  args: { operator: argument('OPERATOR', 'username, operator ID, or a unique beginning of one', 'operator') },
-  run: async (context, input) => {
-    const api = await context.api();
-    const { operator_id, username, role } = await findOperator(api, input.operator, context.signal);
-    await context.prompt.consent(`Remove the operator ${username} (${role}, ${operator_id})?`);
-    await api.call('removeOperator', { params: { operator_id }, signal: context.signal });
-    return { names: [operator_id], view: lines(`Removed ${username}.`) };
-  },
-});
-
 /** Shortest accepted prefix of an operator ID. */
 const LEAST = 4;
 
-/** Finds an operator by username, operator ID or unique ID prefix. A username means its current holder, else its only removed holder. Throws `operator_not_found`, or `usage` if ambiguous. */
+/**
+ * Finds an operator by username, operator ID or unique ID prefix. A username means its current holder, else its only removed
+ * holder. Throws `operator_not_found`, or `usage` if ambiguous.
+ */
 export async function findOperator(api: ApiClient, text: string, signal: AbortSignal): Promise<Operator> {
   const all = await api.call('listOperators', { query: { include_removed: true }, signal });
   const exact = all.find(({ operator_id }) => operator_id === text);

@@ -43,11 +43,11 @@ export const listOperations = defineCommand({
   examples: ['orch ops', 'orch ops --agent web-01 --status failed'],
   access: 'viewer',
   options: {
-    agent: text('NODE', 'only of this agent', { completes: 'node' }),
-    status: choice('STATUS', RUN_STATUSES, 'only those'),
-    rollout: text('ID', 'only those of this rollout'),
-    limit: integer('N', 'at most that many, newest first; 50 when left out', 1),
-    offset: integer('N', 'leave out that many of the newest'),
+    agent: text('NODE', 'filter by agent', { completes: 'node' }),
+    status: choice('STATUS', RUN_STATUSES, 'filter by status'),
+    rollout: text('ID', 'filter by rollout'),
+    limit: integer('N', 'maximum number, newest first [50]', 1),
+    offset: integer('N', 'number of newest operations to skip'),
   },
   run: async (context, { agent, status, rollout, limit, offset }) => {
     const { signal } = context;
@@ -90,7 +90,7 @@ export const showOperation = defineCommand({
 /** `orch ops watch`. */
 export const watchOperation = defineCommand({
   examples: ['orch ops watch 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
-  detail: ['Tells what is done already and follows to the end. Ctrl-C stops watching; the operation goes on.'],
+  detail: ['Shows the finished resources and follows to the end. Ctrl-C stops watching; the operation continues.'],
   access: 'viewer',
   args: { id: operationArgument },
   run: async (context, { id }) => {
@@ -117,24 +117,10 @@ export const watchOperation = defineCommand({
   },
 });
 
-/** Follows again after the session expired: the next attempt logs in again and restarts the stream. */
-async function overSessions<T>(follow: () => Promise<T>): Promise<T> {
-  for (;;) {
-    try {
-      return await follow();
-    } catch (error) {
-      const hadBegun = isFault(error, 'unauthenticated') && error.data?.operation_id !== undefined;
-      if (!hadBegun) throw error;
-    }
-  }
-}
-
 /** `orch ops cancel`. */
 export const cancelOperation = defineCommand({
   examples: ['orch ops cancel 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
-  detail: [
-    'A script that runs is stopped. Any other resource that is being worked on is finished, and none after it is begun.',
-  ],
+  detail: ['Stops a running script. Finishes any other resource in progress, and starts no further one.'],
   access: 'operator',
   args: { id: operationArgument },
   run: async (context, { id }) => {
@@ -149,11 +135,9 @@ export const cancelOperation = defineCommand({
 });
 
 /** `orch ops output`. */
-type Output = SuccessBody<'getOperationOutput'>['output'][string];
-
 export const showOutput = defineCommand({
   examples: ['orch ops output 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
-  detail: ['What scripts printed, by module and identity. Control characters are shown, not obeyed.'],
+  detail: ['Shows the output of scripts by module and identity. Control characters are escaped.'],
   access: 'operator',
   args: { id: operationArgument },
   run: async (context, { id }) => {
@@ -172,6 +156,21 @@ export const showOutput = defineCommand({
     };
   },
 });
+
+/** Follows again after the session expired: the next attempt logs in again and restarts the stream. */
+async function overSessions<T>(follow: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await follow();
+    } catch (error) {
+      const hadBegun = isFault(error, 'unauthenticated') && error.data?.operation_id !== undefined;
+      if (!hadBegun) throw error;
+    }
+  }
+}
+
+/** `orch ops output`. */
+type Output = SuccessBody<'getOperationOutput'>['output'][string];
 
 const outputView = (name: string, output: Output | undefined): readonly View[] =>
   output === undefined ? [] : [headed(name, linesOf(outputLines(output)))];
@@ -217,7 +216,7 @@ export const operationTable = (
     orNone(operation.error?.message),
   ]),
   empty: filtered
-    ? 'No such operations. See the newest with: orch ops'
+    ? 'No matching operations. List the newest with: orch ops'
     : 'No operations. Begin one with: orch apply NODE -f FILE',
 });
 

@@ -1,4 +1,4 @@
-/** `orch plan`. */
+/** `orch plan`: shows what an apply would change, on agents or on this machine. */
 import { defineCommand, flag, text } from '../define-command.js';
 import { localChoice, localOptions } from '../local/local-options.js';
 import { chooseModules, moduleOptions } from '../modules/send-modules.js';
@@ -19,10 +19,10 @@ export const command = defineCommand({
     'orch plan --local -f site.orch.yaml --tag role=web',
   ],
   detail: [
-    'Writes nothing on the agents (checks of scripts run). Files of -f are sent with the plan and not stored: they take the',
-    'place of uploaded modules of the same names, for this plan alone. The modules of -m count before those of -f.',
-    '--out keeps the plan in a file: orch apply FILE.orchplan does exactly what it shows, or refuses where something changed.',
-    '--local needs no orchestrator: the same resolution and the same engine on this machine, with the tags and secrets given.',
+    'Changes nothing on the agents, but runs the checks of scripts. Files of -f are sent with the plan and not stored: they',
+    'replace uploaded modules of the same names for this plan only. The modules of -m come before those of -f.',
+    '--out saves the plan: orch apply FILE.orchplan does exactly what it shows, and is rejected by changed agents.',
+    '--local needs no orchestrator: it resolves and plans on this machine, with the given tags and secrets.',
     'Signs: + create, ~ update, - remove, = release (left as it is, no longer managed), ! script, > restart or reload.',
   ],
   access: 'operator',
@@ -32,8 +32,8 @@ export const command = defineCommand({
     ...fleetOptions,
     ...paceOptions,
     ...localOptions,
-    out: text('FILE', 'keep the plan in a file that ends in .orchplan, for orch apply', { completes: 'file' }),
-    detailedExitcode: flag('end with 2 when something would change'),
+    out: text('FILE', 'save the plan to a file that ends in .orchplan, for orch apply', { completes: 'file' }),
+    detailedExitcode: flag('end with 2 if the plan has changes'),
   },
   run: async (context, { out, detailedExitcode, concurrency, canary, maxFailures, ...choice }) => {
     const { assignment, selector, allowEmpty } = choice;

@@ -22,21 +22,6 @@ export const profileOptions = {
   allowPlainHttp: flag('speak plain HTTP to hosts beyond loopback'),
 } as const;
 
-/** Returns the profile members that the options give. Throws `usage` for an invalid fingerprint. */
-export function givenMembers(globals: Globals, { allowPlainHttp }: { readonly allowPlainHttp: boolean }) {
-  const { tlsFingerprint, ca, keyFile, allowUnboundLogin } = globals;
-  return {
-    ...(tlsFingerprint === undefined ? {} : { tls_fingerprint: parseFingerprint(tlsFingerprint, '--tls-fingerprint') }),
-    ...(ca === undefined ? {} : { ca: wherever(ca) }),
-    ...(keyFile === undefined ? {} : { key_file: wherever(keyFile) }),
-    ...(allowUnboundLogin ? { allow_unbound_login: true } : {}),
-    ...(allowPlainHttp ? { allow_plain_http: true } : {}),
-  };
-}
-
-/** Makes a path absolute; `~/` stays, because the profile reader expands it. */
-const wherever = (path: string): string => (path.startsWith('~/') ? path : resolve(path));
-
 /** `orch profile create`. */
 export const createProfile = defineCommand({
   examples: [
@@ -46,7 +31,7 @@ export const createProfile = defineCommand({
   detail: ['Without --tls-fingerprint or --ca the first connection shows the certificate and asks.'],
   access: 'local',
   connection: true,
-  args: { name: argument('NAME', 'what to call it') },
+  args: { name: argument('NAME', 'name to give it') },
   options: profileOptions,
   run: async ({ env, globals }, { name, ...given }) => {
     if (globals.url === undefined)
@@ -69,6 +54,7 @@ export const createProfile = defineCommand({
 /** `orch profile update`. */
 const FORGETTABLE = ['tls-fingerprint', 'ca', 'key-file', 'allow-unbound-login', 'allow-plain-http'] as const;
 
+/** `orch profile update`. */
 export const updateProfile = defineCommand({
   examples: ['orch profile update home --tls-fingerprint 9f86d081…', 'orch profile update home --forget key-file'],
   detail: ['Changes what is given and leaves the rest.'],
@@ -90,12 +76,6 @@ export const updateProfile = defineCommand({
     return { body: profileBody(changed, name), names: [name], view: profileFields(name, profile) };
   },
 });
-
-function without(profile: Profile, flag: (typeof FORGETTABLE)[number] | undefined): Profile {
-  const { url, ...members } = profile;
-  const member = flag?.replaceAll('-', '_');
-  return { url, ...Object.fromEntries(Object.entries(members).filter(([key]) => key !== member)) };
-}
 
 /** `orch profile list`. */
 export const listProfiles = defineCommand({
@@ -152,6 +132,27 @@ export const removeProfile = defineCommand({
     return { names: [name], view: lines(`Forgot the profile ${name}.`) };
   },
 });
+
+/** Returns the profile members that the options give. Throws `usage` for an invalid fingerprint. */
+export function givenMembers(globals: Globals, { allowPlainHttp }: { readonly allowPlainHttp: boolean }) {
+  const { tlsFingerprint, ca, keyFile, allowUnboundLogin } = globals;
+  return {
+    ...(tlsFingerprint === undefined ? {} : { tls_fingerprint: parseFingerprint(tlsFingerprint, '--tls-fingerprint') }),
+    ...(ca === undefined ? {} : { ca: wherever(ca) }),
+    ...(keyFile === undefined ? {} : { key_file: wherever(keyFile) }),
+    ...(allowUnboundLogin ? { allow_unbound_login: true } : {}),
+    ...(allowPlainHttp ? { allow_plain_http: true } : {}),
+  };
+}
+
+/** Makes a path absolute; `~/` stays, because the profile reader expands it. */
+const wherever = (path: string): string => (path.startsWith('~/') ? path : resolve(path));
+
+function without(profile: Profile, flag: (typeof FORGETTABLE)[number] | undefined): Profile {
+  const { url, ...members } = profile;
+  const member = flag?.replaceAll('-', '_');
+  return { url, ...Object.fromEntries(Object.entries(members).filter(([key]) => key !== member)) };
+}
 
 export function profileFields(name: string, profile: Profile): FieldsView {
   const optional: readonly (readonly [string, string | undefined])[] = [

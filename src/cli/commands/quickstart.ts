@@ -1,4 +1,4 @@
-/** `orch quickstart`. */
+/** `orch quickstart`: a guided tour of a complete system. */
 import { defineCommand, flag, text } from '../define-command.js';
 
 export const command = defineCommand({

@@ -1,4 +1,4 @@
-/** `orch secrets set`. */
+/** The commands of `orch secrets`. */
 import type { ApiClient } from '../../client/api-client.js';
 import type { NewRestriction, Secret, SecretUsage } from '../../contract/secrets.js';
 import { Fault, isFault } from '../../kernel/fault.js';
@@ -11,6 +11,7 @@ import { parseAhead } from '../parse-time.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
 import { readTextFile } from '../text-files.js';
 
+/** `orch secrets set`. */
 export const setSecret = defineCommand({
   examples: [
     'orch secrets set DB_PASSWORD',
@@ -19,9 +20,9 @@ export const setSecret = defineCommand({
     'orch secrets set DB_PASSWORD --description "of the shop"',
   ],
   detail: [
-    'Makes the secret, or changes it: what is not given stays. Asks for the value, unless it is given or only the rest',
-    'of a secret that is there is to be changed. With - the value is piped in, and a line end at its end is left out;',
-    'a file is taken as it is. --value can be seen by everybody who lists the processes of this machine.',
+    'Creates or changes the secret; members that are not given stay. Asks for the value, unless it is given or only other',
+    'members of an existing secret change. With - the value comes from standard input, without its final newline;',
+    'a file is taken as it is. --value is visible to all users of this machine in the process list.',
   ],
   access: 'operator',
   args: {
@@ -31,11 +32,11 @@ export const setSecret = defineCommand({
   options: {
     file: text('FILE', 'read the value from a file', { completes: 'file' }),
     value: text('VALUE', 'the value itself'),
-    description: text('TEXT', 'what it is for; empty takes it away'),
-    expires: text('TIME', 'when it ends: a date, RFC 3339, or how far ahead such as 90d'),
-    clear_expires: flag('it never ends'),
-    restrict_tags: text('SELECTOR', 'only agents whose tags match may have it; empty allows every tag'),
-    restrict_nodes: text('NODE,…', 'only these agents may have it; empty allows every agent'),
+    description: text('TEXT', 'description; empty removes it'),
+    expires: text('TIME', 'expiry: a date, RFC 3339, or a distance such as 90d'),
+    clear_expires: flag('remove the expiry'),
+    restrict_tags: text('SELECTOR', 'restrict it to agents that match; empty removes the restriction'),
+    restrict_nodes: text('NODE,…', 'restrict it to these agents; empty removes the restriction'),
   },
   run: async (context, input) => {
     const { name } = input;
@@ -63,6 +64,57 @@ export const setSecret = defineCommand({
     const nameOf = await operatorNames(context, api);
     const done = before === null ? `Created ${name}.` : `Changed ${name}.`;
     return { body: secret, names: [name], view: stack(lines(done), secretFields(secret, nameOf)) };
+  },
+});
+
+/** `orch secrets list`. */
+export const listSecrets = defineCommand({
+  examples: ['orch secrets list'],
+  access: 'viewer',
+  run: async (context) => {
+    const api = await context.api();
+    const secrets = await api.call('listSecrets', { signal: context.signal });
+    const nameOf = await operatorNames(context, api);
+    return { body: secrets, names: secrets.map(({ name }) => name), view: secretTable(secrets, nameOf) };
+  },
+});
+
+/** `orch secrets show`. */
+export const showSecret = defineCommand({
+  examples: ['orch secrets show DB_PASSWORD'],
+  detail: ['A value is never shown. Read it where it was applied, or set a new one if it is lost.'],
+  access: 'viewer',
+  args: { name: argument('SECRET', 'name of the secret', 'secret') },
+  run: async (context, { name }) => {
+    const api = await context.api();
+    const request = { params: { name }, signal: context.signal };
+    const secret = await api.call('getSecret', request);
+    const usage = await api.call('getSecretUsage', request);
+    const nameOf = await operatorNames(context, api);
+    const { modules, agents } = usage;
+    return {
+      body: { ...secret, usage: { modules, agents } },
+      names: [secret.name],
+      view: stack(secretFields(secret, nameOf), usageFields(usage)),
+    };
+  },
+});
+
+/** `orch secrets remove`. */
+export const removeSecret = defineCommand({
+  examples: ['orch secrets remove DB_PASSWORD'],
+  detail: ['Applied values stay on the agents. Modules that use the secret cannot be applied until it exists again.'],
+  access: 'operator',
+  consent: true,
+  args: { name: argument('SECRET', 'name of the secret', 'secret') },
+  run: async (context, { name }) => {
+    const api = await context.api();
+    const request = { params: { name }, signal: context.signal };
+    const { modules, agents } = await api.call('getSecretUsage', request);
+    const use = `named in ${count(modules.length, 'module')}, held by ${count(agents.length, 'agent')}`;
+    await context.prompt.consent(`Delete the secret ${name} (${use})?`);
+    await api.call('removeSecret', request);
+    return { names: [name], view: lines(`Deleted ${name}.`) };
   },
 });
 
@@ -103,59 +155,6 @@ async function restrictionOf(
   const isNobody = ids === null || ids.length === 0;
   return { restriction: isNobody && selector === null ? null : { node_ids: isNobody ? null : ids, tags: selector } };
 }
-
-/** `orch secrets list`. */
-export const listSecrets = defineCommand({
-  examples: ['orch secrets list'],
-  access: 'viewer',
-  run: async (context) => {
-    const api = await context.api();
-    const secrets = await api.call('listSecrets', { signal: context.signal });
-    const nameOf = await operatorNames(context, api);
-    return { body: secrets, names: secrets.map(({ name }) => name), view: secretTable(secrets, nameOf) };
-  },
-});
-
-/** `orch secrets show`. */
-export const showSecret = defineCommand({
-  examples: ['orch secrets show DB_PASSWORD'],
-  detail: ['A value is never shown: who needs it reads it where it was applied, and who has lost it sets another one.'],
-  access: 'viewer',
-  args: { name: argument('SECRET', 'name of the secret', 'secret') },
-  run: async (context, { name }) => {
-    const api = await context.api();
-    const request = { params: { name }, signal: context.signal };
-    const secret = await api.call('getSecret', request);
-    const usage = await api.call('getSecretUsage', request);
-    const nameOf = await operatorNames(context, api);
-    const { modules, agents } = usage;
-    return {
-      body: { ...secret, usage: { modules, agents } },
-      names: [secret.name],
-      view: stack(secretFields(secret, nameOf), usageFields(usage)),
-    };
-  },
-});
-
-/** `orch secrets remove`. */
-export const removeSecret = defineCommand({
-  examples: ['orch secrets remove DB_PASSWORD'],
-  detail: [
-    'What was applied with it stays on the agents. Modules that name it cannot be applied until it is there again.',
-  ],
-  access: 'operator',
-  consent: true,
-  args: { name: argument('SECRET', 'name of the secret', 'secret') },
-  run: async (context, { name }) => {
-    const api = await context.api();
-    const request = { params: { name }, signal: context.signal };
-    const { modules, agents } = await api.call('getSecretUsage', request);
-    const use = `named in ${count(modules.length, 'module')}, held by ${count(agents.length, 'agent')}`;
-    await context.prompt.consent(`Delete the secret ${name} (${use})?`);
-    await api.call('removeSecret', request);
-    return { names: [name], view: lines(`Deleted ${name}.`) };
-  },
-});
 
 /** Sources of a secret's value beside the prompt. */
 export interface ValueSources {

@@ -1,4 +1,4 @@
-/** `orch serve`. */
+/** `orch serve`, and the commands for the store, keys and clock of an orchestrator on its host. */
 
 import { resolve } from 'node:path';
 import { SERVE_SETTINGS } from '../../settings/serve.js';
@@ -10,6 +10,7 @@ import type { RecoveredAdmin, Restored, RestorePlan, RotatedSecretsKey, ServeClo
 import { readPublicKey } from '../read-public-key.js';
 import { readInlineOrFile } from '../text-files.js';
 
+/** `orch serve`. */
 export const serve = defineCommand({
   examples: [
     'orch serve',
@@ -36,47 +37,11 @@ export const serve = defineCommand({
   run: async ({ programs }, given) => ({ exitStatus: await programs.serve(flagsOf(SERVE_SETTINGS, given)) }),
 });
 
-/** Returns an option for each setting: a text that `orch serve` converts and checks, or a switch. */
-export function settingOptions(table: SettingTable): Readonly<Record<string, Option<string | boolean | undefined>>> {
-  const options = Object.entries(table).map(([key, setting]) => [flagOf(key, setting).name, settingOption(setting)]);
-  return Object.fromEntries(options);
-}
-
-function settingOption(setting: Setting): Option<string | boolean | undefined> {
-  const summary = helpOf(setting);
-  if (setting.off !== null) return negativeFlag(summary);
-  if (typeof defaultOf(setting) === 'boolean') return flag(summary);
-  return text(setting.placeholder, summary, setting.isPath ? { completes: 'file' } : {});
-}
-
-/** Returns the given options by the flat name of their setting; `--no-tls` gives `tls_enabled: false`. */
-function flagsOf(table: SettingTable, given: Readonly<Record<string, string | boolean | undefined>>): ServeFlags {
-  const negated = new Map(
-    Object.entries(table).flatMap(([key, setting]) =>
-      setting.off === null ? [] : [[flagOf(key, setting).name, flatName(key)]],
-    ),
-  );
-  const flags = Object.entries(given).flatMap(([name, value]) => {
-    if (value === undefined || value === false) return [];
-    const positive = negated.get(name);
-    return [positive === undefined ? [name, value] : [positive, false]];
-  });
-  return Object.fromEntries(flags);
-}
-
 /** Options that choose the orchestrator of this host. */
 export const storeOptions = {
   config: text('FILE', 'configuration file; /etc/orch/orchestrator.yaml when it is there', { completes: 'file' }),
   data_dir: text('DIR', 'data directory of the orchestrator', { completes: 'file' }),
 } as const;
-
-export function storeFlags(given: {
-  readonly config: string | undefined;
-  readonly data_dir: string | undefined;
-}): ServeFlags {
-  const { config, data_dir } = given;
-  return { ...(config === undefined ? {} : { config }), ...(data_dir === undefined ? {} : { data_dir }) };
-}
 
 /** `orch serve rotate-secrets-key`. */
 export const rotateSecretsKey = defineCommand({
@@ -110,16 +75,6 @@ export const rotateSecretsKey = defineCommand({
   },
 });
 
-function anew({ secrets, outputs, channels }: RotatedSecretsKey): string {
-  const others = [
-    ...(outputs === 0 ? [] : [`${count(outputs, 'output')} of scripts`]),
-    ...(channels === 0 ? [] : [count(channels, 'channel')]),
-  ];
-  const last = others.at(-1);
-  const all = [count(secrets, 'secret'), ...others.slice(0, -1)].join(', ');
-  return last === undefined ? all : `${all} and ${last}`;
-}
-
 /** `orch serve accept-clock`. */
 export const acceptClock = defineCommand({
   examples: ['orch serve accept-clock', 'orch serve accept-clock --data-dir /var/lib/orch --yes'],
@@ -149,20 +104,6 @@ export const acceptClock = defineCommand({
   },
 });
 
-const nothingText = ({ now }: ServeClock): string => `The clock says ${now}, and there is nothing to accept.`;
-
-function foundLines({ now, doubt_ms, waits, ahead_ms }: ServeClock): readonly Line[] {
-  return [
-    `The clock of the orchestrator says ${now}.`,
-    ...(waits
-      ? [
-          `It is ${formatDuration(doubt_ms / 1000)} ahead of the time that the orchestrator has seen pass; nothing is deleted for its age.`,
-        ]
-      : []),
-    ...(ahead_ms > 0 ? [`The audit log holds events from up to ${formatDuration(ahead_ms / 1000)} ahead of it.`] : []),
-  ];
-}
-
 /** `orch serve backup`. */
 export const backUpStore = defineCommand({
   examples: ['orch serve backup /mnt/backup/orch.db', 'orch serve backup "/mnt/backup/orch-$(date +%F).db" -o json'],
@@ -185,19 +126,6 @@ export const backUpStore = defineCommand({
     return { body: made, names: [made.file], view };
   },
 });
-
-const MEANING: Readonly<Record<string, string>> = {
-  'identity.key': 'the agents trust it; without it, each has to be repinned',
-  'audit.key': 'signs the audit log; without it, checkpoints kept elsewhere cannot be checked',
-  'secrets.key': 'without it, the secrets in the backup cannot be read by anybody',
-  'api.key': 'clients have pinned it; without it, each has to pin another one',
-};
-
-function about(keys: readonly string[]): readonly Line[] {
-  if (keys.length === 0) return [];
-  const named = keys.map((path) => `  ${path}: ${MEANING[path.slice(path.lastIndexOf('/') + 1)] ?? 'a key'}`);
-  return ['Not in it, for whoever has both can read every secret. Keep these apart from it:', ...named];
-}
 
 /** `orch serve restore`. */
 export const restoreStore = defineCommand({
@@ -227,6 +155,111 @@ export const restoreStore = defineCommand({
     return { body: restored, names: [restored.data_dir], view: linesOf(doneLines(restored)) };
   },
 });
+
+/** `orch serve recover-admin`. */
+export const recoverAdmin = defineCommand({
+  examples: ['orch serve recover-admin @ada.pub', 'orch serve recover-admin 3b6a27bc…29 --username ada'],
+  detail: [
+    'For when no admin has their key any more. While the orchestrator is stopped, on its host and as its user: adds the',
+    'key as an admin, or makes the operator of that key one. It is in the audit log, and every channel is told.',
+  ],
+  access: 'local',
+  consent: true,
+  args: {
+    key: argument('PUBLIC_KEY', '64 hex digits, an OpenSSH public key line, or @FILE with either'),
+  },
+  options: {
+    username: text('NAME', 'how the operator is called; the name that the key had before, else admin'),
+    ...storeOptions,
+  },
+  run: async ({ programs, prompt, readInput }, { key, username, ...which }) => {
+    const publicKey = readPublicKey(
+      await readInlineOrFile(key, readInput),
+      key.startsWith('@') ? key.slice(1) : 'PUBLIC_KEY',
+    );
+    const confirm = (found: RecoveredAdmin) => prompt.consent(question(found));
+    const found = await programs.store.recoverAdmin({ flags: storeFlags(which), publicKey, username, confirm });
+    const done = found.change === 'none' ? 'is an admin already; nothing was changed' : 'is an admin now';
+    return {
+      body: found,
+      names: [found.operator_id],
+      view: lines(`${found.username} ${done}. Start orch serve, then log in with that key: orch login`),
+    };
+  },
+});
+
+/** Returns an option for each setting: a text that `orch serve` converts and checks, or a switch. */
+export function settingOptions(table: SettingTable): Readonly<Record<string, Option<string | boolean | undefined>>> {
+  const options = Object.entries(table).map(([key, setting]) => [flagOf(key, setting).name, settingOption(setting)]);
+  return Object.fromEntries(options);
+}
+
+function settingOption(setting: Setting): Option<string | boolean | undefined> {
+  const summary = helpOf(setting);
+  if (setting.off !== null) return negativeFlag(summary);
+  if (typeof defaultOf(setting) === 'boolean') return flag(summary);
+  return text(setting.placeholder, summary, setting.isPath ? { completes: 'file' } : {});
+}
+
+/** Returns the given options by the flat name of their setting; `--no-tls` gives `tls_enabled: false`. */
+function flagsOf(table: SettingTable, given: Readonly<Record<string, string | boolean | undefined>>): ServeFlags {
+  const negated = new Map(
+    Object.entries(table).flatMap(([key, setting]) =>
+      setting.off === null ? [] : [[flagOf(key, setting).name, flatName(key)]],
+    ),
+  );
+  const flags = Object.entries(given).flatMap(([name, value]) => {
+    if (value === undefined || value === false) return [];
+    const positive = negated.get(name);
+    return [positive === undefined ? [name, value] : [positive, false]];
+  });
+  return Object.fromEntries(flags);
+}
+
+export function storeFlags(given: {
+  readonly config: string | undefined;
+  readonly data_dir: string | undefined;
+}): ServeFlags {
+  const { config, data_dir } = given;
+  return { ...(config === undefined ? {} : { config }), ...(data_dir === undefined ? {} : { data_dir }) };
+}
+
+function anew({ secrets, outputs, channels }: RotatedSecretsKey): string {
+  const others = [
+    ...(outputs === 0 ? [] : [`${count(outputs, 'output')} of scripts`]),
+    ...(channels === 0 ? [] : [count(channels, 'channel')]),
+  ];
+  const last = others.at(-1);
+  const all = [count(secrets, 'secret'), ...others.slice(0, -1)].join(', ');
+  return last === undefined ? all : `${all} and ${last}`;
+}
+
+const nothingText = ({ now }: ServeClock): string => `The clock says ${now}, and there is nothing to accept.`;
+
+function foundLines({ now, doubt_ms, waits, ahead_ms }: ServeClock): readonly Line[] {
+  return [
+    `The clock of the orchestrator says ${now}.`,
+    ...(waits
+      ? [
+          `It is ${formatDuration(doubt_ms / 1000)} ahead of the time that the orchestrator has seen pass; nothing is deleted for its age.`,
+        ]
+      : []),
+    ...(ahead_ms > 0 ? [`The audit log holds events from up to ${formatDuration(ahead_ms / 1000)} ahead of it.`] : []),
+  ];
+}
+
+const MEANING: Readonly<Record<string, string>> = {
+  'identity.key': 'the agents trust it; without it, each has to be repinned',
+  'audit.key': 'signs the audit log; without it, checkpoints kept elsewhere cannot be checked',
+  'secrets.key': 'without it, the secrets in the backup cannot be read by anybody',
+  'api.key': 'clients have pinned it; without it, each has to pin another one',
+};
+
+function about(keys: readonly string[]): readonly Line[] {
+  if (keys.length === 0) return [];
+  const named = keys.map((path) => `  ${path}: ${MEANING[path.slice(path.lastIndexOf('/') + 1)] ?? 'a key'}`);
+  return ['Not in it, for whoever has both can read every secret. Keep these apart from it:', ...named];
+}
 
 function planLines({ made_at, last_seq, last_at, ...plan }: RestorePlan): readonly Line[] {
   const made = made_at === null ? 'a store that was copied by hand' : `a backup of ${made_at}`;
@@ -291,38 +324,6 @@ function doneLines(restored: Restored): readonly Line[] {
     ...backLines(restored),
   ];
 }
-
-/** `orch serve recover-admin`. */
-export const recoverAdmin = defineCommand({
-  examples: ['orch serve recover-admin @ada.pub', 'orch serve recover-admin 3b6a27bc…29 --username ada'],
-  detail: [
-    'For when no admin has their key any more. While the orchestrator is stopped, on its host and as its user: adds the',
-    'key as an admin, or makes the operator of that key one. It is in the audit log, and every channel is told.',
-  ],
-  access: 'local',
-  consent: true,
-  args: {
-    key: argument('PUBLIC_KEY', '64 hex digits, an OpenSSH public key line, or @FILE with either'),
-  },
-  options: {
-    username: text('NAME', 'how the operator is called; the name that the key had before, else admin'),
-    ...storeOptions,
-  },
-  run: async ({ programs, prompt, readInput }, { key, username, ...which }) => {
-    const publicKey = readPublicKey(
-      await readInlineOrFile(key, readInput),
-      key.startsWith('@') ? key.slice(1) : 'PUBLIC_KEY',
-    );
-    const confirm = (found: RecoveredAdmin) => prompt.consent(question(found));
-    const found = await programs.store.recoverAdmin({ flags: storeFlags(which), publicKey, username, confirm });
-    const done = found.change === 'none' ? 'is an admin already; nothing was changed' : 'is an admin now';
-    return {
-      body: found,
-      names: [found.operator_id],
-      view: lines(`${found.username} ${done}. Start orch serve, then log in with that key: orch login`),
-    };
-  },
-});
 
 const question = ({ username, public_key, change, former_role }: RecoveredAdmin): string =>
   change === 'added'

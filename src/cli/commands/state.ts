@@ -1,4 +1,4 @@
-/** `orch state`. */
+/** `orch state`: the believed state of an agent. */
 import type { State } from '../../contract/operations.js';
 import { defineCommand } from '../define-command.js';
 import { agentHandle, formatTime } from '../format.js';

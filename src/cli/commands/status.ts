@@ -1,4 +1,4 @@
-/** `orch status`. */
+/** `orch status`: the health of the orchestrator. */
 import { defineCommand } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
 import { fields, styled } from '../outcome.js';

@@ -1,4 +1,4 @@
-/** `orch sync`. */
+/** `orch sync`: plans, checks and performs the update of an orchestrator from a directory. */
 
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
@@ -39,7 +39,7 @@ export const command = defineCommand({
   options: {
     prune: flag('delete modules and assignments that are in no file'),
     plan: flag('show what would be done, and do nothing'),
-    detailedExitcode: flag('end with 2 when something is or would be changed'),
+    detailedExitcode: flag('end with 2 if the sync has changes'),
   },
   run: async (context, { directory, prune, plan: isPlan, detailedExitcode }) => {
     const source = readSync(directory);

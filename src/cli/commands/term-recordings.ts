@@ -1,4 +1,4 @@
-/** `orch term transcript`. */
+/** The commands of `orch term` about recordings: transcript, replay and grep. */
 
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
@@ -23,9 +23,10 @@ import { isReaderGone, notWritten, type OutputStream } from '../render/printer.j
 import { findSession, sessionArgument } from './term.js';
 
 const FORMATS = ['cast', 'raw', 'txt', 'html'] as const;
-type Format = (typeof FORMATS)[number];
-type Chunks = AsyncIterable<Uint8Array | string>;
 
+type Format = (typeof FORMATS)[number];
+
+/** `orch term transcript`. */
 export const getTranscript = defineCommand({
   examples: [
     'orch term transcript 01JQ2Z6T0V5X8Y4M3N7P9R1S2T',
@@ -61,48 +62,6 @@ export const getTranscript = defineCommand({
     return out === undefined ? {} : { view: lines(`Wrote ${out}.`) };
   },
 });
-
-async function convert(chunks: AsyncIterable<Uint8Array>, form: Format, isHarmless: boolean): Promise<Chunks> {
-  if (form === 'cast' && !isHarmless) return chunks;
-  const cast = await readCast(chunks);
-  if (form === 'cast') return toHarmlessCast(cast);
-  if (form === 'raw') return isHarmless ? toHarmless(cast) : toRaw(cast);
-  return form === 'txt' ? toText(cast) : toHtml(cast);
-}
-
-/** Neutralises a transcript for the operator's terminal. */
-async function* printable(chunks: Chunks): AsyncGenerator<string> {
-  const decoder = new StringDecoder('utf8');
-  const neutralizer = new Neutralizer();
-  for await (const chunk of chunks) {
-    yield neutralizer.write(typeof chunk === 'string' ? chunk : decoder.write(Buffer.from(chunk)));
-  }
-  yield neutralizer.undo();
-}
-
-async function writeFile(path: string, chunks: Chunks, signal: AbortSignal): Promise<void> {
-  const file = createWriteStream(path, { flags: 'wx', mode: 0o600 });
-  const opened = new Promise<void>((resolve, reject) => file.once('open', () => resolve()).once('error', reject));
-  await opened.catch((cause: unknown) => {
-    const isThere = (cause as NodeJS.ErrnoException).code === 'EEXIST';
-    throw new Fault('usage', isThere ? `${path} is there already` : `${path} cannot be made: ${messageOf(cause)}`, {
-      hint: 'give the name of a file that is not there yet',
-      cause,
-    });
-  });
-  // The writer receives the errors.
-  file.on('error', () => undefined);
-  try {
-    await writeChunks(file as OutputStream, chunks, signal);
-    await new Promise<void>((resolve, reject) =>
-      file.end((error?: Error | null) => (error ? reject(error) : resolve())),
-    );
-  } catch (error) {
-    file.destroy();
-    await rm(path, { force: true });
-    throw error;
-  }
-}
 
 /** `orch term replay`. */
 export const replayRecording = defineCommand({
@@ -152,31 +111,6 @@ export const replayRecording = defineCommand({
   },
 });
 
-/** Opens a recording. `download` is null for a file, which has no digest to compare with. */
-async function open(
-  context: Context,
-  recording: string,
-): Promise<{ readonly cast: OpenCast; readonly download: Download | null }> {
-  const file = await openRecordingFile(recording);
-  if (file !== null) return { cast: await readCast(file), download: null };
-  const download = await downloadRecording(await context.api(), recording, context.signal);
-  return { cast: await readCast(download.chunks), download };
-}
-
-function tellSize(context: Context, { head: { width, height } }: OpenCast): void {
-  const { columns = 0, rows = 0 } = context.streams.stdout;
-  if (width <= columns && height <= rows) return;
-  context.note(
-    `It was recorded at ${width}x${height}, and this window is ${columns}x${rows}: lines may break elsewhere.`,
-  );
-}
-
-function parseNumber(given: string, name: string): number {
-  const number = /^\d{1,6}(\.\d{1,6})?$/.test(given) ? Number(given) : 0;
-  if (number > 0) return number;
-  throw new Fault('usage', `${name} takes a number above 0, not "${given}"`, { hint: 'such as 2 or 0.5' });
-}
-
 /** `orch term grep`. */
 export const searchRecordings = defineCommand({
   examples: ['orch term grep "permission denied" -i', 'orch term grep "rm -rf" --node web-01 --since "30d ago"'],
@@ -212,7 +146,7 @@ export const searchRecordings = defineCommand({
       },
       signal,
     });
-    if (body.truncated) context.note('There may be more: narrow it down, or give --limit N.');
+    if (body.truncated) context.note('There may be more matches: narrow the search down, or give --limit N.');
     const { matches, searched, altered } = body;
     if (altered.length > 0) context.note(alteredLine(altered));
     const names = [...new Set(matches.map(({ session_id }) => session_id))];
@@ -220,6 +154,75 @@ export const searchRecordings = defineCommand({
     return { body, names, view, exitStatus: altered.length === 0 ? EXIT.done : EXIT.error };
   },
 });
+
+type Chunks = AsyncIterable<Uint8Array | string>;
+
+async function convert(chunks: AsyncIterable<Uint8Array>, form: Format, isHarmless: boolean): Promise<Chunks> {
+  if (form === 'cast' && !isHarmless) return chunks;
+  const cast = await readCast(chunks);
+  if (form === 'cast') return toHarmlessCast(cast);
+  if (form === 'raw') return isHarmless ? toHarmless(cast) : toRaw(cast);
+  return form === 'txt' ? toText(cast) : toHtml(cast);
+}
+
+/** Neutralises a transcript for the operator's terminal. */
+async function* printable(chunks: Chunks): AsyncGenerator<string> {
+  const decoder = new StringDecoder('utf8');
+  const neutralizer = new Neutralizer();
+  for await (const chunk of chunks) {
+    yield neutralizer.write(typeof chunk === 'string' ? chunk : decoder.write(Buffer.from(chunk)));
+  }
+  yield neutralizer.undo();
+}
+
+async function writeFile(path: string, chunks: Chunks, signal: AbortSignal): Promise<void> {
+  const file = createWriteStream(path, { flags: 'wx', mode: 0o600 });
+  const opened = new Promise<void>((resolve, reject) => file.once('open', () => resolve()).once('error', reject));
+  await opened.catch((cause: unknown) => {
+    const isThere = (cause as NodeJS.ErrnoException).code === 'EEXIST';
+    throw new Fault('usage', isThere ? `${path} is there already` : `${path} cannot be made: ${messageOf(cause)}`, {
+      hint: 'give the name of a file that is not there yet',
+      cause,
+    });
+  });
+  // The writer receives the errors.
+  file.on('error', () => undefined);
+  try {
+    await writeChunks(file as OutputStream, chunks, signal);
+    await new Promise<void>((resolve, reject) =>
+      file.end((error?: Error | null) => (error ? reject(error) : resolve())),
+    );
+  } catch (error) {
+    file.destroy();
+    await rm(path, { force: true });
+    throw error;
+  }
+}
+
+/** Opens a recording. `download` is null for a file, which has no digest to compare with. */
+async function open(
+  context: Context,
+  recording: string,
+): Promise<{ readonly cast: OpenCast; readonly download: Download | null }> {
+  const file = await openRecordingFile(recording);
+  if (file !== null) return { cast: await readCast(file), download: null };
+  const download = await downloadRecording(await context.api(), recording, context.signal);
+  return { cast: await readCast(download.chunks), download };
+}
+
+function tellSize(context: Context, { head: { width, height } }: OpenCast): void {
+  const { columns = 0, rows = 0 } = context.streams.stdout;
+  if (width <= columns && height <= rows) return;
+  context.note(
+    `It was recorded at ${width}x${height}, and this window is ${columns}x${rows}: lines may break elsewhere.`,
+  );
+}
+
+function parseNumber(given: string, name: string): number {
+  const number = /^\d{1,6}(\.\d{1,6})?$/.test(given) ? Number(given) : 0;
+  if (number > 0) return number;
+  throw new Fault('usage', `${name} takes a number above 0, not "${given}"`, { hint: 'such as 2 or 0.5' });
+}
 
 /** Throws `usage` for an invalid regular expression, which the orchestrator would reject. */
 function requireExpression(pattern: string): void {

@@ -38,43 +38,14 @@ import { openableTerm, sessionOptions, sessionSettings, sizeOf } from '../termin
 
 /** Shortest accepted prefix of a session ID. */
 const LEAST_PREFIX = 4;
-const BEGINNING = /^[0-9A-HJKMNP-TV-Z]{1,26}$/;
-/** Maximum number of listed sessions that share a prefix. */
-const NAMED = 10;
 
 const SUMMARY = 'session ID, as "orch term list --all" shows it, or a unique beginning of one (4 characters or more)';
 
 export const sessionArgument = argument('ID', SUMMARY, 'terminal');
+
 export const sessionsArgument = argumentList('ID', SUMMARY, 'terminal');
 
-/**
- * Returns the whole ID of a session. Does not look up a whole ID.
- * @throws Fault `terminal_not_found`, or `usage` for a prefix that is too short or ambiguous
- */
-export async function findSession(api: ApiClient, given: string, signal: AbortSignal): Promise<string> {
-  const text = given.trim().toUpperCase();
-  if (isUlid(text)) return text;
-  if (text.length < LEAST_PREFIX) {
-    throw new Fault('usage', `"${given}" is too short: give at least ${LEAST_PREFIX} characters of the session ID`);
-  }
-  const query = { prefix: text, limit: NAMED + 1 };
-  const found = BEGINNING.test(text) ? await api.call('listTerminals', { query, signal }) : [];
-  const [first, ...others] = found;
-  if (first === undefined) {
-    throw new Fault('terminal_not_found', `there is no session "${given}"`, {
-      hint: 'see what there is: orch term list --all',
-    });
-  }
-  if (others.length === 0) return first.session_id;
-  const named = found.slice(0, NAMED);
-  const count = found.length > NAMED ? `more than ${NAMED} sessions; the newest` : `${found.length} sessions`;
-  const list = named.map((session) => `  ${session.session_id}  ${sessionLabel(session)}  ${session.status}`);
-  throw new Fault('usage', `"${given}" begins the IDs of ${count}:\n${list.join('\n')}`, {
-    hint: 'give more characters',
-  });
-}
-
-/** `orch term NODE`, and `orch term open NODE`. */
+/** `orch term open`. */
 export const openTerminal = defineCommand({
   examples: ['orch term web-01', 'orch term web-01 --shell /bin/zsh', 'orch term open list'],
   detail: [
@@ -164,39 +135,7 @@ export const attachTerminal = defineCommand({
   },
 });
 
-interface Wish {
-  readonly sessionId: string;
-  readonly readOnly: boolean;
-  readonly take: boolean;
-}
-
-interface Attached {
-  readonly wsUrl: string;
-  readonly mode: TerminalMode;
-}
-
-async function attach({ signal, note }: Context, api: ApiClient, wish: Wish): Promise<Attached> {
-  const as = async (mode: TerminalMode, take: boolean): Promise<Attached> => {
-    const params = { session_id: wish.sessionId };
-    const { ws_url } = await api.call('attachTerminal', { params, body: { mode, take }, signal });
-    return { wsUrl: ws_url, mode };
-  };
-  if (wish.readOnly) return as('read', false);
-  try {
-    return await as('write', wish.take);
-  } catch (error) {
-    if (!isFault(error, 'terminal_pen_taken')) throw error;
-    note(`${error.message}: you only watch. To type yourself: orch term attach ${wish.sessionId} --take`);
-    return as('read', false);
-  }
-}
-
 /** `orch term list`. */
-type Query = QueryOf<Contract['listTerminals']>;
-
-/** Poll interval of `--watch` in milliseconds. */
-const WATCH_EVERY = 2_000;
-
 export const listTerminals = defineCommand({
   examples: ['orch term list', 'orch term list --all --node web-01', 'orch term list --operator ada --watch'],
   detail: [
@@ -242,49 +181,6 @@ export const listTerminals = defineCommand({
     return listed;
   },
 });
-
-/** Returns the note about older sessions. The API caps a page, whatever the limit. */
-const older = (shown: number): string =>
-  shown < TERMINAL_LIST_LIMIT.maximum
-    ? 'There are older ones: --limit N shows more.'
-    : `There are older ones: ${shown} are shown at most. Narrow it down with --node, --operator or --kind.`;
-
-interface Following {
-  readonly query: Query;
-  readonly sessions: readonly TerminalSession[];
-  readonly listed: Outcome;
-}
-
-/** Yields the list, then each change. */
-async function* follow(
-  context: Context,
-  api: ApiClient,
-  { query, sessions, listed }: Following,
-): AsyncIterable<Outcome> {
-  const { signal, clock } = context;
-  const forPrograms = context.globals.output === 'json' || context.globals.output === 'yaml';
-  if (!forPrograms) yield listed;
-  else for (const session of sessions) yield { body: session, oneLine: true };
-  const known = new Map(sessions.map((session) => [session.session_id, session]));
-  const since = Math.floor(clock.now() / 1000);
-  for (;;) {
-    await sleep(WATCH_EVERY, undefined, { signal }).catch(() => undefined);
-    if (signal.aborted) return;
-    const now = await api.call('listTerminals', { query: { ...query, status: null }, signal });
-    // Sessions that ended before the watch began are no changes, even if the list left them out.
-    const news = now.filter(({ session_id, closed_at }) => known.has(session_id) || (closed_at ?? since) >= since);
-    for (const change of sessionChanges(known, news)) {
-      const { session } = change;
-      yield {
-        body: session,
-        oneLine: true,
-        names: [session.session_id],
-        view: lines(changeLine(change, clock.now())),
-      };
-    }
-    for (const session of now) known.set(session.session_id, session);
-  }
-}
 
 /** `orch term show`. */
 export const showTerminal = defineCommand({
@@ -346,6 +242,114 @@ export const closeTerminals = defineCommand({
   },
 });
 
+const BEGINNING = /^[0-9A-HJKMNP-TV-Z]{1,26}$/;
+
+/** Maximum number of listed sessions that share a prefix. */
+const NAMED = 10;
+
+/**
+ * Returns the whole ID of a session. Does not look up a whole ID.
+ * @throws Fault `terminal_not_found`, or `usage` for a prefix that is too short or ambiguous
+ */
+export async function findSession(api: ApiClient, given: string, signal: AbortSignal): Promise<string> {
+  const text = given.trim().toUpperCase();
+  if (isUlid(text)) return text;
+  if (text.length < LEAST_PREFIX) {
+    throw new Fault('usage', `"${given}" is too short: give at least ${LEAST_PREFIX} characters of the session ID`);
+  }
+  const query = { prefix: text, limit: NAMED + 1 };
+  const found = BEGINNING.test(text) ? await api.call('listTerminals', { query, signal }) : [];
+  const [first, ...others] = found;
+  if (first === undefined) {
+    throw new Fault('terminal_not_found', `there is no session "${given}"`, {
+      hint: 'list the sessions with: orch term list --all',
+    });
+  }
+  if (others.length === 0) return first.session_id;
+  const named = found.slice(0, NAMED);
+  const count = found.length > NAMED ? `more than ${NAMED} sessions; the newest` : `${found.length} sessions`;
+  const list = named.map((session) => `  ${session.session_id}  ${sessionLabel(session)}  ${session.status}`);
+  throw new Fault('usage', `"${given}" begins the IDs of ${count}:\n${list.join('\n')}`, {
+    hint: 'give more characters',
+  });
+}
+
+interface Wish {
+  readonly sessionId: string;
+  readonly readOnly: boolean;
+  readonly take: boolean;
+}
+
+interface Attached {
+  readonly wsUrl: string;
+  readonly mode: TerminalMode;
+}
+
+async function attach({ signal, note }: Context, api: ApiClient, wish: Wish): Promise<Attached> {
+  const as = async (mode: TerminalMode, take: boolean): Promise<Attached> => {
+    const params = { session_id: wish.sessionId };
+    const { ws_url } = await api.call('attachTerminal', { params, body: { mode, take }, signal });
+    return { wsUrl: ws_url, mode };
+  };
+  if (wish.readOnly) return as('read', false);
+  try {
+    return await as('write', wish.take);
+  } catch (error) {
+    if (!isFault(error, 'terminal_pen_taken')) throw error;
+    note(`${error.message}: you only watch. To type yourself: orch term attach ${wish.sessionId} --take`);
+    return as('read', false);
+  }
+}
+
+/** `orch term list`. */
+type Query = QueryOf<Contract['listTerminals']>;
+
+/** Poll interval of `--watch` in milliseconds. */
+const WATCH_EVERY = 2_000;
+
+/** Returns the note about older sessions. The API caps a page, whatever the limit. */
+const older = (shown: number): string =>
+  shown < TERMINAL_LIST_LIMIT.maximum
+    ? 'More records exist: --limit N shows them.'
+    : `More sessions exist, and at most ${shown} are shown. Narrow the list down with --node, --operator or --kind.`;
+
+interface Following {
+  readonly query: Query;
+  readonly sessions: readonly TerminalSession[];
+  readonly listed: Outcome;
+}
+
+/** Yields the list, then each change. */
+async function* follow(
+  context: Context,
+  api: ApiClient,
+  { query, sessions, listed }: Following,
+): AsyncIterable<Outcome> {
+  const { signal, clock } = context;
+  const forPrograms = context.globals.output === 'json' || context.globals.output === 'yaml';
+  if (!forPrograms) yield listed;
+  else for (const session of sessions) yield { body: session, oneLine: true };
+  const known = new Map(sessions.map((session) => [session.session_id, session]));
+  const since = Math.floor(clock.now() / 1000);
+  for (;;) {
+    await sleep(WATCH_EVERY, undefined, { signal }).catch(() => undefined);
+    if (signal.aborted) return;
+    const now = await api.call('listTerminals', { query: { ...query, status: null }, signal });
+    // Sessions that ended before the watch began are no changes, even if the list left them out.
+    const news = now.filter(({ session_id, closed_at }) => known.has(session_id) || (closed_at ?? since) >= since);
+    for (const change of sessionChanges(known, news)) {
+      const { session } = change;
+      yield {
+        body: session,
+        oneLine: true,
+        names: [session.session_id],
+        view: lines(changeLine(change, clock.now())),
+      };
+    }
+    for (const session of now) known.set(session.session_id, session);
+  }
+}
+
 function questionFor(sessions: readonly TerminalSession[]): string {
   const [only] = sessions;
   if (only !== undefined && sessions.length === 1) {
@@ -391,7 +395,7 @@ const timeOf = ({ session, what }: SessionChange): number =>
 
 function people({ writer, viewers }: TerminalSession): string {
   const watching = viewers.length === 0 ? '' : `, watched by ${viewers.join(', ')}`;
-  return `${writer === null ? 'nobody writes' : `${writer} writes`}${watching}`;
+  return `${writer === null ? 'no writer' : `${writer} writes`}${watching}`;
 }
 
 /** The table of terminal sessions. */

@@ -1,4 +1,4 @@
-/** `orch top`. */
+/** `orch top`: the fleet at a glance, live or once. */
 import type { Context } from '../context.js';
 import { choice, defineCommand, flag } from '../define-command.js';
 import { agentHandle } from '../format.js';

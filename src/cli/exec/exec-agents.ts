@@ -70,7 +70,7 @@ export async function execAgents(context: Context, api: ApiClient, exec: FleetEx
 
 const isFatal = (fault: Fault): boolean => isFault(fault, ...FATAL);
 
-export interface ExecOrder {
+interface ExecOrder {
   readonly command: readonly string[];
   /** Timeout in seconds; null for none. */
   readonly timeoutSecs: number | null;
@@ -78,7 +78,7 @@ export interface ExecOrder {
   readonly env: readonly string[];
 }
 
-export interface AgentExec {
+interface AgentExec {
   readonly agent: Agent;
   readonly order: ExecOrder;
   readonly sink: ExecSink;
@@ -88,7 +88,7 @@ export interface AgentExec {
 }
 
 /** Runs a command on one agent. Returns faults as its end; throws only on internal errors. */
-export async function runOnAgent(context: Context, api: ApiClient, exec: AgentExec): Promise<ExecEnd> {
+async function runOnAgent(context: Context, api: ApiClient, exec: AgentExec): Promise<ExecEnd> {
   const { agent, order, sink, running } = exec;
   const input = exec.input?.reader() ?? null;
   const done = running.begin();

@@ -20,7 +20,7 @@ export interface ExecResult {
   readonly end: ExecEnd;
 }
 
-export type ExecStanding = 'succeeded' | 'failed' | 'unreachable' | 'skipped';
+type ExecStanding = 'succeeded' | 'failed' | 'unreachable' | 'skipped';
 
 /** Returns the command's own exit status if it has one. Never returns 0 in doubt. */
 export function exitStatusOfEnd(end: ExecEnd): number {
@@ -61,15 +61,15 @@ export function wordsOfEnd(end: ExecEnd): string {
 const REASONS: Readonly<Record<Exclude<ExitReason, 'exited'>, string>> = {
   timed_out: 'timed out, and was ended',
   closed: 'ended by an operator',
-  idle: 'ended, because nobody typed for too long',
-  detached: 'ended, because nobody was attached for too long',
-  expired: 'ended, because it ran for too long',
-  operator_removed: 'ended, because the operator was removed',
-  recording_failed: 'ended, because it could not be recorded any more',
-  disabled: 'ended, because the agent allows no terminals any more',
-  agent_lost: 'interrupted, because the agent was lost',
-  agent_stopped: 'interrupted, because the agent was stopped',
-  agent_rejected: 'interrupted, because the agent was rejected',
+  idle: 'ended after too much idle time',
+  detached: 'ended after too long without an attached operator',
+  expired: 'ended after its maximum duration',
+  operator_removed: 'ended because its operator was removed',
+  recording_failed: 'ended because it could not be recorded',
+  disabled: 'ended because terminals were disabled on the agent',
+  agent_lost: 'interrupted because the agent was lost',
+  agent_stopped: 'interrupted because the agent was stopped',
+  agent_rejected: 'interrupted because the agent was rejected',
   failed: 'could not be started',
 };
 

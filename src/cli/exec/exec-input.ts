@@ -19,7 +19,7 @@ export interface ExecInput {
   reader(): InputReader;
 }
 
-export interface ExecInputOptions {
+interface ExecInputOptions {
   readonly stdin: InputStream;
   /** Number of commands, including those that start later. */
   readonly readers: number;

@@ -20,7 +20,7 @@ import { execInput, MOST_KEPT } from './exec-input.js';
 import { RunningCommands } from './running-commands.js';
 import { KeptOutput, type Outlets, OutputGroups, openOutlet, prefixedSink, prefixesFor, throughSink } from './sinks.js';
 
-export interface ExecPlan extends Pick<FleetExec, 'agents' | 'order' | 'batch'> {
+interface ExecPlan extends Pick<FleetExec, 'agents' | 'order' | 'batch'> {
   /** True for several agents or a selector: faults then stay with their agent, even for a single one. */
   readonly fleet: boolean;
   readonly group: boolean;
@@ -40,7 +40,7 @@ export async function execOutcome(context: Context, api: ApiClient, plan: ExecPl
 /** Shows the output itself as the answer. */
 async function forPeople(context: Context, api: ApiClient, plan: ExecPlan): Promise<Outcome> {
   const running = new RunningCommands(context, plan.fleet);
-  const outlets = outletsOf(context, () => void running.end('nobody reads the output'));
+  const outlets = outletsOf(context, () => void running.end('the reader closed the output'));
   try {
     const groups = new OutputGroups();
     const show = plan.group ? showGroups(groups) : await showLive(outlets, plan);
@@ -97,7 +97,7 @@ async function forPrograms(context: Context, api: ApiClient, plan: ExecPlan): Pr
       return { exitStatus: statusOf(plan, results, running) };
     },
     () => running.stop(),
-    () => running.end('nobody reads the output'),
+    () => running.end('the reader closed the output'),
   );
 }
 
@@ -175,14 +175,14 @@ function statusOf({ fleet }: ExecPlan, results: readonly ExecResult[], { interru
 }
 
 /** Passes an outcome to the stream. Resolves once it is printed. */
-export type Hand = (outcome: Outcome) => Promise<void>;
+type Hand = (outcome: Outcome) => Promise<void>;
 
 /**
  * Makes a stream of outcomes from work that passes them on one by one.
  * @param work runs at once and returns the last outcome
  * @param finish called at the end in any case
  */
-export async function* handOver(
+async function* handOver(
   work: (hand: Hand) => Promise<Outcome>,
   finish: () => void,
   onLeft: () => Promise<void>,

@@ -1,7 +1,7 @@
 /** Filters the output of a remote program for the operator's terminal: text, newlines and colours stay. */
 import { sanitize } from '../render/terminal-text.js';
 
-export interface HarmlessOptions {
+interface HarmlessOptions {
   /** True to keep colours and styles. */
   readonly color: boolean;
   /** True if lines get a prefix that must not be overwritten: a carriage return then ends the line. */

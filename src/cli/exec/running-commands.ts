@@ -90,7 +90,7 @@ export class RunningCommands {
     if (by !== 'SIGINT') {
       // After this the next signal ends the process.
       this.context.interrupt(by);
-      void this.end('told to end');
+      void this.end('terminated');
       return;
     }
     this.presses += 1;

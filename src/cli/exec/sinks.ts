@@ -86,7 +86,7 @@ const COLORS: readonly Style[] = ['accent', 'good', 'warn', 'strong'];
 /** Maximum width of a name in columns. */
 const WIDEST = 32;
 
-export type PrefixOf = (agent: Agent, stream: OutputStream) => string;
+type PrefixOf = (agent: Agent, stream: OutputStream) => string;
 
 /** Returns the line prefixes of agents: names padded to the same width, each in its colour. */
 export async function prefixesFor(
@@ -105,7 +105,7 @@ export async function prefixesFor(
 }
 
 /** Bytes kept of each stream; the rest is only counted and hashed. */
-export const KEPT = 1024 * 1024;
+const KEPT = 1024 * 1024;
 
 interface Channel {
   readonly parts: Buffer[];
@@ -201,7 +201,7 @@ const written = (outlets: Outlets, stream: 'out' | 'err', text: string): Promise
   new Promise((resolve) => outlets[stream].write(text, resolve));
 
 /** Standard output or standard error as target of remote output. */
-export interface Outlet {
+interface Outlet {
   readonly isTerminal: boolean;
   /** True once the reader has closed the stream; writes are then dropped. */
   readonly closed: boolean;
@@ -212,7 +212,7 @@ export interface Outlet {
   stop(): void;
 }
 
-export interface OutletOptions {
+interface OutletOptions {
   readonly stream: ProcessStream;
   /** Called before each write, to erase the live progress line. */
   onWrite(): void;

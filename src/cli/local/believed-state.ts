@@ -68,7 +68,7 @@ export function saveState(dataDir: string, state: BelievedState): void {
   } catch (cause) {
     throw new Fault('data_dir_invalid', `what was applied cannot be written to ${path}: ${messageOf(cause)}`, {
       cause,
-      hint: 'make room or give access, and apply again: what is there already is found to be as it should be',
+      hint: 'free space or fix the permissions, and apply again: resources that are in place stay unchanged',
     });
   }
 }
@@ -90,7 +90,7 @@ function readJson(path: string): unknown {
 
 export const damaged = (path: string, why: string, cause?: unknown): Fault =>
   new Fault('data_dir_invalid', `${path} does not hold what was applied: ${why}`, {
-    hint: `bring it back from a backup, or move it away: what is on the machine then counts as there before`,
+    hint: `restore it from a backup, or move it away: existing resources then count as there before`,
     cause,
   });
 

@@ -97,7 +97,7 @@ function asEntry(value: unknown): readonly [string, boolean] | null {
 }
 
 /** Appends JSON lines durably. Throws `disk_full` and similar faults. */
-export function appendLines(path: string, values: readonly unknown[]): void {
+function appendLines(path: string, values: readonly unknown[]): void {
   try {
     const descriptor = openSync(path, 'a', 0o600);
     try {
@@ -114,7 +114,7 @@ export function appendLines(path: string, values: readonly unknown[]): void {
 }
 
 /** Reads the lines of a file; none if there is no file. Skips torn lines, which no caller has relied on. */
-export function readLines(path: string): readonly unknown[] {
+function readLines(path: string): readonly unknown[] {
   return textOf(path).split('\n').flatMap(parse);
 }
 

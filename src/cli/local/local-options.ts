@@ -3,10 +3,10 @@ import { Fault } from '../../kernel/fault.js';
 import { flag, list, text } from '../define-command.js';
 
 export const localOptions = {
-  local: flag('do it on this machine, without an orchestrator'),
-  tag: list('KEY=VALUE', 'with --local: a tag that this machine has'),
-  secretFile: list('NAME=FILE', 'with --local: a secret, and the file that holds its value', { completes: 'file' }),
-  dataDir: text('DIR', 'with --local: where it is kept what was applied; /var/lib/orch-local for root', {
+  local: flag('run on this machine, without an orchestrator'),
+  tag: list('KEY=VALUE', 'with --local: a tag of this machine'),
+  secretFile: list('NAME=FILE', 'with --local: a secret and the file with its value', { completes: 'file' }),
+  dataDir: text('DIR', 'with --local: directory of the local state [/var/lib/orch-local for root]', {
     completes: 'file',
   }),
 } as const;

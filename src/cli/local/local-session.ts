@@ -77,7 +77,7 @@ const agentOf = ({ node_id, name, attributes, tags }: AgentFacts): Agent => ({
 });
 
 /** Reads secrets from files. The tag of a value is a hash under `maskKey` (hex): it shows a change without revealing the value. */
-export function secretsFrom(given: readonly string[], maskKey: string): SecretSource {
+function secretsFrom(given: readonly string[], maskKey: string): SecretSource {
   const values = new Map(given.map(readSecret));
   return (name) => {
     const value = values.get(name);

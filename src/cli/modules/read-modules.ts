@@ -36,7 +36,7 @@ export const readModules = (paths: readonly string[]): readonly ReadModule[] =>
 export const prepareFile = ({ path, parsed, definition }: ValidFile): ReadModule => prepare(path, parsed, definition);
 
 /** Compiles a stored module. Throws `invalid_module` if this version of orch rejects it. */
-export function readModule(path: string, source: string): ReadModule {
+function readModule(path: string, source: string): ReadModule {
   const parsed = parseModule(source);
   if (parsed.definition !== null) return prepare(path, parsed, parsed.definition);
   throw moduleFault(path, parsed.diagnostics);
@@ -137,7 +137,7 @@ export interface CheckedFile extends CheckedText {
 }
 
 /** A file with a valid module. */
-export interface ValidFile extends CheckedFile {
+interface ValidFile extends CheckedFile {
   readonly name: string;
   readonly definition: ModuleDefinition;
 }

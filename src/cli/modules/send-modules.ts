@@ -8,7 +8,7 @@ import { formatBytes } from '../format.js';
 import { type ModuleFile, readModuleFiles, requireValid } from './read-modules.js';
 
 export const moduleOptions = {
-  module: list('MODULE', 'a module that is uploaded already', { short: 'm', completes: 'module' }),
+  module: list('MODULE', 'an uploaded module', { short: 'm', completes: 'module' }),
   file: list('FILE', 'a module file, or a directory of them', { short: 'f', completes: 'file' }),
 } as const;
 
@@ -17,7 +17,7 @@ export interface ModuleChoice {
   readonly file: readonly string[];
 }
 
-export interface NamedFile extends ModuleFile {
+interface NamedFile extends ModuleFile {
   /** Name of the module. */
   readonly name: string;
 }
@@ -67,7 +67,7 @@ export async function currentDigest({ signal }: Context, api: ApiClient, name: s
   }
 }
 
-export type Uploaded = SuccessBody<'uploadModule'> & { readonly path: string };
+type Uploaded = SuccessBody<'uploadModule'> & { readonly path: string };
 
 /** Uploads module files. Sends nothing unless all files are valid. */
 export async function uploadFiles(

@@ -7,12 +7,12 @@ import { allAgents } from '../list-pages.js';
 import { resolveNodes } from './resolve-node.js';
 
 export const fleetOptions = {
-  assignment: text('ASSIGNMENT', 'every agent that the assignment matches now', { completes: 'assignment' }),
-  selector: text('SELECTOR', 'every agent that it selects (see: orch help selectors)', { short: 'l' }),
-  allowEmpty: flag('that nothing matches is no error'),
+  assignment: text('ASSIGNMENT', 'all agents that the assignment matches now', { completes: 'assignment' }),
+  selector: text('SELECTOR', 'all agents that match (see: orch help selectors)', { short: 'l' }),
+  allowEmpty: flag('succeed if no agent matches'),
 } as const;
 
-export interface AgentChoice {
+interface AgentChoice {
   readonly nodes: readonly string[];
   readonly assignment: string | undefined;
   readonly selector: string | undefined;

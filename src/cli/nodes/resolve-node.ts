@@ -1,3 +1,4 @@
+/** Resolves words such as `web-01`, `3f2a91c4` and `web[01-20]` to agents, and declares the arguments that take them. */
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import { Fault, isFault } from '../../kernel/fault.js';
@@ -7,7 +8,7 @@ import { argument, optionalList } from '../define-command.js';
 import { agentName } from '../format.js';
 import { allAgents } from '../list-pages.js';
 
-export interface ResolveOptions {
+interface ResolveOptions {
   readonly signal: AbortSignal;
   /** Shortest accepted prefix of a node ID [4]. */
   readonly leastPrefix?: number;
@@ -98,7 +99,6 @@ function ambiguous(text: string, candidates: readonly Agent[]): Fault {
   });
 }
 
-/** Resolves words such as `web-01`, `3f2a91c4` and `web[01-20]` to agents, and declares the arguments that take them. */
 const SUMMARY = 'agent name, node ID, or a unique beginning of one (4 characters or more)';
 
 export const nodeArgument = argument('NODE', SUMMARY, 'node');
@@ -111,7 +111,7 @@ const RANGE = /^([^[\]]*)\[([^[\]]*)\](.*)$/s;
 const PART = /^(\d{1,9})(?:-(\d{1,9}))?$/;
 
 /** Returns whether a word contains a range. Agent names contain no brackets. */
-export const isRange = (text: string): boolean => /[[\]]/.test(text);
+const isRange = (text: string): boolean => /[[\]]/.test(text);
 
 /**
  * Returns the names in order. A number keeps the leading zeros of the first one: `[08-10]` is 08, 09, 10. Several brackets give every

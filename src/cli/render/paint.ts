@@ -55,8 +55,8 @@ export const plainText = (line: Line): string =>
 const isSpans = (line: Line): line is readonly Span[] => Array.isArray(line);
 
 /**
- * Returns whether a stream gets colours. Checks `--no-color`, then `FORCE_COLOR` and `CLICOLOR_FORCE`, then `NO_COLOR` and `CLICOLOR=0`, then whether the stream is a
- * terminal that supports colours.
+ * Returns whether a stream gets colours. Checks `--no-color`, then `FORCE_COLOR` and `CLICOLOR_FORCE`, then `NO_COLOR` and
+ * `CLICOLOR=0`, then whether the stream is a terminal that supports colours.
  */
 export function wantsColor(env: Env, noColor: boolean, isTerminal: boolean): boolean {
   if (noColor) return false;

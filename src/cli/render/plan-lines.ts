@@ -22,7 +22,7 @@ const WORDS: Readonly<Record<Action, readonly [pending: Count, changed: Count]>>
   ],
 };
 
-export interface PlanOptions {
+interface PlanOptions {
   /** True to show unchanged resources too. */
   readonly verbose: boolean;
   /** True to show the changes within each resource. */
@@ -43,7 +43,7 @@ export function planLines(resources: readonly ResourceResult[], { verbose, detai
   ]);
 }
 
-export interface Counted {
+interface Counted {
   readonly resources: readonly ResourceResult[];
   readonly summary: Summary;
   readonly error: unknown;
@@ -117,7 +117,7 @@ export const resourceName = ({ kind, identity }: Pick<ResourceResult, 'kind' | '
 const BODY = '        ';
 
 /** Renders a resource below its module; with `details` also its changes. */
-export function resourceLines(resource: ResourceResult, details: boolean): readonly Line[] {
+function resourceLines(resource: ResourceResult, details: boolean): readonly Line[] {
   const { sign, style } = SIGNS[resource.action];
   const head: Span[] = [styled(style, `    ${sign} ${resourceName(resource)}`), ...outcomeSpans(resource)];
   if (resource.reason !== null) head.push(styled('dim', `  (${resource.reason})`));

@@ -22,7 +22,7 @@ export type OutputStream = NodeJS.WritableStream & {
   readonly rows?: number;
 };
 
-export interface PrinterOptions {
+interface PrinterOptions {
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
   readonly env: Env;
@@ -149,7 +149,7 @@ function faultOf(error: unknown): Fault {
 }
 
 /** Returns the RFC 9457 problem document of an error, for programs. Local failures have the same shape as the server's. */
-export function problemOf(error: unknown): Readonly<Record<string, unknown>> {
+function problemOf(error: unknown): Readonly<Record<string, unknown>> {
   const { code, message, hint, errors, data } = faultOf(error);
   return {
     type: `urn:orch:problem:${code}`,
@@ -162,7 +162,7 @@ export function problemOf(error: unknown): Readonly<Record<string, unknown>> {
   };
 }
 
-export function renderFailure(error: unknown, verbose: boolean): readonly Line[] {
+function renderFailure(error: unknown, verbose: boolean): readonly Line[] {
   const fault = faultOf(error);
   const [first = '', ...more] = fault.message.split('\n');
   const all: Line[] = [[styled('bad', 'orch: '), first], ...more.map((line) => `  ${line}`)];

@@ -14,7 +14,7 @@ export interface Progress {
   end(): void;
 }
 
-export interface ProgressOptions {
+interface ProgressOptions {
   readonly stderr: OutputStream;
   readonly paint: Paint;
   /** False to show nothing, as for `-o json`. */

@@ -33,7 +33,7 @@ function renderFields({ fields }: FieldsView, { paint }: TableOptions): readonly
   );
 }
 
-export interface TableOptions {
+interface TableOptions {
   readonly paint: Paint;
   readonly wide: boolean;
   /** Width of the terminal; null for no limit. */
@@ -54,7 +54,7 @@ interface Shown {
 type Cell = TableView['rows'][number][number];
 
 /** Renders a table in time linear in its cells; an empty table gives its sentence. */
-export function renderTable(view: TableView, { paint, wide, columns }: TableOptions): readonly string[] {
+function renderTable(view: TableView, { paint, wide, columns }: TableOptions): readonly string[] {
   if (view.rows.length === 0) return [paint.span(view.empty)];
   const natural = view.columns.flatMap((column, index): Shown | readonly [] => {
     if (column.wide && !wide) return [];

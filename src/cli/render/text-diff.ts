@@ -4,7 +4,7 @@ import { type Line, textLines } from '../outcome.js';
 import { plainText } from './paint.js';
 import { diffLine } from './plan-lines.js';
 
-export interface TextSide {
+interface TextSide {
   /** Label after `---` or `+++`. */
   readonly label: string;
   readonly text: string;

@@ -14,12 +14,12 @@ export type AgentRun =
   | { readonly agent: RunAgent; readonly result: Result }
   | { readonly agent: RunAgent; readonly fault: Fault };
 
-export type AgentStanding = 'succeeded' | 'failed' | 'unreachable' | 'skipped';
+type AgentStanding = 'succeeded' | 'failed' | 'unreachable' | 'skipped';
 
 export const hasResult = (run: AgentRun): run is Extract<AgentRun, { readonly result: Result }> => 'result' in run;
 
 /** Returns the exit status of one agent; 2 for changes only if `detailed`. */
-export function exitStatusOfRun(run: AgentRun, detailed: boolean): ExitStatus {
+function exitStatusOfRun(run: AgentRun, detailed: boolean): ExitStatus {
   if (!hasResult(run)) return exitStatusOfCode(run.fault.code);
   const { status, error, has_changes } = run.result;
   if (status === 'succeeded' || status === 'in_sync' || status === 'drifted') {
@@ -30,8 +30,8 @@ export function exitStatusOfRun(run: AgentRun, detailed: boolean): ExitStatus {
 }
 
 /**
- * Returns the exit status of a fleet. If all agents fail alike, their status stays; offline agents count only if no other agent failed. With `detailed`, changes
- * take precedence over offline agents, because few fleets are always complete.
+ * Returns the exit status of a fleet. If all agents fail alike, their status stays; offline agents count only if no other agent
+ * failed. With `detailed`, changes take precedence over offline agents, because few fleets are always complete.
  */
 export function exitStatusOfRuns(runs: readonly AgentRun[], detailed: boolean): ExitStatus {
   const statuses = runs.map((run) => exitStatusOfRun(run, detailed));

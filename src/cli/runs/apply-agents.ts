@@ -10,7 +10,7 @@ import { leaveOrCancel } from './leave-or-cancel.js';
 import { followRun, planAgents, type RunTargets, runAgents, type Work } from './run-agents.js';
 import { runsView } from './run-view.js';
 
-export interface ApplyOrder extends Pick<Work, 'pace' | 'fleet'> {
+interface ApplyOrder extends Pick<Work, 'pace' | 'fleet'> {
   readonly targets: readonly ApplyTarget[];
   readonly modules: readonly string[];
   readonly allowRemovals: number | null;
@@ -60,7 +60,7 @@ const bodyFor = ({ modules, allowRemovals }: ApplyOrder, target: ApplyTarget | u
   expect: target?.planHash ?? null,
 });
 
-export interface ApplyTarget {
+interface ApplyTarget {
   readonly agent: Agent;
   /** Hash of the approved plan; null with --yes. */
   readonly planHash: string | null;
@@ -68,7 +68,7 @@ export interface ApplyTarget {
   readonly modules?: readonly string[];
 }
 
-export interface Confirmed {
+interface Confirmed {
   readonly targets: readonly ApplyTarget[];
   /** Agents without a plan, which are not applied. */
   readonly missed: readonly AgentRun[];
@@ -98,7 +98,7 @@ export async function confirmApply(context: Context, api: ApiClient, targets: Ru
 
 type Planned = Extract<AgentRun, { readonly result: unknown }>;
 
-export interface Consented {
+interface Consented {
   readonly planned: readonly Planned[];
   /** Agents without a plan. */
   readonly missed: readonly AgentRun[];

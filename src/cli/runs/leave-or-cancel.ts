@@ -6,7 +6,7 @@ import { Fault, messageOf } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import type { Interrupt } from '../interrupts.js';
 
-export interface Leaving {
+interface Leaving {
   /** Aborts the streams. */
   readonly signal: AbortSignal;
   /** Rejects with `cancelled` once the operator has left; never resolves. */
@@ -23,7 +23,7 @@ const SECOND_CHANCE = 2000;
 export const WITHIN = `within ${SECOND_CHANCE / 1000} seconds`;
 
 /** Work that continues when the operator leaves. */
-export interface Leavable {
+interface Leavable {
   /** Prints how to watch and cancel the work. `last` if no second Ctrl-C can follow. */
   tell(last: boolean): void;
   cancel(): Promise<void>;

@@ -14,7 +14,7 @@ import { leaving, WITHIN } from './leave-or-cancel.js';
 import { createRunProgress, type Pace } from './run-agents.js';
 import { runOutcome } from './run-view.js';
 
-export interface RolloutChoice extends RolloutOrder {
+interface RolloutChoice extends RolloutOrder {
   readonly allowEmpty: boolean;
   /** True if changes give the exit status 2. */
   readonly detailed: boolean;
@@ -74,25 +74,25 @@ const outcomeOf = (
   { kind, choice }: { readonly kind: 'plan' | 'apply'; readonly choice: RolloutChoice },
 ): Outcome => runOutcome(runs, { kind, detailed: choice.detailed, verbose: globals.verbose, fleet: true });
 
-export interface RolloutOrder {
+interface RolloutOrder {
   readonly assignment: string;
   readonly modules: RunModules;
   readonly pace: Pace;
 }
 
-export interface ApplyRolloutOrder extends RolloutOrder {
+interface ApplyRolloutOrder extends RolloutOrder {
   readonly allowRemovals: number | null;
   /** Hashes of the approved plans by node ID; null with --yes. */
   readonly expect: Readonly<Record<string, string>> | null;
 }
 
-export interface RolloutRuns {
+interface RolloutRuns {
   readonly rollout: Rollout;
   readonly runs: readonly AgentRun[];
 }
 
 /** Plans an assignment. Stores nothing. */
-export function planRollout(context: Context, api: ApiClient, order: RolloutOrder): Promise<RolloutRuns> {
+function planRollout(context: Context, api: ApiClient, order: RolloutOrder): Promise<RolloutRuns> {
   const { signal } = context;
   const body = { ...bodyOf(order), ...planBody(order.modules) };
   const stream = api.stream('planAssignment', { params: { name: order.assignment }, body, signal });
@@ -100,7 +100,7 @@ export function planRollout(context: Context, api: ApiClient, order: RolloutOrde
 }
 
 /** Applies an assignment whose modules are stored. Ctrl-C leaves the rollout running, twice cancels it. */
-export async function applyRollout(context: Context, api: ApiClient, order: ApplyRolloutOrder): Promise<RolloutRuns> {
+async function applyRollout(context: Context, api: ApiClient, order: ApplyRolloutOrder): Promise<RolloutRuns> {
   let id: string | null = null;
   const left = leaving(context, {
     tell: (last) => {

@@ -1,3 +1,4 @@
+/** Runs a plan, an apply or a drift check on agents at a pace, and reports the progress. */
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import type { RunEvent, RunResult } from '../../contract/runs.js';
@@ -91,7 +92,6 @@ export interface RunTargets extends Pick<Work, 'pace' | 'fleet'> {
   readonly modules: RunModules;
 }
 
-/** Runs a plan, an apply or a drift check on agents at a pace, and reports the progress. */
 export const paceOptions = {
   concurrency: integer('N', 'most agents at a time [8; 32 with --assignment]; a bound starts with one', 1),
   canary: integer('N', 'number of connected agents that go first; the rest starts when all of them have succeeded'),
@@ -105,7 +105,7 @@ export interface Pace {
   readonly maxFailures?: number | undefined;
 }
 
-export interface RunProgress {
+interface RunProgress {
   resource(agent: RunAgent, resource: ResourceResult): void;
   finished(run: AgentRun): void;
 }
@@ -153,12 +153,15 @@ const bar = (done: number, all: number): string => {
   return `[${'#'.repeat(filled)}${'.'.repeat(WIDTH - filled)}]`;
 };
 
-export interface Follower {
+interface Follower {
   started?(operationId: string): void;
   resource(resource: ResourceResult): void;
 }
 
-/** Follows the stream of a run and returns its result. Throws the fault of the stream; after a lost connection or expired session its hint says how to keep watching. */
+/**
+ * Follows the stream of a run and returns its result. Throws the fault of the stream; after a lost connection or an expired
+ * session its hint says how to keep watching.
+ */
 export async function followRun(
   stream: AsyncIterable<Exclude<RunEvent, { readonly event: 'error' }>>,
   follower: Follower,

@@ -15,7 +15,7 @@ import { spansOf } from '../render/paint.js';
 import { countLines, planLines, type RunKind } from '../render/plan-lines.js';
 import { type AgentRun, exitStatusOfRuns, hasResult, type Result, runsBody, standingOf } from './agent-run.js';
 
-export interface RunsOptions {
+interface RunsOptions {
   readonly kind: RunKind;
   readonly verbose: boolean;
 }
@@ -111,7 +111,7 @@ function totals(runs: readonly AgentRun[], kind: RunKind): Line {
   return [styled('strong', `${count(runs.length, 'agent')}: `), ...spans, '.'];
 }
 
-export interface RunOutcomeOptions {
+interface RunOutcomeOptions {
   readonly kind: RunKind;
   /** True if changes give the exit status 2. */
   readonly detailed: boolean;

@@ -20,7 +20,7 @@ import { type AgentRun, hasResult } from './agent-run.js';
 import { applyAgents, questionFor } from './apply-agents.js';
 import { runsView } from './run-view.js';
 
-export interface PlanToSave {
+interface PlanToSave {
   readonly path: string;
   /** Named modules. */
   readonly modules: RunModules;
@@ -58,7 +58,7 @@ function savedAgent(run: AgentRun, modules: readonly string[]): SavedAgent | nul
   return { node_id: agent.node_id, name: agent.name, modules: [...modules], plan_hash: result.plan_hash, result };
 }
 
-export interface PlanToApply {
+interface PlanToApply {
   readonly path: string;
   readonly allowRemovals: number | null;
 }
@@ -171,9 +171,9 @@ const SavedPlanSchema = closed({
     { minItems: 1 },
   ),
 });
-export type SavedPlan = Type.Static<typeof SavedPlanSchema>;
-export type SavedAgent = SavedPlan['agents'][number];
-export type SavedSource = NonNullable<SavedPlan['sources']>[number];
+type SavedPlan = Type.Static<typeof SavedPlanSchema>;
+type SavedAgent = SavedPlan['agents'][number];
+type SavedSource = NonNullable<SavedPlan['sources']>[number];
 
 const plans = validator(SavedPlanSchema);
 
@@ -191,7 +191,7 @@ export function requirePlanName(path: string): void {
 }
 
 /** Writes or replaces the file with access for the owner only, because diffs contain file contents. */
-export function writePlanFile(path: string, plan: Omit<SavedPlan, 'orchplan'>): void {
+function writePlanFile(path: string, plan: Omit<SavedPlan, 'orchplan'>): void {
   const whole: SavedPlan = { orchplan: VERSION, ...plan };
   try {
     writeOwnFile(path, `${JSON.stringify(whole, null, 1)}\n`);
@@ -201,7 +201,7 @@ export function writePlanFile(path: string, plan: Omit<SavedPlan, 'orchplan'>): 
 }
 
 /** Reads a plan. Throws `usage` if the file cannot be read, `invalid_plan_file` if it is not a plan or other users may write it. */
-export function readPlanFile(path: string): SavedPlan {
+function readPlanFile(path: string): SavedPlan {
   const text = readTextFile(path, MAX_BYTES);
   if (process.platform !== 'win32' && (statSync(path).mode & 0o022) !== 0) {
     throw new Fault(

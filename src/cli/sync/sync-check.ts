@@ -37,7 +37,7 @@ function unknownModule(message: string, { modules, locateModule }: SourceAssignm
   return { severity: 'error', code: 'unknown_module', message, path: `/modules/${index}`, line, column, endColumn };
 }
 
-export interface FleetCheck {
+interface FleetCheck {
   readonly source: SyncSource;
   readonly stored: Stored;
   readonly plan: SyncPlan;

@@ -87,7 +87,7 @@ function assignmentAction(file: SourceAssignment, stored: Assignment | null): re
     : [{ kind: 'assignment', action: 'update', name, file, stored }];
 }
 
-export interface Difference {
+interface Difference {
   readonly field: 'modules' | 'selector' | 'description';
   readonly before: string;
   readonly after: string;

@@ -7,7 +7,7 @@
  */
 import type { ClipboardChoice } from './session-options.js';
 
-export interface ClipboardFilterOptions {
+interface ClipboardFilterOptions {
   readonly clipboard: ClipboardChoice;
   /** Called for each removed control string. */
   onBlocked(): void;

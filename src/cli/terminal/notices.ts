@@ -4,7 +4,7 @@ import type { LinkState } from '../../client/terminal/terminal-events.js';
 import { sanitizeLine, widthOf } from '../render/terminal-text.js';
 import type { TerminalOutput } from './terminal-output.js';
 
-export interface NoticesOptions {
+interface NoticesOptions {
   readonly output: TerminalOutput;
   /** True if standard error is the program's terminal; else notices are plain lines. */
   readonly shared: boolean;
@@ -73,7 +73,7 @@ export class Notices {
 }
 
 /** Notices about a lost connection: shown after a delay, and again on its return. */
-export interface LinkNoticesOptions {
+interface LinkNoticesOptions {
   readonly notices: Notices;
   /** Keys that detach, such as `~.`; null without escapes. */
   readonly leave: string | null;
@@ -141,7 +141,7 @@ export class LinkNotices {
 }
 
 /** Wraps texts at a width, between words where possible. */
-export function wrapLines(texts: readonly string[], columns: number): readonly string[] {
+function wrapLines(texts: readonly string[], columns: number): readonly string[] {
   return texts.flatMap((text) => wrapLine(text, columns));
 }
 
@@ -162,7 +162,7 @@ function wrapLine(text: string, columns: number): readonly string[] {
  * Inserts lines above the cursor's line, which moves down, so that a prompt stays intact. The screen must
  * have more rows than there are lines. Overwrites the saved cursor.
  */
-export function aboveCursor(lines: readonly string[]): string {
+function aboveCursor(lines: readonly string[]): string {
   const { length } = lines;
   // Index and reverse index: at the bottom edge this scrolls, which frees lines below the cursor.
   const room = '\x1bD'.repeat(length) + '\x1bM'.repeat(length);
@@ -170,7 +170,7 @@ export function aboveCursor(lines: readonly string[]): string {
 }
 
 /** Draws lines over the top of the screen and returns the cursor. Overwrites the saved cursor. */
-export function overScreen(lines: readonly string[]): string {
+function overScreen(lines: readonly string[]): string {
   const drawn = lines.map((line, index) => `\x1b[${index + 1};1H\x1b[0;7m${line}\x1b[K`).join('');
   return `\x1b7${drawn}\x1b[0m\x1b8`;
 }

@@ -7,7 +7,7 @@ import { type PaintedOverlay, type PredictionCounts, Predictor, paintOverlay } f
 import type { PredictChoice, Size } from './session-options.js';
 import type { OutputOverlay } from './terminal-output.js';
 
-export interface PredictedEchoOptions {
+interface PredictedEchoOptions {
   readonly when: Exclude<PredictChoice, 'never'>;
   /** True if the session's output starts with the first written byte. */
   readonly isNew: boolean;

@@ -23,7 +23,7 @@ export interface LineView {
 }
 
 /** Cells to draw over the cursor's line. */
-export interface Overlay {
+interface Overlay {
   /** Cells by ascending column; '' for an empty cell. */
   readonly cells: readonly { readonly col: number; readonly text: string }[];
   /** Column of the cursor. */
@@ -234,7 +234,8 @@ export class Predictor {
 }
 
 /**
- * program has saved needs to be known, and the program's next output finds the terminal as it left it.
+ * Sequences that draw an overlay and remove it. Both move within the line only: they depend neither on the cursor's row nor on
+ * a saved cursor, and leave the terminal as the program's next output expects it.
  */
 export interface PaintedOverlay {
   readonly draw: string;

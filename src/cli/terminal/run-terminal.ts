@@ -277,7 +277,7 @@ export class TerminalRun {
     const sizes = `${head.cols}x${head.rows} and yours ${cols}x${rows}`;
     const isNews = isCropped && sizes !== this.croppedTo;
     this.croppedTo = isCropped ? sizes : null;
-    const cropped = `the terminal of whoever types is ${sizes}: what does not fit is cut off`;
+    const cropped = `the writer's terminal is ${sizes}: the rest is cut off`;
     // The picture overwrites earlier notices.
     const words = [...this.greeting, ...(isNews ? [cropped] : [])];
     this.greeting = [];
@@ -319,7 +319,7 @@ export class TerminalRun {
     this.greeted = true;
     const { escapeCharacter } = this.options;
     const help = escapeCharacter === null ? '' : `; ${shownCharacter(escapeCharacter)}? for help`;
-    if (mode === 'read') this.greet(`${writer ?? 'nobody'} types, you watch${help}`);
+    if (mode === 'read') this.greet(`${writer === null ? 'no operator' : writer} types, you watch${help}`);
     else if (recorded) this.greet(`this session is recorded${help}`);
   }
 

@@ -1,18 +1,19 @@
+/** The options of commands that run a session at this terminal, and the size and type of this terminal. */
 import { Fault } from '../../kernel/fault.js';
 import { choice, flag, text } from '../define-command.js';
 import type { OutputStream } from '../render/printer.js';
 
-export const CLIPBOARD_CHOICES = ['never', 'copy'] as const;
+const CLIPBOARD_CHOICES = ['never', 'copy'] as const;
 /** `never`: programs can neither set nor read the clipboard. `copy`: they can set it. */
 export type ClipboardChoice = (typeof CLIPBOARD_CHOICES)[number];
 
-export const PREDICT_CHOICES = ['auto', 'always', 'never'] as const;
+const PREDICT_CHOICES = ['auto', 'always', 'never'] as const;
 /** `auto`: predict if the round-trip time is noticeable. */
 export type PredictChoice = (typeof PREDICT_CHOICES)[number];
 
 export const sessionOptions = {
   escapeChar: text('CHAR', 'the character that begins escapes, ~ when left out; "none" for none', { short: 'e' }),
-  queueInput: flag('keep what is typed without a connection for as long as it takes'),
+  queueInput: flag('keep keys typed without a connection until it is back, instead of 10 s'),
   clipboard: choice('WHEN', CLIPBOARD_CHOICES, 'let programs set your clipboard; never when left out'),
   predict: choice('WHEN', PREDICT_CHOICES, 'show keys before the agent has echoed them; auto when left out'),
 };

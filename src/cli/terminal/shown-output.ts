@@ -6,7 +6,7 @@ import { formatBytes } from '../format.js';
 import { ClipboardFilter } from './clipboard-filter.js';
 import type { ClipboardChoice } from './session-options.js';
 
-export interface ShownOutputOptions {
+interface ShownOutputOptions {
   /** False for a pipe or file, which gets all bytes. */
   readonly isTerminal: boolean;
   readonly clipboard: ClipboardChoice;

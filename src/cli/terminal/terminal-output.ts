@@ -26,7 +26,7 @@ export interface OutputOverlay {
   wrap(bytes: Buffer, isDrawable: boolean): Buffer;
 }
 
-export interface TerminalOutputOptions {
+interface TerminalOutputOptions {
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
   /** Called once the streams are closed. */

@@ -1,12 +1,8 @@
+/** Input of a session at this terminal: finds escapes such as `~.`, switches to raw mode, and forwards piped input. */
 import { spawn } from 'node:child_process';
 import type { TerminalSession } from '../../client/terminal/terminal-session.js';
 import type { InputStream } from '../render/printer.js';
 import { shownCharacter } from './session-options.js';
-
-/**
- * Input of a session at this terminal: finds escapes such as `~.` among the typed bytes, switches the terminal to raw mode, and
- * forwards piped input.
- */
 
 export type Escape = 'detach' | 'close' | 'redraw' | 'speed' | 'askPen' | 'suspend' | 'help';
 
@@ -47,7 +43,10 @@ export class EscapeReader {
     this.character = character === null ? null : character.charCodeAt(0);
   }
 
-  /** Splits typed bytes into input and escapes. Escapes start at the beginning of a line, never inside a bracketed paste. With `isAnywhere`, for viewers, they start anywhere. */
+  /**
+   * Splits typed bytes into input and escapes. Escapes start at the beginning of a line, or with `isAnywhere` (for viewers)
+   * anywhere, but never inside of a bracketed paste.
+   */
   read(bytes: Buffer, isAnywhere = false): readonly Typed[] {
     if (this.character === null) return [{ kind: 'bytes', bytes }];
     const typed: Typed[] = [];
@@ -101,9 +100,9 @@ export class EscapeReader {
 const ESCAPES: readonly (readonly [key: string, meaning: string])[] = [
   ['.', 'detach: the session goes on'],
   ['K', 'end the session and its program'],
-  ['r', 'draw the screen anew'],
-  ['s', 'how long the way there and back takes'],
-  ['w', 'ask for the pen: a free one is yours at once'],
+  ['r', 'redraw the screen'],
+  ['s', 'show the round-trip time'],
+  ['w', 'ask for the pen (a free pen is yours at once)'],
   ['^Z', 'suspend orch; fg comes back'],
   ['?', 'this'],
 ];

@@ -44,7 +44,7 @@ export function totalsLine({ agents, operations, terminals }: FleetSnapshot): Li
   ];
 }
 
-export interface AgentTableOptions {
+interface AgentTableOptions {
   readonly fleet: FleetSnapshot;
   readonly history: ProcessorHistory;
   /** Shown agents in row order. */
