@@ -47,7 +47,7 @@ export async function listen(given: AgentListenFlags): Promise<number> {
   const flags = withVariables(given);
   const discoveryPort = flags.port ?? portOf(process.env.ORCH_AGENT_PORT) ?? DISCOVERY.port;
   if (discoveryPort > 65_535) throw new Fault('usage', `--port ${discoveryPort} is no port`);
-  // Nobody sits at a terminal when the packet comes, and what is asked then would be anybody's packet.
+  // No question about the key: the packet may come from any sender, and usually without a person at the terminal.
   return runUntilStopped(flags, { target: { discoveryPort }, ask: null });
 }
 
@@ -84,7 +84,7 @@ async function runUntilStopped(flags: AgentRunFlags, how: Pick<AgentOptions, 'ta
   return 0;
 }
 
-/** systemd names each start of a unit. A shell may have inherited that name from the unit of its terminal program. */
+/** systemd sets INVOCATION_ID. A shell may inherit it from the unit of its terminal program, so a TTY excludes it. */
 const isOfServiceManager = (): boolean => process.env.INVOCATION_ID !== undefined && !process.stderr.isTTY;
 
 export async function status(flags: AgentFlags): Promise<AgentStatus> {
@@ -117,7 +117,7 @@ const UNIT: AgentUnit = {
 };
 const ROOT_CONFIG = '/etc/orch/agent.yaml';
 
-/** Only root's agent has a standard file. */
+/** Returns the settings file: `/etc/orch/agent.yaml` for root, otherwise one in the user's configuration directory. */
 function configOf({ config }: AgentRunFlags): { readonly path: string; readonly isOptional: boolean } {
   const named = config ?? process.env.ORCH_AGENT_CONFIG;
   if (named !== undefined) return { path: resolve(named), isOptional: false };
@@ -129,7 +129,7 @@ const VARIABLES = ['CONFIG', 'DATA_DIR', 'HOSTNAME', 'ORCHESTRATOR_KEY', 'PORT',
   (name) => `ORCH_AGENT_${name}`,
 );
 
-/** A flag goes before its environment variable. Throws `invalid_config` for a variable that does not exist. */
+/** Adds environment variables to the flags, which take precedence. Throws `invalid_config` for an unknown variable. */
 function withVariables<F extends AgentRunFlags>(flags: F): F {
   const { env } = process;
   const unknown = Object.keys(env).filter((name) => name.startsWith('ORCH_AGENT_') && !VARIABLES.includes(name));
@@ -161,14 +161,14 @@ function keyOf({ orchestratorKey }: AgentRunFlags): PublicKeyHex | undefined {
   }
 }
 
-/** Throws `invalid_config` for what is no port. */
+/** Parses a port. Throws `invalid_config`. */
 function portOf(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   if (/^\d{1,5}$/.test(text)) return Number(text);
   throw new Fault('invalid_config', `ORCH_AGENT_PORT is no port: ${JSON.stringify(text)}`);
 }
 
-/** `/var/lib/orch-agent` for root, else below the user's state directory. */
+/** Returns `/var/lib/orch-agent` for root, otherwise a directory below the user's state directory. */
 function dataDirOf(flags: AgentFlags): string {
   const dataDir = flags.dataDir ?? process.env.ORCH_AGENT_DATA_DIR;
   if (dataDir !== undefined) return resolve(dataDir);
@@ -176,40 +176,41 @@ function dataDirOf(flags: AgentFlags): string {
   return join(process.env.XDG_STATE_HOME || join(homedir(), '.local', 'state'), 'orch', 'agent');
 }
 
-/** The enrolment token that `orch agent connect` was given, and the key of the orchestrator that follows from it. */
+/** An enrolment token, and the key of its orchestrator. */
 export interface Credentials {
   readonly enrolmentToken: OfferedToken | undefined;
   readonly orchestratorKey: PublicKeyHex | undefined;
 }
 
 /**
- * @param key given beside the token
- * @throws Fault `usage`, which does not show the token
+ * Parses an enrolment token.
+ * @param key value of `--orchestrator-key`
+ * @throws Fault `usage` without the token in its text
  */
 export function credentialsOf(text: string | undefined, key: PublicKeyHex | undefined): Credentials {
   if (text === undefined) return { enrolmentToken: undefined, orchestratorKey: key };
   const token = parseEnrolmentToken(text.trim());
   if (token === null) {
-    throw new Fault('usage', 'what was given as --token is no enrolment token', {
+    throw new Fault('usage', 'the value of --token is no enrolment token', {
       hint: 'it begins with orch-enroll-v1. and has 129 characters; copy the whole line that "orch enroll create" printed',
     });
   }
   const orchestratorKey = parsePublicKey(token.orchestratorKey, 'the key in the enrolment token');
   if (key !== undefined && key !== orchestratorKey) {
-    throw new Fault('usage', 'the enrolment token is of another orchestrator than --orchestrator-key says', {
-      hint: `the token is of ${orchestratorKey}; leave --orchestrator-key out if that is the one`,
+    throw new Fault('usage', 'the enrolment token belongs to another orchestrator than --orchestrator-key', {
+      hint: `the token belongs to ${orchestratorKey}; leave --orchestrator-key out if that is the right one`,
     });
   }
   hide(text.trim());
   return { enrolmentToken: { text: text.trim(), orchestratorKey }, orchestratorKey };
 }
 
-/** Everybody can list the words of a process, so the ones of this are replaced when the token is among them. */
+/** Replaces the process title when it contains the token, because every user can list the arguments of a process. */
 function hide(token: string): void {
   if (process.argv.some((word) => word.includes(token))) process.title = 'orch agent connect';
 }
 
-/** `systemctl` of this machine. */
+/** Runs `systemctl` and returns its output. Throws when it fails. */
 const run = promisify(execFile);
 
 export const systemctl: Systemctl = async (...args) => {

@@ -16,7 +16,7 @@ export async function local({ dataDir }: LocalFlags): Promise<LocalMachine> {
   const attributes = readFacts();
   const directory = dataDir === undefined ? standardDirectory() : resolve(dataDir);
   const host = (signal: AbortSignal) => thisHost({ signal, dataDir: directory });
-  // The directory is made and held by the command, after this has told which one it is.
+  // The command creates and locks the directory after this function returns its path.
   let opened: Journal | null = null;
   const journal = () => {
     opened ??= new Journal(directory);
@@ -39,7 +39,7 @@ export async function local({ dataDir }: LocalFlags): Promise<LocalMachine> {
           journal().sync();
           intend(intents);
         },
-        // What cannot be written waits; the next change is not announced then, and so not begun.
+        // Notes that cannot be written stay pending. The next change is then not announced, and so not begun.
         onResults: (items, notes) => {
           journal().recordNotes(notes);
           problemOf(journal());
@@ -53,7 +53,7 @@ export async function local({ dataDir }: LocalFlags): Promise<LocalMachine> {
   };
 }
 
-/** Brings what is waiting to the disk; why it is not there. */
+/** Flushes the journal and returns its error, or null. */
 function problemOf(journal: Journal): { readonly code: FaultCode; readonly message: string } | null {
   try {
     journal.sync();
@@ -63,6 +63,6 @@ function problemOf(journal: Journal): { readonly code: FaultCode; readonly messa
   }
 }
 
-/** `/var/lib/orch-local` for root, else below the user's state directory. */
+/** Returns `/var/lib/orch-local` for root, otherwise a directory below the user's state directory. */
 const standardDirectory = (): string =>
   process.geteuid?.() === 0 ? '/var/lib/orch-local' : join(stateDirectory(process.env), 'local');

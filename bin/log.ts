@@ -1,4 +1,4 @@
-/** The log of the long-running programs: lines of JSON through pino, or lines for people. */
+/** The logger of the long-running programs: JSON lines through pino, or lines for people. */
 import chalk from 'chalk';
 import { type DestinationStream, type Logger as Pino, pino } from 'pino';
 import { escapeJson, sanitize } from '../src/cli/render/terminal-text.js';
@@ -57,7 +57,7 @@ const COLOURS: Readonly<Record<string, (text: string) => string>> = {
   error: chalk.red,
 };
 
-/** `12:34:56 info  message  key=value …` */
+/** Formats a line as `12:34:56 info  message  key=value …`. */
 function prettyStream(destination: NodeJS.WritableStream): DestinationStream {
   const write = (line: string) => {
     const { level, time, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
@@ -71,12 +71,12 @@ function prettyStream(destination: NodeJS.WritableStream): DestinationStream {
   return { write };
 }
 
-/** Lines of JSON. Hosts and agents choose some of the text, and a terminal would obey it. */
+/** Writes JSON lines with escaped control characters: hosts and agents choose some of the text, and a terminal would obey it. */
 const escapedStream = (destination: NodeJS.WritableStream): DestinationStream => ({
   write: (line) => destination.write(escapeJson(line)),
 });
 
-/** Quoted when it is not a plain word, so that a value from outside cannot pass for other fields or move the cursor. */
+/** Quotes a value unless it is a plain word, so that it cannot imitate other fields or move the cursor. */
 function shown(value: unknown): string {
   if (typeof value === 'string' && /^[\w.:/@+-]+$/.test(value)) return value;
   return escapeJson(JSON.stringify(value) ?? 'undefined');

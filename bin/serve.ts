@@ -33,8 +33,8 @@ export async function serve(flags: ServeFlags): Promise<number> {
 }
 
 /**
- * The invoking user's own operator key, for the first start; null when there is none that can be read.
- * @throws Fault `bootstrap_required` for one that is encrypted, `key_invalid`, `key_permissions`
+ * Returns the invoking user's operator key for the first start; null without a readable one.
+ * @throws Fault `bootstrap_required` for an encrypted key, `key_invalid`, `key_permissions`
  */
 function ownOperator(): BootstrapOperator | null {
   const path = standardKeyPath(process.env);
@@ -53,7 +53,7 @@ const locked = (path: string, cause: unknown): Fault =>
     cause,
   });
 
-/** The name of the user as one of an operator; `admin` for a user without one, as in a container, or when nothing of it is left. */
+/** Converts the user's name to an operator's name; `admin` for a user without a name, as in a container. */
 function ownName(): string {
   const name = accountName()
     .normalize('NFC')

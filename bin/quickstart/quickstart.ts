@@ -9,8 +9,8 @@ import { Stage } from './stage.js';
 const NODE = 'this-machine';
 
 /**
- * Makes everything below one new directory and touches nothing else.
- * @returns 0 when every step did what it should, 130 when it was interrupted
+ * Runs the tour below one new directory and touches nothing else.
+ * @returns 0 after all steps, 130 after an interrupt
  */
 export async function quickstart(flags: QuickstartFlags): Promise<number> {
   const directory = newDirectory(flags.dir);
@@ -58,12 +58,12 @@ async function run(stage: Stage, directory: string, keep: boolean): Promise<void
   await stage.orch('profile', 'create', 'quickstart', '--url', url, '--tls-fingerprint', fingerprint);
   await stage.orch('status');
 
-  stage.title('An agent on this machine, told which key its orchestrator has');
+  stage.title('An agent on this machine, with the key of its orchestrator');
   await stage.startAgent(ready);
   const node = await stage.pendingAgent();
   await stage.orch('agents', 'list');
 
-  stage.title('Nothing is sent to an agent before somebody approves it');
+  stage.title('An agent gets nothing before an operator approves it');
   await stage.orch('agents', 'approve', node, '--name', NODE, '--yes');
   await stage.orch('agents', 'tag', NODE, 'role=demo');
   await stage.connectedAgent(NODE);
@@ -79,7 +79,7 @@ async function run(stage: Stage, directory: string, keep: boolean): Promise<void
   stage.title('An apply does it');
   await stage.orch('apply', NODE, '-m', 'hello', '--yes');
 
-  stage.title('Somebody changes a file by hand …');
+  stage.title('A person changes a file by hand …');
   stage.shell(`echo 'changed by hand' >> ${motd}`, () => writeFileSync(motd, 'changed by hand\n', { flag: 'a' }));
 
   stage.title('… which is drift');

@@ -1,4 +1,4 @@
-/** Where the quickstart plays: child processes of this same program with a home of their own, and what it prints. */
+/** The stage of the quickstart: child processes of this program with a home of their own, and the output of the tour. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,13 +7,13 @@ import type { Agent } from '../../src/contract/agents.js';
 import { Fault } from '../../src/kernel/fault.js';
 
 interface StageOptions {
-  /** Everything is made below it. */
+  /** Directory of all files. */
   readonly directory: string;
   readonly color: boolean;
   readonly out: NodeJS.WritableStream;
 }
 
-/** What `orch serve` writes when it accepts connections. */
+/** The ready file of `orch serve`. */
 interface Ready {
   readonly api_url: string;
   readonly agent_address: string;
@@ -27,8 +27,8 @@ interface Outcome {
   readonly stderr: string;
 }
 
-/** Start-up of a program or a connection takes longer than this only when something is wrong. */
-const PATIENCE_MS = 30_000;
+/** Time limit for the start of a program or a connection. */
+const START_TIMEOUT_MS = 30_000;
 const STOP_MS = 10_000;
 
 export class Stage {
@@ -44,7 +44,7 @@ export class Stage {
     this.directory = directory;
     this.out = out;
     this.paint = new Chalk({ level: color ? 1 : 0 });
-    // Whatever ends this process early, such as a reader that goes away, ends the programs too.
+    // An early end of this process, such as by a closed pipe, also ends the programs.
     process.once('exit', () => {
       for (const { process: child } of this.programs) child.kill('SIGTERM');
     });
@@ -72,13 +72,13 @@ export class Stage {
     this.say(indent(readFileSync(path, 'utf8')));
   }
 
-  /** Shows a shell command and does what it says. */
+  /** Shows a shell command and runs `act` in its place. */
   shell(line: string, act: () => void): void {
     this.command(line);
     act();
   }
 
-  /** Runs a command of orch and shows it with what it prints. Throws when it fails. */
+  /** Runs a command of orch and shows it with its output. Throws when it fails. */
   async orch(...args: readonly string[]): Promise<void> {
     this.command(`orch ${args.join(' ')}`);
     const { status, stdout, stderr } = await this.run(args);
@@ -106,10 +106,10 @@ export class Stage {
     this.start(['agent', 'connect', ready.agent_address, '--orchestrator-key', ready.public_key, '--data-dir', data]);
   }
 
-  /** The node ID of the one agent that waits for approval. */
+  /** Waits for the agent that needs approval and returns its node ID. */
   async pendingAgent(): Promise<string> {
     let found: Agent | undefined;
-    await this.wait('the agent asks to be let in', async () => {
+    await this.wait('the agent waits for approval', async () => {
       found = (await this.agents()).find((agent) => agent.status === 'pending');
       return found !== undefined;
     });
@@ -122,7 +122,7 @@ export class Stage {
     );
   }
 
-  /** What to type next. */
+  /** Shows the next commands to type. */
   next(keep: boolean): void {
     if (keep) {
       this.say(`   export XDG_CONFIG_HOME=${this.env.XDG_CONFIG_HOME} XDG_STATE_HOME=${this.env.XDG_STATE_HOME}`);
@@ -130,10 +130,10 @@ export class Stage {
         this.say(`   ${line}`);
       return;
     }
-    this.say('   orch quickstart --keep       the same, and it stays up for you to try things');
+    this.say('   orch quickstart --keep       the same tour, and the programs stay up for you to try things');
     this.say('   orch operator init           your own key, then: orch serve');
     this.say('   orch agent connect HOST      on each machine, then: orch agents approve NODE --name NAME');
-    this.say(`   rm -r ${this.directory}   all that this has made`);
+    this.say(`   rm -r ${this.directory}   everything that the tour made`);
   }
 
   /** Settles with 130 at the first SIGINT or SIGTERM. */
@@ -143,7 +143,7 @@ export class Stage {
     });
   }
 
-  /** Throws when the orchestrator or the agent ends by itself. */
+  /** Rejects when the orchestrator or the agent ends by itself. */
   programEnded(): Promise<never> {
     return Promise.race(
       this.programs.map(
@@ -155,7 +155,7 @@ export class Stage {
     );
   }
 
-  /** Ends every process that this has started: the agent first, then the orchestrator. */
+  /** Ends all started processes: the agent first, then the orchestrator. */
   async close(): Promise<void> {
     for (const child of this.commands) child.kill('SIGTERM');
     for (const { process: child } of [...this.programs].reverse()) await ended(child);
@@ -193,7 +193,7 @@ export class Stage {
 
   private spawn(args: readonly string[]): ChildProcess {
     const program = process.argv[1] as string;
-    // In a process group of its own, so that Ctrl-C reaches only this process, which stops the others in order.
+    // A process group of its own, so that Ctrl-C reaches only this process, which stops the others in order.
     return spawn(process.execPath, [program, ...args], {
       env: this.env,
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -203,13 +203,15 @@ export class Stage {
 
   private async wait(what: string, condition: () => boolean | Promise<boolean>, needed?: ChildProcess): Promise<void> {
     const since = performance.now();
-    while (performance.now() - since < PATIENCE_MS) {
+    while (performance.now() - since < START_TIMEOUT_MS) {
       if (await condition()) return;
       if (needed !== undefined && needed.exitCode !== null) break;
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
     const logs = this.programs.map(({ log }) => log()).join('\n');
-    throw new Fault('internal', `waited in vain until ${what}`, { hint: `what the programs said:\n${indent(logs)}` });
+    throw new Fault('internal', `timed out waiting until ${what}`, {
+      hint: `output of the programs:\n${indent(logs)}`,
+    });
   }
 }
 

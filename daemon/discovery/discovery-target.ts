@@ -1,6 +1,8 @@
 /** The one agent that a discovery packet is for, as operators write it. */
+
 import { isIPv6 } from 'node:net';
 import { Fault } from '../../src/kernel/fault.js';
+import { DISCOVERY_PORT } from '../../src/kernel/ports.js';
 
 export interface DiscoveryTarget {
   readonly host: string;
@@ -16,7 +18,7 @@ export function parseDiscoveryTarget(text: string): DiscoveryTarget {
   const [, host = '', port] = bracketed ?? PLAIN.exec(text) ?? [];
   const isHost = bracketed === null ? host !== '' : isIPv6(host);
   if (isHost && Number(port) >= 1 && Number(port) <= 65_535) return { host, port: Number(port) };
-  const message = 'must be host:port of one agent, such as 10.0.0.7:4747 or [2001:db8::7]:4747';
+  const message = `must be host:port of one agent, such as 10.0.0.7:${DISCOVERY_PORT} or [2001:db8::7]:${DISCOVERY_PORT}`;
   throw new Fault('invalid_body', `the body is not valid: /target ${message}`, {
     errors: [{ path: '/target', message }],
   });

@@ -1,4 +1,5 @@
 /** The options that every command takes. */
+import { API_PORT } from '../kernel/ports.js';
 import { choice, flag, flagOf, negativeFlag, type Options, text } from './define-command.js';
 
 const OUTPUT_FORMATS = ['table', 'json', 'yaml', 'wide', 'name'] as const;
@@ -19,7 +20,7 @@ const OUTPUT_OPTIONS = {
 
 /** Options of commands that talk to an orchestrator. Other commands accept and ignore them. */
 const CONNECTION_OPTIONS = {
-  url: text('URL', 'URL of the orchestrator, such as https://host:4748'),
+  url: text('URL', `URL of the orchestrator, such as https://host:${API_PORT}`),
   profile: text('NAME', 'profile of the orchestrator', { completes: 'profile' }),
   tlsFingerprint: text('HEX', "SHA-256 of the SPKI of the orchestrator's TLS certificate"),
   ca: text('FILE', 'certificate authority to trust (PEM)', { completes: 'file' }),

@@ -1,5 +1,6 @@
 /** The commands of `orch agent`, which run and manage the agent of this machine. */
 
+import { AGENT_PORT, DISCOVERY_PORT } from '../../kernel/ports.js';
 import { Fault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { argument, defineCommand, flag, integer, text } from '../define-command.js';
@@ -35,7 +36,7 @@ export const listenForOrchestrator = defineCommand({
   ],
   access: 'local',
   ownsSignals: true,
-  options: { port: integer('PORT', 'UDP port of discovery packets [4747]'), ...agentRunOptions },
+  options: { port: integer('PORT', `UDP port of discovery packets [${DISCOVERY_PORT}]`), ...agentRunOptions },
   run: async (context, input) => {
     const token = await readToken(context, input.token);
     return { exitStatus: await context.programs.agent.listen({ ...input, token }) };
@@ -58,7 +59,7 @@ export const connectAgent = defineCommand({
   ],
   access: 'local',
   ownsSignals: true,
-  args: { target: argument('HOST[:PORT]', 'address of the orchestrator [port 4747]') },
+  args: { target: argument('HOST[:PORT]', `address of the orchestrator [port ${AGENT_PORT}]`) },
   options: agentRunOptions,
   run: async (context, input) => {
     const { programs, prompt } = context;

@@ -1,4 +1,5 @@
 /** `orch help`: the help of groups, commands and topics. */
+import { API_PORT } from '../../kernel/ports.js';
 import { Fault } from '../../kernel/fault.js';
 import { nearest } from '../../language/nearest.js';
 import {
@@ -204,7 +205,7 @@ export async function helpAllView(): Promise<View> {
 }
 
 const environment = fields(
-  ['ORCH_URL', 'which orchestrator, such as https://host:4748 (--url)'],
+  ['ORCH_URL', `which orchestrator, such as https://host:${API_PORT} (--url)`],
   ['ORCH_PROFILE', 'which orchestrator, by the name of its profile (--profile)'],
   ['ORCH_TLS_FINGERPRINT', 'the certificate to accept (--tls-fingerprint)'],
   ['ORCH_CA', 'file of the certificate authority to accept (--ca)'],

@@ -1,4 +1,5 @@
 /** The commands of `orch profile`. */
+import { API_PORT } from '../../kernel/ports.js';
 import { resolve } from 'node:path';
 import { profilesPath } from '../../client/operator-files.js';
 import type { Profile } from '../../client/profile-file.js';
@@ -25,8 +26,8 @@ export const profileOptions = {
 /** `orch profile create`. */
 export const createProfile = defineCommand({
   examples: [
-    'orch profile create home --url https://orch.home:4748',
-    'orch profile create work --url https://orch.example:4748 --tls-fingerprint 9f86d081…',
+    `orch profile create home --url https://orch.home:${API_PORT}`,
+    `orch profile create work --url https://orch.example:${API_PORT} --tls-fingerprint 9f86d081…`,
   ],
   detail: ['Without --tls-fingerprint or --ca the first connection shows the certificate and asks.'],
   access: 'local',
@@ -35,7 +36,7 @@ export const createProfile = defineCommand({
   options: profileOptions,
   run: async ({ env, globals }, { name, ...given }) => {
     if (globals.url === undefined)
-      throw new Fault('usage', 'a profile needs an address', { hint: 'add --url https://HOST:4748' });
+      throw new Fault('usage', 'a profile needs an address', { hint: `add --url https://HOST:${API_PORT}` });
     const profiles = await loadProfiles(profilesPath(env));
     if (Object.hasOwn(profiles.byName, name)) {
       throw new Fault('usage', `there is a profile "${name}" already`, {
@@ -101,7 +102,7 @@ export const listProfiles = defineCommand({
           const trust = profile?.tls_fingerprint ?? profile?.ca;
           return [marked(profiles, name), name, profile?.url ?? '', orNone(trust), orNone(profile?.key_file)];
         }),
-        empty: 'No profiles. Make one with: orch profile create NAME --url https://HOST:4748',
+        empty: `No profiles. Make one with: orch profile create NAME --url https://HOST:${API_PORT}`,
       },
     };
   },
