@@ -13,12 +13,9 @@ import { Fault, isFault } from '../../src/kernel/fault.js';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
 import { type LogFields, type Logger, silentLogger } from '../../src/kernel/logger.js';
 import { formatEnrolmentToken } from '../../src/wire/enrolment-token.js';
-import { newIdentity } from '../identity/keys.js';
+import { clock, content, file, head, host, place, runId, ScriptedOrchestrator } from '../support/agent.js';
+import { newIdentity } from '../support/identity.js';
 import { until } from '../support/until.js';
-import { content, file } from './support/content.js';
-import { clock, host, place } from './support/place.js';
-import { head, runId } from './support/runs.js';
-import { ScriptedOrchestrator } from './support/scripted-orchestrator.js';
 
 const identity = newIdentity();
 

@@ -18,11 +18,10 @@ import { isFault } from '../../src/kernel/fault.js';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
 import { type LogFields, type Logger, silentLogger } from '../../src/kernel/logger.js';
 import { type Announcement, encodePacket, signedBytes } from '../../src/wire/discovery-packet.js';
-import { ManualClock } from '../database/support.js';
-import { type Identity, newIdentity, SMALL_ORDER_KEYS } from '../identity/keys.js';
+import { clock, host, needs, place, ScriptedOrchestrator } from '../support/agent.js';
+import { ManualClock } from '../support/database.js';
+import { type Identity, newIdentity, SMALL_ORDER_KEYS } from '../support/identity.js';
 import { until } from '../support/orch.js';
-import { clock, host, needs, place } from './support/place.js';
-import { ScriptedOrchestrator } from './support/scripted-orchestrator.js';
 
 const home = newIdentity();
 const stranger = newIdentity();

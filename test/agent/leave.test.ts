@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { type LeaveOptions, leave, whatLeaves } from '../../src/agent/leave.js';
 import { holdDataDirectory } from '../../src/identity/data-directory.js';
 import { Fault } from '../../src/kernel/fault.js';
-import { place } from './support/place.js';
+import { place } from '../support/agent.js';
 
 let root: string;
 let dataDir: string;

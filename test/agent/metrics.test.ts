@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { Metrics, usageBetween } from '../../src/agent/metrics.js';
 import { MetricsSampleSchema } from '../../src/kernel/schema.js';
 import { validator } from '../../src/kernel/validator.js';
-import { clock } from './support/place.js';
+import { clock } from '../support/agent.js';
 
 const busy = (milliseconds: number) => {
   const end = performance.now() + milliseconds;

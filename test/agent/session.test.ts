@@ -12,10 +12,7 @@ import { silentLogger } from '../../src/kernel/logger.js';
 import { PROTOCOL_VERSION } from '../../src/kernel/version.js';
 import { summarize } from '../../src/resources/result.js';
 import type { RunItem } from '../../src/wire/messages.js';
-import { content, directory, file } from './support/content.js';
-import { clock, host, place } from './support/place.js';
-import { head, runId } from './support/runs.js';
-import { ScriptedOrchestrator } from './support/scripted-orchestrator.js';
+import { clock, content, directory, file, head, host, place, runId, ScriptedOrchestrator } from '../support/agent.js';
 
 const SAMPLE = {
   collected_at: 1_700_000_000,

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EVENT_SEVERITY } from '../../daemon/core/domain-event.js';
 import { CONTRACT } from '../../src/contract/contract.js';
-import { Sqlite } from '../support/sqlite.js';
+import { Sqlite } from '../support/database.js';
 import type { Described } from './described-api.js';
 import {
   accessMistakes,

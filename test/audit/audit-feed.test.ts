@@ -5,9 +5,9 @@ import type { FollowOptions } from '../../daemon/audit/audit-feed.js';
 import { readAuditPage } from '../../daemon/audit/audit-reader.js';
 import type { EventType } from '../../daemon/core/domain-event.js';
 import { isFault } from '../../src/kernel/fault.js';
-import { openStore } from '../database/support.js';
+import { agentParty, auditOf, event, operatorParty } from '../support/audit.js';
+import { openStore } from '../support/database.js';
 import { until } from '../support/until.js';
-import { agentParty, auditOf, event, operatorParty } from './support.js';
 
 type Start = Partial<Pick<FollowOptions, 'filter' | 'after' | 'behind'>>;
 

@@ -5,8 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { AuditHead, lostEvents, lostEventsFault, readHead } from '../../daemon/audit/audit-head.js';
 import { readChainHead } from '../../daemon/core/audit-log.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { openStore, recordingLogger, temporaryDirectory } from '../database/support.js';
-import { auditOf, event, newAuditKey } from './support.js';
+import { auditOf, event, newAuditKey } from '../support/audit.js';
+import { openStore, recordingLogger, temporaryDirectory } from '../support/database.js';
 
 async function bench() {
   const store = await openStore();

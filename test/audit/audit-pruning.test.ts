@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { verifyChain } from '../../daemon/audit/verify-chain.js';
 import { firstAuditSeq, readAuditChain } from '../../daemon/core/audit-store.js';
 import type { RequestContext } from '../../daemon/core/domain-event.js';
-import { ManualClock, openStore, temporaryDirectory } from '../database/support.js';
-import { auditOf, event, newAuditKey, operatorParty } from './support.js';
+import { auditOf, event, newAuditKey, operatorParty } from '../support/audit.js';
+import { ManualClock, openStore, temporaryDirectory } from '../support/database.js';
 
 const never = new AbortController().signal;
 const ada: RequestContext = { actor: operatorParty('ada'), requestId: 'request-1', address: null };

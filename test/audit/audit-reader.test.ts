@@ -4,8 +4,8 @@ import { type AuditFilter, readAuditPage } from '../../daemon/audit/audit-reader
 import { markOperatorRemoved, putOperator } from '../../daemon/auth/operator-store.js';
 import { type DomainEvent, EVENT_SEVERITY, type EventType, type Party } from '../../daemon/core/domain-event.js';
 import { insertAgent } from '../../daemon/fleet/agent-store.js';
-import { agentRow, node, openStore, rejection } from '../database/support.js';
-import { agentParty, event, operatorParty, writerOf } from './support.js';
+import { agentParty, event, operatorParty, writerOf } from '../support/audit.js';
+import { agentRow, node, openStore, rejection } from '../support/database.js';
 
 const alice = operatorParty('alice');
 const bob = operatorParty('bob');

@@ -3,9 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { type AuditKey, checkpointText, parseCheckpoint, signMark } from '../../daemon/audit/checkpoint.js';
 import { newestCheckpoints, readAuditChain } from '../../daemon/core/audit-store.js';
 import type { AuditVerification } from '../../src/contract/audit.js';
-import { ManualClock, openStore, recordingLogger, temporaryDirectory } from '../database/support.js';
-import { Sqlite } from '../support/sqlite.js';
-import { auditOf, event, newAuditKey } from './support.js';
+import { auditOf, event, newAuditKey } from '../support/audit.js';
+import { ManualClock, openStore, recordingLogger, Sqlite, temporaryDirectory } from '../support/database.js';
 
 const never = new AbortController().signal;
 

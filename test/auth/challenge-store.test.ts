@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ChallengeStore } from '../../daemon/auth/challenge-store.js';
 import { isPublicKeyHex, type PublicKeyHex } from '../../src/kernel/ids.js';
-import { ManualClock } from '../database/support.js';
+import { ManualClock } from '../support/database.js';
 
 function key(digit: string): PublicKeyHex {
   const hex = digit.repeat(64);

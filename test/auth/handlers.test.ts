@@ -8,10 +8,10 @@ import { operatorRoutes } from '../../src/contract/operators.js';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { signNonce } from '../../src/identity/login-binding.js';
 import { type Validator, validator } from '../../src/kernel/validator.js';
-import { auditOf } from '../audit/support.js';
-import { rejection } from '../database/support.js';
-import { newIdentity } from '../identity/keys.js';
-import { logIn, type Scene, scene } from './support.js';
+import { auditOf } from '../support/audit.js';
+import { logIn, type Scene, scene } from '../support/auth.js';
+import { rejection } from '../support/database.js';
+import { newIdentity } from '../support/identity.js';
 
 /** Calls handlers as the adapter does, and holds what they answer against the contract. */
 async function api() {

@@ -2,9 +2,9 @@ import { createHash, randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { isBoundNonce, signNonce } from '../../src/identity/login-binding.js';
 import { toSeconds } from '../../src/kernel/clock.js';
-import { rejection } from '../database/support.js';
-import { newIdentity, SMALL_ORDER_KEYS, withTorsion } from '../identity/keys.js';
-import { addOperator, audited, HERE, HOUR, logIn, type Scene, scene } from './support.js';
+import { addOperator, audited, HERE, HOUR, logIn, type Scene, scene } from '../support/auth.js';
+import { rejection } from '../support/database.js';
+import { newIdentity, SMALL_ORDER_KEYS, withTorsion } from '../support/identity.js';
 
 const sign = (identity: Scene['alice'], nonce: string) => signNonce(identity.privateKey, Buffer.from(nonce, 'hex'));
 

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { insertEnrolmentToken, listEnrolmentTokens } from '../../daemon/fleet/enrolment-tokens.js';
 import { operatorIdOf } from '../../src/identity/key-object.js';
 import { toSeconds } from '../../src/kernel/clock.js';
-import { rejection } from '../database/support.js';
-import { newIdentity, SMALL_ORDER_KEYS } from '../identity/keys.js';
-import { addOperator, audited, contextOf, emptyScene, logIn, scene } from './support.js';
+import { addOperator, audited, contextOf, emptyScene, logIn, scene } from '../support/auth.js';
+import { rejection } from '../support/database.js';
+import { newIdentity, SMALL_ORDER_KEYS } from '../support/identity.js';
 
 describe('the first operator', () => {
   it('is an admin, made by the system, and audited', async () => {

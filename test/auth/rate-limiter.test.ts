@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { RateLimiter } from '../../daemon/auth/rate-limiter.js';
-import { ManualClock } from '../database/support.js';
-import { faultOf } from '../identity/support.js';
+import { ManualClock } from '../support/database.js';
+import { faultOf } from '../support/identity.js';
 
 const limiterOf = (limit: number) => {
   const clock = new ManualClock();

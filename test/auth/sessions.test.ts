@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { rejection } from '../database/support.js';
-import { audited, HOUR, logIn, scene } from './support.js';
+import { audited, HOUR, logIn, scene } from '../support/auth.js';
+import { rejection } from '../support/database.js';
 
 /** Lets writes that nobody waits for happen. */
 const settle = async () => {

@@ -12,8 +12,7 @@ import { setMeta } from '../../daemon/database/meta.js';
 import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
 import { loadOrCreateKey } from '../../src/identity/private-key.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { ManualClock, newIds, temporaryDirectory } from '../database/support.js';
-import { Sqlite } from '../support/sqlite.js';
+import { ManualClock, newIds, Sqlite, temporaryDirectory } from '../support/database.js';
 
 const program = fileURLToPath(new URL('programs/restore-until.mjs', import.meta.url));
 

@@ -8,8 +8,7 @@ import { stoppedBackup } from '../../daemon/backup/stopped-backup.js';
 import { MIGRATIONS } from '../../daemon/database/migrations/index.js';
 import { loadOrCreateKey } from '../../src/identity/private-key.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { ManualClock, newIds, rejection, temporaryDirectory } from '../database/support.js';
-import { Sqlite } from '../support/sqlite.js';
+import { ManualClock, newIds, rejection, Sqlite, temporaryDirectory } from '../support/database.js';
 
 const databases = fileURLToPath(new URL('../database/databases/', import.meta.url));
 const versions = readdirSync(databases).map((name) => Number.parseInt(name, 10));

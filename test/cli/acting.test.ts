@@ -4,9 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { OperationDetail } from '../../src/contract/operations.js';
 import { summarize } from '../../src/resources/result.js';
-import { Home, type RunOptions, runOrch } from './support/cli.js';
-import { type Answers, type FakeApi, loggedIn, REQUEST_ID, type Request, startFakeApi } from './support/fake-api.js';
-import { expectGolden, transcript } from './support/golden.js';
+import { expectGolden, Home, type RunOptions, runOrch, transcript } from '../support/cli.js';
 import {
   agents,
   applied,
@@ -24,7 +22,8 @@ import {
   ulid,
   web1,
   web2,
-} from './support/world.js';
+} from '../support/cli-world.js';
+import { type Answers, type FakeApi, loggedIn, REQUEST_ID, type Request, startFakeApi } from '../support/fake-api.js';
 
 let api: FakeApi;
 const home = new Home();

@@ -3,9 +3,7 @@ import { EventEmitter } from 'node:events';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Assignment, Rollout, RolloutResult } from '../../src/contract/assignments.js';
 import type { RunResult } from '../../src/contract/runs.js';
-import { type RunOptions, runOrch } from './support/cli.js';
-import { type FakeApi, loggedIn, type Reply, startFakeApi } from './support/fake-api.js';
-import { expectGolden, transcript } from './support/golden.js';
+import { expectGolden, type RunOptions, runOrch, transcript } from '../support/cli.js';
 import {
   agents,
   applied,
@@ -20,7 +18,8 @@ import {
   ulid,
   web1,
   web2,
-} from './support/world.js';
+} from '../support/cli-world.js';
+import { type FakeApi, loggedIn, type Reply, startFakeApi } from '../support/fake-api.js';
 
 let api: FakeApi;
 

@@ -2,10 +2,9 @@
 import { EventEmitter } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AuditVerification } from '../../src/contract/audit.js';
-import { runOrch } from './support/cli.js';
-import { type FakeApi, loggedIn, startFakeApi } from './support/fake-api.js';
-import { expectGolden, transcript } from './support/golden.js';
-import { events } from './support/world.js';
+import { expectGolden, runOrch, transcript } from '../support/cli.js';
+import { events } from '../support/cli-world.js';
+import { type FakeApi, loggedIn, startFakeApi } from '../support/fake-api.js';
 
 const intact: AuditVerification = {
   intact: true,

@@ -3,9 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { LocalMachine } from '../../src/cli/programs.js';
 import type { State } from '../../src/contract/operations.js';
-import { Home, type RunOptions, runOrch } from './support/cli.js';
-import { type Answers, type FakeApi, loggedIn, startFakeApi } from './support/fake-api.js';
-import { expectGolden, transcript } from './support/golden.js';
+import { expectGolden, Home, type RunOptions, runOrch, transcript } from '../support/cli.js';
 import {
   applied,
   module as moduleAnswer,
@@ -17,7 +15,8 @@ import {
   ulid,
   web1,
   web2,
-} from './support/world.js';
+} from '../support/cli-world.js';
+import { type Answers, type FakeApi, loggedIn, startFakeApi } from '../support/fake-api.js';
 
 let api: FakeApi;
 let home: Home;

@@ -1,8 +1,7 @@
 /** What `orch discover` sends and shows. */
 import { expect, it } from 'vitest';
-import { runOrch } from './support/cli.js';
-import { loggedIn, startFakeApi } from './support/fake-api.js';
-import { expectGolden, transcript } from './support/golden.js';
+import { expectGolden, runOrch, transcript } from '../support/cli.js';
+import { loggedIn, startFakeApi } from '../support/fake-api.js';
 
 it('orch discover tells where packets went, and why none did', async () => {
   let body: unknown;

@@ -3,10 +3,9 @@ import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AgentConnectFlags } from '../../src/cli/programs.js';
 import type { CreatedEnrolmentToken, EnrolmentTokenRecord } from '../../src/contract/enrolment-tokens.js';
-import { Home, NOW, noPrograms, runOrch } from './support/cli.js';
-import { type FakeApi, loggedIn, type Request, startFakeApi } from './support/fake-api.js';
-import { expectGolden, transcript } from './support/golden.js';
-import { operators, ulid } from './support/world.js';
+import { expectGolden, Home, NOW, noPrograms, runOrch, transcript } from '../support/cli.js';
+import { operators, ulid } from '../support/cli-world.js';
+import { type FakeApi, loggedIn, type Request, startFakeApi } from '../support/fake-api.js';
 
 const SECONDS = NOW / 1000;
 

@@ -4,12 +4,10 @@ import { EventEmitter } from 'node:events';
 import { PassThrough, Writable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Exit } from '../../src/terminal/exit.js';
+import { expectGolden, type RunOptions, runOrch, transcript } from '../support/cli.js';
+import { db, readings, web1, web2 } from '../support/cli-world.js';
+import { type FakeApi, FakeTerminals, loggedIn, type Program, prints, startFakeApi } from '../support/fake-api.js';
 import { until } from '../support/orch.js';
-import { type RunOptions, runOrch } from './support/cli.js';
-import { type FakeApi, loggedIn, startFakeApi } from './support/fake-api.js';
-import { FakeTerminals, type Program, prints } from './support/fake-terminals.js';
-import { expectGolden, transcript } from './support/golden.js';
-import { db, readings, web1, web2 } from './support/world.js';
 
 let api: FakeApi;
 

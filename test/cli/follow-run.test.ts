@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { followRun } from '../../src/cli/runs/run-agents.js';
 import type { FaultCode } from '../../src/kernel/fault.js';
 import { Fault } from '../../src/kernel/fault.js';
-import { rejection } from '../database/support.js';
+import { rejection } from '../support/database.js';
 
 /** A stream that fails, with or without having told of its operation. */
 async function* failing(code: FaultCode, operation_id: string | null) {

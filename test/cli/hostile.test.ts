@@ -1,7 +1,6 @@
 /** A hostile agent, or server, puts steering characters wherever the API lets it: none reaches the terminal. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runOrch } from './support/cli.js';
-import { type Answers, type FakeApi, loggedIn, startFakeApi } from './support/fake-api.js';
+import { runOrch } from '../support/cli.js';
 import {
   agents,
   driftDetail,
@@ -17,7 +16,8 @@ import {
   state,
   ulid,
   web1,
-} from './support/world.js';
+} from '../support/cli-world.js';
+import { type Answers, type FakeApi, loggedIn, startFakeApi } from '../support/fake-api.js';
 
 const EVIL = '\x1b]52;c;cm0=\x07\x9b2J\u202e\r\n\u200b';
 

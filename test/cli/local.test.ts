@@ -8,10 +8,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { AgentConnectFlags, AgentListenFlags, ServeFlags } from '../../src/cli/programs.js';
 import { runCli } from '../../src/cli/run.js';
 import { Fault } from '../../src/kernel/fault.js';
-import { Home, NOW, noPrograms, type RunOptions, runOrch } from './support/cli.js';
-import { loggedIn, startFakeApi } from './support/fake-api.js';
-import { expectGolden, transcript } from './support/golden.js';
-import { events, readings, ulid } from './support/world.js';
+import { expectGolden, Home, NOW, noPrograms, type RunOptions, runOrch, transcript } from '../support/cli.js';
+import { events, readings, ulid } from '../support/cli-world.js';
+import { loggedIn, startFakeApi } from '../support/fake-api.js';
 
 const ORCH = fileURLToPath(new URL('../../dist/orch/orch.js', import.meta.url));
 

@@ -6,7 +6,7 @@ import { flagOf } from '../../src/cli/define-command.js';
 import { entryOf, findCommand, wordsBelow } from '../../src/cli/find-command.js';
 import { GLOBAL_OPTIONS, optionsBeside } from '../../src/cli/global-options.js';
 import { parseInput } from '../../src/cli/parse-input.js';
-import { runOrch } from './support/cli.js';
+import { runOrch } from '../support/cli.js';
 
 const listed = COMMANDS.filter(({ hidden }) => !hidden);
 

@@ -3,9 +3,9 @@ import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'no
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
 import { generateKey, privateKeyPem } from '../../src/identity/private-key.js';
-import { startServer } from '../client/server.js';
-import { tlsFiles } from '../http/tiny-api.js';
-import { Home, type RunOptions, runOrch } from './support/cli.js';
+import { Home, type RunOptions, runOrch } from '../support/cli.js';
+import { startServer } from '../support/client.js';
+import { tlsFiles } from '../support/http.js';
 
 let home: Home;
 beforeEach(() => {

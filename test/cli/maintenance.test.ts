@@ -5,10 +5,9 @@ import type {
   MaintenanceWindow,
   UpdateMaintenanceWindow,
 } from '../../src/contract/maintenance-windows.js';
-import { NOW, runOrch } from './support/cli.js';
-import { type FakeApi, loggedIn, type Request, startFakeApi } from './support/fake-api.js';
-import { expectGolden, transcript } from './support/golden.js';
-import { operators, ulid } from './support/world.js';
+import { expectGolden, NOW, runOrch, transcript } from '../support/cli.js';
+import { operators, ulid } from '../support/cli-world.js';
+import { type FakeApi, loggedIn, type Request, startFakeApi } from '../support/fake-api.js';
 
 const now = NOW / 1000;
 const HOUR = 3600;

@@ -3,10 +3,9 @@ import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Channel, Delivery } from '../../src/contract/channels.js';
 import type { Notification } from '../../src/contract/notifications.js';
-import { Home, NOW, type RunOptions, runOrch } from './support/cli.js';
-import { type FakeApi, loggedIn, type Request, startFakeApi } from './support/fake-api.js';
-import { expectGolden, transcript } from './support/golden.js';
-import { readings, ulid } from './support/world.js';
+import { expectGolden, Home, NOW, type RunOptions, runOrch, transcript } from '../support/cli.js';
+import { readings, ulid } from '../support/cli-world.js';
+import { type FakeApi, loggedIn, type Request, startFakeApi } from '../support/fake-api.js';
 
 let api: FakeApi;
 const home = new Home();

@@ -1,9 +1,8 @@
 /** What the reading commands show, in every format. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runOrch } from './support/cli.js';
-import { type FakeApi, loggedIn, startFakeApi } from './support/fake-api.js';
-import { expectGolden, transcript } from './support/golden.js';
-import { agents, events, readings, ulid, web1 } from './support/world.js';
+import { expectGolden, runOrch, transcript } from '../support/cli.js';
+import { agents, events, readings, ulid, web1 } from '../support/cli-world.js';
+import { type FakeApi, loggedIn, startFakeApi } from '../support/fake-api.js';
 
 let api: FakeApi;
 

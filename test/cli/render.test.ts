@@ -6,7 +6,7 @@ import { renderView } from '../../src/cli/render/render-view.js';
 import { cutToWidth, widthOf } from '../../src/cli/render/terminal-text.js';
 import { runsView } from '../../src/cli/runs/run-view.js';
 import type { ResourceResult } from '../../src/resources/result.js';
-import { planned, runResult, web1 } from './support/world.js';
+import { planned, runResult, web1 } from '../support/cli-world.js';
 
 const table: TableView = {
   kind: 'table',

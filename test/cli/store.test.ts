@@ -2,8 +2,7 @@
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { StorePrograms } from '../../src/cli/programs.js';
-import { noPrograms, runOrch } from './support/cli.js';
-import { expectGolden, transcript } from './support/golden.js';
+import { expectGolden, noPrograms, runOrch, transcript } from '../support/cli.js';
 
 const KEY = '3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29';
 const SHA256 = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08';

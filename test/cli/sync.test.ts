@@ -6,10 +6,9 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { readSync } from '../../src/cli/sync/sync-files.js';
 import type { Assignment } from '../../src/contract/assignments.js';
-import { Home, type RunOptions, runOrch } from './support/cli.js';
-import { type Answers, type FakeApi, loggedIn, type Reply, startFakeApi } from './support/fake-api.js';
-import { expectGolden, transcript } from './support/golden.js';
-import { readings, web1 } from './support/world.js';
+import { expectGolden, Home, type RunOptions, runOrch, transcript } from '../support/cli.js';
+import { readings, web1 } from '../support/cli-world.js';
+import { type Answers, type FakeApi, loggedIn, type Reply, startFakeApi } from '../support/fake-api.js';
 
 let api: FakeApi;
 let home: Home;

@@ -7,11 +7,10 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { TerminalDetail, TerminalMatch } from '../../src/contract/terminal.js';
-import { encode, type Step } from '../terminal/recording-format/support.js';
-import { NOW, type RunOptions, runOrch } from './support/cli.js';
-import { type FakeApi, loggedIn, startFakeApi } from './support/fake-api.js';
-import { expectGolden, transcript } from './support/golden.js';
-import { readings, web1 } from './support/world.js';
+import { expectGolden, NOW, type RunOptions, runOrch, transcript } from '../support/cli.js';
+import { readings, web1 } from '../support/cli-world.js';
+import { type FakeApi, loggedIn, startFakeApi } from '../support/fake-api.js';
+import { encode, type Step } from '../support/recording-format.js';
 
 const ID = '01JQ2Z6T0V5X8Y4M3N7P9R1S2T';
 const say = (text: string): Step => ({ do: 'output', stream: 'out', bytes: Buffer.from(text) });

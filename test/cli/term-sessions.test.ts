@@ -2,11 +2,10 @@
 import { EventEmitter } from 'node:events';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { TerminalDetail, TerminalSession } from '../../src/contract/terminal.js';
+import { expectGolden, NOW, type RunOptions, runOrch, transcript } from '../support/cli.js';
+import { operators, readings, web1, web2 } from '../support/cli-world.js';
+import { type FakeApi, loggedIn, type Request, startFakeApi } from '../support/fake-api.js';
 import { until } from '../support/orch.js';
-import { NOW, type RunOptions, runOrch } from './support/cli.js';
-import { type FakeApi, loggedIn, type Request, startFakeApi } from './support/fake-api.js';
-import { expectGolden, transcript } from './support/golden.js';
-import { operators, readings, web1, web2 } from './support/world.js';
 
 const SECONDS = NOW / 1000;
 

@@ -2,11 +2,10 @@
 import { EventEmitter } from 'node:events';
 import { PassThrough, Writable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { expectGolden, NOW, type RunOptions, runOrch, transcript } from '../support/cli.js';
+import { agents, db, events, operations, operators, pending, readings, web1, web2 } from '../support/cli-world.js';
+import { type Answers, type FakeApi, loggedIn, startFakeApi } from '../support/fake-api.js';
 import { until } from '../support/orch.js';
-import { NOW, type RunOptions, runOrch } from './support/cli.js';
-import { type Answers, type FakeApi, loggedIn, startFakeApi } from './support/fake-api.js';
-import { expectGolden, transcript } from './support/golden.js';
-import { agents, db, events, operations, operators, pending, readings, web1, web2 } from './support/world.js';
 
 const GIB = 1024 ** 3;
 const sample = (cpu: number, memory: number, disk: number) => ({

@@ -5,8 +5,7 @@ import { findCommand } from '../../src/cli/find-command.js';
 import { expandRanges } from '../../src/cli/nodes/resolve-node.js';
 import { parseAhead, parseWhen } from '../../src/cli/parse-time.js';
 import { Fault } from '../../src/kernel/fault.js';
-import { NOW, runOrch } from './support/cli.js';
-import { expectGolden, transcript } from './support/golden.js';
+import { expectGolden, NOW, runOrch, transcript } from '../support/cli.js';
 
 const pathOf = (line: string) => {
   const found = findCommand(line.split(' '));

@@ -3,8 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { Fault } from '../../src/kernel/fault.js';
 import { isUlid } from '../../src/kernel/ids.js';
 import type { ResourceResult } from '../../src/resources/result.js';
-import { clientOf, faultOf, pinned } from './client.js';
-import { result, startServer } from './server.js';
+import { clientOf, faultOf, pinned, result, startServer } from '../support/client.js';
 
 describe('a call', () => {
   it('fills path, query and body, and gives the body of the answer', async () => {

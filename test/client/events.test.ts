@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { followEvents } from '../../src/client/follow-events.js';
 import { readServerSentEvents } from '../../src/client/streamed-body.js';
-import { clientOf, faultOf } from './client.js';
+import { clientOf, faultOf } from '../support/client.js';
 
 const ids = (number: number): string => `01JQ2Z6T0V5X8Y4M3N7P9R1S${String(number).padStart(2, '0')}`;
 

@@ -5,8 +5,16 @@ import { describe, expect, it } from 'vitest';
 import { openSigner } from '../../src/client/login.js';
 import { generateKey, privateKeyPem, wantsPassphrase, writeNewKey } from '../../src/identity/private-key.js';
 import { Fault } from '../../src/kernel/fault.js';
-import { clientOf, faultOf, newHome, newSigner, pinned } from './client.js';
-import { startServer, temporaryDirectory, testOperator } from './server.js';
+import {
+  clientOf,
+  faultOf,
+  newHome,
+  newSigner,
+  pinned,
+  startServer,
+  temporaryDirectory,
+  testOperator,
+} from '../support/client.js';
 
 const logins = (seen: readonly string[]) => seen.filter((id) => id === 'verifyChallenge').length;
 

@@ -3,8 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { profilesPath } from '../../src/client/operator-files.js';
 import { loadProfiles, requireProfile, saveProfiles, withoutProfile, withProfile } from '../../src/client/profiles.js';
-import { faultOf } from './client.js';
-import { temporaryDirectory } from './server.js';
+import { faultOf, temporaryDirectory } from '../support/client.js';
 
 const inFile = (text: string): string => {
   const path = join(temporaryDirectory(), 'config.yaml');

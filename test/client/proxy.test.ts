@@ -3,9 +3,8 @@ import { createServer as createHttpsServer } from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { proxyFor } from '../../src/client/proxy.js';
-import { tlsFiles } from '../http/tiny-api.js';
-import { clientOf, faultOf, newHome } from './client.js';
-import { startServer } from './server.js';
+import { clientOf, faultOf, newHome, startServer } from '../support/client.js';
+import { tlsFiles } from '../support/http.js';
 
 interface TestProxy {
   readonly url: string;

@@ -9,10 +9,10 @@ import { authRoutes } from '../../src/contract/auth.js';
 import { operatorRoutes } from '../../src/contract/operators.js';
 import { signNonce } from '../../src/identity/login-binding.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { auditOf } from '../audit/support.js';
-import { addOperator, scene } from '../auth/support.js';
-import { storedKeys, tlsFiles } from '../http/tiny-api.js';
-import { clientOf, faultOf, newSigner } from './client.js';
+import { auditOf } from '../support/audit.js';
+import { addOperator, scene } from '../support/auth.js';
+import { clientOf, faultOf, newSigner } from '../support/client.js';
+import { storedKeys, tlsFiles } from '../support/http.js';
 
 type Identity = Pick<Awaited<ReturnType<typeof scene>>['alice'], 'privateKey' | 'publicKey'>;
 

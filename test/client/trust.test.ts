@@ -5,9 +5,8 @@ import { join } from 'node:path';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { formatFingerprint, spkiFingerprint } from '../../src/identity/fingerprint.js';
-import { tlsFiles } from '../http/tiny-api.js';
-import { clientOf, faultOf, pinned } from './client.js';
-import { startServer, temporaryDirectory } from './server.js';
+import { clientOf, faultOf, pinned, startServer, temporaryDirectory } from '../support/client.js';
+import { tlsFiles } from '../support/http.js';
 
 /** A TLS server that notes every byte of application data it gets. */
 async function spyServer(tls: ReturnType<typeof tlsFiles>) {

@@ -7,9 +7,8 @@ import { GENESIS_HASH } from '../../daemon/core/audit-log.js';
 import { lastAuditRow, readAuditChain } from '../../daemon/core/audit-store.js';
 import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import { isUlid } from '../../src/kernel/ids.js';
-import { event, writerOf } from '../audit/support.js';
-import { ManualClock, newIds, openStore, temporaryDirectory } from '../database/support.js';
-import { Sqlite } from '../support/sqlite.js';
+import { event, writerOf } from '../support/audit.js';
+import { ManualClock, newIds, openStore, Sqlite, temporaryDirectory } from '../support/database.js';
 
 /** A closed store with ten events, the ways to tamper with it, and its check. */
 async function tenEvents() {

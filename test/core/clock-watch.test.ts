@@ -4,8 +4,8 @@ import { readAuditPage } from '../../daemon/audit/audit-reader.js';
 import { ClockTrust } from '../../daemon/core/clock-trust.js';
 import { ClockWatch } from '../../daemon/core/clock-watch.js';
 import type { OpenDatabase } from '../../daemon/database/database.js';
-import { auditOf, event } from '../audit/support.js';
-import { ManualClock, openStore, recordingLogger, temporaryDirectory } from '../database/support.js';
+import { auditOf, event } from '../support/audit.js';
+import { ManualClock, openStore, recordingLogger, temporaryDirectory } from '../support/database.js';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -4,8 +4,8 @@ import type { RecordedEvent } from '../../daemon/core/audit-log.js';
 import { eventOfRequest } from '../../daemon/core/domain-event.js';
 import { EventBus } from '../../daemon/core/event-bus.js';
 import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
-import { event, operatorParty } from '../audit/support.js';
-import { ManualClock, newIds, openStore, recordingLogger } from '../database/support.js';
+import { event, operatorParty } from '../support/audit.js';
+import { ManualClock, newIds, openStore, recordingLogger } from '../support/database.js';
 
 const recorded = (change: Partial<RecordedEvent> = {}): RecordedEvent => ({
   ...event(),

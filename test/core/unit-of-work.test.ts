@@ -4,8 +4,8 @@ import { verifyChain } from '../../daemon/audit/verify-chain.js';
 import { getMeta, setMeta } from '../../daemon/database/meta.js';
 import type { Queryable } from '../../daemon/database/schema.js';
 import { Fault } from '../../src/kernel/fault.js';
-import { event, writerOf } from '../audit/support.js';
-import { openStore, rejection } from '../database/support.js';
+import { event, writerOf } from '../support/audit.js';
+import { openStore, rejection } from '../support/database.js';
 
 const auditCount = async (db: Queryable) => (await verifyChain(db)).verified;
 

@@ -14,7 +14,7 @@ import {
   updateAgent,
 } from '../../daemon/fleet/agent-store.js';
 import { distinctTags, removeTag, replaceTags, setTag, tagsByAgent, tagsOf } from '../../daemon/fleet/tag-store.js';
-import { agentRow, node, openStore, rejection } from './support.js';
+import { agentRow, node, openStore, rejection } from '../support/database.js';
 
 async function fleet() {
   const { db } = await openStore();

@@ -11,7 +11,7 @@ import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import { getMeta, setMeta } from '../../daemon/database/meta.js';
 import type { Queryable } from '../../daemon/database/schema.js';
 import { isFault } from '../../src/kernel/fault.js';
-import { ManualClock, newIds, openStore, rejection, temporaryDirectory } from './support.js';
+import { ManualClock, newIds, openStore, rejection, temporaryDirectory } from '../support/database.js';
 
 const ROUNDS = 8;
 

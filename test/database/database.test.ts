@@ -17,8 +17,7 @@ import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { isSupportedSqlite, sqlitePackages } from '../../daemon/database/load-sqlite.js';
 import { getMeta, setMeta } from '../../daemon/database/meta.js';
-import { Sqlite } from '../support/sqlite.js';
-import { openStore, recordingLogger, rejection, temporaryDirectory } from './support.js';
+import { openStore, recordingLogger, rejection, Sqlite, temporaryDirectory } from '../support/database.js';
 
 const program = (name: string) => fileURLToPath(new URL(`programs/${name}`, import.meta.url));
 

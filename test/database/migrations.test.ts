@@ -18,9 +18,7 @@ import { listAuditRows } from '../../daemon/core/audit-store.js';
 import { MIGRATIONS } from '../../daemon/database/migrations/index.js';
 import type { Migration } from '../../daemon/database/migrations/migration.js';
 import type { Queryable } from '../../daemon/database/schema.js';
-import { Sqlite } from '../support/sqlite.js';
-import { SHAPE } from './shape.js';
-import { openStore, recordingLogger, rejection, temporaryDirectory } from './support.js';
+import { openStore, recordingLogger, rejection, SHAPE, Sqlite, temporaryDirectory } from '../support/database.js';
 
 const databases = fileURLToPath(new URL('databases/', import.meta.url));
 const versions = readdirSync(databases).map((name) => Number.parseInt(name, 10));

@@ -10,7 +10,7 @@ import {
   listModules,
   pruneModuleRevisions,
 } from '../../daemon/engine/module-store.js';
-import { openStore } from './support.js';
+import { openStore } from '../support/database.js';
 
 const revision = (name: string, content: string, uploaded_at = 1000) => ({
   name,

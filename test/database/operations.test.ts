@@ -11,7 +11,7 @@ import {
   listOperationsInStates,
   updateOperation,
 } from '../../daemon/engine/operation-store.js';
-import { node, openStore, operationRow } from './support.js';
+import { node, openStore, operationRow } from '../support/database.js';
 
 async function history() {
   const { db } = await openStore();

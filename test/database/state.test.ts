@@ -18,7 +18,7 @@ import {
   releaseIdempotencyKey,
   reserveIdempotencyKey,
 } from '../../daemon/http/idempotency.js';
-import { agentRow, node, openStore } from './support.js';
+import { agentRow, node, openStore } from '../support/database.js';
 
 const applied = (path: string, change: Partial<NewRow<'applied_resources'>> = {}): NewRow<'applied_resources'> => ({
   node_id: node('a'),

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { getMeta, setMeta } from '../../daemon/database/meta.js';
 import { ConnectionQueue } from '../../daemon/database/sqlite-dialect.js';
-import { openStore, rejection } from './support.js';
+import { openStore, rejection } from '../support/database.js';
 
 describe('transactions of concurrent requests', () => {
   it('queue in the order they came', async () => {

@@ -15,11 +15,10 @@ import { discoveryRoutes } from '../../src/contract/discovery.js';
 import { verifySignature } from '../../src/identity/proof-of-key.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { packetDecoder, signedBytes } from '../../src/wire/discovery-packet.js';
-import { ManualClock, newIds, openStore, rejection } from '../database/support.js';
-import { send } from '../http/send.js';
-import { authenticate, authorize, clock as realClock, storedKeys } from '../http/tiny-api.js';
-import { newIdentity } from '../identity/keys.js';
-import { ADA } from '../maintenance/support.js';
+import { ManualClock, newIds, openStore, rejection } from '../support/database.js';
+import { authenticate, authorize, clock as realClock, send, storedKeys } from '../support/http.js';
+import { newIdentity } from '../support/identity.js';
+import { ADA } from '../support/maintenance.js';
 
 const identity = newIdentity();
 

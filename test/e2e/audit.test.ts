@@ -2,8 +2,8 @@
 import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AuditEvent, AuditVerification } from '../../src/contract/audit.js';
+import { Sqlite } from '../support/database.js';
 import { type Ready, type Running, Sandbox, until } from '../support/orch.js';
-import { Sqlite } from '../support/sqlite.js';
 
 const sandbox = new Sandbox();
 let server: Running;

@@ -22,8 +22,8 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
 import type { AuditEvent, AuditVerification } from '../../src/contract/audit.js';
 import type { TerminalSession } from '../../src/contract/terminal.js';
+import { Sqlite } from '../support/database.js';
 import { type Ready, type Running, Sandbox, until } from '../support/orch.js';
-import { Sqlite } from '../support/sqlite.js';
 import { TEST_SHELL } from '../support/test-shell.js';
 
 // Some of these start a dozen processes.

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
 import type { CreatedEnrolmentToken, EnrolmentTokenRecord } from '../../src/contract/enrolment-tokens.js';
 import { formatEnrolmentToken, parseEnrolmentToken } from '../../src/wire/enrolment-token.js';
-import { newIdentity } from '../identity/keys.js';
+import { newIdentity } from '../support/identity.js';
 import { type Ready, type Running, Sandbox, until } from '../support/orch.js';
 
 const ORCH = fileURLToPath(new URL('../../dist/orch/orch.js', import.meta.url));

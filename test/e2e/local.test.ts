@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { DriftDetail, RunResult } from '../../src/contract/runs.js';
-import { isRoot, needs, place, run, succeeds } from '../agent/support/place.js';
+import { isRoot, needs, place, run, succeeds } from '../support/agent.js';
 import { Sandbox, until } from '../support/orch.js';
 
 let sandbox: Sandbox;

@@ -1,7 +1,7 @@
 /** The log of a real orchestrator, read by a person in a terminal while an agent sends what would steer it. */
 import { afterEach, describe, expect, it } from 'vitest';
 import { newPerson } from '../api/world.js';
-import { HELLO, TestAgent } from '../fleet/support/test-agent.js';
+import { HELLO, TestAgent } from '../support/fleet.js';
 import { Sandbox, until } from '../support/orch.js';
 
 const HOSTILE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;

@@ -1,8 +1,8 @@
 /** A store that lost its newest commits, because a byte of its write-ahead log is not what was written. */
 import { closeSync, existsSync, openSync, readdirSync, readSync, rmSync, statSync, writeSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Sqlite } from '../support/database.js';
 import { type Running, Sandbox, until } from '../support/orch.js';
-import { Sqlite } from '../support/sqlite.js';
 
 const sandbox = new Sandbox();
 const log = sandbox.path('serve', 'orch.db-wal');

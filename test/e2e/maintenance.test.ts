@@ -6,7 +6,7 @@ import type { AuditEvent } from '../../src/contract/audit.js';
 import type { Channel, Delivery } from '../../src/contract/channels.js';
 import type { MaintenanceWindow } from '../../src/contract/maintenance-windows.js';
 import type { DriftRecord } from '../../src/contract/runs.js';
-import { newIdentity } from '../identity/keys.js';
+import { newIdentity } from '../support/identity.js';
 import { type Ready, type Running, Sandbox, until } from '../support/orch.js';
 
 const sandbox = new Sandbox();

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { afterAll, expect, it } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
 import { PROTOCOL_VERSION } from '../../src/kernel/version.js';
-import { TestAgent } from '../fleet/support/test-agent.js';
+import { TestAgent } from '../support/fleet.js';
 import { Sandbox, until } from '../support/orch.js';
 
 const sandbox = new Sandbox();

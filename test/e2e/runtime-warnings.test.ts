@@ -1,8 +1,8 @@
 /** No program of ours shows people a warning of Node, and the tests that run them notice one. */
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { type FakeApi, loggedIn, startFakeApi } from '../cli/support/fake-api.js';
-import { driftDetail, inSync, readings, state, web1 } from '../cli/support/world.js';
+import { driftDetail, inSync, readings, state, web1 } from '../support/cli-world.js';
+import { type FakeApi, loggedIn, startFakeApi } from '../support/fake-api.js';
 import { Sandbox } from '../support/orch.js';
 import { Pty } from '../support/pty.js';
 

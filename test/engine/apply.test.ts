@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { rejection } from '../database/support.js';
-import { ALICE, nodeId, openBench } from './support.js';
+import { rejection } from '../support/database.js';
+import { ALICE, nodeId, openBench } from '../support/engine.js';
 
 const FILES = { '/etc/motd': 'hello', '/etc/issue': 'welcome' };
 

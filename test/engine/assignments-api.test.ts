@@ -7,9 +7,8 @@ import { createApiServer } from '../../daemon/http/api-server.js';
 import { assignmentRoutes } from '../../src/contract/assignments.js';
 import { moduleRoutes } from '../../src/contract/modules.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { send } from '../http/send.js';
-import { authenticate, authorize, clock, noKeys } from '../http/tiny-api.js';
-import { openBench } from './support.js';
+import { openBench } from '../support/engine.js';
+import { authenticate, authorize, clock, noKeys, send } from '../support/http.js';
 
 const BASE = '/api/v1';
 

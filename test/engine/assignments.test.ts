@@ -3,9 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { RequestContext } from '../../daemon/core/domain-event.js';
 import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import { TagService } from '../../daemon/fleet/tag-service.js';
-import { rejection } from '../database/support.js';
-import type { ScriptedAgent } from './scripted-agent.js';
-import { ALICE, type Bench, openBench } from './support.js';
+import { rejection } from '../support/database.js';
+import { ALICE, type Bench, openBench, type ScriptedAgent } from '../support/engine.js';
 
 const BOB: RequestContext = { ...ALICE, actor: { id: 'b0b'.padEnd(32, '0'), name: 'bob', type: 'operator' } };
 

@@ -4,7 +4,7 @@ import { type DriftSchedule, DriftScheduler } from '../../daemon/engine/drift-sc
 import { deleteDriftBefore } from '../../daemon/engine/drift-store.js';
 import { updateAgent } from '../../daemon/fleet/agent-store.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { type Bench, openBench } from './support.js';
+import { type Bench, openBench } from '../support/engine.js';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -11,8 +11,8 @@ import type { DriftRecord } from '../../src/contract/runs.js';
 import { runRoutes } from '../../src/contract/runs.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { validator } from '../../src/kernel/validator.js';
-import { rejection } from '../database/support.js';
-import { ALICE, type Bench, moduleText, openBench } from './support.js';
+import { rejection } from '../support/database.js';
+import { ALICE, type Bench, moduleText, openBench } from '../support/engine.js';
 
 const OPERATOR: Operator = {
   operator_id: ALICE.actor.id,

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { EngineMessage } from '../../daemon/fleet/connection-registry.js';
-import { type Results, resultOf, type ScriptedAgent } from './scripted-agent.js';
-import { type Bench, openBench } from './support.js';
+import { type Bench, openBench, type Results, resultOf, type ScriptedAgent } from '../support/engine.js';
 
 const FILES = { '/a': 'x', '/b': 'x' };
 

@@ -3,8 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { listOperationResults, listOperations } from '../../daemon/engine/operation-store.js';
 import { isFault } from '../../src/kernel/fault.js';
-import type { ScriptedAgent } from './scripted-agent.js';
-import { ALICE, Bench } from './support.js';
+import { ALICE, Bench, type ScriptedAgent } from '../support/engine.js';
 
 const MODULES = { first: { '/a': '1', '/b': '1', '/c': '1' }, second: { '/c': '1', '/d': '1' } } as const;
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { listModuleRevisions } from '../../daemon/engine/module-store.js';
-import { rejection } from '../database/support.js';
-import { ALICE, moduleText, openBench } from './support.js';
+import { rejection } from '../support/database.js';
+import { ALICE, moduleText, openBench } from '../support/engine.js';
 
 describe('modules', () => {
   it('are stored in revisions and read back as they were uploaded', async () => {

@@ -5,8 +5,8 @@ import { openDatabase } from '../../daemon/database/database.js';
 import { beginEpoch, epochBegun, storedEpoch } from '../../daemon/engine/epoch.js';
 import { findOperation } from '../../daemon/engine/operation-store.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { openStore } from '../database/support.js';
-import { type Bench, openBench } from './support.js';
+import { openStore } from '../support/database.js';
+import { type Bench, openBench } from '../support/engine.js';
 
 /** Puts the store back to what `copy` holds, in a new epoch or not. */
 async function putBack(bench: Bench, copy: Buffer, isNewEpoch: boolean): Promise<void> {

@@ -11,9 +11,8 @@ import { OutputVault } from '../../daemon/secrets/output-vault.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import type { Output } from '../../src/resources/result.js';
 import { LINK_LIMITS } from '../../src/wire/limits.js';
-import { rejection, temporaryDirectory } from '../database/support.js';
-import type { ScriptedAgent } from './scripted-agent.js';
-import { type Bench, oneSecret, openBench } from './support.js';
+import { rejection, temporaryDirectory } from '../support/database.js';
+import { type Bench, oneSecret, openBench, type ScriptedAgent } from '../support/engine.js';
 
 const SECRET = 'p4$$ w/"quotes"';
 

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { ParserPoolOptions } from '../../daemon/engine/parsing/parser-pool.js';
 import { inlineParser } from '../../daemon/engine/parsing/text-parser.js';
 import { type Logger, silentLogger } from '../../src/kernel/logger.js';
-import { moduleText } from './support.js';
+import { moduleText } from '../support/engine.js';
 
 const dist = fileURLToPath(new URL('../../dist/daemon/engine/parsing/', import.meta.url));
 

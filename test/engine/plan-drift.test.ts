@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { Fault } from '../../src/kernel/fault.js';
-import { rejection } from '../database/support.js';
-import { ALICE, moduleText, nodeId, openBench } from './support.js';
+import { rejection } from '../support/database.js';
+import { ALICE, moduleText, nodeId, openBench } from '../support/engine.js';
 
 const FILES = { '/a': 'x', '/b': 'x' };
 

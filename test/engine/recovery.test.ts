@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { findOperation } from '../../daemon/engine/operation-store.js';
 import { deleteAgent } from '../../daemon/fleet/agent-store.js';
-import type { ScriptedAgent } from './scripted-agent.js';
-import { ALICE, type Bench, oneSecret, openBench } from './support.js';
+import { ALICE, type Bench, oneSecret, openBench, type ScriptedAgent } from '../support/engine.js';
 
 const FILES = { '/a': 'x', '/b': 'x', '/c': 'x' };
 const MINUTE = 60_000;

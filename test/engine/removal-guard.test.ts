@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import { setTag } from '../../daemon/fleet/tag-store.js';
 import { guardReason } from '../../src/resources/removal-guard.js';
-import { rejection } from '../database/support.js';
-import { ALICE, moduleText, openBench } from './support.js';
+import { rejection } from '../support/database.js';
+import { ALICE, moduleText, openBench } from '../support/engine.js';
 
 const created = { removes: true, adHoc: false };
 const adopted = { removes: false, adHoc: false };

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import { Retention, type RetentionDays } from '../../daemon/housekeeping.js';
 import { findNotification, insertNotification } from '../../daemon/notify/notification-store.js';
-import { type Bench, openBench } from './support.js';
+import { type Bench, openBench } from '../support/engine.js';
 
 const DAY = 86_400_000;
 

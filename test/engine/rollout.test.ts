@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import type { ApplyRolloutRequest } from '../../daemon/engine/rollout.js';
 import type { AgentResult } from '../../daemon/engine/rollout-result.js';
 import { updateAgent } from '../../daemon/fleet/agent-store.js';
-import { rejection } from '../database/support.js';
+import { rejection } from '../support/database.js';
+import { ALICE, type Bench, openBench } from '../support/engine.js';
 import { withoutRuntimeWarnings } from '../support/runtime-warnings.js';
 import { until } from '../support/until.js';
-import { ALICE, type Bench, openBench } from './support.js';
 
 const REQUEST: ApplyRolloutRequest = {
   assignment: 'all',

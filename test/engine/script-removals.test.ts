@@ -10,8 +10,8 @@ import { OutputVault } from '../../daemon/secrets/output-vault.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import type { SecretRefusal } from '../../src/language/fill.js';
 import type { Removal } from '../../src/resources/desired.js';
-import { rejection, temporaryDirectory } from '../database/support.js';
-import { ALICE, type Bench, openBench } from './support.js';
+import { rejection, temporaryDirectory } from '../support/database.js';
+import { ALICE, type Bench, openBench } from '../support/engine.js';
 
 /** Values of secrets, which the test changes; a refusal is why the agent does not get one. */
 function changing(values: Map<string, string | SecretRefusal>): AgentSecrets {

@@ -4,7 +4,7 @@ import { listAppliedResources, putAppliedResources } from '../../daemon/engine/a
 import { inSlices } from '../../daemon/engine/slices.js';
 import { insertAgent } from '../../daemon/fleet/agent-store.js';
 import { finish, mapped, type Steps } from '../../src/kernel/steps.js';
-import { agentRow, node, openStore } from '../database/support.js';
+import { agentRow, node, openStore } from '../support/database.js';
 
 /** Steps of a millisecond each, whatever the machine. */
 function* slowSteps(count: number): Steps<number> {

@@ -12,9 +12,7 @@ import { nodeIdOf } from '../../src/identity/key-object.js';
 import { generateKey } from '../../src/identity/private-key.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { type Identity, newIdentity } from '../identity/keys.js';
-import { has, temporaryDirectory } from '../identity/support.js';
-import { credentialsOf, handshake } from '../identity/tls.js';
+import { credentialsOf, handshake, has, type Identity, newIdentity, temporaryDirectory } from '../support/identity.js';
 
 const orchestrator = newIdentity();
 const agent = newIdentity();

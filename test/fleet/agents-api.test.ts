@@ -2,9 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { insertAgent } from '../../daemon/fleet/agent-store.js';
 import type { ApiServer } from '../../daemon/http/api-server.js';
 import type { Agent } from '../../src/contract/agents.js';
-import { type Sent, send } from '../http/send.js';
-import { serveFleet } from './support/fleet-api.js';
-import { Fleet, OPERATOR } from './support/fleet-fixture.js';
+import { Fleet, OPERATOR, serveFleet } from '../support/fleet.js';
+import { type Sent, send } from '../support/http.js';
 
 interface Entry {
   readonly name: string | null;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { PROTOCOL_VERSION } from '../../src/kernel/version.js';
-import { Fleet, OPERATOR, until } from './support/fleet-fixture.js';
+import { Fleet, OPERATOR, until } from '../support/fleet.js';
 
 const rejected = { code: 4403, reason: 'this agent was rejected by an operator' };
 const ack = { type: 'run_ack', run_id: '01J8ZQ4Y7M0000000000000000' } as const;

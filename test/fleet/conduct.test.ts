@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { Fault } from '../../src/kernel/fault.js';
 import { PROTOCOL_VERSION } from '../../src/kernel/version.js';
-import { newIdentity } from '../identity/keys.js';
-import { Fleet, until } from './support/fleet-fixture.js';
-import { HELLO, type TestAgent } from './support/test-agent.js';
+import { Fleet, HELLO, type TestAgent, until } from '../support/fleet.js';
+import { newIdentity } from '../support/identity.js';
 
 const RUN = '01J8ZQ4Y7M0000000000000000';
 const accepted = { type: 'run_accepted', run_id: RUN };

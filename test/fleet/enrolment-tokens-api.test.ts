@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type SendOptions, send } from '../http/send.js';
-import { operator, storedKeys } from '../http/tiny-api.js';
-import { serveFleet } from './support/fleet-api.js';
-import { Fleet } from './support/fleet-fixture.js';
+import { Fleet, serveFleet } from '../support/fleet.js';
+import { operator, type SendOptions, send, storedKeys } from '../support/http.js';
 
 const PATH = '/api/v1/enrolment-tokens';
 

@@ -2,9 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { markOperatorRemoved } from '../../daemon/auth/operator-store.js';
 import type { CreatedEnrolmentToken, NewEnrolmentToken } from '../../src/contract/enrolment-tokens.js';
 import { parseEnrolmentToken } from '../../src/wire/enrolment-token.js';
-import { newIdentity } from '../identity/keys.js';
-import { Fleet, type FleetOptions, OPERATOR } from './support/fleet-fixture.js';
-import type { TestAgent } from './support/test-agent.js';
+import { Fleet, type FleetOptions, OPERATOR, type TestAgent } from '../support/fleet.js';
+import { newIdentity } from '../support/identity.js';
 
 const HOUR = 60 * 60 * 1000;
 

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { AgentConnection } from '../../daemon/fleet/agent-connection.js';
 import { nodeIdOf } from '../../src/identity/key-object.js';
-import { newIdentity } from '../identity/keys.js';
-import { Fleet, until } from './support/fleet-fixture.js';
-import { HELLO, type TestAgent } from './support/test-agent.js';
+import { Fleet, HELLO, type TestAgent, until } from '../support/fleet.js';
+import { newIdentity } from '../support/identity.js';
 
 const HOUR = 60 * 60 * 1000;
 

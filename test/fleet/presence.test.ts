@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { PROTOCOL_VERSION } from '../../src/kernel/version.js';
-import { newIdentity } from '../identity/keys.js';
-import { Fleet, until } from './support/fleet-fixture.js';
-import { HELLO, type TestAgent } from './support/test-agent.js';
+import { Fleet, HELLO, type TestAgent, until } from '../support/fleet.js';
+import { newIdentity } from '../support/identity.js';
 
 /** Settles once the orchestrator has heard of the agent again. */
 const heard = (fleet: Fleet, agent: TestAgent): Promise<boolean> =>

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Fleet, OPERATOR, until } from './support/fleet-fixture.js';
-import type { TestAgent } from './support/test-agent.js';
+import { Fleet, OPERATOR, type TestAgent, until } from '../support/fleet.js';
 
 const rejected = { code: 4403, reason: 'this agent was rejected by an operator' };
 const ack = { type: 'run_ack', run_id: '01J8ZQ4Y7M0000000000000000' } as const;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { PROTOCOL_VERSION } from '../../src/kernel/version.js';
-import { Fleet, OPERATOR } from './support/fleet-fixture.js';
+import { Fleet, OPERATOR } from '../support/fleet.js';
 
 describe('a removal', () => {
   it('is for rejected agents only', async () => {

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { send } from '../http/send.js';
-import { serveFleet } from './support/fleet-api.js';
-import { Fleet, OPERATOR } from './support/fleet-fixture.js';
+import { Fleet, OPERATOR, serveFleet } from '../support/fleet.js';
+import { send } from '../support/http.js';
 
 /** An approved agent, and what changes its tags over HTTP. */
 async function tagged(tags: Readonly<Record<string, string>> = {}) {

@@ -1,6 +1,6 @@
 import { it } from 'vitest';
 import { LINK_LIMITS } from '../../src/wire/limits.js';
-import { Fleet, until } from './support/fleet-fixture.js';
+import { Fleet, until } from '../support/fleet.js';
 
 it('cuts an agent that asks and does not read the answers', async () => {
   const fleet = await Fleet.start();

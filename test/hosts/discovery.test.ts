@@ -8,7 +8,7 @@ import type { AuditEvent } from '../../src/contract/audit.js';
 import type { Discovered } from '../../src/contract/discovery.js';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
 import { encodePacket, signedBytes } from '../../src/wire/discovery-packet.js';
-import { newIdentity } from '../identity/keys.js';
+import { newIdentity } from '../support/identity.js';
 import { until } from '../support/orch.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';

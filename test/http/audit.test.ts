@@ -9,10 +9,9 @@ import { createApiServer } from '../../daemon/http/api-server.js';
 import { readServerSentEvents } from '../../src/client/streamed-body.js';
 import { auditRoutes } from '../../src/contract/audit.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { auditOf, event } from '../audit/support.js';
-import { addOperator, HOUR, logIn, scene } from '../auth/support.js';
-import { send } from './send.js';
-import { noKeys } from './tiny-api.js';
+import { auditOf, event } from '../support/audit.js';
+import { addOperator, HOUR, logIn, scene } from '../support/auth.js';
+import { noKeys, send } from '../support/http.js';
 
 /** The audit log behind the real server, with an admin, an operator and a viewer. */
 async function start(limits: Partial<HttpLimits> = {}) {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { send } from './send.js';
-import { startTiny, tlsFiles } from './tiny-api.js';
+import { send, startTiny, tlsFiles } from '../support/http.js';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 const ITEM = '/api/v1/items/a';

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Fault } from '../../src/kernel/fault.js';
 import { isUlid } from '../../src/kernel/ids.js';
-import { send } from './send.js';
-import { startTiny, tlsFiles } from './tiny-api.js';
+import { send, startTiny, tlsFiles } from '../support/http.js';
 
 describe('every answer', () => {
   it('carries the id of the request, is not cached and is open to no other site', async () => {

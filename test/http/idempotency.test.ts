@@ -2,9 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { HandlersFor } from '../../daemon/http/handler.js';
 import type { IdempotencyKeys } from '../../daemon/http/idempotency.js';
 import { Fault } from '../../src/kernel/fault.js';
-import { type SendOptions, send } from './send.js';
-import { echo, startTiny, storedKeys } from './tiny-api.js';
-import type { Tiny } from './tiny-contract.js';
+import { echo, type SendOptions, send, startTiny, storedKeys, type Tiny } from '../support/http.js';
 
 /** A server whose writes count themselves. */
 async function start(handlers: Partial<HandlersFor<Tiny>> = {}) {

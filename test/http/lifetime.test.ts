@@ -5,9 +5,7 @@ import { createApiServer } from '../../daemon/http/api-server.js';
 import { statusHandlers } from '../../daemon/status.js';
 import { CONTRACT } from '../../src/contract/contract.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { send } from './send.js';
-import { authenticate, authorize, clock, echo, noKeys, startTiny, tlsFiles } from './tiny-api.js';
-import { TINY } from './tiny-contract.js';
+import { authenticate, authorize, clock, echo, noKeys, send, startTiny, TINY, tlsFiles } from '../support/http.js';
 
 const common = {
   authenticate,

@@ -2,8 +2,7 @@ import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import { isUlid } from '../../src/kernel/ids.js';
-import { send, sendBytes } from './send.js';
-import { startTiny, tlsFiles } from './tiny-api.js';
+import { send, sendBytes, startTiny, tlsFiles } from '../support/http.js';
 
 const head = (first: string, ...headers: readonly string[]) => [first, 'Host: x', ...headers, '', ''].join('\r\n');
 

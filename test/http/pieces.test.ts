@@ -5,9 +5,8 @@ import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import type { ApiServer } from '../../daemon/http/api-server.js';
 import { Fault } from '../../src/kernel/fault.js';
+import { send, startTiny } from '../support/http.js';
 import { until } from '../support/orch.js';
-import { send } from './send.js';
-import { startTiny } from './tiny-api.js';
 
 const PIECE = Buffer.alloc(64 * 1024, 'x');
 const PIECES = 4_000;

@@ -4,9 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { ApiServer } from '../../daemon/http/api-server.js';
 import type { Call } from '../../daemon/http/handler.js';
 import { Fault } from '../../src/kernel/fault.js';
-import { send } from './send.js';
-import { authenticate, startTiny, storedKeys } from './tiny-api.js';
-import type { Tiny } from './tiny-contract.js';
+import { authenticate, send, startTiny, storedKeys, type Tiny } from '../support/http.js';
 
 const LINES = { accept: 'application/x-ndjson' };
 const RESULT = { name: 'a', size: 1 };

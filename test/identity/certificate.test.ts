@@ -7,8 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { ipBytes, selfSignedEd25519, selfSignedP256 } from '../../src/identity/certificate.js';
 import { formatFingerprint, parseFingerprint, spkiFingerprint } from '../../src/identity/fingerprint.js';
 import { generateKey } from '../../src/identity/private-key.js';
-import { newIdentity } from './keys.js';
-import { faultOf, has, run, temporaryDirectory } from './support.js';
+import { faultOf, has, newIdentity, run, temporaryDirectory } from '../support/identity.js';
 
 const withOpenssl = it.runIf(has('openssl', 'version'));
 

@@ -16,7 +16,7 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
 import { generateKey, loadKey, loadOrCreateKey, writeNewKey } from '../../src/identity/private-key.js';
-import { faultOf, has, run, temporaryDirectory } from './support.js';
+import { faultOf, has, run, temporaryDirectory } from '../support/identity.js';
 
 const isRoot = process.getuid?.() === 0;
 const newPath = (): string => join(temporaryDirectory(), 'identity.key');

@@ -5,8 +5,7 @@ import { keyObjectOf } from '../../src/identity/key-object.js';
 import { isBoundNonce, makeBoundNonce, signNonce } from '../../src/identity/login-binding.js';
 import { isSignatureHex, verifySignature } from '../../src/identity/proof-of-key.js';
 import { isPublicKeyHex, type PublicKeyHex } from '../../src/kernel/ids.js';
-import { NON_CANONICAL_KEYS, newIdentity, SMALL_ORDER_KEYS } from './keys.js';
-import { faultOf } from './support.js';
+import { faultOf, NON_CANONICAL_KEYS, newIdentity, SMALL_ORDER_KEYS } from '../support/identity.js';
 
 const { publicKey: operatorKey } = newIdentity();
 const spki = (): Buffer => randomBytes(32);

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
 import { importOpensshKey, parseOpensshKey } from '../../src/identity/openssh.js';
 import { parsePublicKey } from '../../src/identity/public-key.js';
-import { faultOf, has, run, temporaryDirectory } from './support.js';
+import { faultOf, has, run, temporaryDirectory } from '../support/identity.js';
 
 const fixture = (name: string): string => readFileSync(join(import.meta.dirname, 'openssh', name), 'utf8');
 const refusal = (text: string): { message: string; hint: string | undefined } => {

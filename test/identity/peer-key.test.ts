@@ -5,8 +5,7 @@ import { selfSignedEd25519 } from '../../src/identity/certificate.js';
 import { generateKey } from '../../src/identity/private-key.js';
 import { peerEd25519Key } from '../../src/identity/proof-of-key.js';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
-import { newIdentity, SMALL_ORDER_KEYS } from './keys.js';
-import { credentialsOf, handshake, serve } from './tls.js';
+import { credentialsOf, handshake, newIdentity, SMALL_ORDER_KEYS, serve } from '../support/identity.js';
 
 interface Seen {
   readonly server: PublicKeyHex | null;

@@ -2,8 +2,7 @@ import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readPin, requirePinned, writePin } from '../../src/identity/pin.js';
-import { newIdentity } from './keys.js';
-import { faultOf, temporaryDirectory } from './support.js';
+import { faultOf, newIdentity, temporaryDirectory } from '../support/identity.js';
 
 const newPath = (): string => join(temporaryDirectory(), 'orchestrator.pub');
 const { publicKey: key } = newIdentity();

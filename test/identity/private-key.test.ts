@@ -9,7 +9,7 @@ import {
   privateKeyPem,
   wantsPassphrase,
 } from '../../src/identity/private-key.js';
-import { faultOf, has, run, temporaryDirectory } from './support.js';
+import { faultOf, has, run, temporaryDirectory } from '../support/identity.js';
 
 const source = 'ORCH_KEY';
 const pem = (key: ReturnType<typeof generateKey>): string => key.export({ type: 'pkcs8', format: 'pem' }).toString();

@@ -12,8 +12,16 @@ import {
   rawKeyOf,
 } from '../../src/identity/key-object.js';
 import { isAcceptableKey, isForgeableKey, parsePublicKey } from '../../src/identity/public-key.js';
-import { NON_CANONICAL_KEYS, newIdentity, SMALL_ORDER_KEYS, withTorsion } from './keys.js';
-import { faultOf, has, run, temporaryDirectory } from './support.js';
+import {
+  faultOf,
+  has,
+  NON_CANONICAL_KEYS,
+  newIdentity,
+  run,
+  SMALL_ORDER_KEYS,
+  temporaryDirectory,
+  withTorsion,
+} from '../support/identity.js';
 
 const fixture = (name: string): string => readFileSync(join(import.meta.dirname, 'openssh', name), 'utf8');
 const refusal = (text: string): string => {

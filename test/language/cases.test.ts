@@ -8,8 +8,7 @@ import { moduleParser, parseModule } from '../../src/language/parse-module.js';
 import { resolve } from '../../src/language/resolve.js';
 import { STANDARD_KINDS } from '../../src/language/schema.js';
 import { matches, parseSelector } from '../../src/language/selector.js';
-import { runCases } from './support/case-file.js';
-import { SAMPLE_KINDS } from './support/sample-kinds.js';
+import { runCases, SAMPLE_KINDS } from '../support/language.js';
 
 type Kinds = 'sample' | undefined;
 

@@ -16,7 +16,7 @@ import { type ParsedModule, parseModule } from '../../src/language/parse-module.
 import { resolve } from '../../src/language/resolve.js';
 import type { ModuleDefinition } from '../../src/language/schema.js';
 import { matches, parseSelector } from '../../src/language/selector.js';
-import { agent, module, soundModule } from './support/arbitrary-module.js';
+import { agent, module, soundModule } from '../support/language.js';
 
 const runs = { numRuns: 200 };
 const codes: ReadonlySet<string> = new Set(DIAGNOSTIC_CODES);

@@ -8,7 +8,7 @@ import type { AgentFacts, SecretSource } from '../../src/language/fill.js';
 import { kindSet } from '../../src/language/kind-set.js';
 import { moduleParser, parseModule } from '../../src/language/parse-module.js';
 import { resolveCompiled } from '../../src/language/resolve.js';
-import { SAMPLE_KINDS } from './support/sample-kinds.js';
+import { SAMPLE_KINDS } from '../support/language.js';
 
 const agent = (name: string): AgentFacts => ({
   node_id: '0'.repeat(32),

@@ -4,8 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { until } from '../support/orch.js';
-import { TerminalClient } from './support/terminal-client.js';
-import { commandLine, NODE_NAME, TerminalFleet } from './support/terminal-fleet.js';
+import { commandLine, NODE_NAME, TerminalClient, TerminalFleet } from '../support/terminal-fleet.js';
 
 const ORCH = fileURLToPath(new URL('../../dist/orch/orch.js', import.meta.url));
 

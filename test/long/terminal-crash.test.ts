@@ -4,11 +4,9 @@ import { createHash, randomInt } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { hashOfFirst, holds } from '../support/long.js';
 import { until } from '../support/orch.js';
-import { hashOfFirst } from './support/hash-of-first.js';
-import { holds } from './support/holds.js';
-import { TerminalClient } from './support/terminal-client.js';
-import { TerminalFleet } from './support/terminal-fleet.js';
+import { TerminalClient, TerminalFleet } from '../support/terminal-fleet.js';
 
 const ORCH = fileURLToPath(new URL('../../dist/orch/orch.js', import.meta.url));
 const KILLS = Number(process.env.ORCH_LONG_KILLS ?? 12);

@@ -1,9 +1,8 @@
 /** A thousand terminals and commands, one after the other: nothing of them stays behind in any of the three processes. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type HeapView, heapOf, MEBIBYTE, type ProcessView, viewOf } from '../support/long.js';
 import { until } from '../support/orch.js';
-import { type HeapView, heapOf, MEBIBYTE, type ProcessView, viewOf } from './support/process-view.js';
-import { TerminalClient } from './support/terminal-client.js';
-import { TerminalFleet } from './support/terminal-fleet.js';
+import { TerminalClient, TerminalFleet } from '../support/terminal-fleet.js';
 
 const CYCLES = Number(process.env.ORCH_LONG_CYCLES ?? 1_000);
 const WARM_UP = 150;

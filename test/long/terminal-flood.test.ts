@@ -6,10 +6,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { TerminalSession } from '../../src/contract/terminal.js';
+import { MEBIBYTE, residentOf, watchMemory } from '../support/long.js';
 import { until } from '../support/orch.js';
-import { MEBIBYTE, residentOf, watchMemory } from './support/process-view.js';
-import { TerminalClient } from './support/terminal-client.js';
-import { NODE_NAME, TerminalFleet } from './support/terminal-fleet.js';
+import { NODE_NAME, TerminalClient, TerminalFleet } from '../support/terminal-fleet.js';
 
 const ORCH = fileURLToPath(new URL('../../dist/orch/orch.js', import.meta.url));
 /** A gigabyte takes minutes: ORCH_FLOOD_BYTES=1000000000. */

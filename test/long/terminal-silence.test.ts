@@ -4,12 +4,9 @@ import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { type Cable, hashOfFirst, holds } from '../support/long.js';
 import { Pty } from '../support/pty.js';
-import type { Cable } from './support/cable.js';
-import { hashOfFirst } from './support/hash-of-first.js';
-import { holds } from './support/holds.js';
-import { TerminalClient } from './support/terminal-client.js';
-import { childrenOf, commandLine, NODE_NAME, TerminalFleet } from './support/terminal-fleet.js';
+import { childrenOf, commandLine, NODE_NAME, TerminalClient, TerminalFleet } from '../support/terminal-fleet.js';
 
 const ORCH = fileURLToPath(new URL('../../dist/orch/orch.js', import.meta.url));
 /** Both ends give a silent peer up after 35 s, and look each second; then there are pauses, tickets and dials. Milliseconds. */

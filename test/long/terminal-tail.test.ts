@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { startPty } from '../agent/pty/support/running.js';
+import { startPty } from '../support/agent-pty.js';
 
 const ROUNDS = Number(process.env.ORCH_LONG_ROUNDS ?? 1_000);
 const sha = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');

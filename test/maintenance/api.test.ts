@@ -5,9 +5,8 @@ import { createApiServer } from '../../daemon/http/api-server.js';
 import { maintenanceWindowHandlers } from '../../daemon/maintenance/window-routes.js';
 import { maintenanceWindowRoutes } from '../../src/contract/maintenance-windows.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { send } from '../http/send.js';
-import { authenticate, authorize, clock, storedKeys } from '../http/tiny-api.js';
-import { openBench } from './support.js';
+import { authenticate, authorize, clock, send, storedKeys } from '../support/http.js';
+import { openBench } from '../support/maintenance.js';
 
 const PATH = '/api/v1/maintenance-windows';
 

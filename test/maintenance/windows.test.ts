@@ -1,8 +1,8 @@
 /** Maintenance windows: when they are active, and what the audit log hears of them. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { rejection } from '../database/support.js';
-import { ADA, HOUR, type MaintenanceBench, MINUTE, openBench } from './support.js';
+import { rejection } from '../support/database.js';
+import { ADA, HOUR, type MaintenanceBench, MINUTE, openBench } from '../support/maintenance.js';
 
 /** Bounds in seconds from now. */
 async function open(bench: MaintenanceBench, reason: string, [from, until]: readonly [number, number]) {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { insertOperation } from '../../daemon/engine/operation-store.js';
 import { insertAgent } from '../../daemon/fleet/agent-store.js';
 import { OwnMetrics } from '../../daemon/metrics/own-metrics.js';
-import { agentRow, node, openStore, operationRow } from '../database/support.js';
+import { agentRow, node, openStore, operationRow } from '../support/database.js';
 
 describe('the counters', () => {
   it('are what the store and the queues hold at the moment, and what has happened since the start', async () => {

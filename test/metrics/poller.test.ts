@@ -9,8 +9,8 @@ import type { NodeId } from '../../src/kernel/ids.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import type { MetricsSample } from '../../src/kernel/schema.js';
 import type { OrchestratorMessage } from '../../src/wire/messages.js';
-import { agentRow, ManualClock, openStore } from '../database/support.js';
-import { nodeId } from '../engine/support.js';
+import { agentRow, ManualClock, openStore } from '../support/database.js';
+import { nodeId } from '../support/engine.js';
 import { until } from '../support/until.js';
 
 const YEAR = 365 * 86_400_000;

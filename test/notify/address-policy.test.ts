@@ -2,10 +2,9 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { AddressPolicy, type AddressRules } from '../../daemon/notify/address-policy.js';
 import { post } from '../../daemon/notify/post.js';
-import { rejection } from '../database/support.js';
-import { tlsFiles } from '../http/tiny-api.js';
-import { startReceiver } from './receiver.js';
-import { ADA, openNotify } from './support.js';
+import { rejection } from '../support/database.js';
+import { tlsFiles } from '../support/http.js';
+import { ADA, openNotify, startReceiver } from '../support/notify.js';
 
 const policyOf = (rules: Partial<AddressRules> = {}, own: { ports?: number[]; addresses?: string[] } = {}) =>
   new AddressPolicy({

@@ -9,12 +9,19 @@ import { channelHandlers } from '../../daemon/notify/channel-routes.js';
 import { notificationHandlers } from '../../daemon/notify/notification-routes.js';
 import { channelRoutes } from '../../src/contract/channels.js';
 import { notificationRoutes } from '../../src/contract/notifications.js';
-import { rejection } from '../database/support.js';
-import { type SendOptions, type Sent, send } from '../http/send.js';
-import { authenticate, authorize, clock, storedKeys, tlsFiles } from '../http/tiny-api.js';
-import { openSecrets } from '../secrets/support.js';
-import { startReceiver, status } from './receiver.js';
-import { ADA, apply, type NotifyBench, openNotify } from './support.js';
+import { rejection } from '../support/database.js';
+import {
+  authenticate,
+  authorize,
+  clock,
+  type SendOptions,
+  type Sent,
+  send,
+  storedKeys,
+  tlsFiles,
+} from '../support/http.js';
+import { ADA, apply, type NotifyBench, openNotify, startReceiver, status } from '../support/notify.js';
+import { openSecrets } from '../support/secrets.js';
 
 const SECRET = 'whsec_c2VjcmV0IHNpZ25pbmcga2V5';
 const WEBHOOK = {

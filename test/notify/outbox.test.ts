@@ -2,10 +2,17 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Delivery } from '../../src/contract/channels.js';
-import { tlsFiles } from '../http/tiny-api.js';
+import { tlsFiles } from '../support/http.js';
+import {
+  ADA,
+  apply,
+  type NotifyBench,
+  type NotifyBenchOptions,
+  openNotify,
+  startReceiver,
+  status,
+} from '../support/notify.js';
 import { until } from '../support/orch.js';
-import { startReceiver, status } from './receiver.js';
-import { ADA, apply, type NotifyBench, type NotifyBenchOptions, openNotify } from './support.js';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

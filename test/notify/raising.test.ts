@@ -3,9 +3,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { RecordedEvent } from '../../daemon/core/audit-log.js';
 import { type DomainEvent, EVENT_SEVERITY, type EventType } from '../../daemon/core/domain-event.js';
 import { insertAgent } from '../../daemon/fleet/agent-store.js';
-import { agentParty, operatorParty } from '../audit/support.js';
-import { agentRow } from '../database/support.js';
-import { ADA, type NotifyBench, type NotifyBenchOptions, openNotify } from './support.js';
+import { agentParty, operatorParty } from '../support/audit.js';
+import { agentRow } from '../support/database.js';
+import { ADA, type NotifyBench, type NotifyBenchOptions, openNotify } from '../support/notify.js';
 
 const WEB = agentParty('web-01', 'b'.repeat(32));
 const GRACE = operatorParty('grace');

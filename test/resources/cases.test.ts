@@ -6,7 +6,7 @@ import { validator } from '../../src/kernel/validator.js';
 import { CATALOGUE } from '../../src/resources/catalogue.js';
 import type { ObserveRequest } from '../../src/resources/host.js';
 import type { Body, Decision, Family, PlanContext, ReadPurpose, TriggerField } from '../../src/resources/kind.js';
-import { type Facts, FakeHost } from './fake-host.js';
+import { type Facts, FakeHost } from '../support/resources.js';
 
 interface Case {
   readonly about: string;

@@ -11,7 +11,7 @@ import {
   parseWingetVersions,
 } from '../../src/resources/package-winget.js';
 import type { PackageFact } from '../../src/resources/packages/package-decision.js';
-import { type Facts, FakeHost, resultOf } from './fake-host.js';
+import { type Facts, FakeHost, resultOf } from '../support/resources.js';
 
 const CONTEXT: PlanContext = {
   accounts: new FakeHost({}).accounts(),

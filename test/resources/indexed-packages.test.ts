@@ -6,7 +6,7 @@ import type { Body, ResourceKind } from '../../src/resources/kind.js';
 import { packageApt } from '../../src/resources/package-apt.js';
 import { packageDnf } from '../../src/resources/package-dnf.js';
 import { compareRpmVersions, isRpmVersion } from '../../src/resources/packages/rpm-installed.js';
-import { type Facts, FakeHost, type Recorded, resultOf } from './fake-host.js';
+import { type Facts, FakeHost, type Recorded, resultOf } from '../support/resources.js';
 
 /** Answers every command by its program and first word; the last record that fits wins. */
 class AnyHost extends FakeHost {

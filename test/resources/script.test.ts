@@ -4,7 +4,7 @@ import type { CommandEnd, CommandResult } from '../../src/resources/command.js';
 import type { RunStep } from '../../src/resources/host.js';
 import type { PlanContext } from '../../src/resources/kind.js';
 import { script } from '../../src/resources/script.js';
-import { FakeHost } from './fake-host.js';
+import { FakeHost } from '../support/resources.js';
 
 const ended = (end: CommandEnd, stderr = ''): CommandResult => ({ end, stdout: '', stderr, truncated: false });
 

@@ -10,7 +10,7 @@ import { serviceLaunchd } from '../../src/resources/service-launchd.js';
 import { waitUntilGone } from '../../src/resources/services/launchd-plan.js';
 import { plistText } from '../../src/resources/services/launchd-plist.js';
 import { parseDisabled, parseList } from '../../src/resources/services/launchd-state.js';
-import { FakeHost, resultOf } from './fake-host.js';
+import { FakeHost, resultOf } from '../support/resources.js';
 
 const { problems } = validator(serviceLaunchd.schema);
 type Body = Parameters<typeof serviceLaunchd.check>[0];

@@ -7,7 +7,7 @@ import type { RunStep } from '../../src/resources/host.js';
 import { serviceSystemd } from '../../src/resources/service-systemd.js';
 import { showCommand } from '../../src/resources/services/systemd-unit.js';
 import { unitFileText, unitIdentity } from '../../src/resources/services/systemd-unit-file.js';
-import { FakeHost, type Recorded, resultOf } from './fake-host.js';
+import { FakeHost, type Recorded, resultOf } from '../support/resources.js';
 
 const { problems } = validator(serviceSystemd.schema);
 type Body = Parameters<typeof serviceSystemd.check>[0];

@@ -4,7 +4,7 @@ import type { RunStep } from '../../src/resources/host.js';
 import type { Decision, PlanContext } from '../../src/resources/kind.js';
 import { type ServiceFact, serviceWindows, type WindowsService } from '../../src/resources/service-windows.js';
 import { RESTART_SERVICE, START_SERVICE, STOP_SERVICE } from '../../src/resources/windows/windows-service-control.js';
-import { FakeHost, resultOf } from './fake-host.js';
+import { FakeHost, resultOf } from '../support/resources.js';
 
 const CONTEXT: PlanContext = {
   accounts: new FakeHost({}).accounts(),

@@ -8,7 +8,7 @@ import { parsePlist } from '../../src/resources/unix/mac-accounts.js';
 import { parsePasswd } from '../../src/resources/unix/read-unix-accounts.js';
 import { problemOfUnixName } from '../../src/resources/unix/unix-accounts.js';
 import { userUnix } from '../../src/resources/user-unix.js';
-import { type Facts, FakeHost, type Recorded, resultOf } from './fake-host.js';
+import { type Facts, FakeHost, type Recorded, resultOf } from '../support/resources.js';
 
 const context = (more: Partial<PlanContext> = {}): PlanContext => ({
   accounts: new FakeHost({}).accounts(),

@@ -6,7 +6,7 @@ import { groupWindows } from '../../src/resources/group-windows.js';
 import type { RunStep } from '../../src/resources/host.js';
 import type { Decision, PlanContext } from '../../src/resources/kind.js';
 import { userWindows } from '../../src/resources/user-windows.js';
-import { FakeHost, resultOf } from './fake-host.js';
+import { FakeHost, resultOf } from '../support/resources.js';
 
 const CONTEXT: PlanContext = {
   accounts: new FakeHost({}).accounts(),

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { askOrchestrator } from '../../daemon/ask-orchestrator.js';
 import { ControlServer } from '../../daemon/control-server.js';
 import { Fault } from '../../src/kernel/fault.js';
-import { recordingLogger, rejection, temporaryDirectory } from '../database/support.js';
+import { recordingLogger, rejection, temporaryDirectory } from '../support/database.js';
 
 async function serve(verb: () => Promise<Record<string, unknown>>, directory = temporaryDirectory()) {
   const logger = recordingLogger();

@@ -6,11 +6,10 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { type ApiServer, createApiServer } from '../../daemon/http/api-server.js';
 import { secretHandlers } from '../../daemon/secrets/secret-routes.js';
 import { secretRoutes } from '../../src/contract/secrets.js';
-import { needs } from '../agent/support/place.js';
-import { recordingLogger } from '../database/support.js';
-import { send } from '../http/send.js';
-import { authenticate, authorize, clock, storedKeys, tlsFiles } from '../http/tiny-api.js';
-import { openSecrets } from './support.js';
+import { needs } from '../support/agent.js';
+import { recordingLogger } from '../support/database.js';
+import { authenticate, authorize, clock, send, storedKeys, tlsFiles } from '../support/http.js';
+import { openSecrets } from '../support/secrets.js';
 
 const VALUE = 'correct horse battery';
 const BODY = { name: 'TOKEN', value: VALUE };

@@ -1,8 +1,8 @@
 import { chmodSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { rejection, temporaryDirectory } from '../database/support.js';
-import { ADA, openSecrets } from './support.js';
+import { rejection, temporaryDirectory } from '../support/database.js';
+import { ADA, openSecrets } from '../support/secrets.js';
 
 /** A data directory with one secret in it. */
 async function withSecret(): Promise<string> {

@@ -11,9 +11,9 @@ import { newSecretKeys } from '../../daemon/secrets/key-file.js';
 import { Keyring } from '../../daemon/secrets/keyring.js';
 import { createSecrets, type Secrets } from '../../daemon/secrets/secrets.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { rejection, temporaryDirectory } from '../database/support.js';
-import { ALICE, type Bench, nodeId, openBench } from '../engine/support.js';
-import { formsOf } from './support.js';
+import { rejection, temporaryDirectory } from '../support/database.js';
+import { ALICE, type Bench, nodeId, openBench } from '../support/engine.js';
+import { formsOf } from '../support/secrets.js';
 
 const VALUE = 'hunter22-hunter22';
 const NEXT = 'swordfish-swordfish';

@@ -10,7 +10,7 @@ import type { SecretSource } from '../../src/language/fill.js';
 import { resolve } from '../../src/language/resolve.js';
 import { maskResource } from '../../src/resources/tainted-body.js';
 import type { RunContent } from '../../src/wire/parts.js';
-import { clock, host } from '../agent/support/place.js';
+import { clock, host } from '../support/agent.js';
 
 /** Letters that occur neither in literals of the templates nor in what is printed around them. */
 const unit = fc.constantFrom(

@@ -8,8 +8,8 @@ import { readCanary } from '../../daemon/secrets/open-keyring.js';
 import { resealOperationOutput } from '../../daemon/secrets/sealed-tables.js';
 import { belongingOf } from '../../daemon/secrets/secret-record.js';
 import { findSecret, insertSecret, updateSecret } from '../../daemon/secrets/secret-store.js';
-import { operationRow, rejection } from '../database/support.js';
-import { ADA, openSecrets, type SecretBench } from './support.js';
+import { operationRow, rejection } from '../support/database.js';
+import { ADA, openSecrets, type SecretBench } from '../support/secrets.js';
 
 const keysIn = ({ directory }: SecretBench, file = 'secrets.key'): readonly string[] =>
   [...readFileSync(join(directory, file), 'utf8').matchAll(/^key ([0-9a-f]{16})/gm)].map(([, id]) => id ?? '');

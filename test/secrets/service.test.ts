@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { belongingOf } from '../../daemon/secrets/secret-record.js';
 import { findSecret, updateSecret } from '../../daemon/secrets/secret-store.js';
 import type { CreateSecret, UpdateSecret } from '../../src/contract/secrets.js';
-import { rejection } from '../database/support.js';
-import { ADA, formsOf, openSecrets } from './support.js';
+import { rejection } from '../support/database.js';
+import { ADA, formsOf, openSecrets } from '../support/secrets.js';
 
 const VALUE = 'pa$$w0rd/with "quotes" & $& and ünïcode';
 const NODE = '3f'.repeat(16);

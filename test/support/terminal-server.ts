@@ -1,5 +1,4 @@
 /** The orchestrator's side of a terminal for tests of the client: real TLS, real WebSockets, and every fault on demand. */
-
 import { X509Certificate } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
@@ -18,6 +17,8 @@ import {
   ackFrame,
   type Frame,
   jsonFrame,
+  type OutputStream,
+  outputHead,
   placeFrame,
   pongFrame,
   readFrame,
@@ -25,7 +26,6 @@ import {
 } from '../../src/terminal/frames.js';
 import { TERMINAL_LIMITS, TERMINAL_SUBPROTOCOL } from '../../src/terminal/limits.js';
 import type { ClientHello, ClientNote, ServerNote, TerminalMode } from '../../src/terminal/notes.js';
-import { outputFrame } from './output-frame.js';
 
 export const SESSION = '01JQ2Z6T0V5X8Y4M3N7P9R1S2T';
 export const NODE = 'a'.repeat(32);
@@ -332,3 +332,7 @@ const detailOf = (session: ScriptedSession) => ({
   exit_signal: session.exit?.signal ?? null,
   output_bytes: session.output.end,
 });
+
+/** A frame of output in one piece; programs send its head and its bytes apart. */
+export const outputFrame = (stream: OutputStream, offset: number, bytes: Uint8Array): Buffer =>
+  Buffer.concat([outputHead(stream, offset), bytes]);

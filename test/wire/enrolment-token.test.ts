@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
 import { agentDecoder } from '../../src/wire/codec.js';
 import { formatEnrolmentToken, parseEnrolmentToken } from '../../src/wire/enrolment-token.js';
-import { HELLO } from '../fleet/support/test-agent.js';
+import { HELLO } from '../support/fleet.js';
 
 const bytes = fc.uint8Array({ minLength: 32, maxLength: 32 });
 const token = fc.record({

@@ -9,9 +9,8 @@ import { resolve } from '../../../src/language/resolve.js';
 import type { ModuleDefinition } from '../../../src/language/schema.js';
 import type { Removal } from '../../../src/resources/desired.js';
 import type { RunContent } from '../../../src/wire/parts.js';
-import { anyMachine, anyModule, orderedModule } from '../../support/arbitrary-machine.js';
-import { FakeMachine, type FakeMachineOptions } from '../../support/fake-machine.js';
-import { clock, place } from '../support/place.js';
+import { clock, place } from '../../support/agent.js';
+import { anyMachine, anyModule, FakeMachine, type FakeMachineOptions, orderedModule } from '../../support/machine.js';
 
 /** What an agent is sent for a module; null when the module is refused. */
 function contentOf(module: ModuleDefinition, value = 'a value'): RunContent | null {

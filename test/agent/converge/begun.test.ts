@@ -5,8 +5,7 @@ import { expect, it } from 'vitest';
 import { apply } from '../../../src/agent/converge.js';
 import { Journal } from '../../../src/agent/journal.js';
 import type { Host } from '../../../src/resources/host.js';
-import { content, file } from '../support/content.js';
-import { clock, host, place } from '../support/place.js';
+import { clock, content, file, host, place } from '../../support/agent.js';
 
 /** A machine whose steps fail, with or without having been done. */
 function failing(isDone: boolean): Host {

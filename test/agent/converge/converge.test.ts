@@ -23,9 +23,20 @@ import type { DesiredResource } from '../../../src/resources/desired.js';
 import type { FileStep, Host } from '../../../src/resources/host.js';
 import { RunItemSchema } from '../../../src/wire/messages.js';
 import type { RunContent } from '../../../src/wire/parts.js';
+import {
+  clock,
+  content,
+  directory,
+  file,
+  host,
+  isRoot,
+  place,
+  removal,
+  resultAt,
+  script,
+  summaryOf,
+} from '../../support/agent.js';
 import { until } from '../../support/orch.js';
-import { content, directory, file, removal, resultAt, script, summaryOf } from '../support/content.js';
-import { clock, host, isRoot, place } from '../support/place.js';
 
 const planned = (run: RunContent, machine: Host = host()) => plan(run, machine, { clock });
 const applied = (run: RunContent, options: Partial<ApplyOptions> = {}, machine: Host = host()) =>

@@ -4,9 +4,8 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { plan } from '../../../src/agent/converge.js';
 import type { DesiredResource } from '../../../src/resources/desired.js';
-import { type Facts, FakeHost } from '../../resources/fake-host.js';
-import { content, directory, file, summaryOf } from '../support/content.js';
-import { clock } from '../support/place.js';
+import { clock, content, directory, file, summaryOf } from '../../support/agent.js';
+import { type Facts, FakeHost } from '../../support/resources.js';
 
 /** A machine whose package index does not know `ngimx`. */
 const { facts } = JSON.parse(

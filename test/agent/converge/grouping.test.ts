@@ -5,7 +5,7 @@ import { NO_LEDGER } from '../../../src/agent/converge/ledger.js';
 import { Scope } from '../../../src/agent/converge/scope.js';
 import { targetsOf } from '../../../src/agent/converge/target.js';
 import type { DesiredResource } from '../../../src/resources/desired.js';
-import { content, directory, file, removal } from '../support/content.js';
+import { content, directory, file, removal } from '../../support/agent.js';
 
 const grouped = (resources: readonly DesiredResource[]): readonly (readonly number[])[] => {
   const targets = targetsOf(content(resources), 'linux');

@@ -5,8 +5,7 @@ import { expect, it } from 'vitest';
 import { apply, plan } from '../../../src/agent/converge.js';
 import { Journal } from '../../../src/agent/journal.js';
 import type { DesiredResource } from '../../../src/resources/desired.js';
-import { content, file, resultAt } from '../support/content.js';
-import { clock, host, place } from '../support/place.js';
+import { clock, content, file, host, place, resultAt } from '../../support/agent.js';
 
 const SECRET = 'hunter2-long';
 

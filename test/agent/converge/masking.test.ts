@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Masking } from '../../../src/agent/converge/masking.js';
 import { mask, maskCounterpart, type Span } from '../../../src/kernel/tainted.js';
-import { file, removal } from '../support/content.js';
+import { file, removal } from '../../support/agent.js';
 
 /** A text with its secrets between angle brackets. */
 function tainted(marked: string): { text: string; spans: Span[] } {

@@ -3,9 +3,8 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { apply } from '../../../src/agent/converge.js';
 import type { Command, CommandResult } from '../../../src/resources/command.js';
 import type { DesiredResource } from '../../../src/resources/desired.js';
-import { FakeHost, type Recorded, resultOf } from '../../resources/fake-host.js';
-import { content, resultAt, summaryOf } from '../support/content.js';
-import { clock } from '../support/place.js';
+import { clock, content, resultAt, summaryOf } from '../../support/agent.js';
+import { FakeHost, type Recorded, resultOf } from '../../support/resources.js';
 
 const wanted = (name: string): DesiredResource => ({
   module: 'site',

@@ -4,8 +4,7 @@ import { type DueStep, performSteps } from '../../../src/agent/converge/perform-
 import { targetsOf } from '../../../src/agent/converge/target.js';
 import type { Command, CommandResult } from '../../../src/resources/command.js';
 import type { Host, RunStep, Step } from '../../../src/resources/host.js';
-import { content, script } from '../support/content.js';
-import { host as realHost } from '../support/place.js';
+import { content, host as realHost, script } from '../../support/agent.js';
 
 /** A machine on which commands with a word among `bad` fail. */
 function machine(...bad: readonly string[]) {

@@ -8,8 +8,7 @@ import { Fault } from '../../../src/kernel/fault.js';
 import type { DesiredResource } from '../../../src/resources/desired.js';
 import type { Host } from '../../../src/resources/host.js';
 import type { RunContent } from '../../../src/wire/parts.js';
-import { content, file, removal, resultAt, script, summaryOf } from '../support/content.js';
-import { clock, host, place } from '../support/place.js';
+import { clock, content, file, host, place, removal, resultAt, script, summaryOf } from '../../support/agent.js';
 
 let root: string;
 let dataDir: string;

@@ -11,9 +11,21 @@ import { frameOf } from '../../../src/agent/journal/read-journal.js';
 import { Journal } from '../../../src/agent/journal.js';
 import { type LogFields, type Logger, silentLogger } from '../../../src/kernel/logger.js';
 import type { DesiredResource } from '../../../src/resources/desired.js';
-import { content, directory, file, removal, script, summaryOf } from '../support/content.js';
-import { clock, host, needs, place } from '../support/place.js';
-import { head, Listener, runId } from '../support/runs.js';
+import {
+  clock,
+  content,
+  directory,
+  file,
+  head,
+  host,
+  Listener,
+  needs,
+  place,
+  removal,
+  runId,
+  script,
+  summaryOf,
+} from '../../support/agent.js';
 
 const dist = fileURLToPath(new URL('../../../dist/src/agent/', import.meta.url));
 

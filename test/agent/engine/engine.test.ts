@@ -7,9 +7,20 @@ import { Journal } from '../../../src/agent/journal.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import { silentLogger } from '../../../src/kernel/logger.js';
 import type { Host } from '../../../src/resources/host.js';
-import { content, directory, file, removal, resultAt, summaryOf } from '../support/content.js';
-import { clock, host, place } from '../support/place.js';
-import { head, Listener, runId } from '../support/runs.js';
+import {
+  clock,
+  content,
+  directory,
+  file,
+  head,
+  host,
+  Listener,
+  place,
+  removal,
+  resultAt,
+  runId,
+  summaryOf,
+} from '../../support/agent.js';
 
 /** Holds every change of the machine up until it is opened. */
 class Gate {

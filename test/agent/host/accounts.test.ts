@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { AccountFiles, parseAccounts } from '../../../src/agent/host/accounts.js';
-import { place } from '../support/place.js';
+import { place } from '../../support/agent.js';
 
 const PASSWD = `root:x:0:0:root:/root:/bin/bash
 www-data:x:33:33::/var/www:/usr/sbin/nologin

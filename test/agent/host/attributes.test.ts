@@ -3,7 +3,7 @@ import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, type TestContext } from 'vitest';
-import { commitOne, host, isRoot, needs, place, run, succeeds, write } from '../support/place.js';
+import { commitOne, host, isRoot, needs, place, run, succeeds, write } from '../../support/agent.js';
 
 const ACL = 'system.posix_acl_access';
 const CAPABILITY = 'security.capability';

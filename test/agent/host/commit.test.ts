@@ -18,7 +18,7 @@ import { describe, expect, it } from 'vitest';
 import { reachByPath } from '../../../src/agent/host/safe-walk.js';
 import { UnixHost } from '../../../src/agent/host/this-host.js';
 import type { FileStep } from '../../../src/resources/host.js';
-import { commitOne, host, isRoot, look, needs, place, succeeds, write } from '../support/place.js';
+import { commitOne, host, isRoot, look, needs, place, succeeds, write } from '../../support/agent.js';
 
 const modeOf = (path: string): number => statSync(path).mode & 0o7777;
 

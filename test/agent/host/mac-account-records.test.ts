@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { AccountFiles, MacAccountRecords } from '../../../src/agent/host/accounts.js';
 import type { Command } from '../../../src/resources/command.js';
-import { place } from '../support/place.js';
+import { place } from '../../support/agent.js';
 
 const record = (values: Readonly<Record<string, string>>): string => {
   const members = Object.entries(values).map(

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { reachByPath } from '../../../src/agent/host/safe-walk.js';
 import { UnixHost } from '../../../src/agent/host/this-host.js';
 import { MAX_CONTENT_BYTES, MAX_ENTRIES } from '../../../src/resources/host.js';
-import { host, isRoot, look, needs, place, succeeds } from '../support/place.js';
+import { host, isRoot, look, needs, place, succeeds } from '../../support/agent.js';
 
 describe('observe', () => {
   it('tells text, owner and mode of a file, setuid and sticky bits included', () => {

@@ -17,8 +17,8 @@ import { describe, expect, it, onTestFinished, type TestContext } from 'vitest';
 import { UnixHost, type UnixHostOptions } from '../../../src/agent/host/this-host.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import { type Command, type CommandResult, MAX_OUTPUT_BYTES } from '../../../src/resources/command.js';
+import { place } from '../../support/agent.js';
 import { until } from '../../support/orch.js';
-import { place } from '../support/place.js';
 
 const run = (command: Command, options: Partial<UnixHostOptions> = {}): Promise<CommandResult> =>
   new UnixHost({ platform: 'linux', ...options }).run(command);

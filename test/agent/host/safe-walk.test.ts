@@ -14,7 +14,7 @@ import {
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { bestReach, SafeWalk } from '../../../src/agent/host/safe-walk.js';
-import { commitOne, host, isRoot, look, needs, place, write } from '../support/place.js';
+import { commitOne, host, isRoot, look, needs, place, write } from '../../support/agent.js';
 
 const EVE = 12_345;
 

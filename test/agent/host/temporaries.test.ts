@@ -3,7 +3,7 @@ import { readdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Temporaries } from '../../../src/agent/host/temporaries.js';
-import { commitOne, host, place, write } from '../support/place.js';
+import { commitOne, host, place, write } from '../../support/agent.js';
 
 const hex = (pid: number): string => pid.toString(16).padStart(6, '0');
 const nameOf = (pid: number, name = 'motd'): string => `.${name}.orch-${hex(pid)}0123456789.dpkg-tmp`;

@@ -19,7 +19,7 @@ import { WindowsHost, type WindowsHostOptions } from '../../../src/agent/host/th
 import { Fault } from '../../../src/kernel/fault.js';
 import type { FileStep, PathFact } from '../../../src/resources/host.js';
 import { windowsPath } from '../../../src/resources/windows/windows-path.js';
-import { place, write } from '../support/place.js';
+import { place, write } from '../../support/agent.js';
 
 interface Machine {
   readonly host: WindowsHost;

@@ -21,9 +21,8 @@ import { frameOf, inspectJournal } from '../../../src/agent/journal/read-journal
 import { Journal } from '../../../src/agent/journal.js';
 import { type Fault, isFault } from '../../../src/kernel/fault.js';
 import type { RunItem } from '../../../src/wire/messages.js';
+import { content, file, isRoot, needs, place, removal, run, script, succeeds } from '../../support/agent.js';
 import { isInstalled } from '../../support/needing.js';
-import { content, file, removal, script } from '../support/content.js';
-import { isRoot, needs, place, run, succeeds } from '../support/place.js';
 
 const idOf = (number: number): string => `01J0000000000000000000000${number}`;
 

@@ -9,8 +9,7 @@ import { requirePinned } from '../../../src/identity/pin.js';
 import { generateKey } from '../../../src/identity/private-key.js';
 import { Fault, isFault } from '../../../src/kernel/fault.js';
 import { silentLogger } from '../../../src/kernel/logger.js';
-import { newIdentity } from '../../identity/keys.js';
-import { credentialsOf, serve } from '../../identity/tls.js';
+import { credentialsOf, newIdentity, serve } from '../../support/identity.js';
 
 const agent = newIdentity();
 const orchestrator = newIdentity();

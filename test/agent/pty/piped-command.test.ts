@@ -2,8 +2,8 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { processEntry } from '../../../src/agent/pty/process-table.js';
+import { keepBusy, launchOf, startPiped } from '../../support/agent-pty.js';
 import { until } from '../../support/orch.js';
-import { keepBusy, launchOf, startPiped } from './support/running.js';
 
 const descriptors = (): number => readdirSync('/proc/self/fd').length;
 

@@ -4,9 +4,9 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { processEntry, signalSession } from '../../../src/agent/pty/process-table.js';
+import { place } from '../../support/agent.js';
+import { startPty } from '../../support/agent-pty.js';
 import { until } from '../../support/orch.js';
-import { place } from '../support/place.js';
-import { startPty } from './support/running.js';
 
 const sha = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 

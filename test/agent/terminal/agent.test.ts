@@ -6,12 +6,10 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { processEntry } from '../../../src/agent/pty/process-table.js';
 import { CLOSE } from '../../../src/wire/limits.js';
+import { place, type ScriptedOrchestrator } from '../../support/agent.js';
+import { OrchestratorEnd, Relay, sessionId } from '../../support/agent-terminal.js';
 import { until } from '../../support/orch.js';
 import { TEST_SHELL } from '../../support/test-shell.js';
-import { place } from '../support/place.js';
-import type { ScriptedOrchestrator } from '../support/scripted-orchestrator.js';
-import { sessionId } from './support/agent-end.js';
-import { OrchestratorEnd, Relay } from './support/orchestrator-end.js';
 
 const program = fileURLToPath(new URL('./programs/agent.mjs', import.meta.url));
 const bundled = fileURLToPath(new URL('../../../dist/orch/orch.js', import.meta.url));

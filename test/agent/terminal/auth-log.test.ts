@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { writeAuthLog } from '../../../src/agent/terminal/auth-log.js';
+import { place } from '../../support/agent.js';
 import { until } from '../../support/orch.js';
-import { place } from '../support/place.js';
 
 const built = new URL('../../../dist/src/agent/terminal/auth-log.js', import.meta.url).href;
 

@@ -1,10 +1,9 @@
 /** What the agent tells of the input: where it stands, and how the program reads it. */
 import { describe, expect } from 'vitest';
 import { askEchoFrame, type EchoAck } from '../../../src/terminal/frames.js';
+import { AgentEnd, type Relay } from '../../support/agent-terminal.js';
 import { itNeeding } from '../../support/needing.js';
 import { until } from '../../support/orch.js';
-import { AgentEnd } from './support/agent-end.js';
-import type { Relay } from './support/orchestrator-end.js';
 
 const echoes = ({ socket }: Relay): readonly EchoAck[] =>
   (socket?.frames ?? []).filter((frame) => frame.type === 'echo');

@@ -2,9 +2,9 @@
 import { writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { eofFrame, signalFrame } from '../../../src/terminal/frames.js';
+import { isRoot, needs, place } from '../../support/agent.js';
+import { AgentEnd } from '../../support/agent-terminal.js';
 import { until } from '../../support/orch.js';
-import { isRoot, needs, place } from '../support/place.js';
-import { AgentEnd } from './support/agent-end.js';
 
 const sh = (script: string): readonly string[] => ['sh', '-c', script];
 

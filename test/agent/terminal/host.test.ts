@@ -4,11 +4,10 @@ import { TerminalHost } from '../../../src/agent/terminal/host.js';
 import { type FromHost, systemMonotonic } from '../../../src/agent/terminal/host-messages.js';
 import { silentLogger } from '../../../src/kernel/logger.js';
 import { anewFrame, inputFrame } from '../../../src/terminal/frames.js';
-import { newIdentity } from '../../identity/keys.js';
+import { launchOf } from '../../support/agent-pty.js';
+import { OrchestratorEnd, Relay, sessionId } from '../../support/agent-terminal.js';
+import { newIdentity } from '../../support/identity.js';
 import { until } from '../../support/orch.js';
-import { launchOf } from '../pty/support/running.js';
-import { sessionId } from './support/agent-end.js';
-import { OrchestratorEnd, Relay } from './support/orchestrator-end.js';
 
 const id = sessionId(1);
 

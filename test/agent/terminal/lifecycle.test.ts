@@ -5,11 +5,10 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { processEntry } from '../../../src/agent/pty/process-table.js';
 import { endSurvivors, writeLiveSessions } from '../../../src/agent/terminal/survivors.js';
 import { signalFrame } from '../../../src/terminal/frames.js';
+import { place } from '../../support/agent.js';
+import { startPty } from '../../support/agent-pty.js';
+import { AgentEnd, type Relay } from '../../support/agent-terminal.js';
 import { until } from '../../support/orch.js';
-import { startPty } from '../pty/support/running.js';
-import { place } from '../support/place.js';
-import { AgentEnd } from './support/agent-end.js';
-import type { Relay } from './support/orchestrator-end.js';
 
 /** Starts it in the shell, where it says its process id. */
 async function pidOf(relay: Relay, command: string): Promise<number> {

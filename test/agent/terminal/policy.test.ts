@@ -9,7 +9,7 @@ import { isProgram, parseShells, readShells } from '../../../src/agent/terminal/
 import { isFault } from '../../../src/kernel/fault.js';
 import { AGENT_DEFAULTS } from '../../../src/settings/agent.js';
 import type { OrchestratorMessageOf } from '../../../src/wire/messages.js';
-import { isRoot, needs, place } from '../support/place.js';
+import { isRoot, needs, place } from '../../support/agent.js';
 
 type Request = OrchestratorMessageOf<'terminal_open'>;
 

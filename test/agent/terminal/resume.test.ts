@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ackFrame } from '../../../src/terminal/frames.js';
 import { TERMINAL_CLOSE } from '../../../src/terminal/limits.js';
+import { place } from '../../support/agent.js';
+import { AgentEnd } from '../../support/agent-terminal.js';
 import { until } from '../../support/orch.js';
-import { place } from '../support/place.js';
-import { AgentEnd } from './support/agent-end.js';
 
 const sha = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 

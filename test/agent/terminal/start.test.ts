@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ackFrame, inputFrame } from '../../../src/terminal/frames.js';
 import { TERMINAL_CLOSE } from '../../../src/terminal/limits.js';
+import { place } from '../../support/agent.js';
+import { AgentEnd } from '../../support/agent-terminal.js';
 import { until } from '../../support/orch.js';
-import { place } from '../support/place.js';
-import { AgentEnd } from './support/agent-end.js';
 
 /** The process that starts the programs; the first session is needed for it to be there. */
 async function hostPid(agent: AgentEnd): Promise<number> {

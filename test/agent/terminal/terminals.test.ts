@@ -5,10 +5,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ackFrame, pingFrame, resizeFrame, signalFrame } from '../../../src/terminal/frames.js';
 import { TERMINAL_CLOSE } from '../../../src/terminal/limits.js';
+import { isRoot, needs, place } from '../../support/agent.js';
+import { AgentEnd, type Relay } from '../../support/agent-terminal.js';
 import { until } from '../../support/orch.js';
-import { isRoot, needs, place } from '../support/place.js';
-import { AgentEnd } from './support/agent-end.js';
-import type { Relay } from './support/orchestrator-end.js';
 
 const sha = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 

@@ -5,8 +5,8 @@ import type { LinkState, TerminalEnd } from '../../../src/client/terminal/termin
 import type { ConnectTerminalOptions, TerminalSession } from '../../../src/client/terminal/terminal-session.js';
 import type { Clock } from '../../../src/kernel/clock.js';
 import type { ServerNote } from '../../../src/terminal/notes.js';
+import { clientOf } from '../../support/client.js';
 import { SESSION, type TerminalServer } from '../../support/terminal-server.js';
-import { clientOf } from '../client.js';
 
 export interface Told {
   readonly session: TerminalSession;

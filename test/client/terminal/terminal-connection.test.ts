@@ -3,8 +3,12 @@ import fc from 'fast-check';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { TERMINAL_CLOSE } from '../../../src/terminal/limits.js';
 import { until } from '../../support/orch.js';
-import { outputFrame } from '../../support/output-frame.js';
-import { type ScriptedSession, startTerminalServer, type TerminalServer } from '../../support/terminal-server.js';
+import {
+  outputFrame,
+  type ScriptedSession,
+  startTerminalServer,
+  type TerminalServer,
+} from '../../support/terminal-server.js';
 import { attach, type Told } from './terminal-client.js';
 
 let server: TerminalServer;

@@ -7,7 +7,7 @@ import type { Screen } from '../../../daemon/terminal/emulator/screens.js';
 import type { Recorder } from '../../../daemon/terminal/recordings/recorder.js';
 import { TrailingScreen } from '../../../daemon/terminal/session/trailing-screen.js';
 import { silentLogger } from '../../../src/kernel/logger.js';
-import { newEvents, newHead, openRecordings, until } from '../recordings/support.js';
+import { newEvents, newHead, openRecordings, until } from '../../support/recordings.js';
 
 const built = pathToFileURL(
   fileURLToPath(new URL('../../../dist/daemon/terminal/emulator/create-screens.js', import.meta.url)),

@@ -24,7 +24,7 @@ import {
 } from '../../../src/terminal/frames.js';
 import { TERMINAL_LIMITS } from '../../../src/terminal/limits.js';
 import { TERMINAL_SIGNALS } from '../../../src/terminal/notes.js';
-import { outputFrame } from '../../support/output-frame.js';
+import { outputFrame } from '../../support/terminal-server.js';
 
 const offsets = fc.oneof(
   fc.integer({ min: 0, max: 100_000 }),

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { toRaw } from '../../../src/terminal/recording/convert-cast.js';
-import { all, bytesOfChunks, chunks, encode, itemsOf, read, type Step, steps } from './support.js';
+import { all, bytesOfChunks, chunks, encode, itemsOf, read, type Step, steps } from '../../support/recording-format.js';
 
 const outputs = (given: readonly Buffer[]): Step[] => given.map((bytes) => ({ do: 'output', stream: 'out', bytes }));
 

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { toHarmlessCast, toHtml, toText } from '../../../src/terminal/recording/convert-cast.js';
 import { Neutralizer } from '../../../src/terminal/recording/neutralizer.js';
-import { all, encode, itemsOf, read } from './support.js';
+import { all, encode, itemsOf, read } from '../../support/recording-format.js';
 
 const neutral = (...chunks: readonly string[]): string => {
   const neutralizer = new Neutralizer();

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { CastEncoder } from '../../../src/terminal/recording/cast-encoder.js';
 import { toRaw } from '../../../src/terminal/recording/convert-cast.js';
 import { scanCast } from '../../../src/terminal/recording/scan-cast.js';
-import { all, bytesOfChunks, encode, head, inPieces, read, type Step, steps } from './support.js';
+import { all, bytesOfChunks, encode, head, inPieces, read, type Step, steps } from '../../support/recording-format.js';
 
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
 

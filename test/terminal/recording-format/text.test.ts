@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { toHtml } from '../../../src/terminal/recording/convert-cast.js';
 import { TextLines } from '../../../src/terminal/recording/text-lines.js';
-import { all, encode, read } from './support.js';
+import { all, encode, read } from '../../support/recording-format.js';
 
 function textOf(output: string): string {
   const lines = new TextLines();

@@ -4,10 +4,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect } from 'vitest';
 import { toHarmlessCast } from '../../../src/terminal/recording/convert-cast.js';
-import { temporaryDirectory } from '../../database/support.js';
+import { temporaryDirectory } from '../../support/database.js';
 import { itNeeding } from '../../support/needing.js';
-import { all, bytesOfChunks, read } from '../recording-format/support.js';
-import { newEvents, newHead, openRecordings, readPlain } from './support.js';
+import { all, bytesOfChunks, read } from '../../support/recording-format.js';
+import { newEvents, newHead, openRecordings, readPlain } from '../../support/recordings.js';
 
 describe('asciinema', () => {
   itNeeding('asciinema', 'script')('shows what was shown', async () => {

@@ -8,10 +8,10 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { recordingPath } from '../../../daemon/terminal/recordings/recording-files.js';
 import { toRaw } from '../../../src/terminal/recording/convert-cast.js';
-import { temporaryDirectory } from '../../database/support.js';
-import { all, bytesOfChunks, read } from '../recording-format/support.js';
+import { temporaryDirectory } from '../../support/database.js';
+import { all, bytesOfChunks, read } from '../../support/recording-format.js';
+import { newEvents, newHead, openRecordings, until } from '../../support/recordings.js';
 import { outputFrom } from './programs/output.mjs';
-import { newEvents, newHead, openRecordings, until } from './support.js';
 
 const ROUNDS = 15;
 const program = fileURLToPath(new URL('programs/record-forever.mjs', import.meta.url));

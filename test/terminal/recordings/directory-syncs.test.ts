@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { DirectorySyncs } from '../../../daemon/terminal/recordings/recording-files.js';
-import { temporaryDirectory } from '../../database/support.js';
+import { temporaryDirectory } from '../../support/database.js';
 
 it('those who ask while one runs share the next, and whoever asks later has another', async () => {
   const directory = temporaryDirectory();

@@ -6,8 +6,8 @@ import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Recorder } from '../../../daemon/terminal/recordings/recorder.js';
 import { toRaw } from '../../../src/terminal/recording/convert-cast.js';
-import { all, bytesOfChunks, read } from '../recording-format/support.js';
-import { newEvents, newHead, openRecordings, readPlain, sha256, until } from './support.js';
+import { all, bytesOfChunks, read } from '../../support/recording-format.js';
+import { newEvents, newHead, openRecordings, readPlain, sha256, until } from '../../support/recordings.js';
 
 const MEBIBYTE = 2 ** 20;
 

@@ -6,9 +6,9 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { toRaw } from '../../../src/terminal/recording/convert-cast.js';
 import { scanCast } from '../../../src/terminal/recording/scan-cast.js';
-import { recordingLogger, temporaryDirectory } from '../../database/support.js';
-import { all, bytesOfChunks, inPieces, itemsOf, read } from '../recording-format/support.js';
-import { compressed, newEvents, newHead, openRecordings, readPlain, sha256, until } from './support.js';
+import { recordingLogger, temporaryDirectory } from '../../support/database.js';
+import { all, bytesOfChunks, inPieces, itemsOf, read } from '../../support/recording-format.js';
+import { compressed, newEvents, newHead, openRecordings, readPlain, sha256, until } from '../../support/recordings.js';
 
 const rawOf = async (file: Buffer) => bytesOfChunks(await all(toRaw(await read(file, 64 * 1024))));
 

@@ -18,10 +18,18 @@ import {
   type TerminalRow,
 } from '../../../daemon/terminal/session-store.js';
 import type { Clock } from '../../../src/kernel/clock.js';
-import { newIds, openStore, recordingLogger } from '../../database/support.js';
-import { ADA } from '../../maintenance/support.js';
-import { all, bytesOfChunks } from '../recording-format/support.js';
-import { compressed, newEvents, newHead, openRecordings, readPlain, realClock, until } from './support.js';
+import { newIds, openStore, recordingLogger } from '../../support/database.js';
+import { ADA } from '../../support/maintenance.js';
+import { all, bytesOfChunks } from '../../support/recording-format.js';
+import {
+  compressed,
+  newEvents,
+  newHead,
+  openRecordings,
+  readPlain,
+  realClock,
+  until,
+} from '../../support/recordings.js';
 
 const DAY = 86_400_000;
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');

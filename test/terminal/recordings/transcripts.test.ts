@@ -17,10 +17,18 @@ import {
   type TerminalRow,
   updateTerminal,
 } from '../../../daemon/terminal/session-store.js';
-import { newIds, openStore, recordingLogger } from '../../database/support.js';
-import { ADA } from '../../maintenance/support.js';
-import { all, bytesOfChunks } from '../recording-format/support.js';
-import { compressed, newEvents, newHead, openRecordings, readPlain, realClock, until } from './support.js';
+import { newIds, openStore, recordingLogger } from '../../support/database.js';
+import { ADA } from '../../support/maintenance.js';
+import { all, bytesOfChunks } from '../../support/recording-format.js';
+import {
+  compressed,
+  newEvents,
+  newHead,
+  openRecordings,
+  readPlain,
+  realClock,
+  until,
+} from '../../support/recordings.js';
 
 const dist = fileURLToPath(new URL('../../../dist/daemon/terminal/recordings/transcripts.js', import.meta.url));
 const DAY = 86_400_000;

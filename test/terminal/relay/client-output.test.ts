@@ -7,7 +7,7 @@ import { OutputRelay } from '../../../daemon/terminal/session/output-relay.js';
 import { Backlog } from '../../../src/terminal/backlog.js';
 import { type Frame, readFrame } from '../../../src/terminal/frames.js';
 import { TERMINAL_LIMITS } from '../../../src/terminal/limits.js';
-import { outputFrame } from '../../support/output-frame.js';
+import { outputFrame } from '../../support/terminal-server.js';
 
 /** One whose pictures end there, and come later. */
 const slowScreen = (head: Picture['head']): Screen => ({

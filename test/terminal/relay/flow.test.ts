@@ -1,10 +1,9 @@
 /** How much output may be on its way, and what becomes of a recording that cannot go on. */
 
 import { describe, expect, it } from 'vitest';
-import { outputFrame } from '../../support/output-frame.js';
+import { FakeClient, Room } from '../../support/relay.js';
+import { outputFrame } from '../../support/terminal-server.js';
 import { until } from '../../support/until.js';
-import { FakeClient } from './support/fake-client.js';
-import { Room } from './support/room.js';
 
 const MIB = 1024 * 1024;
 

@@ -8,9 +8,8 @@ import { Tickets } from '../../../daemon/terminal/tickets.js';
 import type { NodeId } from '../../../src/kernel/ids.js';
 import { jsonFrame } from '../../../src/terminal/frames.js';
 import { TERMINAL_SUBPROTOCOL } from '../../../src/terminal/limits.js';
+import { FakeClient, Room } from '../../support/relay.js';
 import { until } from '../../support/until.js';
-import { FakeClient } from './support/fake-client.js';
-import { Room } from './support/room.js';
 
 const OPERATOR = '0'.repeat(32);
 

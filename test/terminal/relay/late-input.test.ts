@@ -1,10 +1,9 @@
 /** Input that waited: whoever typed it decides whether it is still meant, on both hops, and the agent gets all of it or none. */
 import { describe, expect, it } from 'vitest';
 import { anewFrame, inputFrame } from '../../../src/terminal/frames.js';
+import { FakeClient, Room } from '../../support/relay.js';
+import type { AgentSession } from '../../support/relay-agent.js';
 import { until } from '../../support/until.js';
-import type { AgentSession } from './support/fake-agent.js';
-import { FakeClient } from './support/fake-client.js';
-import { Room } from './support/room.js';
 
 interface Typing {
   readonly room: Room;

@@ -1,10 +1,9 @@
 /** Several operators in one session: viewers, the pen, coming back, and who is kept out. */
 import { describe, expect, it } from 'vitest';
 import { askEchoFrame, echoFrame, inputFrame, pingFrame, resizeFrame } from '../../../src/terminal/frames.js';
-import { operator } from '../../http/tiny-api.js';
+import { operator } from '../../support/http.js';
+import { FakeClient, Room } from '../../support/relay.js';
 import { until } from '../../support/until.js';
-import { FakeClient } from './support/fake-client.js';
-import { Room } from './support/room.js';
 
 async function withWriter(room: Room) {
   const { id, url } = await room.openShell();

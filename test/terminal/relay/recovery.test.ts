@@ -3,9 +3,8 @@ import { renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Recordings, Recovered } from '../../../daemon/terminal/recordings/recorder.js';
+import { FakeClient, Room, type RoomOptions } from '../../support/relay.js';
 import { until } from '../../support/until.js';
-import { FakeClient } from './support/fake-client.js';
-import { Room, type RoomOptions } from './support/room.js';
 
 /** A session with some output on the disk; its recording is gone when the orchestrator comes back. */
 async function withoutRecording(rules: RoomOptions['rules']) {

@@ -1,9 +1,8 @@
 /** What sockets, agents and orchestrators that go away cost a session: nothing, while they come back in time. */
 import { describe, expect, it } from 'vitest';
 import { inputFrame, signalFrame } from '../../../src/terminal/frames.js';
+import { FakeClient, Room } from '../../support/relay.js';
 import { until } from '../../support/until.js';
-import { FakeClient } from './support/fake-client.js';
-import { Room } from './support/room.js';
 
 describe('a restart of the orchestrator', () => {
   it('costs no byte, neither of the output nor of the input, and the screen is the same', async () => {

@@ -5,9 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { findTerminal, insertTerminal, type TerminalRow } from '../../../daemon/terminal/session-store.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import { inputFrame, resizeFrame, signalFrame } from '../../../src/terminal/frames.js';
+import { FakeClient, Room } from '../../support/relay.js';
 import { until } from '../../support/until.js';
-import { FakeClient } from './support/fake-client.js';
-import { Room } from './support/room.js';
 
 describe('a shell', () => {
   it('is opened, typed in, resized and ends with the status of its program', async () => {

@@ -4,10 +4,9 @@ import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { TERMINAL_LIMITS, TERMINAL_SUBPROTOCOL } from '../../../src/terminal/limits.js';
-import { outputFrame } from '../../support/output-frame.js';
+import { FakeClient, Room, type RoomOptions } from '../../support/relay.js';
+import { outputFrame } from '../../support/terminal-server.js';
 import { until } from '../../support/until.js';
-import { FakeClient } from './support/fake-client.js';
-import { Room, type RoomOptions } from './support/room.js';
 
 /** A room with a session that is written in, and another one that has nothing to do with it. */
 async function twoSessions(options: RoomOptions = {}) {

@@ -1,0 +1,432 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { monotonicFactory } from 'ulid';
+import { onTestFinished } from 'vitest';
+import { type OpenDatabase, type OpenDatabaseOptions, openDatabase } from '../../daemon/database/database.js';
+import { type Sqlite as LoadedSqlite, loadSqlite } from '../../daemon/database/load-sqlite.js';
+import type { Database, NewRow, Row } from '../../daemon/database/schema.js';
+import type { Clock } from '../../src/kernel/clock.js';
+import { type Fault, isFault } from '../../src/kernel/fault.js';
+import { type LogFields, type Logger, silentLogger } from '../../src/kernel/logger.js';
+
+/** An empty directory that goes away with the test. */
+export function temporaryDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'orch-store-'));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+/** A store in a file of its own, closed with the test. */
+export async function openStore(options: Partial<OpenDatabaseOptions> = {}): Promise<OpenDatabase> {
+  const store = await openDatabase({
+    file: join(temporaryDirectory(), 'orch.db'),
+    logger: silentLogger,
+    onFatal: (error) => {
+      throw error;
+    },
+    ...options,
+  });
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** Time that stands still until the test moves it. */
+export class ManualClock implements Clock {
+  private wall: number;
+  private steady = 1_000_000;
+
+  constructor(wall = Date.parse('2026-03-01T12:00:00Z')) {
+    this.wall = wall;
+  }
+
+  now(): number {
+    return this.wall;
+  }
+
+  monotonic(): number {
+    return this.steady;
+  }
+
+  advance(ms: number): void {
+    this.wall += ms;
+    this.steady += ms;
+  }
+
+  /** Sets the wall clock alone, as an administrator or NTP does. */
+  setWall(wall: number): void {
+    this.wall = wall;
+  }
+}
+
+/** ULIDs of one process; of the given clock's time. */
+export const newIds = (clock?: Clock) => {
+  const next = monotonicFactory();
+  return () => next(clock?.now());
+};
+
+/** Keeps what is logged. */
+export function recordingLogger(): Logger & {
+  readonly lines: { level: string; message: string; fields: LogFields }[];
+} {
+  const lines: { level: string; message: string; fields: LogFields }[] = [];
+  const at =
+    (level: string) =>
+    (message: string, fields: LogFields = {}) =>
+      void lines.push({ level, message, fields });
+  const logger = {
+    lines,
+    debug: at('debug'),
+    info: at('info'),
+    warn: at('warn'),
+    error: at('error'),
+    child: () => logger,
+  };
+  return logger;
+}
+
+/** The fault that a promise rejects with. */
+export async function rejection(promise: Promise<unknown>): Promise<Fault> {
+  try {
+    await promise;
+  } catch (error) {
+    if (isFault(error)) return error;
+    throw error;
+  }
+  throw new Error('nothing was thrown');
+}
+
+export const agentRow = (change: Partial<NewRow<'agents'>> & { readonly node_id: string }): NewRow<'agents'> => ({
+  public_key: change.node_id.repeat(2),
+  name: null,
+  status: 'approved',
+  created_at: 1000,
+  updated_at: 1000,
+  connected_at: 0,
+  last_seen_at: 0,
+  initial_hostname: 'host',
+  initial_ip: '192.0.2.1',
+  agent_version: '0.1.0',
+  protocol_version: 1,
+  attributes_json: '{}',
+  state_operation_id: null,
+  ...change,
+});
+
+export const operationRow = (
+  change: Partial<NewRow<'operations'>> & { readonly operation_id: string },
+): NewRow<'operations'> => ({
+  node_id: 'a'.repeat(32),
+  node_name: 'web-1',
+  state: 'queued',
+  modules_json: '[]',
+  assignments_json: '[]',
+  requested_by: 'system',
+  request_id: 'r',
+  started_at: 1000,
+  finished_at: null,
+  epoch: 1,
+  generation: 1,
+  desired_json: '[]',
+  removals_json: '[]',
+  summary_json: '{}',
+  error_json: null,
+  cancelled_by_json: null,
+  ...change,
+});
+
+/** A node ID of one repeated digit. */
+export const node = (digit: string): string => digit.repeat(32);
+
+/** `schema.ts` once more as values; the compiler holds the two together. */
+type Column<T> = null extends T
+  ? NonNullable<T> extends string
+    ? 'text?'
+    : 'integer?' | 'real?'
+  : T extends string
+    ? 'text'
+    : 'integer' | 'real';
+
+/** SQLite's type of every column, with `?` where it may be null. */
+export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row<T>]: Column<Row<T>[C]> } } = {
+  meta: { key: 'text', value: 'text' },
+  operators: {
+    row_id: 'integer',
+    operator_id: 'text',
+    public_key: 'text',
+    username: 'text',
+    role: 'text',
+    bootstrap: 'integer',
+    added_at: 'integer',
+    added_by: 'text',
+    removed_at: 'integer?',
+    removed_by: 'text?',
+  },
+  operator_names: { operator_id: 'text', username: 'text' },
+  sessions: {
+    token_hash: 'text',
+    operator_id: 'text',
+    created_at: 'integer',
+    expires_at: 'integer',
+    last_used_at: 'integer',
+    address: 'text',
+  },
+  agents: {
+    node_id: 'text',
+    public_key: 'text',
+    name: 'text?',
+    status: 'text',
+    created_at: 'integer',
+    created_id: 'text',
+    updated_at: 'integer',
+    connected_at: 'integer',
+    last_seen_at: 'integer',
+    initial_hostname: 'text',
+    initial_ip: 'text',
+    agent_version: 'text',
+    protocol_version: 'integer',
+    attributes_json: 'text',
+    state_operation_id: 'text?',
+    enrolment_token_id: 'text?',
+  },
+  enrolment_tokens: {
+    token_id: 'text',
+    secret_hash: 'text',
+    created_at: 'integer',
+    created_by: 'text',
+    expires_at: 'integer',
+    uses: 'integer',
+    uses_left: 'integer',
+    tags_json: 'text',
+    auto_approve: 'integer',
+    last_used_at: 'integer?',
+    revoked_at: 'integer?',
+  },
+  agent_tags: { node_id: 'text', key: 'text', value: 'text' },
+  modules: { name: 'text', revision: 'integer', uploaded_at: 'integer', uploaded_by: 'text' },
+  module_revisions: {
+    name: 'text',
+    revision: 'integer',
+    sha256: 'text',
+    content: 'text',
+    definition_json: 'text',
+    uploaded_at: 'integer',
+    uploaded_by: 'text',
+  },
+  assignments: {
+    name: 'text',
+    modules_json: 'text',
+    selector: 'text',
+    description: 'text?',
+    created_at: 'integer',
+    created_by: 'text',
+  },
+  operations: {
+    operation_id: 'text',
+    node_id: 'text',
+    node_name: 'text?',
+    state: 'text',
+    modules_json: 'text',
+    assignments_json: 'text',
+    requested_by: 'text',
+    request_id: 'text',
+    started_at: 'integer',
+    finished_at: 'integer?',
+    epoch: 'integer',
+    generation: 'integer',
+    desired_json: 'text',
+    removals_json: 'text',
+    summary_json: 'text',
+    error_json: 'text?',
+    accepted: 'integer',
+    cancelled_by_json: 'text?',
+    rollout_id: 'text?',
+  },
+  operation_results: {
+    operation_id: 'text',
+    position: 'integer',
+    item_index: 'integer',
+    result_json: 'text',
+    existed: 'integer?',
+  },
+  operation_outputs: {
+    operation_id: 'text',
+    position: 'integer',
+    name: 'text',
+    size: 'integer',
+    output: 'text',
+    key_id: 'text?',
+  },
+  applied_resources: {
+    node_id: 'text',
+    family: 'text',
+    identity_key: 'text',
+    module: 'text',
+    kind: 'text',
+    identity: 'text',
+    id: 'text?',
+    name: 'text?',
+    body_json: 'text',
+    taint_json: 'text?',
+    origin: 'text',
+    operation_id: 'text',
+    applied_at: 'integer',
+    position: 'integer',
+    ad_hoc: 'integer',
+    secrets_json: 'text?',
+  },
+  secrets: {
+    secret_id: 'text',
+    name: 'text',
+    sealed: 'text',
+    key_id: 'text',
+    row_version: 'integer',
+    description: 'text?',
+    expires_at: 'integer?',
+    expiry_told: 'integer',
+    restriction_json: 'text?',
+    created_at: 'integer',
+    created_by: 'text',
+    updated_at: 'integer',
+    updated_by: 'text',
+  },
+  drift_records: {
+    drift_id: 'text',
+    node_id: 'text',
+    status: 'text',
+    trigger: 'text',
+    requested_by: 'text?',
+    operation_id: 'text',
+    started_at: 'integer',
+    finished_at: 'integer',
+    has_changes: 'integer',
+    summary_json: 'text',
+    resources_json: 'text',
+    error_json: 'text?',
+  },
+  audit_events: {
+    seq: 'integer',
+    id: 'text',
+    event_type: 'text',
+    severity: 'text',
+    summary: 'text',
+    timestamp: 'integer',
+    actor_id: 'text',
+    actor_name: 'text',
+    actor_type: 'text',
+    target_id: 'text',
+    target_name: 'text',
+    target_type: 'text',
+    metadata_json: 'text',
+    hash: 'text',
+  },
+  audit_marks: {
+    kind: 'text',
+    seq: 'integer',
+    epoch: 'integer',
+    hash: 'text',
+    time: 'integer',
+    public_key: 'text',
+    signature: 'text',
+  },
+  idempotency_keys: {
+    operator_id: 'text',
+    key: 'text',
+    route: 'text',
+    request_hash: 'text',
+    status: 'integer?',
+    body_json: 'text?',
+    created_at: 'integer',
+  },
+  metrics_samples: {
+    node_id: 'text',
+    received_at: 'integer',
+    collected_at: 'integer',
+    cpu_usage: 'real?',
+    memory_used: 'integer?',
+    memory_total: 'integer?',
+    disk_used: 'integer?',
+    disk_total: 'integer?',
+    uptime: 'integer?',
+  },
+  channels: {
+    channel_id: 'text',
+    name: 'text',
+    channel_type: 'text',
+    sealed: 'text',
+    key_id: 'text',
+    row_version: 'integer',
+    created_at: 'integer',
+    created_by: 'text',
+    disabled_at: 'integer?',
+    failing: 'integer',
+    attempted_at: 'integer?',
+    attempt_status: 'integer?',
+    attempt_error: 'text?',
+  },
+  notifications: {
+    seq: 'integer',
+    id: 'text',
+    event_id: 'text',
+    event_type: 'text',
+    severity: 'text',
+    summary: 'text',
+    timestamp: 'integer',
+    actor_json: 'text',
+    target_json: 'text',
+    metadata_json: 'text',
+  },
+  notification_reads: { operator_id: 'text', seq: 'integer' },
+  notification_readers: { operator_id: 'text', read_to: 'integer' },
+  deliveries: {
+    channel_id: 'text',
+    seq: 'integer',
+    state: 'text',
+    attempts: 'integer',
+    next_at: 'integer?',
+    status_code: 'integer?',
+    error: 'text?',
+    updated_at: 'integer',
+  },
+  agent_absences: { node_id: 'text', connected_at: 'integer?', away_since: 'integer?', event_json: 'text?' },
+  login_streaks: { subject: 'text', failures: 'integer', told_at: 'integer?' },
+  operator_addresses: { operator_id: 'text', address: 'text', last_login_at: 'integer' },
+  maintenance_windows: {
+    window_id: 'text',
+    reason: 'text',
+    starts_at: 'integer',
+    ends_at: 'integer',
+    created_at: 'integer',
+    created_by: 'text',
+    told: 'text',
+  },
+  terminal_sessions: {
+    session_id: 'text',
+    node_id: 'text',
+    node_name: 'text?',
+    operator_id: 'text',
+    operator: 'text',
+    kind: 'text',
+    user: 'text?',
+    shell: 'text?',
+    command_json: 'text?',
+    cols: 'integer',
+    rows: 'integer',
+    term: 'text',
+    status: 'text',
+    reason: 'text?',
+    exit_code: 'integer?',
+    exit_signal: 'text?',
+    opened_at: 'integer',
+    closed_at: 'integer?',
+    recording: 'text',
+    transcript: 'text?',
+    transcript_sha256: 'text?',
+    output_bytes: 'integer',
+    resume_hash: 'text?',
+    resume_operator_id: 'text?',
+  },
+};
+
+/** The SQLite that the store is opened with on this Node, for tests that look into files or damage them. */
+export const Sqlite: LoadedSqlite = await loadSqlite();

@@ -1,0 +1,559 @@
+/** An engine over a store in a file, and the agents at the other end of its link. */
+
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import type { RecordedEvent } from '../../daemon/core/audit-log.js';
+import type { RequestContext } from '../../daemon/core/domain-event.js';
+import { TransactionalWriter, type UnitOfWork } from '../../daemon/core/unit-of-work.js';
+import { type OpenDatabase, openDatabase } from '../../daemon/database/database.js';
+import { risingIds } from '../../daemon/database/rising-ids.js';
+import type { AgentSecrets } from '../../daemon/engine/agent-secrets.js';
+import { Engine, type EngineOptions } from '../../daemon/engine/engine.js';
+import { insertAgent, updateAgent } from '../../daemon/fleet/agent-store.js';
+import type { AgentLink, EngineMessage } from '../../daemon/fleet/connection-registry.js';
+import { Fault, isFault } from '../../src/kernel/fault.js';
+import { isNodeId, type NewId, type NodeId } from '../../src/kernel/ids.js';
+import { canonicalJson } from '../../src/kernel/json.js';
+import { silentLogger } from '../../src/kernel/logger.js';
+import type { Output, ResourceResult } from '../../src/resources/result.js';
+import { encode, orchestratorDecoder, UnknownMessage } from '../../src/wire/codec.js';
+import type { AgentMessageOf, OrchestratorMessage, RunEnd, RunItem } from '../../src/wire/messages.js';
+import { RunAssembly, type RunContent } from '../../src/wire/parts.js';
+import { agentRow, ManualClock, newIds, temporaryDirectory } from './database.js';
+
+export const ALICE: RequestContext = {
+  actor: { id: 'a11ce'.padEnd(32, '0'), name: 'alice', type: 'operator' },
+  requestId: 'request-1',
+  address: '192.0.2.7',
+};
+
+export function nodeId(digit: string): NodeId {
+  const id = digit.repeat(32);
+  if (!isNodeId(id)) throw new Error(`${digit} is no digit`);
+  return id;
+}
+
+const decode = orchestratorDecoder();
+
+/** The connections of a fleet, as the engine sees them. Every message passes the codec. */
+export class ScriptedFleet implements AgentLink {
+  readonly agents = new Map<NodeId, ScriptedAgent>();
+
+  add(id: NodeId): ScriptedAgent {
+    const agent = new ScriptedAgent(id);
+    this.agents.set(id, agent);
+    return agent;
+  }
+
+  isConnected(id: NodeId): boolean {
+    return this.agents.get(id)?.connected === true;
+  }
+
+  send(id: NodeId, messages: readonly OrchestratorMessage[]): boolean {
+    const agent = this.agents.get(id);
+    if (!agent?.connected) return false;
+    agent.inbox.push(
+      ...messages.flatMap((message) => {
+        const decoded = decode(encode(message));
+        return decoded instanceof UnknownMessage ? [] : decoded;
+      }),
+    );
+    return true;
+  }
+}
+
+export class Bench {
+  readonly clock = new ManualClock();
+  readonly fleet = new ScriptedFleet();
+  readonly events: RecordedEvent[] = [];
+  /** What the engine threw at messages; each costs the connection. */
+  readonly violations: Fault[] = [];
+  readonly file: string;
+  /** Every write fails as on a full disk. */
+  isStoreBroken = false;
+  private writes = 0;
+  private readonly options: Partial<EngineOptions>;
+  private store: OpenDatabase | undefined;
+  private nextId: NewId | undefined;
+  private current: Engine | undefined;
+
+  constructor(options: Partial<EngineOptions> = {}) {
+    this.options = options;
+    this.file = join(temporaryDirectory(), 'orch.db');
+  }
+
+  get engine(): Engine {
+    if (this.current === undefined) throw new Error('the bench is not open');
+    return this.current;
+  }
+
+  /** Of the process that is open: a restart makes another. */
+  get newId(): NewId {
+    if (this.nextId === undefined) throw new Error('the bench is not open');
+    return this.nextId;
+  }
+
+  get db(): OpenDatabase['db'] {
+    if (this.store === undefined) throw new Error('the bench is not open');
+    return this.store.db;
+  }
+
+  async open(): Promise<this> {
+    this.store = await openDatabase({
+      file: this.file,
+      logger: silentLogger,
+      onFatal: (error) => {
+        throw error;
+      },
+    });
+    const { db } = this.store;
+    const { clock } = this;
+    const newId = await risingIds(db, newIds(clock));
+    this.nextId = newId;
+    const uow = this.counted(
+      new TransactionalWriter({ db, clock, newId, publish: (event) => this.events.push(event) }),
+    );
+    this.current = new Engine({ db, uow, clock, newId, logger: silentLogger, link: this.fleet, ...this.options });
+    await this.current.start();
+    return this;
+  }
+
+  async close(): Promise<void> {
+    await this.current?.stop();
+    await this.store?.close();
+    this.current = undefined;
+    this.store = undefined;
+  }
+
+  /** The orchestrator stops and starts again: all connections are cut, the store stays. */
+  async restart(): Promise<void> {
+    for (const agent of this.fleet.agents.values()) agent.disconnect();
+    await this.close();
+    await this.open();
+  }
+
+  /** An approved agent, connected unless told otherwise. */
+  async agent(digit: string, { connected = true, name = `web-${digit}` } = {}): Promise<ScriptedAgent> {
+    const id = nodeId(digit);
+    const attributes_json = JSON.stringify({ platform: 'linux', arch: 'x86_64', distro: 'debian' });
+    await insertAgent(
+      this.db,
+      agentRow({ node_id: id, name, attributes_json, created_at: this.clock.now(), created_id: this.newId() }),
+    );
+    const agent = this.fleet.add(id);
+    if (connected) {
+      agent.connect();
+      await this.settle();
+    }
+    return agent;
+  }
+
+  async disconnect(agent: ScriptedAgent): Promise<void> {
+    agent.disconnect();
+    this.engine.traffic.disconnected(agent.nodeId);
+  }
+
+  async reject(agent: ScriptedAgent): Promise<void> {
+    await updateAgent(this.db, agent.nodeId, { status: 'rejected' });
+    agent.disconnect();
+    await this.engine.traffic.revoked(agent.nodeId);
+  }
+
+  /** Hands the next message of an agent to the engine; one that breaks the protocol costs the connection. */
+  async deliver(agent: ScriptedAgent): Promise<boolean> {
+    const message = agent.outbox.shift();
+    if (message === undefined) return false;
+    try {
+      await this.engine.traffic.receive(agent.nodeId, message);
+    } catch (error) {
+      if (!isFault(error)) throw error;
+      this.violations.push(error);
+      await this.disconnect(agent);
+    }
+    return true;
+  }
+
+  /** The writer, with an eye on whether it is at work, and a switch that makes it fail. */
+  private counted(writer: UnitOfWork): UnitOfWork {
+    return {
+      write: async (work) => {
+        this.writes += 1;
+        try {
+          if (this.isStoreBroken) throw new Fault('store_unavailable', 'the disk is full');
+          return await writer.write(work);
+        } finally {
+          this.writes -= 1;
+        }
+      },
+    };
+  }
+
+  /** Moves messages and lets diligent agents work until nothing happens any more. */
+  async settle(): Promise<void> {
+    for (let idle = 0, round = 0; idle < 3; round += 1) {
+      if (round > 20_000) throw new Error('the bench does not come to rest');
+      let moved = this.writes > 0;
+      for (const agent of this.fleet.agents.values()) {
+        if (agent.take()) moved = true;
+        else if (agent.diligent && agent.connected && agent.work()) moved = true;
+        if (await this.deliver(agent)) moved = true;
+      }
+      // Whatever the engine does between two messages takes some rounds of the event loop.
+      idle = moved ? 0 : idle + 1;
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+  }
+
+  async upload(name: string, files: Readonly<Record<string, string>>, supports = '[{platform: linux}]'): Promise<void> {
+    await this.engine.modules.upload({ name, content: moduleText(name, files, supports) }, ALICE);
+  }
+
+  /** Starts an apply without waiting for it. */
+  async start(
+    agent: ScriptedAgent,
+    modules: readonly string[],
+    more: { allowRemovals?: number; expect?: string } = {},
+  ) {
+    const request = {
+      nodeId: agent.nodeId,
+      modules,
+      allowRemovals: more.allowRemovals ?? null,
+      expect: more.expect ?? null,
+    };
+    return (await this.engine.applies.start(request, ALICE)).operationId;
+  }
+
+  /** Applies and returns the operation when everything has come to rest. */
+  async apply(
+    agent: ScriptedAgent,
+    modules: readonly string[],
+    more: { allowRemovals?: number; expect?: string } = {},
+  ) {
+    const id = await this.start(agent, modules, more);
+    await this.settle();
+    return this.engine.operations.detail(id);
+  }
+
+  async plan(agent: ScriptedAgent, modules: readonly string[], signal: AbortSignal = new AbortController().signal) {
+    const nothing = () => undefined;
+    const request = { nodeId: agent.nodeId, modules, signal, onStarted: nothing, onResult: nothing };
+    return this.while(this.engine.plans.plan(request, ALICE));
+  }
+
+  async drift(agent: ScriptedAgent, signal: AbortSignal = new AbortController().signal) {
+    return this.while(this.engine.drift.check({ nodeId: agent.nodeId, signal, requestedBy: ALICE }));
+  }
+
+  /** Keeps messages moving until the promise has settled. */
+  async while<T>(promise: Promise<T>): Promise<T> {
+    const outcome = promise.then(
+      () => true,
+      () => true,
+    );
+    await this.settle();
+    for (let round = 0; !(await Promise.race([outcome, this.settle()])); round += 1) {
+      if (round > 100) throw new Error('what the bench waits for does not come');
+    }
+    return promise;
+  }
+
+  eventTypes(prefix = ''): string[] {
+    return this.events.map(({ type }) => type).filter((type) => type.startsWith(prefix));
+  }
+}
+
+/** Secrets of one value, whatever their names. */
+export const oneSecret = (value: string): AgentSecrets => ({
+  lend: async (_db, _agent, names) => {
+    const hashes = new Map([...names].map((name) => [name, '1a2b'.padEnd(32, '0')]));
+    return { source: () => ({ value, tag: '1a2b' }), hashes };
+  },
+});
+
+export async function openBench(options: Partial<EngineOptions> = {}): Promise<Bench> {
+  const bench = await new Bench(options).open();
+  onTestFinished(() => bench.close());
+  return bench;
+}
+
+export function moduleText(
+  name: string,
+  files: Readonly<Record<string, string>>,
+  supports = '[{platform: linux}]',
+): string {
+  const resources = Object.entries(files).map(
+    ([path, content]) =>
+      `  - resource: {file-unix: {path: ${JSON.stringify(path)}, content: ${JSON.stringify(content)}}}`,
+  );
+  return `name: ${name}\nsupports: ${supports}\nresources:${resources.length === 0 ? ' []' : ''}\n${resources.join('\n')}\n`;
+}
+
+/** An agent at the level of messages: a machine in memory, a journal, and a link whose every frame the test moves. */
+export interface JournalledRun {
+  readonly content: RunContent;
+  readonly items: RunItem[];
+  state: 'running' | 'finished';
+  cancelled: boolean;
+  end: RunEnd;
+  error: { code: string; message: string } | null;
+}
+
+/** What the script makes of one resource instead of success. */
+export type Mishap = 'fail' | 'skip';
+
+export class ScriptedAgent {
+  readonly nodeId: NodeId;
+  /** Identity to body, as canonical JSON. */
+  readonly machine = new Map<string, string>();
+  readonly journal = new Map<string, JournalledRun>();
+  /** Identities that go wrong. */
+  readonly mishaps = new Map<string, Mishap>();
+  /** What scripts write, by identity. */
+  readonly outputs = new Map<string, Output>();
+  /** How often each item of each run was carried out. */
+  readonly executions = new Map<string, number>();
+  /** What was done in each apply, acknowledged or not. */
+  readonly history = new Map<string, readonly RunItem[]>();
+  /** Every message that ever arrived. */
+  readonly received: OrchestratorMessage[] = [];
+  /** Messages on their way, in order; cut with the connection. */
+  inbox: OrchestratorMessage[] = [];
+  outbox: EngineMessage[] = [];
+  connected = false;
+  /** Works by itself as soon as it has something to do. */
+  diligent = true;
+  /** Says nothing about what it is asked. */
+  mute = false;
+  private highest = [0, 0] as readonly [number, number];
+  private assembly: RunAssembly | null = null;
+  private observing: { readonly id: string; readonly mode: 'plan' | 'drift'; readonly content: RunContent } | null =
+    null;
+
+  constructor(nodeId: NodeId) {
+    this.nodeId = nodeId;
+  }
+
+  connect(): void {
+    this.connected = true;
+    const runs = [...this.journal].map(([run_id, run]) => ({ run_id, state: run.state, results: run.items.length }));
+    this.outbox.push({ type: 'inventory', runs });
+  }
+
+  disconnect(): void {
+    this.connected = false;
+    this.inbox = [];
+    this.outbox = [];
+    this.assembly = null;
+    this.observing = null;
+  }
+
+  /** The process dies in the middle of what it does, and starts again. */
+  crash(): void {
+    this.disconnect();
+    for (const run of this.journal.values()) if (run.state === 'running') this.finish(run, 'interrupted');
+  }
+
+  get isBusy(): boolean {
+    return [...this.journal.values()].some((run) => run.state === 'running');
+  }
+
+  /** Takes the next message; false when there is none. */
+  take(): boolean {
+    const message = this.inbox.shift();
+    if (message === undefined) return false;
+    this.received.push(message);
+    if (!this.mute) this.handle(message);
+    return true;
+  }
+
+  /** Does one piece of work; false when there is nothing to do. */
+  work(): boolean {
+    if (this.mute) return false;
+    if (this.observing !== null) {
+      this.observe();
+      return true;
+    }
+    for (const [id, run] of this.journal) {
+      if (run.state !== 'running') continue;
+      const index = run.items.length;
+      const total = run.content.resources.length + run.content.removals.length;
+      if (run.cancelled || index === total) this.finishAndTell(id, run);
+      else this.carryOut(id, run, index);
+      return true;
+    }
+    return false;
+  }
+
+  /** SHA-256 of what is on the machine. */
+  observed(): string {
+    return createHash('sha256')
+      .update(canonicalJson(Object.fromEntries(this.machine)))
+      .digest('hex');
+  }
+
+  private handle(message: OrchestratorMessage): void {
+    switch (message.type) {
+      case 'run':
+        this.assembly = new RunAssembly(message);
+        return;
+      case 'run_part': {
+        const { assembly } = this;
+        const content = assembly?.add(message) ?? null;
+        if (assembly !== null && content !== null) this.begin(assembly.head, content);
+        return;
+      }
+      case 'run_cancel': {
+        const run = this.journal.get(message.run_id);
+        if (run?.state === 'running') run.cancelled = true;
+        if (this.observing?.id === message.run_id) {
+          this.observing = null;
+          this.say({
+            type: 'run_finished',
+            run_id: message.run_id,
+            end: 'cancelled',
+            results: 0,
+            observed: null,
+            error: null,
+          });
+        }
+        return;
+      }
+      case 'run_resume':
+        this.resume(message.run_id, message.from);
+        return;
+      case 'run_ack':
+        this.journal.delete(message.run_id);
+        return;
+      case 'status':
+        return;
+    }
+  }
+
+  private begin(head: RunAssembly['head'], content: RunContent): void {
+    const { run_id, mode } = head;
+    this.say({ type: 'run_accepted', run_id });
+    if (mode !== 'apply') {
+      this.observing = { id: run_id, mode, content };
+      return;
+    }
+    if (this.journal.has(run_id)) {
+      this.resume(run_id, 0);
+      return;
+    }
+    const run: JournalledRun = {
+      content,
+      items: [],
+      state: 'running',
+      cancelled: false,
+      end: 'succeeded',
+      error: null,
+    };
+    this.journal.set(run_id, run);
+    this.history.set(run_id, run.items);
+    const [epoch, generation] = this.highest;
+    if (head.epoch < epoch || (head.epoch === epoch && head.generation <= generation)) {
+      this.refuse(run_id, run, { code: 'protocol_violation', message: 'stale' });
+    } else if (head.expect != null && head.expect !== this.observed()) {
+      this.refuse(run_id, run, { code: 'plan_stale', message: 'the machine is not what the plan showed' });
+    }
+    this.highest = [head.epoch, head.generation];
+  }
+
+  private refuse(id: string, run: JournalledRun, error: { code: string; message: string }): void {
+    run.error = error;
+    this.finish(run, 'refused');
+    this.tellEnd(id, run);
+  }
+
+  private resume(id: string, from: number): void {
+    const run = this.journal.get(id);
+    if (run === undefined) return;
+    const items = run.items.slice(from);
+    if (items.length > 0) this.say({ type: 'run_results', run_id: id, from, items });
+    if (run.state === 'finished') this.tellEnd(id, run);
+  }
+
+  private carryOut(id: string, run: JournalledRun, index: number): void {
+    const key = `${id} ${index}`;
+    this.executions.set(key, (this.executions.get(key) ?? 0) + 1);
+    const item = this.item(run.content, index, true);
+    run.items.push(item);
+    this.say({ type: 'run_results', run_id: id, from: run.items.length - 1, items: [item] });
+  }
+
+  private finishAndTell(id: string, run: JournalledRun): void {
+    const failed = run.items.some(({ result }) => result.status === 'failed' || result.status === 'skipped');
+    this.finish(run, run.cancelled ? 'cancelled' : failed ? 'failed' : 'succeeded');
+    this.tellEnd(id, run);
+  }
+
+  private finish(run: JournalledRun, end: RunEnd): void {
+    run.state = 'finished';
+    run.end = end;
+  }
+
+  private tellEnd(run_id: string, { end, items, error }: JournalledRun): void {
+    this.say({ type: 'run_finished', run_id, end, results: items.length, observed: null, error });
+  }
+
+  /** A plan or drift check in one go. */
+  private observe(): void {
+    const { observing } = this;
+    if (observing === null) return;
+    this.observing = null;
+    const { id: run_id, mode, content } = observing;
+    const total = content.resources.length + content.removals.length;
+    const items = Array.from({ length: total }, (_, index) => this.item(content, index, false));
+    if (items.length > 0) this.say({ type: 'run_results', run_id, from: 0, items });
+    const end = items.some(({ result }) => result.status === 'failed') ? 'failed' : 'succeeded';
+    const observed = mode === 'plan' ? this.observed() : null;
+    this.say({ type: 'run_finished', run_id, end, results: items.length, observed, error: null });
+  }
+
+  private item({ resources, removals }: RunContent, index: number, change: boolean): RunItem {
+    const resource = resources[index];
+    const removal = removals[removals.length - 1 - (index - resources.length)];
+    const sent = resource ?? removal;
+    if (sent === undefined) throw new Error(`no item ${index}`);
+    const existed = this.machine.has(sent.identity);
+    const wanted = resource === undefined ? undefined : canonicalJson(resource.body);
+    const released = removal !== undefined && resource === undefined && removal.origin === 'adopted';
+    const differs = released || this.machine.get(sent.identity) !== wanted;
+    const mishap = this.mishaps.get(sent.identity);
+    const status = mishap
+      ? mishap === 'fail'
+        ? 'failed'
+        : 'skipped'
+      : !differs
+        ? 'unchanged'
+        : change
+          ? 'changed'
+          : 'pending';
+    if (status === 'changed' && !released) {
+      if (wanted === undefined) this.machine.delete(sent.identity);
+      else this.machine.set(sent.identity, wanted);
+    }
+    const removing = released ? 'release' : 'remove';
+    const action = !differs ? 'none' : resource === undefined ? removing : existed ? 'update' : 'create';
+    // Removals run in reverse order, each under its own position.
+    const at = resource === undefined ? resources.length + removals.indexOf(sent as never) : index;
+    const output = change ? this.outputs.get(sent.identity) : undefined;
+    return { index: at, result: resultOf(sent, { status, action }), existed, ...(output ? { output } : {}) };
+  }
+
+  private say(message: EngineMessage): void {
+    if (this.connected) this.outbox.push(message);
+  }
+}
+
+export function resultOf(
+  { module, kind, identity, id, name }: Pick<ResourceResult, 'module' | 'kind' | 'identity' | 'id' | 'name'>,
+  { status, action }: Pick<ResourceResult, 'status' | 'action'>,
+): ResourceResult {
+  const error = status === 'failed' ? { code: 'apply_failed', message: 'it went wrong' } : null;
+  const common = { changes: [], diff: null, sensitive: false, reason: null, duration_ms: 1 };
+  return { module, kind, identity, id, name, action, status, error, ...common };
+}
+
+export type Results = AgentMessageOf<'run_results'>;

@@ -1,0 +1,425 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Transaction } from 'kysely';
+import { monotonicFactory, ulid } from 'ulid';
+import { onTestFinished } from 'vitest';
+import type { WebSocket } from 'ws';
+import { verifyChain } from '../../daemon/audit/verify-chain.js';
+import { putOperator } from '../../daemon/auth/operator-store.js';
+import type { DomainEvent, RequestContext } from '../../daemon/core/domain-event.js';
+import { type Emit, TransactionalWriter, type UnitOfWork } from '../../daemon/core/unit-of-work.js';
+import { openDatabase } from '../../daemon/database/database.js';
+import type { Database, Queryable } from '../../daemon/database/schema.js';
+import { AgentGateway, type GatewayTimeouts } from '../../daemon/fleet/agent-gateway.js';
+import { AgentListener } from '../../daemon/fleet/agent-listener.js';
+import { AgentService, agentHandlers } from '../../daemon/fleet/agent-service.js';
+import { type AgentTraffic, ConnectionRegistry, type EngineMessage } from '../../daemon/fleet/connection-registry.js';
+import { Enrolment, type EnrolmentLimits } from '../../daemon/fleet/enrolment.js';
+import { EnrolmentTokens, enrolmentTokenHandlers } from '../../daemon/fleet/enrolment-tokens.js';
+import { Presence } from '../../daemon/fleet/presence.js';
+import { TagService, tagHandlers } from '../../daemon/fleet/tag-service.js';
+import { type ApiServer, createApiServer } from '../../daemon/http/api-server.js';
+import type { IdempotencyKeys } from '../../daemon/http/idempotency.js';
+import { dialOrchestrator } from '../../src/agent/link/dial.js';
+import { agentRoutes, tagRoutes } from '../../src/contract/agents.js';
+import { enrolmentTokenRoutes } from '../../src/contract/enrolment-tokens.js';
+import { selfSignedEd25519 } from '../../src/identity/certificate.js';
+import { nodeIdOf } from '../../src/identity/key-object.js';
+import type { Clock } from '../../src/kernel/clock.js';
+import { Fault } from '../../src/kernel/fault.js';
+import type { NodeId } from '../../src/kernel/ids.js';
+import { type LogFields, type Logger, silentLogger } from '../../src/kernel/logger.js';
+import { PROTOCOL_VERSION } from '../../src/kernel/version.js';
+import { orchestratorDecoder, UnknownMessage } from '../../src/wire/codec.js';
+import type { AgentMessageOf, OrchestratorMessage } from '../../src/wire/messages.js';
+import { authenticate, authorize, clock, noKeys } from './http.js';
+import { type Identity, newIdentity } from './identity.js';
+import { until as waitUntil } from './until.js';
+
+export const OPERATOR: RequestContext = {
+  actor: { id: '0'.repeat(32), name: 'ada', type: 'operator' },
+  requestId: '01J00000000000000000000000',
+  address: '127.0.0.1',
+};
+
+/** What the engine was told, in order. */
+export class RecordedTraffic implements AgentTraffic {
+  readonly log: string[] = [];
+  readonly messages: EngineMessage[] = [];
+  /** Called with each message; what it throws the engine throws. */
+  onReceive: (message: EngineMessage) => void | Promise<void> = () => undefined;
+
+  async receive(nodeId: NodeId, message: EngineMessage): Promise<void> {
+    this.log.push(`${message.type} ${nodeId}`);
+    this.messages.push(message);
+    await this.onReceive(message);
+  }
+
+  disconnected(nodeId: NodeId): void {
+    this.log.push(`disconnected ${nodeId}`);
+  }
+
+  async revoked(nodeId: NodeId): Promise<void> {
+    this.log.push(`revoked ${nodeId}`);
+  }
+}
+
+export interface FleetOptions {
+  readonly limits?: Partial<EnrolmentLimits>;
+  readonly timeouts?: Partial<GatewayTimeouts>;
+}
+
+/** An event as the audit log has it. */
+export type Logged = DomainEvent & { readonly seq: number };
+
+/** A store, an audit log and an agent port of their own, with everything between; they end with the test. */
+export class Fleet {
+  readonly clock = new TestClock();
+  readonly traffic = new RecordedTraffic();
+  readonly registry = new ConnectionRegistry();
+  /** Errors in the log, which no test expects unless it looks for them. */
+  readonly errors: string[] = [];
+  readonly limits: { pendingCapacity: number; pendingPerAddress: number };
+  readonly db: Queryable;
+  readonly writers: {
+    readonly enrolment: SteeredWriter;
+    readonly presence: SteeredWriter;
+    readonly service: SteeredWriter;
+  };
+  readonly enrolment: Enrolment;
+  readonly presence: Presence;
+  readonly gateway: AgentGateway;
+  readonly listener: AgentListener;
+  readonly agents: AgentService;
+  readonly tags: TagService;
+  readonly tokens: EnrolmentTokens;
+  readonly identity = newIdentity();
+
+  private readonly uow: UnitOfWork;
+
+  private constructor(db: Queryable, options: FleetOptions) {
+    const { clock, registry, traffic } = this;
+    const uow = new TransactionalWriter({ db, clock, newId: monotonicFactory(), publish: () => undefined });
+    this.db = db;
+    this.uow = uow;
+    this.limits = { pendingCapacity: 100, pendingPerAddress: 10, ...options.limits };
+    const steered = () => new SteeredWriter(uow);
+    this.writers = { enrolment: steered(), presence: steered(), service: steered() };
+    this.enrolment = new Enrolment({
+      uow: this.writers.enrolment,
+      registry,
+      clock,
+      newId: monotonicFactory(),
+      ageTime: () => clock.now(),
+      limits: () => this.limits,
+    });
+    this.presence = new Presence({ uow: this.writers.presence, clock });
+    const { enrolment, presence } = this;
+    const logger = this.logger();
+    this.gateway = new AgentGateway({
+      registry,
+      enrolment,
+      presence,
+      traffic,
+      onMetrics: () => {
+        throw new Fault('protocol_violation', 'nobody has asked');
+      },
+      terminals: { receive: () => undefined, disconnected: () => undefined, revoked: async () => undefined },
+      clock,
+      logger,
+      ...timeoutsOf(options),
+    });
+    this.agents = new AgentService({ db, uow: this.writers.service, registry, connections: this.gateway, clock });
+    this.tags = new TagService({ db, uow, clock });
+    this.tokens = new EnrolmentTokens({
+      db,
+      uow,
+      clock,
+      ageTime: () => clock.now(),
+      newId: monotonicFactory(),
+      randomBytes: randomBytes,
+      publicKey: this.identity.publicKey,
+      address: () => ({ agent_host: null, agent_port: 4747 }),
+    });
+    this.listener = new AgentListener({
+      host: '127.0.0.1',
+      port: 0,
+      privateKey: this.identity.privateKey,
+      onConnection: (peer) => this.gateway.accept(peer),
+      logger: silentLogger,
+      timeouts: { stop: 500 },
+    });
+  }
+
+  static async start(options: FleetOptions = {}): Promise<Fleet> {
+    const directory = mkdtempSync(join(tmpdir(), 'orch-fleet-'));
+    const file = join(directory, 'orch.db');
+    const { db, close } = await openDatabase({ file, logger: silentLogger, onFatal: () => undefined });
+    const fleet = new Fleet(db, options);
+    onTestFinished(async () => {
+      await fleet.listener.stop();
+      await fleet.gateway.stop();
+      await close();
+      rmSync(directory, { recursive: true, force: true });
+    });
+    await fleet.gateway.start();
+    await fleet.listener.start();
+    return fleet;
+  }
+
+  /** Connects and says nothing. */
+  dial(identity?: Identity): Promise<TestAgent> {
+    return TestAgent.dial(this.listener.address().port, identity);
+  }
+
+  /** Connects, says hello and waits for the answer. */
+  async join(identity?: Identity, hello: Parameters<TestAgent['hello']>[0] = {}): Promise<TestAgent> {
+    const agent = await this.dial(identity);
+    agent.hello(hello);
+    await Promise.race([agent.message(0), agent.closed]);
+    return agent;
+  }
+
+  /** A connected agent that was approved under this name. */
+  async approved(name: string, identity?: Identity): Promise<TestAgent> {
+    const agent = await this.join(identity);
+    await this.approve(agent.nodeId, name);
+    await agent.message(1);
+    return agent;
+  }
+
+  approve(nodeId: string, name?: string) {
+    return this.agents.setStatus(OPERATOR, nodeId, { status: 'approved', ...(name === undefined ? {} : { name }) });
+  }
+
+  reject(nodeId: string) {
+    return this.agents.setStatus(OPERATOR, nodeId, { status: 'rejected' });
+  }
+
+  /** An operator with the role admin, who may make tokens. */
+  async addAdmin(operatorId: string): Promise<void> {
+    await putOperator(this.db, {
+      operator_id: operatorId,
+      public_key: '0'.repeat(64),
+      username: 'ada',
+      role: 'admin',
+      bootstrap: 1,
+      added_at: this.clock.now(),
+      added_by: 'system',
+      removed_at: null,
+      removed_by: null,
+    });
+  }
+
+  /** Settles once the end of the agent's connection is in the store. */
+  async gone(agent: TestAgent): Promise<void> {
+    agent.socket.terminate();
+    await until(() => this.registry.get(agent.nodeId) === undefined);
+    await this.quiet();
+  }
+
+  /** Settles once everything that was begun is in the store. */
+  async quiet(): Promise<void> {
+    // Frames that are on their way arrive.
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await this.uow.write(async () => undefined);
+  }
+
+  /** The events of some types, or all, the oldest first; the chain is checked on the way. */
+  async events(...types: readonly string[]): Promise<readonly Logged[]> {
+    await this.quiet();
+    if ((await verifyChain(this.db)).broken) throw new Error('the audit log is broken');
+    const rows = await this.db.selectFrom('audit_events').selectAll().orderBy('seq').execute();
+    const wanted = rows.filter((row) => types.length === 0 || types.includes(row.event_type));
+    return wanted.map((row) => ({
+      seq: row.seq,
+      type: row.event_type as Logged['type'],
+      actor: { id: row.actor_id, name: row.actor_name, type: row.actor_type as Logged['actor']['type'] },
+      target: { id: row.target_id, name: row.target_name, type: row.target_type as Logged['target']['type'] },
+      summary: row.summary,
+      metadata: JSON.parse(row.metadata_json),
+    }));
+  }
+
+  /** The types of all events, the oldest first. */
+  async story(): Promise<readonly string[]> {
+    return (await this.events()).map(({ type }) => type);
+  }
+
+  private logger(): Logger {
+    const error = (message: string, fields?: LogFields) => {
+      this.errors.push(`${message}: ${String(fields?.reason)}`);
+    };
+    return { ...silentLogger, error };
+  }
+}
+
+const timeoutsOf = ({ timeouts }: FleetOptions) => (timeouts === undefined ? {} : { timeouts });
+
+export const until = (holds: () => boolean | Promise<boolean>): Promise<void> => waitUntil(holds, 'it holds');
+
+export const HELLO: AgentMessageOf<'hello'> = {
+  type: 'hello',
+  protocol_version: PROTOCOL_VERSION,
+  agent_version: '0.1.0',
+  hostname: 'box',
+  attributes: { platform: 'linux', arch: 'x86_64' },
+};
+
+export interface Closed {
+  readonly code: number;
+  readonly reason: string;
+}
+
+const decode = orchestratorDecoder();
+
+/** An agent's end of a real link, which says what a test makes it say. */
+export class TestAgent {
+  readonly identity: Identity;
+  readonly nodeId: NodeId;
+  readonly socket: WebSocket;
+  readonly received: OrchestratorMessage[] = [];
+  readonly closed: Promise<Closed>;
+  private readonly waiting: (() => void)[] = [];
+
+  private constructor(socket: WebSocket, identity: Identity) {
+    this.socket = socket;
+    this.identity = identity;
+    this.nodeId = nodeIdOf(identity.publicKey);
+    socket.on('error', () => undefined);
+    socket.on('message', (data) => {
+      const message = decode(data.toString());
+      if (message instanceof UnknownMessage)
+        throw new Error(`the orchestrator sent an unknown message: ${data.toString()}`);
+      this.received.push(message);
+      for (const wake of this.waiting.splice(0)) wake();
+    });
+    this.closed = new Promise((resolve) => {
+      socket.on('close', (code, reason) => resolve({ code, reason: reason.toString() }));
+    });
+    socket.resume();
+  }
+
+  static async dial(port: number, identity: Identity = newIdentity()): Promise<TestAgent> {
+    const { privateKey } = identity;
+    const { socket } = await dialOrchestrator({
+      host: '127.0.0.1',
+      port,
+      privateKey,
+      certificate: selfSignedEd25519(privateKey),
+      verifyPeer: () => undefined,
+      timeoutMs: 10_000,
+    });
+    onTestFinished(() => socket.terminate());
+    return new TestAgent(socket, identity);
+  }
+
+  hello(more: Partial<AgentMessageOf<'hello'>> = {}): void {
+    this.send({ ...HELLO, ...more });
+  }
+
+  /** Anything but text and bytes goes out as JSON. */
+  send(message: unknown): void {
+    this.socket.send(typeof message === 'string' || Buffer.isBuffer(message) ? message : JSON.stringify(message));
+  }
+
+  /** The message at this position, once it is there. */
+  async message(position: number): Promise<OrchestratorMessage> {
+    for (;;) {
+      const message = this.received[position];
+      if (message !== undefined) return message;
+      await new Promise<void>((resolve) => this.waiting.push(resolve));
+    }
+  }
+
+  /** Reads nothing any more, so it answers neither ping nor close: what a machine without power looks like. */
+  die(): void {
+    this.socket.pause();
+  }
+}
+
+/** The real API with the routes of agents and tags; a token is the name of a role. Ends with the test. */
+export async function serveFleet(fleet: Fleet, idempotency: IdempotencyKeys = noKeys): Promise<ApiServer> {
+  const api = createApiServer({
+    contract: { ...agentRoutes, ...tagRoutes, ...enrolmentTokenRoutes },
+    handlers: {
+      ...agentHandlers(fleet.agents),
+      ...tagHandlers(fleet.tags),
+      ...enrolmentTokenHandlers(fleet.tokens),
+    },
+    authenticate,
+    authorize,
+    idempotency,
+    logger: silentLogger,
+    clock,
+    newRequestId: () => ulid(),
+    listen: { host: '127.0.0.1', port: 0 },
+    tls: null,
+    trustProxyTls: false,
+    validateAnswers: true,
+  });
+  await api.start();
+  onTestFinished(() => api.stop());
+  return api;
+}
+
+/** The real writer, whose callers learn of a commit, or get their turn, as late as a test wants. */
+export class SteeredWriter implements UnitOfWork {
+  private readonly inner: UnitOfWork;
+  private readonly before: Promise<void>[] = [];
+  private readonly after: Promise<void>[] = [];
+  /** How many units have been committed. */
+  commits = 0;
+
+  constructor(inner: UnitOfWork) {
+    this.inner = inner;
+  }
+
+  /** The next unit waits before it begins; returns what lets it go on. */
+  holdNext(): () => void {
+    return gate(this.before);
+  }
+
+  /** The caller of the next unit is kept waiting although it has committed; returns what lets it go on. */
+  delayNext(): () => void {
+    return gate(this.after);
+  }
+
+  async write<T>(work: (tx: Transaction<Database>, emit: Emit) => Promise<T>): Promise<T> {
+    const [before, after] = [this.before.shift(), this.after.shift()];
+    await before;
+    const result = await this.inner.write(work);
+    this.commits += 1;
+    await after;
+    return result;
+  }
+}
+
+function gate(gates: Promise<void>[]): () => void {
+  let open: () => void = () => undefined;
+  gates.push(
+    new Promise((resolve) => {
+      open = resolve;
+    }),
+  );
+  return () => open();
+}
+
+/** A clock that stands still until it is told otherwise. */
+export class TestClock implements Clock {
+  private passed = 0;
+
+  now(): number {
+    return 1_760_000_000_000 + this.passed;
+  }
+
+  monotonic(): number {
+    return this.passed;
+  }
+
+  advance(ms: number): void {
+    this.passed += ms;
+  }
+}
