@@ -281,7 +281,7 @@ export class OrchestratorEnd {
 }
 
 /** The agent's terminals with their real process, as they are built, and the orchestrator's end of them. */
-const built = fileURLToPath(new URL('../../src/agent/terminal/terminals.js', import.meta.url));
+const built = fileURLToPath(new URL('../../dist/src/agent/terminal/terminals.js', import.meta.url));
 const decode = agentDecoder();
 
 export const sessionId = (number: number): string => `01K${String(number).padStart(23, '0')}`;
