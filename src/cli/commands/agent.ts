@@ -1,7 +1,7 @@
 /** The commands of `orch agent`, which run and manage the agent of this machine. */
 
-import { AGENT_PORT, DISCOVERY_PORT } from '../../kernel/ports.js';
 import { Fault } from '../../kernel/fault.js';
+import { AGENT_PORT, DISCOVERY_PORT } from '../../kernel/ports.js';
 import type { Context } from '../context.js';
 import { argument, defineCommand, flag, integer, text } from '../define-command.js';
 import { fieldsOf, lines, linesOf, textLines } from '../outcome.js';

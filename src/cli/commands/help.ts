@@ -1,6 +1,7 @@
 /** `orch help`: the help of groups, commands and topics. */
-import { API_PORT } from '../../kernel/ports.js';
+
 import { Fault } from '../../kernel/fault.js';
+import { API_PORT } from '../../kernel/ports.js';
 import { nearest } from '../../language/nearest.js';
 import {
   type Argument,

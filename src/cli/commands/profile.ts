@@ -1,5 +1,5 @@
 /** The commands of `orch profile`. */
-import { API_PORT } from '../../kernel/ports.js';
+
 import { resolve } from 'node:path';
 import { profilesPath } from '../../client/operator-files.js';
 import type { Profile } from '../../client/profile-file.js';
@@ -14,6 +14,7 @@ import {
 import { parseServerUrl, urlText } from '../../client/server-url.js';
 import { formatFingerprint, parseFingerprint } from '../../identity/fingerprint.js';
 import { Fault } from '../../kernel/fault.js';
+import { API_PORT } from '../../kernel/ports.js';
 import { argument, choice, defineCommand, flag } from '../define-command.js';
 import { orNone } from '../format.js';
 import type { Globals } from '../global-options.js';

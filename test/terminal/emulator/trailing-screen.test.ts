@@ -10,7 +10,7 @@ import { silentLogger } from '../../../src/kernel/logger.js';
 import { newEvents, newHead, openRecordings, until } from '../../support/recordings.js';
 
 const built = pathToFileURL(
-  fileURLToPath(new URL('../../../dist/daemon/terminal/emulator/create-screens.js', import.meta.url)),
+  fileURLToPath(new URL('../../../dist/daemon/terminal/emulator/screens.js', import.meta.url)),
 ).href;
 
 async function open(maxBytes = 2 ** 28) {
