@@ -142,14 +142,14 @@ const CHANGED: ReadonlySet<FaultCode> = new Set([
 ]);
 
 /** Reports a failure such as a file that became a directory as drift instead of a failed check. */
-export function inDrift(finding: Finding): Finding {
+function inDrift(finding: Finding): Finding {
   const { error, ...rest } = finding;
   if (!error || !CHANGED.has(error.code)) return finding;
   return { ...rest, action: 'update', status: 'pending', reason: error.message };
 }
 
 /** A hash of the observations and decisions of a plan: equal while an apply would do exactly what the plan showed. */
-export class Fingerprint {
+class Fingerprint {
   private readonly hash = createHash('sha256');
 
   /** Returns the resources in the order of the run. */
@@ -182,7 +182,7 @@ function planned({ pending }: Extract<Examined, { pending: unknown }>): unknown 
 }
 
 /** Arguments of `recover`: what an apply whose process died had announced and reported. */
-export interface Remains {
+interface Remains {
   /** Announced changes that may or may not have happened. */
   readonly intents: readonly Intent[];
   /** Positions of the resources whose results are known. */

@@ -16,7 +16,7 @@ import {
 import { dirname } from 'node:path';
 import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
 import { canonicalJson } from '../kernel/json.js';
-import type { Removal } from '../resources/desired.js';
+import { isTainted } from '../resources/tainted-body.js';
 import type { RunEnd, RunItem } from '../wire/messages.js';
 import type { RunContent } from '../wire/parts.js';
 import type { Intent } from './converge/apply-group.js';
@@ -206,7 +206,6 @@ export class Journal implements Ledger {
 
   /** True when the file should be rewritten after an acknowledgement; applies with secrets leave the disk at once. */
   private isWorthRewriting({ content: { resources, removals } }: JournalledRun): boolean {
-    const isTainted = ({ taint = {} }: Pick<Removal, 'taint'>) => Object.keys(taint).length > 0;
     if (resources.some(isTainted) || removals.some(isTainted)) return true;
     if (this.state.runs.length === 0) return this.size > SMALL + 2 * this.whole;
     return this.dead > LARGE && this.dead > this.size / 2;

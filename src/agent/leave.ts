@@ -126,7 +126,7 @@ export type Systemctl = (...args: readonly string[]) => Promise<string>;
 const PROPERTIES = ['LoadState', 'FragmentPath', 'ExecStart', 'Environment', 'EnvironmentFiles', 'User'];
 
 /** Returns why a unit does not run the agent of a directory, or null; includes drop-ins, as systemd has read them. */
-export async function whyForeign(unit: AgentUnit, dataDir: string, systemctl: Systemctl): Promise<string | null> {
+async function whyForeign(unit: AgentUnit, dataDir: string, systemctl: Systemctl): Promise<string | null> {
   const shown = await systemctl('show', `--property=${PROPERTIES.join(',')}`, unit.name);
   const values = (name: string) =>
     shown.split('\n').flatMap((line) => (line.startsWith(`${name}=`) ? [line.slice(name.length + 1)] : []));
@@ -146,7 +146,7 @@ export async function whyForeign(unit: AgentUnit, dataDir: string, systemctl: Sy
 }
 
 /** True when the process belongs to the service. */
-export function runsIn(pid: number, { name }: AgentUnit): boolean {
+function runsIn(pid: number, { name }: AgentUnit): boolean {
   try {
     return readFileSync(`/proc/${pid}/cgroup`, 'utf8')
       .split('\n')

@@ -5,12 +5,12 @@ import type { Clock } from '../kernel/clock.js';
 import type { MetricsSample } from '../kernel/schema.js';
 
 /** Processor time in milliseconds since boot, summed over all processors. */
-export interface ProcessorTime {
+interface ProcessorTime {
   readonly busy: number;
   readonly total: number;
 }
 
-export interface MetricsOptions {
+interface MetricsOptions {
   readonly clock: Clock;
   readonly settings: () => MetricsSettings;
 }

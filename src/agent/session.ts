@@ -39,7 +39,7 @@ export interface SessionOptions {
 }
 
 /** Intervals of a connection in milliseconds. */
-export interface Pace {
+interface Pace {
   readonly pingInterval: number;
   readonly deadAfter: number;
   readonly factsInterval: number;

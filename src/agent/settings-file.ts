@@ -5,7 +5,7 @@ import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
 import type { Logger } from '../kernel/logger.js';
 import { AGENT_DEFAULTS, AGENT_SETTINGS, type AgentSettings } from '../settings/agent.js';
 
-export interface SettingsFileOptions {
+interface SettingsFileOptions {
   readonly path: string;
   /** True when a missing file counts as empty; else it must exist at the start. */
   readonly isOptional: boolean;

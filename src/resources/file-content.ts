@@ -28,7 +28,7 @@ function isLongerThan(text: string, bytes: number): boolean {
 }
 
 /** The difference between a file's content and the wanted one. */
-export interface ContentComparison {
+interface ContentComparison {
   readonly changes: readonly FieldChange[];
   readonly text: { readonly before: string | null; readonly after: string };
 }

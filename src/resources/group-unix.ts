@@ -22,7 +22,7 @@ const schema = closed({
 
 type GroupBody = Type.Static<typeof schema>;
 
-export type UnixGroupFact =
+type UnixGroupFact =
   | { readonly is: 'unreadable'; readonly refusal: CommandRefusal }
   /** The group is null when none has that name. */
   | { readonly is: 'read'; readonly group: UnixGroup | null; readonly accounts: UnixAccounts };

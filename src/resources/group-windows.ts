@@ -15,7 +15,7 @@ const schema = closed({
 
 type GroupBody = Type.Static<typeof schema>;
 
-export type WindowsGroup =
+type WindowsGroup =
   | { readonly is: 'absent' }
   | { readonly is: 'there'; readonly description: string }
   | { readonly is: 'unreadable'; readonly refusal: CommandRefusal };

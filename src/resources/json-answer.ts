@@ -1,7 +1,7 @@
 /** Reads JSON answers of programs with varying shapes; unexpected values count as absent. */
 
 /** Returns a list as ConvertTo-Json writes it: a single member may stand alone, and a list may be wrapped with its count. */
-export function listOf(value: unknown): readonly unknown[] {
+function listOf(value: unknown): readonly unknown[] {
   if (value === null || value === undefined) return [];
   if (Array.isArray(value)) return value;
   if (isRecord(value) && Array.isArray(value.value) && typeof value.Count === 'number') return value.value;

@@ -17,7 +17,7 @@ export interface PathRules {
   readonly directoryKind: string;
 }
 
-export interface Way {
+interface Way {
   readonly refusal: Extract<Decision, { action: 'fail' }> | null;
   /** Member of the decision: missing directories that this resource makes. */
   readonly makes: { readonly makes?: readonly string[] };

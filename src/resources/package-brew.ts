@@ -167,7 +167,7 @@ const PLACES = [
   { program: '/usr/local/bin/brew', repository: '/usr/local/Homebrew' },
 ] as const;
 
-export interface Brew {
+interface Brew {
   /** Command line before the verb, without colours, hints and automatic updates. */
   readonly argv: readonly [string, ...string[]];
   /** Directory of brew itself. */
@@ -185,7 +185,7 @@ const ENVIRONMENT = [
 
 const WHO = { argv: ['/usr/bin/id', '-u'] } as const;
 
-export async function findBrew(host: Host): Promise<Brew | CommandRefusal> {
+async function findBrew(host: Host): Promise<Brew | CommandRefusal> {
   const facts = host.observe(PLACES.map(({ repository }) => ({ path: repository, content: false, entries: false })));
   const at = facts.findIndex(({ type }) => type === 'directory');
   const [place, fact] = [PLACES[at], facts[at]];
@@ -205,7 +205,7 @@ export async function findBrew(host: Host): Promise<Brew | CommandRefusal> {
 }
 
 /** A formula or cask in the output of `brew info --json=v2`. */
-export interface BrewPackage {
+interface BrewPackage {
   /** All names of the package. */
   readonly names: readonly string[];
   /** Installed versions with the formula's revision; the last installed one is last. */
@@ -258,7 +258,7 @@ const namesOf = (single: readonly unknown[], lists: readonly unknown[]): readonl
 ];
 
 /** True when two versions are equal except for Homebrew's revision. */
-export const isSameBrewVersion = (one: string, other: string): boolean =>
+const isSameBrewVersion = (one: string, other: string): boolean =>
   one === other || withoutRevision(one) === other || one === withoutRevision(other);
 
 const withoutRevision = (version: string): string => version.replace(/_\d+$/, '');

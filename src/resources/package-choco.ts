@@ -15,7 +15,7 @@ import { foldCase } from './windows/windows-case.js';
 /** A NuGet version. */
 
 /** One to four numbers, a label, and metadata that comparisons ignore. */
-export const NUGET_VERSION = /^\d+(?:\.\d+){0,3}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?$/;
+const NUGET_VERSION = /^\d+(?:\.\d+){0,3}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?$/;
 
 /** True when NuGet considers two versions equal, such as 1.0 and 1.0.0.0. */
 export const isSameNugetVersion = (one: string, other: string): boolean => normalized(one) === normalized(other);
@@ -168,7 +168,7 @@ async function notFound(host: Host, body: PackageBody): Promise<CommandRefusal> 
 }
 
 /** Parses installed packages: `NAME|VERSION`. */
-export function parseChocoList(output: string): ReadonlyMap<string, string> {
+function parseChocoList(output: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   for (const [name, version, ...rest] of rowsOf(output)) {
     if (name && version && rest.length === 0) found.set(foldCase(name), version);
@@ -176,13 +176,13 @@ export function parseChocoList(output: string): ReadonlyMap<string, string> {
   return found;
 }
 
-export interface OutdatedPackage {
+interface OutdatedPackage {
   readonly newer: string;
   readonly isPinned: boolean;
 }
 
 /** Parses outdated packages: `NAME|CURRENT|AVAILABLE|PINNED`. */
-export function parseChocoOutdated(output: string): ReadonlyMap<string, OutdatedPackage> {
+function parseChocoOutdated(output: string): ReadonlyMap<string, OutdatedPackage> {
   const found = new Map<string, OutdatedPackage>();
   for (const [name, current, newer, pinned, ...rest] of rowsOf(output)) {
     if (!name || !current || !newer || pinned === undefined || rest.length > 0) continue;

@@ -143,7 +143,7 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   '8a150102': { code: 'package_manager_locked', says: 'another installation is in progress on this machine' },
 };
 
-export function wingetFailure(name: string, code: number, output: string): CommandRefusal {
+function wingetFailure(name: string, code: number, output: string): CommandRefusal {
   const hex = (code >>> 0).toString(16).padStart(8, '0');
   const meaning = MEANINGS[hex];
   if (meaning !== undefined)
@@ -228,7 +228,7 @@ $winget = Find-Winget
 if ($winget -eq $null) { Write-Answer @{ missing = $true }; exit 0 }
 `;
 
-export const READ_WINGET = `${FIND}$file = Join-Path ([System.IO.Path]::GetTempPath()) ('orch-' + [Guid]::NewGuid().ToString() + '.json')
+const READ_WINGET = `${FIND}$file = Join-Path ([System.IO.Path]::GetTempPath()) ('orch-' + [Guid]::NewGuid().ToString() + '.json')
 try {
   $output = (& $winget export --output $file --include-versions --source winget --accept-source-agreements --disable-interactivity) -join [Environment]::NewLine
   $code = $LASTEXITCODE
@@ -245,7 +245,7 @@ Write-Answer @{ code = $code; output = $output; exported = $exported; shown = $s
 `;
 
 /** Runs \`winget\` with \`$data.arguments\`; ends with 0 for 0 and for the codes in \`$data.ok\`. */
-export const RUN_WINGET = `${FIND}$arguments = @($data.arguments)
+const RUN_WINGET = `${FIND}$arguments = @($data.arguments)
 $lines = @(& $winget @arguments)
 $code = $LASTEXITCODE
 $tail = @($lines | Where-Object { $_ -match '\\w' } | Select-Object -Last 6) -join [Environment]::NewLine

@@ -4,14 +4,14 @@ import { CATALOGUE } from './catalogue.js';
 import type { Removal } from './desired.js';
 
 /** A managed resource that is no longer desired. */
-export interface GuardedRemoval {
+interface GuardedRemoval {
   /** True when it is removed from the machine; false when it is released. */
   readonly removes: boolean;
   /** True when its module was only named in an earlier request and is not part of this apply. */
   readonly adHoc: boolean;
 }
 
-export interface GuardInput {
+interface GuardInput {
   readonly removals: readonly GuardedRemoval[];
   /** Number of managed resources on the agent, created or adopted. */
   readonly managed: number;
@@ -22,7 +22,7 @@ export interface GuardInput {
 }
 
 /** Why an apply needs consent. */
-export type GuardReason = 'all' | 'many' | 'ad_hoc';
+type GuardReason = 'all' | 'many' | 'ad_hoc';
 
 /** True when a removal changes the machine, as far as its body shows. */
 export const removesSomething = ({ kind, body, origin }: Pick<Removal, 'kind' | 'body' | 'origin'>): boolean =>
@@ -37,7 +37,7 @@ export function guardReason({ removals, managed, limit, allowed }: GuardInput): 
   return removed.some(({ adHoc }) => adHoc) ? 'ad_hoc' : null;
 }
 
-export interface RefusedRemoval {
+interface RefusedRemoval {
   readonly module: string;
   readonly kind: string;
   readonly identity: string;
@@ -47,7 +47,7 @@ export interface RefusedRemoval {
   readonly isLeftOut: boolean;
 }
 
-export interface Refusal {
+interface Refusal {
   readonly reason: GuardReason;
   /** Name of the agent. */
   readonly agent: string;

@@ -2,8 +2,8 @@
 import * as Type from 'typebox';
 import { nullable } from '../kernel/schema.js';
 
-export const ACTIONS = ['none', 'create', 'update', 'remove', 'release', 'run', 'restart', 'reload'] as const;
-export const RESOURCE_STATUSES = ['unchanged', 'pending', 'changed', 'failed', 'skipped'] as const;
+const ACTIONS = ['none', 'create', 'update', 'remove', 'release', 'run', 'restart', 'reload'] as const;
+const RESOURCE_STATUSES = ['unchanged', 'pending', 'changed', 'failed', 'skipped'] as const;
 
 export const ErrorSchema = Type.Object(
   { code: Type.String({ maxLength: 64 }), message: Type.String({ maxLength: 16384 }) },

@@ -128,7 +128,7 @@ const stepOf = (program: Program, text: string) =>
   ({ do: 'run', command: scriptCommand(program, text), keepsOutput: true }) as const;
 
 /** @param part member of the body that ran */
-export function scriptFailure(
+function scriptFailure(
   part: 'apply' | 'check' | 'undo',
   command: Pick<Command, 'argv'>,
   result: CommandResult,
@@ -185,10 +185,10 @@ const FACTS: Readonly<Record<Program, ProgramFact>> = {
   },
 };
 
-export const platformsOf = (program: Program): readonly Host['platform'][] => FACTS[program].platforms;
+const platformsOf = (program: Program): readonly Host['platform'][] => FACTS[program].platforms;
 
 /** Returns the command for a text, with the agent's script timeout; a cancelled run ends it. */
-export function scriptCommand(program: Program, text: string): Command {
+function scriptCommand(program: Program, text: string): Command {
   const { argv, suffix, written } = FACTS[program];
   return { argv, script: { text: written(text), suffix }, timeoutSecs: 'script', lifetime: 'end' };
 }

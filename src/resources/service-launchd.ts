@@ -22,7 +22,7 @@ const LABEL_PATTERN = '^[A-Za-z0-9_][A-Za-z0-9_.-]*$';
 const ACCOUNT_PATTERN = '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,255}$';
 const Path = (description: string) => Type.String({ minLength: 1, description });
 
-export const LaunchdBodySchema = closed({
+const LaunchdBodySchema = closed({
   name: Type.String({
     minLength: 1,
     maxLength: 200,
@@ -61,7 +61,7 @@ export const LaunchdBodySchema = closed({
 export type LaunchdBody = Type.Static<typeof LaunchdBodySchema>;
 
 /** Members that are only written to a property list. */
-export const IN_PLIST = [
+const IN_PLIST = [
   'run_at_load',
   'keep_alive',
   'user',
@@ -77,7 +77,7 @@ export const IN_PLIST = [
 const UNWRITABLE = /[\u0000-\u0008\u000b-\u001f\ufffe\uffff]|\p{Surrogate}/u;
 const PATHS = ['working_directory', 'standard_out_path', 'standard_error_path'] as const;
 
-export function checkLaunchd(body: LaunchdBody): readonly BodyProblem[] {
+function checkLaunchd(body: LaunchdBody): readonly BodyProblem[] {
   const problems: BodyProblem[] = [];
   const add = (path: string, message: string | null) => {
     if (message !== null) problems.push({ path, message });

@@ -27,7 +27,7 @@ const UnitName = Type.String({
 });
 const ids = (description: string) => Type.Array(Type.String({ minLength: 1 }), { description });
 
-export const ServiceBodySchema = closed({
+const ServiceBodySchema = closed({
   name: Type.String({
     minLength: 1,
     maxLength: 255,
@@ -73,7 +73,7 @@ export const ServiceBodySchema = closed({
 export type ServiceBody = Type.Static<typeof ServiceBodySchema>;
 
 /** Members that are only written to a unit file. */
-export const IN_UNIT_FILE = [
+const IN_UNIT_FILE = [
   'description',
   'type',
   'user',
@@ -90,7 +90,7 @@ const CONTROL_IN_VALUE = /[\u0000-\u0008\u000b-\u001f\u007f]/;
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const SURROGATE = /\p{Surrogate}/u;
 
-export function checkService(body: ServiceBody): readonly BodyProblem[] {
+function checkService(body: ServiceBody): readonly BodyProblem[] {
   const problems: BodyProblem[] = [];
   const add = (path: string, message: string | null) => {
     if (message !== null) problems.push({ path, message });

@@ -10,7 +10,7 @@ import { READ_SERVICES, STOP_SERVICE, serviceFailure } from './windows/windows-s
 import { planService } from './windows/windows-service-plan.js';
 
 /** The start types of `sc.exe` that modules can declare. */
-export const START_TYPES = ['auto', 'auto_delayed', 'manual', 'disabled'] as const;
+const START_TYPES = ['auto', 'auto_delayed', 'manual', 'disabled'] as const;
 export type StartType = (typeof START_TYPES)[number];
 
 export interface WindowsService {
@@ -31,7 +31,7 @@ export type ServiceFact =
   | { readonly is: 'unreadable'; readonly refusal: CommandRefusal };
 
 /** Converts a Win32_Service with its `DependOn`. A starting service does not count as running. */
-export const serviceOf = (service: Readonly<Record<string, unknown>>): WindowsService => ({
+const serviceOf = (service: Readonly<Record<string, unknown>>): WindowsService => ({
   isRunning: service.State === 'Running',
   binary_path: textOf(service.PathName),
   display_name: textOf(service.DisplayName),
@@ -49,7 +49,7 @@ function startTypeOf(mode: string, isDelayed: boolean): WindowsService['start_ty
 /** One line without control characters; arguments of programs cannot hold a NUL. */
 const LINE = '^[^\\u0000-\\u001f]*$';
 
-export const serviceSchema = closed({
+const serviceSchema = closed({
   name: Type.String({ minLength: 1, maxLength: 256, description: 'Name of the service, not its display name' }),
   running: optional(Type.Boolean({ description: 'Whether it runs; null: not managed' })),
   binary_path: optional(
@@ -76,7 +76,7 @@ export const serviceSchema = closed({
 export type ServiceBody = Type.Static<typeof serviceSchema>;
 
 /** Checks rules beyond the schema. */
-export const checkService = ({ name, dependencies }: ServiceBody): readonly BodyProblem[] => [
+const checkService = ({ name, dependencies }: ServiceBody): readonly BodyProblem[] => [
   ...checkName('/name', name),
   ...(dependencies ?? []).flatMap((one, at) => checkName(`/dependencies/${at}`, one.replace(/^\+/, ''))),
 ];

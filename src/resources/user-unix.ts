@@ -23,7 +23,7 @@ import { compareUser, refuseUser, type UserDifference } from './unix/unix-user-d
 /** What a module says of a user of Linux or macOS, and the rules beyond the schema. */
 const Group = Type.String({ minLength: 1, maxLength: MAX_ACCOUNT_NAME });
 
-export const unixUserSchema = closed({
+const unixUserSchema = closed({
   name: Type.String({ minLength: 1, maxLength: MAX_ACCOUNT_NAME, description: 'Name of the user' }),
   uid: optional(Type.Integer({ minimum: 0, maximum: LARGEST_UINT32, description: 'Numeric id; null: not managed' })),
   primary_group: optional(
@@ -47,14 +47,7 @@ export const unixUserSchema = closed({
 
 export type UnixUserBody = Type.Static<typeof unixUserSchema>;
 
-export function checkUnixUser({
-  name,
-  uid,
-  primary_group,
-  additional_groups,
-  home,
-  shell,
-}: UnixUserBody): BodyProblem[] {
+function checkUnixUser({ name, uid, primary_group, additional_groups, home, shell }: UnixUserBody): BodyProblem[] {
   const groups = (additional_groups ?? []).map((group, at) => [`/additional_groups/${at}`, group]);
   return [
     ...checkUnixNames({ '/name': name }),
@@ -76,7 +69,7 @@ function checkField(field: 'home' | 'shell', path: string): readonly BodyProblem
   return problem === null ? [] : [{ path: `/${field}`, message: `${field} ${problem}` }];
 }
 
-export type UnixUserFact =
+type UnixUserFact =
   | { readonly is: 'unreadable'; readonly refusal: CommandRefusal }
   | {
       readonly is: 'read';
@@ -208,7 +201,7 @@ function keepOwnGroup(
 const FIRST = { system: 200, ordinary: 501 };
 
 /** Returns a different unused ID for each new user, and null for the others. macOS tools accept any given ID. */
-export function freeUids(wants: readonly UnixUserBody[], accounts: UnixAccounts): readonly (number | null)[] {
+function freeUids(wants: readonly UnixUserBody[], accounts: UnixAccounts): readonly (number | null)[] {
   const taken = new Set<number | null | undefined>([
     ...accounts.users.map(({ uid }) => uid),
     ...wants.map(({ uid }) => uid),

@@ -30,7 +30,7 @@ const schema = closed({
 
 type UserBody = Type.Static<typeof schema>;
 
-export interface WindowsUser {
+interface WindowsUser {
   readonly full_name: string;
   readonly description: string;
   readonly account_disabled: boolean;
@@ -39,7 +39,7 @@ export interface WindowsUser {
   readonly groups: readonly string[];
 }
 
-export type UserFact =
+type UserFact =
   | { readonly is: 'absent' }
   | { readonly is: 'there'; readonly user: WindowsUser }
   | { readonly is: 'unreadable'; readonly refusal: CommandRefusal };
@@ -166,7 +166,7 @@ const userOf = (user: Readonly<Record<string, unknown>>): WindowsUser => ({
  * Reads the wanted local users with their local groups. The groups come from the directory interface, because
  * Get-LocalGroupMember fails for a group with a deleted member. User names contain no separators of that interface.
  */
-export const READ_USERS = `$wanted = @{}
+const READ_USERS = `$wanted = @{}
 foreach ($name in $data.names) { $wanted[$name] = $true }
 $users = @(Get-CimInstance -ClassName Win32_UserAccount -Filter 'LocalAccount = TRUE' |
   Where-Object { $wanted.ContainsKey($_.Name) } |
@@ -186,7 +186,7 @@ Write-Answer @{ users = $users }
 `;
 
 /** Creates or changes a user. Without a password, a new user gets 64 random characters that are not stored. */
-export const CHANGE_USER = `function Test-Given($name) { $data.PSObject.Properties.Match($name).Count -gt 0 }
+const CHANGE_USER = `function Test-Given($name) { $data.PSObject.Properties.Match($name).Count -gt 0 }
 if ($data.create) {
   if ($secret -eq $null) {
     $bytes = New-Object byte[] 46
@@ -213,6 +213,6 @@ Write-Answer @{ done = $true }
 `;
 
 /** Removes a user and keeps the profile directory. */
-export const REMOVE_USER = `Remove-LocalUser -Name $data.name
+const REMOVE_USER = `Remove-LocalUser -Name $data.name
 Write-Answer @{ done = $true }
 `;

@@ -1,7 +1,7 @@
 /** Enrolment tokens as text: `orch-enroll-v1.<id>.<secret>.<orchestrator's key>`, the last two 32 bytes each in base64url. */
 import type { PublicKeyHex } from '../kernel/ids.js';
 
-export interface EnrolmentToken {
+interface EnrolmentToken {
   /** ULID; the only part that may be logged. */
   readonly id: string;
   readonly secret: Buffer;

@@ -16,7 +16,7 @@ export const AttributesSchema = Type.Record(
   { maxProperties: 64, additionalProperties: false },
 );
 
-export const RUN_MODES = ['plan', 'apply', 'drift'] as const;
+const RUN_MODES = ['plan', 'apply', 'drift'] as const;
 
 /** How a run ended on the agent. */
 export const RUN_ENDS = ['succeeded', 'failed', 'cancelled', 'interrupted', 'refused'] as const;

@@ -1,12 +1,12 @@
 /** Computes the ledger's entries of a run: owed triggers before the changes that cause them, answers and memos after success. */
 import type { TriggerField } from '../../resources/kind.js';
+import { isTainted } from '../../resources/tainted-body.js';
 import type { Pending } from './examined.js';
 import type { AnsweredTrigger, Ledger, Memo, Notes, OwedTrigger } from './ledger.js';
-import { isSensitive } from './scope.js';
 import { begunKey, isRemoval, ledgerKey, secretsKey, type Target } from './target.js';
 import type { Triggers } from './triggers.js';
 
-export interface LedgerUpdatesOptions {
+interface LedgerUpdatesOptions {
   readonly ledger: Ledger;
   readonly triggers: Triggers;
   /** ID of the operation. */
@@ -49,7 +49,7 @@ export class LedgerUpdates {
       const key = ledgerKey(target);
       return [
         ...(target.kind?.memoIsState && ledger.memo(key) !== null ? [{ key, memo: null }] : []),
-        ...(isSensitive(target.source) ? this.mark(secretsKey(target), YES) : []),
+        ...(isTainted(target.source) ? this.mark(secretsKey(target), YES) : []),
         ...(change.action === 'create' && !existed ? this.mark(begunKey(target), YES) : []),
       ];
     });
@@ -88,7 +88,7 @@ export class LedgerUpdates {
     const { ledger, memoOf } = this.options;
     const key = ledgerKey(target);
     const before = ledger.memo(key);
-    const hasSecrets = !isRemoval(target.source) && isSensitive(target.source);
+    const hasSecrets = !isRemoval(target.source) && isTainted(target.source);
     const marks = [...this.mark(secretsKey(target), hasSecrets ? YES : null), ...this.mark(begunKey(target), null)];
     if (isRemoval(target.source)) return before === null ? marks : [...marks, { key, memo: null }];
     const memo = memoOf(target);

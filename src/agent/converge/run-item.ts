@@ -3,14 +3,13 @@ import { gapScrubber, scrubber } from '../../kernel/tainted.js';
 import type { CommandResult } from '../../resources/command.js';
 import type { FieldChange } from '../../resources/kind.js';
 import { MAX_RUN_DIFF_CHARACTERS, type Output, type ResourceResult } from '../../resources/result.js';
-import { secretValues } from '../../resources/tainted-body.js';
+import { isTainted, secretValues } from '../../resources/tainted-body.js';
 import type { RunItem } from '../../wire/messages.js';
 import { Masking, type Texts } from './masking.js';
-import { isSensitive } from './scope.js';
 import type { Refusal, Target } from './target.js';
 import { unifiedDiff } from './unified-diff.js';
 
-export type Action = ResourceResult['action'];
+type Action = ResourceResult['action'];
 export type Status = ResourceResult['status'];
 
 export interface Finding {
@@ -62,7 +61,7 @@ export class ItemWriter {
         status: finding.status,
         changes,
         diff: this.diff(finding, masking),
-        sensitive: isSensitive(target.source) || target.hadSecrets,
+        sensitive: isTainted(target.source) || target.hadSecrets,
         reason: finding.reason === undefined ? null : sentence(finding.reason),
         error: finding.error ? { code: finding.error.code, message: sentence(finding.error.message) } : null,
         duration_ms: Math.max(0, Math.round(milliseconds)),
@@ -120,7 +119,7 @@ export function shownOutput({ stdout, stderr, truncated, end }: CommandResult, s
 }
 
 /** Scrubs secrets from the output of a program. */
-export interface OutputScrub {
+interface OutputScrub {
   whole(text: string): string;
   /** Scrubs the texts before and after a gap. */
   gap(before: string, behind: string): readonly [string, string];

@@ -17,7 +17,7 @@ import { isRemoval, type Refusal, type Target, targetsOf } from './target.js';
 import { type Due, NOTHING_DUE, Triggers } from './triggers.js';
 
 /** Called with results in the order in which they occur, and with the ledger's entries; the run waits until it returns. */
-export type OnResults = (items: readonly RunItem[], notes: Notes) => void | Promise<void>;
+type OnResults = (items: readonly RunItem[], notes: Notes) => void | Promise<void>;
 
 export interface RunOptions {
   readonly clock: Clock;
@@ -31,7 +31,7 @@ export interface RunOptions {
 }
 
 /** The purpose of a run and whether dependencies count. */
-export interface RunAim {
+interface RunAim {
   readonly purpose: Exclude<ReadPurpose, 'removal'>;
   /** True when each resource is examined even if one that it depends on has failed. */
   readonly isIndependent?: boolean;

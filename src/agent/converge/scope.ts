@@ -1,6 +1,7 @@
 /** Relations between the resources of a run: declared identities, dependencies, removals and directories made on the way. */
 import { Fault } from '../../kernel/fault.js';
 import type { PlanContext, ReadPurpose } from '../../resources/kind.js';
+import { isTainted } from '../../resources/tainted-body.js';
 import type { Ledger } from './ledger.js';
 import { isRemoval, keyOf, ledgerKey, type Target } from './target.js';
 
@@ -70,7 +71,7 @@ export class Scope {
       comesLater: (family, identity) => (this.declared.get(keyOf(family, identity)) ?? -1) > index,
       isMade: (directory) => (this.made.get(directory) ?? index) < index,
       removes: (family, identity) => this.removed.has(keyOf(family, identity)),
-      sensitive: isSensitive(source),
+      sensitive: isTainted(source),
       memo,
       digest: (value) => this.ledger.digest(value),
     };
@@ -80,7 +81,3 @@ export class Scope {
     return this.targets[index];
   }
 }
-
-/** True when the body holds a secret. */
-export const isSensitive = (source: Target['source']): boolean =>
-  source.taint !== undefined && Object.keys(source.taint).length > 0;

@@ -29,7 +29,7 @@ export interface KnownTarget extends Common {
   readonly source: DesiredResource | Removal;
 }
 
-export interface RefusedTarget extends Common {
+interface RefusedTarget extends Common {
   readonly kind: null;
   readonly refusal: Refusal;
   readonly source: DesiredResource | Removal;

@@ -20,7 +20,7 @@ const VERBS: Readonly<Record<TriggerField, string>> = {
   rerun_on: 'rerun',
 };
 
-export interface TriggersOptions {
+interface TriggersOptions {
   /** The desired resources of the run. */
   readonly desired: readonly Target[];
   readonly owed: readonly OwedTrigger[];

@@ -2,7 +2,7 @@
 import { formatPatch, OMIT_HEADERS, structuredPatch } from 'diff';
 import { MAX_DIFF_CHARACTERS } from '../../resources/result.js';
 
-export interface TextChange {
+interface TextChange {
   readonly path: string;
   /** Null for a missing file and for content that is no text. */
   readonly before: string | null;

@@ -32,7 +32,7 @@ export interface AddressSource {
 }
 
 /** An address given by the user. */
-export class FixedAddress implements AddressSource {
+class FixedAddress implements AddressSource {
   readonly candidate: AddressCandidate;
 
   constructor(target: OrchestratorAddress) {
@@ -62,7 +62,7 @@ export interface DiscoveryPort {
   readonly discoveryPort: number;
 }
 
-export interface AddressSourceOptions {
+interface AddressSourceOptions {
   readonly target: OrchestratorAddress | DiscoveryPort;
   readonly dataDir: string;
   readonly trustOnFirstUse: boolean;

@@ -6,7 +6,7 @@ import type { OrchestratorAddress } from '../link/orchestrator-address.js';
 import type { AddressCandidate, AddressSource } from './address-source.js';
 import { openPacketSocket, type PacketJudge, type PacketSocket, type Verdict } from './discovery-packets.js';
 
-export interface DiscoveredAddressOptions {
+interface DiscoveredAddressOptions {
   /** UDP port; 0 picks a free one. */
   readonly port: number;
   readonly judge: PacketJudge;

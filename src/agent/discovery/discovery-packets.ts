@@ -20,7 +20,7 @@ export interface PacketSocket {
 }
 
 /** @param from sender's address, with the zone of a link-local one; it can be forged */
-export type OnDatagram = (bytes: Uint8Array, from: string, port: number) => void;
+type OnDatagram = (bytes: Uint8Array, from: string, port: number) => void;
 
 /** Opens the port; without IPv6, for IPv4 only. Throws `port_in_use` or `invalid_config`. */
 export async function openPacketSocket(port: number, onDatagram: OnDatagram): Promise<PacketSocket> {
@@ -85,7 +85,7 @@ function refusal(cause: unknown, port: number): Fault {
  * handshake there must prove the same key. So the times in packets are not compared with the clock of this machine, which may
  * be wrong. They only have to grow, so that an old packet does not lead back to an old address.
  */
-export interface PacketJudgeOptions {
+interface PacketJudgeOptions {
   readonly clock: Clock;
   /** Returns the only accepted key; null while none is pinned or given. */
   readonly pinned: () => PublicKeyHex | null;
@@ -94,7 +94,7 @@ export interface PacketJudgeOptions {
 }
 
 /** Why a packet is not followed. `key` is the key that it names, proved or not. */
-export interface Refusal {
+interface Refusal {
   readonly refused: string;
   readonly key: PublicKeyHex | null;
 }

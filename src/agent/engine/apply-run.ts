@@ -10,7 +10,7 @@ import type { JournalledRun, RunError } from '../journal/journal-state.js';
 import type { Journal } from '../journal.js';
 import type { EngineReport } from './run-engine.js';
 
-export interface ApplyRunOptions {
+interface ApplyRunOptions {
   readonly run: JournalledRun;
   readonly journal: Journal;
   readonly createHost: (signal: AbortSignal) => Host;

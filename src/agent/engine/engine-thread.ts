@@ -239,15 +239,12 @@ export class EngineThread implements RunEngine {
   }
 }
 
-/** Inputs of `createEngine`. */
-export interface CreateEngineOptions {
-  readonly dataDir: string;
-  readonly logger: Logger;
-  readonly file: AgentSettingsFile;
-}
-
 /** Creates the engine of `orch agent`, which follows changes of the settings file. */
-export function createEngine({ dataDir, logger, file }: CreateEngineOptions): RunEngine {
+export function createEngine({
+  dataDir,
+  logger,
+  file,
+}: Pick<EngineThreadOptions, 'dataDir' | 'logger'> & { readonly file: AgentSettingsFile }): RunEngine {
   const settings = () => ({ scriptTimeoutSecs: file.settings.script_timeout });
   const engine = new EngineThread({ dataDir, logger, settings });
   file.subscribe(() => engine.configure());

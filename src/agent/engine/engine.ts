@@ -11,7 +11,7 @@ import type { Journal } from '../journal.js';
 import { ApplyRun, boundedError, resultMessages, stopFault } from './apply-run.js';
 import type { EngineReport, Inventory, RunEngine, RunHead } from './run-engine.js';
 
-export interface EngineOptions {
+interface EngineOptions {
   readonly journal: Journal;
   /** Creates a new view of the machine for each run. */
   readonly createHost: (signal?: AbortSignal) => Host;

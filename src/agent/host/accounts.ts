@@ -91,7 +91,7 @@ function textOf(path: string): string {
 }
 
 /** Returns the output of a command; null when it fails. */
-export type Ask = (command: Command) => string | null;
+type Ask = (command: Command) => string | null;
 
 /** Accounts of the local directory, read again only after a command that may have changed them. */
 export class MacAccountRecords {

@@ -18,7 +18,7 @@ import { type HeldEntry, type Reach, SafeWalk } from './safe-walk.js';
 import { keepAttributes, StagedFile } from './staged-file.js';
 import type { Temporaries } from './temporaries.js';
 
-export interface Machine {
+interface Machine {
   readonly accounts: Accounts;
   readonly temporaries: Temporaries;
   readonly reach: Reach;

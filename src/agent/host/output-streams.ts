@@ -8,7 +8,7 @@ import { Capture } from './capture.js';
 import { environmentOf } from './launch.js';
 import type { Workplace } from './workplace.js';
 
-export interface OutputStream {
+interface OutputStream {
   /** Descriptor to pass to the program. */
   readonly descriptor: number;
   readonly capture: Capture;
@@ -56,7 +56,7 @@ const MAX_READS = 16;
  * Captures output through a FIFO. Node's own pipes are sockets, which scripts cannot reopen as `/dev/stderr`. The FIFO is read
  * by descriptor, because a worker thread that ends closes descriptors of its sockets a second time.
  */
-export class PipeOutput implements OutputStream {
+class PipeOutput implements OutputStream {
   readonly descriptor: number;
   readonly capture = new Capture();
   private readonly reading: number;
@@ -126,7 +126,7 @@ const LOOK_MS = 500;
 /** Bytes from which a file is truncated after it was read. */
 const MAX_FILE = 16 * 1024 * 1024;
 
-export class FileOutput implements OutputStream {
+class FileOutput implements OutputStream {
   readonly descriptor: number;
   readonly capture = new Capture();
   private readonly reading: number;

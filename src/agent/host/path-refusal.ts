@@ -4,7 +4,7 @@ import { Fault, type FaultCode, messageOf, systemCodeOf } from '../../kernel/fau
 import type { FileStep } from '../../resources/host.js';
 
 /** Why something cannot be done at a path. */
-export interface Refusal {
+interface Refusal {
   readonly code: FaultCode;
   readonly message: string;
 }

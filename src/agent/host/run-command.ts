@@ -24,7 +24,7 @@ export interface CommandTask<Env> {
 }
 
 /** How a platform starts programs. */
-export interface ProgramRunner<Env> {
+interface ProgramRunner<Env> {
   readonly env: Env;
   find(name: string, env: Env): string | NotStarted;
   /** Starts the program, waits for its end and returns what it wrote. */

@@ -6,7 +6,7 @@ import type { Exposure } from '../../resources/host.js';
 import { parentOf } from '../../resources/unix/unix-path.js';
 import { refusalOf, type Unreached } from './path-refusal.js';
 
-export type Place = { readonly kind: 'directory'; readonly held: HeldEntry } | Unreached;
+type Place = { readonly kind: 'directory'; readonly held: HeldEntry } | Unreached;
 
 /** Maximum symbolic links on one path, as in the kernel. */
 const MAX_LINKS = 40;
@@ -185,7 +185,7 @@ export function ownDescriptors(): string | null {
  * Holds an entry by a descriptor; `/proc/PID/fd/N/name` then works like `openat`.
  * @param descriptors the result of `ownDescriptors`
  */
-export const reachByDescriptor =
+const reachByDescriptor =
   (descriptors: string): Reach =>
   (path) => {
     const descriptor = openSync(path, O_PATH | constants.O_NOFOLLOW);

@@ -27,9 +27,9 @@ import { isSameOwner, ownersOfReplacement, takeoverOf } from './ownership.js';
 import type { HeldEntry, Reach } from './safe-walk.js';
 import type { Temporaries } from './temporaries.js';
 
-export type WriteStep = Extract<Step, { do: 'write-file' }>;
+type WriteStep = Extract<Step, { do: 'write-file' }>;
 
-export interface FileMachine {
+interface FileMachine {
   readonly accounts: Accounts;
   readonly temporaries: Temporaries;
   readonly reach: Reach;
@@ -144,7 +144,7 @@ function reachReplaced(reach: Reach, target: string, path: string): HeldEntry | 
 }
 
 /** Two open files: the replaced one, and the new one. */
-export interface Replacement {
+interface Replacement {
   /** Path `/proc/PID/fd/N`; other forms are ignored. */
   readonly from: string;
   /** A descriptor. */

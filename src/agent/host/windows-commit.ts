@@ -15,7 +15,7 @@ import { type ToNative, WindowsWalk } from './windows-walk.js';
 /** Replaces a file by a finished one and keeps its access list. Throws on failure. */
 export type Replace = (temporary: string, target: string) => Promise<void>;
 
-export interface WindowsMachine {
+interface WindowsMachine {
   readonly toNative: ToNative;
   readonly replace: Replace;
   readonly temporaries: Temporaries;

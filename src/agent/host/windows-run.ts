@@ -16,7 +16,7 @@ import {
 } from './run-command.js';
 import { type Workplace, writePrivately } from './workplace.js';
 
-export interface WindowsRunOptions extends RunCommandOptions {
+interface WindowsRunOptions extends RunCommandOptions {
   /** Usually `C:\Windows`. */
   readonly systemRoot: string;
 }

@@ -10,7 +10,7 @@ import { refusalOf, type Unreached } from './path-refusal.js';
 /** Maps a path of a module to a path of this system. */
 export type ToNative = (path: string) => string;
 
-export type WindowsPlace = { readonly kind: 'directory'; readonly at: string; readonly stats: Stats } | Unreached;
+type WindowsPlace = { readonly kind: 'directory'; readonly at: string; readonly stats: Stats } | Unreached;
 
 /** A walk that checks each directory once. */
 export class WindowsWalk {

@@ -16,7 +16,7 @@ const KEPT = 9;
 /** Maximum characters that the link accepts. */
 const MAX_NOTE = 512;
 
-export interface UsableJournal extends JournalContent {
+interface UsableJournal extends JournalContent {
   /** Sentence about what was lost; null when nothing was. */
   readonly loss: string | null;
 }

@@ -5,7 +5,7 @@ import { crc32 } from 'node:zlib';
 import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
 import { type JournalRecord, JournalState } from './journal-state.js';
 
-export const VERSION = 1;
+const VERSION = 1;
 
 /** The file in a data directory. */
 export const journalFile = (directory: string): string => join(directory, 'journal');
@@ -58,7 +58,7 @@ function bytesOrNone(file: string): Buffer {
 }
 
 /** The journal as `orch agent status` shows it; the agent may be writing to it at the same time. */
-export interface JournalCounts {
+interface JournalCounts {
   /** Number of applies whose results the orchestrator has not acknowledged. */
   readonly unacknowledged: number;
   /** Number of unacknowledged applies that have not ended. */
@@ -132,7 +132,7 @@ export function frameOf(records: readonly unknown[]): Buffer {
   return Buffer.concat([header, text]);
 }
 
-export interface Frames {
+interface Frames {
   /** One list of records per frame. */
   readonly lists: readonly (readonly unknown[])[];
   /** Bytes up to the end of the last whole frame. */
@@ -142,7 +142,7 @@ export interface Frames {
 }
 
 /** Reads frames up to the first incomplete one. */
-export function readFrames(data: Buffer): Frames {
+function readFrames(data: Buffer): Frames {
   const lists: (readonly unknown[])[] = [];
   let at = 0;
   while (at < data.length) {
@@ -155,7 +155,7 @@ export function readFrames(data: Buffer): Frames {
 }
 
 /** Returns every whole frame in order, across damage; the first `proven` ones precede the damage. */
-export function salvageFrames(data: Buffer): {
+function salvageFrames(data: Buffer): {
   readonly lists: readonly (readonly unknown[])[];
   readonly proven: number;
 } {

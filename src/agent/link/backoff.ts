@@ -1,6 +1,6 @@
 /** The pause before the next attempt to connect: doubling, with full jitter, so that a fleet does not reconnect at once. */
 
-export interface BackoffOptions {
+interface BackoffOptions {
   /** Uniform in [0, 1). */
   readonly random: () => number;
   /** First ceiling in milliseconds. */

@@ -12,7 +12,7 @@ import { LINK_ALPN, LINK_LIMITS, LINK_PATH } from '../../wire/limits.js';
 import { formatAddress, type OrchestratorAddress } from './orchestrator-address.js';
 
 /** An endpoint of the agent port. */
-export interface DialPurpose {
+interface DialPurpose {
   readonly path: string;
   readonly subprotocol?: string;
   /** Maximum bytes of a received frame. */
@@ -40,7 +40,7 @@ export interface DialOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface Dialled {
+interface Dialled {
   /** Open and paused, so that nothing is lost: attach listeners, then call `resume()`. */
   readonly socket: WebSocket;
   /** The connection below the WebSocket. */
@@ -141,15 +141,7 @@ const cancelled = (options: DialOptions): Fault =>
   new Fault('cancelled', `the connection to ${formatAddress(options)} was given up`);
 
 /** The reason why an orchestrator could not be reached. */
-export type Reason =
-  | 'refused'
-  | 'timeout'
-  | 'unknown_host'
-  | 'no_route'
-  | 'closed'
-  | 'not_an_orchestrator'
-  | 'tls'
-  | 'other';
+type Reason = 'refused' | 'timeout' | 'unknown_host' | 'no_route' | 'closed' | 'not_an_orchestrator' | 'tls' | 'other';
 
 const REASONS: Readonly<Record<string, Reason>> = {
   ECONNREFUSED: 'refused',
@@ -190,7 +182,7 @@ const HINTS: Readonly<Partial<Record<Reason, string>>> = {
  * @param why a reason, or the error that ended the connection
  * @param detail additional text for the message
  */
-export function unreachable(place: OrchestratorAddress, why: Reason | Error, detail?: string): Fault {
+function unreachable(place: OrchestratorAddress, why: Reason | Error, detail?: string): Fault {
   const reason = why instanceof Error ? reasonOf(why) : why;
   const more =
     detail ?? (why instanceof Error && (reason === 'tls' || reason === 'other') ? messageOf(why) : undefined);

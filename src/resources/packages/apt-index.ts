@@ -60,7 +60,7 @@ async function refresh(host: Host): Promise<string | null> {
 }
 
 /** Returns the query for all packages. */
-export const askPolicy = (names: readonly string[]): Command => ({ argv: ['apt-cache', 'policy', ...new Set(names)] });
+const askPolicy = (names: readonly string[]): Command => ({ argv: ['apt-cache', 'policy', ...new Set(names)] });
 
 const HEADER = /^(\S+):$/;
 const CANDIDATE = /^ {2}Candidate: (\S+)$/;
@@ -72,7 +72,7 @@ const SOURCE = /^ {6,}-?\d+ (.+)$/;
 const INSTALLED_ONLY = '/var/lib/dpkg/status';
 
 /** Returns offers by apt's names, which include a foreign architecture. */
-export function parsePolicy(text: string): ReadonlyMap<string, PackageOffer> {
+function parsePolicy(text: string): ReadonlyMap<string, PackageOffer> {
   const offers = new Map<string, PackageOffer>();
   for (const block of blocksOf(text)) offers.set(block.name, offerOf(block.lines));
   return offers;
@@ -113,7 +113,7 @@ function offerOf(lines: readonly string[]): PackageOffer {
 }
 
 /** Returns the offer for a name. */
-export function offeredAs(name: string, offers: ReadonlyMap<string, PackageOffer>, native: string): PackageOffer {
+function offeredAs(name: string, offers: ReadonlyMap<string, PackageOffer>, native: string): PackageOffer {
   const architecture = architectureOf(name);
   const exact = offers.get(name);
   if (exact) return exact;

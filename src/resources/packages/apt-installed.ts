@@ -5,7 +5,7 @@ import type { CommandRefusal } from '../kind.js';
 import type { InstalledAnswer, InstalledPackage, InstalledState } from './indexed-package.js';
 
 /** One package of one architecture in dpkg's database. */
-export interface DpkgRow {
+interface DpkgRow {
   readonly name: string;
   readonly architecture: string;
   readonly version: string;
@@ -31,7 +31,7 @@ export const plainName = (name: string): string => name.split(':')[0] ?? name;
 export const architectureOf = (name: string): string | null => name.split(':')[1] ?? null;
 
 /** Queries names without architecture, because dpkg does not find `all` packages by a name with one. */
-export const showInstalled = (names: readonly string[]): Command => ({
+const showInstalled = (names: readonly string[]): Command => ({
   argv: ['dpkg-query', '--show', FORMAT, ...new Set(names.map(plainName))],
 });
 
@@ -57,7 +57,7 @@ export function unanswered(command: Command, result: CommandResult, ...ok: reado
   return { code: 'observe_failed', message: `${command.argv[0]} says more than orch reads` };
 }
 
-export function parseInstalled(text: string): readonly DpkgRow[] {
+function parseInstalled(text: string): readonly DpkgRow[] {
   return text.split('\n').flatMap((line) => {
     const [name, architecture, version, selection, flag, state] = line.split('|');
     if (!name || state === undefined) return [];

@@ -52,7 +52,7 @@ export const dnfChange = (verb: 'install' | 'remove'): Command => ({
   lifetime: 'outlive',
 });
 
-export const isRemovalByDnf = ({ argv }: Command): boolean => argv.includes('remove');
+const isRemovalByDnf = ({ argv }: Command): boolean => argv.includes('remove');
 
 /** Judges one package after a failed run of dnf. */
 export async function judgeDnf(host: Host, name: string, step: RunStep, result: CommandResult): Promise<StepVerdict> {

@@ -93,7 +93,7 @@ export const NO_SIDE_EFFECTS: PackageRemoval = { takes: [], brings: [] };
 export type PackageHave = SeenPackage | { readonly refusal: CommandRefusal };
 
 /** How a manager is asked about removals before anything is removed. */
-export interface RemovalQueries {
+interface RemovalQueries {
   /** True when two commands show that none of the packages takes another one along. */
   goAlone(host: Host, names: readonly string[]): Promise<boolean>;
   removalOf(host: Host, name: string): Promise<PackageRemoval>;

@@ -4,14 +4,14 @@ import type { Host } from '../host.js';
 import type { CommandRefusal } from '../kind.js';
 
 /** One version of a package of one architecture. */
-export interface RpmRow {
+interface RpmRow {
   readonly name: string;
   /** `version-release` or `epoch:version-release`. */
   readonly version: string;
   readonly architecture: string;
 }
 
-export interface RpmAnswer {
+interface RpmAnswer {
   readonly rows: readonly RpmRow[];
   /** Architecture of the machine. */
   readonly native: string;
@@ -30,7 +30,7 @@ const showInstalled = (names: readonly string[]): Command => ({
   argv: ['rpm', '--query', '--queryformat', FORMAT, ...new Set(names.map(rpmName))],
 });
 
-export const askArchitecture: Command = { argv: ['uname', '-m'] };
+const askArchitecture: Command = { argv: ['uname', '-m'] };
 
 /** Queries the packages of these names. */
 export async function askRpm(host: Host, names: readonly string[]): Promise<RpmAnswer | CommandRefusal> {

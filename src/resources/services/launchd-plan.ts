@@ -133,18 +133,18 @@ function runningOf(want: LaunchdBody, have: Daemon, isReplaced: boolean, { due }
 const run = (...args: readonly string[]): RunStep => ({ do: 'run', command: { argv: ['launchctl', ...args] } });
 
 /** Enables a service; launchd stores this apart from the property list. */
-export const enable = (name: string): RunStep => run('enable', `system/${name}`);
-export const disable = (name: string): RunStep => run('disable', `system/${name}`);
-export const bootstrap = (path: string): RunStep => run('bootstrap', 'system', path);
+const enable = (name: string): RunStep => run('enable', `system/${name}`);
+const disable = (name: string): RunStep => run('disable', `system/${name}`);
+const bootstrap = (path: string): RunStep => run('bootstrap', 'system', path);
 
 /** Unloads a service; accepts ESRCH (not loaded) and EINPROGRESS (being unloaded). */
-export const bootout = (name: string): RunStep => ({ ...run('bootout', `system/${name}`), ok: [0, 3, 36] });
+const bootout = (name: string): RunStep => ({ ...run('bootout', `system/${name}`), ok: [0, 3, 36] });
 
 /** Starts a service; accepts EALREADY, because the load may have started it. */
-export const kickstart = (name: string): RunStep => ({ ...run('kickstart', `system/${name}`), ok: [0, 37] });
+const kickstart = (name: string): RunStep => ({ ...run('kickstart', `system/${name}`), ok: [0, 37] });
 
 /** Ends the process of a service and starts it again. */
-export const restart = (name: string): RunStep => run('kickstart', '-k', `system/${name}`);
+const restart = (name: string): RunStep => run('kickstart', '-k', `system/${name}`);
 
 /** Waits for the end of an unload: `bootout` returns earlier, and until then a `bootstrap` of the label fails. */
 export const waitUntilGone = (name: string): RunStep => ({

@@ -5,7 +5,7 @@ import type { CommandRefusal, FieldChange, PlanContext } from '../kind.js';
 import { compareMetadata } from '../unix/unix-metadata.js';
 import { parseMode } from '../unix/unix-permissions.js';
 
-export interface ServiceFile {
+interface ServiceFile {
   /** Field name of the change. */
   readonly field: string;
   readonly path: string;

@@ -112,7 +112,7 @@ export interface SeenUnit {
 }
 
 /** Returns why a unit cannot reach the desired state, before anything is tried, or null. */
-export function refusalOf(want: ServiceBody, { unit, file }: SeenUnit): CommandRefusal | null {
+function refusalOf(want: ServiceBody, { unit, file }: SeenUnit): CommandRefusal | null {
   return (
     (file === null ? null : refusalOfPlace(unitPath(want.name), file)) ??
     refusalOfMask(want, { unit, file }) ??
@@ -120,7 +120,7 @@ export function refusalOf(want: ServiceBody, { unit, file }: SeenUnit): CommandR
   );
 }
 
-export const missing = ({ id }: Unit): CommandRefusal => ({
+const missing = ({ id }: Unit): CommandRefusal => ({
   code: 'unit_missing',
   message: `there is no unit ${id} on this machine; give exec_start, or declare the package or the file that brings it before`,
 });
@@ -165,7 +165,7 @@ function unsuitable(want: ServiceBody, unit: Unit): CommandRefusal | null {
 }
 
 /** The difference of the unit file from the present one, and from the one that systemd has read. */
-export interface UnitFileDifference extends ServiceFileDifference {
+interface UnitFileDifference extends ServiceFileDifference {
   /** True when the unit does not exist yet. */
   readonly isNew: boolean;
   /** True when systemd has to reload unit files. */
@@ -173,11 +173,7 @@ export interface UnitFileDifference extends ServiceFileDifference {
 }
 
 /** Compares the unit file at a writable path. */
-export function unitFileDifference(
-  want: ServiceBody,
-  { unit, file }: SeenUnit,
-  context: PlanContext,
-): UnitFileDifference {
+function unitFileDifference(want: ServiceBody, { unit, file }: SeenUnit, context: PlanContext): UnitFileDifference {
   if (want.exec_start == null || file === null) return { ...NO_DIFFERENCE, isNew: false, isReloaded: false };
   const path = unitPath(want.name);
   const service = { field: 'unit_file', path, text: unitFileText(want), group: 'root' };
@@ -208,11 +204,11 @@ const isEnabled = ({ enablement }: Unit): boolean => ['enabled', 'enabled-runtim
 /** Longer than systemd's default limits for a stop and a start. */
 const TIMEOUT_SECS = 300;
 
-export const RELOAD_UNIT_FILES: RunStep = { do: 'run', command: { argv: ['systemctl', 'daemon-reload'] } };
+const RELOAD_UNIT_FILES: RunStep = { do: 'run', command: { argv: ['systemctl', 'daemon-reload'] } };
 
-export type Verb = 'start' | 'restart' | 'stop' | 'try-restart' | 'try-reload-or-restart' | 'enable' | 'disable';
+type Verb = 'start' | 'restart' | 'stop' | 'try-restart' | 'try-reload-or-restart' | 'enable' | 'disable';
 
-export const unitStep = (verb: Verb, unit: string): RunStep => ({
+const unitStep = (verb: Verb, unit: string): RunStep => ({
   do: 'run',
   command: { argv: ['systemctl', verb, '--'], timeoutSecs: TIMEOUT_SECS },
   items: [unit],
@@ -222,16 +218,16 @@ export const unitStep = (verb: Verb, unit: string): RunStep => ({
  * Waits half a second, because systemd reports some services as started as soon as they have a process. A service that cannot
  * read its configuration or open its port ends within that time.
  */
-export const SETTLE: RunStep = { do: 'run', command: { argv: ['sleep', '0.5'] } };
+const SETTLE: RunStep = { do: 'run', command: { argv: ['sleep', '0.5'] } };
 
 /** Fails when a started unit no longer runs. Takes a single unit, because with several one active unit suffices. */
-export const seeActive = (unit: string): RunStep => ({
+const seeActive = (unit: string): RunStep => ({
   do: 'run',
   command: { argv: ['systemctl', 'is-active', '--', unit] },
 });
 
 /** Removes a stopped unit from the list of failed ones; it may be unknown already. */
-export const forgetFailure = (unit: string): RunStep => ({
+const forgetFailure = (unit: string): RunStep => ({
   do: 'run',
   command: { argv: ['systemctl', 'reset-failed', '--'] },
   items: [unit],

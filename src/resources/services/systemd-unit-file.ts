@@ -2,7 +2,7 @@
 import type { ServiceBody } from '../service-systemd.js';
 
 /** Marks a file that orch wrote. */
-export const MARKER = '# Managed by orch: what is changed here by hand will be undone.';
+const MARKER = '# Managed by orch: what is changed here by hand will be undone.';
 
 /** Returns the path of the administrator's unit file, which precedes those of packages. */
 export const unitPath = (name: string): string => `/etc/systemd/system/${unitNameOf(name)}`;

@@ -64,7 +64,7 @@ function numberOf(digits: string | null): number | null {
 /** Reads property lists in XML, as tools of macOS write them. */
 
 /** A value of an XML property list. Numbers, dates and data are text; booleans are the words `true` and `false`. */
-export type PlistValue = string | readonly PlistValue[] | ReadonlyMap<string, PlistValue>;
+type PlistValue = string | readonly PlistValue[] | ReadonlyMap<string, PlistValue>;
 
 const MAX_DEPTH = 32;
 /** A start, end or empty tag, with the text after it. */

@@ -20,7 +20,7 @@ const member = (option: '-a' | '-d', user: string, group: string): RunStep =>
 /** ID of `staff`, the default group of users. */
 const STAFF = '20';
 
-export interface MacUser {
+interface MacUser {
   readonly name: string;
   /** Null for a new user. */
   readonly user: UnixUser | null;

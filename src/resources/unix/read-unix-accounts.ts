@@ -7,13 +7,13 @@ import { parseMacGroups, parseMacUsers, READ_MAC_GROUPS, READ_MAC_USERS } from '
 import { parseUnixId, UnixAccounts, type UnixGroup, type UnixUser } from './unix-accounts.js';
 
 /** Accounts to look up in directory services too, if the machine itself has none of that name. */
-export interface SoughtAccounts {
+interface SoughtAccounts {
   readonly users: readonly string[];
   /** By name or number. */
   readonly groups: readonly string[];
 }
 
-export type AccountsRead =
+type AccountsRead =
   | { readonly accounts: UnixAccounts; readonly refusal: null }
   | { readonly accounts: null; readonly refusal: CommandRefusal };
 
@@ -104,7 +104,7 @@ export function parsePasswd(text: string, isLocal: boolean): readonly UnixUser[]
 }
 
 /** Parses lines of `name:x:gid:member,member`. */
-export function parseGroup(text: string, isLocal: boolean): readonly UnixGroup[] {
+function parseGroup(text: string, isLocal: boolean): readonly UnixGroup[] {
   return fieldsOf(text).flatMap(([name = '', , digits = '', list = '']) => {
     const gid = parseUnixId(digits);
     return gid === undefined ? [] : [{ name, gid, members: membersOf(list), isLocal }];

@@ -20,7 +20,7 @@ export interface UnixGroup {
   readonly isLocal: boolean;
 }
 
-export interface UnixAccountsOptions {
+interface UnixAccountsOptions {
   readonly platform: 'linux' | 'macos';
   readonly users: readonly UnixUser[];
   readonly groups: readonly UnixGroup[];
@@ -78,7 +78,7 @@ function indexed<K, T>(all: readonly T[], keyOf: (one: T) => K): ReadonlyMap<K, 
 export const MAX_ACCOUNT_NAME = 32;
 
 /** Largest valid ID; the next number means "unchanged" to the system. */
-export const LARGEST_ID = 0xffff_fffe;
+const LARGEST_ID = 0xffff_fffe;
 
 /** Limit of the schemas; `checkUnixId` refuses the last number with a reason. */
 export const LARGEST_UINT32 = 0xffff_ffff;

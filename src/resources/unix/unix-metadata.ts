@@ -13,7 +13,7 @@ export interface UnixMetadataBody {
   readonly mode?: string | null;
 }
 
-export type MetadataComparison =
+type MetadataComparison =
   | {
       readonly changes: readonly FieldChange[];
       /** True when the owner or the group changes. */

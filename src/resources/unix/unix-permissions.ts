@@ -54,7 +54,7 @@ export function ownersOfSecret(
   return { uid, gid: declared.gid ?? (uid === there.uid ? null : own.gid) };
 }
 
-export interface InPlaceChange {
+interface InPlaceChange {
   readonly path: string;
   readonly expect: 'file' | 'directory';
   /** The result. */

@@ -75,7 +75,7 @@ const hex = (unit: string): string => unit.charCodeAt(0).toString(16).padStart(4
 const hexUnits = (text: string): string => text.split('').map(hex).join('');
 
 /** The error of a script; `id` is the same in every language of Windows, the message is not. */
-export interface PowerShellError {
+interface PowerShellError {
   readonly id: string;
   readonly message: string;
   /** Error number of Windows, or null. */

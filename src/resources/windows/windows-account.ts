@@ -9,7 +9,7 @@ import { errorOf, powershellFailure } from './powershell.js';
 const FORBIDDEN = /["/\\[\]:|<>+=;,?*@\u0000-\u001f]/;
 
 /** Returns why a name is invalid for a local account, or null. */
-export function problemOfAccountName(name: string): string | null {
+function problemOfAccountName(name: string): string | null {
   const forbidden = FORBIDDEN.exec(name)?.[0];
   if (forbidden !== undefined) return `must not contain ${JSON.stringify(forbidden)}`;
   if (/\p{Surrogate}/u.test(name)) return 'must be valid Unicode text';

@@ -168,15 +168,15 @@ const WRITTEN: Readonly<Record<string, string>> = {
 };
 
 /** True when two names mean the same account; names of local accounts may begin with `computer`, the machine's name. */
-export function isSameAccount(one: string, other: string, computer: string): boolean {
+function isSameAccount(one: string, other: string, computer: string): boolean {
   return canonical(one, computer) === canonical(other, computer);
 }
 
 /** Returns the name for the service control manager. */
-export const writtenAccount = (account: string): string => WRITTEN[canonical(account, '')] ?? account;
+const writtenAccount = (account: string): string => WRITTEN[canonical(account, '')] ?? account;
 
 /** False for system accounts, virtual accounts and managed service accounts. */
-export function needsPassword(account: string): boolean {
+function needsPassword(account: string): boolean {
   const name = canonical(account, '');
   return WRITTEN[name] === undefined && !name.startsWith('nt service\\') && !name.endsWith('$');
 }
