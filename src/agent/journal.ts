@@ -59,7 +59,7 @@ export class Journal implements Ledger {
   /** True when written records may not be on the disk; the next sync then rewrites the file. */
   private isDoubtful = false;
 
-  /** What was lost with a damaged or missing journal; null when it was intact. */
+  /** The loss with a damaged or missing journal; null when it was intact. */
   readonly loss: string | null;
 
   /**

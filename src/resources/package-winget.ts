@@ -210,7 +210,7 @@ const partsOf = (version: string): readonly { readonly number: number; readonly 
     });
 
 /**
- * What PowerShell does with `winget`. Its tables are cut to a width, so what is installed comes from an export, and
+ * PowerShell scripts for `winget`. Its tables are cut to a width, so installed packages come from an export, and
  * versions come from a table of one column. The scripts are fixed; what they work on is in `$data`.
  */
 

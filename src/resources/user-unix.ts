@@ -20,7 +20,7 @@ import {
 import { problemOfUnixPath } from './unix/unix-path.js';
 import { compareUser, refuseUser, type UserDifference } from './unix/unix-user-difference.js';
 
-/** What a module says of a user of Linux or macOS, and the rules beyond the schema. */
+/** Name or numeric ID of a supplementary group. */
 const Group = Type.String({ minLength: 1, maxLength: MAX_ACCOUNT_NAME });
 
 const unixUserSchema = closed({

@@ -20,7 +20,7 @@ export interface Finding {
   readonly text?: Texts;
   readonly reason?: string | undefined;
   readonly error?: Refusal;
-  /** What its command wrote, when that is kept. */
+  /** Output of its command, if it is kept. */
   readonly output?: CommandResult;
   /** Whether the thing existed at the first observation of the run; null without one. */
   readonly existed: boolean | null;

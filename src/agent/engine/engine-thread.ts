@@ -39,7 +39,7 @@ interface Question {
   readonly reject: (fault: Fault) => void;
 }
 
-/** What was reported of a run in progress. */
+/** The reported part of a run in progress. */
 interface ReportedRun {
   readonly isApply: boolean;
   results: number;

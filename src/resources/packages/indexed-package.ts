@@ -36,7 +36,7 @@ export interface IndexedManager {
   judge(host: Host, name: string, step: RunStep, result: CommandResult): Promise<StepVerdict>;
 }
 
-/** What the machine has of a package, whole or not. */
+/** An installed package, whole or not. */
 export interface InstalledPackage {
   readonly version: string;
   /** Every installed version, for managers that keep several side by side. */
@@ -59,7 +59,7 @@ export interface InstalledAnswer {
   stateOf(name: string): InstalledState;
 }
 
-/** What the index of the machine knows of a package. */
+/** The entry of a package in the index of the machine. */
 export interface PackageOffer {
   /** The version that the manager would choose; null when it would choose none. */
   readonly newest: string | null;
@@ -89,7 +89,7 @@ export type PackageRemoval =
 
 export const NO_SIDE_EFFECTS: PackageRemoval = { takes: [], brings: [] };
 
-/** What the machine says of one package, or why it says nothing. */
+/** The observation of one package, or why there is none. */
 export type PackageHave = SeenPackage | { readonly refusal: CommandRefusal };
 
 /** How a manager is asked about removals before anything is removed. */
