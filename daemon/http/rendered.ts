@@ -1,8 +1,8 @@
 /** An answer as it goes on the wire, and how handlers' answers and faults become one. */
 import { Readable } from 'node:stream';
-import type { Problem } from '../../src/contract/faults.js';
 import { FAULTS } from '../../src/contract/faults.js';
 import type { RouteSpec } from '../../src/contract/route.js';
+import type { Problem } from '../../src/contract/shapes.js';
 import type { FaultCode } from '../../src/kernel/fault.js';
 import { Fault, systemCodeOf } from '../../src/kernel/fault.js';
 import { validator } from '../../src/kernel/validator.js';

@@ -1,8 +1,6 @@
-/** HTTP statuses and titles of all fault codes, and the problem document of every failure. */
+/** HTTP statuses and titles of all fault codes. Every command loads it, so it has no schemas. */
 
-import * as Type from 'typebox';
 import type { FaultCode } from '../kernel/fault.js';
-import { closed } from '../kernel/schema.js';
 
 interface FaultEntry {
   readonly status: number;
@@ -201,28 +199,3 @@ export function generalFaults(route: {
   if (!isRead || !isPublic) codes.push('store_unavailable');
   return codes;
 }
-
-/** The error body of every failure, by RFC 9457. */
-export const ProblemSchema = Type.Object(
-  {
-    type: Type.String({ description: '`urn:orch:problem:` and the code' }),
-    title: Type.String(),
-    status: Type.Integer(),
-    detail: Type.String({ description: 'The failure and the next step' }),
-    code: Type.String({ description: 'Stable snake_case name of the error' }),
-    request_id: Type.Optional(Type.String()),
-    errors: Type.Optional(
-      Type.Array(
-        closed({
-          path: Type.String({ description: 'JSON pointer' }),
-          message: Type.String(),
-          line: Type.Optional(Type.Integer()),
-          column: Type.Optional(Type.Integer()),
-        }),
-      ),
-    ),
-  },
-  { description: 'RFC 9457 problem details; further members depend on the code' },
-);
-
-export type Problem = Type.Static<typeof ProblemSchema>;

@@ -19,7 +19,6 @@ import {
 } from './assignments.js';
 import { AuditEventSchema, AuditVerificationSchema } from './audit.js';
 import { ChannelSchema, ChannelTestSchema, DeliverySchema } from './channels.js';
-import { ProblemSchema } from './faults.js';
 import { MetricsHistorySchema, NodeMetricsSchema } from './metrics.js';
 import { ModuleEntrySchema, ModuleSchema, WarningSchema } from './modules.js';
 import { NotificationListSchema, NotificationSchema } from './notifications.js';
@@ -27,7 +26,7 @@ import { OperationDetailSchema, OperationSchema, StateSchema } from './operation
 import { OperatorSchema } from './operators.js';
 import { DriftDetailSchema, DriftRecordSchema, RunEventSchema, RunResultSchema, RunStatusSchema } from './runs.js';
 import { SecretSchema, SecretUsageSchema } from './secrets.js';
-import { StringMap } from './shapes.js';
+import { ProblemSchema, StringMap } from './shapes.js';
 import { StatusSchema } from './status.js';
 
 export type WriteSchema = (schema: TSchema) => JsonObject;

@@ -3,9 +3,10 @@ import type { TSchema } from 'typebox';
 import type { FaultCode } from '../kernel/fault.js';
 import { canonicalJson, type JsonObject } from '../kernel/json.js';
 import { API_BASE } from './contract.js';
-import { FAULTS, generalFaults, ProblemSchema } from './faults.js';
+import { FAULTS, generalFaults } from './faults.js';
 import { COMPONENT_SCHEMAS, schemaWriter, type WriteSchema } from './openapi-schema.js';
 import type { Access, RouteSpec } from './route.js';
+import { ProblemSchema } from './shapes.js';
 
 interface OpenApiOptions {
   /** Version in the document. */

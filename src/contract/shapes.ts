@@ -43,3 +43,28 @@ export const Cursor = optional(
 /** Returns the limit within its bounds. */
 export const clampLimit = (limit: number | null | undefined, standard: number, maximum: number): number =>
   Math.min(limit || standard, maximum);
+
+/** The error body of every failure, by RFC 9457. */
+export const ProblemSchema = Type.Object(
+  {
+    type: Type.String({ description: '`urn:orch:problem:` and the code' }),
+    title: Type.String(),
+    status: Type.Integer(),
+    detail: Type.String({ description: 'The failure and the next step' }),
+    code: Type.String({ description: 'Stable snake_case name of the error' }),
+    request_id: Type.Optional(Type.String()),
+    errors: Type.Optional(
+      Type.Array(
+        closed({
+          path: Type.String({ description: 'JSON pointer' }),
+          message: Type.String(),
+          line: Type.Optional(Type.Integer()),
+          column: Type.Optional(Type.Integer()),
+        }),
+      ),
+    ),
+  },
+  { description: 'RFC 9457 problem details; further members depend on the code' },
+);
+
+export type Problem = Type.Static<typeof ProblemSchema>;

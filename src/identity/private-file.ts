@@ -77,7 +77,7 @@ function requirePrivate(path: string, stats: Stats, anyOwner: boolean): void {
   if ((stats.mode & 0o077) !== 0) {
     const mode = (stats.mode & 0o7777).toString(8).padStart(4, '0');
     throw new Fault('key_permissions', `${path} has mode ${mode}, so other users can read or change it`, {
-      hint: `chmod 600 ${word} (and replace the key if somebody may have read it)`,
+      hint: `chmod 600 ${word} (and replace the key if another user may have read it)`,
     });
   }
 }

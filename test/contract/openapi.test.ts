@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { API_BASE, CONTRACT } from '../../src/contract/contract.js';
-import { FAULTS, generalFaults, ProblemSchema } from '../../src/contract/faults.js';
+import { FAULTS, generalFaults } from '../../src/contract/faults.js';
 import { openApiDocument } from '../../src/contract/openapi.js';
 import { COMPONENT_SCHEMAS } from '../../src/contract/openapi-schema.js';
 import type { RouteSpec } from '../../src/contract/route.js';
+import { ProblemSchema } from '../../src/contract/shapes.js';
 import type { FaultCode } from '../../src/kernel/fault.js';
 
 interface Operation {

@@ -1,6 +1,6 @@
 /** The schema library's internals and globals are used in two places, which fit the installed version only. */
 import { readdirSync, readFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as Type from 'typebox';
 import { Settings } from 'typebox/system';
@@ -20,6 +20,21 @@ function filesIn(folder: string): readonly string[] {
     .map((entry) => relative(root, join(entry.parentPath, entry.name)));
 }
 
+/** Modules that the entry loads, directly or through others, and that load the library. */
+function loadersFrom(entry: string): readonly string[] {
+  const seen = new Set<string>();
+  const visit = (file: string): readonly string[] => {
+    if (seen.has(file)) return [];
+    seen.add(file);
+    const text = readFileSync(join(root, file), 'utf8');
+    const loaded = [...text.matchAll(/^import (?!type )[^'"]*?'([^']+)'/gm)].map(([, name]) => name as string);
+    const own = loaded.some((name) => name.startsWith('typebox')) ? [file] : [];
+    const others = loaded.filter((name) => name.startsWith('.'));
+    return [...own, ...others.flatMap((name) => visit(join(dirname(file), name).replace(/\.js$/, '.ts')))];
+  };
+  return visit(entry);
+}
+
 describe('the schema library', () => {
   it('is the version that the adapters were written for', () => {
     const manifest = readFileSync(join(root, 'node_modules/typebox/package.json'), 'utf8');
@@ -31,6 +46,10 @@ describe('the schema library', () => {
       .flatMap(filesIn)
       .filter((file) => /from '(typebox\/[^']+)'/.test(readFileSync(join(root, file), 'utf8')));
     expect(users.sort()).toEqual(COMPILER_USERS);
+  });
+
+  it('is not loaded by the modules that every command loads', () => {
+    expect(loadersFrom('src/cli/dispatch.ts')).toEqual([]);
   });
 
   it('keeps its own limit of errors outside a validation', () => {
