@@ -23,7 +23,7 @@ export function createPrompt({ stdin, stderr, yes, signal, interrupt }: PromptOp
     return new Fault('cancelled', 'interrupted at a question', { cause });
   };
   const ask = async <T>(instead: string, question: string, answer: (prompts: Prompts) => Promise<T>): Promise<T> => {
-    if (!possible) throw nobodyToAsk(question, instead);
+    if (!possible) throw noTerminal(question, instead);
     const prompts = await import('@inquirer/prompts');
     if (!(await dropTypedAhead(stdin, signal))) throw left();
     try {
@@ -87,7 +87,7 @@ async function dropTypedAhead(stdin: InputStream, signal: AbortSignal): Promise<
 
 const clean = (question: string): string => question.split('\n').map(sanitizeLine).join('\n');
 
-const nobodyToAsk = (question: string, instead: string): Fault =>
+const noTerminal = (question: string, instead: string): Fault =>
   new Fault('confirmation_required', `this needs an answer, and there is no terminal to ask on: ${question}`, {
     hint: instead,
   });

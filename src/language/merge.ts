@@ -2,6 +2,7 @@
 import { canonicalJson } from '../kernel/json.js';
 import { mapped, type Steps } from '../kernel/steps.js';
 import type { Span } from '../kernel/tainted.js';
+import { CATALOGUE } from '../resources/catalogue.js';
 import { type Family, MODULE_FAMILIES } from '../resources/kind.js';
 import { quoted } from './printable.js';
 import { placeOf, type Realized } from './realize.js';
@@ -25,6 +26,16 @@ export interface MergedSet {
 /** Returns the key of a resource on the machine. Some families also include the module. */
 export const keyOf = (family: Family, identity: string, module: string): string =>
   MODULE_FAMILIES.has(family) ? `${family}\0${identity}\0${module}` : `${family}\0${identity}`;
+
+/** Returns the key of a resource by its kind. A kind that this version does not know is a family of its own. */
+export function resourceKey({
+  module,
+  kind,
+  identity,
+}: Readonly<Record<'module' | 'kind' | 'identity', string>>): string {
+  const family = CATALOGUE.get(kind)?.family;
+  return family === undefined ? `${kind}\0${identity}` : keyOf(family, identity, module);
+}
 
 /** Merges equal declarations at the first one's place and reports different ones. */
 export function* merge(realized: readonly Realized[], errors: ResolutionError[]): Steps<MergedSet> {

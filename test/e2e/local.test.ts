@@ -227,7 +227,7 @@ describe('a full disk', () => {
     const full = await orch('apply', '-f', path, '--yes');
     expect(full.status).toBe(1);
     expect(full.stderr).toMatch(/what was applied cannot be written to .*state\.json: ENOSPC/);
-    expect(full.stderr).toContain('make room');
+    expect(full.stderr).toContain('free space');
     expect(readdirSync(site)).toEqual(['first']);
     rmSync(`${data}/ballast`);
     expect((await json<DriftDetail>('drift')).summary).toMatchObject({ total: 2, unchanged: 2 });

@@ -100,7 +100,7 @@ describe('the output of scripts', () => {
     }
     expect(bytes).not.toContain('the token is');
     const rotated = await sandbox.orch(['serve', 'rotate-secrets-key', '--data-dir', sandbox.path('serve')]);
-    expect(rotated.stdout).toContain('1 secret and 1 output of scripts encrypted anew');
+    expect(rotated.stdout).toContain('1 secret and 1 output of scripts re-encrypted');
     expect(await read()).toBe(shown);
   });
 });

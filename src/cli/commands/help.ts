@@ -206,8 +206,8 @@ export async function helpAllView(): Promise<View> {
 }
 
 const environment = fields(
-  ['ORCH_URL', `which orchestrator, such as https://host:${API_PORT} (--url)`],
-  ['ORCH_PROFILE', 'which orchestrator, by the name of its profile (--profile)'],
+  ['ORCH_URL', `URL of the orchestrator, such as https://host:${API_PORT} (--url)`],
+  ['ORCH_PROFILE', 'profile of the orchestrator (--profile)'],
   ['ORCH_TLS_FINGERPRINT', 'the certificate to accept (--tls-fingerprint)'],
   ['ORCH_CA', 'file of the certificate authority to accept (--ca)'],
   ['ORCH_KEY_FILE', "file of your operator's private key (--key-file)"],

@@ -6,9 +6,8 @@ import { Fault } from '../../kernel/fault.js';
 import { canonicalJson } from '../../kernel/json.js';
 import { clauseMatches } from '../../language/clause.js';
 import type { AgentFacts } from '../../language/fill.js';
-import { keyOf } from '../../language/merge.js';
+import { resourceKey } from '../../language/merge.js';
 import { resolveCompiled } from '../../language/resolve.js';
-import { CATALOGUE } from '../../resources/catalogue.js';
 import type { DesiredResource } from '../../resources/desired.js';
 import type { Context } from '../context.js';
 import { argumentList, choice, defineCommand } from '../define-command.js';
@@ -137,11 +136,11 @@ function resolve(agent: AgentFacts, modules: readonly ReadModule[]): Resolved {
 }
 
 function differences(old: readonly DesiredResource[], young: readonly DesiredResource[]): readonly DesiredChange[] {
-  const before = new Map(old.map((resource) => [keyOfResource(resource), resource]));
-  const after = new Set(young.map(keyOfResource));
+  const before = new Map(old.map((resource) => [resourceKey(resource), resource]));
+  const after = new Set(young.map(resourceKey));
   return [
-    ...young.flatMap((resource) => changeOf(before.get(keyOfResource(resource)), resource) ?? []),
-    ...old.filter((resource) => !after.has(keyOfResource(resource))).map((one) => named('removed', one, [], '')),
+    ...young.flatMap((resource) => changeOf(before.get(resourceKey(resource)), resource) ?? []),
+    ...old.filter((resource) => !after.has(resourceKey(resource))).map((one) => named('removed', one, [], '')),
   ];
 }
 
@@ -165,11 +164,6 @@ function contentDiff(identity: string, before: unknown, after: unknown): string 
   const side = (text: unknown, prefix: string) =>
     typeof text === 'string' ? { label: prefix + identity, text } : { label: '/dev/null', text: '' };
   return textDiff(side(before, 'a'), side(after, 'b'));
-}
-
-function keyOfResource({ kind, identity, module }: DesiredResource): string {
-  const family = CATALOGUE.get(kind)?.family;
-  return family === undefined ? `${kind}\0${identity}` : keyOf(family, identity, module);
 }
 
 /** Agents with the same change. */

@@ -11,8 +11,8 @@ export const command = defineCommand({
   access: 'local',
   ownsSignals: true,
   options: {
-    keep: flag('stay up afterwards until Ctrl-C'),
-    dir: text('DIR', 'the new directory; a temporary one when left out', { completes: 'file' }),
+    keep: flag('keep running afterwards, until Ctrl-C'),
+    dir: text('DIR', 'new directory for all its data [a temporary one]', { completes: 'file' }),
   },
   run: async ({ programs, color }, { keep, dir }) => ({ exitStatus: await programs.quickstart({ keep, dir, color }) }),
 });

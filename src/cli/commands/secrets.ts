@@ -152,8 +152,8 @@ async function restrictionOf(
   const found = names.length === 0 ? [] : await resolveNodes(api, names, { signal: context.signal });
   const ids = nodes === undefined ? (before?.restriction?.node_ids ?? null) : found.map(({ node_id }) => node_id);
   const selector = tags === undefined ? (before?.restriction?.tags ?? null) : tags || null;
-  const isNobody = ids === null || ids.length === 0;
-  return { restriction: isNobody && selector === null ? null : { node_ids: isNobody ? null : ids, tags: selector } };
+  const isEmpty = ids === null || ids.length === 0;
+  return { restriction: isEmpty && selector === null ? null : { node_ids: isEmpty ? null : ids, tags: selector } };
 }
 
 /** Sources of a secret's value beside the prompt. */

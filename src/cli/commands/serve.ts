@@ -47,10 +47,10 @@ export const storeOptions = {
 export const rotateSecretsKey = defineCommand({
   examples: ['orch serve rotate-secrets-key', 'orch serve rotate-secrets-key --data-dir ./orch'],
   detail: [
-    'Runs beside the orchestrator, on its host and as its user. Every value is encrypted anew, then the old key is kept',
+    'Runs beside the orchestrator, on its host and as its user. All values are re-encrypted, then the old key is kept',
     'as secrets.key.1 (or .2 …) in the data directory: restores of older backups need it, so delete it only with them.',
-    'The next start ends a rotation that is cut off. A copy of the old key and of an older store or backup still gives',
-    'the values of then: set those anew.',
+    'The next start completes a rotation that was cut off. A copy of the old key with an older store or backup still reveals',
+    'the old values, so change those secrets.',
   ],
   access: 'local',
   options: {
@@ -66,7 +66,7 @@ export const rotateSecretsKey = defineCommand({
       body: rotated,
       names: [rotated.key_id],
       view: lines(
-        `The key of the secrets was changed; ${anew(rotated)} encrypted anew.`,
+        `The key of the secrets was changed; ${reencrypted(rotated)} re-encrypted.`,
         ...(rotated.kept === null
           ? []
           : [`The old key is kept as ${rotated.kept}: restores of older backups need it.`]),
@@ -160,8 +160,8 @@ export const restoreStore = defineCommand({
 export const recoverAdmin = defineCommand({
   examples: ['orch serve recover-admin @ada.pub', 'orch serve recover-admin 3b6a27bc…29 --username ada'],
   detail: [
-    'For when no admin has their key any more. While the orchestrator is stopped, on its host and as its user: adds the',
-    'key as an admin, or makes the operator of that key one. It is in the audit log, and every channel is told.',
+    'For the case that all admins have lost their keys. Runs on the host of the stopped orchestrator, as its user: adds',
+    'the key as an admin, or makes its operator an admin. The audit log records it, and all channels get a notification.',
   ],
   access: 'local',
   consent: true,
@@ -169,7 +169,7 @@ export const recoverAdmin = defineCommand({
     key: argument('PUBLIC_KEY', '64 hex digits, an OpenSSH public key line, or @FILE with either'),
   },
   options: {
-    username: text('NAME', 'how the operator is called; the name that the key had before, else admin'),
+    username: text('NAME', 'username of the operator [the earlier name of the key, else admin]'),
     ...storeOptions,
   },
   run: async ({ programs, prompt, readInput }, { key, username, ...which }) => {
@@ -224,7 +224,7 @@ export function storeFlags(given: {
   return { ...(config === undefined ? {} : { config }), ...(data_dir === undefined ? {} : { data_dir }) };
 }
 
-function anew({ secrets, outputs, channels }: RotatedSecretsKey): string {
+function reencrypted({ secrets, outputs, channels }: RotatedSecretsKey): string {
   const others = [
     ...(outputs === 0 ? [] : [`${count(outputs, 'output')} of scripts`]),
     ...(channels === 0 ? [] : [count(channels, 'channel')]),
@@ -251,14 +251,17 @@ function foundLines({ now, doubt_ms, waits, ahead_ms }: ServeClock): readonly Li
 const MEANING: Readonly<Record<string, string>> = {
   'identity.key': 'the agents trust it; without it, each has to be repinned',
   'audit.key': 'signs the audit log; without it, checkpoints kept elsewhere cannot be checked',
-  'secrets.key': 'without it, the secrets in the backup cannot be read by anybody',
+  'secrets.key': 'without it, the secrets in the backup cannot be read',
   'api.key': 'clients have pinned it; without it, each has to pin another one',
 };
 
 function about(keys: readonly string[]): readonly Line[] {
   if (keys.length === 0) return [];
   const named = keys.map((path) => `  ${path}: ${MEANING[path.slice(path.lastIndexOf('/') + 1)] ?? 'a key'}`);
-  return ['Not in it, for whoever has both can read every secret. Keep these apart from it:', ...named];
+  return [
+    'The backup does not contain these keys, because with both all secrets can be read. Keep them in another place:',
+    ...named,
+  ];
 }
 
 function planLines({ made_at, last_seq, last_at, ...plan }: RestorePlan): readonly Line[] {

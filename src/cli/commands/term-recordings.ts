@@ -37,13 +37,13 @@ export const getTranscript = defineCommand({
     'Forms: cast is the recording itself (asciicast version 2, for asciinema and "orch term replay"), raw every byte that the',
     'program wrote, txt its lines without control sequences, html a page with colours and without scripts. Of a session that',
     'is still open it is what has been stored so far. That you read it goes into the audit log.',
-    'Files and pipes get cast and raw exactly as they were, with whatever a program put there for the terminal of whoever',
-    'looks; --harmless takes that out. What is printed on a terminal is harmless in any case.',
+    'Files and pipes get cast and raw unchanged, with all control sequences of the recorded program;',
+    '--harmless removes those. Output to a terminal is always harmless.',
   ],
   access: 'operator',
   args: { id: sessionArgument },
   options: {
-    format: choice('FORM', FORMATS, 'cast, raw, txt or html; when left out, txt on a terminal and else cast'),
+    format: choice('FORM', FORMATS, 'form of the recording [txt on a terminal, else cast]'),
     out: text('FILE', 'write it to a new file', { completes: 'file' }),
     harmless: flag('cast and raw without what acts on a terminal instead of drawing'),
   },
@@ -125,9 +125,9 @@ export const searchRecordings = defineCommand({
   options: {
     ignoreCase: flag('take capital and small letters for the same', { short: 'i' }),
     since: text('TIME', 'only sessions opened from then on: RFC 3339, a date, or "2h ago"'),
-    node: text('NODE', 'only on this agent', { completes: 'node' }),
-    operator: text('OPERATOR', 'only those that this operator has opened', { completes: 'operator' }),
-    limit: integer('N', `at most that many lines; ${TERMINAL_SEARCH_LIMIT.standard} when left out`, 1),
+    node: text('NODE', 'only sessions on this agent', { completes: 'node' }),
+    operator: text('OPERATOR', 'only sessions opened by this operator', { completes: 'operator' }),
+    limit: integer('N', `maximum number of lines [${TERMINAL_SEARCH_LIMIT.standard}]`, 1),
   },
   run: async (context, { pattern, ignoreCase, since, node, operator, limit }) => {
     const { signal, clock } = context;

@@ -51,7 +51,7 @@ export const openTerminal = defineCommand({
   detail: [
     '"orch term NODE" is "orch term open NODE"; a node that is named like a subcommand needs the latter.',
     'The shell runs as the user that the agent is set to. What it shows is recorded, unless the orchestrator says otherwise.',
-    'At the beginning of a line, ~. detaches (the session goes on), ~K ends the session, ~r draws the screen anew, ~s tells',
+    'At the beginning of a line, ~. detaches (the session continues), ~K ends the session, ~r redraws the screen, ~s shows',
     'the latency, ~w asks for the pen, ~^Z suspends orch, ~? lists these, and ~~ is a tilde.',
     'After a lost connection it goes on by itself where it was. What is typed meanwhile is dropped after 10 s, unless',
     '--queue-input is given.',
@@ -100,16 +100,16 @@ export const openTerminal = defineCommand({
 export const attachTerminal = defineCommand({
   examples: ['orch term attach 01JQ2Z6T0V5X8Y4M3N7P9R1S2T', 'orch term attach 01JQ2Z6T --read-only'],
   detail: [
-    'Comes back to a session that was detached, or joins one. One operator types, any number may watch: while somebody else',
-    'types you watch, unless you take the pen from them with --take.',
-    'What is on the screen is drawn anew. Everything else is as with orch term NODE.',
+    'Attaches to a detached or active session. One operator types, any number can watch: while another operator',
+    'types, you watch, unless you take the pen with --take.',
+    'The screen is redrawn. Otherwise it behaves like orch term NODE.',
   ],
   access: 'operator',
   failureStatus: EXIT.lost,
   args: { id: sessionArgument },
   options: {
     readOnly: flag('only watch'),
-    take: flag('take the pen from whoever types'),
+    take: flag('take the pen from the operator who types'),
     ...sessionOptions,
   },
   run: async (context, { id, readOnly, take, ...given }) => {
@@ -139,19 +139,19 @@ export const attachTerminal = defineCommand({
 export const listTerminals = defineCommand({
   examples: ['orch term list', 'orch term list --all --node web-01', 'orch term list --operator ada --watch'],
   detail: [
-    'The sessions that are open now, who writes in them and who watches; with --all those that are over too.',
-    'With --watch each one that is opened, changes hands or ends is told as it happens, until Ctrl-C; with -o json as one',
+    'Lists open sessions with their writer and viewers; with --all also ended ones.',
+    'With --watch it prints each session that opens, changes hands or ends, until Ctrl-C; with -o json as one',
     'line each.',
   ],
   access: 'operator',
   options: {
-    all: flag('those that are over too'),
-    status: choice('STATUS', TERMINAL_STATUSES, 'only those; active when left out'),
-    node: text('NODE', 'only on this agent', { completes: 'node' }),
-    operator: text('OPERATOR', 'only those that this operator has opened', { completes: 'operator' }),
+    all: flag('include ended sessions'),
+    status: choice('STATUS', TERMINAL_STATUSES, 'filter by status [active]'),
+    node: text('NODE', 'only sessions on this agent', { completes: 'node' }),
+    operator: text('OPERATOR', 'only sessions opened by this operator', { completes: 'operator' }),
     kind: choice('KIND', TERMINAL_KINDS, 'only shells, or only commands of "orch exec"'),
-    limit: integer('N', `at most that many, newest first; ${TERMINAL_LIST_LIMIT.standard} when left out`, 1),
-    watch: flag('go on with what changes, until Ctrl-C'),
+    limit: integer('N', `maximum number, newest first [${TERMINAL_LIST_LIMIT.standard}]`, 1),
+    watch: flag('follow changes, until Ctrl-C'),
   },
   run: async (context, { all, status, node, operator, kind, limit, watch }) => {
     if (all && status !== undefined) throw new Fault('usage', '--all and --status do not go together');
@@ -200,8 +200,8 @@ export const showTerminal = defineCommand({
 export const closeTerminals = defineCommand({
   examples: ['orch term close 01JQ2Z6T0V5X8Y4M3N7P9R1S2T', 'orch term close 01JQ2Z6T 01JQ2Z8T'],
   detail: [
-    'Its program is told to hang up, and killed when it does not. Whoever is attached is told that it was closed.',
-    'Of several sessions none is closed unless all of them are there and active.',
+    'Sends a hangup to the program, and kills it if it does not end. Attached operators see that the session was closed.',
+    'Closes several sessions only if all of them exist and are active.',
   ],
   access: 'operator',
   consent: true,

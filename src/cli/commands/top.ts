@@ -8,14 +8,14 @@ import { snapshotView } from '../top/fleet-view.js';
 export const command = defineCommand({
   examples: ['orch top', 'orch top --sort memory', 'orch top --once', 'orch top -o json'],
   detail: [
-    'Agents with what they last measured, and what goes on in the fleet: running operations, open terminals, the newest',
-    'events. On a terminal it is drawn anew every two seconds until q or Ctrl-C; c, m, d, u, s and n sort by processors,',
+    'Shows agents with their latest measurements, and the activity of the fleet: operations, open terminals, the newest',
+    'events. On a terminal it is redrawn every two seconds until q or Ctrl-C; c, m, d, u, s and n sort by processors,',
     'memory, disk, uptime, status and name, the arrows scroll. Elsewhere, and with --once or -o json, it is shown once.',
   ],
   access: 'viewer',
   options: {
-    once: flag('show it once and end'),
-    sort: choice('ORDER', SORTS, 'which agents come first; cpu when left out'),
+    once: flag('show the fleet once and end'),
+    sort: choice('ORDER', SORTS, 'sort order of the agents [cpu]'),
   },
   run: async (context, { once, sort = 'cpu' }) => {
     const { signal, streams, globals, clock } = context;

@@ -47,11 +47,11 @@ async function forPeople(context: Context, api: ApiClient, plan: ExecPlan): Prom
     const results = await run(context, api, { ...plan, ...show, running });
     if (plan.group) await groups.print(outlets, await paintsOf(context));
     context.progress.end();
-    if (outlets.out.closed) return nobodyReads(outlets);
+    if (outlets.out.closed) return closedOutcome(outlets);
     tellEnd(context, plan, results);
     return { exitStatus: statusOf(plan, results, running) };
   } catch (error) {
-    if (outlets.out.closed && !context.signal.aborted) return nobodyReads(outlets);
+    if (outlets.out.closed && !context.signal.aborted) return closedOutcome(outlets);
     throw error;
   } finally {
     running.stop();
@@ -61,7 +61,7 @@ async function forPeople(context: Context, api: ApiClient, plan: ExecPlan): Prom
 }
 
 /** Returns the outcome of a closed standard output. Throws if it failed for another reason than a closed reader. */
-function nobodyReads({ out }: Outlets): Outcome {
+function closedOutcome({ out }: Outlets): Outcome {
   if (out.problem !== null) throw notWritten(out.problem);
   return { exitStatus: EXIT.brokenPipe };
 }

@@ -7,8 +7,7 @@ import { writeOwnFile } from '../../client/operator-files.js';
 import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
 import { closed, nullable } from '../../kernel/schema.js';
 import { validator } from '../../kernel/validator.js';
-import { keyOf } from '../../language/merge.js';
-import { CATALOGUE } from '../../resources/catalogue.js';
+import { resourceKey } from '../../language/merge.js';
 import { RemovalSchema, SpanSchema } from '../../resources/desired.js';
 import { maskResource } from '../../resources/tainted-body.js';
 import type { LocalItem } from '../programs.js';
@@ -71,12 +70,6 @@ export function saveState(dataDir: string, state: BelievedState): void {
       hint: 'free space or fix the permissions, and apply again: resources that are in place stay unchanged',
     });
   }
-}
-
-/** Returns the key of a resource: equal keys mean the same thing on the machine. */
-export function resourceKey({ module, kind, identity }: Pick<Applied, 'module' | 'kind' | 'identity'>): string {
-  const family = CATALOGUE.get(kind)?.family;
-  return family === undefined ? `${kind}\0${identity}` : keyOf(family, identity, module);
 }
 
 function readJson(path: string): unknown {

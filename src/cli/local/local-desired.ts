@@ -2,13 +2,14 @@
 import type { RunResult } from '../../contract/runs.js';
 import type { FaultCode } from '../../kernel/fault.js';
 import { Fault, isFault } from '../../kernel/fault.js';
+import { resourceKey } from '../../language/merge.js';
 import { resolveCompiled } from '../../language/resolve.js';
 import { reviveRemovals } from '../../language/revive.js';
 import { guardReason, removalGuardFault, removesSomething } from '../../resources/removal-guard.js';
 import type { ResourceResult } from '../../resources/result.js';
 import { readModules } from '../modules/read-modules.js';
 import type { LocalContent } from '../programs.js';
-import { type Applied, resourceKey } from './believed-state.js';
+import type { Applied } from './believed-state.js';
 import type { LocalSession } from './local-session.js';
 
 export interface LocalDesired extends LocalContent {

@@ -3,6 +3,7 @@
 import type { DriftDetail, RunResult } from '../../contract/runs.js';
 import { toSeconds } from '../../kernel/clock.js';
 import { Fault } from '../../kernel/fault.js';
+import { resourceKey } from '../../language/merge.js';
 import { CATALOGUE } from '../../resources/catalogue.js';
 import type { DesiredResource } from '../../resources/desired.js';
 import { summarize } from '../../resources/result.js';
@@ -16,15 +17,7 @@ import type { AgentRun } from '../runs/agent-run.js';
 import { consentTo } from '../runs/apply-agents.js';
 import { runAgents } from '../runs/run-agents.js';
 import { runOutcome } from '../runs/run-view.js';
-import {
-  type Application,
-  type Applied,
-  changesOf,
-  newsOf,
-  resourceKey,
-  saveState,
-  stateAfter,
-} from './believed-state.js';
+import { type Application, type Applied, changesOf, newsOf, saveState, stateAfter } from './believed-state.js';
 import { guardRemovals, type LocalDesired, localDesired } from './local-desired.js';
 import type { LocalChoice } from './local-options.js';
 import { type LocalSession, withLocal } from './local-session.js';

@@ -12,10 +12,10 @@ const PREDICT_CHOICES = ['auto', 'always', 'never'] as const;
 export type PredictChoice = (typeof PREDICT_CHOICES)[number];
 
 export const sessionOptions = {
-  escapeChar: text('CHAR', 'the character that begins escapes, ~ when left out; "none" for none', { short: 'e' }),
+  escapeChar: text('CHAR', 'escape character, or "none" [~]', { short: 'e' }),
   queueInput: flag('keep keys typed without a connection until it is back, instead of 10 s'),
-  clipboard: choice('WHEN', CLIPBOARD_CHOICES, 'let programs set your clipboard; never when left out'),
-  predict: choice('WHEN', PREDICT_CHOICES, 'show keys before the agent has echoed them; auto when left out'),
+  clipboard: choice('WHEN', CLIPBOARD_CHOICES, 'let programs set your clipboard [never]'),
+  predict: choice('WHEN', PREDICT_CHOICES, 'show keys before the agent has echoed them [auto]'),
 };
 
 export interface SessionSettings {
