@@ -1,9 +1,9 @@
-/** Memory of one size that is used again and again: a flood leaves nothing to collect. */
+/** Reuses memory blocks of one size, so that a flood leaves nothing for the garbage collector. */
 
 export interface BlockPoolOptions {
-  /** Bytes of a block. */
+  /** Size of a block in bytes. */
   readonly size: number;
-  /** Blocks that are kept while nobody uses them. */
+  /** Maximum number of unused blocks that are kept. */
   readonly kept: number;
 }
 
@@ -15,12 +15,12 @@ export class BlockPool {
     this.options = options;
   }
 
-  /** What is in it is anybody's. */
+  /** Returns a block. The contents are undefined. */
   take(): Buffer {
     return this.free.pop() ?? Buffer.allocUnsafeSlow(this.options.size);
   }
 
-  /** Nobody may look into it any more. */
+  /** Returns a block to the pool. The caller must not use it again. */
   give(block: Buffer): void {
     if (this.free.length < this.options.kept) this.free.push(block);
   }

@@ -1,19 +1,24 @@
 /**
- * Whole binary messages of an open WebSocket, read and written at its connection itself: a key and its echo are such messages,
- * and the way through the streams of `ws` takes longer than all that is done with them. Pings and messages that do not come in
- * one go are left to `ws`; with the first frame of any other kind, as a close, a message in fragments or a violation, all that
- * follows. It has the handshake and the end too. Without compression only.
+ * Reads and writes whole binary messages of an open WebSocket at its connection, beside the streams of `ws`. Pings and messages
+ * that do not arrive at once are left to `ws`. After a frame of any other kind (close, fragment, violation) everything is. `ws`
+ * also does the handshake and the end. Without compression only. Serves the benchmark row "echo of a key".
+ *
+ * This is the only file that touches private parts of `ws`: the listener that it reads the connection with, and its frames. They
+ * belong to one version, and a test compares it with the installed one.
  */
 import { BlockPool } from './block-pool.js';
 
-/** What is used of a WebSocket of `ws`. */
+/** Version of `ws` that this file fits. */
+export const WS_VERSION = '8.23.0';
+
+/** The used part of a WebSocket of `ws`. */
 interface Socket {
   readonly readyState: number;
   readonly OPEN: number;
   once(event: 'error', listener: () => void): unknown;
 }
 
-/** What is used of its connection. */
+/** The used part of its connection. */
 export interface Connection {
   readonly writableLength: number;
   write(bytes: Uint8Array, done?: () => void): boolean;
@@ -24,17 +29,17 @@ export interface Connection {
 }
 
 export interface DirectMessagesOptions {
-  /** Has just been opened, and has read nothing yet. */
+  /** A socket that has just opened and has read nothing. */
   readonly socket: Socket;
   readonly connection: Connection;
-  /** Which end of it is ours: what clients send is masked. */
+  /** Our end of the connection. Clients mask what they send. */
   readonly end: 'client' | 'server';
   readonly onMessage: (data: Buffer) => void;
 }
 
 type Listener = (this: Connection, chunk: Buffer) => void;
 
-/** A message that is being handed over, where it is, and how long the head in front of it is, which nobody needs any more. */
+/** A message that is being delivered, its place in the chunk, and the length of the head before it, which may be overwritten. */
 interface Arriving {
   readonly message: Buffer;
   readonly chunk: Buffer;
@@ -48,28 +53,28 @@ const PING = 0x89;
 const PONG = 0x8a;
 const MASKED = 0x80;
 const MASK_LENGTH = 4;
-/** What a frame of output fits into, in bytes. */
+/** Bytes of a block, which holds a frame of output. */
 const BLOCK = 20 * 1024;
-/** Lengths up to this are in the second byte, else it says how many bytes have them. */
+/** Maximum length in the second byte. Higher values give the size of the length field. */
 const SHORT = 125;
 const TWO_BYTES = 126;
 const MOST_HEAD = 14;
 const NOTHING = Buffer.alloc(0);
-/** Up to that size memory comes from Node's pool, in bytes. */
+/** Maximum bytes that Node allocates from its own pool. */
 const SMALL = 4 * 1024;
 
 const POOL = new BlockPool({ size: BLOCK, kept: 64 });
 
-/** Of all connections: one that passes it on is another than the one that it came from. */
+/** Shared by all connections, because a message arrives on one connection and leaves on another. */
 let arriving: Arriving | null = null;
 
 export class DirectMessages {
   private readonly options: DirectMessagesOptions;
   private readonly mask: number;
   private readonly theirs: Listener | null;
-  /** Bytes that still belong to a frame which `ws` reads. */
+  /** Remaining bytes of a frame that `ws` reads. */
   private owed = 0;
-  /** The beginning of a frame's head, which `ws` has already. */
+  /** Start of an incomplete frame head, which `ws` already has. */
   private begun: Buffer = NOTHING;
 
   constructor(options: DirectMessagesOptions) {
@@ -77,18 +82,18 @@ export class DirectMessages {
     this.options = options;
     this.mask = end === 'client' ? MASKED : 0;
     const listeners = connection.listeners('data');
-    // Of a `ws` that reads in another way all is left to it.
+    // Leaves everything to a `ws` that reads in another way.
     this.theirs = listeners.length === 1 ? (listeners[0] as Listener) : null;
     if (this.theirs === null) return;
     connection.off('data', this.theirs);
     connection.on('data', this.take);
     const stop = () => connection.off('data', this.take);
-    // Of what comes after that `ws` reads the rest, or nobody.
+    // After that, `ws` reads the rest if at all.
     connection.prependListener('close', stop);
     socket.once('error', stop);
   }
 
-  /** One message, in as many parts as it has. The caller looks at how much waits to be sent. */
+  /** Sends one message, given in parts. The caller watches the send queue. */
   send(first: Buffer, ...more: readonly Buffer[]): void {
     const { connection, socket } = this.options;
     if (socket.readyState !== socket.OPEN) return;
@@ -100,7 +105,7 @@ export class DirectMessages {
     const block = isLarge ? POOL.take() : null;
     const frame = block?.subarray(0, head + length) ?? Buffer.allocUnsafe(head + length);
     writeHead(frame, 0, length, this.mask);
-    // A mask of zeros changes nothing. Others guard proxies against a browser's page; TLS hides it all from them.
+    // A mask of zeros changes nothing. Masks protect proxies from browsers, and TLS hides the frames from proxies.
     if (this.mask !== 0) frame.writeUInt32BE(0, head - MASK_LENGTH);
     frame.set(first, head);
     let at = head + first.length;
@@ -112,11 +117,11 @@ export class DirectMessages {
     else connection.write(frame, () => POOL.give(block));
   }
 
-  /** A message that is passed on as it came needs no copy: what it came with in front makes room for its new head. */
+  /** Forwards a message without a copy. The room of its old head takes the new one. */
   private passOn({ chunk, from, room, message }: Arriving, more: readonly Buffer[]): boolean {
     const head = headLengthFor(message.length);
     const { connection } = this.options;
-    // What waits long must not be memory that V8 collects.
+    // Data that waits long must not pin memory that V8 collects.
     if (this.mask !== 0 || more.length > 0 || head > room || connection.writableLength > 0) return false;
     writeHead(chunk, from - head, message.length, 0);
     connection.write(chunk.subarray(from - head, from + message.length));
@@ -130,7 +135,7 @@ export class DirectMessages {
     }
   };
 
-  /** Reads one frame; gives where the next one begins. */
+  /** Reads one frame. Returns the start of the next one. */
   private read(chunk: Buffer, at: number): number {
     const head = headLength(chunk, at);
     if (head === 0) {
@@ -156,7 +161,7 @@ export class DirectMessages {
     return from + length;
   }
 
-  /** Leaves bytes of a frame to `ws`; gives where the next one begins. */
+  /** Leaves bytes of a frame to `ws`. Returns the start of the next frame. */
   private leave(chunk: Buffer, at: number): number {
     if (this.begun.length > 0) {
       const start = Buffer.concat([this.begun, chunk.subarray(at, at + MOST_HEAD)]);
@@ -176,7 +181,7 @@ export class DirectMessages {
     return end;
   }
 
-  /** One after which `ws` is where it was before. */
+  /** Reports whether `ws` has the same state after this frame as before. */
   private isUsual(bytes: Buffer, at: number): boolean {
     const first = bytes[at];
     const isShort = ((bytes[at + 1] as number) & ~MASKED) <= SHORT;
@@ -193,7 +198,7 @@ export class DirectMessages {
   }
 }
 
-/** Of a message of that length, without its mask. */
+/** Returns the length of the head of a message, without its mask. */
 const headLengthFor = (length: number): number => (length <= SHORT ? 2 : length < 2 ** 16 ? 4 : 10);
 
 function writeHead(frame: Buffer, at: number, length: number, mask: number): void {
@@ -208,7 +213,7 @@ function writeHead(frame: Buffer, at: number, length: number, mask: number): voi
   }
 }
 
-/** Of the frame that begins there; 0 when not all of it is there. */
+/** Returns the length of the frame head at `at`; 0 when it is incomplete. */
 function headLength(bytes: Buffer, at: number): number {
   const second = bytes[at + 1];
   if (second === undefined) return 0;
@@ -217,7 +222,7 @@ function headLength(bytes: Buffer, at: number): number {
   return at + length <= bytes.length ? length : 0;
 }
 
-/** Of a frame whose head is there. */
+/** Returns the payload length of a frame with a complete head. */
 function payloadLength(bytes: Buffer, at: number): number {
   const short = (bytes[at + 1] as number) & ~MASKED;
   if (short <= SHORT) return short;

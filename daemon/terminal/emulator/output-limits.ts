@@ -4,7 +4,7 @@
  */
 
 import { isAscii } from 'node:buffer';
-import type { Core } from './xterm-core.js';
+import type { Core } from '../../../src/terminal/xterm-core.js';
 
 /** Maximum combining characters of a cell. Real text has a handful. */
 const MOST_COMBINING = 32;

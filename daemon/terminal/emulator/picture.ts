@@ -1,5 +1,5 @@
 /** Draws a screen as bytes for another terminal: reset, characters with their style, cursor, margins and modes. */
-import type { Attributes, Cell, Core, ScreenBuffer } from './xterm-core.js';
+import type { Attributes, Cell, Core, ScreenBuffer } from '../../../src/terminal/xterm-core.js';
 
 /** Characters with style, characters only, or nothing. */
 export type Detail = 'full' | 'plain' | 'none';

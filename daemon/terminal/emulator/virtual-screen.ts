@@ -1,6 +1,13 @@
 /** The emulated screen of one terminal and its picture. It answers no queries. */
 import xterm from '@xterm/headless';
 import { beginningAtEnd } from '../../../src/terminal/recording/whole-characters.js';
+import {
+  type Cell,
+  type Core,
+  coreOf,
+  type ScreenBuffer,
+  type WidthProvider,
+} from '../../../src/terminal/xterm-core.js';
 import { type LimitedOutput, limitOutput, passingLines } from './output-limits.js';
 import {
   type CharsetName,
@@ -18,7 +25,6 @@ import {
   tabStops,
   UNSAVED,
 } from './picture.js';
-import { type Cell, type Core, coreOf, type ScreenBuffer, type WidthProvider } from './xterm-core.js';
 
 /**
  * Options that disable reflow of wrapped lines when the width changes, because xterm without scrollback loses rows by it.

@@ -1,9 +1,15 @@
-/** The native part of node-pty: its `forkpty` alone, because its own reader loses the end of short output. */
+/**
+ * The only file that touches private parts of node-pty: its native `forkpty`, because the reader of the library loses the end of
+ * short output. They belong to one version, and a test compares it with the installed one.
+ */
 import { createRequire } from 'node:module';
 import { Fault, messageOf } from '../../kernel/fault.js';
 
+/** Version of node-pty that this file fits. */
+export const NODE_PTY_VERSION = '1.1.0';
+
 export interface NativePty {
-  /** The descriptor is non-blocking and open in every process that is started later without care. Throws when there is no PTY. */
+  /** Starts a program on a new terminal. The descriptor is non-blocking, and every later child process inherits it. Throws without a PTY. */
   fork(
     file: string,
     args: readonly string[],
@@ -20,7 +26,7 @@ export interface NativePty {
   resize(fd: number, cols: number, rows: number): void;
 }
 
-/** Throws `native_module_missing`. */
+/** Loads the native module. Throws `native_module_missing`. */
 export function loadNativePty(): NativePty {
   try {
     const utils: unknown = createRequire(import.meta.url)('node-pty/lib/utils');

@@ -1,18 +1,18 @@
 /** A program on a terminal of its own: every byte that it wrote arrives, and nothing reaches a terminal that is not its. */
+
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { closeSync, constants, fchownSync, fstatSync, openSync, writeSync } from 'node:fs';
 import { constants as system } from 'node:os';
 import { ReadStream } from 'node:tty';
 import type { Reading } from '../../terminal/frames.js';
 import { clampSize } from '../../terminal/limits.js';
 import type { TerminalSignal } from '../../terminal/notes.js';
-import { DescriptorWriter } from './descriptor-writer.js';
-import { EndMarker } from './end-marker.js';
+import { DescriptorWriter, readAvailable } from './descriptor-io.js';
 import { argumentsOf, type Launch } from './launch.js';
 import type { NativePty } from './native-pty.js';
 import { processEntry, type SessionMark, sendSignal } from './process-table.js';
 import type { Program, ProgramEnd, ProgramListener } from './program.js';
-import { readAvailable } from './read-available.js';
-import { readSettings } from './read-settings.js';
 
 export interface PtyOptions {
   readonly native: NativePty;
@@ -215,4 +215,75 @@ export class Pty implements Program {
 function signalName(number: number): string {
   const found = Object.entries(system.signals).find(([, value]) => value === number);
   return found === undefined ? String(number) : found[0].slice('SIG'.length);
+}
+
+/** Finds the place in a terminal's output where the program's own ends: a text that nobody else can know. */
+const NOTHING = Buffer.alloc(0);
+
+export class EndMarker {
+  /** Upper case and without line ends, so that no setting of a terminal changes it. */
+  readonly bytes = Buffer.from(`\x1b_E${randomBytes(12).toString('hex').toUpperCase()}\x1b\\`);
+  /** The end of what came, which may be the beginning of the marker. */
+  private held: Buffer = NOTHING;
+
+  /** What of it is output; `found` when the marker follows, after which nothing counts. */
+  feed(chunk: Buffer): { readonly output: Buffer; readonly found: boolean } {
+    const bytes = this.held.length === 0 ? chunk : Buffer.concat([this.held, chunk]);
+    const at = bytes.indexOf(this.bytes);
+    if (at >= 0) {
+      this.held = NOTHING;
+      return { output: bytes.subarray(0, at), found: true };
+    }
+    const end = bytes.length - this.beginningAtEnd(bytes);
+    this.held = bytes.subarray(end);
+    return { output: bytes.subarray(0, end), found: false };
+  }
+
+  /** What was held back after all. */
+  release(): Buffer {
+    const { held } = this;
+    this.held = NOTHING;
+    return held;
+  }
+
+  private beginningAtEnd(bytes: Buffer): number {
+    for (let length = Math.min(this.bytes.length - 1, bytes.length); length > 0; length -= 1) {
+      if (bytes.subarray(bytes.length - length).equals(this.bytes.subarray(0, length))) return length;
+    }
+    return 0;
+  }
+}
+
+/** Milliseconds after which the answer is `unknown`. */
+const PATIENCE = 2_000;
+const ENV = { PATH: '/usr/bin:/bin:/usr/local/bin', LC_ALL: 'C' };
+
+/**
+ * Asks `stty`, which takes a few milliseconds and does not touch the terminal. Resolves with `unknown` where there is none.
+ * @param descriptor the program's side of the terminal
+ */
+export function readSettings(descriptor: number): Promise<Reading> {
+  return new Promise((resolve) => {
+    const stty = spawn('stty', ['-a'], { stdio: [descriptor, 'pipe', 'ignore'], env: ENV });
+    const late = setTimeout(() => stty.kill('SIGKILL'), PATIENCE);
+    let told = '';
+    stty.stdout?.setEncoding('latin1').on('data', (text: string) => {
+      told += text;
+    });
+    stty.once('error', () => {
+      clearTimeout(late);
+      resolve('unknown');
+    });
+    stty.once('close', () => {
+      clearTimeout(late);
+      resolve(readingOf(told));
+    });
+  });
+}
+
+function readingOf(told: string): Reading {
+  const words = new Set(told.split(/[\s;]+/));
+  if (words.has('-icanon')) return 'keys';
+  if (!words.has('icanon')) return 'unknown';
+  return words.has('echo') ? 'lines' : 'hidden';
 }

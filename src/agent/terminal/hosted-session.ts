@@ -13,10 +13,8 @@ import {
 } from '../../terminal/limits.js';
 import { type SessionMark, sessionMembers, signalSession } from '../pty/process-table.js';
 import type { Program, ProgramEnd, ProgramListener } from '../pty/program.js';
-import { EchoWatch } from './echo-watch.js';
 import { systemMonotonic } from './host-messages.js';
-import { InputIntake } from './input-intake.js';
-import { OutputSender } from './output-sender.js';
+import { EchoWatch, InputIntake, OutputSender } from './session-io.js';
 import { SessionSocket, type SessionSocketOptions } from './session-socket.js';
 
 export interface HostedSessionOptions {

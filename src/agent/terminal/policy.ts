@@ -7,11 +7,16 @@ import type { AgentSettings } from '../../settings/agent.js';
 import type { OrchestratorMessageOf } from '../../wire/messages.js';
 import { findProgram } from '../host/launch.js';
 import { canLaunch, type Launch, type LaunchUser } from '../pty/launch.js';
-import { acceptedEnvironment } from './accepted-environment.js';
 import type { ProgramOrder } from './host-messages.js';
-import { LOGIN_PATH, loginEnvironment } from './login-environment.js';
-import { type LoginUser, readUser } from './login-user.js';
-import { isProgram, readShells } from './shells.js';
+import {
+  acceptedEnvironment,
+  isProgram,
+  LOGIN_PATH,
+  type LoginUser,
+  loginEnvironment,
+  readShells,
+  readUser,
+} from './login.js';
 
 export type TerminalSettings = Pick<AgentSettings, Extract<keyof AgentSettings, `remote_terminal.${string}`>>;
 

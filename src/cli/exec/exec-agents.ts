@@ -1,7 +1,7 @@
 /** Runs a command on agents, several in parallel. */
 import type { ApiClient } from '../../client/api-client.js';
-import { connectTerminal } from '../../client/terminal/connect-terminal.js';
-import type { LinkState, TerminalEnd } from '../../client/terminal/terminal-events.js';
+import { connectTerminal } from '../../client/terminal/terminal-connection.js';
+import type { LinkState, TerminalEnd } from '../../client/terminal/terminal-session.js';
 import type { Agent } from '../../contract/agents.js';
 import { Fault, isFault, messageOf } from '../../kernel/fault.js';
 import { type WalkResult, walk } from '../../kernel/walk.js';

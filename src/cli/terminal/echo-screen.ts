@@ -1,15 +1,8 @@
 /** Emulates the screen of the remote program, to know its cursor and the content of the cursor's line. */
 import xterm from '@xterm/headless';
 import { beginningAtEnd } from '../../terminal/recording/whole-characters.js';
+import { type Core, coreOf } from '../../terminal/xterm-core.js';
 import type { LineView } from './predictor.js';
-
-/** Private members of the library: the attributes of the next character. The library is bundled, so its version is fixed. */
-interface Core {
-  readonly _inputHandler: {
-    readonly _curAttrData: { readonly fg: number; readonly bg: number };
-    parse(bytes: Uint8Array): unknown;
-  };
-}
 
 /** Content of unknown cells; prediction stops next to them. */
 const UNKNOWN = '\ue000';
@@ -33,7 +26,7 @@ export class EchoScreen implements LineView {
 
   constructor({ cols, rows, isFresh }: EchoScreenOptions) {
     this.terminal = new xterm.Terminal({ cols, rows, scrollback: 0, allowProposedApi: true, logLevel: 'off' });
-    this.core = Reflect.get(this.terminal, '_core') as Core;
+    this.core = coreOf(this.terminal);
     this.terminal.onLineFeed(() => this.move());
     this.terminal.onScroll(() => this.move());
     this.isPlaced = isFresh;

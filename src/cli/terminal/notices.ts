@@ -1,6 +1,6 @@
 /** Notices of orch to the operator, kept apart from the program's output. */
 
-import type { LinkState } from '../../client/terminal/terminal-events.js';
+import type { LinkState } from '../../client/terminal/terminal-session.js';
 import { sanitizeLine, widthOf } from '../render/terminal-text.js';
 import type { TerminalOutput } from './terminal-output.js';
 

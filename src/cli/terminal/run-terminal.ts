@@ -1,9 +1,8 @@
 /** Runs a session at this terminal: connects keys, output, notices and prediction until it ends. */
 
 import { setTimeout as pause } from 'node:timers/promises';
-import { connectTerminal } from '../../client/terminal/connect-terminal.js';
-import type { LinkState, Snapshot, TerminalEnd } from '../../client/terminal/terminal-events.js';
-import type { TerminalSession } from '../../client/terminal/terminal-session.js';
+import { connectTerminal } from '../../client/terminal/terminal-connection.js';
+import type { LinkState, Snapshot, TerminalEnd, TerminalSession } from '../../client/terminal/terminal-session.js';
 import type { ServerNote, TerminalMode } from '../../terminal/notes.js';
 import type { GiveWay, TerminalApi } from '../connect-api.js';
 import type { Context } from '../context.js';

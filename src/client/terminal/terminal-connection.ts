@@ -16,13 +16,12 @@ import {
 import { clampSize, TERMINAL_VERSION } from '../../terminal/limits.js';
 import type { ClientNote, ServerNote, TerminalMode, TerminalSignal } from '../../terminal/notes.js';
 import type { Credit } from '../../terminal/window.js';
+import type { ApiClient } from '../api-client.js';
 import { InputOutbox } from './input-outbox.js';
-import { lateExit } from './late-exit.js';
 import { OutputIntake } from './output-intake.js';
 import { type Check, exits, serverNotes, snapshotHeads } from './server-checks.js';
-import type { TerminalEnd } from './terminal-events.js';
 import { type Gone, TerminalLink } from './terminal-link.js';
-import type { ConnectTerminalOptions, TerminalSession } from './terminal-session.js';
+import type { ConnectTerminalOptions, TerminalEnd, TerminalSession } from './terminal-session.js';
 
 const PATIENCE = 30 * 60_000;
 /** Output that was taken is told so after that much quiet, in milliseconds. */
@@ -363,3 +362,21 @@ function checked<T>(schema: Check<T>, value: unknown): T {
 
 const faultOf = (error: unknown): Fault =>
   isFault(error) ? error : new Fault('internal', messageOf(error), { cause: error });
+
+/** Connects in the background; what happens is told to `events`, nothing of it before this returns. */
+export function connectTerminal(options: ConnectTerminalOptions): TerminalSession {
+  const connection = new TerminalConnection(options);
+  connection.begin(options.wsUrl);
+  return connection;
+}
+
+/** Throws what the request fails with, and `unreachable` for a session that is not over or says so in other words. */
+export async function lateExit(api: ApiClient, sessionId: string, signal: AbortSignal): Promise<Exit> {
+  const session = await api.call('getTerminal', { params: { session_id: sessionId }, signal });
+  const { exit_code: code, exit_signal, reason, output_bytes: final_offset } = session;
+  const exit = { code, signal: exit_signal, reason, final_offset };
+  if (exits.check(exit)) return exit;
+  throw new Fault('unreachable', `the orchestrator does not say how terminal ${sessionId} ended`, {
+    hint: `see: orch term show ${sessionId}`,
+  });
+}

@@ -8,7 +8,8 @@ import type { Frame } from '../../terminal/frames.js';
 import { TERMINAL_CLOSE } from '../../terminal/limits.js';
 import type { ClientHello } from '../../terminal/notes.js';
 import type { ApiClient } from '../api-client.js';
-import { streamAddress } from './stream-address.js';
+import { BASE } from '../calls.js';
+import { urlText } from '../server-url.js';
 import { TerminalSocket } from './terminal-socket.js';
 
 export interface TerminalLinkOptions {
@@ -190,3 +191,23 @@ export class TerminalLink {
 
 const revoked = (): Fault =>
   new Fault('role_forbidden', 'the orchestrator has ended this connection: you may not use this terminal any more');
+
+/**
+ * @param server the address of the client, whose path is kept: a proxy in front may have put it there
+ * @param wsUrl as the server gave it; only its path and its ticket count
+ * @throws Fault `unreachable` for what is no address of a stream
+ */
+export function streamAddress(server: URL, wsUrl: string): URL {
+  const given = URL.canParse(wsUrl) ? new URL(wsUrl) : null;
+  const at = given?.pathname.indexOf(`${BASE}/terminal/`) ?? -1;
+  if (given === null || at < 0) {
+    throw new Fault('unreachable', `${urlText(server)} names no address of a terminal`, {
+      hint: 'check that it is an orchestrator of this version',
+    });
+  }
+  const address = new URL(server);
+  address.protocol = server.protocol === 'https:' ? 'wss:' : 'ws:';
+  address.pathname = server.pathname.replace(/\/$/, '') + given.pathname.slice(at);
+  address.search = given.search;
+  return address;
+}

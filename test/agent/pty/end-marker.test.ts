@@ -1,8 +1,8 @@
 /** The end of the output, however it is cut into pieces. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { EndMarker } from '../../../src/agent/pty/end-marker.js';
 import { parseStat } from '../../../src/agent/pty/process-table.js';
+import { EndMarker } from '../../../src/agent/pty/pty.js';
 
 describe('the marker of the end', () => {
   it('is found in any pieces, and nothing before it is lost or changed', () => {

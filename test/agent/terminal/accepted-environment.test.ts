@@ -1,7 +1,7 @@
 /** Which variables of an operator a program gets, whatever is sent. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { acceptedEnvironment, normalLocale } from '../../../src/agent/terminal/accepted-environment.js';
+import { acceptedEnvironment, normalLocale } from '../../../src/agent/terminal/login.js';
 import { sentEnvironment } from '../../../src/kernel/schema.js';
 
 const STANDARD = ['LANG', 'LC_*', 'COLORTERM'];

@@ -4,11 +4,11 @@ import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import { writeAuthLog } from '../../../src/agent/terminal/auth-log.js';
+import { writeAuthLog } from '../../../src/agent/terminal/create-terminals.js';
 import { place } from '../../support/agent.js';
 import { until } from '../../support/orch.js';
 
-const built = new URL('../../../dist/src/agent/terminal/auth-log.js', import.meta.url).href;
+const built = new URL('../../../dist/src/agent/terminal/create-terminals.js', import.meta.url).href;
 
 it('is written by the program of the system, as one line without anything that could forge another', async () => {
   const directory = place();

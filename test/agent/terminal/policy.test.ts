@@ -2,10 +2,15 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { knownTerm, machineLanguage } from '../../../src/agent/terminal/login-environment.js';
-import { findUser } from '../../../src/agent/terminal/login-user.js';
+import {
+  findUser,
+  isProgram,
+  knownTerm,
+  machineLanguage,
+  parseShells,
+  readShells,
+} from '../../../src/agent/terminal/login.js';
 import { type PolicyOptions, permit, type TerminalSettings } from '../../../src/agent/terminal/policy.js';
-import { isProgram, parseShells, readShells } from '../../../src/agent/terminal/shells.js';
 import { isFault } from '../../../src/kernel/fault.js';
 import { AGENT_DEFAULTS } from '../../../src/settings/agent.js';
 import type { OrchestratorMessageOf } from '../../../src/wire/messages.js';

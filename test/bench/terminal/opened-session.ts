@@ -1,7 +1,6 @@
 /** A terminal session without a terminal: the client's library, and what it was shown. */
-import { connectTerminal } from '../../../src/client/terminal/connect-terminal.js';
-import type { TerminalEnd } from '../../../src/client/terminal/terminal-events.js';
-import type { TerminalSession } from '../../../src/client/terminal/terminal-session.js';
+import { connectTerminal } from '../../../src/client/terminal/terminal-connection.js';
+import type { TerminalEnd, TerminalSession } from '../../../src/client/terminal/terminal-session.js';
 import type { Fleet } from './fleet.js';
 
 export interface OpenedSession {

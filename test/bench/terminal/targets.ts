@@ -1,7 +1,7 @@
 /** Shells to type into: ours, and those beside it. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { LOGIN_PATH } from '../../../src/agent/terminal/login-environment.js';
+import { LOGIN_PATH } from '../../../src/agent/terminal/login.js';
 import type { Fleet } from './fleet.js';
 import type { Sshd } from './sshd.js';
 import { Typist } from './typist.js';

@@ -1,8 +1,12 @@
 /** A connected client that remembers what it was told. */
 import { onTestFinished } from 'vitest';
-import { connectTerminal } from '../../../src/client/terminal/connect-terminal.js';
-import type { LinkState, TerminalEnd } from '../../../src/client/terminal/terminal-events.js';
-import type { ConnectTerminalOptions, TerminalSession } from '../../../src/client/terminal/terminal-session.js';
+import { connectTerminal } from '../../../src/client/terminal/terminal-connection.js';
+import type {
+  ConnectTerminalOptions,
+  LinkState,
+  TerminalEnd,
+  TerminalSession,
+} from '../../../src/client/terminal/terminal-session.js';
 import type { Clock } from '../../../src/kernel/clock.js';
 import type { ServerNote } from '../../../src/terminal/notes.js';
 import { clientOf } from '../../support/client.js';

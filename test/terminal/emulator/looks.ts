@@ -1,5 +1,5 @@
 /** What a terminal shows and knows, as plain data for comparison. */
-import type { Cell, Core, ScreenBuffer } from '../../../daemon/terminal/emulator/xterm-core.js';
+import type { Cell, Core, ScreenBuffer } from '../../../src/terminal/xterm-core.js';
 
 /** The library leaves bits of a colour before in the number of an indexed one. */
 const lineOf = (color: number): string => {

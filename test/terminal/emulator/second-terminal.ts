@@ -6,7 +6,7 @@ import {
   ScreenMaker,
   type VirtualScreen,
 } from '../../../daemon/terminal/emulator/virtual-screen.js';
-import { type Cell, type Core, coreOf } from '../../../daemon/terminal/emulator/xterm-core.js';
+import { type Cell, type Core, coreOf } from '../../../src/terminal/xterm-core.js';
 import { looksOfTerminal, type Shown } from './looks.js';
 
 export const LONGEST = 8 * 1024 * 1024;

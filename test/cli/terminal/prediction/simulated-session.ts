@@ -4,7 +4,7 @@
  */
 import { Buffer } from 'node:buffer';
 import xterm from '@xterm/headless';
-import { EchoWatch } from '../../../../src/agent/terminal/echo-watch.js';
+import { EchoWatch } from '../../../../src/agent/terminal/session-io.js';
 import { PredictedEcho } from '../../../../src/cli/terminal/predicted-echo.js';
 import type { EchoAck, Reading } from '../../../../src/terminal/frames.js';
 

@@ -1,10 +1,13 @@
 /**
- * What an emulated terminal knows and its public interface does not tell: saved cursors, margins, character sets, modes. The
- * library is bundled, so this fits the very version that is installed; the tests of pictures hold it.
+ * The only file that touches private parts of @xterm/headless: saved cursors, margins, character sets, modes, and the synchronous
+ * parser. They belong to one version, and a test compares it with the installed one.
  */
 import type { Terminal } from '@xterm/headless';
 
-/** How a cell, or what is written next, looks. Flags are zero when they are off. */
+/** Version of @xterm/headless that this file fits. */
+export const XTERM_VERSION = '6.0.0';
+
+/** Style of a cell, or of the next character. Flags are zero when they are off. */
 export interface Attributes {
   readonly fg: number;
   readonly bg: number;
@@ -21,16 +24,16 @@ export interface Attributes {
   getFgColor(): number;
   getBgColorMode(): number;
   getBgColor(): number;
-  /** None, single, double, curly, dotted, dashed. */
+  /** 0 none, 1 single, 2 double, 3 curly, 4 dotted, 5 dashed. */
   getUnderlineStyle(): number;
-  /** The colour with its mode, as the library packs it; zero for that of the text. */
+  /** Colour and its mode in one number, as xterm packs them; zero for the colour of the text. */
   readonly extended: { readonly underlineStyle: number; readonly underlineColor: number };
 }
 
 export interface Cell extends Attributes {
-  /** 2 for a wide one, 0 for what follows it. */
+  /** 2 for a wide character, 0 for the cell after it. */
   getWidth(): number;
-  /** Empty for a cell that was never written or was erased. */
+  /** Characters of the cell; empty when it is unwritten or erased. */
   getChars(): string;
 }
 
@@ -48,12 +51,12 @@ interface Lines {
   get(row: number): Line | undefined;
 }
 
-/** One of the two screens. Rows and columns count from zero. */
+/** One of the two screens. Rows and columns start at zero. */
 export interface ScreenBuffer {
   readonly lines: Lines;
-  /** Lines before the visible ones. */
+  /** Number of lines before the visible ones. */
   readonly ybase: number;
-  /** Equals the number of columns while the next character wraps. */
+  /** Column of the cursor; equals the number of columns while the next character wraps. */
   readonly x: number;
   readonly y: number;
   readonly scrollTop: number;
@@ -71,11 +74,11 @@ export interface FunctionId {
   readonly final: string;
 }
 
-/** A function handler that answers false leaves the sequence to the one that was there before. */
+/** The parser. A handler that returns false passes the sequence on to the earlier handler. */
 export interface Parser {
-  /** Zero between sequences. */
+  /** State of the parser; zero between sequences. */
   readonly currentState: number;
-  /** Zero when there is nothing that a combining character could join. */
+  /** Zero when no character exists that a combining character could join. */
   readonly precedingJoinState: number;
   registerCsiHandler(id: FunctionId, handler: (params: { readonly params: Int32Array }) => boolean): void;
   registerEscHandler(id: FunctionId, handler: () => boolean): void;
@@ -131,13 +134,13 @@ export interface Core {
   };
 }
 
-/** @throws Error when the library is another one than this was written for */
+/** Returns the private core of a terminal. Throws Error when the library has another version. */
 export function coreOf(terminal: Terminal): Core {
   const core = Reflect.get(terminal, '_core') as Partial<Core> | undefined;
   const parts = [core?.buffers, core?.coreService, core?.coreMouseService, core?._charsetService];
   const input = core?._inputHandler;
   if (parts.some((part) => part === undefined) || input?._curAttrData === undefined || input._parser === undefined) {
-    throw new Error('the terminal emulator is not the one that was expected');
+    throw new Error(`the terminal emulator is not @xterm/headless ${XTERM_VERSION}`);
   }
   return core as Core;
 }
