@@ -1,25 +1,25 @@
-/** Writes what was typed to a descriptor that does not block, at the pace of whoever reads it. */
+/** Reads and writes non-blocking descriptors: writes at the pace of the reader, reads what is available. */
 import { readSync, writeSync } from 'node:fs';
 import { systemCodeOf } from '../../kernel/fault.js';
 
 export interface DescriptorWriterOptions {
-  /** Non-blocking. */
+  /** Non-blocking descriptor. */
   readonly descriptor: number;
-  /** Most bytes of one write. */
+  /** Maximum bytes of one write. */
   readonly chunk: number;
-  /** The system has taken so many bytes in all, or nobody will read them. */
+  /** Called with the total number of bytes that the system has taken, or that no process will read. */
   readonly onTaken: (total: number) => void;
-  /** The input was ended, and all of it is taken. */
+  /** Called when the input has ended and is taken. */
   readonly onEnd?: () => void;
 }
 
-/** Between two attempts while nothing is taken, in milliseconds. */
+/** Milliseconds between two attempts while nothing is taken: first and maximum. */
 const FIRST_PAUSE = 2;
 const MAX_PAUSE = 20;
-/** In one turn, so that nothing else waits for long. */
+/** Maximum writes in one event-loop turn. */
 const WRITES_PER_TURN = 64;
 
-/** Writes are synchronous: those of the thread pool wait for whatever else is in it. */
+/** Writes synchronously, because writes of the thread pool wait for its other work. */
 export class DescriptorWriter {
   private readonly options: DescriptorWriterOptions;
   private queue: Buffer[] = [];
@@ -40,21 +40,21 @@ export class DescriptorWriter {
     if (this.queue.length === 1) this.pump();
   }
 
-  /** No more input; what is queued is written first. */
+  /** Ends the input after writing the queue. */
   end(): void {
     if (this.isStopped || this.isEnding) return;
     this.isEnding = true;
     if (this.queue.length === 0) this.finish();
   }
 
-  /** Ends the input at once, without what is queued. */
+  /** Ends the input at once and drops the queue. */
   finish(): void {
     if (this.isStopped) return;
     this.stop();
     this.options.onEnd?.();
   }
 
-  /** Forgets what is queued, and does not touch the descriptor again. */
+  /** Drops the queue and does not touch the descriptor again. */
   stop(): void {
     this.isStopped = true;
     this.queue = [];
@@ -90,7 +90,7 @@ export class DescriptorWriter {
         this.advance(head, count);
       } catch (error) {
         if (systemCodeOf(error) === 'EAGAIN') return 'blocked';
-        // Nobody reads any more: the input is thrown away, as a shell's pipe would.
+        // No process reads any longer, so the input is dropped like in a shell's pipe.
         this.total += this.queue.reduce((sum, { length }) => sum + length, 0);
         this.queue = [];
       }
@@ -106,16 +106,13 @@ export class DescriptorWriter {
   }
 }
 
-/**
- * Reads what is there without waiting. A timer that waits for the end of output needs it: after a turn that took long, Node runs
- * timers before it reads, so silence up to then proves nothing.
- */
 const PIECE = 64 * 1024;
 
 /**
- * Reads a non-blocking descriptor until it has nothing, `most` bytes are read, or `take` wants no more.
+ * Reads a non-blocking descriptor until it is empty, `most` bytes are read, or `take` returns false. Timers that wait for the end of
+ * output need it: after a long turn Node runs timers before it reads, so silence proves nothing.
  * @param take owns the bytes, and returns whether it wants more
- * @returns how many bytes were read
+ * @returns the number of bytes read
  */
 export function readAvailable(descriptor: number, most: number, take: (bytes: Buffer) => boolean): number {
   let total = 0;

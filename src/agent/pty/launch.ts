@@ -1,30 +1,30 @@
-/** How a program of a session is started: with nothing of the agent but standard input, output and errors. */
+/** Command lines that start the program of a session and let it inherit only standard input, output and errors. */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 
 export interface Launch {
   /** Path of the program. */
   readonly file: string;
-  /** What it sees as its own name; a login shell's begins with `-`. */
+  /** Name that the program sees as its own; that of a login shell starts with `-`. */
   readonly argv0: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** `NAME=value` beside those, set only once the process runs as its user: nothing that runs as the agent sees them. */
+  /** Additional variables as `NAME=value`, set after the switch of user, so that no code of the agent's user sees them. */
   readonly variables: readonly string[];
-  /** Where it starts; `/` when its user cannot go there. */
+  /** Working directory; `/` when the user cannot enter it. */
   readonly directory: string;
-  /** The user it runs as; null for the agent's own. */
+  /** User of the program; null for the agent's own. */
   readonly user: LaunchUser | null;
 }
 
 export interface LaunchUser {
   readonly uid: number;
   readonly gid: number;
-  /** Program and arguments that become that user, with all of its groups, and run what follows. */
+  /** Program and arguments that switch to the user with all groups and run the arguments after them. */
   readonly become: readonly string[];
 }
 
-/** PTY masters are inherited by every process that is started after them: whoever has one reads and types in that terminal. */
+/** Closes inherited descriptors. Every later process inherits PTY masters, and could read and type in those terminals. */
 const CLOSE_INHERITED = `for fd in /proc/$$/fd/*; do fd=\${fd##*/}; [ "$fd" -gt 2 ] 2>/dev/null && eval "exec $fd>&-"; done`;
 
 const ENTER =
@@ -35,11 +35,11 @@ const BASHES = ['/bin/bash', '/usr/bin/bash', '/usr/local/bin/bash'];
 
 const findBash = (): string | undefined => BASHES.find((path) => existsSync(path));
 
-/** False on a machine whose shells cannot close descriptors of two digits: programs would inherit what is not theirs. */
+/** Returns false on a machine whose shells cannot close descriptors of two digits, where programs would inherit foreign ones. */
 export const canLaunch = (): boolean =>
   findBash() !== undefined || spawnSync('/bin/sh', ['-c', 'exec 99>&-'], { env: {}, stdio: 'ignore' }).status === 0;
 
-/** Program and arguments; the process becomes the program, so that its id and its end are the program's. */
+/** Returns program and arguments. The process becomes the program, so that its ID and its exit are the program's. */
 export function argumentsOf(launch: Launch): readonly [string, ...string[]] {
   const bash = findBash();
   return bash === undefined ? withPlainShell(launch) : withBash(bash, launch);
@@ -53,12 +53,12 @@ function withBash(
   const target = [argv0, directory, ...variables, '--', file, ...args];
   const become = 'exec -a "$0" "$@"';
   if (user === null) return [...shell, `${CLOSE_INHERITED}; ${ENTER}; ${become}`, ...target];
-  // Closed before the change of the user, whose other processes could take the descriptors away.
+  // Closes descriptors before the switch, because other processes of the user could take them.
   const enter = [...shell, `${ENTER}; ${become}`, ...target];
   return [...shell, `${CLOSE_INHERITED}; exec "$@"`, 'orch', ...user.become, ...enter];
 }
 
-/** Shells other than bash cannot give a program another name: a login shell is told so by its option. */
+/** Without bash a program keeps its name, so a login shell gets an option instead. */
 function withPlainShell({ argv0, directory, variables, file, args, user }: Launch): readonly [string, ...string[]] {
   const shell = ['/bin/sh', '-c'] as const;
   const login = argv0.startsWith('-') ? ['-l'] : [];

@@ -1,4 +1,4 @@
-/** A command on pipes: its output and its errors apart, its end when both are read. */
+/** A command on pipes, with separate output and errors. It ends when both are read. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { chownSync, closeSync, constants, mkdtempSync, openSync, rmSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -14,33 +14,33 @@ import type { Program, ProgramEnd, ProgramListener } from './program.js';
 
 export interface PipedCommandOptions {
   readonly launch: Launch;
-  /** Its standard input is written to; else it is empty. */
+  /** Whether standard input is written; else it is empty. */
   readonly stdin: boolean;
-  /** Null for as long as it likes. */
+  /** Timeout in seconds; null without one. */
   readonly timeoutSecs: number | null;
   readonly listener: ProgramListener;
 }
 
 const CHUNK = 64 * 1024;
-/** Between SIGTERM and SIGKILL when its time is over, in milliseconds. */
+/** Milliseconds between SIGTERM and SIGKILL after the timeout. */
 const TERMINATE = 5_000;
 /**
- * After the end of the command, processes that it has left in the background may hold its pipes for ever, and ssh waits for
- * them. Here the output is over when for so long none came, or when so much time was spent on it in all. Milliseconds.
+ * Background processes of a command may hold its pipes for ever, and ssh waits for them. Here the output ends after `QUIET`
+ * milliseconds without any, or `AFTERMATH` milliseconds after the exit.
  */
 const QUIET = 1_000;
 const AFTERMATH = 5_000;
-/** Output that is still taken after that time, in bytes: at least what a pipe holds. */
+/** Maximum bytes of output taken after that time: at least the capacity of a pipe. */
 const LATE_OUTPUT = 1024 * 1024;
 
-/** Our end of one of its pipes. */
+/** Our end of a pipe. */
 interface Outlet {
   readonly stream: OutputStream;
   readonly descriptor: number;
   readonly reader: Socket;
 }
 
-/** Throws when the system does not let it start. */
+/** Starts a command. Throws the system error. */
 export async function startCommand(options: PipedCommandOptions): Promise<Program> {
   const fifos = await openFifos({ input: options.stdin, owner: options.launch.user });
   try {
@@ -70,7 +70,7 @@ class PipedCommand implements Program {
   private readonly listener: ProgramListener;
   private readonly outlets: readonly Outlet[];
   private readonly writer: DescriptorWriter | null;
-  /** Input that nobody reads. */
+  /** Bytes of input to a command without standard input. */
   private ignored = 0;
   private readonly open = new Set<OutputStream>(['out', 'err']);
   private lateOutput = 0;
@@ -120,7 +120,7 @@ class PipedCommand implements Program {
     this.writer?.end();
   }
 
-  /** It has no terminal. */
+  /** Does nothing without a terminal. */
   resize(): void {}
 
   async readSettings(): Promise<Reading> {
@@ -172,7 +172,7 @@ class PipedCommand implements Program {
     else this.awaitQuiet();
   }
 
-  /** While nobody reads, silence means nothing. */
+  /** Waits for the end of output. While reading is paused, silence means nothing. */
   private awaitQuiet(): void {
     clearTimeout(this.quiet);
     if (!this.isReading) return;
@@ -180,13 +180,13 @@ class PipedCommand implements Program {
     this.quiet = setTimeout(() => this.settle(), Math.max(0, Math.min(QUIET, left)));
   }
 
-  /** Finishes unless there is output that was not read yet. */
+  /** Finishes unless unread output exists. */
   private settle(): void {
     const isLate = performance.now() >= this.endedAt + AFTERMATH;
     const most = LATE_OUTPUT - this.lateOutput;
     let count = 0;
     for (const { stream, descriptor, reader } of this.outlets) {
-      // The descriptor of one that has ended may be that of something else by now.
+      // The descriptor of an ended pipe may be reused.
       if (!this.open.has(stream) || reader.destroyed) continue;
       count += readAvailable(descriptor, most, (bytes) => {
         this.listener.output(bytes, stream);
@@ -205,7 +205,7 @@ class PipedCommand implements Program {
     this.isOver = true;
     clearTimeout(this.quiet);
     clearTimeout(this.killing);
-    // What is left of a command whose time is over has had its chance.
+    // Kills the rest after a timeout.
     if (this.timedOut) signalSession(this.mark, 'SIGKILL');
     this.writer?.finish();
     for (const { reader } of this.outlets) reader.destroy();
@@ -213,14 +213,14 @@ class PipedCommand implements Program {
   }
 }
 
-/** The two ends of one; ours does not block. */
+/** The two ends of a FIFO; ours is non-blocking. */
 export interface Fifo {
   readonly ours: number;
   readonly theirs: number;
 }
 
 export interface Fifos {
-  /** We write it; null when the program reads nothing. */
+  /** Input, which we write; null for a program without input. */
   readonly input: Fifo | null;
   readonly output: Fifo;
   readonly errors: Fifo;
@@ -228,13 +228,13 @@ export interface Fifos {
 
 export interface FifoOptions {
   readonly input: boolean;
-  /** Who may open them by name beside root; null for the agent's own user. */
+  /** Owner, who may open the pipes by name; null for the agent's own user. */
   readonly owner: { readonly uid: number; readonly gid: number } | null;
 }
 
 const run = promisify(execFile);
 
-/** No name of them is left. Throws when the system does not let it. */
+/** Opens pipes that a program can reopen, as scripts do with `/dev/stderr`, and removes their names. Throws the system error. */
 export async function openFifos({ input, owner }: FifoOptions): Promise<Fifos> {
   const directory = mkdtempSync(join(tmpdir(), 'orch-exec-'));
   const path = (name: string) => join(directory, name);
@@ -253,13 +253,13 @@ export async function openFifos({ input, owner }: FifoOptions): Promise<Fifos> {
 }
 
 function openToRead(path: string): Fifo {
-  // The end to write to cannot be opened before the other one is.
+  // The write end cannot be opened before the read end.
   const ours = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   return { ours, theirs: openSync(path, constants.O_WRONLY) };
 }
 
 function openToWrite(path: string): Fifo {
-  // Neither end can be opened before the other one; this one is both, and in the way of noticing that nobody reads.
+  // Neither end can be opened first. This one is both, and must close so that the end of the reader is noticed.
   const both = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
   const theirs = openSync(path, constants.O_RDONLY);
   const ours = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK);

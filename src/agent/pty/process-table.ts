@@ -1,33 +1,33 @@
-/** The system's processes by the session that they belong to (Linux). */
+/** Processes of the system by session (Linux). */
 import { readdirSync, readFileSync } from 'node:fs';
 
 export interface ProcessEntry {
   readonly pid: number;
-  /** `Z` for one that has ended and is not collected. */
+  /** State; `Z` for a zombie. */
   readonly state: string;
   readonly group: number;
   readonly session: number;
-  /** Device number of its terminal; 0 when it has none. */
+  /** Device number of the terminal; 0 without one. */
   readonly tty: number;
-  /** The group in the foreground of its terminal; -1 when there is none. */
+  /** Foreground process group of the terminal; -1 without one. */
   readonly foreground: number;
-  /** In ticks since the system's start; tells a process from a later one with the same id. */
+  /** Start time in ticks since boot, which distinguishes processes with the same ID. */
   readonly startTime: number;
 }
 
-/** What a session's processes are known by. */
+/** Identifies the processes of a session. */
 export interface SessionMark {
-  /** Of its first process, which is the leader of a session and of a group. */
+  /** ID of the first process, the leader of session and group. */
   readonly pid: number;
-  /** Null when it had ended before anybody looked. */
+  /** Start time in ticks; null when the process had already ended. */
   readonly startTime: number | null;
-  /** 0 for a command on pipes. */
+  /** Device number of the terminal; 0 for a command on pipes. */
   readonly tty: number;
 }
 
-/** The line of `/proc/PID/stat`; null when it makes no sense. */
+/** Parses `/proc/PID/stat`. Returns null when it is malformed. */
 export function parseStat(text: string): ProcessEntry | null {
-  // The name before it may hold anything, brackets too.
+  // The name before it may contain anything, even brackets.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const number = (at: number) => Number(fields[at]);
   const pid = Number.parseInt(text, 10);
@@ -43,7 +43,7 @@ export function parseStat(text: string): ProcessEntry | null {
   };
 }
 
-/** Null when there is no such process. */
+/** Returns a process, or null when it does not exist. */
 export function processEntry(pid: number): ProcessEntry | null {
   try {
     return parseStat(readFileSync(`/proc/${pid}/stat`, 'latin1'));
@@ -53,8 +53,8 @@ export function processEntry(pid: number): ProcessEntry | null {
 }
 
 /**
- * Processes of the session that are alive; daemons have left it. The system takes the terminal away from all of them when
- * the first process ends; one with another terminal belongs to a later session that has got the same id.
+ * Returns the living processes of a session; daemons have left it. When the first process ends, all lose the terminal. A process
+ * with another terminal belongs to a later session with the same ID.
  */
 export function sessionMembers({ pid, startTime, tty }: SessionMark): readonly ProcessEntry[] {
   const members = readdirSync('/proc')
@@ -63,23 +63,23 @@ export function sessionMembers({ pid, startTime, tty }: SessionMark): readonly P
     .filter((entry) => entry !== null)
     .filter((entry) => entry.session === pid && entry.state !== 'Z' && (entry.tty === tty || entry.tty === 0));
   const leader = members.find((entry) => entry.pid === pid);
-  // Its id is somebody else's now.
+  // Another process has the ID now.
   if (leader && leader.startTime !== startTime) return [];
   return members.filter((entry) => startTime === null || entry.startTime >= startTime);
 }
 
-/** Returns how many processes were told. */
+/** Signals all processes of a session. Returns their number. */
 export function signalSession(mark: SessionMark, signal: NodeJS.Signals): number {
   const members = sessionMembers(mark);
   for (const { pid } of members) sendSignal(pid, signal);
   return members.length;
 }
 
-/** A negative id stands for a group. Nothing happens when there is no such process. */
+/** Signals a process, or a group by its negative ID. Does nothing when it does not exist. */
 export function sendSignal(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // It has ended in between.
+    // The process has ended meanwhile.
   }
 }

@@ -1,38 +1,38 @@
-/** A running program of a session, on a terminal or on pipes. */
+/** The running program of a session, on a terminal or on pipes. */
 import type { OutputStream, Reading } from '../../terminal/frames.js';
 import type { TerminalSignal } from '../../terminal/notes.js';
 import type { SessionMark } from './process-table.js';
 
 export interface ProgramEnd {
-  /** Null when a signal ended it. */
+  /** Exit status; null when a signal ended the program. */
   readonly code: number | null;
-  /** Without `SIG`. */
+  /** Name of the signal without `SIG`. */
   readonly signal: string | null;
-  /** Its time was over. */
+  /** True after a timeout. */
   readonly timedOut: boolean;
 }
 
 export interface ProgramListener {
-  /** The bytes are the listener's. */
+  /** Receives output and owns the bytes. */
   output(bytes: Buffer, stream: OutputStream): void;
-  /** The system has taken so many bytes of input in all. */
+  /** Receives the total number of input bytes that the system has taken. */
   tookInput(total: number): void;
-  /** Nothing follows: all output was given. */
+  /** Called after all output, as the last call. */
   ended(end: ProgramEnd): void;
 }
 
-/** Nothing of it does anything once the program has ended: process ids and descriptors are given to others then. */
+/** Methods have no effect after the program has ended, because its ID and descriptors may be reused. */
 export interface Program {
   readonly mark: SessionMark;
-  /** Stops and goes on with reading; it begins stopped. A little more may come after a stop. */
+  /** Pauses reading, which starts paused. A little more output may follow. */
   pause(): void;
   resume(): void;
-  /** Takes all of it at once; how far it went is told to the listener. */
+  /** Queues input. The listener is told how much the system has taken. */
   write(bytes: Buffer): void;
   endInput(): void;
   resize(cols: number, rows: number): void;
-  /** How its terminal is read now; `unknown` without a terminal. */
+  /** Determines how the program reads its terminal; `unknown` without one. */
   readSettings(): Promise<Reading>;
-  /** To what runs in the foreground. */
+  /** Signals the foreground process group. */
   signal(signal: TerminalSignal): void;
 }

@@ -1,4 +1,4 @@
-/** A program on a terminal of its own: every byte that it wrote arrives, and nothing reaches a terminal that is not its. */
+/** A program on its own terminal. Every byte that it wrote arrives, and no input reaches another terminal. */
 
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -22,14 +22,14 @@ export interface PtyOptions {
   readonly listener: ProgramListener;
 }
 
-/** A terminal takes less than this in one go while its line is full. */
+/** Maximum bytes of one write to a terminal. */
 const CHUNK = 1024;
-/** When the end of the output cannot be marked, as on a terminal stopped by ^S, it is where so long nothing came. Milliseconds. */
+/** Milliseconds of silence that end the output when the marker cannot be written, as on a terminal stopped by ^S. */
 const QUIET = 300;
-/** Output that is read at once before the end is believed, in bytes. */
+/** Maximum bytes read at once before the output counts as ended. */
 const LAST_OUTPUT = 1024 * 1024;
 const RETRY = 20;
-/** Minimum milliseconds between two changes of the size: a window that is dragged sends hundreds, and programs redraw at each. */
+/** Minimum milliseconds between two resizes, because programs redraw at each and a dragged window sends hundreds. */
 const RESIZE_PAUSE = 50;
 
 /** Owns the descriptors from the start of the program to its last byte of output. */
@@ -38,26 +38,26 @@ export class Pty implements Program {
   private readonly native: NativePty;
   private readonly listener: ProgramListener;
   private readonly master: number;
-  /** The program's side, held open: with it the end of the program is no end of the stream, which would cut it. */
+  /** The program's side, kept open, because its end would end our stream and cut the output. */
   private readonly keeper: number;
   private readonly reader: ReadStream;
   private readonly writer: DescriptorWriter;
   private readonly marker = new EndMarker();
-  /** What of the marker is still to be written; null before the end of the program. */
+  /** Rest of the marker to be written; null before the end of the program. */
   private unwritten: Buffer | null = null;
   private end: ProgramEnd | null = null;
   private isReading = false;
   private isOver = false;
-  /** It could not be started after all. */
+  /** True when starting failed. */
   private isBroken = false;
   private quiet: NodeJS.Timeout | undefined;
   private retry: NodeJS.Timeout | undefined;
-  /** The newest size that is not yet the terminal's. */
+  /** Latest size that is not applied yet. */
   private wantedSize: { readonly cols: number; readonly rows: number } | null = null;
   /** Runs while the last change of the size is younger than `RESIZE_PAUSE`. */
   private resizing: NodeJS.Timeout | undefined;
 
-  /** Throws when the system has no terminal or no process left. */
+  /** Starts the program. Throws without a free terminal or process. */
   constructor({ native, launch, cols, rows, listener }: PtyOptions) {
     const [file, ...args] = argumentsOf(launch);
     const env = Object.entries(launch.env).map(([name, value]) => `${name}=${value}`);
@@ -68,7 +68,7 @@ export class Pty implements Program {
     this.master = forked.fd;
     try {
       this.keeper = openSync(forked.pty, constants.O_RDWR | constants.O_NOCTTY | constants.O_NONBLOCK);
-      // As a login does, so that its user can open it by name.
+      // Like a login, so that the user can open the terminal by name.
       if (launch.user !== null) fchownSync(this.keeper, launch.user.uid, -1);
     } catch (error) {
       this.isBroken = true;
@@ -106,12 +106,12 @@ export class Pty implements Program {
 
   write(bytes: Buffer): void {
     if (this.end !== null) return;
-    // A program that is typed to after a change of the size knows the new one.
+    // Applies a pending size first, so that the program knows it when it reads the input.
     this.applySize();
     this.writer.write(bytes);
   }
 
-  /** A terminal has no end of input: whoever types ^D means a key. */
+  /** Does nothing: a terminal has no end of input, and ^D is a key. */
   endInput(): void {}
 
   resize(cols: number, rows: number): void {
@@ -176,18 +176,18 @@ export class Pty implements Program {
     try {
       this.unwritten = this.unwritten.subarray(writeSync(this.keeper, this.unwritten));
     } catch {
-      // Full, or stopped: what is read makes room, and else the silence ends it.
+      // Full or stopped: reading makes room, otherwise silence ends the output.
     }
     if (this.unwritten.length > 0) this.retry = setTimeout(() => this.writeMarker(), RETRY);
   }
 
-  /** While nobody reads, silence means nothing. */
+  /** Waits for the end of output. While reading is paused, silence means nothing. */
   private awaitQuiet(): void {
     clearTimeout(this.quiet);
     if (this.isReading) this.quiet = setTimeout(() => this.settle(), QUIET);
   }
 
-  /** Finishes unless there is output that was not read yet. */
+  /** Finishes unless unread output exists. */
   private settle(): void {
     const count = readAvailable(this.master, LAST_OUTPUT, (bytes) => {
       this.read(bytes);
@@ -211,22 +211,22 @@ export class Pty implements Program {
   }
 }
 
-/** Without `SIG`. */
+/** Returns the name of a signal without `SIG`. */
 function signalName(number: number): string {
   const found = Object.entries(system.signals).find(([, value]) => value === number);
   return found === undefined ? String(number) : found[0].slice('SIG'.length);
 }
 
-/** Finds the place in a terminal's output where the program's own ends: a text that nobody else can know. */
 const NOTHING = Buffer.alloc(0);
 
+/** Finds the end of the program's output by an unguessable text that is written after it. */
 export class EndMarker {
-  /** Upper case and without line ends, so that no setting of a terminal changes it. */
+  /** In upper case and without line ends, so that no terminal setting changes it. */
   readonly bytes = Buffer.from(`\x1b_E${randomBytes(12).toString('hex').toUpperCase()}\x1b\\`);
-  /** The end of what came, which may be the beginning of the marker. */
+  /** End of the output so far, which may be the start of the marker. */
   private held: Buffer = NOTHING;
 
-  /** What of it is output; `found` when the marker follows, after which nothing counts. */
+  /** Returns the output in the chunk. `found`: the marker follows, and later bytes do not count. */
   feed(chunk: Buffer): { readonly output: Buffer; readonly found: boolean } {
     const bytes = this.held.length === 0 ? chunk : Buffer.concat([this.held, chunk]);
     const at = bytes.indexOf(this.bytes);
@@ -239,7 +239,7 @@ export class EndMarker {
     return { output: bytes.subarray(0, end), found: false };
   }
 
-  /** What was held back after all. */
+  /** Returns the bytes that were held back. */
   release(): Buffer {
     const { held } = this;
     this.held = NOTHING;
@@ -259,7 +259,7 @@ const PATIENCE = 2_000;
 const ENV = { PATH: '/usr/bin:/bin:/usr/local/bin', LC_ALL: 'C' };
 
 /**
- * Asks `stty`, which takes a few milliseconds and does not touch the terminal. Resolves with `unknown` where there is none.
+ * Determines how a terminal is read. Runs `stty`, which takes a few milliseconds and changes nothing; `unknown` without it.
  * @param descriptor the program's side of the terminal
  */
 export function readSettings(descriptor: number): Promise<Reading> {

@@ -1,4 +1,4 @@
-/** The terminals that `orch agent` runs with. */
+/** Creates the terminals of `orch agent`, and writes their lines to the system's log of logins. */
 
 import { spawn } from 'node:child_process';
 import type { Logger } from '../../kernel/logger.js';
@@ -11,7 +11,7 @@ export interface CreateTerminalsOptions {
   readonly file: AgentSettingsFile;
 }
 
-/** Takes over settings as they change. */
+/** Creates the terminals, which follow changes of the settings. */
 export function createTerminals({ dataDir, logger, file }: CreateTerminalsOptions): Terminals {
   const terminals = new Terminals({
     dataDir,
@@ -23,12 +23,11 @@ export function createTerminals({ dataDir, logger, file }: CreateTerminalsOption
   return terminals;
 }
 
-/** One line in the system's log of logins, where administrators look for who was on the machine. */
 const PATH = '/usr/bin:/bin:/usr/sbin:/sbin';
 
 /**
- * A machine without such a log, or without the program that writes to it, has none: nothing fails then.
- * @param path where that program is looked for
+ * Writes a line to the system's log of logins. Does nothing on a machine without that log or without `logger`.
+ * @param path search path for `logger`
  */
 export function writeAuthLog(line: string, path = PATH): void {
   const text = line.replace(/[^\x20-\x7e]/g, '?');
@@ -38,6 +37,6 @@ export function writeAuthLog(line: string, path = PATH): void {
       .on('error', () => undefined)
       .unref();
   } catch {
-    // No process left: the session is not to suffer.
+    // Without a free process the session continues unlogged.
   }
 }

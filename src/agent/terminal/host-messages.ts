@@ -1,4 +1,4 @@
-/** What goes between the agent's process and that of its terminals. */
+/** Messages between the agent's process and the terminal host. */
 import type { FaultCode } from '../../kernel/fault.js';
 import type { PublicKeyHex } from '../../kernel/ids.js';
 import type { LogFields } from '../../kernel/logger.js';
@@ -6,27 +6,27 @@ import type { ExitReason } from '../../terminal/exit.js';
 import type { Launch } from '../pty/launch.js';
 import type { SessionMark } from '../pty/process-table.js';
 
-/** Where the orchestrator is, and the only key that is taken for its. */
+/** Address of the orchestrator and its pinned key. */
 export interface OrchestratorPlace {
   readonly host: string;
   readonly port: number;
   readonly key: PublicKeyHex;
 }
 
-/** A program to be started for a session. */
+/** Program of a session. */
 export interface ProgramOrder {
   readonly launch: Launch;
-  /** Size of its terminal; null for a command on pipes. */
+  /** Size of the terminal; null for a command on pipes. */
   readonly size: { readonly cols: number; readonly rows: number } | null;
-  /** Commands on pipes only, as `timeoutSecs` is. */
+  /** Only for commands on pipes, like `timeoutSecs`. */
   readonly stdin: boolean;
   readonly timeoutSecs: number | null;
 }
 
-/** Milliseconds of the system's monotonic clock, which all processes of a machine share. */
+/** Returns milliseconds of the system's monotonic clock, which all processes of a machine share. */
 export const systemMonotonic = (): number => Number(process.hrtime.bigint() / 1_000_000n);
 
-/** How to dial back for a session; the ticket is good once. */
+/** Dials back for a session. The ticket is valid once. */
 export interface DialOrder {
   readonly place: OrchestratorPlace;
   readonly ticket: string;
@@ -38,27 +38,27 @@ export type ToHost =
       readonly sessionId: string;
       readonly order: ProgramOrder;
       readonly dial: DialOrder;
-      /** The program never starts after that time, by `systemMonotonic`. */
+      /** Time of `systemMonotonic` after which the program never starts. */
       readonly startBy: number;
     }
   | { readonly do: 'attach'; readonly sessionId: string; readonly dial: DialOrder }
-  /** End the program and forget the session. */
+  /** Ends the program and forgets the session. */
   | { readonly do: 'close'; readonly sessionId: string }
-  /** End the program and tell the orchestrator why. */
+  /** Ends all programs and reports the reason to the orchestrator. */
   | { readonly do: 'end-all'; readonly reason: ExitReason }
-  /** The same as `end-all`, and the end of the process within a few seconds. */
+  /** Like `end-all`, and ends the process within a few seconds. */
   | { readonly do: 'stop' };
 
 export type FromHost =
-  /** It dials back; its program starts as soon as the orchestrator serves the session. */
+  /** The session dials back. Its program starts when the orchestrator serves the session. */
   | { readonly is: 'opened'; readonly sessionId: string }
   | { readonly is: 'started'; readonly sessionId: string; readonly mark: SessionMark }
   | { readonly is: 'refused'; readonly sessionId: string; readonly code: FaultCode; readonly message: string }
-  /** It has no socket; `close` or `attach` may follow. */
+  /** The session has no socket. `close` or `attach` may follow. */
   | { readonly is: 'lost'; readonly sessionId: string }
-  /** Its program has ended by itself; the session stays until the orchestrator has its output. */
+  /** The program has exited. The session stays until the orchestrator has its output. */
   | { readonly is: 'ended'; readonly sessionId: string }
-  /** It is forgotten. */
+  /** The session is forgotten. */
   | { readonly is: 'gone'; readonly sessionId: string }
   | {
       readonly is: 'log';

@@ -1,4 +1,4 @@
-/** The agent's end of the process of its terminals: started with the first session, ended when it has none for a while. */
+/** The terminal host, as the agent uses it: started with the first session, ended after a while without sessions. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from '../../kernel/logger.js';
@@ -8,11 +8,11 @@ export interface HostProcessOptions {
   readonly dataDir: string;
   readonly logger: Logger;
   readonly onMessage: (message: Exclude<FromHost, { is: 'log' }>) => void;
-  /** It broke down; nothing of it is left but what its programs have started. */
+  /** Called when the host has crashed. Only processes of its programs may be left. */
   readonly onLost: () => void;
 }
 
-/** After the word to stop, in milliseconds. */
+/** Milliseconds that the host has to stop. */
 const STOP_WITHIN = 4_000;
 
 export class HostProcess {
@@ -23,7 +23,7 @@ export class HostProcess {
     this.options = options;
   }
 
-  /** Starts the process when there is none. */
+  /** Sends a message, and starts the process first if needed. */
   send(message: ToHost): void {
     this.child ??= this.start();
     this.tell(this.child, message);
@@ -33,14 +33,14 @@ export class HostProcess {
     return this.child !== null;
   }
 
-  /** Lets a process go that has nothing to do: it ends by itself. */
+  /** Releases an idle process, which then ends by itself. */
   release(): void {
     const { child } = this;
     this.child = null;
     if (child?.connected) child.disconnect();
   }
 
-  /** Ends the sessions and the process; resolves when it has ended. */
+  /** Ends sessions and process. Resolves when the process has ended. */
   async stop(): Promise<void> {
     const { child } = this;
     if (child === null) return;
@@ -56,7 +56,7 @@ export class HostProcess {
   private start(): ChildProcess {
     const { dataDir } = this.options;
     const child = fork(fileURLToPath(new URL('./terminal-host.js', import.meta.url)), [dataDir], {
-      // Nothing of the agent's: its environment may hold a token, its options a debugger's port.
+      // Inherits nothing, because the agent's environment may contain a token and its options a debugger's port.
       env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C.UTF-8' },
       execArgv: [],
       cwd: '/',
@@ -71,7 +71,7 @@ export class HostProcess {
   }
 
   private tell(child: ChildProcess, message: ToHost): void {
-    // Its end is told by its exit.
+    // The exit event reports failures.
     if (child.connected) child.send(message, () => undefined);
   }
 

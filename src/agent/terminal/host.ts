@@ -1,4 +1,4 @@
-/** All sessions of an agent, by what the agent tells and asks. */
+/** All sessions in the terminal host, controlled by the agent's messages. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Fault, isFault, messageOf } from '../../kernel/fault.js';
 import type { Logger } from '../../kernel/logger.js';
@@ -14,7 +14,7 @@ export type TerminalHostOptions = HostedSessionOptions['socket'] & {
   readonly say: (message: FromHost) => void;
 };
 
-/** What programs have to end after SIGHUP when the agent stops, and what its orchestrator has to hear of it. Milliseconds. */
+/** Milliseconds that programs have after SIGHUP when the agent stops, and that the orchestrator has to receive the rest. */
 const STOP_GRACE = 1_000;
 const STOP_WITHIN = 2_000;
 const LAST_WORD = 200;
@@ -46,7 +46,7 @@ export class TerminalHost {
     }
   }
 
-  /** Ends all sessions, and tells the orchestrator as far as it can within about two seconds. */
+  /** Ends all sessions and reports to the orchestrator, within about two seconds. */
   async stop(): Promise<void> {
     this.isStopping = true;
     for (const session of this.sessions.values()) session.endFor('agent_stopped', STOP_GRACE);
@@ -56,7 +56,7 @@ export class TerminalHost {
     await delay(LAST_WORD);
   }
 
-  /** The agent is gone: so is everything that it started here. */
+  /** Kills everything, because the agent is gone. */
   async abandon(): Promise<void> {
     this.isStopping = true;
     for (const session of this.sessions.values()) session.close();
@@ -68,7 +68,7 @@ export class TerminalHost {
     for (let spent = 0; this.sessions.size > 0 && spent < milliseconds; spent += LOOK) await delay(LOOK);
   }
 
-  /** Starts nothing yet: what would fail for certain is refused, and the session dials back. */
+  /** Checks the order and dials back. The program starts later. */
   private open({ sessionId, order, dial, startBy }: Extract<ToHost, { do: 'open' }>): void {
     const { say, logger, privateKey, clock, pace } = this.options;
     try {

@@ -1,4 +1,4 @@
-/** One session in the process of the terminals: its program, the output that is not acknowledged, and the socket if there is one. */
+/** One session in the terminal host: its program, its unacknowledged output, and its socket while it has one. */
 
 import { messageOf } from '../../kernel/fault.js';
 import type { Exit, ExitReason } from '../../terminal/exit.js';
@@ -20,7 +20,7 @@ import { SessionSocket, type SessionSocketOptions } from './session-socket.js';
 export interface HostedSessionOptions {
   readonly id: string;
   readonly socket: Pick<SessionSocketOptions, 'privateKey' | 'clock' | 'pace'>;
-  /** The program never starts after that time, by `systemMonotonic`. */
+  /** Time of `systemMonotonic` after which the program never starts. */
   readonly startBy: number;
   /** Starts the program; called at most once. */
   readonly start: (listener: ProgramListener) => Promise<Program>;
@@ -31,25 +31,25 @@ export interface HostedSessionOptions {
   readonly onGone: () => void;
 }
 
-/** Between SIGHUP and SIGKILL, in milliseconds. */
+/** Milliseconds between SIGHUP and SIGKILL. */
 const HANG_UP = 5_000;
 const LOOK = 50;
-/** A session that the orchestrator has not come back for in so long is ended, in milliseconds. */
+/** Milliseconds without the orchestrator after which a session ends. */
 const ABANDONED = 12 * 60 * 60 * 1000;
-/** Between the loss of a socket that never worked and the word of it, in milliseconds. */
+/** Milliseconds between the loss of a socket that never worked and its report. */
 const FIRST_PAUSE = 250;
 const MAX_PAUSE = 30_000;
-/** Input that was taken is told so after that, in milliseconds. */
+/** Milliseconds after which taken input is acknowledged. */
 const ACK_PAUSE = 20;
-/** Output that nothing else waits with goes out in its own turn up to that, in bytes: the echo of a key, or of a short paste. */
+/** Maximum bytes of output that is sent at once when nothing else waits: the echo of a key or a short paste. */
 const ECHO = 256;
-/** Output of one turn that is part of a burst rather than the echo of a key, in bytes. */
+/** Bytes of output in one event-loop turn that make it a burst. */
 const BURST = 2_048;
 
 export class HostedSession implements ProgramListener {
   private readonly options: HostedSessionOptions;
   private program: Program | null = null;
-  /** `waiting` for the orchestrator's first acknowledgement: only then the session is recorded, listed and audited. */
+  /** `waiting`: before the first acknowledgement, which says that the session is recorded, listed and audited. */
   private stage: 'waiting' | 'starting' | 'started' = 'waiting';
   private starting: NodeJS.Immediate | undefined;
   private readonly deadline: NodeJS.Timeout;
@@ -60,17 +60,17 @@ export class HostedSession implements ProgramListener {
   private readonly intake = new InputIntake();
   private gate = new InputGate();
   private readonly echo: EchoWatch;
-  /** The orchestrator has said on this socket where to go on. */
+  /** True when the orchestrator has sent its offsets on this socket. */
   private isLive = false;
   private flushing: NodeJS.Immediate | undefined;
-  /** Output that waited at the last turn, in bytes. */
+  /** Bytes of output that waited at the last turn. */
   private gathered = 0;
   private generation: number | null = null;
   private end: Exit | null = null;
   private isExitSent = false;
-  /** The end was decided on this machine, and why. */
+  /** Reason of an end that was decided on this machine. */
   private ending: ExitReason | null = null;
-  /** Nobody wants its output any more. */
+  /** True when the orchestrator wants no more output. */
   private isClosing = false;
   private isGone = false;
   private isKilled = false;
@@ -92,7 +92,7 @@ export class HostedSession implements ProgramListener {
     this.deadline = setTimeout(() => this.giveUp(), Math.max(0, options.startBy - systemMonotonic()));
   }
 
-  /** Dials the orchestrator, in place of any socket before. */
+  /** Dials the orchestrator and replaces the earlier socket. */
   attach(place: SessionSocketOptions['place'], ticket: string): void {
     if (this.isGone || this.isClosing) return;
     this.dropSocket(TERMINAL_CLOSE.replaced);
@@ -114,11 +114,11 @@ export class HostedSession implements ProgramListener {
     });
     this.socket = socket;
     this.gate = new InputGate();
-    // An orchestrator whose clock went back counts from a lower number.
+    // An orchestrator whose clock went back counts from a lower generation.
     this.generation = null;
   }
 
-  /** Ends the program, and forgets the session when it has ended; the orchestrator wants nothing more of it. */
+  /** Ends the program and then forgets the session, which the orchestrator no longer wants. */
   close(): void {
     if (this.isClosing) return;
     this.isClosing = true;
@@ -133,7 +133,7 @@ export class HostedSession implements ProgramListener {
     this.hangUp(HANG_UP);
   }
 
-  /** Ends the program; the orchestrator is told `reason` after the output that it still takes. */
+  /** Ends the program. The orchestrator gets `reason` after the output that it still takes. */
   endFor(reason: ExitReason, killAfter = HANG_UP): void {
     if (this.isClosing || this.end !== null || this.ending !== null) return;
     this.ending = reason;
@@ -142,7 +142,7 @@ export class HostedSession implements ProgramListener {
     else this.hangUp(killAfter);
   }
 
-  /** Says how it ended now, with the output that was sent: nothing more can be. */
+  /** Reports the end now, after the output sent so far. */
   conclude(): void {
     this.killNow();
     if (this.isExitSent || this.socket === null || !this.isLive) return;
@@ -152,18 +152,18 @@ export class HostedSession implements ProgramListener {
     this.socket.send(jsonFrame('exit', { code, signal, reason, final_offset: this.sender.sent } satisfies Exit));
   }
 
-  /** Ends what is left of its processes. */
+  /** Kills the remaining processes. */
   killNow(): void {
     clearTimeout(this.killing);
     this.isKilled = true;
-    // What a program that ended by itself has left in the background is there to stay.
+    // Background processes of a program that exited by itself may stay.
     const isOver = this.end !== null && this.ending === null;
     if (this.program !== null && !isOver) signalSession(this.program.mark, 'SIGKILL');
   }
 
   output(bytes: Buffer, stream: OutputStream): void {
     if (this.isClosing) return;
-    // A program that is being ended may write more than the orchestrator takes.
+    // A program that is being ended may write more than the orchestrator accepts.
     if (this.ending !== null && !this.sender.isWanted) return;
     this.sender.append(bytes, stream);
     const isAlone = this.flushing === undefined && this.sender.unsent === bytes.length;
@@ -183,7 +183,7 @@ export class HostedSession implements ProgramListener {
     else this.settle(end);
   }
 
-  /** An end that was decided here or there is one of all the session's processes, which have their time to hang up. */
+  /** Gives all processes of a session that was ended time to hang up. */
   private awaitRest(end: ProgramEnd): void {
     const isLeft = !this.isKilled && this.program !== null && sessionMembers(this.program.mark).length > 0;
     if (isLeft) setTimeout(() => this.awaitRest(end), LOOK);
@@ -219,12 +219,12 @@ export class HostedSession implements ProgramListener {
     this.stage = 'started';
     this.options.onStarted(this.program.mark);
     this.pace();
-    // The end may have been decided while it was being started.
+    // The end may have been decided during the start.
     if (this.isClosing || this.ending !== null) this.hangUp(HANG_UP);
     for (const frame of this.early.splice(0)) this.obey(frame);
   }
 
-  /** The operator reads the reason as output. */
+  /** Reports a failed start. The operator reads the reason as output. */
   private failed(reason: string): void {
     this.stage = 'started';
     this.early = [];
@@ -234,7 +234,7 @@ export class HostedSession implements ProgramListener {
     this.settle({ code: null, signal: null, timedOut: false });
   }
 
-  /** The orchestrator did not come in time; it takes the session for lost. */
+  /** Drops a session that the orchestrator did not serve in time. */
   private giveUp(): void {
     if (this.stage === 'waiting') this.close();
   }
@@ -260,7 +260,7 @@ export class HostedSession implements ProgramListener {
     this.killing = setTimeout(() => this.killNow(), killAfter);
   }
 
-  /** Reads the program as long as its output is wanted. */
+  /** Reads the program while its output is wanted. */
   private pace(): void {
     const isWanted = this.isClosing || this.ending !== null || this.sender.isWanted;
     if (isWanted) this.program?.resume();
@@ -280,7 +280,7 @@ export class HostedSession implements ProgramListener {
     this.obey(frame);
   }
 
-  /** Input may have been on its way for long: then the orchestrator is asked for what is still meant. */
+  /** Reports whether input is taken. Asks the orchestrator about input that may be old. */
   private passes(): boolean {
     const passage = this.gate.passage(this.socket?.stalls ?? 0);
     if (passage === 'ask') this.socket?.send(placeFrame(this.intake.end));
@@ -320,7 +320,7 @@ export class HostedSession implements ProgramListener {
       this.failures = 0;
       this.sender.rewind();
       this.socket?.send(placeFrame(this.intake.end));
-      // Whoever types has to know how far they may go.
+      // The writer needs to know its limit.
       this.acknowledge();
       this.startSoon();
     }
@@ -334,7 +334,7 @@ export class HostedSession implements ProgramListener {
     if (fresh.length > 0) this.program?.write(fresh);
   }
 
-  /** The newest counts; the number begins anew after its highest. */
+  /** Applies the newest size. The generation wraps around. */
   private resize({ cols, rows, generation }: Extract<Frame, { type: 'resize' }>): void {
     if (this.generation !== null && !isNewer(generation, this.generation)) return;
     this.generation = generation;
@@ -354,8 +354,8 @@ export class HostedSession implements ProgramListener {
   }
 
   /**
-   * A burst waits for as many turns as more of it comes in each, up to a frame, and what is left over from whole frames for the
-   * next turn: small frames cost as much as large ones. No timer is involved, and no key waits.
+   * Collects a burst while each turn brings more, up to a frame, because small frames cost as much as large ones. It uses no timer,
+   * and no key waits.
    */
   private gather(): void {
     const before = this.sender.unsent;
@@ -378,7 +378,7 @@ export class HostedSession implements ProgramListener {
     this.socket.send(jsonFrame('exit', this.end));
   }
 
-  /** As long as at least so much waits, in bytes. */
+  /** Sends frames while at least `least` bytes wait. */
   private sendFrames(least: number): void {
     if (this.socket === null || !this.isLive) return;
     while (this.sender.unsent >= least && this.socket.hasRoom) {
@@ -404,14 +404,14 @@ export class HostedSession implements ProgramListener {
     const isTold = this.isExitSent;
     const wasLive = this.isLive;
     this.unplugged();
-    // A program that did not start on this socket was not wanted, or is not expected by now.
+    // A program that did not start on this socket is unwanted or too late.
     const isUnwanted = this.stage === 'waiting' && code !== null;
     if (isUnwanted || (isTold && code === TERMINAL_CLOSE.done)) {
       this.forget();
       return;
     }
     this.isExitSent = false;
-    // A ticket that did not help is not asked for again at once.
+    // Waits before asking for a ticket after a failure.
     const pause = wasLive ? 0 : Math.min(MAX_PAUSE, FIRST_PAUSE * 2 ** this.failures);
     if (!wasLive) this.failures += 1;
     this.waiting = setTimeout(() => {

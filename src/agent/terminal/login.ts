@@ -1,4 +1,4 @@
-/** A user of the machine as its list of users has it, whatever keeps that list. */
+/** The login of a session's program: its user, shell, environment and accepted variables. */
 import { execFile } from 'node:child_process';
 import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs';
 import { promisify } from 'node:util';
@@ -8,11 +8,11 @@ export interface LoginUser {
   readonly uid: number;
   readonly gid: number;
   readonly home: string;
-  /** Empty when none is named, which means the standard shell. */
+  /** Login shell; empty for the default shell. */
   readonly shell: string;
 }
 
-/** The entry with that name or user id in lines of `passwd(5)`; null when there is none. */
+/** Finds an entry by name or user ID in lines of `passwd(5)`. Returns null without one. */
 export function findUser(text: string, wanted: string | number): LoginUser | null {
   for (const line of text.split('\n')) {
     const [name = '', , uid = '', gid = '', , home = '', shell = ''] = line.split(':');
@@ -25,7 +25,7 @@ export function findUser(text: string, wanted: string | number): LoginUser | nul
 
 const run = promisify(execFile);
 
-/** Null when the machine knows no such user. */
+/** Looks up a user of the machine. Returns null for an unknown user. */
 export async function readUser(wanted: string | number): Promise<LoginUser | null> {
   const local = findUser(textOf('/etc/passwd'), wanted);
   if (local !== null) return local;
@@ -34,23 +34,22 @@ export async function readUser(wanted: string | number): Promise<LoginUser | nul
     const { stdout } = await run('getent', ['passwd', '--', String(wanted)], { env, timeout: 5_000 });
     return findUser(stdout, wanted);
   } catch {
-    // There is none, or no such program.
+    // Unknown user, or no `getent`.
     return null;
   }
 }
 
-/** What a program of a session finds in its environment: that of a login, and nothing of the agent's. */
 export interface LoginEnvironmentOptions {
   readonly user: LoginUser;
   readonly shell: string;
-  /** Who asked for it. */
+  /** Operator who opened the session. */
   readonly operator: string;
   readonly sessionId: string;
-  /** Null for a command, which has no terminal. */
+  /** TERM; null for a command without a terminal. */
   readonly term: string | null;
 }
 
-/** The search path of the system, whatever that of the agent is. */
+/** Search path of the system, independent of the agent's. */
 export const LOGIN_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 const TERMINFO = [
@@ -77,7 +76,7 @@ export function loginEnvironment(options: LoginEnvironmentOptions): Readonly<Rec
   };
 }
 
-/** The client's kind of terminal when this machine knows it too. */
+/** Returns the TERM of the client if this machine knows it, else a common one. */
 export function knownTerm(term: string, directories: readonly string[] = TERMINFO): string {
   if (!/^[A-Za-z0-9][A-Za-z0-9+._-]{0,63}$/.test(term)) return STANDARD_TERM;
   // Some systems name the directory by the code of the letter.
@@ -88,7 +87,7 @@ export function knownTerm(term: string, directories: readonly string[] = TERMINF
   return isKnown ? term : STANDARD_TERM;
 }
 
-/** As the machine sets it for all logins; null when it does not. */
+/** Returns the language that the machine sets for all logins; null without one. */
 export function machineLanguage(files: readonly string[] = ['/etc/default/locale', '/etc/locale.conf']): string | null {
   for (const file of files) {
     const found = /^\s*(?:export\s+)?LANG=["']?([A-Za-z0-9_.@-]+)["']?\s*$/m.exec(textOf(file));
@@ -97,7 +96,7 @@ export function machineLanguage(files: readonly string[] = ['/etc/default/locale
   return null;
 }
 
-/** These decide which code runs, or belong to the login: no setting and no client reaches them. */
+/** Variables that decide which code runs or belong to the login. No setting and no client can set them. */
 const NEVER =
   /^(?:LD_|DYLD_|ORCH_|BASH_|GCONV_|GLIBC_|MALLOC_|PERL|PYTHON|RUBY|NODE_)|^(?:PATH|HOME|USER|LOGNAME|SHELL|SHELLOPTS|BASHOPTS|IFS|ENV|PS4|CDPATH|PROMPT_COMMAND|TERM|TERMINFO|TERMINFO_DIRS|TERMCAP|LOCPATH|NLSPATH|HOSTALIASES|RESOLV_HOST_CONF|TMPDIR)$/;
 const LOCALE = /^(?:LANG|LC_.+)$/;
@@ -107,9 +106,9 @@ const LIST_WITHIN = 2_000;
 export type ListLocales = () => Promise<ReadonlySet<string> | null>;
 
 /**
- * Returns the entries (`NAME=value`) whose names the machine accepts. A locale that it does not have is left out: programs would
- * complain, and forget its own.
- * @param accepted names, or their beginnings with a `*` behind
+ * Returns the entries (`NAME=value`) whose names the machine accepts. Drops unknown locales, because programs would complain and
+ * ignore the machine's own.
+ * @param accepted names, or prefixes followed by `*`
  */
 export async function acceptedEnvironment(
   sent: readonly string[],
@@ -131,13 +130,13 @@ function isAccepted(name: string, accepted: readonly string[]): boolean {
   return accepted.some((one) => (one.endsWith('*') ? name.startsWith(one.slice(0, -1)) : name === one));
 }
 
-/** The value names a file to the C library, so it must not be a path. */
+/** Reports whether a locale is usable. The C library treats the value as a file name, so it must not be a path. */
 function isUsable(value: string, locales: ReadonlySet<string> | null): boolean {
   if (!/^[A-Za-z0-9_.@-]{1,64}$/.test(value) || value.startsWith('.')) return false;
   return locales === null || locales.has(normalLocale(value));
 }
 
-/** `de_DE.UTF-8` and `de_DE.utf8` are one. */
+/** Normalises a locale: `de_DE.UTF-8` and `de_DE.utf8` are equal. */
 export const normalLocale = (name: string): string =>
   name.replace(/\.[^@]*/, (codeset) => `.${codeset.toLowerCase().replace(/[^a-z0-9]/g, '')}`);
 
@@ -151,14 +150,14 @@ async function machineLocales(): Promise<ReadonlySet<string> | null> {
   }
 }
 
-/** Paths of the file's text; comments and what is no absolute path do not count. */
+/** Parses `/etc/shells`. Ignores comments and relative paths. */
 export const parseShells = (text: string): readonly string[] =>
   text
     .split('\n')
     .map((line) => line.replace(/#.*/, '').trim())
     .filter((line) => line.startsWith('/'));
 
-/** Of a machine without the file, those that every system has (`getusershell(3)`). */
+/** Returns the allowed shells; without the file, those that every system has (`getusershell(3)`). */
 export function readShells(path = '/etc/shells'): readonly string[] {
   try {
     return parseShells(readFileSync(path, 'utf8'));
@@ -167,7 +166,7 @@ export function readShells(path = '/etc/shells'): readonly string[] {
   }
 }
 
-/** Whether it is a file that can be run. */
+/** Reports whether the path is an executable file. */
 export function isProgram(path: string): boolean {
   try {
     accessSync(path, constants.X_OK);
@@ -177,7 +176,7 @@ export function isProgram(path: string): boolean {
   }
 }
 
-/** Empty for a file that cannot be read. */
+/** Returns the text of a file; empty when it cannot be read. */
 export function textOf(path: string): string {
   try {
     return readFileSync(path, 'utf8');

@@ -1,4 +1,4 @@
-/** Decides whether a session may be opened on this machine, and as what: by the machine's own settings, whatever the orchestrator says. */
+/** Decides by the machine's own settings whether a session may open on it, and as which user and program. */
 import { realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename } from 'node:path';
@@ -22,7 +22,7 @@ export type TerminalSettings = Pick<AgentSettings, Extract<keyof AgentSettings, 
 
 export interface PolicyOptions {
   readonly settings: TerminalSettings;
-  /** Open now, the asked one not counted. */
+  /** Number of open shells, without the requested one. */
   readonly shells: number;
   readonly commands: number;
 }
@@ -42,11 +42,11 @@ interface Login {
   readonly variables: readonly string[];
 }
 
-/** Commands that may run at the same time: they have no setting, but the machine has an end. */
+/** Maximum commands at the same time. */
 const MOST_COMMANDS = 200;
 
 /**
- * Throws `terminal_disabled`, `terminal_unsupported`, `terminal_limit`, `shell_not_allowed`, `command_missing` or
+ * Decides about a request. Throws `terminal_disabled`, `terminal_unsupported`, `terminal_limit`, `shell_not_allowed`, `command_missing` or
  * `command_not_executable`.
  */
 export async function permit(request: Request, { settings, shells, commands }: PolicyOptions): Promise<Permission> {
@@ -168,11 +168,11 @@ function commandPermission(request: Request, { user, variables }: Login, shell: 
   return { order: { launch, size, stdin, timeoutSecs: timeout_secs }, user: user.name, shell: null };
 }
 
-/** Null for the agent's own user. Throws `terminal_unsupported` when the machine has no program for it. */
+/** Returns how to switch to a user; null for the agent's own. Throws `terminal_unsupported` without a program for it. */
 function switchTo({ name, uid, gid }: LoginUser): LaunchUser | null {
   if (uid === process.geteuid?.()) return null;
   const setpriv = findProgram('setpriv', { PATH: LOGIN_PATH });
-  // That of BusyBox knows nothing of users.
+  // The `setpriv` of BusyBox cannot switch users.
   if (typeof setpriv === 'string' && basename(realpathSync(setpriv)) === 'setpriv') {
     return {
       uid,
@@ -185,6 +185,6 @@ function switchTo({ name, uid, gid }: LoginUser): LaunchUser | null {
   throw unsupported(`no program of this machine can start a shell as ${name}`, 'install setpriv (util-linux)');
 }
 
-/** The mend is part of the message: that is all of a fault of the agent that operators get to see. */
+/** Puts the remedy into the message, because operators only see the message of an agent's fault. */
 const unsupported = (message: string, mend: string, cause?: unknown): Fault =>
   new Fault('terminal_unsupported', `${message}: ${mend}`, { cause });

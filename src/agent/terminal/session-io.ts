@@ -1,11 +1,11 @@
-/** The output of a session that is not acknowledged, in frames as far as the orchestrator allows. */
+/** Offsets of a session on the agent: output to be sent and acknowledged, input to be taken, and when its echo is settled. */
 
 import type { Clock } from '../../kernel/clock.js';
 import { Backlog } from '../../terminal/backlog.js';
 import { type EchoAck, type OutputStream, outputHead, type Reading } from '../../terminal/frames.js';
 import { TERMINAL_LIMITS } from '../../terminal/limits.js';
 
-/** Read before the orchestrator has said how much it wants, in bytes. */
+/** Bytes read before the orchestrator has sent a limit. */
 const FIRST_LIMIT = 64 * 1024;
 
 export class OutputSender {
@@ -13,7 +13,7 @@ export class OutputSender {
   private limit = FIRST_LIMIT;
   private next = 0;
 
-  /** Output that exists ends here. */
+  /** End offset of the output so far. */
   get produced(): number {
     return this.backlog.end;
   }
@@ -22,17 +22,17 @@ export class OutputSender {
     return this.backlog.start;
   }
 
-  /** It was sent up to here on this socket. */
+  /** Offset up to which output was sent on this socket. */
   get sent(): number {
     return this.next;
   }
 
-  /** Bytes that were not sent on this socket yet. */
+  /** Number of bytes not yet sent on this socket. */
   get unsent(): number {
     return this.backlog.end - this.next;
   }
 
-  /** The orchestrator takes more than there is. */
+  /** True while the orchestrator accepts more output than exists. */
   get isWanted(): boolean {
     return this.backlog.end < this.limit;
   }
@@ -45,7 +45,7 @@ export class OutputSender {
     this.backlog.append(bytes, stream);
   }
 
-  /** Throws when the peer claims more than there is. */
+  /** Takes an acknowledgement. Throws when it exceeds the output. */
   credited(consumed: number, limit: number): void {
     if (consumed > this.backlog.end) throw new Error('the peer acknowledges what it was not sent');
     this.backlog.dropBefore(consumed);
@@ -53,17 +53,17 @@ export class OutputSender {
     this.limit = limit;
   }
 
-  /** On another socket everything that is kept goes out again. */
+  /** Restarts sending at the first kept byte, for a new socket. */
   rewind(): void {
     this.next = this.backlog.start;
   }
 
-  /** Nobody wants any of it. */
+  /** Drops all output, because it is not wanted. */
   discard(): void {
     this.backlog.restart(this.backlog.end);
   }
 
-  /** As much as goes into one, in parts that are good until something is credited; null when there is nothing that may be sent. */
+  /** Returns the next frame in parts, valid until the next acknowledgement; null when nothing may be sent. */
   frame(): readonly [Buffer, ...Buffer[]] | null {
     const { swiftOutput } = TERMINAL_LIMITS;
     const offset = this.next;
@@ -80,26 +80,26 @@ export class OutputSender {
   }
 }
 
-/** So much that was taken is told at once, less of it a little later: nobody waits for that, but for the echo of a key. */
+/** Bytes of taken input that are acknowledged at once. Less is acknowledged later, because no one waits for it. */
 const ACK_STEP = 16 * 1024;
 
 export class InputIntake {
-  /** Input up to here is in the hands of the program's driver. */
+  /** Offset up to which input was passed to the program's driver. */
   private accepted = 0;
   private told = 0;
   private total = 0;
 
-  /** Input up to here is not asked for again. */
+  /** Offset up to which input was accepted. */
   get end(): number {
     return this.accepted;
   }
 
-  /** The system has taken it up to here. */
+  /** Offset up to which the system has taken the input. */
   get taken(): number {
     return this.total;
   }
 
-  /** What of it is new; nothing of what leaves a gap, which is sent again. */
+  /** Returns the new part of the input; nothing of input after a gap, which is resent. */
   accept(offset: number, bytes: Buffer): Buffer {
     const skip = this.accepted - offset;
     const room = Math.max(0, this.total + TERMINAL_LIMITS.inputBacklog - this.accepted);
@@ -108,26 +108,22 @@ export class InputIntake {
     return fresh;
   }
 
-  /** Returns whether that is to be told at once. */
+  /** Records taken input. Returns whether it must be acknowledged at once. */
   took(total: number): boolean {
     this.total = total;
     return this.total - this.told >= ACK_STEP;
   }
 
-  /** What whoever types has to know. */
+  /** Returns the acknowledgement for the writer. */
   tell(): { readonly consumed: number; readonly limit: number } {
     this.told = this.total;
     return { consumed: this.total, limit: this.total + TERMINAL_LIMITS.inputBacklog };
   }
 }
 
-/**
- * Tells the client where its input stands: how much of it the program could read, and how much for so long that its echo would
- * have come. Looks at the terminal only while the client waits for an answer.
- */
 export interface EchoWatchOptions {
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** Output of the program so far; null while its output is not read, so that an echo may be missing. */
+  /** Returns the end of the output; null while reading is paused, when an echo may be missing. */
   readonly produced: () => number | null;
   readonly readSettings: () => Promise<Reading>;
   readonly tell: (ack: EchoAck) => void;
@@ -138,14 +134,18 @@ interface Given {
   readonly at: number;
 }
 
-/** A program that echoes has echoed after that, in milliseconds. */
+/** Milliseconds after which a program has echoed, if it does. */
 const SETTLED_AFTER = 50;
-/** Least time between two looks, in milliseconds. */
+/** Minimum milliseconds between two inspections. */
 const PAUSE = 20;
 
+/**
+ * Answers `askEcho`: how much input the program could read, and how much for so long that its echo has arrived. Inspects the
+ * terminal only while the client waits for an answer.
+ */
 export class EchoWatch {
   private readonly options: EchoWatchOptions;
-  /** Input that is not known to be settled. */
+  /** Input that is not settled yet. */
   private readonly recent: Given[] = [];
   private given = 0;
   private settled = 0;
@@ -161,7 +161,7 @@ export class EchoWatch {
     this.options = options;
   }
 
-  /** The program can read all input before that offset. */
+  /** Records that the program can read the input before the offset. */
   gave(offset: number): void {
     this.given = offset;
     this.recent.push({ offset, at: this.options.clock.monotonic() });
@@ -169,7 +169,7 @@ export class EchoWatch {
     this.plan();
   }
 
-  /** The client wants to know about all input before that offset. */
+  /** Takes a question about the input before the offset. */
   ask(offset: number): void {
     this.asked = Math.max(this.asked, offset);
     this.plan();
@@ -180,7 +180,7 @@ export class EchoWatch {
     clearTimeout(this.timer);
   }
 
-  /** Plans the next look, unless all questions are answered or must wait for input that has not come. */
+  /** Schedules the next inspection, unless all questions are answered or wait for input. */
   private plan(): void {
     clearTimeout(this.timer);
     if (this.isStopped || this.isLooking || this.answeredSettled >= Math.min(this.asked, this.given)) return;

@@ -1,4 +1,4 @@
-/** The socket of one session: dialled with a ticket, opened by a hello, and known to be dead when it is silent. */
+/** The socket of one session: dials with a ticket, sends the hello, and detects a dead connection by silence. */
 import type { KeyObject } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
 import type { RawData, WebSocket } from 'ws';
@@ -14,7 +14,7 @@ import type { AgentHello } from '../../terminal/notes.js';
 import { dialOrchestrator } from '../link/dial.js';
 import type { OrchestratorPlace } from './host-messages.js';
 
-/** Milliseconds. */
+/** Times in milliseconds. */
 export interface SocketPace {
   readonly pingInterval: number;
   readonly deadAfter: number;
@@ -25,24 +25,24 @@ export interface SessionSocketOptions {
   readonly privateKey: KeyObject;
   readonly clock: Clock;
   readonly pace: SocketPace;
-  /** Asked for once the connection is there. */
+  /** Returns the hello; called when the connection is open. */
   readonly hello: () => AgentHello;
-  /** Any frame but pings and pongs. What it throws closes the socket as a violation. */
+  /** Receives all frames except pings and pongs. An error closes the socket as a violation. */
   readonly onFrame: (frame: Frame) => void;
-  /** What was sent has left; there is room again. */
+  /** Called when the send queue has room again. */
   readonly onRoom: () => void;
-  /** Called once: the dialling failed (`code` is null), or the socket is closed. */
+  /** Called once when dialling failed (`code` is null) or the socket has closed. */
   readonly onClosed: (code: number | null, reason: string) => void;
 }
 
 const DIAL_TIMEOUT = 15_000;
-/** Bytes that may wait in this process to be sent. */
+/** Maximum bytes in the send queue. */
 const MOST_UNSENT = 1024 * 1024;
-/** The head of a message of a WebSocket has so many bytes at most. */
+/** Maximum bytes of the head of a WebSocket message. */
 const HEAD = 14;
-/** How often the silence of the peer is looked at, in milliseconds. */
+/** Milliseconds between two checks for silence. */
 const LOOK = 1_000;
-/** A peer that does not answer a close is cut after that, in milliseconds. */
+/** Milliseconds that the peer has to answer a close. */
 const CLOSE_WITHIN = 2_000;
 
 export class SessionSocket {
@@ -56,7 +56,7 @@ export class SessionSocket {
   private silences = 0;
   private isClosed = false;
 
-  /** Dials at once. */
+  /** Starts dialling. */
   constructor(options: SessionSocketOptions) {
     this.options = options;
     this.lastHeard = options.clock.monotonic();
@@ -64,31 +64,31 @@ export class SessionSocket {
     void this.dial();
   }
 
-  /** How often nothing has come for longer than the orchestrator is ever silent. */
+  /** Number of silences that were longer than the ping interval of the orchestrator. */
   get stalls(): number {
     return this.silences;
   }
 
-  /** False while so much waits to be sent that more would only fill the memory. */
+  /** False while the send queue is full. */
   get hasRoom(): boolean {
     return (
       this.socket !== null && this.socket.readyState === this.socket.OPEN && this.socket.bufferedAmount < MOST_UNSENT
     );
   }
 
-  /** One frame, in as many parts as it has; they are not looked at any more when this returns. */
+  /** Sends one frame, given in parts, which the caller may reuse afterwards. */
   send(...parts: readonly [Buffer, ...Buffer[]]): void {
     const { socket } = this;
     if (socket === null || socket.readyState !== socket.OPEN) return;
     let length = 0;
     for (const part of parts) length += part.length;
-    // Whatever leaves no room tells when it has left.
+    // The frame that fills the queue reports when it was sent.
     const isFull = socket.bufferedAmount + HEAD + length >= MOST_UNSENT;
     if (isFull) socket.send(Buffer.concat(parts), () => this.options.onRoom());
     else this.direct?.send(...parts);
   }
 
-  /** Lets go of it; `onClosed` is not called any more. */
+  /** Closes the socket without calling `onClosed`. */
   close(code: number): void {
     if (this.isClosed) return;
     this.isClosed = true;

@@ -1,4 +1,4 @@
-/** What programs of sessions are alive, on disk: an agent that was killed leaves some behind, which the next one ends. */
+/** The list of running programs on disk. A killed agent leaves programs behind, which the next one ends. */
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as Type from 'typebox';
@@ -9,7 +9,7 @@ import { type SessionMark, sessionMembers, signalSession } from '../pty/process-
 const FILE = 'terminals.json';
 
 const schema = closed({
-  /** Process ids and start times mean nothing after another start of the system. */
+  /** Boot ID, because process IDs and start times are only valid within one boot. */
   boot_id: Type.String(),
   sessions: Type.Array(
     closed({
@@ -22,7 +22,7 @@ const schema = closed({
 });
 const valid = validator(schema);
 
-/** Replaces the list; losing it at a power cut does no harm, so it is not synced. */
+/** Replaces the list. It is not synced, because losing it in a power cut is harmless. */
 export function writeLiveSessions(dataDir: string, sessions: ReadonlyMap<string, SessionMark>): void {
   const path = join(dataDir, FILE);
   if (sessions.size === 0) {
@@ -39,7 +39,7 @@ export function writeLiveSessions(dataDir: string, sessions: ReadonlyMap<string,
   renameSync(`${path}.new`, path);
 }
 
-/** Ends what is left of them, but for daemons that have left their session; returns how many sessions had something left. */
+/** Ends the survivors except daemons, which have left their session. Returns the number of sessions with survivors. */
 export function endSurvivors(dataDir: string): number {
   const marks = readMarks(dataDir).filter((mark) => sessionMembers(mark).length > 0);
   for (const mark of marks) signalSession(mark, 'SIGHUP');
@@ -54,7 +54,7 @@ function readMarks(dataDir: string): readonly SessionMark[] {
     if (!valid.check(value) || value.boot_id !== bootId()) return [];
     return value.sessions.map(({ pid, start_time, tty }) => ({ pid, startTime: start_time, tty }));
   } catch {
-    // There is none, or it is torn.
+    // Missing or damaged.
     return [];
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The process of the terminals: the agent starts it with the first one, and it ends with the agent. What runs in terminals
- * inherits from this process, never from the agent's own.
+ * Entry of the terminal host, a child process of the agent. It starts with the first session and ends with the agent. Programs
+ * inherit from this process, never from the agent's own.
  */
 import { join } from 'node:path';
 import { loadKey } from '../../identity/private-key.js';
@@ -13,7 +13,7 @@ const [dataDir] = process.argv.slice(2);
 if (dataDir === undefined || process.send === undefined) throw new Error('this is started by the agent');
 
 const say = (message: FromHost): void => {
-  // The agent may be gone already.
+  // The agent may have ended.
   if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
 };
 const at =
@@ -30,7 +30,7 @@ const host = new TerminalHost({
   say,
 });
 
-// Who stops the agent may signal all of its processes: the agent says what is to be done.
+// A service manager may signal all processes of the agent. The agent decides what to do.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const) process.on(signal, () => undefined);
 process.on('message', (message: ToHost) => {
   if (message.do === 'stop') void host.stop().then(() => process.exit(0));

@@ -1,4 +1,4 @@
-/** The agent's terminals: asks the policy, has the programs started, and keeps the orchestrator up to date about them. */
+/** The agent's terminals: applies the policy, starts programs in the terminal host, and reports to the orchestrator. */
 import { Fault, isFault, messageOf } from '../../kernel/fault.js';
 import type { Logger } from '../../kernel/logger.js';
 import { TERMINAL_LIMITS } from '../../terminal/limits.js';
@@ -15,13 +15,13 @@ export type TerminalReport = AgentMessageOf<'terminal_answer' | 'terminals'>;
 export interface TerminalsOptions {
   readonly dataDir: string;
   readonly logger: Logger;
-  /** As they are now. */
+  /** Returns the current settings. */
   readonly settings: () => TerminalSettings;
-  /** Writes a line where the machine's administrators look. */
+  /** Writes a line to the system's log of logins. */
   readonly authLog: (line: string) => void;
-  /** The process is ended when it has had nothing to do for so long, in milliseconds. */
+  /** Milliseconds after which an idle terminal host ends. */
   readonly idleAfter?: number;
-  /** A program never starts later than that after it was asked for, in milliseconds. */
+  /** Milliseconds after the request beyond which a program never starts. */
   readonly startWithin?: number;
 }
 
@@ -31,11 +31,11 @@ interface Held {
   readonly permission: Permission | null;
   readonly mark: SessionMark | null;
   readonly isAttached: boolean;
-  /** The orchestrator has been answered. */
+  /** True when the orchestrator was answered. */
   readonly isOpen: boolean;
-  /** Its program runs, or ran. */
+  /** True when the program has started. */
   readonly hasStarted: boolean;
-  /** Its program has ended: it counts for no limit. */
+  /** True when the program has ended, so that it counts for no limit. */
   readonly hasEnded: boolean;
 }
 
@@ -50,7 +50,7 @@ export class Terminals {
   private idle: NodeJS.Timeout | undefined;
   private stopping: Promise<void> | null = null;
 
-  /** Ends what an agent that was killed has left. */
+  /** Ends survivors of a killed agent. */
   constructor(options: TerminalsOptions) {
     this.options = options;
     this.host = new HostProcess({
@@ -67,17 +67,17 @@ export class Terminals {
     return () => this.listeners.delete(listener);
   }
 
-  /** Where sessions dial back to from now on. */
+  /** Sets the address that sessions dial back to. */
   reach(place: OrchestratorPlace): void {
     this.place = place;
   }
 
-  /** Any session is held. */
+  /** True while a session exists. */
   get isInUse(): boolean {
     return this.sessions.size > 0;
   }
 
-  /** Every session that is held. */
+  /** Returns the list of all sessions. */
   list(): AgentMessageOf<'terminals'> {
     const sessions = [...this.sessions].map(([session_id, { isAttached }]) => ({ session_id, attached: isAttached }));
     return { type: 'terminals', sessions };
@@ -96,19 +96,19 @@ export class Terminals {
     }
   }
 
-  /** The settings have changed: sessions end when they are not allowed any more. */
+  /** Applies changed settings, and ends sessions that they no longer allow. */
   configure(): void {
     if (this.options.settings()['remote_terminal.enabled'] || this.sessions.size === 0) return;
     this.options.logger.warn('remote terminals were turned off: those that are open end');
     this.host.send({ do: 'end-all', reason: 'disabled' });
   }
 
-  /** The orchestrator has turned this agent away: nobody may be on this machine through it. */
+  /** Ends all sessions, because the orchestrator has rejected this agent. */
   closeAll(): void {
     for (const sessionId of [...this.sessions.keys()]) this.close(sessionId);
   }
 
-  /** Ends all sessions, and tells their orchestrator as far as it can; resolves within a few seconds. */
+  /** Ends all sessions and reports to the orchestrator. Resolves within a few seconds. */
   stop(): Promise<void> {
     this.stopping ??= this.stopNow();
     return this.stopping;
@@ -146,7 +146,7 @@ export class Terminals {
     try {
       const permission = await permit(request, { settings: this.options.settings(), shells, commands });
       if (place === null || this.stopping !== null) throw new Fault('shutting_down', 'the agent stops');
-      // Closed while the policy was asked.
+      // Closed during the check of the policy.
       if (!this.sessions.has(sessionId)) return;
       this.sessions.set(sessionId, { ...held, permission });
       clearTimeout(this.idle);
@@ -160,7 +160,7 @@ export class Terminals {
   private close(sessionId: string): void {
     const held = this.sessions.get(sessionId);
     if (held === undefined) return;
-    // Nothing has been started yet, and nothing will be.
+    // Nothing was started, and nothing will be.
     if (held.permission === null) this.sessions.delete(sessionId);
     else this.host.send({ do: 'close', sessionId });
   }
@@ -200,7 +200,7 @@ export class Terminals {
         return;
       case 'gone':
         this.forget(message.sessionId);
-        // The orchestrator may have opened it in the same moment.
+        // The orchestrator may have opened it at the same time.
         if (!held.hasStarted) this.report(this.list());
         this.startIdling();
     }
@@ -240,7 +240,7 @@ export class Terminals {
     this.options.authLog(`${what} closed for user ${user} by operator ${held.operator}, session ${sessionId}`);
   }
 
-  /** The sessions are lost with it. The orchestrator learns it from the list; what their programs left is ended. */
+  /** Handles a crash of the host: reports the list without its sessions and ends their survivors. */
   private hostLost(): void {
     for (const [sessionId, { isOpen }] of [...this.sessions]) {
       if (!isOpen) this.refuse(sessionId, new Fault('internal', 'the process of the terminals broke down'));

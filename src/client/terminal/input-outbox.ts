@@ -1,6 +1,6 @@
 /**
- * Input on its way: numbered when it is sent, kept until it is taken, and sent again after a reconnect. What was typed too long
- * ago by then is dropped with all that was typed behind it: the end of a line without its beginning would be another command.
+ * Input in flight: numbered when it is sent, kept until it is taken, and resent after a reconnect. Input that is too old by then is
+ * dropped with everything typed after it, because the end of a line without its start would be another command.
  */
 import type { Clock } from '../../kernel/clock.js';
 import { Backlog } from '../../terminal/backlog.js';
@@ -9,20 +9,20 @@ import { TERMINAL_LIMITS } from '../../terminal/limits.js';
 
 export interface InputOutboxOptions {
   readonly clock: Pick<Clock, 'monotonic' | 'now'>;
-  /** Milliseconds after which input that is not there yet is dropped when the connection is back; null keeps it for good. */
+  /** Maximum age in milliseconds of input that is resent after a reconnect; null for no limit. */
   readonly life: number | null;
-  /** Sends a piece, of at most one frame, at its absolute offset. */
+  /** Sends a piece of at most one frame at its offset. */
   send(offset: number, bytes: Buffer): void;
-  /** Sends that no more follows. */
+  /** Sends the end of the input. */
   sendEof(): void;
-  /** Sends that what follows is meant now. */
+  /** Sends `anew`. */
   sendAnew(): void;
   onDropped(bytes: number): void;
 }
 
-/** More waiting than this is not asked for. */
+/** Bytes of waiting input above which the caller should wait for `drain`. */
 const ENOUGH = 256 * 1024;
-/** After a drop the person may still be typing the same line: what follows without such a pause goes with it. Milliseconds. */
+/** Milliseconds of a pause in typing that end a dropped line. Input before it is dropped too. */
 const PAUSE = 1_000;
 const CTRL_C = 0x03;
 const ENTERS = [0x0d, 0x0a];
@@ -30,17 +30,17 @@ const ENTERS = [0x0d, 0x0a];
 export class InputOutbox {
   private readonly options: InputOutboxOptions;
   private readonly ages: InputAges;
-  /** Sent, and not yet known to be taken. */
+  /** Input that was sent and is not acknowledged. */
   private readonly unacknowledged = new Backlog();
-  /** Not sent yet: for want of a limit or of a connection. */
+  /** Input that waits for a limit or a connection. */
   private waiting: Buffer[] = [];
   private waitingBytes = 0;
   private limit = 0;
   private open = false;
-  /** Nothing is sent until the other end has said what it has. */
+  /** True while nothing is sent until `place` arrives. */
   private isAwaitingPlace = false;
   private eof: 'none' | 'wanted' | 'sent' = 'none';
-  /** Dropped and not told yet. */
+  /** Dropped bytes that are not reported yet. */
   private dropped = 0;
   private blind: NodeJS.Timeout | undefined;
 
@@ -49,12 +49,12 @@ export class InputOutbox {
     this.ages = new InputAges(options.clock);
   }
 
-  /** Bytes that are neither taken nor dropped. */
+  /** Number of bytes that are neither taken nor dropped. */
   get pending(): number {
     return this.waitingBytes + this.unacknowledged.length;
   }
 
-  /** Offset behind all that was typed. */
+  /** Offset after all typed input. */
   get end(): number {
     return this.unacknowledged.end + this.waitingBytes;
   }
@@ -63,7 +63,7 @@ export class InputOutbox {
     return this.pending < ENOUGH;
   }
 
-  /** Milliseconds since the first byte was typed that is not known to be taken; 0 without one. */
+  /** Age in milliseconds of the oldest unacknowledged byte; 0 without one. */
   get age(): number {
     return this.ages.age(this.unacknowledged.start);
   }
@@ -86,7 +86,7 @@ export class InputOutbox {
     this.flush();
   }
 
-  /** The connection is there, as a writer whose input was taken up to that offset. What is beyond is sent again. */
+  /** Resumes as the writer whose input was taken up to `taken`, and resends the rest. */
   resume(taken: number): void {
     this.forget(taken);
     if (this.unacknowledged.length === 0) this.renumber(Math.max(taken, this.unacknowledged.end));
@@ -95,7 +95,7 @@ export class InputOutbox {
     if (!this.isAwaitingPlace) this.sendFrom(this.unacknowledged.start);
   }
 
-  /** Becomes the writer at that offset: what was sent belongs to an earlier time and is forgotten. */
+  /** Starts as a new writer at the offset, and forgets input that was sent before. */
   restart(taken: number): void {
     this.renumber(taken);
     this.limit = 0;
@@ -105,8 +105,8 @@ export class InputOutbox {
   }
 
   /**
-   * The other end has input up to there, and asks for the rest.
-   * @param isFirst it says so because the connection is new, not because it doubts
+   * Handles `place`: the other end has input up to the offset and asks for the rest.
+   * @param isFirst whether the connection is new, so that the input is not in doubt
    */
   placed(offset: number, isFirst: boolean): void {
     if (!this.open || (isFirst && !this.isAwaitingPlace)) return;
@@ -118,7 +118,7 @@ export class InputOutbox {
     this.flush();
   }
 
-  /** The connection is lost, or the pen is: nothing is sent until it is there again. */
+  /** Stops sending, because the connection or the pen is lost. */
   pause(): void {
     this.open = false;
   }
@@ -133,7 +133,7 @@ export class InputOutbox {
     this.ages.dropFrom(this.unacknowledged.end);
   }
 
-  /** Taken up to `consumed`; may be sent up to `limit`. */
+  /** Takes an acknowledgement: input was taken up to `consumed` and may be sent up to `limit`. */
   acknowledge(consumed: number, limit: number): void {
     this.forget(consumed);
     this.limit = Math.max(this.limit, limit);
@@ -150,7 +150,7 @@ export class InputOutbox {
     this.ages.dropBefore(this.unacknowledged.start);
   }
 
-  /** What was sent is forgotten; what waits goes on at that offset. */
+  /** Forgets sent input, and continues with waiting input at the offset. */
   private renumber(offset: number): void {
     const { end } = this.unacknowledged;
     this.unacknowledged.restart(offset);
@@ -166,7 +166,7 @@ export class InputOutbox {
     this.options.sendAnew();
   }
 
-  /** All of it goes, however young its end is. */
+  /** Drops all input from the offset on. */
   private dropFrom(offset: number): void {
     this.dropped += this.end - offset;
     this.unacknowledged.dropFrom(offset);
@@ -177,7 +177,7 @@ export class InputOutbox {
     this.blind = setTimeout(() => this.see(), PAUSE);
   }
 
-  /** Whether it goes with what was dropped. An Enter ends that line, and Ctrl-C is always meant. */
+  /** Reports whether input belongs to a dropped line. Enter ends that line, and Ctrl-C is always sent. */
   private swallow(bytes: Buffer): boolean {
     if (bytes.includes(CTRL_C)) {
       this.see();
@@ -227,7 +227,7 @@ export class InputOutbox {
     this.options.sendEof();
   }
 
-  /** Up to so many bytes off the front of what waits. */
+  /** Takes up to `most` bytes off the waiting input. */
   private cut(most: number): Buffer {
     const [first = Buffer.alloc(0)] = this.waiting;
     if (first.length <= most) this.waiting.shift();

@@ -1,4 +1,4 @@
-/** Where the output of a session stands: what was received, what has reached its destination, what may be sent. */
+/** Progress of a session's output: what was received, what was delivered, and what the producer may send. */
 import type { Clock } from '../../kernel/clock.js';
 import { Fault } from '../../kernel/fault.js';
 import { TERMINAL_LIMITS } from '../../terminal/limits.js';
@@ -8,7 +8,7 @@ export class OutputIntake {
   private readonly clock: Pick<Clock, 'monotonic'>;
   private window: ConsumerWindow | null = null;
   private position: number | null = null;
-  /** A snapshot begins a new one: what was handed out before it says nothing about the offsets behind it. */
+  /** Counts snapshots. Output delivered before one does not affect the offsets after it. */
   private epoch = 0;
   private handedOut = 0;
 
@@ -16,29 +16,29 @@ export class OutputIntake {
     this.clock = clock;
   }
 
-  /** Offset of the next byte; null while nothing has come. */
+  /** Offset of the next byte; null before the first. */
   get received(): number | null {
     return this.position;
   }
 
-  /** Nothing that was handed out is still on its way. */
+  /** True when everything handed out was delivered. */
   get settled(): boolean {
     return this.handedOut === 0;
   }
 
-  /** What the producer may know; null while the stream has no place yet. */
+  /** Current credit; null before the stream has an offset. */
   get credit(): Credit | null {
     return this.window?.credit ?? null;
   }
 
-  /** @param roundTrip to the producer, in milliseconds */
+  /** Takes the round-trip time to the producer in milliseconds. */
   measured(roundTrip: number): void {
     this.window?.measured(roundTrip);
   }
 
   /**
-   * The part of it that is new; the first output of all may begin anywhere.
-   * @throws Fault `protocol_violation` when something before it is missing
+   * Returns the new part of the output. The first output may start at any offset.
+   * @throws Fault `protocol_violation` when output before it is missing
    */
   take(offset: number, bytes: Buffer): Buffer {
     this.begin(offset);
@@ -51,12 +51,12 @@ export class OutputIntake {
     return fresh;
   }
 
-  /** Bytes that were never received when the stream goes on at the offset of a snapshot; 0 where it begins. */
+  /** Returns the number of bytes that a snapshot at the offset skips; 0 at the start. */
   gapTo(offset: number): number {
     return Math.max(0, offset - (this.position ?? offset));
   }
 
-  /** The stream goes on at the offset of a snapshot. Gives what to tell the producer. */
+  /** Continues at the offset of a snapshot. Returns the credit to send. */
   jump(offset: number): Credit {
     this.epoch += 1;
     this.position = offset;
@@ -65,9 +65,9 @@ export class OutputIntake {
   }
 
   /**
-   * To be called when what was taken last is handed out.
-   * @param onDone given what to tell the producer, or null for nothing
-   * @returns to be called when it has reached its destination
+   * Records that the output taken last is handed out.
+   * @param onDone receives the credit to send, or null
+   * @returns a function to call on delivery
    */
   handOut(onDone: (credit: Credit | null) => void): () => void {
     const { epoch, position: end } = this;

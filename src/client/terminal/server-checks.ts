@@ -1,6 +1,6 @@
 /**
- * Checks what the orchestrator says on the socket of a terminal. The bundle holds them compiled, without the schemas and the library
- * that compiles them: most of a terminal's start would be theirs.
+ * Validators of the orchestrator's frames. The bundle contains them compiled, without the schemas and their library, which would
+ * take most of the start-up time of a terminal.
  */
 import { type Validator, validator } from '../../kernel/validator.js';
 import { type Exit, ExitSchema } from '../../terminal/exit.js';

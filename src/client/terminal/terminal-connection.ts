@@ -1,4 +1,4 @@
-/** Brings the frames of a session's connections together to one stream of output and one of input. */
+/** Combines the connections of a session into one stream of output and one of input. */
 import { Fault, isFault, messageOf } from '../../kernel/fault.js';
 import type { Exit } from '../../terminal/exit.js';
 import {
@@ -24,10 +24,10 @@ import { type Gone, TerminalLink } from './terminal-link.js';
 import type { ConnectTerminalOptions, TerminalEnd, TerminalSession } from './terminal-session.js';
 
 const PATIENCE = 30 * 60_000;
-/** Output that was taken is told so after that much quiet, in milliseconds. */
+/** Milliseconds of silence after which delivered output is acknowledged. */
 const REST_PAUSE = 200;
 const LATE_EXIT_DEADLINE = 30_000;
-/** Input that has not arrived by then is dropped when the connection is back, in milliseconds. */
+/** Maximum age in milliseconds of input that is resent after a reconnect. */
 const INPUT_LIFE = 10_000;
 
 type OutputFrame = Extract<Frame, { readonly type: 'output' }>;
@@ -41,11 +41,11 @@ export class TerminalConnection implements TerminalSession {
   private readonly link: TerminalLink;
   private readonly intake: OutputIntake;
   private readonly outbox: InputOutbox;
-  /** The welcome of the present connection has come. */
+  /** True after the welcome of the current connection. */
   private connected = false;
-  /** The orchestrator has said on this connection where the input stands. */
+  /** True after the first `place` on the current connection. */
   private isPlaced = false;
-  /** There was a welcome before. */
+  /** True after the first welcome. */
   private wasConnected = false;
   private secret: string | null = null;
   private size: { readonly cols: number; readonly rows: number } | null = null;
@@ -54,7 +54,7 @@ export class TerminalConnection implements TerminalSession {
   private exit: Exit | null = null;
   private over = false;
   private restTimer: NodeJS.Timeout | null = null;
-  /** Speaks of output that is still on its way. */
+  /** Answer about output that has not arrived yet. */
   private earlyEcho: EchoAck | null = null;
 
   constructor(options: ConnectTerminalOptions) {
@@ -153,7 +153,7 @@ export class TerminalConnection implements TerminalSession {
     if (!this.connected && note?.kind !== 'welcome') {
       throw new Fault('protocol_violation', 'the peer sent something before the welcome');
     }
-    // A note of another kind is of a later version.
+    // Unknown notes belong to a later version.
     if (note !== null) this.noted(note);
     else if (frame.type === 'output') this.output(frame);
     else if (frame.type === 'snapshot') this.snapshot(frame);
@@ -230,7 +230,7 @@ export class TerminalConnection implements TerminalSession {
     });
   }
 
-  /** Without more output no window would ever be told that its last bytes were taken. */
+  /** Acknowledges the last output, for which no later frame would. */
   private tellRest(): void {
     this.restTimer ??= setTimeout(() => {
       this.restTimer = null;
@@ -269,7 +269,7 @@ export class TerminalConnection implements TerminalSession {
     this.leave();
   }
 
-  /** The session is over, and all is received that there is. */
+  /** Leaves a session that is over after all output was received. */
   private leave(): void {
     this.disconnect();
     this.link.drop();
@@ -340,7 +340,7 @@ export class TerminalConnection implements TerminalSession {
     this.link.send(resizeFrame(this.size.cols, this.size.rows, this.generation));
   }
 
-  /** Without any output there is nothing to go on behind. */
+  /** Returns what to resume with; null before any output. */
   private resumption(): { readonly secret: string; readonly received: number } | null {
     const { received } = this.intake;
     return this.secret === null || received === null ? null : { secret: this.secret, received };
@@ -349,12 +349,12 @@ export class TerminalConnection implements TerminalSession {
   private attachAs(): { readonly mode: TerminalMode; readonly take?: boolean } {
     if (this.resumption() !== null) return { mode: 'read' };
     const mode = this.mode ?? this.options.mode;
-    // The pen may still lie with the connection that was lost.
+    // The lost connection may still hold the pen.
     return mode === 'write' ? { mode, take: true } : { mode };
   }
 }
 
-/** Throws `protocol_violation` for what is not of that schema. */
+/** Returns the value. Throws `protocol_violation` when it does not match the schema. */
 function checked<T>(schema: Check<T>, value: unknown): T {
   if (schema.check(value)) return value;
   throw new Fault('protocol_violation', 'the peer sent what this version does not know');
@@ -363,14 +363,14 @@ function checked<T>(schema: Check<T>, value: unknown): T {
 const faultOf = (error: unknown): Fault =>
   isFault(error) ? error : new Fault('internal', messageOf(error), { cause: error });
 
-/** Connects in the background; what happens is told to `events`, nothing of it before this returns. */
+/** Connects in the background. Calls `events` only after it has returned. */
 export function connectTerminal(options: ConnectTerminalOptions): TerminalSession {
   const connection = new TerminalConnection(options);
   connection.begin(options.wsUrl);
   return connection;
 }
 
-/** Throws what the request fails with, and `unreachable` for a session that is not over or says so in other words. */
+/** Returns the exit of a session that ended before its client was back. Throws the request's error, and `unreachable` for a session without a valid exit. */
 export async function lateExit(api: ApiClient, sessionId: string, signal: AbortSignal): Promise<Exit> {
   const session = await api.call('getTerminal', { params: { session_id: sessionId }, signal });
   const { exit_code: code, exit_signal, reason, output_bytes: final_offset } = session;

@@ -1,4 +1,4 @@
-/** Keeps a session connected: dials, and after a loss asks for a new ticket and dials again, until there is no hope. */
+/** Keeps a session connected: dials, and after a loss gets a new ticket and dials again, until reconnecting is pointless. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Contract } from '../../contract/contract.js';
 import type { BodyOf } from '../../contract/route.js';
@@ -16,22 +16,22 @@ export interface TerminalLinkOptions {
   readonly api: ApiClient;
   readonly sessionId: string;
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** From 0 to 1. */
+  /** Returns a number from 0 to 1. */
   random(): number;
-  /** Milliseconds after which a lost connection is given up. */
+  /** Milliseconds after which reconnecting stops. */
   readonly patience: number;
-  /** Milliseconds that input has waited for its acknowledgement. */
+  /** Returns the age in milliseconds of the oldest unacknowledged input. */
   inputAge(): number;
-  /** For each connection. */
+  /** Returns the hello; called for each connection. */
   hello(): ClientHello;
-  /** As what to come back. */
+  /** Returns the mode to attach in. */
   attachAs(): BodyOf<Contract['attachTerminal']>;
   onFrame(frame: Frame): void;
   onRoundTrip(ms: number): void;
   onSilence(silent: boolean): void;
-  /** Once for each loss, with its reason. */
+  /** Called once for each loss with its reason. */
   onLost(cause: Fault): void;
-  /** The server closed for good, or refuses to take this client back; nothing follows. */
+  /** Called last, when the server has closed for good or refuses this client. */
   onGone(gone: Gone): void;
 }
 
@@ -41,7 +41,7 @@ export type Gone =
   | { readonly kind: 'over' }
   | { readonly kind: 'refused'; readonly fault: Fault };
 
-/** What may be over soon. */
+/** Errors that may pass. */
 const PASSING: readonly FaultCode[] = [
   'unreachable',
   'shutting_down',
@@ -52,9 +52,9 @@ const PASSING: readonly FaultCode[] = [
 ];
 const FIRST_PAUSE = 250;
 const LONGEST_PAUSE = 5_000;
-/** A request for a ticket is given up after that, in milliseconds: its connection may be dead. */
+/** Time limit in milliseconds of a ticket request, whose connection may be dead. */
 const TICKET_DEADLINE = 15_000;
-/** So many connections in a row that broke for what came over them are no accident. */
+/** Consecutive protocol violations after which reconnecting stops. */
 const MOST_VIOLATIONS = 5;
 
 export class TerminalLink {
@@ -82,18 +82,18 @@ export class TerminalLink {
     this.socket?.ping();
   }
 
-  /** The connection is as it should be. */
+  /** Resets the pause between attempts after a working connection. */
   settled(): void {
     this.lostSince = null;
     this.failures = 0;
   }
 
-  /** Output has come: whatever was wrong with earlier connections is not wrong with this one. */
+  /** Resets the count of violations after output. */
   progressed(): void {
     this.violations = 0;
   }
 
-  /** Lets go of the session. */
+  /** Detaches from the session. */
   drop(): void {
     this.ending.abort(new Fault('cancelled', 'the terminal was let go'));
     this.socket?.drop(TERMINAL_CLOSE.done);
@@ -174,7 +174,7 @@ export class TerminalLink {
     }
   }
 
-  /** Why there is no coming back; null while there is hope. */
+  /** Returns why reconnecting is pointless, or null. */
   private verdict(error: unknown): Gone | null {
     if (isFault(error, 'terminal_over')) return { kind: 'over' };
     const fault = isFault(error) ? error : new Fault('internal', String(error), { cause: error });
@@ -193,9 +193,10 @@ const revoked = (): Fault =>
   new Fault('role_forbidden', 'the orchestrator has ended this connection: you may not use this terminal any more');
 
 /**
- * @param server the address of the client, whose path is kept: a proxy in front may have put it there
- * @param wsUrl as the server gave it; only its path and its ticket count
- * @throws Fault `unreachable` for what is no address of a stream
+ * Returns the address of a session's stream, always at the server that the client trusts.
+ * @param server address of the server, whose path is kept, because a proxy may have added it
+ * @param wsUrl URL from the server, of which only the path and the ticket are used
+ * @throws Fault `unreachable` when `wsUrl` is not the URL of a stream
  */
 export function streamAddress(server: URL, wsUrl: string): URL {
   const given = URL.canParse(wsUrl) ? new URL(wsUrl) : null;

@@ -1,4 +1,4 @@
-/** A terminal session as its operator's end uses it: what one may do with it, whatever carries it. */
+/** A terminal session, as the client uses it: options, methods and events, independent of the transport and a TTY. */
 import type { Clock } from '../../kernel/clock.js';
 import type { Fault } from '../../kernel/fault.js';
 import type { Exit } from '../../terminal/exit.js';
@@ -9,102 +9,102 @@ import type { ApiClient } from '../api-client.js';
 export interface ConnectTerminalOptions {
   readonly api: ApiClient;
   readonly sessionId: string;
-  /** As `openTerminal`, `execOnAgent` or `attachTerminal` answered it a moment ago. */
+  /** Fresh URL from `openTerminal`, `execOnAgent` or `attachTerminal`. */
   readonly wsUrl: string;
-  /** What it was asked for: that of a session that was just opened is `write`. */
+  /** Requested mode; `write` for a session that was just opened. */
   readonly mode: TerminalMode;
   readonly events: TerminalEvents;
   readonly clock: Pick<Clock, 'monotonic' | 'now'>;
-  /** From 0 to 1, for the pauses between attempts. */
+  /** Returns a number from 0 to 1, for the pauses between attempts. */
   random(): number;
-  /** Input waits for a lost connection for as long as it takes; else it is dropped when it has waited for ten seconds. */
+  /** Whether input waits for a lost connection without limit; else it is dropped after ten seconds. */
   readonly queueInput: boolean;
-  /** Milliseconds after which a lost connection is given up; half an hour when absent. */
+  /** Milliseconds after which reconnecting stops [30 minutes]. */
   readonly patience?: number;
 }
-/** Everything may be called at any time, while the connection is lost too; after the end nothing happens any more. */
+/** All methods may be called at any time, even while disconnected. They have no effect after the end. */
 export interface TerminalSession {
   readonly sessionId: string;
-  /** Whether this client holds the pen: null until the orchestrator has said so. */
+  /** Mode of this client; null before the welcome. */
   readonly mode: TerminalMode | null;
-  /** Milliseconds to the orchestrator and back; null while not measured. */
+  /** Round-trip time to the orchestrator in milliseconds; null before the first measurement. */
   readonly roundTrip: number | null;
-  /** Milliseconds since the first input that the agent has not taken; 0 without one. */
+  /** Age in milliseconds of the oldest input that the agent has not taken; 0 without one. */
   readonly inputAge: number;
   /**
-   * Takes input of any length. Without the pen it is dropped.
-   * @returns false when it would be better to wait for `drain` before more is given
+   * Sends input of any length. Drops it without the pen.
+   * @returns false when the caller should wait for `drain`
    */
   sendInput(bytes: Uint8Array): boolean;
-  /** Offset behind the input that was given so far; null while it may still be dropped, for want of a connection or of the pen. */
+  /** Offset after the input so far; null while it may be dropped without a connection or the pen. */
   readonly inputEnd: number | null;
-  /** Asks where the input before that offset stands; only while connected. Agents of earlier versions do not answer. */
+  /** Asks about the echo of input before the offset, while connected. Agents of earlier versions do not answer. */
   askEcho(offset: number): void;
-  /** No more input follows what was given so far. */
+  /** Ends the input. */
   sendEof(): void;
-  /** The newest size counts; it is told again after each reconnect. Without the pen it is kept for when there is one. */
+  /** Sets the size, which is resent after each reconnect. Without the pen it is kept for later. */
   resize(cols: number, rows: number): void;
-  /** To the foreground process group of the program; only while connected. */
+  /** Signals the foreground process group, while connected. */
   signal(name: TerminalSignal): void;
-  /** Asks for a snapshot. */
+  /** Requests a snapshot. */
   redraw(): void;
-  /** Asks whoever holds the pen for it. */
+  /** Asks the writer for the pen. */
   askPen(): void;
-  /** Asks for a `latency` note; `roundTrip` is brought up to date too. */
+  /** Requests a `latency` note, and updates `roundTrip`. */
   askLatency(): void;
-  /** Ends the session and its program. The exit follows as the end. */
+  /** Ends the session and its program. The event `ended` follows with the exit. */
   close(): void;
-  /** Lets go; the session goes on. The end follows. */
+  /** Detaches while the session continues. The event `ended` follows. */
   detach(): void;
 }
 
-/** What a terminal's connection tells its owner. Nothing of it knows of a TTY. */
+/** State of the connection. */
 export type LinkState =
-  /** Everything goes through. `resumed`: after a loss, with nothing missing and nothing twice. */
+  /** Connected. `resumed`: after a loss, without missing or duplicate data. */
   | { readonly kind: 'connected'; readonly resumed: boolean }
-  /** The orchestrator has not answered a ping for a while; the connection may be dead. */
+  /** A ping is unanswered; the connection may be dead. */
   | { readonly kind: 'silent' }
-  /** The connection is gone; it is made anew until the patience is over. */
+  /** The connection is lost, and the client reconnects. */
   | { readonly kind: 'lost'; readonly cause: Fault };
 
-/** How it was over. */
+/** End of a session for this client. */
 export type TerminalEnd =
-  /** `complete`: all of its output was handed out before. */
+  /** `complete`: all output was delivered before. */
   | { readonly kind: 'exit'; readonly exit: Exit; readonly complete: boolean }
-  /** The client let go; the session goes on. */
+  /** The client detached; the session continues. */
   | { readonly kind: 'detached' }
-  /** Another connection of the same client has taken over. */
+  /** Another connection of the same client replaced this one. */
   | { readonly kind: 'replaced' }
-  /** The connection is lost for good, or this operator may not any more. The session may go on. */
+  /** The connection is lost for good, or the operator lost access. The session may continue. */
   | { readonly kind: 'failed'; readonly fault: Fault };
 
 export interface Snapshot {
   readonly head: SnapshotHead;
-  /** Draw the screen. */
+  /** Bytes that draw the screen. */
   readonly bytes: Buffer;
-  /** Bytes of output that were not sent because the snapshot stands in for them; 0 for a client that attaches anew. */
+  /** Number of output bytes that the snapshot replaces; 0 for a client that does not resume. */
   readonly skipped: number;
 }
 
-/** Called one after the other, never inside of a call of the connection's methods. */
+/** Events, called one at a time and never inside a method of the session. */
 export interface TerminalEvents {
   /**
-   * Output, in order, each byte once. `done` has to be called when the bytes have reached their destination, in the order in
-   * which they came: only then more than a window of them is sent.
-   * @param bytes must not be changed
+   * Receives output in order, each byte once. Call `done` in order when the bytes are delivered; without it the output stops after
+   * one window.
+   * @param bytes must not be modified
    */
   output(stream: OutputStream, bytes: Buffer, done: () => void): void;
-  /** The whole screen as it is now, instead of output that is not repeated. Commands without a terminal have none. */
+  /** Receives the current screen instead of skipped output. Commands without a terminal have none. */
   snapshot(snapshot: Snapshot, done: () => void): void;
-  /** Welcome and people first bring up to date what `mode` of the connection says. */
+  /** Receives a note. `welcome` and `people` update `mode` first. */
   note(note: ServerNote): void;
   state(state: LinkState): void;
-  /** Answers `askEcho`, behind all output that the answer speaks of. */
+  /** Receives the answer to `askEcho`, after all output that it refers to. */
   echo?(ack: EchoAck): void;
-  /** There is room for input again after `sendInput` gave false. */
+  /** Called when more input can be sent after `sendInput` returned false. */
   drain(): void;
-  /** So much input was dropped as one, because its beginning had waited too long for the connection. */
+  /** Receives the number of input bytes that were dropped because they waited too long. */
   inputDropped(bytes: number): void;
-  /** Once, as the last: after all output has been handed out and is `done`. */
+  /** Called once and last, after all output is delivered. */
   ended(end: TerminalEnd): void;
 }

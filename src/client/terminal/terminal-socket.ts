@@ -1,4 +1,4 @@
-/** One WebSocket of a terminal: opens it, keeps it alive, gives its frames, and tells once how it ended. */
+/** One WebSocket of a terminal: connects, sends heartbeats, delivers frames, and reports its end once. */
 import type { Agent } from 'node:http';
 import type { Socket } from 'node:net';
 import { type RawData, WebSocket } from 'ws';
@@ -12,32 +12,32 @@ import { unreachable } from '../unreachable.js';
 
 export interface TerminalSocketOptions {
   readonly address: URL;
-  /** Makes the connection, and checks it. */
+  /** Creates and verifies the connection. */
   readonly connections: Agent;
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly hello: ClientHello;
-  /** Milliseconds that input has waited for its acknowledgement. */
+  /** Returns the age in milliseconds of the oldest unacknowledged input. */
   inputAge(): number;
-  /** A fault that it throws closes the connection. */
+  /** Receives a frame. A fault closes the connection. */
   onFrame(frame: Frame): void;
-  /** Milliseconds there and back. */
+  /** Receives the round-trip time in milliseconds. */
   onRoundTrip(ms: number): void;
-  /** A ping was not answered for a while, or something has come after all. */
+  /** Called when a ping stays unanswered, and when data arrives again. */
   onSilence(silent: boolean): void;
-  /** Once, unless it was dropped. `code` is that of the WebSocket, or null when the connection broke. */
+  /** Called once unless the socket was dropped. `code` is the close code, or null when the connection broke. */
   onClosed(code: number | null, cause: Fault): void;
 }
 
-/** Until the first frame has come, in milliseconds. */
+/** Time limit for the first frame in milliseconds. */
 const OPENING_DEADLINE = 15_000;
-/** How long a ping may be unanswered before people are told, in milliseconds. */
+/** Milliseconds after which an unanswered ping counts as silence. */
 const PONG_PATIENCE = 2_000;
-/** Input that is not acknowledged asks for a pong after that, and makes a silence of what is not answered then. Milliseconds. */
+/** Milliseconds of unacknowledged input after which a ping is sent, and after which an unanswered ping counts as silence. */
 const INPUT_ASKS = 1_000;
 const INPUT_PATIENCE = 2_000;
 const INPUT_ANSWER = 500;
 const TICK = 500;
-/** The peer answers a close by then, in milliseconds. */
+/** Milliseconds that the peer has to answer a close. */
 const CLOSE_DEADLINE = 1_000;
 
 export class TerminalSocket {
@@ -79,7 +79,7 @@ export class TerminalSocket {
     this.ticking = setInterval(() => this.tick(), TICK);
   }
 
-  /** Nothing happens when it is not open. */
+  /** Sends a frame if the socket is open. */
   send(frame: Buffer): void {
     if (this.socket.readyState !== WebSocket.OPEN) return;
     if (this.direct === null) this.socket.send(frame);
@@ -88,17 +88,17 @@ export class TerminalSocket {
 
   ping(): void {
     this.lastPing = this.options.clock.monotonic();
-    // Microseconds, as a frame holds whole numbers.
+    // Microseconds, because frames carry integers.
     this.send(pingFrame(Math.round(this.lastPing * 1_000)));
   }
 
-  /** Lets go with that code, and tells nothing any more. */
+  /** Closes the socket with a code and calls no more events. */
   drop(code: number): void {
     this.stop();
     this.closeWith(code);
   }
 
-  /** Gives the connection up, as if the network had lost it. */
+  /** Gives up the connection as if the network had lost it. */
   private fail(cause: Fault): void {
     this.cause ??= cause;
     if (isFault(cause, 'protocol_violation')) this.closeWith(TERMINAL_CLOSE.violation);
@@ -123,7 +123,7 @@ export class TerminalSocket {
     this.ping();
   }
 
-  /** Without TLS somebody in between might take what is sent for something else: it stays masked. */
+  /** Uses direct messages over TLS. Without TLS a proxy could misread unmasked frames. */
   private goDirect(): void {
     const { connection, socket } = this;
     if (connection === null || this.options.address.protocol !== 'wss:') return;
@@ -155,7 +155,7 @@ export class TerminalSocket {
 
   private tick(): void {
     const now = this.options.clock.monotonic();
-    // This program itself was stopped; what came meanwhile is only read after this.
+    // This process was suspended; data that arrived meanwhile is read later.
     if (now - this.lastTick > 10 * TICK) this.lastHeard = now;
     this.lastTick = now;
     const patience = this.answered ? TERMINAL_LIMITS.deadAfter : OPENING_DEADLINE;
