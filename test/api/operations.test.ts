@@ -76,14 +76,14 @@ const RAISED_ELSEWHERE: Readonly<Record<string, string>> = {
   'terminal.taken_over': 'terminal/relay/people.test.ts',
   'terminal.transcript_found': 'terminal/recordings/strays.test.ts',
   'terminal.transcripts_pruned': 'terminal/recordings/transcripts.test.ts',
-  'audit.key_changed': 'events/verification.test.ts',
+  'audit.key_changed': 'audit/verification.test.ts',
   'audit.events_lost': 'e2e/lost-events.test.ts',
   'orchestrator.identity_changed': 'e2e/identity.test.ts',
   'orchestrator.backed_up': 'e2e/backup.test.ts',
   'orchestrator.restored': 'e2e/backup.test.ts',
   'orchestrator.store_damaged': 'e2e/lost-events.test.ts',
-  'orchestrator.clock_jumped': 'events/clock-watch.test.ts',
-  'orchestrator.clock_accepted': 'events/clock-watch.test.ts',
+  'orchestrator.clock_jumped': 'core/clock-watch.test.ts',
+  'orchestrator.clock_accepted': 'core/clock-watch.test.ts',
 };
 
 const SETTINGS = ['--metrics-poll-interval', '1', '--limits-headers-timeout-secs', '3'];
