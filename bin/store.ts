@@ -2,11 +2,14 @@
 import { resolve } from 'node:path';
 import { monotonicFactory } from 'ulid';
 import { askOrchestrator } from '../daemon/ask-orchestrator.js';
-import { type BackupReport, BackupReportSchema } from '../daemon/backup/backup-report.js';
-import { recoverAdmin as runRecovery } from '../daemon/backup/recover-admin.js';
+import { type BackupReport, BackupReportSchema } from '../daemon/backup/backup-target.js';
 import { restoreStore } from '../daemon/backup/restore-store.js';
-import { stoppedBackup } from '../daemon/backup/stopped-backup.js';
-import { isStoppedCommand, type StoppedOptions } from '../daemon/backup/stopped-store.js';
+import {
+  isStoppedCommand,
+  recoverAdmin as runRecovery,
+  type StoppedOptions,
+  stoppedBackup,
+} from '../daemon/backup/stopped-store.js';
 import type {
   BackupRequest,
   RecoveredAdmin,

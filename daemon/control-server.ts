@@ -7,7 +7,7 @@ import type { PublicKeyHex } from '../src/kernel/ids.js';
 import type { Service } from '../src/kernel/service.js';
 import { validator } from '../src/kernel/validator.js';
 import { Backups } from './backup/backups.js';
-import { sealInThread } from './backup/seal-in-thread.js';
+import { sealInThread } from './backup/seal-copy.js';
 import {
   CONTROL_SOCKET,
   CONTROL_VERBS,

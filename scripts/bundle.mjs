@@ -40,7 +40,7 @@ const { outputFiles, metafile } = await build({
     'recording-worker': 'dist/daemon/terminal/recordings/recording-worker.js',
     'search-worker': 'dist/daemon/terminal/recordings/search-worker.js',
     // What parses modules.
-    'parser-worker': 'dist/daemon/engine/parsing/parser-worker.js',
+    'parser-worker': 'dist/daemon/engine/modules/parser-worker.js',
     // The check of a backup, beside the orchestrator's own work.
     'seal-copy-worker': 'dist/daemon/backup/seal-copy-worker.js',
     // The check of the store after a start.

@@ -1,8 +1,19 @@
 /** The file that a backup is to become: what may stand there already, and how it gets its name. */
-import { chmodSync, lstatSync, mkdirSync, realpathSync, renameSync, rmSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+} from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
+import * as Type from 'typebox';
 import { Fault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
-import { syncPath } from './sync-path.js';
+import { closed } from '../../src/kernel/schema.js';
 
 export interface BackupTarget {
   /** Absolute. */
@@ -83,4 +94,28 @@ export function notWritable(file: string, cause: unknown): Fault {
     hint: 'choose a place that is writable and has room; what is at the place is as it was',
     cause,
   });
+}
+
+/** What there is to say of a backup that was made, as it goes over the control socket. */
+export const BackupReportSchema = closed({
+  file: Type.String(),
+  bytes: Type.Integer(),
+  sha256: Type.String(),
+  schema: Type.Integer(),
+  /** Number of the last audit event in it, and its hash; 0 and '' when there is none. */
+  last_seq: Type.Integer(),
+  last_hash: Type.String(),
+  /** Paths of key files that belong to it and are not in it. */
+  keys: Type.Array(Type.String()),
+});
+export type BackupReport = Type.Static<typeof BackupReportSchema>;
+
+/** Brings a file, or the names in a directory, to the disk. */
+export function syncPath(path: string): void {
+  const descriptor = openSync(path, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
 }

@@ -6,10 +6,16 @@ import { VERSION } from '../../src/kernel/version.js';
 import type { Core } from '../core/core.js';
 import { SYSTEM } from '../core/domain-event.js';
 import type { OpenDatabase } from '../database/database.js';
-import type { BackupReport } from './backup-report.js';
-import { type BackupTarget, checkTarget, makeWorkplace, notWritable, putInPlace } from './backup-target.js';
-import { keysIn } from './key-files.js';
+import {
+  type BackupReport,
+  type BackupTarget,
+  checkTarget,
+  makeWorkplace,
+  notWritable,
+  putInPlace,
+} from './backup-target.js';
 import type { SealedCopy, SealOptions } from './seal-copy.js';
+import { keysIn } from './starting-directory.js';
 
 export interface BackupsOptions extends Pick<Core, 'clock' | 'uow'> {
   readonly dataDir: string;

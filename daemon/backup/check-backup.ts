@@ -8,8 +8,8 @@ import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
 import { loadKey } from '../../src/identity/private-key.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
 import { MIGRATIONS } from '../database/migrations/index.js';
+import { syncPath } from './backup-target.js';
 import { damageOf, isNoDatabase, readFacts, type StoreFacts, withRawStore } from './raw-store.js';
-import { syncPath } from './sync-path.js';
 
 /**
  * Copies the file to `to`, where nothing may be yet; returns its SHA-256. Throws `usage` for what is no file of its own,

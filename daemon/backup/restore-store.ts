@@ -1,6 +1,6 @@
 /** `orch serve restore`: a backup takes the place of the store of an orchestrator that does not run. */
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { holdDataDirectory } from '../../src/identity/data-directory.js';
 import { toTimestamp } from '../../src/kernel/clock.js';
@@ -13,13 +13,12 @@ import { findFormerKeys } from '../secrets/open-keyring.js';
 import { listRecordings } from '../terminal/recordings/recording-files.js';
 import { unknownAmong } from '../terminal/recordings/stray-recordings.js';
 import { IDENTITY_KEY, NOTE_KEY } from './backup-note.js';
-import { type Anew, beginAnew } from './begin-anew.js';
+import { syncPath } from './backup-target.js';
 import { checkIdentity, checkStore, copyIn } from './check-backup.js';
-import { requireOwnDirectory, STORE_FILE } from './own-directory.js';
+import { type Anew, beginAnew } from './new-epoch.js';
 import { readFacts, type StoreFacts, withRawStore } from './raw-store.js';
+import { requireOwnDirectory, STORE_FILE } from './starting-directory.js';
 import { type StoppedCommand, type StoppedOptions, type StoppedStore, withStore } from './stopped-store.js';
-import { forgetUnfinishedSwap, swapStore } from './swap-store.js';
-import { syncPath } from './sync-path.js';
 
 export interface RestoreOptions extends StoppedOptions {
   /** Absolute. */
@@ -184,3 +183,57 @@ const missing = (before: ReadonlyMap<string, string>, now: ReadonlyMap<string, s
 
 /** Part of a file name: `2026-03-01T12-00-00.000Z`. */
 const stampOf = (now: number): string => new Date(now).toISOString().replaceAll(':', '-');
+
+/** Puts another store into the place of the present one: whenever it is cut off, one of the two is there, whole. */
+export interface Swap {
+  readonly dataDir: string;
+  /** The new store, closed and on the disk, on the same file system. */
+  readonly staged: string;
+  /** Part of the name that the present one is kept under. */
+  readonly stamp: string;
+}
+
+const KEPT = `${STORE_FILE}.replaced-`;
+/** What SQLite leaves beside a store that was not closed. It belongs to that store, and would spoil another. */
+const BESIDE = ['-wal', '-journal', '-shm'] as const;
+
+/** Returns where the present store is kept, null when there was none. */
+export function swapStore({ dataDir, staged, stamp }: Swap): string | null {
+  const place = join(dataDir, STORE_FILE);
+  if (!existsSync(place)) {
+    for (const end of BESIDE) rmSync(`${place}${end}`, { force: true });
+    putThere(staged, place, dataDir);
+    return null;
+  }
+  const kept = join(dataDir, `${KEPT}${stamp}`);
+  linkSync(place, kept);
+  const beside = BESIDE.filter((end) => existsSync(`${place}${end}`));
+  for (const end of beside) linkSync(`${place}${end}`, `${kept}${end}`);
+  syncPath(dataDir);
+  if (beside.length > 0) {
+    // A store that could not be closed is damaged, and opens neither before nor after this. Without its log it might open,
+    // in a state that it never had.
+    const nothing = `${staged}.none`;
+    writeFileSync(nothing, `The store was moved to ${kept}; see: orch serve restore --help\n`, { mode: 0o600 });
+    putThere(nothing, place, dataDir);
+    for (const end of beside) rmSync(`${place}${end}`);
+    syncPath(dataDir);
+  }
+  putThere(staged, place, dataDir);
+  return kept;
+}
+
+/** Second names of the present store, left by a swap that was cut off before its end. */
+export function forgetUnfinishedSwap(dataDir: string): void {
+  const place = statSync(join(dataDir, STORE_FILE), { throwIfNoEntry: false });
+  if (place === undefined) return;
+  for (const name of readdirSync(dataDir).filter((one) => one.startsWith(KEPT))) {
+    const path = join(dataDir, name);
+    if (statSync(path).ino === place.ino) rmSync(path);
+  }
+}
+
+function putThere(file: string, place: string, dataDir: string): void {
+  renameSync(file, place);
+  syncPath(dataDir);
+}

@@ -2,9 +2,10 @@
 import { createHash } from 'node:crypto';
 import { createReadStream, readdirSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import { type BackupNote, NOTE_KEY } from './backup-note.js';
+import { syncPath } from './backup-target.js';
 import { damageOf, readFacts, type StoreFacts, withRawStore } from './raw-store.js';
-import { syncPath } from './sync-path.js';
 
 export interface SealOptions {
   readonly file: string;
@@ -39,4 +40,14 @@ async function sha256Of(file: string): Promise<string> {
   const hash = createHash('sha256');
   for await (const part of createReadStream(file, { highWaterMark: 1024 * 1024 })) hash.update(part);
   return hash.digest('hex');
+}
+
+/** Throws as `sealCopy` does. */
+export function sealInThread(options: SealOptions): Promise<SealedCopy> {
+  return new Promise((resolve, reject) => {
+    const worker = new Worker(new URL('./seal-copy-worker.js', import.meta.url), { workerData: options });
+    worker.once('message', (sealed: SealedCopy) => resolve(sealed));
+    worker.once('error', reject);
+    worker.once('exit', (code) => reject(new Error(`the check of the copy ended with ${code}`)));
+  });
 }

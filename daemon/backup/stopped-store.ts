@@ -2,15 +2,23 @@
 import { join } from 'node:path';
 import type { Kysely } from 'kysely';
 import { holdDataDirectory } from '../../src/identity/data-directory.js';
+import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
+import { loadKey } from '../../src/identity/private-key.js';
+import { Fault } from '../../src/kernel/fault.js';
+import { AdminRecovery, type RecoveredAdmin, type WantedAdmin } from '../auth/admin-recovery.js';
 import type { Core } from '../core/core.js';
 import { TransactionalWriter, type UnitOfWork } from '../core/unit-of-work.js';
 import { type OpenDatabase, openDatabase } from '../database/database.js';
+import { MIGRATIONS } from '../database/migrations/index.js';
 import { risingIds } from '../database/rising-ids.js';
 import type { Database } from '../database/schema.js';
-import { isActive } from '../maintenance/window-record.js';
-import { listWindows } from '../maintenance/window-store.js';
+import { isActive, listWindows } from '../maintenance/window-store.js';
 import { createRaiser } from '../notify/notify.js';
-import { requireStore, STORE_FILE } from './own-directory.js';
+import type { BackupReport, BackupTarget } from './backup-target.js';
+import { Backups } from './backups.js';
+import { readFacts, withRawStore } from './raw-store.js';
+import { sealCopy } from './seal-copy.js';
+import { requireStore, STORE_FILE } from './starting-directory.js';
 
 export interface StoppedOptions extends Pick<Core, 'clock' | 'logger' | 'newId'> {
   readonly dataDir: string;
@@ -71,4 +79,45 @@ export async function withStore<T>(
   } finally {
     await store.close();
   }
+}
+
+/** `orch serve recover-admin`: whoever owns the data directory makes somebody an admin, when no admin can log in. */
+export interface RecoverOptions extends StoppedOptions {
+  readonly wanted: WantedAdmin;
+  /** Asks before anything is changed; what it throws ends it. */
+  readonly confirm: (found: RecoveredAdmin) => Promise<void>;
+}
+
+/** Throws as `withStoppedStore` and `AdminRecovery` do. */
+export function recoverAdmin(options: RecoverOptions): Promise<RecoveredAdmin> {
+  const { wanted, confirm, clock, newId } = options;
+  return withStoppedStore({ ...options, command: 'orch serve recover-admin' }, async ({ db, uow }) => {
+    const recovery = new AdminRecovery({ db, uow, clock });
+    const found = await recovery.preview(wanted);
+    if (found.change === 'none') return found;
+    await confirm(found);
+    return recovery.recover(wanted, newId());
+  });
+}
+
+/** Throws as `withStoppedStore` and `Backups` do, and `usage` for a store that an older program has made. */
+export async function stoppedBackup(options: StoppedOptions, target: BackupTarget): Promise<BackupReport> {
+  const { dataDir, clock } = options;
+  requireStore(dataDir);
+  await requireSameSchema(dataDir);
+  const publicKey = publicKeyOfKeyObject(loadKey(join(dataDir, 'identity.key')));
+  return withStoppedStore({ ...options, command: 'orch serve backup' }, ({ store, uow }) =>
+    new Backups({ dataDir, store, uow, clock, publicKey, seal: sealCopy }).make(target),
+  );
+}
+
+/** Opening an older store would bring it up to date, which nobody expects of a backup. */
+async function requireSameSchema(dataDir: string): Promise<void> {
+  const file = join(dataDir, STORE_FILE);
+  const schema = await withRawStore(file, (connection) => readFacts(connection)?.schema ?? 0).catch(() => 0);
+  const newest = MIGRATIONS.at(-1)?.version ?? 0;
+  if (schema === 0 || schema >= newest) return;
+  throw new Fault('usage', `${file} was made by an older orch: it has schema ${schema}, and this one makes ${newest}`, {
+    hint: 'take the backup with that orch; this one copies the store by itself before it changes it, at its first start',
+  });
 }

@@ -1,11 +1,14 @@
 /** Sends discovery packets at the request of an operator: to every network of this machine, or to one agent. */
 import { type KeyObject, sign } from 'node:crypto';
+import { isIPv6 } from 'node:net';
+import type { discoveryRoutes } from '../../src/contract/discovery.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
+import { DISCOVERY_PORT } from '../../src/kernel/ports.js';
 import { DISCOVERY, encodePacket, isDiscoveryHost, signedBytes } from '../../src/wire/discovery-packet.js';
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext, SYSTEM } from '../core/domain-event.js';
-import { type DiscoveryTarget, parseDiscoveryTarget, placeText } from './discovery-target.js';
+import type { HandlersFor } from '../http/handler.js';
 import { type AgentPlace, broadcastRoutes, hostOf, type InterfaceAddress } from './route-of-packet.js';
 import { systemNetwork } from './system-network.js';
 
@@ -175,3 +178,36 @@ function discoveryFailed(causes: readonly unknown[]): Fault {
   const why = [...new Set(causes.map(messageOf))].join('; ') || 'this machine has no network that agents could be on';
   return new Fault('discovery_failed', `no discovery packet was sent: ${why}`, { cause: causes[0] });
 }
+
+/** Handler of discovery. */
+export const discoveryHandlers = (discovery: Discovery): HandlersFor<typeof discoveryRoutes> => ({
+  discover: async ({ body, context }) => {
+    const targets = await discovery.send(body.target ?? null, context);
+    return { status: 200, body: { sent: true, targets: [...targets] } };
+  },
+});
+
+/** The one agent that a discovery packet is for, as operators write it. */
+export interface DiscoveryTarget {
+  readonly host: string;
+  readonly port: number;
+}
+
+const BRACKETED = /^\[([0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]{1,32})?)\]:(\d{1,5})$/;
+const PLAIN = /^([A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9.])?):(\d{1,5})$/;
+
+/** `HOST:PORT` or `[IPv6]:PORT`. Throws `invalid_body`. */
+export function parseDiscoveryTarget(text: string): DiscoveryTarget {
+  const bracketed = BRACKETED.exec(text);
+  const [, host = '', port] = bracketed ?? PLAIN.exec(text) ?? [];
+  const isHost = bracketed === null ? host !== '' : isIPv6(host);
+  if (isHost && Number(port) >= 1 && Number(port) <= 65_535) return { host, port: Number(port) };
+  const message = `must be host:port of one agent, such as 10.0.0.7:${DISCOVERY_PORT} or [2001:db8::7]:${DISCOVERY_PORT}`;
+  throw new Fault('invalid_body', `the body is not valid: /target ${message}`, {
+    errors: [{ path: '/target', message }],
+  });
+}
+
+/** `host:port`, with brackets around an IPv6 address. */
+export const placeText = ({ host, port }: DiscoveryTarget): string =>
+  host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;

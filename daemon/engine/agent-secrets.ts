@@ -6,8 +6,8 @@ import type { Party } from '../core/domain-event.js';
 import type { Emit } from '../core/unit-of-work.js';
 import type { Queryable } from '../database/schema.js';
 import type { AgentRow } from '../fleet/agent-store.js';
-import { agentParty } from './apply-events.js';
-import { agentLabel, type KnownAgent } from './approved-agent.js';
+import { agentLabel, type KnownAgent } from './agent-gate.js';
+import { agentParty } from './operations/apply-events.js';
 
 /** Keyed hashes of values by the names of their secrets: they tell whether a value is the same, and not what it is. */
 export type SecretHashes = Readonly<Record<string, string>>;

@@ -1,5 +1,8 @@
 /** The believed state of agents. Rows as they are stored: `body_json` and `taint_json` are for the caller to parse. */
 import { setImmediate } from 'node:timers/promises';
+import { CATALOGUE } from '../../src/resources/catalogue.js';
+import type { DesiredResource, Origin, Removal } from '../../src/resources/desired.js';
+import { MODULE_FAMILIES } from '../../src/resources/kind.js';
 import { chunks } from '../database/batches.js';
 import type { NewRow, Queryable, Row } from '../database/schema.js';
 
@@ -110,3 +113,44 @@ export async function countAppliedResources(db: Queryable, nodeId: string): Prom
     .executeTakeFirstOrThrow();
   return count;
 }
+
+/** Rows of the believed state as the resources and removals that are sent to agents. */
+export const originOf = ({ origin }: AppliedResourceRow): Origin => (origin === 'created' ? 'created' : 'adopted');
+
+/** As it was applied, with masks in the place of secrets. */
+export function removalOf(row: AppliedResourceRow): Removal {
+  const { module, kind, identity, id, name } = row;
+  return { module, kind, identity, id, name, ...bodyOf(row), origin: originOf(row) };
+}
+
+/** What a drift check looks at. Order does not matter to one that only looks, so nothing waits for anything. */
+export function appliedResource(row: AppliedResourceRow): DesiredResource {
+  const { module, kind, identity, id, name } = row;
+  return { module, kind, identity, id, name, ...bodyOf(row), after: [] };
+}
+
+function bodyOf({ body_json, taint_json }: AppliedResourceRow): Pick<DesiredResource, 'body' | 'taint'> {
+  return { body: JSON.parse(body_json), ...(taint_json === null ? {} : { taint: JSON.parse(taint_json) }) };
+}
+
+/** What makes a resource the same thing on a machine: its family and its identity in it. */
+export interface ResourceKey {
+  readonly family: string;
+  /** Where identities belong to one module, its name stands in front. */
+  readonly identity_key: string;
+}
+
+export interface ResourceAddress {
+  readonly module: string;
+  readonly kind: string;
+  readonly identity: string;
+}
+
+export function resourceKey({ module, kind, identity }: ResourceAddress): ResourceKey {
+  const family = CATALOGUE.get(kind)?.family;
+  if (family === undefined) return { family: kind, identity_key: identity };
+  return { family, identity_key: MODULE_FAMILIES.has(family) ? `${module}/${identity}` : identity };
+}
+
+/** The key as one string, for maps. */
+export const keyText = ({ family, identity_key }: ResourceKey): string => `${family}\0${identity_key}`;

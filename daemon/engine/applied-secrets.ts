@@ -4,9 +4,7 @@ import type { SecretSource } from '../../src/language/fill.js';
 import { refusalOf, revive, secretsIn } from '../../src/language/revive.js';
 import type { DesiredResource } from '../../src/resources/desired.js';
 import type { ResourceResult } from '../../src/resources/result.js';
-import { appliedResource } from './applied-resource.js';
-import type { AppliedResourceRow } from './applied-resource-store.js';
-import { keyText, resourceKey } from './resource-key.js';
+import { type AppliedResourceRow, appliedResource, keyText, resourceKey } from './applied-resource-store.js';
 
 /** Digits of a hash that people see, as in a mask. */
 const TAG_DIGITS = 4;

@@ -6,27 +6,22 @@ import { guardReason, removalGuardFault, removesSomething } from '../../src/reso
 import type { RunContent } from '../../src/wire/parts.js';
 import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
-import type { AgentGate } from './agent-gate.js';
-import type { AgentSessions } from './agent-sessions.js';
-import { removalOf } from './applied-resource.js';
-import type { AppliedResourceRow } from './applied-resource-store.js';
-import { agentLabel, type KnownAgent } from './approved-agent.js';
-import type { CurrentAssignments } from './current-assignments.js';
+import { type AgentGate, agentLabel, type KnownAgent } from './agent-gate.js';
+import { type AppliedResourceRow, keyText, removalOf, resourceKey } from './applied-resource-store.js';
+import type { CurrentAssignments } from './assignments/assignment-store.js';
+import { removalCauses } from './assignments/removal-causes.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
-import type { Lanes } from './lanes.js';
+import { inSlices, type Lanes } from './lanes.js';
 import type { ApplyLease, Leases } from './leases.js';
-import type { LiveOperations } from './live-operations.js';
-import { findModuleHeads } from './module-store.js';
-import type { OperationDriver } from './operation-driver.js';
-import type { OperationRecords } from './operation-records.js';
-import { findOperationHead } from './operation-store.js';
-import { operationNotFound, stateOf } from './operation-view.js';
-import { desiredHash, splitPlanHash } from './plan-hash.js';
-import { removalCauses } from './removal-causes.js';
-import { keyText, resourceKey } from './resource-key.js';
-import { runContent } from './run-content.js';
-import { inSlices } from './slices.js';
-import { maskContent } from './stored-content.js';
+import { findModuleHeads } from './modules/module-store.js';
+import type { LiveOperations } from './operations/live-operations.js';
+import type { OperationDriver } from './operations/operation-driver.js';
+import type { OperationRecords } from './operations/operation-records.js';
+import { operationNotFound, stateOf } from './operations/operation-state.js';
+import { findOperationHead } from './operations/operation-store.js';
+import { desiredHash, splitPlanHash } from './plans.js';
+import { maskContent, runContent } from './run-content.js';
+import type { AgentSessions } from './traffic.js';
 
 export interface AppliesOptions extends Pick<Core, 'db' | 'logger' | 'newId'> {
   /** Removals of one apply that need no consent, as of now. */

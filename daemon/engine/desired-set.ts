@@ -9,14 +9,16 @@ import type { Queryable } from '../database/schema.js';
 import type { AgentRow } from '../fleet/agent-store.js';
 import { tagsOf } from '../fleet/tag-store.js';
 import type { AgentSecrets, LentSecrets, SecretHashes } from './agent-secrets.js';
-import { removalOf } from './applied-resource.js';
-import { type AppliedResourceRow, listAppliedResources } from './applied-resource-store.js';
-import type { AssignedModules } from './assigned-modules.js';
-import type { CurrentModule, CurrentModules, SentModule } from './current-modules.js';
-import type { Lanes } from './lanes.js';
-import { resolveLocated } from './resolve-located.js';
-import { keyText, resourceKey } from './resource-key.js';
-import { inSlices } from './slices.js';
+import {
+  type AppliedResourceRow,
+  keyText,
+  listAppliedResources,
+  removalOf,
+  resourceKey,
+} from './applied-resource-store.js';
+import type { AssignedModules } from './assignments/assignment-store.js';
+import { inSlices, type Lanes } from './lanes.js';
+import { type CurrentModule, type CurrentModules, resolveLocated, type SentModule } from './modules/current-modules.js';
 
 export interface DesiredSet {
   /** Each once, in the order of application. */

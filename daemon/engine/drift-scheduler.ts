@@ -9,7 +9,7 @@ import type { Core } from '../core/core.js';
 import { listManagedAgents } from '../fleet/agent-store.js';
 import type { AgentLink } from '../fleet/connection-registry.js';
 import type { Drift } from './drift.js';
-import { lastOperationOf } from './operation-store.js';
+import { lastOperationOf } from './operations/operation-store.js';
 
 /** Times in milliseconds. */
 export interface DriftSchedule {

@@ -1,6 +1,13 @@
 /** Drift records. Rows as they are stored: every `*_json` column is for the caller to parse. */
 import { encodeTime } from 'ulid';
+import { DRIFT_STATUSES, type DriftDetail, type DriftRecord } from '../../src/contract/runs.js';
+import { toSeconds } from '../../src/kernel/clock.js';
+import { isFault, messageOf } from '../../src/kernel/fault.js';
+import type { ResourceResult } from '../../src/resources/result.js';
+import type { EventType } from '../core/domain-event.js';
 import type { DriftTable, NewRow, Queryable, Row } from '../database/schema.js';
+import type { Observed } from './observations.js';
+import { errorOf, type OperationError } from './operations/operation-state.js';
 
 export type DriftRow = Row<'drift_records'>;
 /** A record without its resources. */
@@ -119,4 +126,71 @@ function newest(db: Queryable, { nodeId, since, status, before }: DriftFilter) {
   if (status) query = query.where('status', '=', status);
   if (before != null) query = query.where('drift_id', '<', before);
   return query;
+}
+
+/** Drift records as the API shows them. */
+export type DriftStatus = DriftRecord['status'];
+
+const statusOf = (status: string): DriftStatus => DRIFT_STATUSES.find((known) => known === status) ?? 'failed';
+
+export function driftView(row: DriftHead): DriftRecord {
+  return {
+    drift_id: row.drift_id,
+    node_id: row.node_id,
+    status: statusOf(row.status),
+    trigger: row.trigger === 'scheduled' ? 'scheduled' : 'manual',
+    requested_by: row.requested_by,
+    operation_id: row.operation_id,
+    started_at: toSeconds(row.started_at),
+    finished_at: toSeconds(row.finished_at),
+    has_changes: row.has_changes === 1,
+    summary: JSON.parse(row.summary_json),
+    error: errorOf(row),
+  };
+}
+
+export const driftDetail = (row: DriftRow): DriftDetail => ({
+  ...driftView(row),
+  resources: JSON.parse(row.resources_json),
+});
+
+/** What a drift check found, and which events that raises. */
+export type DriftEventType = Exclude<Extract<EventType, `drift.${string}`>, 'drift.pruned'>;
+
+export interface DriftOutcome {
+  readonly status: DriftStatus;
+  readonly results: readonly ResourceResult[];
+  readonly error: OperationError | null;
+}
+
+/** A difference is drift, even where something else could not be observed. */
+export function outcomeOf({ results, end, error }: Observed): DriftOutcome {
+  if (results.some(({ status }) => status === 'pending')) return { status: 'drifted', results, error };
+  if (end === 'succeeded' && results.every(({ status }) => status === 'unchanged')) {
+    return { status: 'in_sync', results, error };
+  }
+  const failed = results.filter(({ status }) => status === 'failed').length;
+  const unobserved = { code: 'observe_failed', message: `${failed} resources could not be observed` };
+  return { status: end === 'cancelled' ? 'cancelled' : 'failed', results, error: error ?? unobserved };
+}
+
+/** What a check that did not come to its end amounts to. */
+export function outcomeOfFailure(error: unknown): DriftOutcome {
+  const known = isFault(error) ? { code: error.code, message: error.message } : null;
+  return {
+    status: isFault(error, 'cancelled', 'shutting_down') ? 'cancelled' : 'failed',
+    results: [],
+    error: known ?? { code: 'internal', message: messageOf(error) },
+  };
+}
+
+/**
+ * The events of a check. `before` is the last state that was found out, null when none was: drift is told once when it
+ * begins and once when it is over, however often it is checked.
+ */
+export function driftEvents(status: DriftStatus, before: 'drifted' | 'in_sync' | null): readonly DriftEventType[] {
+  if (status === 'failed') return ['drift.failed'];
+  if (status === 'drifted' && before !== 'drifted') return ['drift.checked', 'drift.detected'];
+  if (status === 'in_sync' && before === 'drifted') return ['drift.checked', 'drift.resolved'];
+  return ['drift.checked'];
 }

@@ -4,21 +4,29 @@ import { Fault, isFault } from '../../src/kernel/fault.js';
 import { summarize } from '../../src/resources/result.js';
 import type { Core } from '../core/core.js';
 import { type Party, SYSTEM } from '../core/domain-event.js';
-import type { AgentGate } from './agent-gate.js';
+import { type AgentGate, agentLabel, approvedAgent, type KnownAgent, knownAgent } from './agent-gate.js';
 import { type AgentSecrets, type LentSecrets, noteSecretUse } from './agent-secrets.js';
 import { listAppliedResources } from './applied-resource-store.js';
 import { changedSecretNotes, reviveApplied, secretsOfRows } from './applied-secrets.js';
-import { agentParty } from './apply-events.js';
-import { agentLabel, approvedAgent, type KnownAgent, knownAgent } from './approved-agent.js';
-import { type DriftOutcome, driftEvents, outcomeOf, outcomeOfFailure } from './drift-outcome.js';
-import { type DriftRow, findDrift, insertDrift, latestDrift, latestDriftState, listDrift } from './drift-store.js';
-import { type DriftStatus, driftDetail, driftView } from './drift-view.js';
-import type { Lanes } from './lanes.js';
+import {
+  type DriftOutcome,
+  type DriftRow,
+  type DriftStatus,
+  driftDetail,
+  driftEvents,
+  driftView,
+  findDrift,
+  insertDrift,
+  latestDrift,
+  latestDriftState,
+  listDrift,
+  outcomeOf,
+  outcomeOfFailure,
+} from './drift-store.js';
+import { inSlices, type Lanes } from './lanes.js';
 import type { Leases } from './leases.js';
-import { Observation } from './observation.js';
-import type { Observations } from './observations.js';
-import { underLease } from './observer.js';
-import { inSlices } from './slices.js';
+import { Observation, type Observations, underLease } from './observations.js';
+import { agentParty } from './operations/apply-events.js';
 
 export interface DriftOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly gate: AgentGate;

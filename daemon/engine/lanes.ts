@@ -1,3 +1,6 @@
+import { setImmediate } from 'node:timers/promises';
+import type { Steps } from '../../src/kernel/steps.js';
+
 /** One lane per agent: what concerns the same agent happens one after the other, agents do not wait for each other. */
 export class Lanes {
   private readonly tails = new Map<string, Promise<void>>();
@@ -16,5 +19,19 @@ export class Lanes {
 
   private leave(lane: string, tail: Promise<void>): void {
     if (this.tails.get(lane) === tail) this.tails.delete(lane);
+  }
+}
+
+/** Longest time between two turns of the event loop, in milliseconds, if no single step takes longer. */
+const SLICE_MS = 4;
+
+/** Runs the steps to their end, and lets the event loop turn after each slice. Never to be called within a transaction. */
+export async function inSlices<T>(steps: Steps<T>): Promise<T> {
+  for (let began = performance.now(); ; ) {
+    const step = steps.next();
+    if (step.done) return step.value;
+    if (performance.now() - began < SLICE_MS) continue;
+    await setImmediate();
+    began = performance.now();
   }
 }

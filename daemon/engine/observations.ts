@@ -1,11 +1,14 @@
 /** The plans and drift checks that are under way: sends them, routes what agents say about them, ends the silent ones. */
 import { Fault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
+import type { ResourceResult } from '../../src/resources/result.js';
+import type { AgentMessageOf, OrchestratorMessage, RunItem } from '../../src/wire/messages.js';
+import { cutRun, type RunContent } from '../../src/wire/parts.js';
 import type { Core } from '../core/core.js';
 import type { AgentLink, EngineMessage } from '../fleet/connection-registry.js';
-import { abortFault } from './abort-fault.js';
 import type { EngineLimits } from './engine-limits.js';
-import type { Observation, Observed } from './observation.js';
+import type { Leases } from './leases.js';
+import { RunItems } from './run-content.js';
 
 export type RunMessage = Exclude<EngineMessage, { type: 'inventory' }>;
 
@@ -98,3 +101,128 @@ const silent = ({ mode, nodeId }: Observation, silence: number): Fault =>
   new Fault('agent_timeout', `agent ${nodeId} said nothing about the ${NOUN[mode]} for ${silence / 1000} s`, {
     hint: 'look at the log of the agent and try again',
   });
+
+/** What the agent said at the end. */
+export interface Observed {
+  /** In the order of the run. */
+  readonly results: readonly ResourceResult[];
+  readonly end: AgentMessageOf<'run_finished'>['end'];
+  /** SHA-256 of what a plan observed. */
+  readonly observed: string | null;
+  readonly error: AgentMessageOf<'run_finished'>['error'];
+}
+
+export interface ObservationOptions {
+  readonly runId: string;
+  readonly nodeId: NodeId;
+  readonly mode: 'plan' | 'drift';
+  readonly content: RunContent;
+  /** Told of each result as it comes. */
+  readonly onResult: (result: ResourceResult) => void;
+}
+
+export class Observation {
+  readonly runId: string;
+  readonly nodeId: NodeId;
+  readonly mode: 'plan' | 'drift';
+  /** Rejects with the Fault given to `fail`. */
+  readonly outcome: Promise<Observed>;
+  private readonly content: RunContent;
+  private readonly items: RunItems;
+  private readonly onResult: (result: ResourceResult) => void;
+  private readonly received: RunItem[] = [];
+  private resolve: (observed: Observed) => void = () => undefined;
+  private reject: (fault: Fault) => void = () => undefined;
+
+  constructor(options: ObservationOptions) {
+    this.runId = options.runId;
+    this.nodeId = options.nodeId;
+    this.mode = options.mode;
+    this.content = options.content;
+    this.items = new RunItems(options.content);
+    this.onResult = options.onResult;
+    this.outcome = new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
+    // Whoever waits gets the rejection; when nobody does any more, it is no unhandled one.
+    this.outcome.catch(() => undefined);
+  }
+
+  /** What to send to begin it. */
+  messages(): readonly OrchestratorMessage[] {
+    return cutRun({ run_id: this.runId, mode: this.mode, epoch: 0, generation: 0 }, this.content);
+  }
+
+  /** Throws `protocol_violation` for results that are not of this run or not in sequence. */
+  take({ from, items }: AgentMessageOf<'run_results'>): void {
+    if (from !== this.received.length) {
+      throw violation(this.runId, `results from ${from} when ${this.received.length} were next`);
+    }
+    const checked = this.items.check(items);
+    this.items.note(checked.map((item) => item.index));
+    this.received.push(...checked);
+    for (const { result } of checked) this.onResult(result);
+  }
+
+  /** Throws `protocol_violation` when the numbers do not add up. */
+  finish({ end, results, observed, error }: AgentMessageOf<'run_finished'>): void {
+    if (results !== this.received.length) {
+      throw violation(this.runId, `${results} results in all after ${this.received.length}`);
+    }
+    const complete = this.received.length === this.items.count;
+    if (end === 'succeeded' && !complete) throw violation(this.runId, 'success without all results');
+    const ordered = [...this.received].sort((a, b) => a.index - b.index);
+    this.resolve({ results: ordered.map((item) => item.result), end, observed, error });
+  }
+
+  fail(fault: Fault): void {
+    this.reject(fault);
+  }
+}
+
+const violation = (runId: string, what: string): Fault =>
+  new Fault('protocol_violation', `the agent reported ${what} for run ${runId}`);
+
+/** Runs a plan or a drift check under the lease of its agent. */
+export interface ObserverOptions {
+  readonly kind: 'plan' | 'drift';
+  readonly nodeId: NodeId;
+  readonly leases: Leases;
+  /** Aborted when whoever asked for it goes away. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Calls `work` when it is its turn. Its signal is aborted with a Fault: `cancelled` when an apply takes the agent, that of
+ * `signal` when that is aborted. Throws `operation_in_progress` when it is not its turn in time.
+ */
+export async function underLease<T>(
+  { kind, nodeId, leases, signal }: ObserverOptions,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const own = new AbortController();
+  const abort = () => own.abort(abortFault(signal));
+  if (signal.aborted) abort();
+  signal.addEventListener('abort', abort, { once: true });
+  const cancel = () =>
+    own.abort(
+      new Fault('cancelled', `an apply has taken agent ${nodeId}`, { hint: 'try again when the apply has ended' }),
+    );
+  try {
+    const lease = await leases.takeForObserver(nodeId, { kind, cancel });
+    try {
+      return await work(own.signal);
+    } finally {
+      lease.release();
+    }
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+/** The Fault that the signal was aborted with; `cancelled` when it is none. */
+export function abortFault({ reason }: AbortSignal): Fault {
+  if (reason instanceof Fault) return reason;
+  return new Fault('cancelled', 'the caller went away', { cause: reason });
+}

@@ -1,24 +1,24 @@
 /** Plans: what an apply would change on an agent. Nothing but the audit event is kept. */
+
+import { createHash } from 'node:crypto';
 import type { RunResult } from '../../src/contract/runs.js';
 import { toSeconds } from '../../src/kernel/clock.js';
+import { canonicalJson } from '../../src/kernel/json.js';
+import type { Steps } from '../../src/kernel/steps.js';
 import { type ResourceResult, summarize } from '../../src/resources/result.js';
+import type { RunContent } from '../../src/wire/parts.js';
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
-import type { AgentGate } from './agent-gate.js';
-import { type AgentSecrets, noteSecretUse } from './agent-secrets.js';
+import { type AgentGate, agentLabel, approvedAgent, type KnownAgent } from './agent-gate.js';
+import { type AgentSecrets, noteSecretUse, type SecretHashes } from './agent-secrets.js';
 import { changedSecretNotes } from './applied-secrets.js';
-import { agentParty, listModules } from './apply-events.js';
-import { agentLabel, approvedAgent, type KnownAgent } from './approved-agent.js';
-import { type SentModule, sentNote } from './current-modules.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
+import { inSlices } from './lanes.js';
 import type { Leases } from './leases.js';
-import { Observation, type Observed } from './observation.js';
-import type { Observations } from './observations.js';
-import { underLease } from './observer.js';
-import { desiredHash, planHash } from './plan-hash.js';
-import { runContent } from './run-content.js';
-import { inSlices } from './slices.js';
-import { maskContent } from './stored-content.js';
+import { type SentModule, sentNote } from './modules/current-modules.js';
+import { Observation, type Observations, type Observed, underLease } from './observations.js';
+import { agentParty, listModules } from './operations/apply-events.js';
+import { maskContent, runContent } from './run-content.js';
 
 export interface PlansOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly gate: AgentGate;
@@ -135,4 +135,28 @@ function planResult({ agent, desired, hash, observed, startedAt, finishedAt }: P
     plan_hash: observed.observed === null ? null : planHash(hash, observed.observed),
     error,
   };
+}
+
+/** SHA-256 in hex of what an apply would send, secrets masked: that of its canonical JSON. */
+export function* desiredHash({ resources, removals }: RunContent, secrets: SecretHashes): Steps<string> {
+  const hash = createHash('sha256');
+  const add = function* (items: readonly unknown[]): Steps<void> {
+    for (const [index, item] of items.entries()) {
+      hash.update(index === 0 ? canonicalJson(item) : `,${canonicalJson(item)}`);
+      yield;
+    }
+  };
+  hash.update('{"removals":[');
+  yield* add(removals);
+  hash.update('],"resources":[');
+  yield* add(resources);
+  return hash.update(`],"secrets":${canonicalJson(secrets)}}`).digest('hex');
+}
+
+export const planHash = (desired: string, observed: string): string => `${desired}.${observed}`;
+
+/** The two parts of a plan hash, which the contract's pattern has already checked. */
+export function splitPlanHash(hash: string): { readonly desired: string; readonly observed: string } {
+  const [desired = '', observed = ''] = hash.split('.');
+  return { desired, observed };
 }

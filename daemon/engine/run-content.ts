@@ -1,8 +1,15 @@
 /** What a plan or an apply sends. */
 import { Fault } from '../../src/kernel/fault.js';
+import { mapped, type Steps } from '../../src/kernel/steps.js';
+import type { DesiredResource, Removal } from '../../src/resources/desired.js';
+import type { ResourceResult } from '../../src/resources/result.js';
+import { isTainted, maskResource } from '../../src/resources/tainted-body.js';
 import { LINK_LIMITS } from '../../src/wire/limits.js';
+import type { RunItem } from '../../src/wire/messages.js';
 import type { RunContent } from '../../src/wire/parts.js';
+import type { SecretHashes } from './agent-secrets.js';
 import type { DesiredSet } from './desired-set.js';
+import type { OperationContent } from './operations/live-operations.js';
 
 /** Throws `bad_request` when it is more than one run may hold. */
 export function runContent({ resources, removals }: DesiredSet): RunContent {
@@ -16,3 +23,96 @@ export function runContent({ resources, removals }: DesiredSet): RunContent {
     },
   );
 }
+
+/** What an agent may report about in one run: the items it was sent, each once, under their own names. */
+type Address = Pick<ResourceResult, 'module' | 'kind' | 'identity' | 'id' | 'name'>;
+
+/** Longest result in characters of JSON: the longest diff twice over, and room for the rest. */
+const MAX_RESULT_CHARACTERS = 256 * 1024;
+
+export class RunItems {
+  /** Resources and removals together. */
+  readonly count: number;
+  private readonly addresses: readonly Address[];
+  private readonly reported: Uint8Array;
+
+  constructor(content: RunContent) {
+    this.addresses = [...content.resources, ...content.removals];
+    this.count = this.addresses.length;
+    this.reported = new Uint8Array(this.count);
+  }
+
+  /** Notes results that are already stored. */
+  note(indices: Iterable<number>): void {
+    for (const index of indices) this.reported[index] = 1;
+  }
+
+  /**
+   * Checks new results against what was sent. Nothing is noted yet.
+   * Throws `protocol_violation` for an item that is not of this run, is named wrongly, came before or is too large.
+   */
+  check(items: readonly RunItem[]): readonly RunItem[] {
+    const batch = new Set<number>();
+    return items.map((item) => {
+      const sent = this.addresses[item.index];
+      if (sent === undefined) throw violation(`item ${item.index} of a run with ${this.count} items`);
+      if (this.reported[item.index] === 1 || batch.has(item.index))
+        throw violation(`a second result of item ${item.index}`);
+      if (!sameAddress(sent, item.result)) throw violation(`a result of another resource for item ${item.index}`);
+      if (JSON.stringify(item.result).length > MAX_RESULT_CHARACTERS)
+        throw violation(`too long a result of item ${item.index}`);
+      if (item.output && Buffer.byteLength(JSON.stringify(item.output)) > LINK_LIMITS.outputSize)
+        throw violation(`too long an output of item ${item.index}`);
+      batch.add(item.index);
+      return { ...item, result: { ...item.result, id: sent.id, name: sent.name } };
+    });
+  }
+}
+
+const sameAddress = (sent: Address, result: ResourceResult): boolean =>
+  sent.module === result.module && sent.kind === result.kind && sent.identity === result.identity;
+
+const violation = (what: string): Fault => new Fault('protocol_violation', `the agent reported ${what}`);
+
+/** What an operation dispatched, as it stands in the store: secrets masked. */
+export interface StoredContent {
+  readonly desired_json: string;
+  readonly removals_json: string;
+}
+
+interface Desired {
+  readonly resources: readonly DesiredResource[];
+  readonly ad_hoc: readonly string[];
+  readonly expect: string | null;
+  /** Absent in what was stored before there were secrets. */
+  readonly secrets?: SecretHashes;
+  readonly failures?: OperationContent['failures'];
+}
+
+export function storeContent({
+  resources,
+  removals,
+  failures,
+  adHoc,
+  expect,
+  secrets,
+}: OperationContent): StoredContent {
+  const desired: Desired = { resources, ad_hoc: [...adHoc], expect, secrets, failures };
+  return { desired_json: JSON.stringify(desired), removals_json: JSON.stringify(removals) };
+}
+
+export function readContent({ desired_json, removals_json }: StoredContent): OperationContent {
+  const desired: Desired = JSON.parse(desired_json);
+  const removals: readonly Removal[] = JSON.parse(removals_json);
+  const { resources, failures = [], ad_hoc: adHoc, expect, secrets = {} } = desired;
+  return { resources, removals, failures, adHoc: new Set(adHoc), expect, secrets };
+}
+
+/** The content without secrets. */
+export function* maskContent({ resources, removals }: RunContent): Steps<RunContent> {
+  return { resources: yield* mapped(resources, maskResource), removals: yield* mapped(removals, maskResource) };
+}
+
+/** What can be sent of a content that was read from the store: all of it, or null when it held secrets. */
+export const sendable = ({ resources, removals }: OperationContent): RunContent | null =>
+  [...resources, ...removals].some(isTainted) ? null : { resources, removals };

@@ -5,9 +5,9 @@ import { Fault } from '../../src/kernel/fault.js';
 import type { Handler, HandlersFor } from '../http/handler.js';
 import { pageFrom } from '../http/query-string.js';
 import type { Applies } from './applies.js';
-import type { CurrentModules } from './current-modules.js';
 import type { Drift } from './drift.js';
-import type { OperationReader } from './operation-reader.js';
+import type { CurrentModules } from './modules/current-modules.js';
+import type { OperationReader } from './operations/operation-reader.js';
 import type { Plans } from './plans.js';
 
 export interface RunServices {

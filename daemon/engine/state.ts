@@ -3,15 +3,19 @@ import type { State } from '../../src/contract/operations.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
-import { originOf } from './applied-resource.js';
-import { type AppliedResourceRow, listAppliedResources } from './applied-resource-store.js';
-import { type KnownAgent, knownAgent } from './approved-agent.js';
+import { type KnownAgent, knownAgent } from './agent-gate.js';
+import {
+  type AppliedResourceRow,
+  keyText,
+  listAppliedResources,
+  originOf,
+  resourceKey,
+} from './applied-resource-store.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
 import type { Lanes } from './lanes.js';
-import { findModuleHeads } from './module-store.js';
-import { findOperation } from './operation-store.js';
-import { keyText, resourceKey } from './resource-key.js';
-import { readContent } from './stored-content.js';
+import { findModuleHeads } from './modules/module-store.js';
+import { findOperation } from './operations/operation-store.js';
+import { readContent } from './run-content.js';
 
 export interface StateReaderOptions extends Pick<Core, 'db'> {
   readonly desiredSets: DesiredSets;

@@ -2,9 +2,7 @@
 import { messageOf } from '../../src/kernel/fault.js';
 import type { Service } from '../../src/kernel/service.js';
 import type { Core } from '../core/core.js';
-import { momentEvent, momentsUntil } from './window-moments.js';
-import { isActive } from './window-record.js';
-import { listWindows, updateWindow, type WindowRow } from './window-store.js';
+import { isActive, listWindows, momentEvent, momentsUntil, updateWindow, type WindowRow } from './window-store.js';
 
 export type MaintenanceWatchOptions = Pick<Core, 'clock' | 'db' | 'logger' | 'uow'>;
 

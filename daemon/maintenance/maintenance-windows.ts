@@ -2,6 +2,7 @@
 import type {
   CreateMaintenanceWindow,
   MaintenanceWindow,
+  maintenanceWindowRoutes,
   UpdateMaintenanceWindow,
 } from '../../src/contract/maintenance-windows.js';
 import { toTimestamp } from '../../src/kernel/clock.js';
@@ -10,9 +11,23 @@ import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
 import type { Emit } from '../core/unit-of-work.js';
 import type { Queryable } from '../database/schema.js';
-import { type Moment, momentEvent, momentsUntil } from './window-moments.js';
-import { isOver, windowDetails, windowNotFound, windowParty, windowView } from './window-record.js';
-import { deleteWindow, findWindow, insertWindow, listWindows, updateWindow, type WindowRow } from './window-store.js';
+import type { HandlersFor } from '../http/handler.js';
+import {
+  deleteWindow,
+  findWindow,
+  insertWindow,
+  isOver,
+  listWindows,
+  type Moment,
+  momentEvent,
+  momentsUntil,
+  updateWindow,
+  type WindowRow,
+  windowDetails,
+  windowNotFound,
+  windowParty,
+  windowView,
+} from './window-store.js';
 
 export interface MaintenanceWindowsOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   /** Called after every change. */
@@ -146,3 +161,20 @@ const windowOver = ({ window_id, ends_at }: WindowRow): Fault =>
   new Fault('maintenance_window_over', `the maintenance window ${window_id} is over since ${toTimestamp(ends_at)}`, {
     hint: 'make a new one: orch maintenance start --for 1h --reason WHY',
   });
+
+/** Handlers of maintenance windows. */
+export const maintenanceWindowHandlers = (
+  windows: MaintenanceWindows,
+): HandlersFor<typeof maintenanceWindowRoutes> => ({
+  listMaintenanceWindows: async () => ({ status: 200, body: await windows.list() }),
+  createMaintenanceWindow: async ({ body, context }) => ({ status: 201, body: await windows.create(body, context) }),
+  getMaintenanceWindow: async ({ params }) => ({ status: 200, body: await windows.get(params.id) }),
+  updateMaintenanceWindow: async ({ params, body, context }) => ({
+    status: 200,
+    body: await windows.update(params.id, body, context),
+  }),
+  removeMaintenanceWindow: async ({ params, context }) => {
+    await windows.remove(params.id, context);
+    return { status: 204, body: undefined };
+  },
+});

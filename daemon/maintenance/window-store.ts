@@ -1,5 +1,10 @@
 /** Maintenance windows. Times are milliseconds. */
 import type { Updateable } from 'kysely';
+import type { MaintenanceWindow } from '../../src/contract/maintenance-windows.js';
+import { toSeconds, toTimestamp } from '../../src/kernel/clock.js';
+import { Fault } from '../../src/kernel/fault.js';
+import type { JsonObject } from '../../src/kernel/json.js';
+import { type DomainEvent, eventOfRequest, type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
 import type { MaintenanceWindowTable, NewRow, Queryable, Row } from '../database/schema.js';
 
 export type WindowRow = Row<'maintenance_windows'>;
@@ -33,4 +38,78 @@ export async function updateWindow(
 
 export async function deleteWindow(db: Queryable, id: string): Promise<void> {
   await db.deleteFrom('maintenance_windows').where('window_id', '=', id).execute();
+}
+
+/** Rows of maintenance windows as the API shows them, and as parties of events. */
+type Times = Pick<WindowRow, 'starts_at' | 'ends_at'>;
+
+/** From its start, up to but not including its end. */
+export const isActive = ({ starts_at, ends_at }: Times, now: number): boolean => starts_at <= now && now < ends_at;
+
+/** Also when its end was told and the clock was set back since. */
+export const isOver = ({ ends_at, told }: WindowRow, now: number): boolean => told === 'ended' || ends_at <= now;
+
+export const windowParty = ({ window_id, reason }: WindowRow): Party => ({
+  id: window_id,
+  name: reason,
+  type: 'window',
+});
+
+export const windowDetails = ({ reason, starts_at, ends_at }: WindowRow): JsonObject => ({
+  reason,
+  starts_at: toTimestamp(starts_at),
+  ends_at: toTimestamp(ends_at),
+});
+
+export const windowView = (row: WindowRow, now: number): MaintenanceWindow => ({
+  id: row.window_id,
+  reason: row.reason,
+  starts_at: toSeconds(row.starts_at),
+  ends_at: toSeconds(row.ends_at),
+  created_by: row.created_by,
+  created_at: toSeconds(row.created_at),
+  status: isOver(row, now) ? 'ended' : isActive(row, now) ? 'active' : 'scheduled',
+});
+
+export const windowNotFound = (id: string): Fault =>
+  new Fault('maintenance_window_not_found', `there is no maintenance window ${id}`, {
+    hint: 'see what there is: orch maintenance list',
+  });
+
+/** When maintenance windows begin and end, and the events that tell of it: each once, whenever it is noticed. */
+export interface Moment {
+  readonly row: WindowRow;
+  /** What the audit log will have been told of the window. */
+  readonly told: 'started' | 'ended';
+  /** When it was to be, in Unix milliseconds. */
+  readonly at: number;
+}
+
+/** What has come to pass and was not told yet, in its order; what begins as another one ends stands before that end. */
+export function momentsUntil(now: number, rows: readonly WindowRow[]): readonly Moment[] {
+  const due = rows.flatMap((row) => momentsOf(row)).filter(({ at }) => at <= now);
+  return due.sort((a, b) => a.at - b.at || (a.told === b.told ? 0 : a.told === 'started' ? -1 : 1));
+}
+
+function momentsOf(row: WindowRow): readonly Moment[] {
+  const end: Moment = { row, told: 'ended', at: row.ends_at };
+  switch (row.told) {
+    case 'nothing':
+      return [{ row, told: 'started', at: row.starts_at }, end];
+    case 'started':
+      return [end];
+    case 'ended':
+      return [];
+  }
+}
+
+/** `context` is of the request that made it begin or end; without one it was time. */
+export function momentEvent({ row, told, at }: Moment, context: RequestContext | null): DomainEvent {
+  const event = {
+    type: `maintenance.${told}`,
+    target: windowParty(row),
+    summary: `the maintenance window "${row.reason}" has ${told === 'started' ? 'begun' : 'ended'}`,
+    metadata: { at: toTimestamp(at), ...windowDetails(row) },
+  } as const;
+  return context === null ? { ...event, actor: SYSTEM } : eventOfRequest(context, event);
 }

@@ -8,7 +8,7 @@ import type { Settings } from '../../src/settings/serve.js';
 import type { OrchestratorMessage } from '../../src/wire/messages.js';
 import type { Core } from '../core/core.js';
 import type { NewRow } from '../database/schema.js';
-import { deleteSamplesBefore, insertSamples } from './metrics-store.js';
+import { deleteSamplesBefore, insertSamples } from './metrics.js';
 
 /** What it needs of whoever holds the connections. */
 export interface MetricsLink {

@@ -2,7 +2,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Core } from '../core/core.js';
 import type { EventType } from '../core/domain-event.js';
-import { countOperationsByState } from '../engine/operation-store.js';
+import { countOperationsByState } from '../engine/operations/operation-store.js';
 import { countAgentsByStatus } from '../fleet/agent-store.js';
 
 export interface OwnMetricsOptions extends Pick<Core, 'db'> {

@@ -1,5 +1,7 @@
 /** Which addresses channels may be at: public ones, over TLS, on the usual ports, and what an operator allows beside. */
 
+import { lookup } from 'node:dns/promises';
+import { networkInterfaces } from 'node:os';
 import {
   containsAddress,
   type IpAddress,
@@ -8,7 +10,6 @@ import {
   parseIpNetwork,
 } from '../../src/kernel/ip-network.js';
 import type { Settings } from '../../src/settings/serve.js';
-import { ownAddresses } from './system-network.js';
 
 export interface AddressRules {
   /** Networks that are allowed although they are not public, with any port and plain HTTP. */
@@ -136,3 +137,11 @@ export const addressPolicy = (settings: () => Settings, ownPorts: () => readonly
     }),
     own: () => ({ ports: ownPorts(), addresses: ownAddresses() }),
   });
+
+/** Every address of a name, also of those in the hosts file. */
+export const resolveHost = async (host: string): Promise<readonly string[]> =>
+  (await lookup(host, { all: true, verbatim: true })).map(({ address }) => address);
+
+/** Of all interfaces. */
+export const ownAddresses = (): readonly string[] =>
+  Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address));

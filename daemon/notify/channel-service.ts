@@ -1,26 +1,42 @@
 /** Notification channels: create, list, change, delete. What is secret in a configuration is never given out. */
-import type { Channel, CreateChannel, Delivery, UpdateChannel } from '../../src/contract/channels.js';
+import {
+  type Channel,
+  type ChannelType,
+  type CreateChannel,
+  type channelRoutes,
+  DELIVERY_LIST_LIMIT,
+  type Delivery,
+  MASKED,
+  type UpdateChannel,
+} from '../../src/contract/channels.js';
+import { clampLimit } from '../../src/contract/shapes.js';
 import { Fault } from '../../src/kernel/fault.js';
-import { canonicalJson } from '../../src/kernel/json.js';
+import { canonicalJson, type JsonObject, type JsonValue } from '../../src/kernel/json.js';
 import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
 import type { Doorbell } from '../core/event-bus.js';
 import type { Queryable } from '../database/schema.js';
-import type { ChannelVault } from '../secrets/channel-vault.js';
+import type { HandlersFor } from '../http/handler.js';
+import { pageFrom } from '../http/query-string.js';
+import type { ChannelVault } from '../secrets/vaults.js';
 import type { AddressPolicy } from './address-policy.js';
-import { readConfig } from './channel-config.js';
-import { channelEvent, channelView, configOrNull, deliveryView, requireChannel } from './channel-record.js';
 import {
   type ChannelRow,
+  channelEvent,
+  channelView,
+  configOrNull,
   deleteChannel,
+  deliveryView,
   findChannelByName,
   insertChannel,
   listChannels,
+  requireChannel,
   updateChannel,
 } from './channel-store.js';
 import { invalidConfig, type ReadConfig } from './channels/channel-kind.js';
-import { typeOf } from './channels/index.js';
+import { CHANNEL_KINDS, typeOf } from './channels/channel-types.js';
 import { hastenDeliveries, listDeliveries } from './delivery-store.js';
+import type { Notify } from './notify.js';
 
 export interface ChannelServiceOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly vault: ChannelVault;
@@ -155,4 +171,70 @@ async function requireFreeName(db: Queryable, name: string): Promise<void> {
     hint: 'change that one with: orch channels update, or take another name',
     data: { id: other.channel_id },
   });
+}
+
+/** Handlers of notification channels. */
+export const channelHandlers = ({
+  channels,
+  tester,
+}: Pick<Notify, 'channels' | 'tester'>): HandlersFor<typeof channelRoutes> => ({
+  listChannels: async () => ({ status: 200, body: await channels.list() }),
+  createChannel: async ({ body, context }) => ({ status: 201, body: await channels.create(body, context) }),
+  getChannel: async ({ params }) => ({ status: 200, body: await channels.get(params.id) }),
+  updateChannel: async ({ params, body, context }) => ({
+    status: 200,
+    body: await channels.update(params.id, body, context),
+  }),
+  removeChannel: async ({ params, context }) => {
+    await channels.remove(params.id, context);
+    return { status: 204, body: undefined };
+  },
+  testChannel: async ({ params, context, signal }) => ({
+    status: 200,
+    body: await tester.test(params.id, context, signal),
+  }),
+  listDeliveries: async ({ params, query }) => {
+    const limit = clampLimit(query.limit, DELIVERY_LIST_LIMIT.standard, DELIVERY_LIST_LIMIT.maximum);
+    const { items, headers } = pageFrom(
+      await channels.deliveries(params.id, { limit: limit + 1, before: query.cursor ?? null }),
+      {
+        path: `/channels/${params.id}/deliveries`,
+        query: { ...query, limit },
+        cursorOf: ({ notification_id }) => notification_id,
+      },
+    );
+    return { status: 200, body: items, headers };
+  },
+});
+
+/**
+ * @param stored null for a new channel
+ * @throws Fault `invalid_body`, also for a masked value that stands for nothing
+ */
+export function readConfig(type: ChannelType, given: object, stored: JsonObject | null): ReadConfig {
+  const kind = CHANNEL_KINDS[type];
+  const shown = stored === null ? {} : kind.read(stored).masked;
+  const entries = Object.entries(given).map(([name, value]): readonly [string, unknown] => {
+    if (!kind.secretMembers.includes(name) || typeof value !== 'string') return [name, value];
+    return [name, meantBy(name, value, { shown, stored })];
+  });
+  const read = kind.read(Object.fromEntries(entries));
+  const mistakes = kind.newMistakes(read.config);
+  if (mistakes.length > 0) throw invalidConfig(mistakes);
+  return read;
+}
+
+interface Known {
+  readonly shown: JsonObject;
+  readonly stored: JsonObject | null;
+}
+
+function meantBy(name: string, value: string, { shown, stored }: Known): JsonValue | undefined {
+  if (stored !== null && value === shown[name]) return stored[name];
+  if (!value.includes(MASKED)) return value;
+  const message =
+    stored === null || shown[name] === undefined
+      ? `is masked, and there is no stored value that it could stand for`
+      : `is masked, but not as the stored value is shown, which is ${JSON.stringify(shown[name])}`;
+  throw invalidConfig([{ path: `/config/${name}`, message }]);
 }

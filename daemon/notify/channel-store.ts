@@ -1,6 +1,20 @@
 /** Notification channels, their configurations sealed: this room neither seals nor opens. */
 import type { Updateable } from 'kysely';
+import type { Channel, Delivery } from '../../src/contract/channels.js';
+import { toSeconds } from '../../src/kernel/clock.js';
+import { Fault, isFault } from '../../src/kernel/fault.js';
+import type { JsonObject } from '../../src/kernel/json.js';
+import {
+  type DomainEvent,
+  type EventType,
+  eventOfRequest,
+  type Party,
+  type RequestContext,
+} from '../core/domain-event.js';
 import type { ChannelTable, NewRow, Queryable, Row } from '../database/schema.js';
+import type { ChannelVault } from '../secrets/vaults.js';
+import { CHANNEL_KINDS, typeOf } from './channels/channel-types.js';
+import type { LoggedDelivery } from './delivery-store.js';
 
 export type ChannelRow = Row<'channels'>;
 
@@ -45,3 +59,81 @@ export async function enabledChannelIds(db: Queryable): Promise<readonly string[
   const query = db.selectFrom('channels').select('channel_id').where('disabled_at', 'is', null);
   return (await query.orderBy('created_at').execute()).map((row) => row.channel_id);
 }
+
+/** Rows of channels as the API shows them, and as parties of events. */
+export const channelParty = ({ channel_id: id, name }: Pick<ChannelRow, 'channel_id' | 'name'>): Party => ({
+  id,
+  name,
+  type: 'channel',
+});
+
+/** The configuration as it is stored. Throws `secrets_locked`. */
+export const configOf = (vault: ChannelVault, row: ChannelRow): JsonObject => JSON.parse(vault.open(row));
+
+/** The same, null when it cannot be decrypted any more. */
+export function configOrNull(vault: ChannelVault, row: ChannelRow): JsonObject | null {
+  try {
+    return configOf(vault, row);
+  } catch (error) {
+    if (isFault(error, 'secrets_locked')) return null;
+    throw error;
+  }
+}
+
+/** A configuration that cannot be decrypted any more is shown empty. */
+export function channelView(row: ChannelRow, vault: ChannelVault): Channel {
+  const { attempted_at: attemptedAt, attempt_error: error } = row;
+  return {
+    id: row.channel_id,
+    name: row.name,
+    channel_type: typeOf(row),
+    config: { ...maskedConfig(row, vault) },
+    created_at: toSeconds(row.created_at),
+    created_by: row.created_by,
+    disabled_at: row.disabled_at === null ? null : toSeconds(row.disabled_at),
+    last_attempt:
+      attemptedAt === null
+        ? null
+        : { at: toSeconds(attemptedAt), delivered: error === null, status_code: row.attempt_status, error },
+  };
+}
+
+export const deliveryView = (row: LoggedDelivery): Delivery => ({
+  notification_id: row.id,
+  event_type: row.event_type,
+  summary: row.summary,
+  state: stateOf(row.state),
+  attempts: row.attempts,
+  next_attempt_at: row.next_at === null ? null : toSeconds(row.next_at),
+  status_code: row.status_code,
+  error: row.error,
+  updated_at: toSeconds(row.updated_at),
+});
+
+/** Throws `channel_not_found`. */
+export async function requireChannel(db: Queryable, id: string): Promise<ChannelRow> {
+  const row = await findChannel(db, id);
+  if (row !== null) return row;
+  throw new Fault('channel_not_found', `there is no channel ${id}`, { hint: 'see what there is: orch channels list' });
+}
+
+/** @param what was done to it, behind the name of who has done it */
+export const channelEvent = (
+  type: EventType,
+  what: string,
+  { row, context, metadata }: { row: ChannelRow; context: RequestContext; metadata?: JsonObject },
+): DomainEvent =>
+  eventOfRequest(context, {
+    type,
+    target: channelParty(row),
+    summary: `${context.actor.name} ${what}`,
+    metadata: { channel_type: row.channel_type, ...metadata },
+  });
+
+function maskedConfig(row: ChannelRow, vault: ChannelVault): JsonObject {
+  const config = configOrNull(vault, row);
+  return config === null ? {} : CHANNEL_KINDS[typeOf(row)].read(config).masked;
+}
+
+const stateOf = (state: string): Delivery['state'] =>
+  state === 'delivered' || state === 'failed' || state === 'suppressed' ? state : 'pending';

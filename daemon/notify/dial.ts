@@ -4,8 +4,7 @@ import { connect as connectTls } from 'node:tls';
 import { messageOf } from '../../src/kernel/fault.js';
 import { parseIpAddress, sameAddress } from '../../src/kernel/ip-network.js';
 import type { AddressPolicy } from './address-policy.js';
-import { deadlineOf } from './deadline.js';
-import { DeliveryProblem } from './delivery-problem.js';
+import { DeliveryProblem } from './delivery-log.js';
 
 export interface DialOptions {
   readonly policy: AddressPolicy;
@@ -128,4 +127,33 @@ function ready(socket: Socket, event: 'connect' | 'secureConnect', signal: Abort
     signal.addEventListener('abort', abort);
     if (signal.aborted) abort();
   });
+}
+
+/** A signal that aborts after a time, or when the one it is made from does. */
+export interface Deadline {
+  readonly signal: AbortSignal;
+  /** Whether the time was up. */
+  isOver(): boolean;
+  /** To be called when nobody waits any more. */
+  clear(): void;
+}
+
+export function deadlineOf(ms: number, outer: AbortSignal): Deadline {
+  const controller = new AbortController();
+  let over = false;
+  const timer = setTimeout(() => {
+    over = true;
+    controller.abort(new Error('the time is up'));
+  }, ms);
+  const abort = () => controller.abort(outer.reason);
+  outer.addEventListener('abort', abort);
+  if (outer.aborted) abort();
+  return {
+    signal: controller.signal,
+    isOver: () => over,
+    clear: () => {
+      clearTimeout(timer);
+      outer.removeEventListener('abort', abort);
+    },
+  };
 }

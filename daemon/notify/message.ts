@@ -1,10 +1,8 @@
 /** A notification as channels are sent it. */
 import type { SEVERITIES } from '../../src/contract/audit.js';
-import type { JsonObject } from '../../src/kernel/json.js';
+import type { JsonObject, JsonValue } from '../../src/kernel/json.js';
 import { EVENT_SEVERITY, type EventType, type Party } from '../core/domain-event.js';
 import type { NotificationRow } from './notification-store.js';
-import { plainText } from './plain-text.js';
-import { thinMetadata } from './thin-metadata.js';
 
 export interface Message {
   /** The same for every attempt and every channel. */
@@ -65,3 +63,40 @@ const plainParty = ({ id, name, type }: Party): Party => ({
   name: plainText(name, NAME),
   type,
 });
+
+/** Makes text that may come from an agent harmless: one line, without anything invisible that steers or reorders it. */
+
+/** Control and format characters (bidi marks, zero width), line separators, halves of characters, and blanks among them. */
+const HOSTILE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\s]+/gu;
+
+/** At most that many characters of UTF-16; what is cut off is told by an ellipsis. */
+export function plainText(text: string, most: number): string {
+  const line = text.replace(HOSTILE, ' ').trim();
+  return line.length <= most ? line : `${whole(line.slice(0, most - 1))}…`;
+}
+
+/** Without half a character at the end. */
+const whole = (text: string): string => text.replace(/[\ud800-\udbff]$/, '');
+
+/** ULIDs and hex IDs; nothing that people have written fits by chance. */
+const ID = /^([0-7][0-9A-HJKMNP-TV-Z]{25}|[0-9a-f]{16,64}|system)$/;
+const MOST_MEMBERS = 32;
+
+export function thinMetadata(metadata: JsonObject): JsonObject {
+  const thin: Record<string, JsonValue> = {};
+  for (const [name, value] of Object.entries(metadata).slice(0, MOST_MEMBERS)) {
+    if (isThin(value)) thin[name] = value;
+    else if (isCounts(value)) thin[name] = value;
+  }
+  return thin;
+}
+
+const isThin = (value: JsonValue | undefined): value is number | boolean | string =>
+  typeof value === 'number' || typeof value === 'boolean' || (typeof value === 'string' && ID.test(value));
+
+const isCounts = (value: JsonValue | undefined): value is JsonObject =>
+  typeof value === 'object' &&
+  value !== null &&
+  !Array.isArray(value) &&
+  Object.values(value).every((count) => typeof count === 'number') &&
+  Object.keys(value).length <= MOST_MEMBERS;

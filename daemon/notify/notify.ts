@@ -2,16 +2,16 @@
 import type { NewId } from '../../src/kernel/ids.js';
 import type { Core } from '../core/core.js';
 import { Doorbell } from '../core/event-bus.js';
-import type { ChannelVault } from '../secrets/channel-vault.js';
+import type { ChannelVault } from '../secrets/vaults.js';
 import { Absences } from './absences.js';
 import { ChannelService } from './channel-service.js';
 import { ChannelTester } from './channel-tester.js';
 import { DeliveryLog } from './delivery-log.js';
 import type { DialOptions } from './dial.js';
 import { Inbox } from './inbox.js';
-import { deleteLoginAddressesBefore } from './login-watch.js';
 import { Outbox } from './outbox.js';
 import { Raising } from './raising.js';
+import { deleteLoginAddressesBefore } from './raising-rules.js';
 import { Sender } from './sender.js';
 
 export interface NotifyOptions {

@@ -3,9 +3,8 @@ import type { Socket } from 'node:net';
 import { messageOf } from '../../src/kernel/fault.js';
 import { VERSION } from '../../src/kernel/version.js';
 import type { Outgoing } from './channels/channel-kind.js';
-import { deadlineOf } from './deadline.js';
-import { DeliveryProblem } from './delivery-problem.js';
-import { type DialOptions, dial } from './dial.js';
+import { DeliveryProblem } from './delivery-log.js';
+import { type DialOptions, deadlineOf, dial } from './dial.js';
 
 /** The answer, whatever its status. */
 export interface Reply {

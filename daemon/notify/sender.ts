@@ -1,16 +1,13 @@
 /** One attempt to send a message through a channel, and what came of it. */
 import { isFault } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
-import type { ChannelVault } from '../secrets/channel-vault.js';
-import { configOf } from './channel-record.js';
-import type { ChannelRow } from './channel-store.js';
-import { CHANNEL_KINDS, typeOf } from './channels/index.js';
-import { DeliveryProblem, type DeliveryReason } from './delivery-problem.js';
+import type { ChannelVault } from '../secrets/vaults.js';
+import { type ChannelRow, configOf } from './channel-store.js';
+import { CHANNEL_KINDS, typeOf } from './channels/channel-types.js';
+import { DeliveryProblem, type DeliveryReason, readRetryAfter } from './delivery-log.js';
 import type { DialOptions } from './dial.js';
-import type { Message } from './message.js';
-import { plainText } from './plain-text.js';
+import { type Message, plainText } from './message.js';
 import { post, type Reply } from './post.js';
-import { readRetryAfter } from './retry.js';
 
 export interface SenderOptions extends Pick<Core, 'clock'> {
   readonly vault: ChannelVault;

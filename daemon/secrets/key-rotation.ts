@@ -3,10 +3,8 @@ import { Fault } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
 import { SYSTEM } from '../core/domain-event.js';
 import type { Queryable } from '../database/schema.js';
-import type { ChannelVault } from './channel-vault.js';
 import type { Keyring } from './keyring.js';
 import { readCanary, writeCanary } from './open-keyring.js';
-import type { OutputVault } from './output-vault.js';
 import {
   channelsOfOtherKeys,
   type OperationOutputKey,
@@ -15,8 +13,8 @@ import {
   resealOperationOutput,
   secretsOfOtherKeys,
 } from './sealed-tables.js';
-import { belongingOf } from './secret-record.js';
-import { updateSecret } from './secret-store.js';
+import { belongingOf, updateSecret } from './secret-store.js';
+import type { ChannelVault, OutputVault } from './vaults.js';
 
 export interface KeyRotationOptions extends Pick<Core, 'db' | 'logger' | 'uow'> {
   readonly keyring: Keyring;

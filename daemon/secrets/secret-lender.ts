@@ -8,8 +8,7 @@ import type { AgentRow } from '../fleet/agent-store.js';
 import { tagsOf } from '../fleet/tag-store.js';
 import type { Keyring } from './keyring.js';
 import { type Recipient, refusalBy } from './restriction.js';
-import { belongingOf, restrictionOf } from './secret-record.js';
-import { findSecrets, type SecretRow } from './secret-store.js';
+import { belongingOf, findSecrets, restrictionOf, type SecretRow } from './secret-store.js';
 
 export interface SecretLenderOptions extends Pick<Core, 'clock' | 'logger'> {
   readonly keyring: Keyring;

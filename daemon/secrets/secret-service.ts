@@ -1,22 +1,35 @@
 /** Secrets: create, list, change and delete. A value goes in and is never given out. */
-import type { CreateSecret, Secret, UpdateSecret } from '../../src/contract/secrets.js';
+import {
+  type CreateSecret,
+  MAX_SECRET_BYTES,
+  type Secret,
+  type SecretUsage,
+  type secretRoutes,
+  type UpdateSecret,
+} from '../../src/contract/secrets.js';
 import { toTimestamp } from '../../src/kernel/clock.js';
-import { Fault } from '../../src/kernel/fault.js';
+import { Fault, isFault } from '../../src/kernel/fault.js';
+import { isSecretName } from '../../src/kernel/ids.js';
 import type { JsonObject } from '../../src/kernel/json.js';
 import type { Core } from '../core/core.js';
-import { eventOfRequest, type RequestContext, SYSTEM } from '../core/domain-event.js';
+import { eventOfRequest, type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
 import type { Queryable } from '../database/schema.js';
+import type { HandlersFor } from '../http/handler.js';
+import { parseTimestamp } from '../http/parse-timestamp.js';
 import type { Keyring } from './keyring.js';
-import { applyChange, readChange } from './secret-change.js';
-import { checkName, checkValue } from './secret-input.js';
-import { restrictionOf, secretNotFound, secretParty, secretView } from './secret-record.js';
+import { readRestriction } from './restriction.js';
 import {
+  belongingOf,
   deleteSecret,
   expiredSecrets,
   findSecret,
   insertSecret,
   listSecrets,
+  restrictionOf,
   type SecretRow,
+  secretNotFound,
+  secretParty,
+  secretView,
   updateSecret,
 } from './secret-store.js';
 
@@ -164,3 +177,123 @@ async function requireSecret(db: Queryable, name: string): Promise<SecretRow> {
 
 const secretExists = (name: string): Fault =>
   new Fault('secret_exists', `there is a secret "${name}" already`, { hint: 'change it instead' });
+
+/** Handlers of secrets. */
+export interface SecretHandlersOptions {
+  readonly secrets: SecretService;
+  /** Throws `secret_not_found`. */
+  readonly usage: (name: string) => Promise<SecretUsage>;
+}
+
+export const secretHandlers = ({ secrets, usage }: SecretHandlersOptions): HandlersFor<typeof secretRoutes> => ({
+  listSecrets: async () => ({ status: 200, body: await secrets.list() }),
+  createSecret: async ({ body, context }) => ({ status: 201, body: await secrets.create(body, context) }),
+  getSecret: async ({ params }) => ({ status: 200, body: await secrets.get(params.name) }),
+  updateSecret: async ({ params, body, context }) => ({
+    status: 200,
+    body: await secrets.update(params.name, body, context),
+  }),
+  removeSecret: async ({ params, context }) => {
+    await secrets.remove(params.name, context);
+    return { status: 204, body: undefined };
+  },
+  getSecretUsage: async ({ params }) => ({ status: 200, body: await usage(params.name) }),
+});
+
+/** Columns as they are stored; what is left out stays. */
+export interface Change {
+  readonly description?: string | null;
+  readonly expires_at?: number | null;
+  readonly restriction_json?: string | null;
+}
+
+const FIELDS = [
+  ['description', 'the description'],
+  ['expires_at', 'the expiry'],
+  ['restriction_json', 'the restriction'],
+] as const satisfies readonly (readonly [keyof Change, string])[];
+
+/** Throws `invalid_body`, `invalid_restriction`, `invalid_selector`. */
+export function readChange({ description, expires_at, restriction }: Omit<UpdateSecret, 'value'>): Change {
+  return {
+    ...(description === undefined ? {} : { description }),
+    ...(expires_at === undefined ? {} : { expires_at: readExpiry(expires_at) }),
+    ...(restriction === undefined ? {} : { restriction_json: textOf(readRestriction(restriction)) }),
+  };
+}
+
+export interface ChangeOptions extends Pick<Core, 'clock'> {
+  readonly change: Change;
+  /** The new value; null leaves the old one. */
+  readonly value: string | null;
+  readonly actor: Party;
+  readonly keyring: Keyring;
+}
+
+export interface Changed {
+  readonly row: SecretRow;
+  /** What is another one now, in words; empty when the row is as it was. */
+  readonly changed: readonly string[];
+}
+
+/**
+ * Seals every version anew, so that an older value does not fit a newer row.
+ * Throws `secrets_locked` when the old value is to stay and cannot be read.
+ */
+export function applyChange(before: SecretRow, { change, value, actor, clock, keyring }: ChangeOptions): Changed {
+  const isNewValue = value !== null && value !== readable(before, keyring);
+  const fields = FIELDS.filter(([column]) => change[column] !== undefined && change[column] !== before[column]);
+  const changed = [...(isNewValue ? ['the value'] : []), ...fields.map(([, name]) => name)];
+  if (changed.length === 0) return { row: before, changed };
+  const row_version = before.row_version + 1;
+  const text = isNewValue ? value : keyring.open(before, belongingOf(before));
+  const sealed = keyring.seal(text, belongingOf({ ...before, row_version }));
+  const isSameExpiry = change.expires_at === undefined || change.expires_at === before.expires_at;
+  const expiry_told = isSameExpiry ? before.expiry_told : 0;
+  const updated = { row_version, expiry_told, updated_at: clock.now(), updated_by: actor.id };
+  return { row: { ...before, ...change, ...sealed, ...updated }, changed };
+}
+
+/** Null for a value that cannot be read any more, which a new one repairs. */
+function readable(row: SecretRow, keyring: Keyring): string | null {
+  try {
+    return keyring.open(row, belongingOf(row));
+  } catch (error) {
+    if (isFault(error, 'secrets_locked')) return null;
+    throw error;
+  }
+}
+
+const textOf = (value: object | null): string | null => (value === null ? null : JSON.stringify(value));
+
+/** Throws `invalid_name`. */
+export function checkName(name: string): void {
+  if (isSecretName(name)) return;
+  throw new Fault('invalid_name', `${JSON.stringify(name.slice(0, 200))} cannot be the name of a secret`, {
+    hint: 'use 1 to 128 of A-Z a-z 0-9 _ . - and begin with a letter or _',
+    errors: [{ path: '/name', message: 'must be 1 to 128 of A-Z a-z 0-9 _ . - and begin with a letter or _' }],
+  });
+}
+
+/** Throws `invalid_body`. */
+export function checkValue(value: string): void {
+  const bytes = Buffer.byteLength(value, 'utf8');
+  if (value === '')
+    throw invalid(
+      '/value',
+      'is empty: a variable that is not set looks like that, and there is nothing in it to keep secret',
+    );
+  if (bytes > MAX_SECRET_BYTES) throw invalid('/value', `has ${bytes} bytes, and ${MAX_SECRET_BYTES} are the most`);
+  if (/\p{Surrogate}/u.test(value)) throw invalid('/value', 'is not valid Unicode text');
+}
+
+/** Unix milliseconds. Throws `invalid_body`. */
+export function readExpiry(text: string | null): number | null {
+  if (text === null) return null;
+  const time = parseTimestamp(text);
+  if (time === null) throw invalid('/expires_at', 'is not an RFC 3339 timestamp such as 2030-01-31T12:00:00Z');
+  return time;
+}
+
+const invalid = (path: string, message: string): Fault =>
+  new Fault('invalid_body', `the body is not valid: ${path} ${message}`, { errors: [{ path, message }] });

@@ -1,13 +1,12 @@
 /** The secrets of an orchestrator: service, lender, vaults, usage and rotation, wired together. */
 import type { SecretUsage } from '../../src/contract/secrets.js';
 import type { Core } from '../core/core.js';
-import { ChannelVault } from './channel-vault.js';
 import { KeyRotation } from './key-rotation.js';
 import type { Keyring } from './keyring.js';
-import { OutputVault } from './output-vault.js';
 import { SecretLender } from './secret-lender.js';
 import { SecretService } from './secret-service.js';
 import { secretUsage } from './secret-usage.js';
+import { ChannelVault, OutputVault } from './vaults.js';
 
 export interface Secrets {
   readonly service: SecretService;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { type RestoreOptions, type RestorePlan, restoreStore } from '../../daemon/backup/restore-store.js';
-import { stoppedBackup } from '../../daemon/backup/stopped-backup.js';
+import { stoppedBackup } from '../../daemon/backup/stopped-store.js';
 import { MIGRATIONS } from '../../daemon/database/migrations/index.js';
 import { loadOrCreateKey } from '../../src/identity/private-key.js';
 import { silentLogger } from '../../src/kernel/logger.js';

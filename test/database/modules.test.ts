@@ -9,7 +9,7 @@ import {
   listModuleRevisions,
   listModules,
   pruneModuleRevisions,
-} from '../../daemon/engine/module-store.js';
+} from '../../daemon/engine/modules/module-store.js';
 import { openStore } from '../support/database.js';
 
 const revision = (name: string, content: string, uploaded_at = 1000) => ({

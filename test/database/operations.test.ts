@@ -10,7 +10,7 @@ import {
   listOperations,
   listOperationsInStates,
   updateOperation,
-} from '../../daemon/engine/operation-store.js';
+} from '../../daemon/engine/operations/operation-store.js';
 import { node, openStore, operationRow } from '../support/database.js';
 
 async function history() {

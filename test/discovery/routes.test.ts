@@ -1,6 +1,6 @@
 /** Which ways discovery packets take, and the host that each names. */
 import { describe, expect, it } from 'vitest';
-import { parseDiscoveryTarget } from '../../daemon/discovery/discovery-target.js';
+import { parseDiscoveryTarget } from '../../daemon/discovery/discovery.js';
 import {
   type AgentPlace,
   broadcastRoutes,

@@ -1,8 +1,8 @@
 /** Assignments and rollouts over HTTP, with every answer held against the contract. */
 import { ulid } from 'ulid';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { assignmentHandlers } from '../../daemon/engine/assignment-routes.js';
-import { moduleHandlers } from '../../daemon/engine/module-routes.js';
+import { assignmentHandlers } from '../../daemon/engine/assignments/assignment-routes.js';
+import { moduleHandlers } from '../../daemon/engine/modules/module-service.js';
 import { createApiServer } from '../../daemon/http/api-server.js';
 import { assignmentRoutes } from '../../src/contract/assignments.js';
 import { moduleRoutes } from '../../src/contract/modules.js';

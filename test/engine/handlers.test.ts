@@ -1,14 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { moduleHandlers } from '../../daemon/engine/module-routes.js';
-import { operationHandlers } from '../../daemon/engine/operation-routes.js';
+import { moduleHandlers } from '../../daemon/engine/modules/module-service.js';
+import { operationHandlers } from '../../daemon/engine/operations/operation-reader.js';
 import { runHandlers } from '../../daemon/engine/run-routes.js';
 import type { Handler } from '../../daemon/http/handler.js';
 import { moduleRoutes } from '../../src/contract/modules.js';
 import { operationRoutes } from '../../src/contract/operations.js';
 import type { Operator } from '../../src/contract/operators.js';
 import type { RouteSpec } from '../../src/contract/route.js';
-import type { DriftRecord } from '../../src/contract/runs.js';
-import { runRoutes } from '../../src/contract/runs.js';
+import { type DriftRecord, runRoutes } from '../../src/contract/runs.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { validator } from '../../src/kernel/validator.js';
 import { rejection } from '../support/database.js';

@@ -1,7 +1,7 @@
 /** Any mixture of work, cuts, restarts and lost disks ends with the store holding exactly what the agents did. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { listOperationResults, listOperations } from '../../daemon/engine/operation-store.js';
+import { listOperationResults, listOperations } from '../../daemon/engine/operations/operation-store.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { ALICE, Bench, type ScriptedAgent } from '../support/engine.js';
 

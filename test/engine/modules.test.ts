@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { listModuleRevisions } from '../../daemon/engine/module-store.js';
+import { listModuleRevisions } from '../../daemon/engine/modules/module-store.js';
 import { rejection } from '../support/database.js';
 import { ALICE, moduleText, openBench } from '../support/engine.js';
 

@@ -3,7 +3,7 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { openDatabase } from '../../daemon/database/database.js';
 import { beginEpoch, epochBegun, storedEpoch } from '../../daemon/engine/epoch.js';
-import { findOperation } from '../../daemon/engine/operation-store.js';
+import { findOperation } from '../../daemon/engine/operations/operation-store.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { openStore } from '../support/database.js';
 import { type Bench, openBench } from '../support/engine.js';

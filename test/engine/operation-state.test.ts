@@ -1,7 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isActive, type OperationEvent, type OperationState, transition } from '../../daemon/engine/operation-state.js';
-import { parseState, statesOf, statusOf } from '../../daemon/engine/stored-state.js';
+import {
+  isActive,
+  type OperationEvent,
+  type OperationState,
+  parseState,
+  statesOf,
+  statusOf,
+  transition,
+} from '../../daemon/engine/operations/operation-state.js';
 import { RUN_ENDS } from '../../src/wire/messages.js';
 
 const states: fc.Arbitrary<OperationState> = fc.oneof(

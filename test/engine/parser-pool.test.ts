@@ -1,8 +1,8 @@
 /** The parser of modules in its threads, as it is built. */
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { ParserPoolOptions } from '../../daemon/engine/parsing/parser-pool.js';
-import { inlineParser } from '../../daemon/engine/parsing/text-parser.js';
+import type { ParserPoolOptions } from '../../daemon/engine/modules/parser-pool.js';
+import { inlineParser } from '../../daemon/engine/modules/text-parser.js';
 import { type Logger, silentLogger } from '../../src/kernel/logger.js';
 import { moduleText } from '../support/engine.js';
 
@@ -11,7 +11,7 @@ const dist = fileURLToPath(new URL('../../dist/daemon/engine/parsing/', import.m
 /** Threads run what is built, so the other side does too. */
 async function open(options: Partial<ParserPoolOptions> = {}) {
   const url = pathToFileURL(`${dist}parser-pool.js`).href;
-  const { ParserPool } = (await import(url)) as typeof import('../../daemon/engine/parsing/parser-pool.js');
+  const { ParserPool } = (await import(url)) as typeof import('../../daemon/engine/modules/parser-pool.js');
   const errors: string[] = [];
   const logger: Logger = { ...silentLogger, error: (message) => void errors.push(message) };
   const pool = new ParserPool({ logger, ...options });

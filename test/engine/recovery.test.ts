@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { findOperation } from '../../daemon/engine/operation-store.js';
+import { findOperation } from '../../daemon/engine/operations/operation-store.js';
 import { deleteAgent } from '../../daemon/fleet/agent-store.js';
 import { ALICE, type Bench, oneSecret, openBench, type ScriptedAgent } from '../support/engine.js';
 

@@ -1,7 +1,6 @@
 /** Rollouts over scripted agents: order, bounds, and that one agent's trouble is its own. */
 import { describe, expect, it } from 'vitest';
-import type { ApplyRolloutRequest } from '../../daemon/engine/rollout.js';
-import type { AgentResult } from '../../daemon/engine/rollout-result.js';
+import type { AgentResult, ApplyRolloutRequest } from '../../daemon/engine/assignments/rollout.js';
 import { updateAgent } from '../../daemon/fleet/agent-store.js';
 import { rejection } from '../support/database.js';
 import { ALICE, type Bench, openBench } from '../support/engine.js';

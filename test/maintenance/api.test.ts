@@ -2,7 +2,7 @@
 import { ulid } from 'ulid';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createApiServer } from '../../daemon/http/api-server.js';
-import { maintenanceWindowHandlers } from '../../daemon/maintenance/window-routes.js';
+import { maintenanceWindowHandlers } from '../../daemon/maintenance/maintenance-windows.js';
 import { maintenanceWindowRoutes } from '../../src/contract/maintenance-windows.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { authenticate, authorize, clock, send, storedKeys } from '../support/http.js';

@@ -1,6 +1,6 @@
 /** The orchestrator's own counters, and who may scrape them. */
 import { describe, expect, it } from 'vitest';
-import { insertOperation } from '../../daemon/engine/operation-store.js';
+import { insertOperation } from '../../daemon/engine/operations/operation-store.js';
 import { insertAgent } from '../../daemon/fleet/agent-store.js';
 import { OwnMetrics } from '../../daemon/metrics/own-metrics.js';
 import { agentRow, node, openStore, operationRow } from '../support/database.js';

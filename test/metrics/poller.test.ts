@@ -1,9 +1,8 @@
 /** The orchestrator's measurements: whom it asks and when, what it stores, and what it drops. */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { deleteAgent, insertAgent } from '../../daemon/fleet/agent-store.js';
-import { type HistoryPage, MetricsReader } from '../../daemon/metrics/metrics.js';
+import { type HistoryPage, insertSamples, MetricsReader } from '../../daemon/metrics/metrics.js';
 import { MetricsPoller } from '../../daemon/metrics/metrics-poller.js';
-import { insertSamples } from '../../daemon/metrics/metrics-store.js';
 import { isFault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import { silentLogger } from '../../src/kernel/logger.js';

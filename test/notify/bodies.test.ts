@@ -1,6 +1,6 @@
 /** What each type of channel sends, also of what an agent has made up. */
 import { describe, expect, it } from 'vitest';
-import { CHANNEL_KINDS } from '../../daemon/notify/channels/index.js';
+import { CHANNEL_KINDS } from '../../daemon/notify/channels/channel-types.js';
 import { messageOf } from '../../daemon/notify/message.js';
 import type { ChannelType } from '../../src/contract/channels.js';
 import type { JsonObject } from '../../src/kernel/json.js';

@@ -4,7 +4,7 @@ import { networkInterfaces } from 'node:os';
 import { ulid } from 'ulid';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type ApiServer, createApiServer } from '../../daemon/http/api-server.js';
-import { secretHandlers } from '../../daemon/secrets/secret-routes.js';
+import { secretHandlers } from '../../daemon/secrets/secret-service.js';
 import { secretRoutes } from '../../src/contract/secrets.js';
 import { needs } from '../support/agent.js';
 import { recordingLogger } from '../support/database.js';

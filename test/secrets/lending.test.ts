@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import type { AgentSecrets } from '../../daemon/engine/agent-secrets.js';
-import { findOperation } from '../../daemon/engine/operation-store.js';
+import { findOperation } from '../../daemon/engine/operations/operation-store.js';
 import { setTag } from '../../daemon/fleet/tag-store.js';
 import { newSecretKeys } from '../../daemon/secrets/key-file.js';
 import { Keyring } from '../../daemon/secrets/keyring.js';

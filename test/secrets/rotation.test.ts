@@ -2,12 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { insertOperation } from '../../daemon/engine/operation-store.js';
-import { insertOperationOutputs, listOperationOutputs } from '../../daemon/engine/output-store.js';
+import { insertOperationOutputs, listOperationOutputs } from '../../daemon/engine/operations/operation-outputs.js';
+import { insertOperation } from '../../daemon/engine/operations/operation-store.js';
 import { readCanary } from '../../daemon/secrets/open-keyring.js';
 import { resealOperationOutput } from '../../daemon/secrets/sealed-tables.js';
-import { belongingOf } from '../../daemon/secrets/secret-record.js';
-import { findSecret, insertSecret, updateSecret } from '../../daemon/secrets/secret-store.js';
+import { belongingOf, findSecret, insertSecret, updateSecret } from '../../daemon/secrets/secret-store.js';
 import { operationRow, rejection } from '../support/database.js';
 import { ADA, openSecrets, type SecretBench } from '../support/secrets.js';
 

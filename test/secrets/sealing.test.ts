@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { open, type Place, seal } from '../../daemon/secrets/seal.js';
+import { open, type Place, seal } from '../../daemon/secrets/keyring.js';
 import { isFault } from '../../src/kernel/fault.js';
 
 const key = randomBytes(32);

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { belongingOf } from '../../daemon/secrets/secret-record.js';
-import { findSecret, updateSecret } from '../../daemon/secrets/secret-store.js';
+import { belongingOf, findSecret, updateSecret } from '../../daemon/secrets/secret-store.js';
 import type { CreateSecret, UpdateSecret } from '../../src/contract/secrets.js';
 import { rejection } from '../support/database.js';
 import { ADA, formsOf, openSecrets } from '../support/secrets.js';

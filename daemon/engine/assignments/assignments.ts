@@ -1,0 +1,200 @@
+/** Assignments: list, create, read, change and delete. */
+import type { Assignment, AssignmentDetail } from '../../../src/contract/assignments.js';
+import { toSeconds } from '../../../src/kernel/clock.js';
+import { Fault } from '../../../src/kernel/fault.js';
+import { isModuleName } from '../../../src/kernel/ids.js';
+import { parseSelector } from '../../../src/language/selector.js';
+import type { Core } from '../../core/core.js';
+import { eventOfRequest, type Party, type RequestContext } from '../../core/domain-event.js';
+import type { Queryable } from '../../database/schema.js';
+import { findModuleHeads } from '../modules/module-store.js';
+import { listModules } from '../operations/apply-events.js';
+import {
+  type AssignmentRow,
+  deleteAssignment,
+  findAssignment,
+  insertAssignment,
+  listAssignments,
+  selectedAgents,
+  setAssignmentsRevision,
+  updateAssignment,
+} from './assignment-store.js';
+
+export type AssignmentsOptions = Pick<Core, 'clock' | 'db' | 'newId' | 'uow'>;
+
+export interface NewAssignment {
+  readonly name: string;
+  readonly modules: readonly string[];
+  readonly selector: string;
+  readonly description: string | null;
+}
+
+/** What is null stays; an empty description takes it away. */
+export interface AssignmentChange {
+  readonly modules: readonly string[] | null;
+  readonly selector: string | null;
+  readonly description: string | null;
+}
+
+export class Assignments {
+  private readonly options: AssignmentsOptions;
+
+  constructor(options: AssignmentsOptions) {
+    this.options = options;
+  }
+
+  /** By name. */
+  async list(): Promise<Assignment[]> {
+    return (await listAssignments(this.options.db)).map(assignmentView);
+  }
+
+  /** With the agents that it matches now. Throws `assignment_not_found`. */
+  async get(name: string): Promise<AssignmentDetail> {
+    const { db } = this.options;
+    const row = await requireAssignment(db, name);
+    const agents = await selectedAgents(db, parseSelector(row.selector));
+    return { ...assignmentView(row), agents: agents.map(({ node_id, name: agent }) => ({ node_id, name: agent })) };
+  }
+
+  /** Throws `invalid_name`, `invalid_selector`, `unknown_module`, `assignment_exists`. */
+  async create({ name, modules, selector, description }: NewAssignment, context: RequestContext): Promise<Assignment> {
+    if (!isModuleName(name)) throw invalidName(name);
+    parseSelector(selector);
+    const row: AssignmentRow = {
+      name,
+      modules_json: JSON.stringify([...new Set(modules)]),
+      selector,
+      description: description || null,
+      created_at: this.options.clock.now(),
+      created_by: context.actor.id,
+    };
+    await this.options.uow.write(async (tx, emit) => {
+      if ((await findAssignment(tx, name)) !== null) throw assignmentExists(name);
+      await refuseUnknownModules(tx, modules);
+      await insertAssignment(tx, row);
+      await setAssignmentsRevision(tx, this.options.newId());
+      emit(
+        eventOfRequest(context, {
+          type: 'assignment.created',
+          target: assignmentParty(name),
+          summary: `${context.actor.name} assigned ${listModules([...new Set(modules)])} to ${selector} as ${name}`,
+          metadata: contentOf(row),
+        }),
+      );
+    });
+    return assignmentView(row);
+  }
+
+  /** Changes nothing when everything is so already. Throws `assignment_not_found`, `invalid_selector`, `unknown_module`. */
+  async update(name: string, change: AssignmentChange, context: RequestContext): Promise<Assignment> {
+    if (change.selector !== null) parseSelector(change.selector);
+    return this.options.uow.write(async (tx, emit) => {
+      const before = await requireAssignment(tx, name);
+      if (change.modules !== null) await refuseUnknownModules(tx, change.modules);
+      const after = changed(before, change);
+      const fields = fieldsThatDiffer(before, after);
+      if (fields.length === 0) return assignmentView(before);
+      const { modules_json, selector, description } = after;
+      await updateAssignment(tx, name, { modules_json, selector, description });
+      await setAssignmentsRevision(tx, this.options.newId());
+      emit(
+        eventOfRequest(context, {
+          type: 'assignment.updated',
+          target: assignmentParty(name),
+          summary: `${context.actor.name} changed the ${fields.join(' and the ')} of assignment ${name}`,
+          metadata: { before: contentOf(before), after: contentOf(after) },
+        }),
+      );
+      return assignmentView(after);
+    });
+  }
+
+  /** Throws `assignment_not_found`. What it put on agents stays there and is removed by their next apply. */
+  async remove(name: string, context: RequestContext): Promise<void> {
+    await this.options.uow.write(async (tx, emit) => {
+      const row = await requireAssignment(tx, name);
+      await deleteAssignment(tx, name);
+      await setAssignmentsRevision(tx, this.options.newId());
+      emit(
+        eventOfRequest(context, {
+          type: 'assignment.deleted',
+          target: assignmentParty(name),
+          summary: `${context.actor.name} deleted assignment ${name}`,
+          metadata: { before: contentOf(row) },
+        }),
+      );
+    });
+  }
+}
+
+export const assignmentParty = (name: string): Party => ({ id: name, name, type: 'assignment' });
+
+/** Throws `assignment_not_found`. */
+export async function requireAssignment(db: Queryable, name: string): Promise<AssignmentRow> {
+  const row = await findAssignment(db, name);
+  if (row !== null) return row;
+  throw new Fault('assignment_not_found', `there is no assignment "${name}"`, {
+    hint: 'see what there is: orch assignments list',
+    data: { assignment: name },
+  });
+}
+
+/** Names of the assignments that name a module. */
+export async function assignmentsOfModule(db: Queryable, module: string): Promise<readonly string[]> {
+  const rows = await listAssignments(db);
+  return rows.filter((row) => modulesOf(row).includes(module)).map(({ name }) => name);
+}
+
+const modulesOf = ({ modules_json }: AssignmentRow): string[] => JSON.parse(modules_json);
+
+const contentOf = (row: AssignmentRow) => ({
+  modules: modulesOf(row),
+  selector: row.selector,
+  description: row.description,
+});
+
+const assignmentView = (row: AssignmentRow): Assignment => ({
+  name: row.name,
+  modules: modulesOf(row),
+  selector: row.selector,
+  description: row.description,
+  created_at: toSeconds(row.created_at),
+  created_by: row.created_by,
+});
+
+const changed = (row: AssignmentRow, { modules, selector, description }: AssignmentChange): AssignmentRow => ({
+  ...row,
+  modules_json: modules === null ? row.modules_json : JSON.stringify([...new Set(modules)]),
+  selector: selector ?? row.selector,
+  description: description === null ? row.description : description || null,
+});
+
+const FIELDS = { modules: 'modules_json', selector: 'selector', description: 'description' } as const;
+
+const fieldsThatDiffer = (before: AssignmentRow, after: AssignmentRow): readonly string[] =>
+  Object.entries(FIELDS).flatMap(([name, column]) => (before[column] === after[column] ? [] : [name]));
+
+/** Throws `unknown_module` with every name that is no module's. */
+async function refuseUnknownModules(db: Queryable, names: readonly string[]): Promise<void> {
+  const known = new Set((await findModuleHeads(db, names)).map(({ name }) => name));
+  const errors = names.flatMap((name, index) =>
+    known.has(name) ? [] : [{ path: `/modules/${index}`, message: `there is no module "${name}"` }],
+  );
+  const [first, ...more] = errors;
+  if (first === undefined) return;
+  const rest = more.length > 0 ? `, and ${more.length} more of these modules are missing` : '';
+  throw new Fault('unknown_module', `${first.message}${rest}`, {
+    errors,
+    hint: 'upload it first: orch module push FILE',
+  });
+}
+
+const assignmentExists = (name: string): Fault =>
+  new Fault('assignment_exists', `there is an assignment "${name}" already`, {
+    hint: `change it: orch assignments edit ${name}`,
+  });
+
+const invalidName = (name: string): Fault =>
+  new Fault('invalid_name', `${JSON.stringify(name)} is no name for an assignment`, {
+    hint: 'use 1 to 128 of A-Z a-z 0-9 . _ - and begin with a letter or digit',
+  });

@@ -1,0 +1,364 @@
+/** Rollouts: plan and apply on every agent that the selector of an assignment matches now. */
+import { setMaxListeners } from 'node:events';
+import type { Rollout, RolloutEvent, RolloutResult } from '../../../src/contract/assignments.js';
+import type { Operation } from '../../../src/contract/operations.js';
+import type { RunResult } from '../../../src/contract/runs.js';
+import { Fault, isFault, messageOf } from '../../../src/kernel/fault.js';
+import { isNodeId } from '../../../src/kernel/ids.js';
+import { type WalkOptions, walk } from '../../../src/kernel/walk.js';
+import { parseSelector } from '../../../src/language/selector.js';
+import type { Core } from '../../core/core.js';
+import { eventOfRequest, type RequestContext } from '../../core/domain-event.js';
+import type { AgentRow } from '../../fleet/agent-store.js';
+import type { AgentLink } from '../../fleet/connection-registry.js';
+import type { Applies } from '../applies.js';
+import type { Leases } from '../leases.js';
+import { moduleNotFound, type SentModule, sentNote } from '../modules/current-modules.js';
+import { findModuleHeads } from '../modules/module-store.js';
+import { abortFault } from '../observations.js';
+import type { OperationReader } from '../operations/operation-reader.js';
+import type { Plans } from '../plans.js';
+import { selectedAgents } from './assignment-store.js';
+import { assignmentParty, requireAssignment } from './assignments.js';
+
+export interface RolloutsOptions extends Pick<Core, 'db' | 'logger' | 'newId' | 'uow'> {
+  readonly link: AgentLink;
+  readonly leases: Leases;
+  readonly plans: Plans;
+  readonly applies: Applies;
+  readonly operations: OperationReader;
+}
+
+export interface RolloutRequest {
+  readonly assignment: string;
+  /** Modules beside those of the assignments. */
+  readonly modules: readonly string[];
+  readonly concurrency: number;
+  readonly canary: number;
+  readonly maxFailures: number | null;
+}
+
+export interface PlanRolloutRequest extends RolloutRequest {
+  /** Modules whose texts came with the request. */
+  readonly sent?: readonly SentModule[];
+  readonly signal: AbortSignal;
+}
+
+export interface ApplyRolloutRequest extends RolloutRequest {
+  readonly allowRemovals: number | null;
+  /** `plan_hash` by node ID: these agents alone, each only when its plan still holds. */
+  readonly expect: Readonly<Record<string, string>> | null;
+}
+
+/** Whoever watches a rollout. */
+export interface RolloutWatcher {
+  readonly onStarted: (id: string, agents: number) => void;
+  /** Told of each agent with its whole answer. */
+  readonly onAgent: (result: AgentResult) => Promise<void>;
+}
+
+export interface StartedRollout {
+  /** As it is before the first agent. */
+  readonly rollout: Rollout;
+  /** Rejects with `shutting_down` when the orchestrator stops. */
+  readonly finished: Promise<Rollout>;
+}
+
+interface Running {
+  readonly head: RolloutHead;
+  readonly operations: Set<string>;
+  halted: string | null;
+}
+
+interface Beginning {
+  readonly deed: 'planned' | 'applied';
+  /** Agents by node ID, beside which no other is meant; null for all that match. */
+  readonly only: Readonly<Record<string, string>> | null;
+  readonly sent: readonly SentModule[];
+}
+
+export class Rollouts {
+  private readonly options: RolloutsOptions;
+  private readonly running = new Map<string, Running>();
+  private readonly shutdown = new AbortController();
+
+  constructor(options: RolloutsOptions) {
+    this.options = options;
+    // Every agent of every rollout listens to it.
+    setMaxListeners(0, this.shutdown.signal);
+  }
+
+  /** Throws `assignment_not_found`, `module_not_found`, and the signal's reason when it is aborted. */
+  async plan(request: PlanRolloutRequest, context: RequestContext, watcher: RolloutWatcher | null): Promise<Rollout> {
+    const { modules, sent = [], signal } = request;
+    // Every agent that is planned listens to it.
+    setMaxListeners(0, signal);
+    const { head, agents } = await this.begin(request, { deed: 'planned', only: null, sent }, context);
+    watcher?.onStarted(head.id, head.agents);
+    const results = await this.walk(request, agents, {
+      halted: () => (signal.aborted ? 'not started: the caller went away' : null),
+      run: (agent) => this.planOne(agent, { modules, sent, signal, detailed: watcher !== null }, context),
+      onResult: async (result) => watcher?.onAgent(result),
+    });
+    if (signal.aborted) throw abortFault(signal);
+    return rolloutView(head, results);
+  }
+
+  /**
+   * Starts a rollout that goes on without whoever asked for it. Throws `assignment_not_found`, `module_not_found`.
+   */
+  async apply(
+    request: ApplyRolloutRequest,
+    context: RequestContext,
+    watcher: RolloutWatcher | null,
+  ): Promise<StartedRollout> {
+    const { head, agents } = await this.begin(request, { deed: 'applied', only: request.expect, sent: [] }, context);
+    const running: Running = { head, operations: new Set(), halted: null };
+    this.running.set(head.id, running);
+    watcher?.onStarted(head.id, head.agents);
+    const finished = this.walk(request, agents, {
+      halted: () => (this.shutdown.signal.aborted ? 'not started: the orchestrator stops' : running.halted),
+      run: (agent) => this.applyOne(agent, { request, running, detailed: watcher !== null }, context),
+      // A slow watcher holds nobody up.
+      onResult: async (result) => void watcher?.onAgent(result),
+    })
+      .then((results) => this.conclude(head, results))
+      .finally(() => this.running.delete(head.id));
+    // Whoever does not wait is not told.
+    finished.catch(() => undefined);
+    return { rollout: rolloutView(head, []), finished };
+  }
+
+  /** Starts no further agent, and cancels what runs; returns those operations. Throws `rollout_not_found`. */
+  async cancel(id: string, context: RequestContext): Promise<string[]> {
+    const { uow, applies } = this.options;
+    const running = this.running.get(id);
+    if (running === undefined) {
+      throw new Fault('rollout_not_found', `no rollout "${id}" is under way`, {
+        hint: `see what it did: orch ops list --rollout ${id}`,
+      });
+    }
+    await uow.write(async (_, emit) => {
+      emit(
+        eventOfRequest(context, {
+          type: 'assignment.rollout_cancelled',
+          target: assignmentParty(running.head.assignment),
+          summary: `${context.actor.name} cancelled a rollout of assignment ${running.head.assignment}`,
+          metadata: { rollout_id: id },
+        }),
+      );
+    });
+    running.halted = `not started: ${context.actor.name} cancelled the rollout`;
+    const cancelled: string[] = [];
+    for (const operation of [...running.operations]) {
+      try {
+        await applies.cancel(operation, context);
+        cancelled.push(operation);
+      } catch (error) {
+        if (!isFault(error, 'operation_finished')) throw error;
+      }
+    }
+    return cancelled;
+  }
+
+  /** No further agent starts; what runs goes on on its agent. */
+  stop(): void {
+    this.shutdown.abort();
+  }
+
+  private async begin(request: RolloutRequest, { deed, only, sent }: Beginning, context: RequestContext) {
+    const { db, uow, newId } = this.options;
+    const { selector } = await requireAssignment(db, request.assignment);
+    const own = new Set(sent.map(({ name }) => name));
+    await this.refuseUnknown(request.modules.filter((name) => !own.has(name)));
+    const selected = await selectedAgents(db, parseSelector(selector));
+    const agents = only === null ? selected : selected.filter(({ node_id }) => Object.hasOwn(only, node_id));
+    const head = { assignment: request.assignment, id: newId(), agents: agents.length };
+    const { suffix, metadata } = sentNote(sent);
+    await uow.write(async (tx, emit) => {
+      await requireAssignment(tx, request.assignment);
+      emit(
+        eventOfRequest(context, {
+          type: `assignment.${deed}`,
+          target: assignmentParty(request.assignment),
+          summary: `${context.actor.name} ${deed} assignment ${request.assignment} on ${agents.length === 1 ? '1 agent' : `${agents.length} agents`}${suffix}`,
+          metadata: { rollout_id: head.id, agents: head.agents, modules: [...request.modules], ...metadata },
+        }),
+      );
+    });
+    return { head, agents };
+  }
+
+  private async refuseUnknown(modules: readonly string[]): Promise<void> {
+    const known = new Set((await findModuleHeads(this.options.db, modules)).map(({ name }) => name));
+    const missing = modules.find((name) => !known.has(name));
+    if (missing !== undefined) throw moduleNotFound(missing);
+  }
+
+  private walk(
+    { concurrency, canary, maxFailures }: RolloutRequest,
+    agents: readonly AgentRow[],
+    work: Pick<WalkOptions<AgentRow, AgentResult>, 'halted' | 'run' | 'onResult'>,
+  ): Promise<readonly AgentResult[]> {
+    const { link } = this.options;
+    return walk({
+      agents,
+      concurrency,
+      canary,
+      maxFailures,
+      isConnected: ({ node_id }) => isNodeId(node_id) && link.isConnected(node_id),
+      skip: skippedResult,
+      ...work,
+    });
+  }
+
+  private conclude(head: RolloutHead, results: readonly AgentResult[]): Rollout {
+    if (!this.shutdown.signal.aborted) return rolloutView(head, results);
+    throw new Fault('shutting_down', 'the orchestrator stops; what has begun goes on, and no further agent starts', {
+      hint: `see how far it came: orch ops list --rollout ${head.id}`,
+      data: { rollout_id: head.id },
+    });
+  }
+
+  private async planOne(
+    agent: AgentRow,
+    { detailed, ...order }: Pick<PlanRolloutRequest, 'modules' | 'sent' | 'signal'> & { readonly detailed: boolean },
+    context: RequestContext,
+  ): Promise<AgentResult> {
+    const nothing = () => undefined;
+    const request = { nodeId: agent.node_id, ...order, onStarted: nothing, onResult: nothing };
+    try {
+      const result = await this.whenThereIsRoom(() => this.options.plans.plan(request, context), order.signal);
+      return finishedResult(agent, result, detailed ? result : null);
+    } catch (error) {
+      return this.failed(agent, error, null);
+    }
+  }
+
+  private async applyOne(
+    agent: AgentRow,
+    { request, running, detailed }: { request: ApplyRolloutRequest; running: Running; detailed: boolean },
+    context: RequestContext,
+  ): Promise<AgentResult> {
+    const { applies, operations } = this.options;
+    const { signal } = this.shutdown;
+    let id: string | null = null;
+    try {
+      const order = {
+        nodeId: agent.node_id,
+        modules: request.modules,
+        allowRemovals: request.allowRemovals,
+        expect: request.expect?.[agent.node_id] ?? null,
+        rollout: running.head,
+      };
+      const started = await this.whenThereIsRoom(() => applies.start(order, context), signal);
+      id = started.operationId;
+      running.operations.add(id);
+      if (running.halted !== null) await applies.cancel(id, context).catch(refuseUnlessFinished);
+      await operations.ended(id, signal);
+      if (!detailed) return finishedResult(agent, await operations.get(id), null);
+      const result = await operations.result(id, started.warnings);
+      return finishedResult(agent, result, result);
+    } catch (error) {
+      return this.failed(agent, error, id);
+    } finally {
+      if (id !== null) running.operations.delete(id);
+    }
+  }
+
+  /** Others may be using every place that the orchestrator has for operations. */
+  private async whenThereIsRoom<T>(start: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    const { leases } = this.options;
+    for (;;) {
+      const room = leases.roomAgain();
+      try {
+        return await start();
+      } catch (error) {
+        if (!isFault(error, 'operation_in_progress') || error.data?.limit === undefined || signal.aborted) throw error;
+      }
+      await room;
+    }
+  }
+
+  private failed(agent: AgentRow, error: unknown, operationId: string | null): AgentResult {
+    if (!isFault(error)) {
+      const { stack } = error instanceof Error ? error : new Error(String(error));
+      this.options.logger.error('a rollout failed on an agent', {
+        node_id: agent.node_id,
+        operation_id: operationId,
+        reason: messageOf(error),
+        stack,
+      });
+    }
+    return failedResult(agent, error, operationId);
+  }
+}
+
+function refuseUnlessFinished(error: unknown): void {
+  if (!isFault(error, 'operation_finished')) throw error;
+}
+
+/** With the whole answer, where somebody wants it. */
+export type AgentResult = Extract<RolloutEvent, { readonly event: 'agent' }>['agent'];
+
+type Finished = Pick<Operation | RunResult, 'operation_id' | 'status' | 'summary' | 'error'>;
+
+/** Faults of an agent that nothing reached. */
+const UNREACHABLE: readonly string[] = ['agent_not_connected', 'not_delivered'];
+/** Faults that tell that an agent is not meant any more. */
+const NOT_MEANT: readonly string[] = ['assignment_changed', 'agent_not_found', 'agent_not_approved'];
+
+export function finishedResult(agent: AgentRow, run: Finished, result: RunResult | null): AgentResult {
+  const { operation_id, status, summary } = run;
+  const error = run.error ?? endWithoutReason(run);
+  const missed = error !== null && UNREACHABLE.includes(error.code);
+  const standing = status === 'succeeded' ? 'succeeded' : missed ? 'unreachable' : 'failed';
+  return { ...nameOf(agent), status: standing, operation_id, summary, error, result };
+}
+
+const endWithoutReason = ({ status }: Finished): RolloutResult['error'] =>
+  status === 'cancelled' || status === 'interrupted' ? { code: status, message: `the apply was ${status}` } : null;
+
+/** What was thrown for one agent stays with it. */
+export function failedResult(agent: AgentRow, error: unknown, operationId: string | null): AgentResult {
+  const code = isFault(error) ? error.code : 'internal';
+  const status = UNREACHABLE.includes(code) ? 'unreachable' : NOT_MEANT.includes(code) ? 'skipped' : 'failed';
+  // A mistake of ours is for the log.
+  const message = isFault(error) ? messageOf(error) : 'something went wrong in the orchestrator; see its log';
+  return { ...nameOf(agent), status, operation_id: operationId, summary: null, error: { code, message }, result: null };
+}
+
+export const skippedResult = (agent: AgentRow, why: string): AgentResult => ({
+  ...nameOf(agent),
+  status: 'skipped',
+  operation_id: null,
+  summary: null,
+  error: { code: 'rollout_stopped', message: why },
+  result: null,
+});
+
+const nameOf = ({ node_id, name }: AgentRow) => ({ node_id, name });
+
+export interface RolloutHead {
+  readonly assignment: string;
+  readonly id: string;
+  /** How many agents it is about. */
+  readonly agents: number;
+}
+
+export function rolloutView({ assignment, id, agents }: RolloutHead, results: readonly AgentResult[]): Rollout {
+  const howMany = (status: RolloutResult['status']) => results.filter((one) => one.status === status).length;
+  return {
+    assignment,
+    rollout_id: id,
+    has_changes: results.some(({ summary }) => summary !== null && summary.changed + summary.pending > 0),
+    results: results.map(({ result: _, ...result }) => result),
+    summary: {
+      agents,
+      succeeded: howMany('succeeded'),
+      failed: howMany('failed'),
+      unreachable: howMany('unreachable'),
+      skipped: howMany('skipped'),
+    },
+  };
+}

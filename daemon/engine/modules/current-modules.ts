@@ -1,0 +1,231 @@
+/** Modules prepared for resolution, once for each content: the stored ones, and those that a request brings along. */
+import { Fault, type FaultDetail, isFault } from '../../../src/kernel/fault.js';
+import type { JsonObject } from '../../../src/kernel/json.js';
+import { type CompiledModule, compileSteps } from '../../../src/language/compile-module.js';
+import type { Position } from '../../../src/language/diagnostic.js';
+import { secretNames } from '../../../src/language/expression.js';
+import { type CompiledRequest, type Resolution, resolveSteps } from '../../../src/language/resolve.js';
+import type { ModuleDefinition } from '../../../src/language/schema.js';
+import type { Queryable } from '../../database/schema.js';
+import { inSlices } from '../lanes.js';
+import { findModuleHeads, findModuleRevision, type ModuleHead } from './module-store.js';
+import { checkUpload, digestOf, requireName, type TextParser } from './text-parser.js';
+
+interface Prepared {
+  readonly definition: ModuleDefinition;
+  readonly compiled: CompiledModule;
+  /** Names of the secrets that it may need. */
+  readonly secrets: ReadonlySet<string>;
+  /** Places that were asked for, by JSON pointer. */
+  readonly positions: Map<string, Position>;
+}
+
+export interface CurrentModule extends Omit<Prepared, 'positions'> {
+  readonly name: string;
+  /** Hex, of the text in UTF-8. */
+  readonly sha256: string;
+  /** The stored revision; null for a module that came with the request. */
+  readonly stored: ModuleHead | null;
+}
+
+/** A module that came with a request: it takes the place of the stored one of its name, and is not stored. */
+export interface SentModule extends CurrentModule {
+  readonly stored: null;
+  readonly content: string;
+}
+
+/** What an event says of modules that came with a request: what follows the summary, and the digests of their texts. */
+export function sentNote(sent: readonly SentModule[]): { readonly suffix: string; readonly metadata: JsonObject } {
+  if (sent.length === 0) return { suffix: '', metadata: {} };
+  const shown = sent.slice(0, NAMED).map(({ name }) => name);
+  const more = sent.length > NAMED ? ` and ${sent.length - NAMED} more` : '';
+  return {
+    suffix: ` (${shown.join(', ')}${more} as sent with the request, not stored)`,
+    metadata: { sent: Object.fromEntries(sent.map(({ name, sha256 }) => [name, sha256])) },
+  };
+}
+
+/** Modules that a summary names. */
+const NAMED = 5;
+
+/** A module's text with the name that it is sent under. */
+export interface ModuleSource {
+  readonly name: string;
+  readonly content: string;
+}
+
+/** Contents kept at a time; the least recently used goes first. */
+const CACHE_SIZE = 256;
+
+export class CurrentModules {
+  private readonly parser: TextParser;
+  private readonly prepared = new Map<string, Prepared>();
+
+  constructor(parser: TextParser) {
+    this.parser = parser;
+  }
+
+  /** In the order of the names, those that were sent in place of stored ones. Throws `module_not_found` for the first that is not there. */
+  async find(
+    db: Queryable,
+    names: readonly string[],
+    sent: readonly SentModule[] = [],
+  ): Promise<readonly CurrentModule[]> {
+    const own = new Map(sent.map((module) => [module.name, module]));
+    const wanted = names.filter((name) => !own.has(name));
+    const heads = new Map((await findModuleHeads(db, wanted)).map((head) => [head.name, head]));
+    const modules: CurrentModule[] = [];
+    for (const name of names) {
+      const head = heads.get(name);
+      const found = own.get(name) ?? (head === undefined ? null : await this.stored(db, head));
+      if (found === null) throw moduleNotFound(name);
+      modules.push(found);
+    }
+    return modules;
+  }
+
+  /** Prepares texts that came with a request. Throws `invalid_module` with every mistake of the first wrong one, `invalid_body`. */
+  async read(sources: readonly ModuleSource[]): Promise<readonly SentModule[]> {
+    const modules = new Map<string, SentModule>();
+    for (const { name, content } of sources) {
+      if (modules.has(name)) throw new Fault('invalid_body', `/sources has the module "${name}" twice`);
+      const sha256 = digestOf(content);
+      const { positions: _, ...prepared } = this.recall(sha256) ?? (await this.parse(name, content));
+      requireName(name, prepared.definition);
+      modules.set(name, { name, sha256, stored: null, content, ...prepared });
+    }
+    return [...modules.values()];
+  }
+
+  /** Where JSON pointers into the definition stand in the text. */
+  async locate(
+    db: Queryable,
+    module: CurrentModule | SentModule,
+    pointers: readonly string[],
+  ): Promise<ReadonlyMap<string, Position>> {
+    const positions = this.prepared.get(module.sha256)?.positions ?? new Map<string, Position>();
+    const missing = pointers.filter((pointer) => !positions.has(pointer));
+    const text = missing.length === 0 ? null : await textOf(db, module);
+    const found = text === null ? [] : await this.parser.locate(text, missing);
+    for (const [index, pointer] of missing.entries()) positions.set(pointer, found[index] ?? { line: 1, column: 1 });
+    return positions;
+  }
+
+  private async stored(db: Queryable, head: ModuleHead): Promise<CurrentModule> {
+    const { name, sha256 } = head;
+    const { positions: _, ...prepared } = this.recall(sha256) ?? (await this.load(db, head));
+    return { name, sha256, stored: head, ...prepared };
+  }
+
+  private recall(sha256: string): Prepared | undefined {
+    const known = this.prepared.get(sha256);
+    if (known !== undefined) this.keep(sha256, known);
+    return known;
+  }
+
+  private async load(db: Queryable, { name, revision, sha256 }: ModuleHead): Promise<Prepared> {
+    const row = await findModuleRevision(db, name, revision);
+    if (row === null) throw moduleNotFound(name);
+    return this.prepare(sha256, JSON.parse(row.definition_json));
+  }
+
+  private async parse(name: string, content: string): Promise<Prepared> {
+    const { definition, sha256 } = await checkUpload(this.parser, { name, content });
+    return this.prepare(sha256, definition);
+  }
+
+  private async prepare(sha256: string, definition: ModuleDefinition): Promise<Prepared> {
+    const compiled = await inSlices(compileSteps({ name: definition.name, definition }));
+    const prepared = { definition, compiled, secrets: secretNames(definition), positions: new Map() };
+    this.keep(sha256, prepared);
+    return prepared;
+  }
+
+  private keep(sha256: string, prepared: Prepared): void {
+    this.prepared.delete(sha256);
+    this.prepared.set(sha256, prepared);
+    const [oldest] = this.prepared.keys();
+    if (this.prepared.size > CACHE_SIZE && oldest !== undefined) this.prepared.delete(oldest);
+  }
+}
+
+async function textOf(db: Queryable, module: CurrentModule | SentModule): Promise<string | null> {
+  if ('content' in module) return module.content;
+  const { name, stored } = module;
+  const row = stored === null ? null : await findModuleRevision(db, name, stored.revision);
+  return row?.content ?? null;
+}
+
+export function moduleNotFound(name: string, revision?: number): Fault {
+  const which = revision === undefined ? '' : ` with revision ${revision}`;
+  return new Fault('module_not_found', `there is no module "${name}"${which}`, {
+    hint: 'see what there is: orch module list',
+    data: { module: name },
+  });
+}
+
+/** Where JSON pointers into the definition of a module stand in its text. */
+export type Locate = (module: CurrentModule, pointers: readonly string[]) => Promise<ReadonlyMap<string, Position>>;
+
+type Request = Omit<CompiledRequest, 'modules'> & { readonly modules: readonly CurrentModule[] };
+
+/** Throws the faults of `resolve`. */
+export async function resolveLocated({ modules, ...rest }: Request, locate: Locate): Promise<Resolution> {
+  try {
+    return await inSlices(resolveSteps({ ...rest, modules: modules.map(({ compiled }) => compiled) }));
+  } catch (error) {
+    if (!isFault(error) || mistakesOf(error).length === 0) throw error;
+    // Once more, as its messages name places, and texts are looked at only when there is something to tell.
+    const located = await withPlaces(modules, mistakesOf(error), locate);
+    try {
+      return await inSlices(resolveSteps({ ...rest, modules: located.map(({ compiled }) => compiled) }));
+    } catch (again) {
+      throw isFault(again) ? withLines(again, located) : again;
+    }
+  }
+}
+
+interface Mistake {
+  readonly code: string;
+  readonly module: string;
+  /** JSON pointer. */
+  readonly path: string;
+}
+
+const mistakesOf = ({ data }: Fault): readonly Mistake[] => (Array.isArray(data?.mistakes) ? data.mistakes : []);
+
+interface Located extends Pick<CurrentModule, 'name' | 'compiled'> {
+  readonly positions: ReadonlyMap<string, Position> | null;
+}
+
+/** The modules with the places of their resources, as far as a mistake may name them. */
+async function withPlaces(
+  modules: readonly CurrentModule[],
+  mistakes: readonly Mistake[],
+  locate: Locate,
+): Promise<readonly Located[]> {
+  const isConflict = mistakes.some(({ code }) => code === 'module_conflict');
+  const located: Located[] = [];
+  for (const module of modules) {
+    const own = mistakes.filter((mistake) => mistake.module === module.name);
+    if (own.length === 0 && !isConflict) {
+      located.push({ ...module, positions: null });
+      continue;
+    }
+    const pointers = [...module.compiled.resources.map(({ path }) => path), ...own.map(({ path }) => path)];
+    const positions = await locate(module, pointers);
+    const placeOf = (pointer: string): string => `line ${positions.get(pointer)?.line ?? 1}`;
+    located.push({ name: module.name, compiled: { ...module.compiled, placeOf }, positions });
+  }
+  return located;
+}
+
+function withLines(fault: Fault, modules: readonly Located[]): Fault {
+  const { code, message, hint, errors = [], data = {}, cause } = fault;
+  const mistakes = mistakesOf(fault);
+  const placed = errors.map((error, index): FaultDetail => {
+    const module = modules.find(({ name }) => name === mistakes[index]?.module);
+    return { ...error, ...module?.positions?.get(error.path) };
+  });
+  return new Fault(code, message, { ...(hint === undefined ? {} : { hint }), errors: placed, data, cause });
+}

@@ -1,0 +1,133 @@
+/** Modules: upload, list, read and delete. */
+
+import type { Module, ModuleEntry, ModuleRevision, moduleRoutes, Warning } from '../../../src/contract/modules.js';
+import { toSeconds } from '../../../src/kernel/clock.js';
+import { Fault } from '../../../src/kernel/fault.js';
+import type { Core } from '../../core/core.js';
+import { eventOfRequest, type Party, type RequestContext } from '../../core/domain-event.js';
+import type { Queryable } from '../../database/schema.js';
+import type { HandlersFor } from '../../http/handler.js';
+import { assignmentsOfModule } from '../assignments/assignments.js';
+import { moduleNotFound } from './current-modules.js';
+import {
+  addModuleRevision,
+  deleteModule,
+  findModuleHeads,
+  findModuleRevision,
+  listModuleRevisions,
+  listModules,
+  pruneModuleRevisions,
+} from './module-store.js';
+import { checkUpload, type TextParser } from './text-parser.js';
+
+export interface ModuleServiceOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
+  readonly parser: TextParser;
+}
+
+/** Revisions of a module that are kept. */
+const KEPT_REVISIONS = 50;
+
+export class ModuleService {
+  private readonly options: ModuleServiceOptions;
+
+  constructor(options: ModuleServiceOptions) {
+    this.options = options;
+  }
+
+  /** By name. */
+  async list(): Promise<ModuleEntry[]> {
+    return (await listModules(this.options.db)).map(entryOf);
+  }
+
+  /** The current revision, or an older one that is still kept. Throws `module_not_found`. */
+  async get(name: string, revision?: number | null): Promise<Module> {
+    const row = await findModuleRevision(this.options.db, name, revision ?? null);
+    if (row === null) throw moduleNotFound(name, revision ?? undefined);
+    const { sha256, content } = row;
+    return { ...entryOf(row), revision: row.revision, sha256, content, definition: JSON.parse(row.definition_json) };
+  }
+
+  /** The kept revisions, newest first. Throws `module_not_found`. */
+  async revisions(name: string): Promise<ModuleRevision[]> {
+    const rows = await listModuleRevisions(this.options.db, name);
+    if (rows.length === 0) throw moduleNotFound(name);
+    return rows.map((row) => ({ ...entryOf(row), revision: row.revision, sha256: row.sha256 }));
+  }
+
+  /**
+   * Stores a new revision, unless the text is that of the current one: then nothing changes and the current one is told.
+   * Throws `invalid_module` with every mistake.
+   */
+  async upload(
+    { name, content }: { readonly name: string; readonly content: string },
+    context: RequestContext,
+  ): Promise<ModuleEntry & { readonly changed: boolean; readonly warnings: Warning[] }> {
+    const { definition, sha256, warnings } = await checkUpload(this.options.parser, { name, content });
+    const uploaded = { uploaded_at: this.options.clock.now(), uploaded_by: context.actor.id };
+    const stored = await this.options.uow.write(async (tx, emit) => {
+      const [current] = await findModuleHeads(tx, [name]);
+      if (current?.sha256 === sha256) return { ...current, changed: false };
+      const definition_json = JSON.stringify(definition);
+      const revision = await addModuleRevision(tx, { name, sha256, content, definition_json, ...uploaded });
+      await pruneModuleRevisions(tx, name, KEPT_REVISIONS);
+      emit(
+        eventOfRequest(context, {
+          type: 'module.uploaded',
+          target: moduleParty(name),
+          summary: `${context.actor.name} uploaded revision ${revision} of module ${name}`,
+          metadata: { revision, sha256, warnings: warnings.length },
+        }),
+      );
+      return { name, ...uploaded, changed: true };
+    });
+    return { ...entryOf(stored), changed: stored.changed, warnings: [...warnings] };
+  }
+
+  /** Throws `module_not_found`, `module_in_use`. What the module put on agents stays there and is removed by their next apply. */
+  async remove(name: string, context: RequestContext): Promise<void> {
+    await this.options.uow.write(async (tx, emit) => {
+      await refuseInUse(tx, name);
+      if (!(await deleteModule(tx, name))) throw moduleNotFound(name);
+      emit(
+        eventOfRequest(context, {
+          type: 'module.deleted',
+          target: moduleParty(name),
+          summary: `${context.actor.name} deleted module ${name}`,
+        }),
+      );
+    });
+  }
+}
+
+async function refuseInUse(db: Queryable, name: string): Promise<void> {
+  const [first, ...more] = await assignmentsOfModule(db, name);
+  if (first === undefined) return;
+  const rest = more.length > 0 ? ` and ${more.length} more` : '';
+  throw new Fault('module_in_use', `module ${name} is named by assignment ${first}${rest}`, {
+    hint: `take it out of them first: orch assignments edit ${first}, or orch assignments remove ${first}`,
+    data: { assignments: [first, ...more] },
+  });
+}
+
+const moduleParty = (name: string): Party => ({ id: name, name, type: 'module' });
+
+const entryOf = (row: { readonly name: string; readonly uploaded_at: number; readonly uploaded_by: string }) => ({
+  name: row.name,
+  uploaded_at: toSeconds(row.uploaded_at),
+  uploaded_by: row.uploaded_by,
+});
+
+/** Handlers of modules. */
+export const moduleHandlers = (modules: ModuleService): HandlersFor<typeof moduleRoutes> => ({
+  listModules: async () => ({ status: 200, body: await modules.list() }),
+  uploadModule: async ({ body, context }) => ({ status: 201, body: await modules.upload(body, context) }),
+  getModule: async ({ params, query }) => ({ status: 200, body: await modules.get(params.name, query.revision) }),
+  listModuleRevisions: async ({ params }) => ({
+    status: 200,
+    body: { revisions: await modules.revisions(params.name) },
+  }),
+  removeModule: async ({ params, context }) => {
+    await modules.remove(params.name, context);
+    return { status: 204, body: undefined };
+  },
+});

@@ -1,0 +1,139 @@
+/** Modules and their revisions. Rows as they are stored: `definition_json` is for the caller to parse. */
+import { chunks } from '../../database/batches.js';
+import type { Queryable, Row } from '../../database/schema.js';
+
+export type ModuleRow = Row<'modules'>;
+export type ModuleRevisionRow = Row<'module_revisions'>;
+
+export interface NewRevision {
+  readonly name: string;
+  /** SHA-256 of the content in hex. */
+  readonly sha256: string;
+  readonly content: string;
+  readonly definition_json: string;
+  readonly uploaded_at: number;
+  readonly uploaded_by: string;
+}
+
+/** By name. */
+export async function listModules(db: Queryable): Promise<readonly ModuleRow[]> {
+  return db.selectFrom('modules').selectAll().orderBy('name').execute();
+}
+
+export async function findModule(db: Queryable, name: string): Promise<ModuleRow | null> {
+  return (await db.selectFrom('modules').selectAll().where('name', '=', name).executeTakeFirst()) ?? null;
+}
+
+/** The given revision of a module, or its current one. */
+export async function findModuleRevision(
+  db: Queryable,
+  name: string,
+  revision?: number | null,
+): Promise<ModuleRevisionRow | null> {
+  const query = db
+    .selectFrom('module_revisions')
+    .selectAll('module_revisions')
+    .where('module_revisions.name', '=', name);
+  const row =
+    typeof revision === 'number'
+      ? await query.where('revision', '=', revision).executeTakeFirst()
+      : await query
+          .innerJoin('modules', (join) =>
+            join
+              .onRef('modules.name', '=', 'module_revisions.name')
+              .onRef('modules.revision', '=', 'module_revisions.revision'),
+          )
+          .executeTakeFirst();
+  return row ?? null;
+}
+
+/** The current revisions of the named modules, in no order; a name that is not there is left out. */
+export async function findModuleRevisions(
+  db: Queryable,
+  names: readonly string[],
+): Promise<readonly ModuleRevisionRow[]> {
+  const rows: ModuleRevisionRow[] = [];
+  for (const part of chunks(names, 500)) {
+    const found = await db
+      .selectFrom('modules')
+      .innerJoin('module_revisions', (join) =>
+        join
+          .onRef('modules.name', '=', 'module_revisions.name')
+          .onRef('modules.revision', '=', 'module_revisions.revision'),
+      )
+      .selectAll('module_revisions')
+      .where('modules.name', 'in', part)
+      .execute();
+    rows.push(...found);
+  }
+  return rows;
+}
+
+/** What tells a revision apart, without its text. */
+export type ModuleHead = Omit<ModuleRevisionRow, 'content' | 'definition_json'>;
+
+/** As `findModuleRevisions`, without the texts. */
+export async function findModuleHeads(db: Queryable, names: readonly string[]): Promise<readonly ModuleHead[]> {
+  const heads: ModuleHead[] = [];
+  for (const part of chunks(names, 500)) {
+    const found = await db
+      .selectFrom('modules')
+      .innerJoin('module_revisions as current', (join) =>
+        join.onRef('modules.name', '=', 'current.name').onRef('modules.revision', '=', 'current.revision'),
+      )
+      .select(['current.name', 'current.revision', 'current.sha256', 'current.uploaded_at', 'current.uploaded_by'])
+      .where('modules.name', 'in', part)
+      .execute();
+    heads.push(...found);
+  }
+  return heads;
+}
+
+/** Stores a revision and makes it the current one; returns its number, which is never given twice while the module lives. */
+export async function addModuleRevision(db: Queryable, revision: NewRevision): Promise<number> {
+  const { name, uploaded_at, uploaded_by } = revision;
+  const number = ((await findModule(db, name))?.revision ?? 0) + 1;
+  await db
+    .insertInto('modules')
+    .values({ name, revision: number, uploaded_at, uploaded_by })
+    .onConflict((conflict) => conflict.column('name').doUpdateSet({ revision: number, uploaded_at, uploaded_by }))
+    .execute();
+  await db
+    .insertInto('module_revisions')
+    .values({ ...revision, revision: number })
+    .execute();
+  return number;
+}
+
+/** The revisions that are kept, newest first, without their content. */
+export async function listModuleRevisions(
+  db: Queryable,
+  name: string,
+): Promise<readonly Omit<ModuleRevisionRow, 'content' | 'definition_json'>[]> {
+  return db
+    .selectFrom('module_revisions')
+    .select(['name', 'revision', 'sha256', 'uploaded_at', 'uploaded_by'])
+    .where('name', '=', name)
+    .orderBy('revision', 'desc')
+    .execute();
+}
+
+/** Drops all but the newest revisions. */
+export async function pruneModuleRevisions(db: Queryable, name: string, keep: number): Promise<void> {
+  const oldest = await db
+    .selectFrom('module_revisions')
+    .select('revision')
+    .where('name', '=', name)
+    .orderBy('revision', 'desc')
+    .limit(1)
+    .offset(keep)
+    .executeTakeFirst();
+  if (!oldest) return;
+  await db.deleteFrom('module_revisions').where('name', '=', name).where('revision', '<=', oldest.revision).execute();
+}
+
+/** Takes all revisions with it. False when there is no such module. */
+export async function deleteModule(db: Queryable, name: string): Promise<boolean> {
+  const result = await db.deleteFrom('modules').where('name', '=', name).executeTakeFirst();
+  return result.numDeletedRows > 0n;
+}

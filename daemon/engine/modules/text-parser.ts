@@ -1,0 +1,91 @@
+/** Parses texts of modules for the engine: its interface, and the parser that works where it is called. */
+
+import { createHash } from 'node:crypto';
+import type { Warning } from '../../../src/contract/modules.js';
+import { Fault, type FaultDetail } from '../../../src/kernel/fault.js';
+import type { Diagnostic, Position } from '../../../src/language/diagnostic.js';
+import { parseModule } from '../../../src/language/parse-module.js';
+import type { ModuleDefinition } from '../../../src/language/schema.js';
+
+export interface ParsedText {
+  /** Null when there is an error. */
+  readonly definition: ModuleDefinition | null;
+  /** Errors and warnings in the order of their places. */
+  readonly diagnostics: readonly Diagnostic[];
+  /** The place of the module's name. */
+  readonly name: Position;
+}
+
+export interface TextParser {
+  parse(content: string): Promise<ParsedText>;
+  /** The positions in a text that JSON pointers into its definition mean. */
+  locate(content: string, pointers: readonly string[]): Promise<readonly Position[]>;
+}
+
+export function parseText(content: string): ParsedText {
+  const { definition, diagnostics, locate } = parseModule(content);
+  return { definition, diagnostics, name: locate('/name') };
+}
+
+export function locateIn(content: string, pointers: readonly string[]): readonly Position[] {
+  const { locate } = parseModule(content);
+  return pointers.map(locate);
+}
+
+/** Parses on the calling thread, which a large module holds up for half a second. */
+export const inlineParser: TextParser = {
+  parse: async (content) => parseText(content),
+  locate: async (content, pointers) => locateIn(content, pointers),
+};
+
+/** From the text of a module that a request brings to its definition, or every mistake in it. */
+export interface CheckedModule {
+  readonly definition: ModuleDefinition;
+  /** Hex, of the text in UTF-8. */
+  readonly sha256: string;
+  readonly warnings: readonly Warning[];
+}
+
+/** SHA-256 of a text in UTF-8, in hex. */
+export const digestOf = (content: string): string => createHash('sha256').update(content).digest('hex');
+
+/** Throws `invalid_module` with every mistake of the text, and when it has another name than the one given. */
+export async function checkUpload(
+  parser: TextParser,
+  { name, content }: { readonly name: string; readonly content: string },
+): Promise<CheckedModule> {
+  const { definition, diagnostics, name: place } = await parser.parse(content);
+  const found = diagnostics.map(({ severity, path, message, line, column }) => ({
+    severity,
+    detail: { path, message, line, column },
+  }));
+  const errors: FaultDetail[] = found.filter(({ severity }) => severity === 'error').map(({ detail }) => detail);
+  if (definition !== null && definition.name !== name) errors.push({ ...misnamed(name, definition), ...place });
+  if (definition === null || errors.length > 0) throw invalid(name, errors);
+  return {
+    definition,
+    sha256: digestOf(content),
+    warnings: found.filter(({ severity }) => severity === 'warning').map(({ detail }) => detail),
+  };
+}
+
+/** Throws `invalid_module` when a definition has another name than the one that it was sent under. */
+export function requireName(name: string, definition: ModuleDefinition): void {
+  if (definition.name !== name) throw invalid(name, [misnamed(name, definition)]);
+}
+
+const misnamed = (name: string, definition: ModuleDefinition): FaultDetail => ({
+  path: '/name',
+  message: `the module is named "${definition.name}", but is sent as "${name}"`,
+});
+
+function invalid(name: string, errors: readonly FaultDetail[]): Fault {
+  const [first] = errors;
+  const place = first?.line === undefined ? '' : ` (line ${first.line})`;
+  const more = errors.length > 1 ? ` and ${errors.length - 1} more` : '';
+  const what = first === undefined ? 'it is no module' : `${first.message}${place}${more}`;
+  return new Fault('invalid_module', `module "${name}" is not valid: ${what}`, {
+    hint: 'check it first: orch module validate FILE',
+    errors,
+  });
+}

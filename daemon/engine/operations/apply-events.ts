@@ -1,0 +1,80 @@
+/** The audit events of applies. */
+import type { JsonObject } from '../../../src/kernel/json.js';
+import type { Summary } from '../../../src/resources/result.js';
+import { type DomainEvent, type EventType, type Party, SYSTEM } from '../../core/domain-event.js';
+import type { LiveOperation, OperationFacts } from './live-operations.js';
+import type { OperationState } from './operation-state.js';
+
+/** The agent of an operation or a run, as party of an event. */
+export const agentParty = ({ nodeId, nodeName }: Pick<OperationFacts, 'nodeId' | 'nodeName'>): Party => ({
+  id: nodeId,
+  name: nodeName ?? nodeId,
+  type: 'agent',
+});
+
+/** Modules that a summary names. */
+const NAMED = 5;
+
+/** `modules a, b`, `module a` or `no modules`. */
+export function listModules(names: readonly string[]): string {
+  if (names.length === 0) return 'no modules';
+  const shown = names.slice(0, NAMED).join(', ');
+  const more = names.length > NAMED ? ` and ${names.length - NAMED} more` : '';
+  return `${names.length === 1 ? 'module' : 'modules'} ${shown}${more}`;
+}
+
+const ENDS = {
+  succeeded: ['state.apply_succeeded', 'succeeded'],
+  failed: ['state.apply_failed', 'failed'],
+  cancelled: ['state.apply_cancelled', 'was cancelled'],
+  interrupted: ['state.apply_interrupted', 'was interrupted'],
+} as const satisfies Record<string, readonly [EventType, string]>;
+
+type EndState = Extract<OperationState, { state: keyof typeof ENDS }>;
+
+export const isEnd = (state: OperationState): state is EndState => state.state in ENDS;
+
+/** Who ended it: whoever cancelled it, the agent that reported, or the orchestrator that gave up on it. */
+export type EndedBy = 'agent' | 'orchestrator';
+
+export function endEvent(operation: LiveOperation, end: EndState, by: EndedBy): DomainEvent {
+  const { facts, cancelledBy } = operation;
+  const target = agentParty(facts);
+  const [type, verb] = ENDS[end.state];
+  const error = 'error' in end ? end.error : null;
+  const actor = end.state === 'cancelled' && cancelledBy !== null ? cancelledBy : by === 'agent' ? target : SYSTEM;
+  const summary = operation.summary();
+  const metadata: JsonObject = {
+    operation_id: facts.id,
+    modules: [...facts.modules],
+    requested_by: facts.requestedBy,
+    request_id: facts.requestId,
+    cancelled_by: cancelledBy?.id ?? null,
+    summary: { ...summary },
+    error_code: error?.code ?? null,
+  };
+  const name = target.name === '' ? target.id : target.name;
+  const what = `the apply of ${listModules(facts.modules)} on ${name} ${verb}: ${countsOf(summary)}`;
+  return { type, actor, target, summary: what, metadata };
+}
+
+/** Ends the drift that a check has found: a successful apply leaves the agent as it was applied. */
+export function repairEvent({ facts }: LiveOperation, driftId: string): DomainEvent {
+  const target = agentParty(facts);
+  const name = target.name === '' ? target.id : target.name;
+  return {
+    type: 'drift.resolved',
+    actor: SYSTEM,
+    target,
+    summary: `${name} is as it was applied again: an apply succeeded`,
+    metadata: { drift_id: driftId, operation_id: facts.id, status: 'in_sync', trigger: 'apply' },
+  };
+}
+
+/** `3 changed, 1 failed of 10`. */
+function countsOf(summary: Summary): string {
+  const counts = (['changed', 'failed', 'skipped'] as const)
+    .filter((status) => summary[status] > 0)
+    .map((status) => `${summary[status]} ${status}`);
+  return `${counts.length === 0 ? 'nothing changed' : counts.join(', ')} of ${summary.total}`;
+}

@@ -1,0 +1,181 @@
+/** The applies that this process has to do with now. */
+import type { NodeId } from '../../../src/kernel/ids.js';
+import type { DesiredResource, Removal } from '../../../src/resources/desired.js';
+import { type ResourceResult, type Summary, summarize } from '../../../src/resources/result.js';
+import { isTainted } from '../../../src/resources/tainted-body.js';
+import type { OrchestratorMessage, RunItem } from '../../../src/wire/messages.js';
+import { cutRun, type RunContent } from '../../../src/wire/parts.js';
+import type { Party } from '../../core/domain-event.js';
+import type { SecretHashes } from '../agent-secrets.js';
+import type { ItemOutcome } from '../believed-state.js';
+import { RunItems } from '../run-content.js';
+import { itemScrubber } from './operation-outputs.js';
+import { isActive, type OperationState } from './operation-state.js';
+
+export class LiveOperations {
+  private readonly byId = new Map<string, LiveOperation>();
+  private readonly byNode = new Map<NodeId, Set<LiveOperation>>();
+
+  get(operationId: string): LiveOperation | undefined {
+    return this.byId.get(operationId);
+  }
+
+  all(): readonly LiveOperation[] {
+    return [...this.byId.values()];
+  }
+
+  ofNode(nodeId: NodeId): readonly LiveOperation[] {
+    return [...(this.byNode.get(nodeId) ?? [])];
+  }
+
+  /** One that counts as interrupted, but which the agent has not finished telling about; undefined when there is none. */
+  late(nodeId: NodeId): LiveOperation | undefined {
+    return this.ofNode(nodeId).find((operation) => !operation.isActive);
+  }
+
+  add(operation: LiveOperation): void {
+    this.byId.set(operation.id, operation);
+    const siblings = this.byNode.get(operation.nodeId) ?? new Set();
+    this.byNode.set(operation.nodeId, siblings.add(operation));
+  }
+
+  remove(operation: LiveOperation): void {
+    if (this.byId.get(operation.id) === operation) this.byId.delete(operation.id);
+    const siblings = this.byNode.get(operation.nodeId);
+    siblings?.delete(operation);
+    if (siblings?.size === 0) this.byNode.delete(operation.nodeId);
+  }
+}
+
+/** An apply that is under way, or whose journal an agent sends after all: what the store does not keep in this form. */
+export interface OperationFacts {
+  readonly id: string;
+  readonly nodeId: NodeId;
+  readonly nodeName: string | null;
+  readonly modules: readonly string[];
+  readonly requestedBy: string;
+  readonly requestId: string;
+  /** Unix milliseconds. */
+  readonly startedAt: number;
+  readonly epoch: number;
+  readonly generation: number;
+}
+
+/** What was or is to be dispatched. */
+export interface OperationContent {
+  readonly resources: readonly DesiredResource[];
+  readonly removals: readonly Removal[];
+  /** Results of removals that cannot be sent; they are told with those of the agent. */
+  readonly failures: readonly ResourceResult[];
+  /** Modules that no assignment names. */
+  readonly adHoc: ReadonlySet<string>;
+  /** The secrets in the resources and removals. */
+  readonly secrets: SecretHashes;
+  /** The observation of the machine that it depends on. */
+  readonly expect: string | null;
+}
+
+/** A result that is stored. */
+export interface Outcome extends ItemOutcome {
+  readonly action: ResourceResult['action'];
+}
+
+export interface LiveOperationOptions extends OperationFacts {
+  readonly state: OperationState;
+  readonly cancelledBy: Party | null;
+  /** Secrets masked. */
+  readonly content: OperationContent;
+  /** With its secrets, as it is to be sent; null when that is not known any more. */
+  readonly dispatch: RunContent | null;
+  readonly outcomes: readonly Outcome[];
+  /** Monotonic milliseconds. */
+  readonly now: number;
+}
+
+export class LiveOperation {
+  readonly facts: OperationFacts;
+  readonly content: OperationContent;
+  readonly items: RunItems;
+  /** Takes the secrets of the run out of what is reported about it, as far as they are known still. */
+  readonly scrub: (item: RunItem) => RunItem;
+  /** Since when this process has known it, in monotonic milliseconds: deadlines are counted from there. */
+  readonly since: number;
+  state: OperationState;
+  cancelledBy: Party | null;
+  /** True when the store does not know of the state yet. */
+  unsaved = false;
+  /** The position from which results were asked for again and have not come yet. */
+  resumedFrom: number | null = null;
+  /** Failures of removals that were not sent, once they are among the results. */
+  told: readonly ResourceResult[] = [];
+  /** When the agent last said something about it, in monotonic milliseconds. */
+  heard: number;
+  private readonly stored: Outcome[];
+  private readonly dispatch: RunContent | null;
+
+  constructor(options: LiveOperationOptions) {
+    const { state, cancelledBy, content, dispatch, outcomes, now, ...facts } = options;
+    this.facts = facts;
+    this.content = content;
+    this.items = new RunItems(content);
+    this.items.note(outcomes.map(({ index }) => index));
+    this.scrub = itemScrubber(dispatch);
+    this.since = now;
+    this.heard = now;
+    this.state = state;
+    this.cancelledBy = cancelledBy;
+    this.stored = [...outcomes];
+    this.dispatch = dispatch;
+  }
+
+  get id(): string {
+    return this.facts.id;
+  }
+
+  get nodeId(): NodeId {
+    return this.facts.nodeId;
+  }
+
+  /** False for one that counts as interrupted while its agent still sends what it did. */
+  get isActive(): boolean {
+    return isActive(this.state);
+  }
+
+  /** Stored results, in the order they came; their number is the position of the next one. */
+  get outcomes(): readonly Outcome[] {
+    return this.stored;
+  }
+
+  /** True for an item that was sent with a secret in it. */
+  isSecret(index: number): boolean {
+    const { resources, removals } = this.content;
+    const item = resources[index] ?? removals[index - resources.length];
+    return item !== undefined && isTainted(item);
+  }
+
+  summary(): Summary {
+    return { ...summarize([...this.stored, ...this.told]), total: this.items.count + this.content.failures.length };
+  }
+
+  /** Notes that results are stored. */
+  add(items: readonly RunItem[]): void {
+    this.stored.push(...items.map(outcomeOf));
+    this.items.note(items.map(({ index }) => index));
+    this.resumedFrom = null;
+  }
+
+  /** What to send to begin it; null when it cannot be sent, because its secrets are not known any more. */
+  messages(): readonly OrchestratorMessage[] | null {
+    if (this.dispatch === null) return null;
+    const { id, epoch, generation } = this.facts;
+    const expect = this.content.expect === null ? {} : { expect: this.content.expect };
+    return cutRun({ run_id: id, mode: 'apply', epoch, generation, ...expect }, this.dispatch);
+  }
+}
+
+export const outcomeOf = ({ index, result, existed }: RunItem): Outcome => ({
+  index,
+  status: result.status,
+  action: result.action,
+  existed,
+});

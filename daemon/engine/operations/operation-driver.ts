@@ -1,0 +1,122 @@
+/** Moves applies from state to state: sends them, cancels them, ends them. */
+import { isFault } from '../../../src/kernel/fault.js';
+import type { NodeId } from '../../../src/kernel/ids.js';
+import type { Core } from '../../core/core.js';
+import type { Party } from '../../core/domain-event.js';
+import type { AgentLink } from '../../fleet/connection-registry.js';
+import type { ApplyLease } from '../leases.js';
+import type { AgentSessions } from '../traffic.js';
+import type { EndedBy } from './apply-events.js';
+import type { LiveOperation, LiveOperations } from './live-operations.js';
+import type { OperationFeed } from './operation-feed.js';
+import type { OperationRecords } from './operation-records.js';
+import { isActive, type OperationEvent, transition } from './operation-state.js';
+
+export interface OperationDriverOptions extends Pick<Core, 'logger'> {
+  readonly link: AgentLink;
+  readonly live: LiveOperations;
+  readonly sessions: AgentSessions;
+  readonly records: OperationRecords;
+  readonly feed: OperationFeed;
+}
+
+/** What returns a promise here has to be called in the lane of the agent. */
+export class OperationDriver {
+  private readonly options: OperationDriverOptions;
+  private readonly leases = new Map<string, ApplyLease>();
+
+  constructor(options: OperationDriverOptions) {
+    this.options = options;
+  }
+
+  /** Takes over an active operation with the lease of its agent, which is released at its end. */
+  adopt(operation: LiveOperation, lease: ApplyLease): void {
+    this.options.live.add(operation);
+    this.leases.set(operation.id, lease);
+  }
+
+  /**
+   * Sends an operation whose state says that it is sent. When nothing goes out, the agent's next inventory will tell: so
+   * nothing may go out on a new connection before its inventory, which would not name what came after it was made.
+   */
+  send(operation: LiveOperation): void {
+    const { link, sessions } = this.options;
+    const messages = operation.messages();
+    if (messages !== null && sessions.isReady(operation.nodeId)) link.send(operation.nodeId, messages);
+  }
+
+  /** Sends what waits for its agent, if that is ready and has nothing older to tell. */
+  async sendQueued(nodeId: NodeId): Promise<void> {
+    const { live, sessions } = this.options;
+    if (!sessions.isReady(nodeId) || live.late(nodeId) !== undefined) return;
+    for (const operation of live.ofNode(nodeId)) {
+      if (operation.state.state === 'queued') await this.sendOne(operation);
+    }
+  }
+
+  /** Asks for an end at the next resource boundary; one that was never sent ends at once. */
+  async cancel(operation: LiveOperation, by: Party): Promise<void> {
+    const { records, link } = this.options;
+    if (operation.cancelledBy === null) await records.saveCancellation(operation, by);
+    if (operation.state.state === 'queued') await this.apply(operation, { type: 'withdrawn' });
+    else link.send(operation.nodeId, [{ type: 'run_cancel', run_id: operation.id }]);
+  }
+
+  /** The connection is gone: what an agent tells about an interrupted operation, it tells again when it is back. */
+  disconnected(nodeId: NodeId): void {
+    const { live, sessions } = this.options;
+    sessions.closed(nodeId);
+    for (const operation of live.ofNode(nodeId)) if (!operation.isActive) live.remove(operation);
+  }
+
+  /** The agent was rejected or removed: whatever was under way there ends now. */
+  async revoked(nodeId: NodeId): Promise<void> {
+    this.disconnected(nodeId);
+    for (const operation of this.options.live.ofNode(nodeId)) await this.apply(operation, { type: 'revoked' });
+  }
+
+  /** Moves an operation on and stores its new state; an end releases the agent and is told to everybody. */
+  async apply(operation: LiveOperation, event: OperationEvent, by: EndedBy = 'orchestrator'): Promise<void> {
+    const { records, live, feed, logger } = this.options;
+    const next = transition(operation.state, event);
+    if (next === operation.state) return;
+    if (isActive(next)) {
+      await records.saveState(operation, next);
+      return;
+    }
+    await records.saveEnd(operation, next, by);
+    live.remove(operation);
+    this.leases.get(operation.id)?.release();
+    this.leases.delete(operation.id);
+    feed.tell(operation.id, 'changed');
+    logger.info('an apply ended', { operation_id: operation.id, node_id: operation.nodeId, state: next.state });
+  }
+
+  private async sendOne(operation: LiveOperation): Promise<void> {
+    if (operation.cancelledBy !== null) {
+      await this.apply(operation, { type: 'withdrawn' });
+    } else if (operation.messages() === null) {
+      const reason = 'it holds secrets, which the orchestrator does not keep over a restart';
+      await this.apply(operation, { type: 'undeliverable', reason });
+    } else {
+      const reason = await this.refusal(operation);
+      if (reason !== null) {
+        await this.apply(operation, { type: 'undeliverable', reason });
+        return;
+      }
+      await this.apply(operation, { type: 'sent' });
+      this.send(operation);
+    }
+  }
+
+  /** Why it may not be sent any more although it was stored; null when it may. */
+  private async refusal(operation: LiveOperation): Promise<string | null> {
+    try {
+      await this.options.records.noteDispatch(operation);
+      return null;
+    } catch (error) {
+      if (isFault(error, 'secret_unavailable')) return error.message;
+      throw error;
+    }
+  }
+}

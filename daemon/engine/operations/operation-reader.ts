@@ -1,0 +1,243 @@
+/** Looks up operations, and follows those that are under way. */
+import { setImmediate } from 'node:timers/promises';
+import {
+  OPERATION_LIST_LIMIT,
+  type Operation,
+  type OperationDetail,
+  type operationRoutes,
+} from '../../../src/contract/operations.js';
+import type { RunResult } from '../../../src/contract/runs.js';
+import { clampLimit } from '../../../src/contract/shapes.js';
+import { Fault } from '../../../src/kernel/fault.js';
+import type { Output, ResourceResult } from '../../../src/resources/result.js';
+import type { Core } from '../../core/core.js';
+import type { Handler, HandlersFor } from '../../http/handler.js';
+import { knownAgent } from '../agent-gate.js';
+import type { Applies } from '../applies.js';
+import { inSlices } from '../lanes.js';
+import type { StateReader } from '../state.js';
+import type { LiveOperations } from './live-operations.js';
+import type { News, OperationFeed } from './operation-feed.js';
+import { type OutputVault, readOutputs } from './operation-outputs.js';
+import { inRunOrder, operationNotFound, operationView, resultOf, statesOf } from './operation-state.js';
+import {
+  countOperations,
+  findOperationHead,
+  listOperations,
+  type OperationHead,
+  type OperationResultRow,
+  pageOperationResults,
+} from './operation-store.js';
+
+export interface OperationReaderOptions extends Pick<Core, 'db'> {
+  readonly live: LiveOperations;
+  readonly feed: OperationFeed;
+  readonly vault: OutputVault;
+}
+
+export interface OperationPageRequest {
+  readonly limit: number;
+  readonly offset: number;
+  readonly status: Operation['status'] | null;
+  /** Only those of this rollout. */
+  readonly rollout?: string | null;
+}
+
+export interface FollowOptions {
+  readonly signal: AbortSignal;
+  /** Waits for an agent that says nothing, however long; else that is `agent_timeout`. */
+  readonly isPatient: boolean;
+}
+
+/** Results that are read at a time. */
+const PAGE = 500;
+
+export class OperationReader {
+  private readonly options: OperationReaderOptions;
+
+  constructor(options: OperationReaderOptions) {
+    this.options = options;
+  }
+
+  /** Throws `operation_not_found`. */
+  async get(operationId: string): Promise<Operation> {
+    return this.view(await this.head(operationId));
+  }
+
+  /** Throws `operation_not_found`. */
+  async detail(operationId: string): Promise<OperationDetail> {
+    const operation = await this.get(operationId);
+    const rows: OperationResultRow[] = [];
+    for await (const page of this.storedFrom(operationId, 0)) rows.push(...page);
+    return { ...operation, resources: await inSlices(inRunOrder(rows)) };
+  }
+
+  /** The answer to an apply, as far as it has come. */
+  async result(operationId: string, warnings: RunResult['warnings']): Promise<RunResult> {
+    const { node_name, kind, assignments, rollout_id, requested_by, ...detail } = await this.detail(operationId);
+    const has_changes = detail.resources.some(({ status }) => status === 'changed');
+    return { ...detail, has_changes, warnings, plan_hash: null };
+  }
+
+  /** Most recent first; of one agent or of all. Throws `agent_not_found`. */
+  async list(page: OperationPageRequest, nodeId?: string) {
+    const { db } = this.options;
+    const { limit, offset } = page;
+    const agent = nodeId === undefined ? {} : await this.agentFilter(nodeId);
+    const states = page.status === null ? {} : { states: statesOf(page.status) };
+    const filter = { ...agent, ...states, rolloutId: page.rollout ?? undefined };
+    const rows = await listOperations(db, { ...filter, limit, offset });
+    const total = await countOperations(db, filter);
+    return { operations: rows.map((row) => this.view(row)), total, limit, offset };
+  }
+
+  /** Throws `agent_not_found`, and `operation_not_found` also for an operation of another agent. */
+  async ofAgent(nodeId: string, operationId: string): Promise<Operation> {
+    const filter = await this.agentFilter(nodeId);
+    const head = await findOperationHead(this.options.db, operationId);
+    if (head === null || head.node_id !== filter.nodeId || head.operation_id < filter.since) {
+      throw operationNotFound(operationId);
+    }
+    return this.view(head);
+  }
+
+  /**
+   * What scripts have written so far, by `module/identity`. Throws `agent_not_found`, and `operation_not_found` also for
+   * an operation of another agent.
+   */
+  async output(nodeId: string, operationId: string): Promise<Record<string, Output>> {
+    await this.ofAgent(nodeId, operationId);
+    return readOutputs(this.options.db, operationId, this.options.vault);
+  }
+
+  /**
+   * The results of an operation in the order they came, the stored ones first, until its end. Throws
+   * `operation_not_found`, and with the operation going on `agent_timeout`, or `shutting_down` when the signal is aborted.
+   */
+  async *follow(operationId: string, { signal, isPatient }: FollowOptions): AsyncGenerator<ResourceResult> {
+    const { feed } = this.options;
+    await this.head(operationId);
+    const subscription = feed.subscribe(operationId);
+    try {
+      for (let position = 0, isOver = false; !isOver; ) {
+        // What ended before the results were read has no more of them.
+        isOver = !this.options.live.get(operationId)?.isActive;
+        for await (const page of this.storedFrom(operationId, position)) {
+          position += page.length;
+          yield* page.map(resultOf);
+        }
+        if (!isOver) throwNews(operationId, await subscription.next(signal), isPatient);
+      }
+    } finally {
+      subscription.close();
+    }
+  }
+
+  /** Waits for the end. Throws like `follow` for an agent that says nothing, and `shutting_down`. */
+  async ended(operationId: string, signal: AbortSignal): Promise<void> {
+    const subscription = this.options.feed.subscribe(operationId);
+    try {
+      while (this.options.live.get(operationId)?.isActive) {
+        throwNews(operationId, await subscription.next(signal), false);
+      }
+    } finally {
+      subscription.close();
+    }
+  }
+
+  /** Pages, between which others use the store. */
+  private async *storedFrom(operationId: string, from: number): AsyncGenerator<readonly OperationResultRow[]> {
+    for (let position = from; ; position += PAGE) {
+      const page = await pageOperationResults(this.options.db, operationId, { from: position, limit: PAGE });
+      yield page;
+      if (page.length < PAGE) return;
+      await setImmediate();
+    }
+  }
+
+  private async head(operationId: string): Promise<OperationHead> {
+    const head = await findOperationHead(this.options.db, operationId);
+    if (head === null) throw operationNotFound(operationId);
+    return head;
+  }
+
+  private view(row: OperationHead): Operation {
+    const live = this.options.live.get(row.operation_id);
+    // Between the end in the store and the end here, the stored row is ahead.
+    if (!live?.isActive || row.finished_at !== null) return operationView(row);
+    return operationView({ ...row, state: live.state.state }, live.summary());
+  }
+
+  private async agentFilter(nodeId: string) {
+    const agent = await knownAgent(this.options.db, nodeId);
+    return { nodeId: agent.row.node_id, since: agent.row.created_id };
+  }
+}
+
+function throwNews(operationId: string, news: News, isPatient: boolean): void {
+  const data = { operation_id: operationId };
+  if (news === 'silent' && !isPatient) {
+    throw new Fault('agent_timeout', `the agent has said nothing about operation ${operationId} for a while`, {
+      hint: `the operation goes on; watch it: orch ops watch ${operationId}`,
+      data,
+    });
+  }
+  if (news === 'closed') {
+    throw new Fault('shutting_down', `the orchestrator stops; operation ${operationId} goes on`, {
+      hint: `watch it when the orchestrator is back: orch ops watch ${operationId}`,
+      data,
+    });
+  }
+}
+
+/** Handlers of the believed state and of operations. */
+export interface OperationServices {
+  readonly applies: Applies;
+  readonly operations: OperationReader;
+  readonly state: StateReader;
+}
+
+type Routes = typeof operationRoutes;
+
+export const operationHandlers = ({ applies, operations, state }: OperationServices): HandlersFor<Routes> => ({
+  getState: async ({ params }) => ({ status: 200, body: await state.get(params.node_id) }),
+  listAgentOperations: async ({ params, query }) => ({
+    status: 200,
+    body: await operations.list(pageOf(query), params.node_id),
+  }),
+  listOperations: async ({ query }) => ({ status: 200, body: await operations.list(pageOf(query)) }),
+  getOperation: getOperation(operations),
+  getOperationOutput: async ({ params: { node_id, operation_id } }) => ({
+    status: 200,
+    body: { operation_id, output: await operations.output(node_id, operation_id) },
+  }),
+  cancelOperation: async ({ params, context }) => {
+    await applies.cancel(params.operation_id, context);
+    return { status: 202, body: await operations.get(params.operation_id) };
+  },
+});
+
+const getOperation =
+  (operations: OperationReader): Handler<Routes['getOperation']> =>
+  async ({ params, signal, stream }) => {
+    const { operation_id } = params;
+    if (stream !== null) {
+      await operations.get(operation_id);
+      await stream({ event: 'started', operation_id });
+      for await (const resource of operations.follow(operation_id, { signal, isPatient: true })) {
+        await stream({ event: 'resource', resource });
+      }
+      const result = await operations.result(operation_id, []);
+      await stream({ event: 'result', result });
+    }
+    return { status: 200, body: await operations.detail(operation_id) };
+  };
+
+type ListQuery = Parameters<Handler<Routes['listOperations']>>[0]['query'];
+
+const pageOf = ({ limit, offset, status, rollout }: ListQuery) => ({
+  limit: clampLimit(limit, OPERATION_LIST_LIMIT.standard, OPERATION_LIST_LIMIT.maximum),
+  offset: offset ?? 0,
+  status: status ?? null,
+  rollout: rollout ?? null,
+});

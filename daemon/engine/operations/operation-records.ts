@@ -1,0 +1,238 @@
+/** Applies in the store: their beginning, their results and their end, each with its audit event in one transaction. */
+import type { NodeId } from '../../../src/kernel/ids.js';
+import type { ResourceResult } from '../../../src/resources/result.js';
+import type { RunItem } from '../../../src/wire/messages.js';
+import type { RunContent } from '../../../src/wire/parts.js';
+import type { Core } from '../../core/core.js';
+import { eventOfRequest, type Party, type RequestContext, SYSTEM } from '../../core/domain-event.js';
+import { setMeta } from '../../database/meta.js';
+import type { Queryable } from '../../database/schema.js';
+import { findAgent } from '../../fleet/agent-store.js';
+import { approvedAgent } from '../agent-gate.js';
+import { type AgentSecrets, noteSecretUse } from '../agent-secrets.js';
+import { believedEnd, saveBelievedState } from '../believed-state.js';
+import { latestDriftResult, latestDriftState } from '../drift-store.js';
+import type { Epoch } from '../epoch.js';
+import { storeContent } from '../run-content.js';
+import { agentParty, type EndedBy, endEvent, isEnd, listModules, repairEvent } from './apply-events.js';
+import { LiveOperation, type OperationContent } from './live-operations.js';
+import { type OutputVault, saveOutputs } from './operation-outputs.js';
+import { type OperationState, transition } from './operation-state.js';
+import { insertOperation, insertOperationResults, updateOperation } from './operation-store.js';
+
+export interface OperationRecordsOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
+  readonly epoch: Epoch;
+  readonly secrets: AgentSecrets;
+  readonly vault: OutputVault;
+}
+
+export interface NewOperation {
+  readonly id: string;
+  readonly nodeId: NodeId;
+  readonly nodeName: string | null;
+  readonly modules: readonly string[];
+  readonly assignments: readonly string[];
+  readonly rolloutId: string | null;
+  /** Secrets masked. */
+  readonly content: OperationContent;
+  /** With its secrets. */
+  readonly dispatch: RunContent;
+  /** True when it is sent as soon as it is stored. */
+  readonly isSentAtOnce: boolean;
+}
+
+export class OperationRecords {
+  private readonly options: OperationRecordsOptions;
+
+  constructor(options: OperationRecordsOptions) {
+    this.options = options;
+  }
+
+  /**
+   * Stores an apply that nobody has heard of yet. Throws `agent_not_approved`, `agent_not_found` or `secret_unavailable`
+   * as of this moment.
+   */
+  async create(operation: NewOperation, context: RequestContext): Promise<LiveOperation> {
+    const { uow, clock, epoch, secrets } = this.options;
+    const { id, nodeId, nodeName, modules, assignments, rolloutId, content, dispatch } = operation;
+    const queued: OperationState = { state: 'queued' };
+    const number = epoch.next();
+    const live = new LiveOperation({
+      id,
+      nodeId,
+      nodeName,
+      modules,
+      requestedBy: context.actor.id,
+      requestId: context.requestId,
+      startedAt: clock.now(),
+      ...number,
+      state: operation.isSentAtOnce ? transition(queued, { type: 'sent' }) : queued,
+      cancelledBy: null,
+      content,
+      dispatch,
+      outcomes: [],
+      now: clock.monotonic(),
+    });
+    const stored = storeContent(content);
+    await uow.write(async (tx, emit) => {
+      const agent = await approvedAgent(tx, nodeId);
+      await setMeta(tx, epoch.key, epoch.text(number));
+      await insertOperation(tx, {
+        ...rowOf(live),
+        assignments_json: JSON.stringify(assignments),
+        rollout_id: rolloutId,
+        ...stored,
+      });
+      emit(startEvent(live, context));
+      if (operation.isSentAtOnce) {
+        await noteSecretUse({ tx, emit, secrets }, { agent, actor: context.actor, ...useOf(live) });
+      }
+    });
+    return live;
+  }
+
+  /**
+   * Puts the secrets of an apply into the log that waited for its agent and is sent now. Throws `secret_unavailable` when
+   * the agent may not have one of them any more.
+   */
+  async noteDispatch(operation: LiveOperation): Promise<void> {
+    const { uow, secrets } = this.options;
+    if (Object.keys(operation.content.secrets).length === 0) return;
+    await uow.write(async (tx, emit) => {
+      const agent = await approvedAgent(tx, operation.nodeId);
+      await noteSecretUse({ tx, emit, secrets }, { agent, actor: SYSTEM, ...useOf(operation) });
+    });
+  }
+
+  /** Stores a state that is no end, and then sets it; without one, the state as it is. */
+  async saveState(operation: LiveOperation, state: OperationState = operation.state): Promise<void> {
+    await this.options.uow.write((tx) => updateOperation(tx, operation.id, columnsOf(state)));
+    operation.state = state;
+    operation.unsaved = false;
+  }
+
+  async saveCancellation(operation: LiveOperation, by: Party): Promise<void> {
+    const cancelled_by_json = JSON.stringify(by);
+    await this.options.uow.write((tx) => updateOperation(tx, operation.id, { cancelled_by_json }));
+    operation.cancelledBy = by;
+  }
+
+  /** Stores the next results with their outputs, and the state if it is not stored yet. */
+  async saveResults(operation: LiveOperation, reported: readonly RunItem[]): Promise<void> {
+    const { uow, vault } = this.options;
+    const items = reported.map(operation.scrub);
+    const first = operation.outcomes.length;
+    const { state } = operation;
+    await uow.write(async (tx) => {
+      if (operation.unsaved) await updateOperation(tx, operation.id, columnsOf(state));
+      const rows = items.map(({ index, result, existed }, offset) => ({
+        operation_id: operation.id,
+        position: first + offset,
+        item_index: index,
+        result_json: JSON.stringify(result),
+        existed: existed === null ? null : Number(existed),
+      }));
+      await insertOperationResults(tx, rows);
+      const isSecret = (index: number) => operation.isSecret(index);
+      await saveOutputs(tx, { operationId: operation.id, first, items, isSecret, vault });
+    });
+    operation.unsaved = false;
+    operation.add(items);
+  }
+
+  /**
+   * Stores an end together with what it means for the believed state. An operation that was interrupted before and is
+   * interrupted now raises no second event.
+   */
+  async saveEnd(operation: LiveOperation, end: OperationState, by: EndedBy): Promise<void> {
+    if (!isEnd(end)) throw new Error(`${end.state} is no end of operation ${operation.id}`);
+    const { db, uow, clock } = this.options;
+    const finishedAt = clock.now();
+    operation.told = isReported(operation, end, by) ? operation.content.failures : [];
+    const believed = await believedEnd(db, operation, finishedAt);
+    await uow.write(async (tx, emit) => {
+      const repaired = end.state === 'succeeded' ? await repairedDrift(tx, operation) : null;
+      await insertOperationResults(tx, rowsOf(operation, operation.told));
+      await updateOperation(tx, operation.id, {
+        ...columnsOf(end),
+        finished_at: finishedAt,
+        summary_json: JSON.stringify(operation.summary()),
+      });
+      await saveBelievedState(tx, believed, end.state === 'succeeded');
+      if (end.state !== operation.state.state) emit(endEvent(operation, end, by));
+      if (repaired !== null) emit(repairEvent(operation, repaired));
+    });
+    operation.state = end;
+    operation.unsaved = false;
+  }
+}
+
+/** The id of the check that found the drift which an apply of the whole desired set ends, or null. */
+async function repairedDrift(tx: Queryable, { nodeId }: LiveOperation): Promise<string | null> {
+  const agent = await findAgent(tx, nodeId);
+  if (agent === null) return null;
+  const filter = { nodeId, since: agent.created_id };
+  if ((await latestDriftState(tx, filter)) !== 'drifted') return null;
+  return (await latestDriftResult(tx, filter))?.drift_id ?? null;
+}
+
+function startEvent({ facts }: LiveOperation, context: RequestContext) {
+  const target = agentParty(facts);
+  return eventOfRequest(context, {
+    type: 'state.apply_started',
+    target,
+    summary: `${context.actor.name} started an apply of ${listModules(facts.modules)} on ${target.name || target.id}`,
+    metadata: { operation_id: facts.id, modules: [...facts.modules] },
+  });
+}
+
+const useOf = ({ facts, content }: LiveOperation) => ({
+  names: Object.keys(content.secrets),
+  purpose: 'an apply',
+  metadata: { operation_id: facts.id, requested_by: facts.requestedBy, request_id: facts.requestId },
+});
+
+/** True for an end with results: the agent did what it was sent, or a part of it. */
+const isReported = ({ outcomes }: LiveOperation, end: OperationState, by: EndedBy): boolean =>
+  by === 'agent' &&
+  end.state !== 'interrupted' &&
+  (outcomes.length > 0 || end.state !== 'failed' || end.error === null);
+
+/** Failures of removals that were not sent, after everything that was. */
+const rowsOf = ({ id, outcomes, items }: LiveOperation, failures: readonly ResourceResult[]) =>
+  failures.map((result, offset) => ({
+    operation_id: id,
+    position: outcomes.length + offset,
+    item_index: items.count + offset,
+    result_json: JSON.stringify(result),
+    existed: null,
+  }));
+
+function rowOf(operation: LiveOperation) {
+  const { facts, state } = operation;
+  return {
+    operation_id: facts.id,
+    node_id: facts.nodeId,
+    node_name: facts.nodeName,
+    ...columnsOf(state),
+    modules_json: JSON.stringify(facts.modules),
+    requested_by: facts.requestedBy,
+    request_id: facts.requestId,
+    started_at: facts.startedAt,
+    finished_at: null,
+    epoch: facts.epoch,
+    generation: facts.generation,
+    summary_json: JSON.stringify(operation.summary()),
+  };
+}
+
+/** A state in its columns. What is known about acceptance stays when it does not matter any more. */
+function columnsOf(state: OperationState) {
+  const accepted = state.state === 'running' || (state.state === 'recovering' && state.accepted);
+  const error = 'error' in state ? state.error : null;
+  return {
+    state: state.state,
+    error_json: error === null ? null : JSON.stringify(error),
+    ...(isEnd(state) ? {} : { accepted: Number(accepted) }),
+  };
+}

@@ -1,0 +1,184 @@
+/** Takes in what agents say about applies: results in sequence, ends, and what their journals hold. */
+import { Fault } from '../../../src/kernel/fault.js';
+import type { NodeId } from '../../../src/kernel/ids.js';
+import type { AgentMessageOf, OrchestratorMessage, RunEnd, RunItem } from '../../../src/wire/messages.js';
+import type { Core } from '../../core/core.js';
+import type { AgentLink } from '../../fleet/connection-registry.js';
+import type { EngineLimits } from '../engine-limits.js';
+import type { RunMessage } from '../observations.js';
+import type { AgentSessions, Session } from '../traffic.js';
+import type { LiveOperation, LiveOperations } from './live-operations.js';
+import type { OperationDriver } from './operation-driver.js';
+import type { OperationFeed } from './operation-feed.js';
+import type { OperationRecords } from './operation-records.js';
+import { type OperationError, transition } from './operation-state.js';
+import { findOperationHead } from './operation-store.js';
+import { loadOperation } from './recovery.js';
+
+export interface OperationReportsOptions extends Pick<Core, 'clock' | 'db'> {
+  readonly limits: EngineLimits;
+  readonly link: AgentLink;
+  readonly live: LiveOperations;
+  readonly sessions: AgentSessions;
+  readonly records: OperationRecords;
+  readonly feed: OperationFeed;
+  readonly driver: OperationDriver;
+}
+
+/** Everything here has to be called in the lane of the agent. */
+export class OperationReports {
+  private readonly options: OperationReportsOptions;
+
+  constructor(options: OperationReportsOptions) {
+    this.options = options;
+  }
+
+  /** Throws `protocol_violation` for what the agent cannot say. */
+  async receive(nodeId: NodeId, message: RunMessage): Promise<void> {
+    const operation = await this.find(nodeId, message.run_id);
+    if (operation === null) {
+      // It is over, or nobody knows it: the journal need not keep it.
+      if (message.type === 'run_finished') this.reply(nodeId, [{ type: 'run_ack', run_id: message.run_id }]);
+      return;
+    }
+    this.accept(operation);
+    if (message.type === 'run_results') await this.takeResults(operation, message);
+    if (message.type === 'run_finished') await this.takeEnd(operation, message);
+  }
+
+  /** What the agent has in its journal at the beginning of a connection; `session` is the one that it came in. */
+  async reconcile(nodeId: NodeId, { runs }: AgentMessageOf<'inventory'>, session: Session): Promise<void> {
+    const { live, sessions, driver } = this.options;
+    if (!sessions.isCurrent(nodeId, session)) return;
+    const known = new Set<LiveOperation>();
+    const replies: OrchestratorMessage[] = [];
+    for (const { run_id } of runs) {
+      if (sessions.hasForgotten(nodeId, run_id)) continue;
+      const operation = await this.find(nodeId, run_id);
+      if (operation === null) {
+        replies.push({ type: 'run_ack', run_id });
+        continue;
+      }
+      known.add(operation);
+      this.accept(operation);
+      if (operation.cancelledBy !== null) replies.push({ type: 'run_cancel', run_id });
+      operation.resumedFrom = operation.outcomes.length;
+      replies.push({ type: 'run_resume', run_id, from: operation.resumedFrom });
+    }
+    this.reply(nodeId, replies);
+    for (const operation of live.ofNode(nodeId)) if (!known.has(operation)) await this.absent(operation);
+    sessions.inventoried(nodeId, session);
+    await driver.sendQueued(nodeId);
+  }
+
+  /** The operation that an agent speaks of; null when nothing is expected of it. */
+  private async find(nodeId: NodeId, runId: string): Promise<LiveOperation | null> {
+    const { db, clock, live } = this.options;
+    const known = live.get(runId);
+    if (known !== undefined) {
+      if (known.nodeId !== nodeId) throw foreign(runId);
+      return known;
+    }
+    const head = await findOperationHead(db, runId);
+    if (head === null) return null;
+    if (head.node_id !== nodeId) throw foreign(runId);
+    if (head.state !== 'interrupted') return null;
+    const late = await loadOperation(db, runId, clock);
+    if (late !== null) live.add(late);
+    return late;
+  }
+
+  private accept(operation: LiveOperation): void {
+    operation.heard = this.options.clock.monotonic();
+    const next = transition(operation.state, { type: 'accepted' });
+    if (next === operation.state) return;
+    // Stored with the first results: the agent's journal tells it again should this process die before.
+    operation.state = next;
+    operation.unsaved = true;
+  }
+
+  private async takeResults(operation: LiveOperation, message: AgentMessageOf<'run_results'>): Promise<void> {
+    const { records, feed } = this.options;
+    const arrived = arrival(operation.outcomes.length, message.from, message.items);
+    if (arrived.kind === 'gap') this.resume(operation);
+    if (arrived.kind !== 'new') return;
+    await records.saveResults(operation, operation.items.check(arrived.items));
+    feed.tell(operation.id, 'changed');
+  }
+
+  private async takeEnd(operation: LiveOperation, message: AgentMessageOf<'run_finished'>): Promise<void> {
+    const { driver, link, sessions } = this.options;
+    const stored = operation.outcomes.length;
+    if (message.results < stored) {
+      throw new Fault('protocol_violation', `the agent ended run ${operation.id} with fewer results than it reported`);
+    }
+    if (message.results > stored) {
+      operation.resumedFrom = null;
+      this.resume(operation);
+      return;
+    }
+    await driver.apply(operation, { type: 'finished', ...endOfReport(message, operation) }, 'agent');
+    const isTold = link.send(operation.nodeId, [{ type: 'run_ack', run_id: operation.id }]);
+    if (isTold) sessions.forgets(operation.nodeId, operation.id);
+    await driver.sendQueued(operation.nodeId);
+  }
+
+  /** Asks for the results that are missing, once for each position. */
+  private resume(operation: LiveOperation): void {
+    const from = operation.outcomes.length;
+    if (operation.resumedFrom === from) return;
+    operation.resumedFrom = from;
+    this.reply(operation.nodeId, [{ type: 'run_resume', run_id: operation.id, from }]);
+  }
+
+  /** The agent is back and has never heard of an operation, or has lost it. */
+  private async absent(operation: LiveOperation): Promise<void> {
+    const { clock, limits, live, driver } = this.options;
+    const overdue = clock.monotonic() - operation.since >= limits.dispatch;
+    if (operation.isActive) await driver.apply(operation, { type: 'absent', overdue });
+    else live.remove(operation);
+  }
+
+  private reply(nodeId: NodeId, messages: readonly OrchestratorMessage[]): void {
+    if (messages.length > 0) this.options.link.send(nodeId, messages);
+  }
+}
+
+const foreign = (runId: string): Fault =>
+  new Fault('protocol_violation', `the agent speaks of run ${runId}, which is another agent's`);
+
+/** What the end that an agent reports amounts to, together with the results that it reported before. */
+export interface ReportedEnd {
+  readonly end: RunEnd;
+  readonly error: OperationError | null;
+}
+
+/** A success without all results, or with failed ones, is none; nor is one with a removal that could not be sent. */
+export function endOfReport({ end, error }: AgentMessageOf<'run_finished'>, operation: LiveOperation): ReportedEnd {
+  if (end === 'refused') {
+    return { end, error: error ?? { code: 'apply_failed', message: 'the agent refused the apply without a reason' } };
+  }
+  if (end !== 'succeeded') return { end, error };
+  const missing = operation.items.count - operation.outcomes.length;
+  if (missing > 0) {
+    const message = `the agent reported success, but ${missing} of ${operation.items.count} results are missing`;
+    return { end: 'failed', error: { code: 'protocol_violation', message } };
+  }
+  const isUnsent = operation.content.failures.length > 0;
+  const failed = operation.outcomes.some(({ status }) => status !== 'unchanged' && status !== 'changed');
+  return failed || isUnsent ? { end: 'failed', error: null } : { end, error: null };
+}
+
+/** Positions of results: what of a message is new, and whether something before it is missing. */
+export type Arrival =
+  | { readonly kind: 'new'; readonly items: readonly RunItem[] }
+  | { readonly kind: 'duplicate' }
+  /** Results between those known and these are missing. */
+  | { readonly kind: 'gap' };
+
+/** Results at `from`, `from + 1`, … when the next unknown position is `expected`. */
+export function arrival(expected: number, from: number, items: readonly RunItem[]): Arrival {
+  if (from > expected) return { kind: 'gap' };
+  const fresh = items.slice(expected - from);
+  return fresh.length === 0 ? { kind: 'duplicate' } : { kind: 'new', items: fresh };
+}

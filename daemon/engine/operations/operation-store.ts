@@ -1,0 +1,213 @@
+/** Applies and their results. Rows as they are stored: every `*_json` column is for the caller to parse. */
+import { expressionBuilder, type Updateable } from 'kysely';
+import { encodeTime } from 'ulid';
+import { chunks, upTo } from '../../database/batches.js';
+import type { Database, NewRow, OperationTable, Queryable, Row } from '../../database/schema.js';
+
+export type OperationRow = Row<'operations'>;
+/** An operation without what was dispatched, which can be large. */
+export type OperationHead = Omit<OperationRow, 'desired_json' | 'removals_json'>;
+export type OperationResultRow = Row<'operation_results'>;
+
+const HEAD = [
+  'operation_id',
+  'node_id',
+  'node_name',
+  'state',
+  'modules_json',
+  'assignments_json',
+  'requested_by',
+  'request_id',
+  'started_at',
+  'finished_at',
+  'epoch',
+  'generation',
+  'summary_json',
+  'error_json',
+  'accepted',
+  'cancelled_by_json',
+  'rollout_id',
+] as const satisfies readonly (keyof OperationTable)[];
+
+export async function insertOperation(db: Queryable, operation: NewRow<'operations'>): Promise<void> {
+  await db.insertInto('operations').values(operation).execute();
+}
+
+export async function findOperation(db: Queryable, operationId: string): Promise<OperationRow | null> {
+  const query = db.selectFrom('operations').selectAll().where('operation_id', '=', operationId);
+  return (await query.executeTakeFirst()) ?? null;
+}
+
+export async function findOperationHead(db: Queryable, operationId: string): Promise<OperationHead | null> {
+  const query = db.selectFrom('operations').select(HEAD).where('operation_id', '=', operationId);
+  return (await query.executeTakeFirst()) ?? null;
+}
+
+/**
+ * Changes an operation, with `from` only while it is in one of those states.
+ * False when there is no such operation or it is in another state.
+ */
+export async function updateOperation(
+  db: Queryable,
+  operationId: string,
+  change: Omit<Updateable<OperationTable>, 'operation_id'>,
+  from?: readonly string[],
+): Promise<boolean> {
+  let query = db.updateTable('operations').set(change).where('operation_id', '=', operationId);
+  if (from) query = query.where('state', 'in', from);
+  return (await query.executeTakeFirst()).numUpdatedRows > 0n;
+}
+
+export interface OperationFilter {
+  readonly nodeId?: string | undefined;
+  /** Leaves out operations with lower ids, which belong to an agent that was removed. */
+  readonly since?: string | undefined;
+  readonly states?: readonly string[] | undefined;
+  readonly rolloutId?: string | undefined;
+}
+
+export interface OperationPage extends OperationFilter {
+  readonly limit: number;
+  readonly offset?: number | undefined;
+}
+
+/** Most recent first. */
+export async function listOperations(db: Queryable, page: OperationPage): Promise<readonly OperationHead[]> {
+  return db
+    .selectFrom('operations')
+    .select(HEAD)
+    .where(matches(page))
+    .orderBy('operation_id', 'desc')
+    .limit(page.limit)
+    .offset(page.offset ?? 0)
+    .execute();
+}
+
+export async function countOperations(db: Queryable, filter: OperationFilter = {}): Promise<number> {
+  const { count } = await db
+    .selectFrom('operations')
+    .select((select) => select.fn.countAll<number>().as('count'))
+    .where(matches(filter))
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+/** All operations in these states with what was dispatched, oldest first; of one agent or of all. */
+export async function listOperationsInStates(
+  db: Queryable,
+  states: readonly string[],
+  nodeId?: string,
+): Promise<readonly OperationRow[]> {
+  return db.selectFrom('operations').selectAll().where(matches({ states, nodeId })).orderBy('operation_id').execute();
+}
+
+function matches({ nodeId, since, states, rolloutId }: OperationFilter) {
+  const is = expressionBuilder<Database, 'operations'>();
+  return is.and([
+    ...(nodeId === undefined ? [] : [is('node_id', '=', nodeId)]),
+    ...(since === undefined ? [] : [is('operation_id', '>=', since)]),
+    ...(states === undefined ? [] : [is('state', 'in', states)]),
+    ...(rolloutId === undefined ? [] : [is('rollout_id', '=', rolloutId)]),
+  ]);
+}
+
+export async function insertOperationResults(
+  db: Queryable,
+  results: readonly NewRow<'operation_results'>[],
+): Promise<void> {
+  for (const part of chunks(results, 200)) await db.insertInto('operation_results').values(part).execute();
+}
+
+/** In the order they came, optionally from a position on. */
+export async function listOperationResults(
+  db: Queryable,
+  operationId: string,
+  from = 0,
+): Promise<readonly OperationResultRow[]> {
+  return db
+    .selectFrom('operation_results')
+    .selectAll()
+    .where('operation_id', '=', operationId)
+    .where('position', '>=', from)
+    .orderBy('position')
+    .execute();
+}
+
+/** At most `limit` results from a position on, in the order they came. */
+export async function pageOperationResults(
+  db: Queryable,
+  operationId: string,
+  page: { readonly from: number; readonly limit: number },
+): Promise<readonly OperationResultRow[]> {
+  return db
+    .selectFrom('operation_results')
+    .selectAll()
+    .where('operation_id', '=', operationId)
+    .where('position', '>=', page.from)
+    .orderBy('position')
+    .limit(page.limit)
+    .execute();
+}
+
+/** How many results are stored, which is the position of the next one. */
+export async function countOperationResults(db: Queryable, operationId: string): Promise<number> {
+  const { count } = await db
+    .selectFrom('operation_results')
+    .select((select) => select.fn.countAll<number>().as('count'))
+    .where('operation_id', '=', operationId)
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+/** The newest operation of an agent, or null. */
+export async function lastOperationOf(
+  db: Queryable,
+  nodeId: string,
+): Promise<Pick<OperationRow, 'operation_id' | 'finished_at'> | null> {
+  const newest = await db
+    .selectFrom('operations')
+    .select(['operation_id', 'finished_at'])
+    .where('node_id', '=', nodeId)
+    .orderBy('operation_id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return newest ?? null;
+}
+
+/** Operations that are deleted in one transaction at most. */
+const OPERATIONS_AT_ONCE = 1000;
+
+/**
+ * Deletes ended operations that began before a time in ms, with their results and outputs, the oldest first, until they
+ * come to so many results; returns how many operations. Those that the believed state refers to stay.
+ */
+export async function deleteOperationsBefore(db: Queryable, time: number, results: number): Promise<number> {
+  const old = await db
+    .selectFrom('operations')
+    .select(['operation_id', 'summary_json'])
+    // Operation IDs are ULIDs, so their order is that of time.
+    .where('operation_id', '<', encodeTime(time))
+    .where('finished_at', 'is not', null)
+    .where('operation_id', 'not in', (not) =>
+      not.selectFrom('agents').select('state_operation_id').where('state_operation_id', 'is not', null),
+    )
+    .where('operation_id', 'not in', (not) => not.selectFrom('applied_resources').select('operation_id'))
+    .orderBy('operation_id')
+    .limit(OPERATIONS_AT_ONCE)
+    .execute();
+  const doomed = upTo(old, results, ({ summary_json }) => 1 + Number(JSON.parse(summary_json).total ?? 0));
+  for (const { operation_id } of doomed) {
+    await db.deleteFrom('operations').where('operation_id', '=', operation_id).execute();
+  }
+  return doomed.length;
+}
+
+/** How many operations there are in each state. */
+export async function countOperationsByState(db: Queryable): Promise<ReadonlyMap<string, number>> {
+  const rows = await db
+    .selectFrom('operations')
+    .select(['state', (count) => count.fn.countAll<number>().as('count')])
+    .groupBy('state')
+    .execute();
+  return new Map(rows.map(({ state, count }) => [state, count]));
+}

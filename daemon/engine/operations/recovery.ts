@@ -1,0 +1,126 @@
+/** Takes up the applies that the store holds as under way when the orchestrator starts. */
+
+import type { Clock } from '../../../src/kernel/clock.js';
+import { Fault } from '../../../src/kernel/fault.js';
+import { isNodeId } from '../../../src/kernel/ids.js';
+import type { Core } from '../../core/core.js';
+import type { Queryable } from '../../database/schema.js';
+import type { AgentLink } from '../../fleet/connection-registry.js';
+import type { EngineLimits } from '../engine-limits.js';
+import type { Epoch } from '../epoch.js';
+import type { Leases } from '../leases.js';
+import { readContent, sendable } from '../run-content.js';
+import { LiveOperation, type LiveOperations, outcomeOf } from './live-operations.js';
+import type { OperationDriver } from './operation-driver.js';
+import type { OperationFeed } from './operation-feed.js';
+import type { OperationRecords } from './operation-records.js';
+import { ACTIVE_STATES, resultOf, stateOf, transition } from './operation-state.js';
+import { findOperation, listOperationResults, listOperationsInStates, type OperationRow } from './operation-store.js';
+
+export interface RecoveryOptions extends Pick<Core, 'clock' | 'db'> {
+  readonly epoch: Epoch;
+  readonly leases: Leases;
+  readonly records: OperationRecords;
+  readonly driver: OperationDriver;
+}
+
+export class Recovery {
+  private readonly options: RecoveryOptions;
+
+  constructor(options: RecoveryOptions) {
+    this.options = options;
+  }
+
+  async run(): Promise<void> {
+    const { db, clock, epoch, leases, records, driver } = this.options;
+    await epoch.load(db);
+    for (const row of await listOperationsInStates(db, ACTIVE_STATES)) {
+      const operation = await restore(db, row, clock);
+      const type = row.epoch < epoch.current ? 'put_back' : 'restarted';
+      const next = transition(operation.state, { type });
+      if (next !== operation.state) await records.saveState(operation, next);
+      driver.adopt(operation, leases.restore(operation.nodeId, operation.id));
+    }
+  }
+}
+
+/** Brings operations back from the store: at the start, and when an agent still has something to tell about one. */
+export async function loadOperation(db: Queryable, operationId: string, clock: Clock): Promise<LiveOperation | null> {
+  const row = await findOperation(db, operationId);
+  return row === null ? null : restore(db, row, clock);
+}
+
+/** The operation of a row with the results that are stored. */
+export async function restore(db: Queryable, row: OperationRow, clock: Clock): Promise<LiveOperation> {
+  const { operation_id: id, node_id: nodeId } = row;
+  if (!isNodeId(nodeId)) throw new Fault('internal', `operation ${id} is stored with the node ID "${nodeId}"`);
+  const content = readContent(row);
+  const results = await listOperationResults(db, id);
+  return new LiveOperation({
+    id,
+    nodeId,
+    nodeName: row.node_name,
+    modules: JSON.parse(row.modules_json),
+    requestedBy: row.requested_by,
+    requestId: row.request_id,
+    startedAt: row.started_at,
+    epoch: row.epoch,
+    generation: row.generation,
+    state: stateOf(row),
+    cancelledBy: row.cancelled_by_json === null ? null : JSON.parse(row.cancelled_by_json),
+    content,
+    dispatch: sendable(content),
+    outcomes: results.map((stored) =>
+      outcomeOf({ index: stored.item_index, result: resultOf(stored), existed: flagOf(stored.existed) }),
+    ),
+    now: clock.monotonic(),
+  });
+}
+
+const flagOf = (column: number | null): boolean | null => (column === null ? null : column === 1);
+
+/** Ends applies that have waited for too long, and tells those who wait for an agent that says nothing. */
+export interface OperationDeadlinesOptions extends Pick<Core, 'clock'> {
+  readonly limits: EngineLimits;
+  readonly link: AgentLink;
+  readonly live: LiveOperations;
+  readonly records: OperationRecords;
+  readonly feed: OperationFeed;
+  readonly driver: OperationDriver;
+}
+
+export class OperationDeadlines {
+  private readonly options: OperationDeadlinesOptions;
+
+  constructor(options: OperationDeadlinesOptions) {
+    this.options = options;
+  }
+
+  /** To be called in the lane of the agent. */
+  async check(operation: LiveOperation): Promise<void> {
+    const { clock, limits, link, live, records, feed, driver } = this.options;
+    const now = clock.monotonic();
+    const silence = now - operation.heard;
+    if (!operation.isActive) {
+      if (silence >= limits.workSilence) live.remove(operation);
+      return;
+    }
+    if (operation.unsaved) await records.saveState(operation);
+    if (now - operation.since >= this.patience(operation)) {
+      // Should it have arrived after all, it is not to run unwatched.
+      if (operation.state.state !== 'queued')
+        link.send(operation.nodeId, [{ type: 'run_cancel', run_id: operation.id }]);
+      await driver.apply(operation, { type: 'expired' });
+      return;
+    }
+    const works = operation.state.state === 'running' && link.isConnected(operation.nodeId);
+    if (silence >= (works ? limits.workSilence : limits.silence)) feed.tell(operation.id, 'silent');
+  }
+
+  /** How long an operation may stay in its state, in milliseconds since this process has known it. */
+  private patience({ state }: LiveOperation): number {
+    const { limits } = this.options;
+    if (state.state === 'queued' || state.state === 'dispatched') return limits.dispatch;
+    return state.state === 'recovering' ? limits.recovery : Number.POSITIVE_INFINITY;
+  }
+}

@@ -1,0 +1,77 @@
+/** Seals the configurations of notification channels: their addresses, tokens and signing secrets. */
+
+import { isFault } from '../../src/kernel/fault.js';
+import type { Core } from '../core/core.js';
+import type { Row } from '../database/schema.js';
+import type { Belonging, Keyring, Sealed } from './keyring.js';
+import type { OperationOutputKey } from './sealed-tables.js';
+
+export interface ChannelVaultOptions {
+  readonly keyring: Keyring;
+}
+
+/** What a sealed configuration belongs to: a channel, and the version of its configuration. */
+export type ChannelPlace = Pick<Row<'channels'>, 'channel_id' | 'row_version'>;
+
+export class ChannelVault {
+  private readonly keyring: Keyring;
+
+  constructor({ keyring }: ChannelVaultOptions) {
+    this.keyring = keyring;
+  }
+
+  seal(config: string, place: ChannelPlace): Sealed {
+    return this.keyring.seal(config, channelBelonging(place));
+  }
+
+  /** Throws `secrets_locked`. */
+  open(row: Sealed & ChannelPlace): string {
+    return this.keyring.open(row, channelBelonging(row));
+  }
+}
+
+const channelBelonging = ({ channel_id, row_version }: ChannelPlace): Belonging => ({
+  recordId: channel_id,
+  name: `the configuration of channel ${channel_id}`,
+  version: row_version,
+});
+
+/** Seals what scripts with secrets wrote, each output in its place. */
+export interface OutputVaultOptions extends Pick<Core, 'logger'> {
+  readonly keyring: Keyring;
+}
+
+export type SealedOutput = Pick<Row<'operation_outputs'>, 'output'> & { readonly key_id: string };
+
+export class OutputVault {
+  private readonly options: OutputVaultOptions;
+
+  constructor(options: OutputVaultOptions) {
+    this.options = options;
+  }
+
+  seal(output: string, place: OperationOutputKey): SealedOutput {
+    const { sealed, key_id } = this.options.keyring.seal(output, outputBelonging(place));
+    return { output: sealed, key_id };
+  }
+
+  /** Null when it cannot be opened any more, which is logged. */
+  open({ output, key_id }: SealedOutput, place: OperationOutputKey): string | null {
+    const { keyring, logger } = this.options;
+    try {
+      return keyring.open({ sealed: output, key_id }, outputBelonging(place));
+    } catch (error) {
+      if (!isFault(error, 'secrets_locked')) throw error;
+      logger.error('the output of a script cannot be decrypted', { ...placeOf(place), reason: error.message });
+      return null;
+    }
+  }
+}
+
+const placeOf = ({ operation_id, position }: OperationOutputKey) => ({ operation_id, position });
+
+const outputBelonging = ({ operation_id, position }: OperationOutputKey): Belonging => ({
+  recordId: operation_id,
+  name: `output ${position} of operation ${operation_id}`,
+  version: 1,
+});
