@@ -167,7 +167,7 @@ describe('orch serve backup', () => {
   it('says what is not in it', async () => {
     const { stdout } = await done('serve', 'backup', sandbox.path('told.db'), ...here);
     expect(stdout).toContain(`Backed up to ${sandbox.path('told.db')}`);
-    expect(stdout).toContain('whoever has both can read every secret');
+    expect(stdout).toContain('with both all secrets can be read');
     expect(stdout).toContain(`${join(data, 'secrets.key')}: without it, the secrets`);
   });
 
