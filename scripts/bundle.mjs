@@ -56,7 +56,7 @@ const { outputFiles, metafile } = await build({
   target: 'node20',
   sourcemap: 'external',
   legalComments: 'inline',
-  external: [...Object.keys(optionalDependencies), 'fastify', 'pino', 'kysely', 'undici'],
+  external: [...Object.keys(optionalDependencies), 'pino', 'kysely', 'undici'],
   // Neither is a dependency of ours, and looking for them takes time at each start.
   define: { 'process.env.WS_NO_BUFFER_UTIL': '"1"', 'process.env.WS_NO_UTF_8_VALIDATE': '"1"' },
   plugins: [evaluatedModules(/dist.src.client.(calls|terminal.server-checks)\.js$/)],

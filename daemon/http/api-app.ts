@@ -1,6 +1,5 @@
-/** The contract as a Fastify application: what holds for every request, and one endpoint for each route. */
+/** The contract as an HTTP server: what holds for every request, and one endpoint for each route. */
 import type { Server } from 'node:http';
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { NewId } from '../../src/kernel/ids.js';
@@ -9,12 +8,14 @@ import type { Core } from '../core/core.js';
 import type { Authenticate, Authorize } from './access.js';
 import { createListener, type HttpLimits, type TlsFiles } from './api-listener.js';
 import { refuseClient } from './client-error.js';
-import { addEndpoint } from './endpoint.js';
-import { beginRequest, type InFlight, logRequest } from './exchange.js';
+import { createEndpoint, type Endpoint } from './endpoint.js';
+import { beginExchange, type Exchange, type InFlight, logRequest } from './exchange.js';
 import { type IdempotencyKeys, IdempotentRequests } from './idempotency.js';
-import { faultOfError, renderFault } from './rendered.js';
-import { gateRefusal, noSuchRoute } from './request-gate.js';
+import { faultOfError, renderFault, sendRendered } from './rendered.js';
+import { gateRefusal } from './request-gate.js';
+import { Router } from './router.js';
 import type { AnyHandler, RunOptions } from './run-handler.js';
+import { isGone } from './streams.js';
 
 /** A request as it was answered. */
 export interface AnsweredRequest {
@@ -44,85 +45,65 @@ export interface ApiAppOptions extends RunOptions, Pick<Core, 'clock'> {
   isClosing(): boolean;
 }
 
-export interface ApiApp {
-  /** Does not listen yet. */
-  readonly server: Server;
-  ready(): Promise<void>;
-  close(): Promise<void>;
-}
-
-export function createApiApp(options: ApiAppOptions): ApiApp {
-  const { clock, endpoints, idempotency, logger } = options;
-  const app = bareApp(options);
-  const routes = endpoints.map(({ route }) => route);
-  app.decorateRequest('exchange');
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
-  app.addHook('onRequest', (request, reply, done) => {
-    beginRequest(request, reply, options);
-    done(refusalOf(request, reply, { ...options, routes }));
-  });
-  app.addHook('onResponse', (request, reply, done) => {
-    logRequest(request, reply, { logger, clock });
-    options.onAnswered({
-      route: request.routeOptions.config.routeId ?? 'none',
-      method: request.method,
-      status: reply.raw.statusCode,
-      seconds: (clock.monotonic() - request.exchange.startedAt) / 1000,
-    });
-    done();
-  });
-  app.setErrorHandler((error, request, reply) => answerWithFault(error, request, reply, logger));
+/** Makes the server; it does not listen yet. */
+export function createApiApp(options: ApiAppOptions): Server {
+  const { clock, endpoints, idempotency, inFlight, limits, logger, newRequestId, tls } = options;
   const idempotent = new IdempotentRequests({ keys: idempotency, clock, logger });
-  for (const { route, handler } of endpoints) addEndpoint(app, route, handler, { ...options, idempotent });
-  return { server: app.server, ready: async () => void (await app.ready()), close: () => app.close() };
-}
-
-/** Fastify with nothing of its own switched on that the contract decides. */
-function bareApp(options: ApiAppOptions): FastifyInstance {
-  const { inFlight, limits, logger, newRequestId, tls } = options;
-  return Fastify({
-    serverFactory: (handle) => createListener(tls, limits, handle),
-    genReqId: () => newRequestId(),
-    requestIdHeader: false,
-    bodyLimit: limits.bodyBytes,
-    exposeHeadRoutes: false,
-    return503OnClosing: false,
-    routerOptions: { maxParamLength: limits.urlBytes, querystringParser: () => ({}) },
-    // Hooks have not run for these.
-    frameworkErrors: (error, request, reply) => {
-      beginRequest(request, reply, options);
-      answerWithFault(error, request, reply, logger);
-    },
-    clientErrorHandler: (error, socket) =>
-      refuseClient(error, socket, { requestId: newRequestId(), answering: inFlight.isAnswering(socket) }),
-  });
-}
-
-interface RefusalOptions extends ApiAppOptions {
-  readonly routes: readonly RouteSpec[];
-}
-
-/** Why a request is not even looked at, if so. */
-function refusalOf(request: FastifyRequest, reply: FastifyReply, options: RefusalOptions): Fault | undefined {
-  const { limits, routes, tls, trustProxyTls } = options;
-  const { method = '', url = '' } = request.raw;
-  if (options.isClosing()) {
-    reply.header('connection', 'close');
-    const data = { retry_after: 5 };
-    return new Fault('shutting_down', 'the orchestrator is stopping', { hint: 'try again soon', data });
+  const router = new Router<Endpoint>();
+  for (const { route, handler } of endpoints) {
+    router.add(route, createEndpoint(route, handler, { ...options, idempotent }));
   }
-  const refusal = gateRefusal(request.raw, { urlBytes: limits.urlBytes, isTls: tls !== null || trustProxyTls });
-  return refusal ?? (request.is404 ? noSuchRoute(routes, method, url) : undefined);
+  const server = createListener(tls, limits, (request, response) => {
+    const exchange = beginExchange(request, response, options);
+    response.once('finish', () => answered(exchange, options));
+    answer(exchange, router, options).catch((error: unknown) => answerWithFault(error, exchange, logger));
+  });
+  server.on('clientError', (error, socket) =>
+    refuseClient(error, socket, { requestId: newRequestId(), answering: inFlight.isAnswering(socket) }),
+  );
+  return server;
 }
 
-/** For whatever is thrown outside of handlers. */
-function answerWithFault(error: unknown, request: FastifyRequest, reply: FastifyReply, logger: Logger): void {
+/** Throws what is refused before a handler is called. */
+async function answer(exchange: Exchange, router: Router<Endpoint>, options: ApiAppOptions): Promise<void> {
+  const { limits, tls, trustProxyTls } = options;
+  const { request, response } = exchange;
+  if (options.isClosing()) {
+    response.setHeader('connection', 'close');
+    const data = { retry_after: 5 };
+    throw new Fault('shutting_down', 'the orchestrator is stopping', { hint: 'try again soon', data });
+  }
+  const refusal = gateRefusal(request, { urlBytes: limits.urlBytes, isTls: tls !== null || trustProxyTls });
+  if (refusal !== undefined) throw refusal;
+  const { endpoint, params } = router.find(request.method ?? '', request.url ?? '');
+  exchange.routeId = endpoint.route.id;
+  await endpoint.serve(exchange, params);
+}
+
+/** Answers what was thrown before or outside of a handler. */
+function answerWithFault(error: unknown, exchange: Exchange, logger: Logger): void {
+  const { response, requestId } = exchange;
   const fault = faultOfError(error);
   if (fault.code === 'internal') {
     const stack = error instanceof Error ? error.stack : undefined;
-    logger.error('a request failed', { request_id: request.id, reason: messageOf(error), stack });
+    logger.error('a request failed', { request_id: requestId, reason: messageOf(error), stack });
   }
-  const { status, headers, payload } = renderFault(fault, request.id);
-  reply.code(status).headers(headers).send(payload);
+  if (isGone(response)) return;
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  // The rest of a body that is not wanted is not read.
+  if (fault.code === 'body_too_large') response.setHeader('connection', 'close');
+  sendRendered(exchange, renderFault(fault, requestId));
+}
+
+function answered(exchange: Exchange, { clock, logger, onAnswered }: ApiAppOptions): void {
+  logRequest(exchange, { clock, logger });
+  onAnswered({
+    route: exchange.routeId,
+    method: exchange.request.method ?? '',
+    status: exchange.response.statusCode,
+    seconds: (clock.monotonic() - exchange.startedAt) / 1000,
+  });
 }

@@ -1,4 +1,5 @@
 /** The API: the contract served over HTTPS, from its start to a stop that lets running requests finish. */
+import type { Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { spkiFingerprint } from '../../src/identity/fingerprint.js';
@@ -7,7 +8,7 @@ import type { NewId } from '../../src/kernel/ids.js';
 import type { Service } from '../../src/kernel/service.js';
 import type { Core } from '../core/core.js';
 import type { Authenticate, Authorize } from './access.js';
-import { type ApiApp, createApiApp, type OnAnswered } from './api-app.js';
+import { createApiApp, type OnAnswered } from './api-app.js';
 import { HTTP_LIMITS, type HttpLimits, type ListenAddress, listenOn, type TlsFiles } from './api-listener.js';
 import { InFlight } from './exchange.js';
 import type { HandlersFor } from './handler.js';
@@ -57,7 +58,7 @@ export function createApiServer<const C extends AnyContract>(options: ApiServerO
   const fingerprint = options.tls && spkiFingerprint(options.tls.cert);
   let isClosing = false;
   let address: AddressInfo | null = null;
-  let app: ApiApp | null = null;
+  let server: Server | null = null;
   return {
     name: 'api',
     fingerprint,
@@ -66,7 +67,7 @@ export function createApiServer<const C extends AnyContract>(options: ApiServerO
       return address;
     },
     start: async () => {
-      app = createApiApp({
+      server = createApiApp({
         isScraper: () => false,
         onAnswered: () => undefined,
         ...options,
@@ -75,12 +76,12 @@ export function createApiServer<const C extends AnyContract>(options: ApiServerO
         inFlight,
         isClosing: () => isClosing,
       });
-      app.server.on('connection', (socket) => {
+      server.on('connection', (socket) => {
         sockets.add(socket);
         socket.once('close', () => sockets.delete(socket));
       });
       if (options.streams) {
-        acceptUpgrades(app.server, {
+        acceptUpgrades(server, {
           ...options,
           door: options.streams,
           limits,
@@ -88,8 +89,7 @@ export function createApiServer<const C extends AnyContract>(options: ApiServerO
           isClosing: () => isClosing,
         });
       }
-      await app.ready();
-      address = await listenOn(app.server, options.listen);
+      address = await listenOn(server, options.listen);
       options.logger.debug('the API listens', {
         host: address.address,
         port: address.port,
@@ -97,10 +97,9 @@ export function createApiServer<const C extends AnyContract>(options: ApiServerO
       });
     },
     stop: async () => {
-      if (isClosing || app === null) return;
+      if (isClosing || server === null) return;
       isClosing = true;
-      await drain(app, { inFlight, sockets, drainMs: limits.drainMs, streams: options.streams });
-      await app.close();
+      await drain(server, { inFlight, sockets, drainMs: limits.drainMs, streams: options.streams });
     },
   };
 }
@@ -113,7 +112,7 @@ interface DrainOptions {
 }
 
 /** No new connection, no new request; running ones get their time, then everything is cut. */
-async function drain({ server }: ApiApp, { inFlight, sockets, drainMs, streams }: DrainOptions): Promise<void> {
+async function drain(server: Server, { inFlight, sockets, drainMs, streams }: DrainOptions): Promise<void> {
   const closed = new Promise<void>((resolve) => {
     server.close(() => resolve());
   });

@@ -1,6 +1,4 @@
-/** One route of the contract as a Fastify route: access, input, handler, answer. */
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { API_BASE } from '../../src/contract/contract.js';
+/** One route of the contract as an endpoint: access, input, handler, answer. */
 import type { RouteSpec } from '../../src/contract/route.js';
 import { Fault } from '../../src/kernel/fault.js';
 import {
@@ -13,11 +11,13 @@ import {
   type SessionGuard,
 } from './access.js';
 import type { HttpLimits } from './api-listener.js';
+import type { Exchange } from './exchange.js';
 import { type IdempotentRequests, idempotencyKeyOf, type Outcome } from './idempotency.js';
-import { type Rendered, renderFault } from './rendered.js';
-import { type Input, inputReader } from './request-input.js';
+import { type Rendered, renderFault, sendRendered } from './rendered.js';
+import { readBytes } from './request-body.js';
+import { announcesBody, type Input, inputReader } from './request-input.js';
 import { type AnyHandler, type Outlets, type RunOptions, runner } from './run-handler.js';
-import { EventStream, LineStream, wantsLines } from './streams.js';
+import { EventStream, isGone, LineStream, wantsLines } from './streams.js';
 
 export interface EndpointOptions extends RunOptions {
   readonly authenticate: Authenticate;
@@ -28,73 +28,72 @@ export interface EndpointOptions extends RunOptions {
   readonly limits: HttpLimits;
 }
 
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    routeId?: string;
-  }
+/** Answers the requests of one route. */
+export interface Endpoint {
+  readonly route: RouteSpec;
+  /** Throws what the route refuses before its handler is called. */
+  serve(exchange: Exchange, params: Readonly<Record<string, string>>): Promise<void>;
 }
 
-/** Adds a route to the server. */
-export function addEndpoint(
-  app: FastifyInstance,
-  route: RouteSpec,
-  handler: AnyHandler,
-  options: EndpointOptions,
-): void {
+export function createEndpoint(route: RouteSpec, handler: AnyHandler, options: EndpointOptions): Endpoint {
   const { authenticate, authorize, idempotent, isScraper, limits } = options;
   const readInput = inputReader(route, limits);
   const runHandler = runner(route, handler, options);
-  app.route({
-    method: route.method === 'GET' ? ['GET', 'HEAD'] : route.method,
-    config: { routeId: route.id },
-    // Refused by Content-Length before a byte is read, else when the limit is reached.
-    bodyLimit: route.access === 'public' ? limits.publicBodyBytes : Math.max(limits.bodyBytes, route.bodyBytes ?? 0),
-    url: API_BASE + route.path.replace(/\{(\w+)\}/g, ':$1'),
-    onRequest: async ({ exchange, headers }) => {
-      if (route.access === 'public') return;
-      exchange.token = bearerToken(headers.authorization);
-      const scrapes = route.scrape === true && isScraper(exchange.token);
-      exchange.session = scrapes ? SCRAPER : requireSession(await authenticate(exchange.token));
-      authorize(route.access, exchange.session.operator);
-      if (route.tls === true && !exchange.isPrivate) throw tlsRequired();
-    },
-    handler: async (request, reply) => {
-      const input = readInput(request);
-      const outlets = outletsOf(request, reply);
-      const run = () => runHandler(request.exchange, input, outlets);
+  const bodyBytes =
+    route.access === 'public' ? limits.publicBodyBytes : Math.max(limits.bodyBytes, route.bodyBytes ?? 0);
+  return {
+    route,
+    serve: async (exchange, params) => {
+      const { request, response, requestId } = exchange;
+      await admit(exchange);
+      const hasBody = route.method !== 'GET' && announcesBody(request.headers);
+      const body = hasBody ? await readBytes(request, bodyBytes) : NOTHING;
+      const input = readInput({ request, params, body });
+      const outlets = outletsOf(exchange);
+      const run = () => runHandler(exchange, input, outlets);
       const isLong = outlets.lines !== null || outlets.events !== null;
-      const guard = isLong ? guardOf(request, reply) : null;
-      const outcome = await once(request, input, run);
+      const guard = isLong ? guardOf(exchange) : null;
+      const outcome = await once(exchange, input, run);
       guard?.stop();
       if (request.method === 'HEAD') outcome.rendered.pieces?.destroy();
-      else if (outcome.rendered.pieces) guardOf(request, reply);
-      send(reply, outlets, guard?.ended ? endedOutcome(guard.ended, request.id) : outcome);
-      return reply;
+      else if (outcome.rendered.pieces) guardOf(exchange);
+      if (isGone(response)) outcome.rendered.pieces?.destroy();
+      else send(exchange, outlets, guard?.ended ? endedOutcome(guard.ended, requestId) : outcome);
     },
-  });
+  };
 
-  /** Null for who has no session that could end. */
-  function guardOf({ exchange }: FastifyRequest, reply: FastifyReply): SessionGuard | null {
-    const isSession = exchange.session !== null && exchange.session !== SCRAPER;
-    return isSession ? guardSession(exchange, reply.raw, authenticate) : null;
+  /** Throws `unauthenticated`, `role_forbidden`, `admin_required` or `tls_required`. */
+  async function admit(exchange: Exchange): Promise<void> {
+    if (route.access === 'public') return;
+    exchange.token = bearerToken(exchange.request.headers.authorization);
+    const scrapes = route.scrape === true && isScraper(exchange.token);
+    exchange.session = scrapes ? SCRAPER : requireSession(await authenticate(exchange.token));
+    authorize(route.access, exchange.session.operator);
+    if (route.tls === true && !exchange.isPrivate) throw tlsRequired();
   }
 
-  function outletsOf({ method, headers }: FastifyRequest, reply: FastifyReply): Outlets {
+  /** Null for a request without a session that could end. */
+  function guardOf(exchange: Exchange): SessionGuard | null {
+    const isSession = exchange.session !== null && exchange.session !== SCRAPER;
+    return isSession ? guardSession(exchange, exchange.response, authenticate) : null;
+  }
+
+  function outletsOf({ request: { method, headers }, response }: Exchange): Outlets {
     const isStream = route.stream !== undefined && wantsLines(headers.accept);
     const lastId = headers['last-event-id'];
     const isWanted = method !== 'HEAD';
     return {
-      lines: isWanted && isStream ? new LineStream(reply, limits.streamBacklogBytes) : null,
+      lines: isWanted && isStream ? new LineStream(response, limits.streamBacklogBytes) : null,
       events:
         isWanted && route.events !== undefined
-          ? { stream: new EventStream(reply, limits), lastId: typeof lastId === 'string' ? lastId : null }
+          ? { stream: new EventStream(response, limits), lastId: typeof lastId === 'string' ? lastId : null }
           : null,
     };
   }
 
   /** Runs it straight, or under the request's Idempotency-Key. */
-  async function once(request: FastifyRequest, input: Input, run: () => Promise<Rendered>): Promise<Outcome> {
-    const { exchange, headers } = request;
+  async function once(exchange: Exchange, input: Input, run: () => Promise<Rendered>): Promise<Outcome> {
+    const { headers } = exchange.request;
     const key = route.method === 'GET' ? null : idempotencyKeyOf(headers['idempotency-key']);
     if (key === null || exchange.session === null) return { rendered: await run(), replayed: false };
     exchange.keepsRunning = true;
@@ -103,6 +102,8 @@ export function addEndpoint(
     return await idempotent.run({ operatorId, key, route: route.id, content: input, isSecret }, run);
   }
 }
+
+const NOTHING = Buffer.alloc(0);
 
 const endedOutcome = (fault: Fault, requestId: string): Outcome => ({
   rendered: renderFault(fault, requestId),
@@ -130,23 +131,25 @@ const tlsRequired = (): Fault =>
     hint: 'use https, or call the API from its own host; a proxy in front has to send X-Forwarded-Proto: https',
   });
 
-function send(reply: FastifyReply, { lines, events }: Outlets, { rendered, replayed }: Outcome): void {
-  const { status, headers, payload, pieces } = rendered;
-  if (replayed) reply.header('idempotent-replayed', 'true');
+function send(exchange: Exchange, { lines, events }: Outlets, { rendered, replayed }: Outcome): void {
+  const { response } = exchange;
+  const { status, payload } = rendered;
   const failed = status >= 400 && payload !== null;
   if (lines?.started) {
     if (failed) void lines.write({ event: 'error', error: JSON.parse(payload) });
     lines.end();
-  } else if (events?.stream.started) {
+    return;
+  }
+  if (events?.stream.started) {
     if (failed) events.stream.fail(JSON.parse(payload));
     events.stream.end();
-  } else if (lines && replayed && status < 300 && payload !== null) {
+    return;
+  }
+  if (replayed) response.setHeader('idempotent-replayed', 'true');
+  if (lines && replayed && status < 300 && payload !== null) {
     void lines.write({ event: 'result', result: JSON.parse(payload) });
     lines.end();
-  } else {
-    reply
-      .code(status)
-      .headers(headers)
-      .send(reply.request.method === 'HEAD' ? (payload ?? undefined) : (pieces ?? payload ?? undefined));
+    return;
   }
+  sendRendered(exchange, rendered);
 }

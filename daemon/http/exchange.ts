@@ -1,20 +1,21 @@
-/** What the adapter knows of one request from its first byte on. */
+/** One request and its answer, from the first byte on: which client, for how long, and what cancels it. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
-import type { Logger } from '../../src/kernel/logger.js';
+import type { NewId } from '../../src/kernel/ids.js';
 import type { Core } from '../core/core.js';
 import type { Session } from './access.js';
 
 export interface Exchange {
+  readonly request: IncomingMessage;
+  /** Holds the standard headers. */
+  readonly response: ServerResponse;
+  /** ID of the route; `none` where no route matches. */
+  routeId: string;
   readonly requestId: string;
   /** Of the client: the peer, or behind a trusted proxy the last hop that the proxy names. */
   readonly address: string | null;
-  /** As the client sent it; undefined when it did not. */
-  readonly contentType: string | undefined;
   /** Nobody on the way could read it: it came over TLS, or from this machine. */
   readonly isPrivate: boolean;
   /** `https://host:port` as the client has named this server. */
@@ -28,12 +29,6 @@ export interface Exchange {
   /** null on public routes. */
   session: Session | null;
   token: string | null;
-}
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    exchange: Exchange;
-  }
 }
 
 /** Whether a request came over TLS, here or as a trusted proxy says, or without a network in between. */
@@ -77,39 +72,41 @@ function plain(address: string | undefined): string | null {
   return unwrapped && isIP(unwrapped) > 0 ? unwrapped : null;
 }
 
-/** Takes note of a new request and prepares the headers of its answer. */
 export interface BeginOptions extends Pick<Core, 'clock'> {
   readonly inFlight: InFlight;
+  readonly newRequestId: NewId;
   readonly trustProxyTls: boolean;
 }
 
-export function beginRequest(request: FastifyRequest, reply: FastifyReply, options: BeginOptions): void {
-  const { clock, inFlight, trustProxyTls } = options;
-  const { raw } = request;
+/** Registers a new request as in flight and sets the headers that every answer has. */
+export function beginExchange(request: IncomingMessage, response: ServerResponse, options: BeginOptions): Exchange {
+  const { clock, inFlight, newRequestId, trustProxyTls } = options;
   const cancellation = new Cancellation();
-  const exchange = {
-    requestId: request.id,
-    address: clientAddress(raw, trustProxyTls),
-    contentType: raw.headers['content-type'],
-    isPrivate: isPrivate(raw, trustProxyTls),
-    baseUrl: baseUrlOf(raw, trustProxyTls),
+  const exchange: Exchange = {
+    request,
+    response,
+    routeId: 'none',
+    requestId: newRequestId(),
+    address: clientAddress(request, trustProxyTls),
+    isPrivate: isPrivate(request, trustProxyTls),
+    baseUrl: baseUrlOf(request, trustProxyTls),
     startedAt: clock.monotonic(),
     cancellation,
     keepsRunning: false,
     session: null,
     token: null,
   };
-  request.exchange = exchange;
-  // Fastify must not judge it: an empty body is welcome whatever its type.
-  delete raw.headers['content-type'];
-  for (const [name, value] of STANDARD_HEADERS) reply.header(name, value);
-  reply.header('x-request-id', request.id);
-  inFlight.add(reply.raw, cancellation);
-  reply.raw.once('close', () => {
-    inFlight.remove(reply.raw);
-    if (reply.raw.writableFinished || exchange.keepsRunning) return;
+  for (const [name, value] of STANDARD_HEADERS) response.setHeader(name, value);
+  response.setHeader('x-request-id', exchange.requestId);
+  inFlight.add(response, cancellation);
+  // A write after the client has gone is no failure of the request.
+  response.on('error', () => undefined);
+  response.once('close', () => {
+    inFlight.remove(response);
+    if (response.writableFinished || exchange.keepsRunning) return;
     cancellation.cancel(new Fault('cancelled', 'the client went away'));
   });
+  return exchange;
 }
 
 /** An abort signal that is made when somebody looks at it: most requests are over before anybody does. */
@@ -176,20 +173,16 @@ export const STANDARD_HEADERS: readonly (readonly [name: string, value: string])
   ['x-content-type-options', 'nosniff'],
 ];
 
-/** One log line a request: reads that went well are for debugging, the rest is worth knowing. */
-export function logRequest(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { logger, clock }: { readonly logger: Logger; readonly clock: Clock },
-): void {
-  const { requestId, startedAt, session, address } = request.exchange;
-  const status = reply.raw.statusCode;
+/** Writes one log line for a request: successful reads at level debug, everything else at info. */
+export function logRequest(exchange: Exchange, { logger, clock }: Pick<Core, 'clock' | 'logger'>): void {
+  const { request, response, requestId, startedAt, session, address } = exchange;
+  const status = response.statusCode;
   const isRead = request.method === 'GET' || request.method === 'HEAD';
   logger[isRead && status < 500 ? 'debug' : 'info']('request', {
     request_id: requestId,
     method: request.method,
     // Without the query, which may hold names that people search for.
-    path: request.raw.url?.split('?')[0]?.slice(0, 512),
+    path: request.url?.split('?')[0]?.slice(0, 512),
     status,
     duration_ms: Math.round(clock.monotonic() - startedAt),
     operator_id: session?.operator.operator_id ?? null,

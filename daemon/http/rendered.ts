@@ -1,4 +1,5 @@
 /** An answer as it goes on the wire, and how handlers' answers and faults become one. */
+
 import { Readable } from 'node:stream';
 import { FAULTS } from '../../src/contract/faults.js';
 import type { RouteSpec } from '../../src/contract/route.js';
@@ -6,6 +7,8 @@ import type { Problem } from '../../src/contract/shapes.js';
 import type { FaultCode } from '../../src/kernel/fault.js';
 import { Fault, systemCodeOf } from '../../src/kernel/fault.js';
 import { validator } from '../../src/kernel/validator.js';
+import type { Exchange } from './exchange.js';
+import { isGone } from './streams.js';
 
 export interface Rendered {
   readonly status: number;
@@ -104,14 +107,6 @@ export function problemHeaders(fault: Fault): Readonly<Record<string, string>> {
   return headers;
 }
 
-/** What Fastify refuses by itself. */
-const REFUSED: Readonly<Record<string, readonly [FaultCode, string]>> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: ['body_too_large', 'the request body is larger than this server takes'],
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['bad_request', 'the request body is not as long as Content-Length says'],
-  FST_ERR_BAD_URL: ['bad_request', 'the path is not valid percent-encoding'],
-  FST_ERR_MAX_PARAM_LENGTH: ['url_too_long', 'the URL is longer than this server takes'],
-};
-
 /** True when the client went away while it was sending. */
 export const isHangUp = (error: unknown): boolean => ['ECONNRESET', 'EPIPE'].includes(systemCodeOf(error) ?? '');
 
@@ -125,21 +120,37 @@ export function faultOfError(error: unknown, declared: readonly FaultCode[] = []
     const isShowable = FAULTS[error.code].status !== 500 || error.code === 'internal' || declared.includes(error.code);
     return isShowable ? error : internal(error);
   }
-  const refused = REFUSED[systemCodeOf(error) ?? ''];
-  if (refused) return new Fault(...refused, { cause: error });
   if (isHangUp(error)) return new Fault('bad_request', 'the connection broke', { cause: error });
-  return isRefusal(error) ? new Fault('bad_request', 'the request is malformed', { cause: error }) : internal(error);
+  return internal(error);
 }
-
-/** Another refusal of Fastify. */
-const isRefusal = (error: unknown): boolean =>
-  error instanceof Error &&
-  (systemCodeOf(error)?.startsWith('FST_ERR_') ?? false) &&
-  'statusCode' in error &&
-  Number(error.statusCode) < 500;
 
 const internal = (cause: unknown): Fault =>
   new Fault('internal', 'something went wrong in the orchestrator', {
     hint: 'its log tells more under the request id',
     cause,
   });
+
+/** Sends a whole answer. An answer in pieces that breaks before its first byte becomes `internal`, later the connection is cut. */
+export function sendRendered(
+  { request, response, requestId }: Pick<Exchange, 'request' | 'response' | 'requestId'>,
+  { status, headers, payload, pieces }: Rendered,
+): void {
+  response.statusCode = status;
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+  if (pieces === undefined || request.method === 'HEAD') {
+    const isBodiless = status === 204 || status === 304;
+    if (!isBodiless && pieces === undefined) response.setHeader('content-length', Buffer.byteLength(payload ?? ''));
+    response.end(payload ?? undefined);
+    return;
+  }
+  response.once('close', () => pieces.destroy());
+  pieces.once('error', (error) => {
+    if (isGone(response)) return;
+    if (response.headersSent) response.destroy();
+    else {
+      for (const name of Object.keys(headers)) response.removeHeader(name);
+      sendRendered({ request, response, requestId }, renderFault(faultOfError(error), requestId));
+    }
+  });
+  pieces.pipe(response);
+}

@@ -1,11 +1,44 @@
 /** The body of a request by its route: read, cleared of absent members, and checked. */
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { TSchema } from 'typebox';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { Fault, type FaultDetail } from '../../src/kernel/fault.js';
 import { jsonExcess } from '../../src/kernel/json.js';
 import { NULL_CLEARS } from '../../src/kernel/schema.js';
 import { escapePointer, MAX_PROBLEMS, validator } from '../../src/kernel/validator.js';
+
+/**
+ * Reads the bytes of a body. Throws `body_too_large`, by Content-Length before a byte is read, else once `limit` is passed;
+ * and `bad_request` when the client goes away before its end.
+ */
+export async function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
+  if (Number(request.headers['content-length'] ?? 0) > limit) throw tooLarge();
+  // A client that went away while its session was looked up leaves a request that never ends.
+  if (request.destroyed) throw broken();
+  const chunks: Buffer[] = [];
+  let length = 0;
+  return new Promise((resolve, reject) => {
+    const onData = (chunk: Buffer) => {
+      length += chunk.length;
+      if (length > limit) settle(() => reject(tooLarge()));
+      else chunks.push(chunk);
+    };
+    const onEnd = () => settle(() => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
+    const onBroken = (cause?: Error) =>
+      settle(() => reject(new Fault('bad_request', 'the connection broke', { cause })));
+    const settle = (done: () => void) => {
+      request.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken);
+      // An error that comes later has no listener of ours, and would end the process.
+      request.on('error', () => undefined);
+      done();
+    };
+    request.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken);
+  });
+}
+
+const broken = (cause?: Error): Fault => new Fault('bad_request', 'the connection broke', { cause });
+
+const tooLarge = (): Fault => new Fault('body_too_large', 'the request body is larger than this server takes');
 
 export interface SentBody {
   /** Empty when there was none. */

@@ -1,5 +1,5 @@
 /** What a request brings: path parameters, query and body, each read by its route's schema. */
-import type { FastifyRequest } from 'fastify';
+import type { IncomingMessage } from 'node:http';
 import type { TSchema } from 'typebox';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { Fault, type FaultDetail } from '../../src/kernel/fault.js';
@@ -15,25 +15,32 @@ export interface Input {
   readonly body: unknown;
 }
 
-const NOTHING = Buffer.alloc(0);
+/** A request as the router found it. */
+export interface RoutedRequest {
+  readonly request: IncomingMessage;
+  /** Percent-decoded, by name. */
+  readonly params: Readonly<Record<string, string>>;
+  /** Empty when there was none. */
+  readonly body: Buffer;
+}
 
 /** Makes the reader of a route's requests, which throws `invalid_path`, `invalid_query`, `invalid_body` and the like. */
-export function inputReader(route: RouteSpec, limits: HttpLimits): (request: FastifyRequest) => Input {
+export function inputReader(route: RouteSpec, limits: HttpLimits): (routed: RoutedRequest) => Input {
   const checkParams = paramsChecker(route.params);
   const readQuery = queryReader(route.query);
   const readBody = bodyReader(route, limits.jsonDepth);
-  return ({ raw, headers, params, body, exchange }) => {
-    // Fastify does not read the body of a GET.
+  return ({ request: { headers, url = '' }, params, body }) => {
     if (route.method === 'GET' && announcesBody(headers)) throw new Fault('invalid_body', 'a GET takes no body');
     return {
       params: checkParams(params),
-      query: readQuery(queryOf(raw.url ?? '')),
-      body: readBody({ bytes: Buffer.isBuffer(body) ? body : NOTHING, headers, contentType: exchange.contentType }),
+      query: readQuery(queryOf(url)),
+      body: readBody({ bytes: body, headers, contentType: headers['content-type'] }),
     };
   };
 }
 
-const announcesBody = (headers: FastifyRequest['headers']): boolean =>
+/** True when the client says that a body follows. */
+export const announcesBody = (headers: IncomingMessage['headers']): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 
 /** Control characters, and what separates the parts of paths: no name of ours has them. */

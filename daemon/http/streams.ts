@@ -1,6 +1,5 @@
 /** An answer of `text/event-stream`: one event at a time, and no more in memory than one that a slow reader has not taken. */
 import type { ServerResponse } from 'node:http';
-import type { FastifyReply } from 'fastify';
 
 export const EVENT_STREAM = 'text/event-stream';
 
@@ -15,14 +14,14 @@ export interface EventStreamLimits {
 const RETRY_MS = 2000;
 
 export class EventStream {
-  private readonly reply: FastifyReply;
+  private readonly response: ServerResponse;
   private readonly limits: EventStreamLimits;
   private begun = false;
   private lastSent = 0;
 
   /** Nothing is sent before `open`, so until then the answer may still be another one. */
-  constructor(reply: FastifyReply, limits: EventStreamLimits) {
-    this.reply = reply;
+  constructor(response: ServerResponse, limits: EventStreamLimits) {
+    this.response = response;
     this.limits = limits;
   }
 
@@ -33,7 +32,7 @@ export class EventStream {
   /** Answers with 200, so that the client knows that it is connected. */
   async open(place: string | null): Promise<void> {
     this.begun = true;
-    beginStream(this.reply, `${EVENT_STREAM}; charset=utf-8`);
+    beginStream(this.response, `${EVENT_STREAM}; charset=utf-8`);
     await this.write(`retry: ${RETRY_MS}\n${placeLine(place)}\n`);
   }
 
@@ -54,11 +53,11 @@ export class EventStream {
   }
 
   end(): void {
-    if (!isGone(this.reply.raw)) this.reply.raw.end();
+    if (!isGone(this.response)) this.response.end();
   }
 
   private async write(text: string): Promise<void> {
-    const response = this.reply.raw;
+    const { response } = this;
     if (isGone(response)) return;
     this.lastSent = performance.now();
     if (response.write(text)) return;
@@ -79,14 +78,14 @@ export const wantsLines = (accept: string | undefined): boolean =>
   /(^|[\s,])application\/x-ndjson(?![\w.+-])/i.test(accept ?? '');
 
 export class LineStream {
-  private readonly reply: FastifyReply;
+  private readonly response: ServerResponse;
   private readonly maxBacklog: number;
   private begun = false;
   private roomAgain: Promise<void> | null = null;
 
   /** Nothing is sent before the first line, so until then the answer may still be another one. */
-  constructor(reply: FastifyReply, maxBacklog: number) {
-    this.reply = reply;
+  constructor(response: ServerResponse, maxBacklog: number) {
+    this.response = response;
     this.maxBacklog = maxBacklog;
   }
 
@@ -99,7 +98,7 @@ export class LineStream {
    * rejects. A client that lets more than the backlog wait is cut off.
    */
   write(line: unknown): Promise<void> {
-    const response = this.reply.raw;
+    const { response } = this;
     if (isGone(response)) return Promise.resolve();
     if (!this.begun) this.begin();
     if (response.write(`${JSON.stringify(line)}\n`)) return Promise.resolve();
@@ -111,27 +110,22 @@ export class LineStream {
   }
 
   end(): void {
-    if (!isGone(this.reply.raw)) this.reply.raw.end();
+    if (!isGone(this.response)) this.response.end();
   }
 
   private begin(): void {
     this.begun = true;
-    beginStream(this.reply, `${NDJSON}; charset=utf-8`);
+    beginStream(this.response, `${NDJSON}; charset=utf-8`);
   }
 }
 
 /** Sends status 200 and the headers. */
-export function beginStream(reply: FastifyReply, contentType: string): void {
-  reply.hijack();
-  const response = reply.raw;
-  for (const [name, value] of Object.entries(reply.getHeaders())) {
-    if (value !== undefined) response.setHeader(name, value);
-  }
-  // The second one keeps a proxy from collecting what comes in pieces.
+export function beginStream(response: ServerResponse, contentType: string): void {
+  // The second header keeps a proxy from collecting what comes in pieces.
   response.writeHead(200, { 'content-type': contentType, 'x-accel-buffering': 'no' });
 }
 
-/** Nobody gets what is written now. */
+/** True when the client can receive nothing more. */
 export const isGone = (response: ServerResponse): boolean => response.destroyed || response.writableEnded;
 
 /** Resolves when the client has taken what was written, or is gone; never rejects. */

@@ -1,0 +1,116 @@
+/** Finds the route of a request: methods, static segments before parameters, each segment percent-decoded once. */
+import { API_BASE } from '../../src/contract/contract.js';
+import type { RouteSpec } from '../../src/contract/route.js';
+import { Fault } from '../../src/kernel/fault.js';
+
+export interface Found<T> {
+  readonly endpoint: T;
+  /** Percent-decoded, by name. */
+  readonly params: Readonly<Record<string, string>>;
+}
+
+interface Place<T> {
+  readonly names: readonly string[];
+  readonly endpoint: T;
+}
+
+interface Node<T> {
+  readonly next: Map<string, Node<T>>;
+  /** The segment that is a parameter. */
+  any: Node<T> | null;
+  readonly byMethod: Map<string, Place<T>>;
+}
+
+const newNode = <T>(): Node<T> => ({ next: new Map(), any: null, byMethod: new Map() });
+
+export class Router<T> {
+  private readonly root = newNode<T>();
+
+  /** Throws for a second route of the same method and path. */
+  add(route: RouteSpec, endpoint: T): void {
+    const names: string[] = [];
+    let node = this.root;
+    for (const segment of segmentsOf(API_BASE + route.path)) {
+      const name = /^\{(\w+)\}$/.exec(segment)?.[1];
+      if (name === undefined) {
+        const next = node.next.get(segment) ?? newNode<T>();
+        node.next.set(segment, next);
+        node = next;
+      } else {
+        names.push(name);
+        node.any ??= newNode<T>();
+        node = node.any;
+      }
+    }
+    for (const method of methodsOf(route)) {
+      if (node.byMethod.has(method)) throw new Error(`two routes are ${method} ${route.path}`);
+      node.byMethod.set(method, { names, endpoint });
+    }
+  }
+
+  /**
+   * Returns the endpoint of a request. Throws `not_found`, `method_not_allowed` with the methods that the path has, and
+   * `bad_request` for a path that is not valid percent-encoding.
+   * @param url as it stands in the request line
+   */
+  find(method: string, url: string): Found<T> {
+    const path = pathOf(url);
+    const allowed = new Set<string>();
+    const found = search(this.root, segmentsOf(path).map(decode), { method, allowed });
+    if (found !== null) return found;
+    throw allowed.size === 0 ? notFound(path) : methodNotAllowed(method, path, [...allowed]);
+  }
+}
+
+interface Search {
+  readonly method: string;
+  /** Methods of the places that the path leads to. */
+  readonly allowed: Set<string>;
+}
+
+function search<T>(root: Node<T>, segments: readonly string[], { method, allowed }: Search): Found<T> | null {
+  const visit = (node: Node<T>, at: number, values: readonly string[]): Found<T> | null => {
+    const segment = segments[at];
+    if (segment === undefined) {
+      const place = node.byMethod.get(method);
+      for (const name of node.byMethod.keys()) allowed.add(name);
+      if (place === undefined) return null;
+      return {
+        endpoint: place.endpoint,
+        params: Object.fromEntries(place.names.map((name, index) => [name, values[index] ?? ''])),
+      };
+    }
+    const next = node.next.get(segment);
+    const found = next === undefined ? null : visit(next, at + 1, values);
+    if (found !== null || node.any === null) return found;
+    return visit(node.any, at + 1, [...values, segment]);
+  };
+  return visit(root, 0, []);
+}
+
+/** `HEAD` goes with `GET`. */
+const methodsOf = ({ method }: RouteSpec): readonly string[] => (method === 'GET' ? ['GET', 'HEAD'] : [method]);
+
+/** Drops scheme and host of the absolute form (RFC 9112, section 3.2.2), the query and a fragment. */
+const pathOf = (url: string): string =>
+  (url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?#]*/i, '')).split(/[?#]/)[0] ?? '';
+
+const segmentsOf = (path: string): readonly string[] => path.split('/');
+
+function decode(segment: string): string {
+  if (!segment.includes('%')) return segment;
+  try {
+    return decodeURIComponent(segment);
+  } catch (cause) {
+    throw new Fault('bad_request', 'the path is not valid percent-encoding', { cause });
+  }
+}
+
+const notFound = (path: string): Fault =>
+  new Fault('not_found', `there is nothing at ${path}`, { hint: `GET ${API_BASE}/openapi.json tells what there is` });
+
+const methodNotAllowed = (method: string, path: string, allow: readonly string[]): Fault =>
+  new Fault('method_not_allowed', `${method} does not work on ${path}`, {
+    hint: `use ${allow.join(' or ')}`,
+    data: { allow: [...allow] },
+  });
