@@ -32,11 +32,11 @@ import type { Notify } from './notify/notify.js';
 import { secretHandlers } from './secrets/secret-service.js';
 import type { Secrets } from './secrets/secrets.js';
 import { healthOf, type Problem, statusHandlers } from './status.js';
+import type { TerminalParts } from './terminal/create-terminals.js';
 import { terminalHandlers } from './terminal/terminal-routes.js';
-import type { WiredTerminals } from './terminal-wiring.js';
 
 /** What the API needs of the other parts. */
-export interface ApiParts {
+interface ApiParts {
   readonly privateKey: KeyObject;
   readonly publicKey: PublicKeyHex;
   readonly certificate: ApiCertificate | null;
@@ -50,7 +50,7 @@ export interface ApiParts {
   readonly own: OwnMetrics;
   readonly problems: () => readonly Problem[];
   readonly secrets: Secrets;
-  readonly terminals: WiredTerminals;
+  readonly terminals: TerminalParts;
 }
 
 export function createApi(core: Core, parts: ApiParts): ApiServer {
@@ -113,11 +113,11 @@ function handlersOf(core: Core, parts: ApiParts) {
 }
 
 /** Compared in the same time whatever was sent; no token is none. */
-export const isToken = (token: string, given: string): boolean =>
+const isToken = (token: string, given: string): boolean =>
   token !== '' && timingSafeEqual(digestOf(token), digestOf(given));
 
 const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 /** Of the identity key, which is in no store: see `IdempotencyKeys`. */
-export const idempotencyHashKey = (privateKey: KeyObject): Buffer =>
+const idempotencyHashKey = (privateKey: KeyObject): Buffer =>
   Buffer.from(hkdfSync('sha256', privateKey.export({ type: 'pkcs8', format: 'der' }), '', 'orch-idempotency-v1', 32));

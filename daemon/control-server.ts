@@ -24,11 +24,11 @@ import type { OpenDatabase } from './database/database.js';
 import type { Secrets } from './secrets/secrets.js';
 
 /** What each verb does; the result goes back as JSON. */
-export type ControlVerbs = {
+type ControlVerbs = {
   readonly [V in ControlVerb]: (request: ControlRequestOf<V>) => Promise<Readonly<Record<string, unknown>>>;
 };
 
-export interface ControlServerOptions extends Pick<Core, 'logger'> {
+interface ControlServerOptions extends Pick<Core, 'logger'> {
   readonly path: string;
   readonly verbs: ControlVerbs;
 }

@@ -9,12 +9,12 @@ export interface BootstrapOperator {
   readonly username: string;
 }
 
-export interface NamedOperatorOptions extends Pick<Core, 'settings'> {
+interface NamedOperatorOptions extends Pick<Core, 'settings'> {
   /** The first operator when the settings name none. */
   readonly ownOperator: () => BootstrapOperator | null;
 }
 
-export interface FirstOperatorOptions extends NamedOperatorOptions, Pick<Core, 'newId'> {
+interface FirstOperatorOptions extends NamedOperatorOptions, Pick<Core, 'newId'> {
   readonly operators: Auth['operators'];
 }
 

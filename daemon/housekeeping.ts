@@ -18,14 +18,14 @@ import type { MetricsPoller } from './metrics/metrics-poller.js';
 import { deleteNotificationsBefore } from './notify/notification-store.js';
 import type { Notify } from './notify/notify.js';
 import type { Secrets } from './secrets/secrets.js';
-import type { WiredTerminals } from './terminal-wiring.js';
+import type { TerminalParts } from './terminal/create-terminals.js';
 
-export interface Job {
+interface Job {
   readonly name: string;
   run(): Promise<unknown>;
 }
 
-export class Housekeeping implements Service {
+class Housekeeping implements Service {
   readonly name = 'housekeeping';
   private timer: NodeJS.Timeout | undefined;
   private round: Promise<void> = Promise.resolve();
@@ -64,14 +64,14 @@ const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
 
 /** Parts with something to prune or flush. */
-export interface HousekeepingParts {
+interface HousekeepingParts {
   readonly audit: Audit;
   readonly auth: Auth;
   readonly fleet: Fleet;
   readonly metrics: MetricsPoller;
   readonly notify: Notify;
   readonly secrets: Secrets;
-  readonly terminals: WiredTerminals;
+  readonly terminals: TerminalParts;
   /** Does what a full disk has put off. */
   readonly late: () => Promise<void>;
 }
@@ -106,7 +106,7 @@ export interface RetentionDays {
   readonly notifications: number;
 }
 
-export interface RetentionOptions extends Pick<Core, 'ageTime' | 'uow'> {
+interface RetentionOptions extends Pick<Core, 'ageTime' | 'uow'> {
   /** As they are now; asked each time. */
   readonly days: () => RetentionDays;
 }
@@ -190,7 +190,7 @@ export class Retention {
 }
 
 /** Reads the days that each stock is kept. */
-export const retentionDays = (settings: Settings) => ({
+const retentionDays = (settings: Settings) => ({
   operations: settings['retention.operations_days'],
   outputs: settings['retention.outputs_days'],
   drift: settings['drift.retention_days'],

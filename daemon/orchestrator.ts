@@ -32,7 +32,7 @@ import { createDiscovery } from './discovery/discovery.js';
 import { DriftScheduler, driftSchedule } from './engine/drift-scheduler.js';
 import { Engine } from './engine/engine.js';
 import { engineLimits } from './engine/engine-limits.js';
-import { storedEpoch } from './engine/epoch.js';
+import { epochBegun, storedEpoch } from './engine/epoch.js';
 import { ParserPool } from './engine/modules/parser-pool.js';
 import { addFirstOperator, type BootstrapOperator, namedOperator } from './first-operator.js';
 import type { AgentListener } from './fleet/agent-listener.js';
@@ -51,9 +51,9 @@ import { createNotify, createRaiser } from './notify/notify.js';
 import type { Keyring } from './secrets/keyring.js';
 import { openKeyring } from './secrets/open-keyring.js';
 import { createSecrets, type Secrets } from './secrets/secrets.js';
-import { wireTerminals } from './terminal-wiring.js';
+import { createTerminals } from './terminal/create-terminals.js';
 
-export interface OrchestratorOptions
+interface OrchestratorOptions
   extends StartChoices,
     Pick<Core, 'clock' | 'logger' | 'newId' | 'randomBytes' | 'settings'> {
   /** The first operator when the settings name none. */
@@ -64,7 +64,7 @@ export interface OrchestratorOptions
 }
 
 /** Where it is reached, once it has started. */
-export interface ReadyInfo {
+interface ReadyInfo {
   readonly api_url: string;
   readonly agent_address: string;
   /** null without TLS. */
@@ -201,7 +201,7 @@ class AssembledOrchestrator implements Orchestrator {
       random: Math.random,
       schedule: () => metricsSchedule(settings()),
     });
-    const terminals = wireTerminals({ ...core, privateKey, link: registry });
+    const terminals = createTerminals(core, { privateKey, link: registry, since: epochBegun });
     const fleet = createFleet(core, {
       ...keys,
       registry,

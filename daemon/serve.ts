@@ -16,11 +16,11 @@ import type { BootstrapOperator } from './first-operator.js';
 import { createOrchestrator, type Orchestrator } from './orchestrator.js';
 
 /** A logger whose level follows the settings. */
-export interface ServeLogger extends Logger {
+interface ServeLogger extends Logger {
   setLevel(level: Settings['log.level']): void;
 }
 
-export interface ServeOptions extends Pick<Core, 'clock' | 'newId' | 'randomBytes'> {
+interface ServeOptions extends Pick<Core, 'clock' | 'newId' | 'randomBytes'> {
   /** By flat name; beside the settings `config`, `ready_file`, `new_epoch`, `new_store`, `new_identity` and `config_schema`. */
   readonly flags: RawFlags;
   readonly env: Readonly<Record<string, string | undefined>>;

@@ -5,7 +5,7 @@ import type { Status, statusRoutes } from '../src/contract/status.js';
 import { PROTOCOL_VERSION, VERSION } from '../src/kernel/version.js';
 import type { HandlersFor } from './http/handler.js';
 
-export interface StatusOptions {
+interface StatusOptions {
   /** How the orchestrator is, now. */
   health(): Promise<Status>;
   /** The OpenAPI document; asked for once, at the first request. */
@@ -38,7 +38,7 @@ const ENOUGH_DISK = 1024 ** 3;
 /** A reason for which the orchestrator is degraded. Everyone who reaches the API may read it. */
 export type Problem = Status['reasons'][number];
 
-export interface HealthOptions {
+interface HealthOptions {
   readonly dataDir: string;
   readonly publicKey: string;
   readonly problems: () => readonly Problem[];

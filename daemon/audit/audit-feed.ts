@@ -19,7 +19,7 @@ import type { Core } from '../core/core.js';
 import { Doorbell } from '../core/event-bus.js';
 import { type AuditFilter, auditEventOf, windowQueryOf } from './audit-reader.js';
 
-export type AuditFeedOptions = Pick<Core, 'bus' | 'db'>;
+type AuditFeedOptions = Pick<Core, 'bus' | 'db'>;
 
 export interface FollowOptions {
   readonly filter: Pick<AuditFilter, 'agent' | 'operator' | 'eventType' | 'category'>;
@@ -31,7 +31,7 @@ export interface FollowOptions {
   readonly signal: AbortSignal;
 }
 
-export interface FeedPage {
+interface FeedPage {
   /** In the order of the log. */
   readonly events: readonly AuditEvent[];
   /** ID of the event up to which everything was looked at, whether it matters to the reader or not; null for no event. */

@@ -18,7 +18,7 @@ export const AUDIT_HEAD_FILE = 'audit.head';
 const SLOT = 512;
 const SLOTS = 2;
 
-export interface AuditHeadOptions extends Pick<Core, 'clock' | 'logger'> {
+interface AuditHeadOptions extends Pick<Core, 'clock' | 'logger'> {
   readonly file: string;
   readonly key: AuditKey;
 }

@@ -19,7 +19,7 @@ import { AUDIT_LOG, type DomainEvent, eventOfRequest, type RequestContext, SYSTE
 import type { Queryable } from '../database/schema.js';
 import { type AuditKey, rowOfMark, signMark } from './checkpoint.js';
 
-export interface AuditPruningOptions extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'uow'> {
+interface AuditPruningOptions extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'uow'> {
   readonly key: AuditKey;
   readonly epoch: (db: Queryable) => Promise<number>;
   /** Days that events are kept, null for ever; asked each time. */

@@ -23,7 +23,7 @@ export interface AuditFilter {
   readonly cursor?: string | undefined;
 }
 
-export interface AuditPage {
+interface AuditPage {
   /** Newest first. */
   readonly events: readonly AuditEvent[];
   readonly hasMore: boolean;

@@ -18,7 +18,7 @@ type Routes = typeof auditRoutes;
 type ListQuery = QueryOf<Routes['listAuditEvents']>;
 type Query = QueryOf<Routes['streamEvents']> & Pick<ListQuery, 'before'>;
 
-export interface AuditServices extends Audit {
+interface AuditServices extends Audit {
   readonly db: Kysely<Database>;
 }
 

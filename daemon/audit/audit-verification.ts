@@ -17,12 +17,12 @@ import {
   walkChain,
 } from './verify-chain.js';
 
-export interface VerificationOptions extends Pick<Core, 'clock' | 'db'> {
+interface VerificationOptions extends Pick<Core, 'clock' | 'db'> {
   readonly key: AuditKey;
   readonly epoch: (db: Queryable) => Promise<number>;
 }
 
-export interface VerificationRequest {
+interface VerificationRequest {
   /** A checkpoint that was kept elsewhere, null for none. */
   readonly since: Mark | null;
   /** Ends the walk, which then rejects with its reason. */

@@ -37,7 +37,7 @@ export function createAudit(
 }
 
 /** How long audit events are kept: the setting of the configuration until an admin says otherwise. */
-export interface AuditRetentionOptions extends Pick<Core, 'db' | 'uow'> {
+interface AuditRetentionOptions extends Pick<Core, 'db' | 'uow'> {
   /** Days of the configuration, null for ever; asked each time. */
   readonly standard: () => number | null;
 }

@@ -7,7 +7,7 @@ import type { AuditMarkRow } from '../core/audit-store.js';
 import type { ChainPlace } from './verify-chain.js';
 
 /** A checkpoint, or the last event that was pruned, to which the first one that is left is chained. */
-export type MarkKind = 'checkpoint' | 'cut';
+type MarkKind = 'checkpoint' | 'cut';
 
 export interface Mark extends ChainPlace {
   readonly kind: MarkKind;

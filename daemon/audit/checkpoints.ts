@@ -18,7 +18,7 @@ import type { Queryable } from '../database/schema.js';
 import { type AuditKey, markOfRow, rowOfMark, signMark } from './checkpoint.js';
 import { verifyChain } from './verify-chain.js';
 
-export interface CheckpointsOptions extends Pick<Core, 'bus' | 'clock' | 'db' | 'logger' | 'uow'> {
+interface CheckpointsOptions extends Pick<Core, 'bus' | 'clock' | 'db' | 'logger' | 'uow'> {
   readonly key: AuditKey;
   /** That of the store as it is now. */
   readonly epoch: (db: Queryable) => Promise<number>;

@@ -17,7 +17,7 @@ export interface ChainPlace {
 }
 
 /** The first event that is not as it was written. `altered` may also mean that the one before it was. */
-export interface ChainBreak {
+interface ChainBreak {
   readonly seq: number;
   readonly id: string | null;
   readonly what: 'altered' | 'missing' | 'out_of_order';
@@ -35,7 +35,7 @@ export interface ChainSlice {
   readonly broken: ChainBreak | null;
 }
 
-export interface ChainReport {
+interface ChainReport {
   /** Events that are as they were written. */
   readonly verified: number;
   /** The last of them. */
@@ -58,12 +58,12 @@ export async function verifyChain(db: Queryable, since?: ChainPlace): Promise<Ch
 }
 
 /** What the first event is chained to: the last one that was pruned, or the beginning of the log. */
-export async function oldestPlace(db: Queryable): Promise<ChainPlace> {
+async function oldestPlace(db: Queryable): Promise<ChainPlace> {
   const cut = await findAuditCut(db);
   return cut === null ? GENESIS : { seq: cut.seq, hash: cut.hash };
 }
 
-export interface WalkOptions {
+interface WalkOptions {
   readonly from: ChainPlace;
   /** The `seq` to end with; absent, the walk goes to where the log ends when it comes there. */
   readonly to?: number;

@@ -14,7 +14,7 @@ import {
 } from './operator-store.js';
 import { checkOperator } from './operators.js';
 
-export type AdminRecoveryOptions = Pick<Core, 'clock' | 'db' | 'uow'>;
+type AdminRecoveryOptions = Pick<Core, 'clock' | 'db' | 'uow'>;
 
 export interface WantedAdmin {
   /** Hex, or the line of an OpenSSH `.pub` file. */

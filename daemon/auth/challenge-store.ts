@@ -6,7 +6,7 @@
 import type { Clock } from '../../src/kernel/clock.js';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
 
-export interface ChallengeLimits {
+interface ChallengeLimits {
   readonly lifetimeMs: number;
   /** Open nonces of a key from which on its youngest one is handed out again. */
   readonly perKey: number;
@@ -14,7 +14,7 @@ export interface ChallengeLimits {
   readonly sharedMs: number;
 }
 
-export const CHALLENGE_LIMITS: ChallengeLimits = { lifetimeMs: 60_000, perKey: 64, sharedMs: 2_000 };
+const CHALLENGE_LIMITS: ChallengeLimits = { lifetimeMs: 60_000, perKey: 64, sharedMs: 2_000 };
 
 interface Challenge {
   readonly nonce: Uint8Array;

@@ -6,7 +6,7 @@ import type { DomainEvent, Party } from '../core/domain-event.js';
 
 export type LoginFailure = 'unknown_operator' | 'signature_verification_failed' | 'rate_limited';
 
-export interface FailedLogin {
+interface FailedLogin {
   readonly reason: LoginFailure;
   /** Whose login it would have been; failures of one reason and party are counted together. */
   readonly party: Party;
@@ -23,7 +23,7 @@ interface Tally {
 
 const INTERVAL_MS = 60_000;
 
-export type FailedLoginsOptions = Pick<Core, 'clock' | 'logger' | 'uow'>;
+type FailedLoginsOptions = Pick<Core, 'clock' | 'logger' | 'uow'>;
 
 export class FailedLogins {
   private readonly options: FailedLoginsOptions;

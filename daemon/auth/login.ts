@@ -13,7 +13,7 @@ import { findActiveOperator, partyOfOperator } from './operator-store.js';
 import type { RateLimiter } from './rate-limiter.js';
 import type { IssuedToken, Sessions } from './sessions.js';
 
-export interface LoginOptions extends Pick<Core, 'db' | 'randomBytes' | 'uow'> {
+interface LoginOptions extends Pick<Core, 'db' | 'randomBytes' | 'uow'> {
   readonly challenges: ChallengeStore;
   readonly sessions: Pick<Sessions, 'issue'>;
   readonly failures: FailedLogins;
@@ -26,7 +26,7 @@ export interface LoginOptions extends Pick<Core, 'db' | 'randomBytes' | 'uow'> {
 }
 
 /** Where a request comes from; the actor is not known before the login. */
-export type LoginContext = Pick<RequestContext, 'address' | 'requestId'>;
+type LoginContext = Pick<RequestContext, 'address' | 'requestId'>;
 
 /** A key that nobody is known by, of which the log says no more. */
 const STRANGER: Party = { id: 'unknown', name: 'unknown', type: 'operator' };
@@ -150,7 +150,7 @@ export const parseHexKey = (text: string): PublicKeyHex => parsePublicKey(formOf
  * The key in lower case, of which only the form is checked: enough to look for it among keys that were checked when they
  * were added, and a hundred times as fast. Throws `invalid_public_key`.
  */
-export function formOfHexKey(text: string): PublicKeyHex {
+function formOfHexKey(text: string): PublicKeyHex {
   const key = text.toLowerCase();
   if (isPublicKeyHex(key)) return key;
   throw new Fault('invalid_public_key', 'public_key is not a public key in hex', {

@@ -75,7 +75,7 @@ export async function setOperatorRole(db: Queryable, operatorId: string, role: s
   await query.where('removed_at', 'is', null).execute();
 }
 
-export interface Removal {
+interface Removal {
   readonly removed_at: number;
   readonly removed_by: string;
 }

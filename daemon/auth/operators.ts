@@ -26,11 +26,11 @@ import {
 } from './operator-store.js';
 import type { Sessions } from './sessions.js';
 
-export interface OperatorsOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
+interface OperatorsOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
   readonly sessions: Pick<Sessions, 'revokeAllOf'>;
 }
 
-export interface NewOperator {
+interface NewOperator {
   /** Hex, or the line of an OpenSSH `.pub` file. */
   readonly publicKey: string;
   readonly username: string;

@@ -2,7 +2,7 @@
 import { Fault } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
 
-export interface RateLimiterOptions extends Pick<Core, 'clock'> {
+interface RateLimiterOptions extends Pick<Core, 'clock'> {
   /** How many within a window. */
   readonly limit: number;
   /** What is limited, for the message: "logins of this address". */

@@ -18,12 +18,12 @@ const TOUCH_MS = 60_000;
 /** A session may have been made by a clock that was ahead by this much, in milliseconds: corrections of a clock end no login. */
 const AHEAD_MS = 5 * 60_000;
 
-export interface SessionsOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'randomBytes' | 'uow'> {
+interface SessionsOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'randomBytes' | 'uow'> {
   /** Of tokens that are issued from now on, in milliseconds. */
   readonly lifetimeMs: () => number;
 }
 
-export interface Session {
+interface Session {
   readonly operator: Operator;
   /** Unix seconds. */
   readonly expiresAt: number;
@@ -112,19 +112,19 @@ const isValid = ({ created_at, expires_at }: SessionRow, now: number): boolean =
 const hashOf = (token: string): string => createHash('sha256').update(HASH_DOMAIN).update(token).digest('hex');
 
 /** Sessions of operators, found by the hash of their token. */
-export type SessionRow = Row<'sessions'>;
+type SessionRow = Row<'sessions'>;
 
-export interface SessionOfOperator {
+interface SessionOfOperator {
   readonly session: SessionRow;
   readonly operator: OperatorRow;
 }
 
-export async function insertSession(db: Queryable, session: NewRow<'sessions'>): Promise<void> {
+async function insertSession(db: Queryable, session: NewRow<'sessions'>): Promise<void> {
   await db.insertInto('sessions').values(session).execute();
 }
 
 /** The session and its operator, who is active; expired or not. */
-export async function findSession(db: Queryable, tokenHash: string): Promise<SessionOfOperator | null> {
+async function findSession(db: Queryable, tokenHash: string): Promise<SessionOfOperator | null> {
   const session = await db.selectFrom('sessions').selectAll().where('token_hash', '=', tokenHash).executeTakeFirst();
   if (!session) return null;
   const operator = await db
@@ -136,18 +136,18 @@ export async function findSession(db: Queryable, tokenHash: string): Promise<Ses
   return operator ? { session, operator } : null;
 }
 
-export async function touchSession(db: Queryable, tokenHash: string, lastUsedAt: number): Promise<void> {
+async function touchSession(db: Queryable, tokenHash: string, lastUsedAt: number): Promise<void> {
   await db.updateTable('sessions').set({ last_used_at: lastUsedAt }).where('token_hash', '=', tokenHash).execute();
 }
 
 /** False when there was none. */
-export async function deleteSession(db: Queryable, tokenHash: string): Promise<boolean> {
+async function deleteSession(db: Queryable, tokenHash: string): Promise<boolean> {
   const result = await db.deleteFrom('sessions').where('token_hash', '=', tokenHash).executeTakeFirst();
   return result.numDeletedRows > 0n;
 }
 
 /** Returns how many there were. */
-export async function deleteSessionsOf(db: Queryable, operatorId: string): Promise<number> {
+async function deleteSessionsOf(db: Queryable, operatorId: string): Promise<number> {
   const result = await db.deleteFrom('sessions').where('operator_id', '=', operatorId).executeTakeFirst();
   return Number(result.numDeletedRows);
 }
@@ -159,7 +159,7 @@ export async function deleteAllSessions(db: Queryable): Promise<number> {
 }
 
 /** Drops what has expired at `now`, or was made after `madeUpTo`, both in ms; returns how many there were. */
-export async function deleteExpiredSessions(
+async function deleteExpiredSessions(
   db: Queryable,
   { now, madeUpTo }: { readonly now: number; readonly madeUpTo: number },
 ): Promise<number> {

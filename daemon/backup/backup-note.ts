@@ -3,7 +3,7 @@ import * as Type from 'typebox';
 import { closed } from '../../src/kernel/schema.js';
 import { validator } from '../../src/kernel/validator.js';
 
-export const BackupNoteSchema = closed({
+const BackupNoteSchema = closed({
   /** Unix milliseconds. */
   made_at: Type.Integer({ minimum: 0 }),
   /** Of the program. */

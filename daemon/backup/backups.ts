@@ -17,7 +17,7 @@ import {
 import type { SealedCopy, SealOptions } from './seal-copy.js';
 import { keysIn } from './starting-directory.js';
 
-export interface BackupsOptions extends Pick<Core, 'clock' | 'uow'> {
+interface BackupsOptions extends Pick<Core, 'clock' | 'uow'> {
   readonly dataDir: string;
   readonly store: Pick<OpenDatabase, 'backup'>;
   /** Of the orchestrator, hex. */

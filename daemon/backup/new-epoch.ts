@@ -12,7 +12,7 @@ import { countOperations } from '../engine/operations/operation-store.js';
 import { countPendingDeliveries } from '../notify/delivery-store.js';
 import { NOTE_KEY } from './backup-note.js';
 
-export interface NewEpochOptions extends Pick<Core, 'clock' | 'logger' | 'uow'> {
+interface NewEpochOptions extends Pick<Core, 'clock' | 'logger' | 'uow'> {
   readonly by: 'new_epoch' | 'new_store';
 }
 

@@ -18,7 +18,7 @@ export interface StartChoices {
   readonly newIdentity: boolean;
 }
 
-export interface StartingDirectory {
+interface StartingDirectory {
   /** There are neither keys nor a store. */
   readonly isFirst: boolean;
   /** A store without any table may be filled. */
@@ -57,7 +57,7 @@ export function lostStore(dataDir: string): Fault {
   );
 }
 
-export interface StoreIdentity {
+interface StoreIdentity {
   readonly privateKey: KeyObject;
   /** The key of before, of which the agents do not know that it was replaced; null when it is the same, or the first one. */
   readonly replaced: string | null;
@@ -166,7 +166,7 @@ function look(path: string): ReturnType<typeof statSync> & object {
 }
 
 /** The key files of a data directory, which are in no backup. */
-export const KEY_FILES = ['identity.key', 'audit.key', 'secrets.key', 'api.key'] as const;
+const KEY_FILES = ['identity.key', 'audit.key', 'secrets.key', 'api.key'] as const;
 
 /** The paths of those that are there. */
 export const keysIn = (dataDir: string): readonly string[] =>

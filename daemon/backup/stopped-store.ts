@@ -44,7 +44,7 @@ export interface StoppedStore {
  * @throws Fault `data_dir_locked` while another process holds it, `permission_denied`, `data_dir_invalid`, and what
  * `openDatabase` throws
  */
-export async function withStoppedStore<T>(
+async function withStoppedStore<T>(
   { command, ...options }: StoppedOptions & { readonly command: StoppedCommand },
   work: (stopped: StoppedStore) => Promise<T>,
 ): Promise<T> {
@@ -82,7 +82,7 @@ export async function withStore<T>(
 }
 
 /** `orch serve recover-admin`: whoever owns the data directory makes somebody an admin, when no admin can log in. */
-export interface RecoverOptions extends StoppedOptions {
+interface RecoverOptions extends StoppedOptions {
   readonly wanted: WantedAdmin;
   /** Asks before anything is changed; what it throws ends it. */
   readonly confirm: (found: RecoveredAdmin) => Promise<void>;

@@ -13,7 +13,7 @@ import type { Core } from '../core/core.js';
 import { SYSTEM } from '../core/domain-event.js';
 import type { OpenDatabase } from '../database/database.js';
 
-export interface StoreCheckOptions extends Pick<Core, 'logger' | 'uow'> {
+interface StoreCheckOptions extends Pick<Core, 'logger' | 'uow'> {
   readonly store: OpenDatabase;
   /** Path of the store. */
   readonly file: string;

@@ -129,7 +129,7 @@ export async function nodeIdsOfName(db: Queryable, name: string): Promise<readon
 }
 
 /** What has to hold for an event; what is absent does not matter. */
-export interface AuditQuery {
+interface AuditQuery {
   /** Any of these. */
   readonly eventTypes?: readonly string[] | undefined;
   /** What the event type begins with. */

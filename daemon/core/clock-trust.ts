@@ -5,9 +5,9 @@ export const JUMP_MS = 60_000;
 /** A jump ahead up to this is believed after the clock has run on evenly: longer ones wait for an operator. */
 export const BELIEVED_MS = 7 * 86_400_000;
 /** How long the clock has to run on evenly, in milliseconds. */
-export const SETTLES_MS = 3_600_000;
+const SETTLES_MS = 3_600_000;
 
-export interface ClockReading {
+interface ClockReading {
   /** Unix milliseconds. */
   readonly wall: number;
   /** Milliseconds of a clock that does not jump. */
@@ -15,7 +15,7 @@ export interface ClockReading {
 }
 
 /** State that is kept between two runs. */
-export interface ClockMemory {
+interface ClockMemory {
   /** The newest reading of the wall clock. */
   readonly wall: number;
   readonly doubt: number;

@@ -9,10 +9,10 @@ import { BELIEVED_MS, ClockTrust, JUMP_MS } from './clock-trust.js';
 import type { Core } from './core.js';
 import { type DomainEvent, SYSTEM } from './domain-event.js';
 
-export type ClockWatchOptions = Pick<Core, 'clock' | 'db' | 'logger' | 'uow'>;
+type ClockWatchOptions = Pick<Core, 'clock' | 'db' | 'logger' | 'uow'>;
 
 /** A report about the clock. */
-export interface ClockReport {
+interface ClockReport {
   /** RFC 3339, by the wall clock. */
   readonly now: string;
   /** Milliseconds of the wall clock's time that nothing confirms; below zero after it was set back. */
@@ -23,7 +23,7 @@ export interface ClockReport {
   readonly ahead_ms: number;
 }
 
-export interface ClockProblem {
+interface ClockProblem {
   readonly code: 'clock_jumped' | 'times_ahead';
   readonly detail: string;
 }

@@ -2,7 +2,7 @@
 import type { SEVERITIES } from '../../src/contract/audit.js';
 import type { JsonObject } from '../../src/kernel/json.js';
 
-export const PARTY_TYPES = [
+const PARTY_TYPES = [
   'operator',
   'agent',
   'system',

@@ -5,7 +5,7 @@ import type { RecordedEvent } from './audit-log.js';
 import type { EventType } from './domain-event.js';
 
 /** What it throws or rejects with is logged and goes no further. */
-export type Subscriber = (event: RecordedEvent) => void | Promise<void>;
+type Subscriber = (event: RecordedEvent) => void | Promise<void>;
 
 interface Subscription {
   readonly types: ReadonlySet<EventType> | null;

@@ -21,7 +21,7 @@ export interface UnitOfWork {
  * Writes to the store. Units that wait at the same time share one transaction, and so one sync of the disk, each behind a
  * savepoint of its own; nobody is told of success before that transaction has committed.
  */
-export interface TransactionalWriterOptions extends Pick<Core, 'clock' | 'db' | 'newId'> {
+interface TransactionalWriterOptions extends Pick<Core, 'clock' | 'db' | 'newId'> {
   /** Called with each event after its commit, in the order of the log, before the writer is told. Must not throw. */
   readonly publish: (event: RecordedEvent) => void;
   /** Called with the end of the log after each commit, before its writers are told. Must not throw. */

@@ -11,7 +11,7 @@ const CURRENT = 'better-sqlite3-13';
 const FORMER = 'better-sqlite3';
 const MEND = 'install orch again with its optional packages (npm install --include=optional)';
 
-export interface NodeVersions {
+interface NodeVersions {
   readonly node: string;
   /** The Node-API that it has. */
   readonly napi: string;

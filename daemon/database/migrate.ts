@@ -8,7 +8,7 @@ import type { Logger } from '../../src/kernel/logger.js';
 import { MIGRATIONS } from './migrations/index.js';
 import type { Migration } from './migrations/migration.js';
 
-export interface MigrateOptions {
+interface MigrateOptions {
   readonly file: string;
   readonly connection: Connection;
   readonly dialect: Dialect;

@@ -1,13 +1,13 @@
 /** The tables of the store as types. Times are Unix milliseconds, `*_json` columns hold JSON text, flags are 0 or 1. */
 import type { Generated, Insertable, Kysely, Selectable } from 'kysely';
 
-export interface MetaTable {
+interface MetaTable {
   key: string;
   value: string;
 }
 
 /** Removal is soft, so a key may stand here several times, at most once without `removed_at`. */
-export interface OperatorTable {
+interface OperatorTable {
   row_id: Generated<number>;
   operator_id: string;
   public_key: string;
@@ -21,12 +21,12 @@ export interface OperatorTable {
 }
 
 /** Every name that an operator ID has or had. */
-export interface OperatorNameTable {
+interface OperatorNameTable {
   operator_id: string;
   username: string;
 }
 
-export interface SessionTable {
+interface SessionTable {
   /** SHA-256 over a domain prefix and the token. */
   token_hash: string;
   operator_id: string;
@@ -60,7 +60,7 @@ export interface AgentTable {
   enrolment_token_id: string | null;
 }
 
-export interface EnrolmentTokenTable {
+interface EnrolmentTokenTable {
   token_id: string;
   /** SHA-256 over a domain prefix and the secret. */
   secret_hash: string;
@@ -75,20 +75,20 @@ export interface EnrolmentTokenTable {
   revoked_at: number | null;
 }
 
-export interface AgentTagTable {
+interface AgentTagTable {
   node_id: string;
   key: string;
   value: string;
 }
 
-export interface ModuleTable {
+interface ModuleTable {
   name: string;
   revision: number;
   uploaded_at: number;
   uploaded_by: string;
 }
 
-export interface ModuleRevisionTable {
+interface ModuleRevisionTable {
   name: string;
   revision: number;
   sha256: string;
@@ -134,7 +134,7 @@ export interface OperationTable {
   rollout_id: string | null;
 }
 
-export interface OperationResultTable {
+interface OperationResultTable {
   operation_id: string;
   /** Position in the sequence of results, from 0 without gaps. */
   position: number;
@@ -145,7 +145,7 @@ export interface OperationResultTable {
 }
 
 /** What a script wrote. */
-export interface OperationOutputTable {
+interface OperationOutputTable {
   operation_id: string;
   /** Of the result that it belongs to. */
   position: number;
@@ -160,7 +160,7 @@ export interface OperationOutputTable {
 }
 
 /** The believed state: each managed resource as it was last applied with success. Drift compares with it. */
-export interface AppliedResourceTable {
+interface AppliedResourceTable {
   node_id: string;
   family: string;
   /** Unique with node and family; scripts carry their module in front. */
@@ -219,7 +219,7 @@ export interface DriftTable {
 }
 
 /** Append-only hash chain. */
-export interface AuditTable {
+interface AuditTable {
   /** Without gaps, from 1. */
   seq: number;
   id: string;
@@ -239,7 +239,7 @@ export interface AuditTable {
 }
 
 /** Signed places in the hash chain. */
-export interface AuditMarkTable {
+interface AuditMarkTable {
   /** `checkpoint`, or `cut` for the last event that was pruned: `events/checkpoint.ts`. */
   kind: string;
   seq: number;
@@ -254,7 +254,7 @@ export interface AuditMarkTable {
   signature: string;
 }
 
-export interface IdempotencyTable {
+interface IdempotencyTable {
   operator_id: string;
   key: string;
   route: string;
@@ -266,7 +266,7 @@ export interface IdempotencyTable {
   created_at: number;
 }
 
-export interface MetricsTable {
+interface MetricsTable {
   node_id: string;
   /** By the clock of the orchestrator, in ms. */
   received_at: number;
@@ -319,12 +319,12 @@ export interface NotificationTable {
 }
 
 /** Marks of single notifications above what the operator has read as a whole. */
-export interface NotificationReadTable {
+interface NotificationReadTable {
   operator_id: string;
   seq: number;
 }
 
-export interface NotificationReaderTable {
+interface NotificationReaderTable {
   operator_id: string;
   /** Everything up to this `seq` is read. */
   read_to: number;
@@ -346,7 +346,7 @@ export interface DeliveryTable {
 }
 
 /** Agents that are connected, or have gone and were not told of yet. */
-export interface AgentAbsenceTable {
+interface AgentAbsenceTable {
   node_id: string;
   /** null while it is away. */
   connected_at: number | null;
@@ -356,7 +356,7 @@ export interface AgentAbsenceTable {
   event_json: string | null;
 }
 
-export interface LoginStreakTable {
+interface LoginStreakTable {
   /** ID of the party whose logins fail. */
   subject: string;
   /** Since its last success, or since it was told of. */
@@ -364,7 +364,7 @@ export interface LoginStreakTable {
   told_at: number | null;
 }
 
-export interface OperatorAddressTable {
+interface OperatorAddressTable {
   operator_id: string;
   address: string;
   last_login_at: number;

@@ -20,7 +20,7 @@ import { isFatalSqliteError, storeFault } from './sqlite-error.js';
 /** Statements that are kept; those unused for the longest time go first. */
 const STATEMENTS = 500;
 
-export interface SqliteDialectOptions {
+interface SqliteDialectOptions {
   readonly connection: Connection;
   /** Called once with the error after which the store refuses everything. */
   readonly onFatal: (error: unknown) => void;

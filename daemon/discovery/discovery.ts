@@ -28,7 +28,7 @@ export interface DiscoveryNetwork {
   unicast(target: DiscoveryTarget): Promise<PacketChannel>;
 }
 
-export interface DiscoveryOptions extends Pick<Core, 'clock' | 'logger' | 'uow'> {
+interface DiscoveryOptions extends Pick<Core, 'clock' | 'logger' | 'uow'> {
   readonly network: DiscoveryNetwork;
   readonly publicKey: PublicKeyHex;
   /** Ed25519, in hex. */
@@ -188,7 +188,7 @@ export const discoveryHandlers = (discovery: Discovery): HandlersFor<typeof disc
 });
 
 /** The one agent that a discovery packet is for, as operators write it. */
-export interface DiscoveryTarget {
+interface DiscoveryTarget {
   readonly host: string;
   readonly port: number;
 }
@@ -209,5 +209,5 @@ export function parseDiscoveryTarget(text: string): DiscoveryTarget {
 }
 
 /** `host:port`, with brackets around an IPv6 address. */
-export const placeText = ({ host, port }: DiscoveryTarget): string =>
+const placeText = ({ host, port }: DiscoveryTarget): string =>
   host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;

@@ -19,7 +19,7 @@ export interface AgentPlace {
   readonly advertised: string;
 }
 
-export interface PacketRoute {
+interface PacketRoute {
   /** The address that it is sent from, or for a group, the name of the interface. */
   readonly from: string;
   readonly host: string;

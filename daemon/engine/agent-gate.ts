@@ -7,7 +7,7 @@ import { type AgentRow, findAgent } from '../fleet/agent-store.js';
 import type { AgentLink } from '../fleet/connection-registry.js';
 import type { LiveOperations } from './operations/live-operations.js';
 
-export interface AgentGateOptions extends Pick<Core, 'db'> {
+interface AgentGateOptions extends Pick<Core, 'db'> {
   readonly link: AgentLink;
   readonly live: LiveOperations;
 }

@@ -29,7 +29,7 @@ export const noSecrets: AgentSecrets = {
   lend: async () => ({ source: () => null, hashes: new Map() }),
 };
 
-export interface SecretUse {
+interface SecretUse {
   readonly agent: KnownAgent;
   readonly names: readonly string[];
   readonly actor: Party;

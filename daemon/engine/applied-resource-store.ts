@@ -134,13 +134,13 @@ function bodyOf({ body_json, taint_json }: AppliedResourceRow): Pick<DesiredReso
 }
 
 /** What makes a resource the same thing on a machine: its family and its identity in it. */
-export interface ResourceKey {
+interface ResourceKey {
   readonly family: string;
   /** Where identities belong to one module, its name stands in front. */
   readonly identity_key: string;
 }
 
-export interface ResourceAddress {
+interface ResourceAddress {
   readonly module: string;
   readonly kind: string;
   readonly identity: string;

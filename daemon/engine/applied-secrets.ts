@@ -12,7 +12,7 @@ const TAG_DIGITS = 4;
 const tagOf = (hash: string): string => hash.slice(0, TAG_DIGITS);
 
 /** What a drift check can send, and what it cannot look at. */
-export interface Revived {
+interface Revived {
   readonly resources: readonly DesiredResource[];
   /** Results of those whose secrets the agent may not have any more. */
   readonly failures: readonly ResourceResult[];

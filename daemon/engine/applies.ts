@@ -23,7 +23,7 @@ import { desiredHash, splitPlanHash } from './plans.js';
 import { maskContent, runContent } from './run-content.js';
 import type { AgentSessions } from './traffic.js';
 
-export interface AppliesOptions extends Pick<Core, 'db' | 'logger' | 'newId'> {
+interface AppliesOptions extends Pick<Core, 'db' | 'logger' | 'newId'> {
   /** Removals of one apply that need no consent, as of now. */
   readonly removalGuard: () => number;
   readonly gate: AgentGate;
@@ -37,7 +37,7 @@ export interface AppliesOptions extends Pick<Core, 'db' | 'logger' | 'newId'> {
   readonly driver: OperationDriver;
 }
 
-export interface ApplyRequest {
+interface ApplyRequest {
   readonly nodeId: string;
   readonly modules: readonly string[];
   readonly allowRemovals: number | null;
@@ -47,7 +47,7 @@ export interface ApplyRequest {
   readonly rollout?: { readonly id: string; readonly assignment: string };
 }
 
-export interface StartedApply {
+interface StartedApply {
   readonly operationId: string;
   readonly warnings: RunResult['warnings'];
 }

@@ -27,7 +27,7 @@ export interface ItemOutcome {
   readonly existed: boolean | null;
 }
 
-export interface FinishedApply {
+interface FinishedApply {
   readonly nodeId: string;
   readonly operationId: string;
   /** Unix milliseconds. */
@@ -42,7 +42,7 @@ export interface FinishedApply {
   readonly outcomes: readonly ItemOutcome[];
 }
 
-export interface BelievedChange {
+interface BelievedChange {
   readonly put: readonly NewRow<'applied_resources'>[];
   readonly remove: readonly AppliedResourceKey[];
 }
@@ -51,7 +51,7 @@ export interface BelievedChange {
  * Resources that succeeded take their new row, removals that succeeded lose theirs; what failed or was skipped keeps what
  * it had. A row that a later apply wrote stays as it is.
  */
-export function* believedChange(apply: FinishedApply, existing: readonly AppliedResourceRow[]): Steps<BelievedChange> {
+function* believedChange(apply: FinishedApply, existing: readonly AppliedResourceRow[]): Steps<BelievedChange> {
   const before = new Map(yield* mapped(existing, (row) => [keyText(row), row] as const));
   const put: NewRow<'applied_resources'>[] = [];
   const remove: AppliedResourceKey[] = [];
@@ -107,10 +107,7 @@ function hashesOf(resource: DesiredResource, secrets: SecretHashes): string | nu
 const originOf = ({ existed }: ItemOutcome): Origin => (existed === false ? 'created' : 'adopted');
 
 /** True when the change only says again what is believed: every row of the agent, unchanged but for its operation. */
-export function* isConfirmation(
-  { put, remove }: BelievedChange,
-  existing: readonly AppliedResourceRow[],
-): Steps<boolean> {
+function* isConfirmation({ put, remove }: BelievedChange, existing: readonly AppliedResourceRow[]): Steps<boolean> {
   if (remove.length > 0 || put.length !== existing.length) return false;
   const before = new Map(yield* mapped(existing, (row) => [keyText(row), row] as const));
   for (const row of put) {
@@ -136,7 +133,7 @@ const COMPARED = [
 ] as const satisfies readonly (keyof AppliedResourceRow)[];
 
 /** Works out what an apply changed in the believed state of its agent, and writes it in the transaction that stores its end. */
-export interface BelievedEnd extends BelievedChange {
+interface BelievedEnd extends BelievedChange {
   readonly operation: LiveOperation;
   /** Unix milliseconds. */
   readonly finishedAt: number;

@@ -42,13 +42,13 @@ export interface DesiredSet {
 }
 
 /** The modules that a request asks for, beside those of the assignments. */
-export interface ModuleRequest {
+interface ModuleRequest {
   readonly named: readonly string[];
   /** Modules whose texts came with the request: they count as named, and take the place of stored ones. */
   readonly sent?: readonly SentModule[];
 }
 
-export interface DesiredSetsOptions {
+interface DesiredSetsOptions {
   readonly current: CurrentModules;
   readonly assigned: AssignedModules;
   readonly secrets: AgentSecrets;

@@ -20,7 +20,7 @@ export interface DriftSchedule {
   readonly skipRecentlyApplied: number;
 }
 
-export interface DriftSchedulerOptions extends Pick<Core, 'clock' | 'db' | 'logger'> {
+interface DriftSchedulerOptions extends Pick<Core, 'clock' | 'db' | 'logger'> {
   readonly link: AgentLink;
   readonly drift: Drift;
   /** As of now; asked at each look. */

@@ -11,7 +11,7 @@ import { errorOf, type OperationError } from './operations/operation-state.js';
 
 export type DriftRow = Row<'drift_records'>;
 /** A record without its resources. */
-export type DriftHead = Omit<DriftRow, 'resources_json'>;
+type DriftHead = Omit<DriftRow, 'resources_json'>;
 
 const HEAD = [
   'drift_id',
@@ -35,7 +35,7 @@ export async function findDrift(db: Queryable, driftId: string): Promise<DriftRo
   return (await db.selectFrom('drift_records').selectAll().where('drift_id', '=', driftId).executeTakeFirst()) ?? null;
 }
 
-export interface DriftFilter {
+interface DriftFilter {
   readonly nodeId?: string | undefined;
   /** Leaves out records with lower ids, which belong to an agent that was removed. */
   readonly since?: string | undefined;
@@ -155,7 +155,7 @@ export const driftDetail = (row: DriftRow): DriftDetail => ({
 });
 
 /** What a drift check found, and which events that raises. */
-export type DriftEventType = Exclude<Extract<EventType, `drift.${string}`>, 'drift.pruned'>;
+type DriftEventType = Exclude<Extract<EventType, `drift.${string}`>, 'drift.pruned'>;
 
 export interface DriftOutcome {
   readonly status: DriftStatus;

@@ -28,7 +28,7 @@ import type { Leases } from './leases.js';
 import { Observation, type Observations, underLease } from './observations.js';
 import { agentParty } from './operations/apply-events.js';
 
-export interface DriftOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
+interface DriftOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly gate: AgentGate;
   readonly leases: Leases;
   readonly observations: Observations;
@@ -37,7 +37,7 @@ export interface DriftOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow
 }
 
 /** Who wants a check; null for the scheduler. */
-export interface DriftRequest {
+interface DriftRequest {
   readonly nodeId: string;
   readonly signal: AbortSignal;
   readonly requestedBy: { readonly actor: Party; readonly requestId: string } | null;
@@ -52,7 +52,7 @@ interface Check {
   readonly request: DriftRequest;
 }
 
-export interface DriftPage {
+interface DriftPage {
   readonly limit: number;
   readonly status: DriftStatus | null;
   /** Only records that are older than the one with this ID. */

@@ -2,7 +2,7 @@
 import { getMeta, setMeta } from '../database/meta.js';
 import type { Queryable } from '../database/schema.js';
 
-export interface EpochNumber {
+interface EpochNumber {
   /** Grows when the store was put back to an earlier state. */
   readonly epoch: number;
   readonly generation: number;
@@ -15,7 +15,7 @@ export const EPOCH_KEY = 'engine.generation';
 /** The epoch that the store is in. */
 export const storedEpoch = async (db: Queryable): Promise<number> => numberOf(await getMeta(db, EPOCH_KEY)).epoch;
 
-export interface BeginEpochOptions {
+interface BeginEpochOptions {
   /** Unix milliseconds. */
   readonly now: number;
   /** Epochs of other stores that had the same agents. */

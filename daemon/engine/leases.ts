@@ -5,7 +5,7 @@ import type { NodeId } from '../../src/kernel/ids.js';
 import type { EngineLimits } from './engine-limits.js';
 
 /** Held until released; releasing twice does nothing. */
-export interface Lease {
+interface Lease {
   release(): void;
 }
 
@@ -14,7 +14,7 @@ export interface ApplyLease extends Lease {
   claim(): void;
 }
 
-export interface Observer {
+interface Observer {
   readonly kind: 'plan' | 'drift';
   /** Called when an apply takes the agent. */
   cancel(): void;

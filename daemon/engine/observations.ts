@@ -17,7 +17,7 @@ interface Entry {
   heard: number;
 }
 
-export interface ObservationsOptions extends Pick<Core, 'clock'> {
+interface ObservationsOptions extends Pick<Core, 'clock'> {
   readonly link: AgentLink;
   readonly limits: EngineLimits;
 }
@@ -112,7 +112,7 @@ export interface Observed {
   readonly error: AgentMessageOf<'run_finished'>['error'];
 }
 
-export interface ObservationOptions {
+interface ObservationOptions {
   readonly runId: string;
   readonly nodeId: NodeId;
   readonly mode: 'plan' | 'drift';
@@ -185,7 +185,7 @@ const violation = (runId: string, what: string): Fault =>
   new Fault('protocol_violation', `the agent reported ${what} for run ${runId}`);
 
 /** Runs a plan or a drift check under the lease of its agent. */
-export interface ObserverOptions {
+interface ObserverOptions {
   readonly kind: 'plan' | 'drift';
   readonly nodeId: NodeId;
   readonly leases: Leases;

@@ -20,7 +20,7 @@ import { Observation, type Observations, type Observed, underLease } from './obs
 import { agentParty, listModules } from './operations/apply-events.js';
 import { maskContent, runContent } from './run-content.js';
 
-export interface PlansOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
+interface PlansOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly gate: AgentGate;
   readonly leases: Leases;
   readonly desiredSets: DesiredSets;
@@ -28,7 +28,7 @@ export interface PlansOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow
   readonly secrets: AgentSecrets;
 }
 
-export interface PlanRequest {
+interface PlanRequest {
   readonly nodeId: string;
   readonly modules: readonly string[];
   /** Modules whose texts came with the request. */
@@ -153,7 +153,7 @@ export function* desiredHash({ resources, removals }: RunContent, secrets: Secre
   return hash.update(`],"secrets":${canonicalJson(secrets)}}`).digest('hex');
 }
 
-export const planHash = (desired: string, observed: string): string => `${desired}.${observed}`;
+const planHash = (desired: string, observed: string): string => `${desired}.${observed}`;
 
 /** The two parts of a plan hash, which the contract's pattern has already checked. */
 export function splitPlanHash(hash: string): { readonly desired: string; readonly observed: string } {

@@ -75,7 +75,7 @@ const sameAddress = (sent: Address, result: ResourceResult): boolean =>
 const violation = (what: string): Fault => new Fault('protocol_violation', `the agent reported ${what}`);
 
 /** What an operation dispatched, as it stands in the store: secrets masked. */
-export interface StoredContent {
+interface StoredContent {
   readonly desired_json: string;
   readonly removals_json: string;
 }

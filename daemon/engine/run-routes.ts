@@ -10,7 +10,7 @@ import type { CurrentModules } from './modules/current-modules.js';
 import type { OperationReader } from './operations/operation-reader.js';
 import type { Plans } from './plans.js';
 
-export interface RunServices {
+interface RunServices {
   readonly plans: Plans;
   /** Reads the modules that a request brings as text. */
   readonly sources: CurrentModules['read'];

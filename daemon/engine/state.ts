@@ -17,7 +17,7 @@ import { findModuleHeads } from './modules/module-store.js';
 import { findOperation } from './operations/operation-store.js';
 import { readContent } from './run-content.js';
 
-export interface StateReaderOptions extends Pick<Core, 'db'> {
+interface StateReaderOptions extends Pick<Core, 'db'> {
   readonly desiredSets: DesiredSets;
   readonly lanes: Lanes;
 }

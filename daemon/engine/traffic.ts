@@ -8,7 +8,7 @@ import type { Observations } from './observations.js';
 import type { OperationDriver } from './operations/operation-driver.js';
 import type { OperationReports } from './operations/operation-reports.js';
 
-export interface TrafficOptions {
+interface TrafficOptions {
   readonly sessions: AgentSessions;
   readonly lanes: Lanes;
   readonly observations: Observations;

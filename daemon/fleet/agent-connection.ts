@@ -13,9 +13,9 @@ import type { FrameLimit } from './frame-limit.js';
 
 /** No hello yet, or one that is looked at; waiting for an operator; approved. */
 export type OpenState = 'fresh' | 'pending' | 'approved';
-export type ConnectionState = OpenState | 'closed';
+type ConnectionState = OpenState | 'closed';
 
-export interface ConnectionEvents {
+interface ConnectionEvents {
   /** A valid message that the state allows; the next one is handed over when this has settled. */
   message(message: AgentMessage): Promise<void>;
   /** Why the connection ends now: the peer's `protocol_violation` or `protocol_mismatch`, else what `message` threw. */
@@ -24,7 +24,7 @@ export interface ConnectionEvents {
   closed(last: OpenState): void;
 }
 
-export interface ConnectionOptions extends AgentPeer, Pick<Core, 'clock'> {
+interface ConnectionOptions extends AgentPeer, Pick<Core, 'clock'> {
   readonly decode: Decode<AgentMessage>;
 }
 
@@ -221,7 +221,7 @@ const tooMuch = (): Fault => violation(`more than ${LINK_LIMITS.pendingFrame} by
 const REASON_BYTES = 123;
 
 /** What the peer is told about a fault: its own mistakes in full, ours not at all. */
-export function farewell({ code, message }: Fault): { readonly code: number; readonly reason: string } {
+function farewell({ code, message }: Fault): { readonly code: number; readonly reason: string } {
   switch (code) {
     case 'protocol_violation':
       return { code: CLOSE.violation, reason: message };
@@ -233,15 +233,15 @@ export function farewell({ code, message }: Fault): { readonly code: number; rea
 }
 
 /** As much of the text as fits, never half a character: peers have a say in what it holds. */
-export function closeReason(text: string): string {
+function closeReason(text: string): string {
   const { read } = new TextEncoder().encodeInto(text, new Uint8Array(REASON_BYTES));
   return text.slice(0, read);
 }
 
 /** Called with true whenever something is heard, and with false at the end. */
-export type Watcher = (isAlive: boolean) => void;
+type Watcher = (isAlive: boolean) => void;
 
-export class Liveness {
+class Liveness {
   private readonly clock: Clock;
   private readonly watchers = new Set<Watcher>();
   private lastHeard: number;

@@ -23,7 +23,7 @@ export interface GatewayTimeouts {
 }
 
 /** What the connections tell the room of terminals. */
-export interface TerminalTraffic {
+interface TerminalTraffic {
   /** A message of an approved agent. A Fault `protocol_violation` closes that connection. */
   receive(nodeId: NodeId, message: AgentMessageOf<'terminal_answer' | 'terminals'>): void;
   /** The connection is gone; the terminals have sockets of their own. */
@@ -251,7 +251,7 @@ export class AgentGateway implements Service {
 }
 
 /** Pings a connection; true when anything is heard of it within that many milliseconds, false once it has ended. */
-export function answersPing(connection: AgentConnection, withinMs: number): Promise<boolean> {
+function answersPing(connection: AgentConnection, withinMs: number): Promise<boolean> {
   return new Promise((resolve) => {
     const answer = (isAlive: boolean) => {
       clearTimeout(deadline);
@@ -266,7 +266,7 @@ export function answersPing(connection: AgentConnection, withinMs: number): Prom
 }
 
 /** What goes on beside its caller and has to be done before the store may close. */
-export class BackgroundWork {
+class BackgroundWork {
   private readonly logger: Logger;
   private readonly running = new Set<Promise<void>>();
 

@@ -28,7 +28,7 @@ export interface AgentPeer {
 }
 
 /** Another kind of WebSocket that proved agents may open, besides the link. */
-export interface SideDoor {
+interface SideDoor {
   readonly path: string;
   /** The subprotocol that the agent has to ask for. */
   readonly protocol: string;
@@ -41,7 +41,7 @@ export interface SideDoor {
 }
 
 /** Milliseconds. */
-export interface ListenerTimeouts {
+interface ListenerTimeouts {
   readonly handshake: number;
   readonly headers: number;
   readonly request: number;

@@ -26,17 +26,17 @@ import type { ConnectionRegistry } from './connection-registry.js';
 import { type Tags, tagsByAgent, tagsOf } from './tag-store.js';
 
 /** What happens to the connection when an operator decides about an agent. */
-export interface AgentConnections {
+interface AgentConnections {
   approved(nodeId: NodeId): void;
   revoked(nodeId: NodeId): Promise<void>;
 }
 
-export interface AgentServiceOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
+interface AgentServiceOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
   readonly registry: ConnectionRegistry;
   readonly connections: AgentConnections;
 }
 
-export interface AgentFilter {
+interface AgentFilter {
   readonly status?: AgentStatus | null | undefined;
   /** A selector over attributes and tags. */
   readonly filter?: string | null | undefined;
@@ -46,7 +46,7 @@ export interface AgentFilter {
   readonly after?: string | null | undefined;
 }
 
-export interface StatusChange {
+interface StatusChange {
   readonly status: 'approved' | 'rejected';
   readonly name?: string | null | undefined;
 }

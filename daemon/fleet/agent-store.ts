@@ -24,7 +24,7 @@ export async function findAgentByName(db: Queryable, name: string): Promise<Agen
 }
 
 /** Names of agents that begin with that text. */
-export async function agentNamesFrom(db: Queryable, start: string): Promise<ReadonlySet<string>> {
+async function agentNamesFrom(db: Queryable, start: string): Promise<ReadonlySet<string>> {
   const query = db.selectFrom('agents').select('name').where('name', '>=', start);
   const rows = await query.where('name', '<', `${start}\u{10ffff}`).execute();
   return new Set(rows.flatMap(({ name }) => name ?? []));
@@ -47,7 +47,7 @@ export async function deleteAgent(db: Queryable, nodeId: string): Promise<boolea
   return result.numDeletedRows > 0n;
 }
 
-export interface AgentPage {
+interface AgentPage {
   readonly status?: AgentStatus | null | undefined;
   /** The name of the only agent that is wanted. */
   readonly name?: string | null | undefined;
@@ -184,7 +184,7 @@ export const agentLabel = (agent: NamedAgent): string => agent.name ?? agent.nod
 const MAX_LENGTH = 64;
 
 /** The first label of the host name with `-` for what a name cannot hold. */
-export function nameOfHostname(hostname: string): string {
+function nameOfHostname(hostname: string): string {
   const [label = ''] = hostname.normalize('NFC').split('.');
   const cleaned = label.replace(/[^\p{L}\p{Nd}_-]+/gu, '-').replace(/^[-_]+|-+$/gu, '');
   if (cleaned === '') return 'agent';

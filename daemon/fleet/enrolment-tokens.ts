@@ -20,8 +20,7 @@ import type { HandlersFor } from '../http/handler.js';
 import { requireTags } from './tag-service.js';
 import type { Tags } from './tag-store.js';
 
-export interface EnrolmentTokensOptions
-  extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'newId' | 'randomBytes' | 'uow'> {
+interface EnrolmentTokensOptions extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'newId' | 'randomBytes' | 'uow'> {
   /** Of this orchestrator. */
   readonly publicKey: PublicKeyHex;
   /** Where agents reach it; asked each time. */
@@ -152,7 +151,7 @@ export async function takeTokenUse(db: Queryable, tokenId: string, now: number):
 }
 
 /** False when there is no such token, or it was revoked before. */
-export async function revokeEnrolmentToken(db: Queryable, tokenId: string, now: number): Promise<boolean> {
+async function revokeEnrolmentToken(db: Queryable, tokenId: string, now: number): Promise<boolean> {
   const result = await db
     .updateTable('enrolment_tokens')
     .set({ revoked_at: now })
@@ -163,7 +162,7 @@ export async function revokeEnrolmentToken(db: Queryable, tokenId: string, now: 
 }
 
 /** Drops tokens that had expired before that time in ms; returns how many there were. */
-export async function deleteTokensExpiredBefore(db: Queryable, time: number): Promise<number> {
+async function deleteTokensExpiredBefore(db: Queryable, time: number): Promise<number> {
   const result = await db.deleteFrom('enrolment_tokens').where('expires_at', '<', time).executeTakeFirst();
   return Number(result.numDeletedRows);
 }
@@ -186,8 +185,7 @@ export async function isMakerAdmin(db: Queryable, { created_by }: EnrolmentToken
 /** The secret of an enrolment token as the store has it: a hash, compared in constant time. */
 const DOMAIN = 'orch-enrolment-v1';
 
-export const hashOfSecret = (secret: Uint8Array): string =>
-  createHash('sha256').update(DOMAIN).update(secret).digest('hex');
+const hashOfSecret = (secret: Uint8Array): string => createHash('sha256').update(DOMAIN).update(secret).digest('hex');
 
 /** @param hash null when there is no such token: it is compared all the same, so that the answer takes as long */
 export function isSecretOf(hash: string | null, secret: Uint8Array): boolean {

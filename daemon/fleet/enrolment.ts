@@ -26,7 +26,7 @@ import type { ConnectionRegistry } from './connection-registry.js';
 import { RepeatedEvents, type Summarize } from './report-throttle.js';
 import { type Pass, passOf, redeem } from './token-redemption.js';
 
-export type Admission =
+type Admission =
   | { readonly kind: 'admitted'; readonly verdict: TokenVerdict | null }
   | {
       readonly kind: 'refused';
@@ -40,7 +40,7 @@ export interface EnrolmentLimits {
   readonly pendingPerAddress: number;
 }
 
-export interface EnrolmentOptions extends Pick<Core, 'ageTime' | 'clock' | 'newId' | 'uow'> {
+interface EnrolmentOptions extends Pick<Core, 'ageTime' | 'clock' | 'newId' | 'uow'> {
   readonly registry: ConnectionRegistry;
   /** Asked each time, so that a changed setting takes effect. */
   readonly limits: () => EnrolmentLimits;

@@ -12,7 +12,7 @@ import { agentAddress } from './own-address.js';
 import { Presence } from './presence.js';
 import { TagService } from './tag-service.js';
 
-export interface FleetOptions
+interface FleetOptions
   extends Pick<GatewayOptions, 'traffic' | 'terminals' | 'onMetrics'>,
     Pick<AgentListenerOptions, 'sideDoor'> {
   readonly privateKey: KeyObject;

@@ -7,7 +7,7 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-export interface ListenOptions extends ListenAddress {
+interface ListenOptions extends ListenAddress {
   /** The setting that chooses the port, for messages. */
   readonly setting: string;
 }

@@ -10,7 +10,7 @@ import type { AgentConnection } from './agent-connection.js';
 import { type AgentRow, agentEvent, agentLabel, findAgent, listed, updateAgent } from './agent-store.js';
 import { lastOf, RepeatedEvents, ReportThrottle, type Summarize } from './report-throttle.js';
 
-export type PresenceOptions = Pick<Core, 'clock' | 'uow'>;
+type PresenceOptions = Pick<Core, 'clock' | 'uow'>;
 
 type Attributes = Readonly<Record<string, string>>;
 type Hello = AgentMessageOf<'hello'>;

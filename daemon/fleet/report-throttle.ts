@@ -47,7 +47,7 @@ const LISTED = 20;
 /** Makes one event of several; gets the last ones of a window, oldest first, and how many there were. */
 export type Summarize = (events: readonly DomainEvent[], count: number) => DomainEvent | null;
 
-export interface RepeatedEventsOptions extends Pick<Core, 'clock'> {
+interface RepeatedEventsOptions extends Pick<Core, 'clock'> {
   /** Events of a subject within a window that are recorded one by one. */
   readonly atOnce: number;
   readonly summarize: Summarize;

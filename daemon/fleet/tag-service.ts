@@ -11,7 +11,7 @@ import { requireAgent } from './agent-service.js';
 import { agentLabel, agentParty, listed, updateAgent } from './agent-store.js';
 import { distinctTags, removeTag, replaceTags, setTag, type Tags, tagsOf } from './tag-store.js';
 
-export type TagServiceOptions = Pick<Core, 'clock' | 'db' | 'uow'>;
+type TagServiceOptions = Pick<Core, 'clock' | 'db' | 'uow'>;
 
 export class TagService {
   private readonly options: TagServiceOptions;
@@ -92,7 +92,7 @@ export const tagHandlers = (tags: TagService): HandlersFor<typeof tagRoutes> => 
 });
 
 /** Most tags of one agent. */
-export const MAX_TAGS = 256;
+const MAX_TAGS = 256;
 
 /** JSON pointers, for the errors. */
 interface TagPlaces {
@@ -109,11 +109,11 @@ export function requireTags(tags: Tags): void {
 }
 
 /** Throws `invalid_tag` for a body that is a tag. */
-export function requireTag({ key, value }: { readonly key: string; readonly value: string }): void {
+function requireTag({ key, value }: { readonly key: string; readonly value: string }): void {
   refuse(problemsOf(key, value, { key: '/key', value: '/value' }));
 }
 
-export const tooManyTags = (): Fault => new Fault('invalid_tag', `an agent has at most ${MAX_TAGS} tags`);
+const tooManyTags = (): Fault => new Fault('invalid_tag', `an agent has at most ${MAX_TAGS} tags`);
 
 function problemsOf(key: string, value: string, at: TagPlaces): readonly FaultDetail[] {
   const problems: FaultDetail[] = [];

@@ -29,7 +29,7 @@ export type Pass =
       readonly approves: boolean;
     };
 
-export interface Bearer {
+interface Bearer {
   readonly nodeId: NodeId;
   /** Its record, if there is one already; neither approved nor rejected. */
   readonly agent: AgentRow | null;
@@ -61,7 +61,7 @@ export async function passOf(tx: Queryable, { nodeId, agent, token }: Bearer, no
   return { verdict: 'accepted', isVouched: true, token: row, approves };
 }
 
-export interface Redemption {
+interface Redemption {
   readonly token: EnrolmentTokenRow;
   readonly approves: boolean;
   /** Its record as it is in the store. */

@@ -39,7 +39,7 @@ export function requireSession(session: Session | null): Session {
   throw sessionOver();
 }
 
-export const sessionOver = (): Fault =>
+const sessionOver = (): Fault =>
   new Fault('unauthenticated', 'the session is unknown or over', { hint: 'log in again' });
 
 /** How often the session is looked at, in milliseconds, whether anything is sent or not. */

@@ -18,7 +18,7 @@ import type { AnyHandler, RunOptions } from './run-handler.js';
 import { isGone } from './streams.js';
 
 /** A request as it was answered. */
-export interface AnsweredRequest {
+interface AnsweredRequest {
   /** The route's id, or `none` for what is no route. */
   readonly route: string;
   readonly method: string;
@@ -28,7 +28,7 @@ export interface AnsweredRequest {
 
 export type OnAnswered = (request: AnsweredRequest) => void;
 
-export interface ApiAppOptions extends RunOptions, Pick<Core, 'clock'> {
+interface ApiAppOptions extends RunOptions, Pick<Core, 'clock'> {
   readonly endpoints: readonly { readonly route: RouteSpec; readonly handler: AnyHandler }[];
   readonly authenticate: Authenticate;
   readonly authorize: Authorize;

@@ -18,7 +18,7 @@ import { acceptUpgrades, type StreamDoor } from './upgrades.js';
 
 type AnyContract = Readonly<Record<string, RouteSpec>>;
 
-export interface ApiServerOptions<C extends AnyContract> extends Pick<Core, 'clock' | 'logger'> {
+interface ApiServerOptions<C extends AnyContract> extends Pick<Core, 'clock' | 'logger'> {
   readonly contract: C;
   readonly handlers: HandlersFor<C>;
   readonly authenticate: Authenticate;

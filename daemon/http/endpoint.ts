@@ -19,7 +19,7 @@ import { announcesBody, type Input, inputReader } from './request-input.js';
 import { type AnyHandler, type Outlets, type RunOptions, runner } from './run-handler.js';
 import { EventStream, isGone, LineStream, wantsLines } from './streams.js';
 
-export interface EndpointOptions extends RunOptions {
+interface EndpointOptions extends RunOptions {
   readonly authenticate: Authenticate;
   readonly authorize: Authorize;
   /** True for the token that may only scrape. */

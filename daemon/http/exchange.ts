@@ -44,7 +44,7 @@ export function isPrivate({ headers, socket }: IncomingMessage, trustProxy: bool
 const AUTHORITY = /^[\w.:[\]-]+$/;
 
 /** Scheme and authority under which the client has reached this server, without a slash at the end. */
-export function baseUrlOf(request: IncomingMessage, trustProxy: boolean): string {
+function baseUrlOf(request: IncomingMessage, trustProxy: boolean): string {
   const { headers, socket } = request;
   const isTls = socket instanceof TLSSocket || (trustProxy && isPrivate(request, true));
   const scheme = isTls ? 'https' : 'http';
@@ -72,7 +72,7 @@ function plain(address: string | undefined): string | null {
   return unwrapped && isIP(unwrapped) > 0 ? unwrapped : null;
 }
 
-export interface BeginOptions extends Pick<Core, 'clock'> {
+interface BeginOptions extends Pick<Core, 'clock'> {
   readonly inFlight: InFlight;
   readonly newRequestId: NewId;
   readonly trustProxyTls: boolean;
@@ -110,7 +110,7 @@ export function beginExchange(request: IncomingMessage, response: ServerResponse
 }
 
 /** An abort signal that is made when somebody looks at it: most requests are over before anybody does. */
-export class Cancellation {
+class Cancellation {
   private controller: AbortController | null = null;
   private cancelled: { readonly reason: unknown } | null = null;
 

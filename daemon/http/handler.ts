@@ -56,7 +56,7 @@ type OrStream<R extends RouteSpec, A> = R extends { readonly mediaType: string }
     : never
   : A;
 
-export type Answer<R extends RouteSpec> = OrStream<R, AnswerOf<R>> & {
+type Answer<R extends RouteSpec> = OrStream<R, AnswerOf<R>> & {
   readonly headers?: Readonly<Record<string, string>>;
 };
 

@@ -7,12 +7,12 @@ import type { Logger } from '../../src/kernel/logger.js';
 import type { Queryable, Row } from '../database/schema.js';
 import { JSON_TYPE, PROBLEM_TYPE, type Rendered } from './rendered.js';
 
-export interface IdempotencySlot {
+interface IdempotencySlot {
   readonly operator_id: string;
   readonly key: string;
 }
 
-export interface StoredRequest {
+interface StoredRequest {
   readonly route: string;
   readonly request_hash: string;
   /** null while the request has no answer yet. */
@@ -36,7 +36,7 @@ export interface IdempotencyKeys {
   release(slot: IdempotencySlot): Promise<void>;
 }
 
-export interface IdempotentRequest {
+interface IdempotentRequest {
   readonly operatorId: string;
   readonly key: string;
   readonly route: string;
@@ -173,12 +173,12 @@ const lost = (): Fault =>
   );
 
 /** What was answered to requests with an `Idempotency-Key`. Rows as they are stored: `body_json` is for the caller to parse. */
-export type IdempotencyRow = Row<'idempotency_keys'>;
+type IdempotencyRow = Row<'idempotency_keys'>;
 
 /** One operator's key. */
-export type IdempotencyKey = Pick<IdempotencyRow, 'operator_id' | 'key'>;
+type IdempotencyKey = Pick<IdempotencyRow, 'operator_id' | 'key'>;
 
-export interface Reservation extends IdempotencyKey {
+interface Reservation extends IdempotencyKey {
   readonly route: string;
   readonly request_hash: string;
   readonly created_at: number;

@@ -34,7 +34,7 @@ export function linkTo(path: string, query: Readonly<Record<string, unknown>>): 
   return { link: `<${API_BASE}${path}?${parameters}>; rel="next"` };
 }
 
-export interface PageOf<Item> {
+interface PageOf<Item> {
   readonly path: string;
   /** With the limit that counts. */
   readonly query: Readonly<Record<string, unknown>> & { readonly limit: number };

@@ -76,7 +76,7 @@ export function renderFault(fault: Fault, requestId: string, statuses?: RouteSpe
 export const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 
 /** The document; members of the fault's data stand beside the standard ones and never replace them. */
-export function problemOf(fault: Fault, requestId: string, status: number): Problem {
+function problemOf(fault: Fault, requestId: string, status: number): Problem {
   const { title } = FAULTS[fault.code];
   const standard: Problem = {
     type: `urn:orch:problem:${fault.code}`,
@@ -94,11 +94,11 @@ export function problemOf(fault: Fault, requestId: string, status: number): Prob
 }
 
 /** The status of a fault on a route with these statuses of its own. */
-export const statusOf = (fault: Fault, statuses: RouteSpec['statuses'] = {}): number =>
+const statusOf = (fault: Fault, statuses: RouteSpec['statuses'] = {}): number =>
   statuses[fault.code] ?? FAULTS[fault.code].status;
 
 /** The headers that go with a fault. */
-export function problemHeaders(fault: Fault): Readonly<Record<string, string>> {
+function problemHeaders(fault: Fault): Readonly<Record<string, string>> {
   const headers: Record<string, string> = {};
   if (FAULTS[fault.code].status === 401) headers['www-authenticate'] = 'Bearer';
   const { retry_after: retryAfter, allow } = fault.data ?? {};
@@ -108,7 +108,7 @@ export function problemHeaders(fault: Fault): Readonly<Record<string, string>> {
 }
 
 /** True when the client went away while it was sending. */
-export const isHangUp = (error: unknown): boolean => ['ECONNRESET', 'EPIPE'].includes(systemCodeOf(error) ?? '');
+const isHangUp = (error: unknown): boolean => ['ECONNRESET', 'EPIPE'].includes(systemCodeOf(error) ?? '');
 
 /**
  * A fault of a code that is no HTTP answer, and everything that is no Fault, becomes `internal`: its message could

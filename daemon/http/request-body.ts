@@ -40,7 +40,7 @@ const broken = (cause?: Error): Fault => new Fault('bad_request', 'the connectio
 
 const tooLarge = (): Fault => new Fault('body_too_large', 'the request body is larger than this server takes');
 
-export interface SentBody {
+interface SentBody {
   /** Empty when there was none. */
   readonly bytes: Buffer;
   readonly headers: IncomingHttpHeaders;
@@ -83,7 +83,7 @@ function invalidBody(errors: readonly FaultDetail[]): Fault {
 }
 
 /** Reads a JSON body without trusting it: its type, encoding, depth and keys are checked before anybody looks inside. */
-export interface BodyRules {
+interface BodyRules {
   /** The `Content-Type` header. */
   readonly contentType: string | undefined;
   readonly contentEncoding: string | undefined;
@@ -92,7 +92,7 @@ export interface BodyRules {
 }
 
 /** Throws `unsupported_media_type` or `invalid_body`. */
-export function readJson(body: Buffer, rules: BodyRules): unknown {
+function readJson(body: Buffer, rules: BodyRules): unknown {
   requireJson(rules);
   const text = decode(body);
   refuseExcess(text, rules.maxDepth);
@@ -164,7 +164,7 @@ const invalid = (message: string): Fault => new Fault('invalid_body', message);
  * The value without such members, by its schema. Free-form maps are left as they are: there null is a value.
  * Unknown members stay, for the validator to refuse.
  */
-export function withoutAbsent(schema: TSchema, value: unknown): unknown {
+function withoutAbsent(schema: TSchema, value: unknown): unknown {
   const { properties, required, items } = branchOf(schema);
   if (Array.isArray(value)) return items ? value.map((item) => withoutAbsent(items, item)) : value;
   if (typeof value !== 'object' || value === null || !properties) return value;

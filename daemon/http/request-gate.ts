@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Fault } from '../../src/kernel/fault.js';
 
-export interface GateOptions {
+interface GateOptions {
   readonly urlBytes: number;
   /** Whether clients see TLS, here or at the proxy. */
   readonly isTls: boolean;

@@ -16,7 +16,7 @@ export interface Input {
 }
 
 /** A request as the router found it. */
-export interface RoutedRequest {
+interface RoutedRequest {
   readonly request: IncomingMessage;
   /** Percent-decoded, by name. */
   readonly params: Readonly<Record<string, string>>;
@@ -50,7 +50,7 @@ const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f/\\]/;
  * Makes the checker of a route's parameters, which throws `invalid_path`.
  * @param schema undefined when the route has none
  */
-export function paramsChecker(schema: TSchema | undefined): (params: unknown) => unknown {
+function paramsChecker(schema: TSchema | undefined): (params: unknown) => unknown {
   if (!schema) return () => undefined;
   const check = validator(schema);
   return (params) => {

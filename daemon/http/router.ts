@@ -3,7 +3,7 @@ import { API_BASE } from '../../src/contract/contract.js';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { Fault } from '../../src/kernel/fault.js';
 
-export interface Found<T> {
+interface Found<T> {
   readonly endpoint: T;
   /** Percent-decoded, by name. */
   readonly params: Readonly<Record<string, string>>;

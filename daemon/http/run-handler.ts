@@ -36,7 +36,7 @@ export interface Outlets {
   readonly events: EventOutlet | null;
 }
 
-export interface EventOutlet {
+interface EventOutlet {
   readonly stream: EventStream;
   /** The `Last-Event-ID` of the request. */
   readonly lastId: string | null;

@@ -1,9 +1,9 @@
 /** An answer of `text/event-stream`: one event at a time, and no more in memory than one that a slow reader has not taken. */
 import type { ServerResponse } from 'node:http';
 
-export const EVENT_STREAM = 'text/event-stream';
+const EVENT_STREAM = 'text/event-stream';
 
-export interface EventStreamLimits {
+interface EventStreamLimits {
   /** A client that takes nothing for so long is cut off; it can go on behind the last event that it got. */
   readonly stallMs: number;
   /** How long nothing is sent at most. */
@@ -71,7 +71,7 @@ export class EventStream {
 const placeLine = (place: string | null): string => (place === null ? '' : `id: ${place}\n`);
 
 /** An answer of `application/x-ndjson`: one JSON line at a time, with a bound on what waits for a slow reader. */
-export const NDJSON = 'application/x-ndjson';
+const NDJSON = 'application/x-ndjson';
 
 /** True when the client prefers a stream. */
 export const wantsLines = (accept: string | undefined): boolean =>
@@ -120,7 +120,7 @@ export class LineStream {
 }
 
 /** Sends status 200 and the headers. */
-export function beginStream(response: ServerResponse, contentType: string): void {
+function beginStream(response: ServerResponse, contentType: string): void {
   // The second header keeps a proxy from collecting what comes in pieces.
   response.writeHead(200, { 'content-type': contentType, 'x-accel-buffering': 'no' });
 }
@@ -129,7 +129,7 @@ export function beginStream(response: ServerResponse, contentType: string): void
 export const isGone = (response: ServerResponse): boolean => response.destroyed || response.writableEnded;
 
 /** Resolves when the client has taken what was written, or is gone; never rejects. */
-export function hasRoom(response: ServerResponse): Promise<void> {
+function hasRoom(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
       response.off('drain', done);

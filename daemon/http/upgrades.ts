@@ -35,7 +35,7 @@ export interface StreamDoor {
   readonly size: number;
 }
 
-export interface UpgradeOptions extends Pick<Core, 'logger'> {
+interface UpgradeOptions extends Pick<Core, 'logger'> {
   readonly door: StreamDoor;
   readonly limits: HttpLimits;
   readonly isTls: boolean;

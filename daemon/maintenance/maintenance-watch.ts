@@ -4,7 +4,7 @@ import type { Service } from '../../src/kernel/service.js';
 import type { Core } from '../core/core.js';
 import { isActive, listWindows, momentEvent, momentsUntil, updateWindow, type WindowRow } from './window-store.js';
 
-export type MaintenanceWatchOptions = Pick<Core, 'clock' | 'db' | 'logger' | 'uow'>;
+type MaintenanceWatchOptions = Pick<Core, 'clock' | 'db' | 'logger' | 'uow'>;
 
 /** How often it looks at the clock, in milliseconds; looking at the store takes something that is due. */
 const TICK = 1_000;

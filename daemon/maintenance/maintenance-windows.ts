@@ -29,7 +29,7 @@ import {
   windowView,
 } from './window-store.js';
 
-export interface MaintenanceWindowsOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
+interface MaintenanceWindowsOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   /** Called after every change. */
   readonly onChanged: () => Promise<void>;
 }

@@ -11,14 +11,14 @@ import type { NewRow } from '../database/schema.js';
 import { deleteSamplesBefore, insertSamples } from './metrics.js';
 
 /** What it needs of whoever holds the connections. */
-export interface MetricsLink {
+interface MetricsLink {
   /** Approved agents that are connected now. */
   connected(): Iterable<NodeId>;
   /** False when there is no such connection. */
   send(nodeId: NodeId, messages: readonly OrchestratorMessage[]): boolean;
 }
 
-export interface MetricsPollerOptions extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'logger'> {
+interface MetricsPollerOptions extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'logger'> {
   readonly link: MetricsLink;
   /** Milliseconds; as they are now. */
   readonly schedule: () => { readonly interval: number; readonly retention: number };
@@ -27,7 +27,7 @@ export interface MetricsPollerOptions extends Pick<Core, 'ageTime' | 'clock' | '
 }
 
 /** An answer as it came over the link. */
-export interface MetricsAnswer {
+interface MetricsAnswer {
   readonly request_id: number;
   readonly sample: MetricsSample | null;
 }

@@ -15,7 +15,7 @@ import type { HandlersFor } from '../http/handler.js';
 import { linkTo } from '../http/query-string.js';
 import type { OwnMetrics } from './own-metrics.js';
 
-export interface HistoryQuery {
+interface HistoryQuery {
   /** Unix seconds, inclusive, by the clock of the orchestrator. */
   readonly since?: number | null | undefined;
   readonly limit: number;
@@ -74,7 +74,7 @@ export class MetricsReader {
 const sampleOf = ({ node_id: _node, received_at: _received, ...sample }: MetricsRow): MetricsSample => sample;
 
 /** Handlers of the routes of measurements. */
-export interface MetricsServices {
+interface MetricsServices {
   readonly reader: MetricsReader;
   readonly own: OwnMetrics;
 }
@@ -97,7 +97,7 @@ export const metricsHandlers = ({ reader, own }: MetricsServices): HandlersFor<t
 });
 
 /** Measurements of agents' machines. Times of reception are milliseconds. */
-export type MetricsRow = Row<'metrics_samples'>;
+type MetricsRow = Row<'metrics_samples'>;
 
 /** Rows of one statement: SQLite takes 32,766 values. */
 const CHUNK = 1_000;
@@ -113,7 +113,7 @@ export async function insertSamples(db: Queryable, samples: readonly NewRow<'met
   }
 }
 
-export interface SampleFilter {
+interface SampleFilter {
   readonly nodeId: string;
   /** Unix milliseconds, inclusive. */
   readonly from: number;
@@ -123,10 +123,7 @@ export interface SampleFilter {
 }
 
 /** The newest ones, oldest first. */
-export async function listSamples(
-  db: Queryable,
-  { nodeId, from, to, limit }: SampleFilter,
-): Promise<readonly MetricsRow[]> {
+async function listSamples(db: Queryable, { nodeId, from, to, limit }: SampleFilter): Promise<readonly MetricsRow[]> {
   const rows = await db
     .selectFrom('metrics_samples')
     .selectAll()
@@ -140,7 +137,7 @@ export async function listSamples(
 }
 
 /** The newest sample of every agent that has one, of those received up to `to`. */
-export async function latestSamples(db: Queryable, to: number): Promise<readonly MetricsRow[]> {
+async function latestSamples(db: Queryable, to: number): Promise<readonly MetricsRow[]> {
   return db
     .selectFrom('metrics_samples as sample')
     .innerJoin('agents', 'agents.node_id', 'sample.node_id')

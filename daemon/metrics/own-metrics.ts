@@ -5,7 +5,7 @@ import type { EventType } from '../core/domain-event.js';
 import { countOperationsByState } from '../engine/operations/operation-store.js';
 import { countAgentsByStatus } from '../fleet/agent-store.js';
 
-export interface OwnMetricsOptions extends Pick<Core, 'db'> {
+interface OwnMetricsOptions extends Pick<Core, 'db'> {
   readonly version: string;
   /** Approved agents that are connected now. */
   readonly connected: () => number;

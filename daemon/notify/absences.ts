@@ -11,7 +11,7 @@ import type { NewRow, Queryable, Row } from '../database/schema.js';
 import { findAgent } from '../fleet/agent-store.js';
 import type { Raising } from './raising.js';
 
-export interface AbsencesOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'uow'> {
+interface AbsencesOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'uow'> {
   readonly raising: Raising;
 }
 
@@ -112,7 +112,7 @@ const lostAgent = (nodeId: string, name: string): DomainEvent => ({
 });
 
 /** Which agents are connected, and since when others are away without anybody having been told. */
-export type AgentAbsenceRow = Row<'agent_absences'>;
+type AgentAbsenceRow = Row<'agent_absences'>;
 
 export async function putAgentAbsence(db: Queryable, row: NewRow<'agent_absences'>): Promise<void> {
   const { node_id: _id, ...rest } = row;
@@ -123,7 +123,7 @@ export async function putAgentAbsence(db: Queryable, row: NewRow<'agent_absences
     .execute();
 }
 
-export async function findAgentAbsence(db: Queryable, nodeId: string): Promise<AgentAbsenceRow | null> {
+async function findAgentAbsence(db: Queryable, nodeId: string): Promise<AgentAbsenceRow | null> {
   return (await db.selectFrom('agent_absences').selectAll().where('node_id', '=', nodeId).executeTakeFirst()) ?? null;
 }
 
@@ -132,7 +132,7 @@ export async function deleteAgentAbsence(db: Queryable, nodeId: string): Promise
 }
 
 /** Those that have gone in that span of time, or while the clock was ahead of `now`, the longest ago first. */
-export async function agentsAwaySince(
+async function agentsAwaySince(
   db: Queryable,
   { from, to, now }: { readonly from: number; readonly to: number; readonly now: number },
   limit: number,
@@ -146,7 +146,7 @@ export async function agentsAwaySince(
 }
 
 /** Those that count as connected since before that time, or since a time ahead of `now`. */
-export async function agentsConnectedBefore(
+async function agentsConnectedBefore(
   db: Queryable,
   { time, now }: { readonly time: number; readonly now: number },
   limit: number,

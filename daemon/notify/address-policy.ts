@@ -17,20 +17,20 @@ export interface AddressRules {
   readonly allowHttp: boolean;
 }
 
-export interface OwnListeners {
+interface OwnListeners {
   /** Where this orchestrator listens. */
   readonly ports: readonly number[];
   /** Of the interfaces of this machine. */
   readonly addresses: readonly string[];
 }
 
-export interface AddressPolicyOptions {
+interface AddressPolicyOptions {
   /** As they are now; asked each time. */
   readonly rules: () => AddressRules;
   readonly own: () => OwnListeners;
 }
 
-export interface Destination {
+interface Destination {
   readonly port: number;
   readonly isTls: boolean;
 }
@@ -143,5 +143,5 @@ export const resolveHost = async (host: string): Promise<readonly string[]> =>
   (await lookup(host, { all: true, verbatim: true })).map(({ address }) => address);
 
 /** Of all interfaces. */
-export const ownAddresses = (): readonly string[] =>
+const ownAddresses = (): readonly string[] =>
   Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address));

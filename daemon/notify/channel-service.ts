@@ -38,7 +38,7 @@ import { CHANNEL_KINDS, typeOf } from './channels/channel-types.js';
 import { hastenDeliveries, listDeliveries } from './delivery-store.js';
 import type { Notify } from './notify.js';
 
-export interface ChannelServiceOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
+interface ChannelServiceOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly vault: ChannelVault;
   readonly policy: Pick<AddressPolicy, 'refusalAtOnce'>;
   /** Rung when there may be something to send. */
@@ -211,7 +211,7 @@ export const channelHandlers = ({
  * @param stored null for a new channel
  * @throws Fault `invalid_body`, also for a masked value that stands for nothing
  */
-export function readConfig(type: ChannelType, given: object, stored: JsonObject | null): ReadConfig {
+function readConfig(type: ChannelType, given: object, stored: JsonObject | null): ReadConfig {
   const kind = CHANNEL_KINDS[type];
   const shown = stored === null ? {} : kind.read(stored).masked;
   const entries = Object.entries(given).map(([name, value]): readonly [string, unknown] => {

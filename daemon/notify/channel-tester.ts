@@ -9,7 +9,7 @@ import { hastenDeliveries } from './delivery-store.js';
 import { type Message, messageOf } from './message.js';
 import type { Attempt, Sender } from './sender.js';
 
-export interface ChannelTesterOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
+interface ChannelTesterOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly sender: Sender;
   /** Rung when there may be something to send. */
   readonly bell: Pick<Doorbell, 'ring'>;

@@ -15,12 +15,12 @@ import {
 import type { NotificationRow } from './notification-store.js';
 import type { Attempt } from './sender.js';
 
-export interface DeliveryLogOptions extends Pick<Core, 'clock' | 'uow'> {
+interface DeliveryLogOptions extends Pick<Core, 'clock' | 'uow'> {
   /** Uniform in [0, 1). */
   readonly random: () => number;
 }
 
-export interface Attempted {
+interface Attempted {
   /** As it was sent to. */
   readonly channel: ChannelRow;
   readonly notification: NotificationRow;
@@ -170,7 +170,7 @@ const JITTER = 0.2;
 /** A receiver is not waited for any longer, whatever it asks for. */
 const LONGEST = 10 * HOUR;
 
-export interface RetryOptions {
+interface RetryOptions {
   /** Attempts so far, the one that has just failed among them. */
   readonly attempts: number;
   /** What the receiver has asked for. */
@@ -180,7 +180,7 @@ export interface RetryOptions {
 }
 
 /** Milliseconds until the next attempt; null when that was the last one. */
-export function retryDelay({ attempts, retryAfterMs, random }: RetryOptions): number | null {
+function retryDelay({ attempts, retryAfterMs, random }: RetryOptions): number | null {
   const delay = DELAYS[attempts - 1];
   if (delay === undefined) return null;
   return Math.round(Math.max(delay * (1 + JITTER * random()), Math.min(retryAfterMs ?? 0, LONGEST)));

@@ -130,7 +130,7 @@ function ready(socket: Socket, event: 'connect' | 'secureConnect', signal: Abort
 }
 
 /** A signal that aborts after a time, or when the one it is made from does. */
-export interface Deadline {
+interface Deadline {
   readonly signal: AbortSignal;
   /** Whether the time was up. */
   isOver(): boolean;

@@ -12,9 +12,9 @@ import { pageFrom } from '../http/query-string.js';
 import { severityOf } from './message.js';
 import { countUnread, findNotification, listNotifications, markAllRead, markRead } from './notification-store.js';
 
-export type InboxOptions = Pick<Core, 'db' | 'uow'>;
+type InboxOptions = Pick<Core, 'db' | 'uow'>;
 
-export interface InboxQuery {
+interface InboxQuery {
   readonly unreadOnly: boolean;
   readonly limit: number;
   /** Only those before the notification with this ID; none when that is gone, because the oldest go first. */

@@ -23,7 +23,7 @@ export interface Message {
 const SUMMARY = 512;
 const NAME = 128;
 
-export interface MessageParts {
+interface MessageParts {
   readonly id: string;
   readonly type: EventType;
   readonly summary: string;
@@ -82,7 +82,7 @@ const whole = (text: string): string => text.replace(/[\ud800-\udbff]$/, '');
 const ID = /^([0-7][0-9A-HJKMNP-TV-Z]{25}|[0-9a-f]{16,64}|system)$/;
 const MOST_MEMBERS = 32;
 
-export function thinMetadata(metadata: JsonObject): JsonObject {
+function thinMetadata(metadata: JsonObject): JsonObject {
   const thin: Record<string, JsonValue> = {};
   for (const [name, value] of Object.entries(metadata).slice(0, MOST_MEMBERS)) {
     if (isThin(value)) thin[name] = value;

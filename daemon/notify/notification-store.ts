@@ -18,7 +18,7 @@ export async function findNotificationBySeq(db: Queryable, seq: number): Promise
   return (await db.selectFrom('notifications').selectAll().where('seq', '=', seq).executeTakeFirst()) ?? null;
 }
 
-export interface NotificationQuery {
+interface NotificationQuery {
   readonly operatorId: string;
   readonly unreadOnly: boolean;
   readonly limit: number;

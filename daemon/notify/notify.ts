@@ -14,7 +14,7 @@ import { Raising } from './raising.js';
 import { deleteLoginAddressesBefore } from './raising-rules.js';
 import { Sender } from './sender.js';
 
-export interface NotifyOptions {
+interface NotifyOptions {
   readonly vault: ChannelVault;
   readonly network: DialOptions;
   readonly raiser: Raiser;
@@ -24,7 +24,7 @@ export interface NotifyOptions {
 }
 
 /** The part that the unit of work needs, and so is there before it. */
-export interface Raiser {
+interface Raiser {
   readonly raising: Raising;
   /** Rings when there is something to send. */
   readonly bell: Doorbell;

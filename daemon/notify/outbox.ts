@@ -14,7 +14,7 @@ import { messageOfRow } from './message.js';
 import { findNotificationBySeq } from './notification-store.js';
 import type { Sender } from './sender.js';
 
-export interface OutboxOptions extends Pick<Core, 'clock' | 'db' | 'logger'> {
+interface OutboxOptions extends Pick<Core, 'clock' | 'db' | 'logger'> {
   readonly sender: Sender;
   readonly log: DeliveryLog;
   /** Rings when there may be something new. */

@@ -13,7 +13,7 @@ export interface Raised {
 }
 
 /** Null raises nothing. Runs in the transaction of the event. */
-export type Rule = (tx: Queryable, event: RecordedEvent) => Promise<Raised | null>;
+type Rule = (tx: Queryable, event: RecordedEvent) => Promise<Raised | null>;
 
 const asItIs: Rule = async (_tx, { summary }) => ({ summary, channels: 'all' });
 
@@ -71,10 +71,7 @@ const STREAK = 5;
 const TOLD_EVERY = 3_600_000;
 
 /** An event may stand for several failures. */
-export async function loginFailed(
-  tx: Queryable,
-  { target, metadata, timestamp }: RecordedEvent,
-): Promise<Raised | null> {
+async function loginFailed(tx: Queryable, { target, metadata, timestamp }: RecordedEvent): Promise<Raised | null> {
   const before = await findLoginStreak(tx, target.id);
   const failures = (before?.failures ?? 0) + (typeof metadata.count === 'number' ? metadata.count : 1);
   const toldAt = before?.told_at ?? null;
@@ -89,10 +86,7 @@ export async function loginFailed(
   return isDue ? { summary, channels: 'all' } : null;
 }
 
-export async function loginSucceeded(
-  tx: Queryable,
-  { target, metadata, timestamp }: RecordedEvent,
-): Promise<Raised | null> {
+async function loginSucceeded(tx: Queryable, { target, metadata, timestamp }: RecordedEvent): Promise<Raised | null> {
   await deleteLoginStreak(tx, target.id);
   const { address } = metadata;
   if (typeof address !== 'string') return null;
@@ -107,9 +101,9 @@ const whoOf = ({ name, type }: RecordedEvent['target']): string =>
   type === 'system' ? 'Clients that ask too often' : name === 'unknown' ? 'Unknown keys' : name;
 
 /** Logins that failed in a row, and the addresses that operators log in from. */
-export type LoginStreakRow = Row<'login_streaks'>;
+type LoginStreakRow = Row<'login_streaks'>;
 
-export async function findLoginStreak(db: Queryable, subject: string): Promise<LoginStreakRow | null> {
+async function findLoginStreak(db: Queryable, subject: string): Promise<LoginStreakRow | null> {
   return (await db.selectFrom('login_streaks').selectAll().where('subject', '=', subject).executeTakeFirst()) ?? null;
 }
 
@@ -121,7 +115,7 @@ export async function putLoginStreak(db: Queryable, { subject, failures, told_at
     .execute();
 }
 
-export async function deleteLoginStreak(db: Queryable, subject: string): Promise<void> {
+async function deleteLoginStreak(db: Queryable, subject: string): Promise<void> {
   await db.deleteFrom('login_streaks').where('subject', '=', subject).execute();
 }
 
@@ -144,7 +138,7 @@ export async function noteLoginAddress(
   return before?.last_login_at ?? null;
 }
 
-export async function deleteLoginAddresses(db: Queryable, operatorId: string): Promise<void> {
+async function deleteLoginAddresses(db: Queryable, operatorId: string): Promise<void> {
   await db.deleteFrom('operator_addresses').where('operator_id', '=', operatorId).execute();
 }
 

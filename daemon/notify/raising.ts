@@ -8,7 +8,7 @@ import { messageOf } from './message.js';
 import { insertNotification } from './notification-store.js';
 import { type Raised, RULES } from './raising-rules.js';
 
-export interface RaisingOptions extends Pick<Core, 'newId'> {
+interface RaisingOptions extends Pick<Core, 'newId'> {
   /** While a maintenance window is active notifications are kept and not sent. */
   readonly isMaintenance: () => boolean;
   /** Called when there is something to send, before it is committed. */

@@ -9,7 +9,7 @@ import type { DialOptions } from './dial.js';
 import { type Message, plainText } from './message.js';
 import { post, type Reply } from './post.js';
 
-export interface SenderOptions extends Pick<Core, 'clock'> {
+interface SenderOptions extends Pick<Core, 'clock'> {
   readonly vault: ChannelVault;
   readonly network: DialOptions;
 }

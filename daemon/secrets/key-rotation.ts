@@ -16,13 +16,13 @@ import {
 import { belongingOf, updateSecret } from './secret-store.js';
 import type { ChannelVault, OutputVault } from './vaults.js';
 
-export interface KeyRotationOptions extends Pick<Core, 'db' | 'logger' | 'uow'> {
+interface KeyRotationOptions extends Pick<Core, 'db' | 'logger' | 'uow'> {
   readonly keyring: Keyring;
   readonly vault: OutputVault;
   readonly channels: ChannelVault;
 }
 
-export interface Rotated {
+interface Rotated {
   readonly key_id: string;
   /** The file that keeps the key of before. */
   readonly kept: string | null;

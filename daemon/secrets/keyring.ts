@@ -12,7 +12,7 @@ export interface Sealed {
 
 export type Belonging = Omit<Place, 'keyId'>;
 
-export interface KeyringOptions extends Pick<Core, 'randomBytes'> {
+interface KeyringOptions extends Pick<Core, 'randomBytes'> {
   readonly file: string;
   readonly keys: SecretKeys;
 }
@@ -100,7 +100,7 @@ export interface Place {
   readonly version: number;
 }
 
-export interface SealOptions extends Pick<Core, 'randomBytes'> {
+interface SealOptions extends Pick<Core, 'randomBytes'> {
   /** 32 bytes. */
   readonly key: Buffer;
   readonly place: Place;

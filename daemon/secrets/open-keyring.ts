@@ -7,7 +7,7 @@ import { createKeyFile, keptKeyFiles, newSecretKeys, nextKeptFile, readKeyFile, 
 import { Keyring, type Sealed } from './keyring.js';
 import { isWithoutSecrets } from './sealed-tables.js';
 
-export interface OpenKeyringOptions extends Pick<Core, 'db' | 'logger' | 'randomBytes'> {
+interface OpenKeyringOptions extends Pick<Core, 'db' | 'logger' | 'randomBytes'> {
   readonly file: string;
 }
 
@@ -29,7 +29,7 @@ export async function openKeyring(options: OpenKeyringOptions): Promise<Keyring>
 }
 
 /** Keys that were kept at a rotation, and the key file that opens a store of before it. */
-export interface FormerKeys {
+interface FormerKeys {
   readonly file: string;
   readonly keys: SecretKeys;
 }

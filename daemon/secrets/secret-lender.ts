@@ -10,7 +10,7 @@ import type { Keyring } from './keyring.js';
 import { type Recipient, refusalBy } from './restriction.js';
 import { belongingOf, findSecrets, restrictionOf, type SecretRow } from './secret-store.js';
 
-export interface SecretLenderOptions extends Pick<Core, 'clock' | 'logger'> {
+interface SecretLenderOptions extends Pick<Core, 'clock' | 'logger'> {
   readonly keyring: Keyring;
 }
 
@@ -18,7 +18,7 @@ export interface SecretLenderOptions extends Pick<Core, 'clock' | 'logger'> {
 const TAG_DIGITS = 4;
 
 /** The secrets that were asked for, as of one moment. */
-export interface LentSecrets {
+interface LentSecrets {
   readonly source: SecretSource;
   /** Keyed hashes of the values that the source has given so far. */
   readonly hashes: ReadonlyMap<string, string>;

@@ -33,7 +33,7 @@ import {
   updateSecret,
 } from './secret-store.js';
 
-export interface SecretServiceOptions extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'newId' | 'uow'> {
+interface SecretServiceOptions extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'newId' | 'uow'> {
   readonly keyring: Keyring;
 }
 
@@ -179,7 +179,7 @@ const secretExists = (name: string): Fault =>
   new Fault('secret_exists', `there is a secret "${name}" already`, { hint: 'change it instead' });
 
 /** Handlers of secrets. */
-export interface SecretHandlersOptions {
+interface SecretHandlersOptions {
   readonly secrets: SecretService;
   /** Throws `secret_not_found`. */
   readonly usage: (name: string) => Promise<SecretUsage>;
@@ -201,7 +201,7 @@ export const secretHandlers = ({ secrets, usage }: SecretHandlersOptions): Handl
 });
 
 /** Columns as they are stored; what is left out stays. */
-export interface Change {
+interface Change {
   readonly description?: string | null;
   readonly expires_at?: number | null;
   readonly restriction_json?: string | null;
@@ -214,7 +214,7 @@ const FIELDS = [
 ] as const satisfies readonly (readonly [keyof Change, string])[];
 
 /** Throws `invalid_body`, `invalid_restriction`, `invalid_selector`. */
-export function readChange({ description, expires_at, restriction }: Omit<UpdateSecret, 'value'>): Change {
+function readChange({ description, expires_at, restriction }: Omit<UpdateSecret, 'value'>): Change {
   return {
     ...(description === undefined ? {} : { description }),
     ...(expires_at === undefined ? {} : { expires_at: readExpiry(expires_at) }),
@@ -222,7 +222,7 @@ export function readChange({ description, expires_at, restriction }: Omit<Update
   };
 }
 
-export interface ChangeOptions extends Pick<Core, 'clock'> {
+interface ChangeOptions extends Pick<Core, 'clock'> {
   readonly change: Change;
   /** The new value; null leaves the old one. */
   readonly value: string | null;
@@ -230,7 +230,7 @@ export interface ChangeOptions extends Pick<Core, 'clock'> {
   readonly keyring: Keyring;
 }
 
-export interface Changed {
+interface Changed {
   readonly row: SecretRow;
   /** What is another one now, in words; empty when the row is as it was. */
   readonly changed: readonly string[];
@@ -240,7 +240,7 @@ export interface Changed {
  * Seals every version anew, so that an older value does not fit a newer row.
  * Throws `secrets_locked` when the old value is to stay and cannot be read.
  */
-export function applyChange(before: SecretRow, { change, value, actor, clock, keyring }: ChangeOptions): Changed {
+function applyChange(before: SecretRow, { change, value, actor, clock, keyring }: ChangeOptions): Changed {
   const isNewValue = value !== null && value !== readable(before, keyring);
   const fields = FIELDS.filter(([column]) => change[column] !== undefined && change[column] !== before[column]);
   const changed = [...(isNewValue ? ['the value'] : []), ...fields.map(([, name]) => name)];
@@ -267,7 +267,7 @@ function readable(row: SecretRow, keyring: Keyring): string | null {
 const textOf = (value: object | null): string | null => (value === null ? null : JSON.stringify(value));
 
 /** Throws `invalid_name`. */
-export function checkName(name: string): void {
+function checkName(name: string): void {
   if (isSecretName(name)) return;
   throw new Fault('invalid_name', `${JSON.stringify(name.slice(0, 200))} cannot be the name of a secret`, {
     hint: 'use 1 to 128 of A-Z a-z 0-9 _ . - and begin with a letter or _',
@@ -276,7 +276,7 @@ export function checkName(name: string): void {
 }
 
 /** Throws `invalid_body`. */
-export function checkValue(value: string): void {
+function checkValue(value: string): void {
   const bytes = Buffer.byteLength(value, 'utf8');
   if (value === '')
     throw invalid(
@@ -288,7 +288,7 @@ export function checkValue(value: string): void {
 }
 
 /** Unix milliseconds. Throws `invalid_body`. */
-export function readExpiry(text: string | null): number | null {
+function readExpiry(text: string | null): number | null {
   if (text === null) return null;
   const time = parseTimestamp(text);
   if (time === null) throw invalid('/expires_at', 'is not an RFC 3339 timestamp such as 2030-01-31T12:00:00Z');

@@ -8,7 +8,7 @@ import type { Queryable, Row } from '../database/schema.js';
 import type { Keyring } from './keyring.js';
 import { belongingOf, findSecret, secretNotFound } from './secret-store.js';
 
-export interface SecretUsageOptions extends Pick<Core, 'db'> {
+interface SecretUsageOptions extends Pick<Core, 'db'> {
   readonly keyring: Keyring;
 }
 
@@ -55,7 +55,7 @@ async function definitionsWith(
 }
 
 /** With which values of secrets the resources of agents were applied. */
-export interface AppliedSecrets {
+interface AppliedSecrets {
   readonly node_id: string;
   readonly agent_name: string | null;
   readonly applied_at: number;
@@ -64,7 +64,7 @@ export interface AppliedSecrets {
 }
 
 /** Every applied resource that holds the secret, by agent. */
-export async function appliedSecrets(db: Queryable, name: string): Promise<readonly AppliedSecrets[]> {
+async function appliedSecrets(db: Queryable, name: string): Promise<readonly AppliedSecrets[]> {
   const rows = await db
     .selectFrom('applied_resources')
     .innerJoin('agents', 'agents.node_id', 'applied_resources.node_id')

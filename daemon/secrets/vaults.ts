@@ -6,12 +6,12 @@ import type { Row } from '../database/schema.js';
 import type { Belonging, Keyring, Sealed } from './keyring.js';
 import type { OperationOutputKey } from './sealed-tables.js';
 
-export interface ChannelVaultOptions {
+interface ChannelVaultOptions {
   readonly keyring: Keyring;
 }
 
 /** What a sealed configuration belongs to: a channel, and the version of its configuration. */
-export type ChannelPlace = Pick<Row<'channels'>, 'channel_id' | 'row_version'>;
+type ChannelPlace = Pick<Row<'channels'>, 'channel_id' | 'row_version'>;
 
 export class ChannelVault {
   private readonly keyring: Keyring;
@@ -37,11 +37,11 @@ const channelBelonging = ({ channel_id, row_version }: ChannelPlace): Belonging 
 });
 
 /** Seals what scripts with secrets wrote, each output in its place. */
-export interface OutputVaultOptions extends Pick<Core, 'logger'> {
+interface OutputVaultOptions extends Pick<Core, 'logger'> {
   readonly keyring: Keyring;
 }
 
-export type SealedOutput = Pick<Row<'operation_outputs'>, 'output'> & { readonly key_id: string };
+type SealedOutput = Pick<Row<'operation_outputs'>, 'output'> & { readonly key_id: string };
 
 export class OutputVault {
   private readonly options: OutputVaultOptions;

@@ -16,7 +16,7 @@ export async function requireOperator(db: Queryable, operatorId: string): Promis
 export const operatorRemoved = (): Fault =>
   new Fault('unauthenticated', 'the operator was removed', { hint: 'ask an admin to be added again' });
 
-export interface ApprovedAgent {
+interface ApprovedAgent {
   readonly nodeId: NodeId;
   readonly name: string | null;
 }

@@ -1,10 +1,10 @@
 /** Accepts the terminal sockets of clients and agents: redeems the ticket, checks the hello, hands the socket to its session. */
+
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
-import type { Logger } from '../../src/kernel/logger.js';
 import { validator } from '../../src/kernel/validator.js';
 import {
   AGENT_TERMINAL_PATH,
@@ -14,6 +14,7 @@ import {
   TERMINAL_VERSION,
 } from '../../src/terminal/limits.js';
 import { AgentHelloSchema, ClientHelloSchema } from '../../src/terminal/notes.js';
+import type { Core } from '../core/core.js';
 import { SYSTEM } from '../core/domain-event.js';
 import type { StreamRequest } from '../http/upgrades.js';
 import type { LiveSession } from './session/live-session.js';
@@ -160,22 +161,19 @@ function accept({ socket: raw, connection, nodeId, remoteAddress }: AgentPeer, o
   }
 }
 
-export interface EndpointOptions {
+interface EndpointOptions extends Pick<Core, 'clock' | 'logger'> {
   readonly terminals: Terminals;
   readonly tickets: Tickets;
   readonly refusals: Refusals;
-  readonly clock: Clock;
-  readonly logger: Logger;
   readonly times?: SocketTimes;
 }
 
-export interface RefusalsOptions {
+interface RefusalsOptions extends Pick<Core, 'logger'> {
   readonly store: SessionStore;
   readonly clock: Pick<Clock, 'monotonic'>;
-  readonly logger: Logger;
 }
 
-export interface RefusedSocket {
+interface RefusedSocket {
   readonly reason: string;
   readonly address: string | null;
   /** ID of the requested session; null when it is unknown. */

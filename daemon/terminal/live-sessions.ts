@@ -1,23 +1,20 @@
 /** Sessions that are open, or over while a client still receives their output. */
 
-import type { Clock } from '../../src/kernel/clock.js';
 import type { NodeId } from '../../src/kernel/ids.js';
-import type { Logger } from '../../src/kernel/logger.js';
 import type { Settings } from '../../src/settings/serve.js';
 import type { OrchestratorMessage } from '../../src/wire/messages.js';
+import type { Core } from '../core/core.js';
 import { LiveSession } from './session/live-session.js';
 import type { ResumeSecrets } from './session/resume.js';
 import { hasTerminal, type SessionFacts } from './session/session-core.js';
 import { type ClockLimits, isOver } from './session/session-lifecycle.js';
 import type { ResumeKey, SessionStore } from './session-store.js';
 
-export interface LiveSessionsOptions {
+interface LiveSessionsOptions extends Pick<Core, 'clock' | 'logger'> {
   readonly store: SessionStore;
   readonly link: TerminalLink;
   readonly rules: () => TerminalRules;
-  readonly clock: Clock;
   readonly resumeSecrets: ResumeSecrets;
-  readonly logger: Logger;
 }
 
 export class LiveSessions {
@@ -112,7 +109,7 @@ export const terminalRules = (settings: Settings): TerminalRules => ({
 /** Milliseconds that a command without a terminal continues while no client takes its output. */
 const EXEC_DETACHED = 60_000;
 
-export const clockLimits = (rules: TerminalRules, hasTerminal: boolean): ClockLimits => ({
+const clockLimits = (rules: TerminalRules, hasTerminal: boolean): ClockLimits => ({
   idle: hasTerminal ? rules.idle : 0,
   detached: hasTerminal ? rules.detached : EXEC_DETACHED,
   max: rules.max,

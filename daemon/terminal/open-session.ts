@@ -1,11 +1,11 @@
 /** Opens shells and commands: checks operator, agent and limits, asks the agent, and stores the session before it starts. */
+
 import type { Operator } from '../../src/contract/operators.js';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
-import type { NewId } from '../../src/kernel/ids.js';
 import type { OrchestratorMessageOf } from '../../src/wire/messages.js';
+import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
-import type { Queryable } from '../database/schema.js';
 import { approvedAgent, operatorRemoved, requireOperator } from './eligibility.js';
 import type { LiveSessions, TerminalLink, TerminalRules } from './live-sessions.js';
 import type { LiveSession } from './session/live-session.js';
@@ -17,8 +17,7 @@ import { findTerminal, type ResumeKey, type SessionStore, type TerminalRow } fro
 import { notConnected, type StartRequests, tooOld } from './start-requests.js';
 import type { Tickets } from './tickets.js';
 
-export interface SessionOpenerOptions {
-  readonly db: Queryable;
+interface SessionOpenerOptions extends Pick<Core, 'db' | 'newId'> {
   readonly store: SessionStore;
   readonly live: LiveSessions;
   readonly startRequests: StartRequests;
@@ -27,7 +26,6 @@ export interface SessionOpenerOptions {
   readonly link: TerminalLink;
   readonly rules: () => TerminalRules;
   readonly clock: Pick<Clock, 'now'>;
-  readonly newId: NewId;
   readonly resumeSecrets: ResumeSecrets;
 }
 
@@ -204,11 +202,7 @@ function refuseOver({ state, facts }: LiveSession): void {
 }
 
 /** Returns the row of a new session. @param key resume key of the opener */
-export const sessionRow = (
-  facts: SessionFacts,
-  { program, size, recording }: SessionParts,
-  key: ResumeKey,
-): TerminalRow => ({
+const sessionRow = (facts: SessionFacts, { program, size, recording }: SessionParts, key: ResumeKey): TerminalRow => ({
   session_id: facts.id,
   node_id: facts.nodeId,
   node_name: facts.nodeName,

@@ -1,6 +1,6 @@
 /** Output on its way to another thread, in memory that both see: it is copied once, and nothing is left to collect. */
 
-export interface Slot {
+interface Slot {
   readonly number: number;
   readonly bytes: Buffer;
 }

@@ -1,7 +1,8 @@
 /** Creates the recording and the screen of a session, new or from the recording after a restart of the orchestrator. */
+
 import { isFault, messageOf } from '../../src/kernel/fault.js';
-import type { Logger } from '../../src/kernel/logger.js';
 import type { Piece } from '../../src/terminal/backlog.js';
+import type { Core } from '../core/core.js';
 import type { Screen, Screens } from './emulator/screens.js';
 import type { TerminalRules } from './live-sessions.js';
 import type { RecordingHead, Recordings, Recovered } from './recordings/recorder.js';
@@ -10,15 +11,14 @@ import { SessionRecording } from './session/session-recording.js';
 import { TrailingScreen } from './session/trailing-screen.js';
 import type { TerminalRow } from './session-store.js';
 
-export interface SessionFactoryOptions {
+interface SessionFactoryOptions extends Pick<Core, 'logger'> {
   readonly recordings: Recordings;
   readonly screens: Screens;
   readonly rules: () => TerminalRules;
-  readonly logger: Logger;
 }
 
 /** The session that the parts belong to. */
-export interface SessionOwner {
+interface SessionOwner {
   readonly facts: SessionFacts;
   /** Called when more output is durable or parsed. */
   advanced(): void;

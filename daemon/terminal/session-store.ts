@@ -1,21 +1,17 @@
 /** Stores changes of sessions together with their audit events, each in one transaction. */
 
 import type { Updateable } from 'kysely';
-import type { Clock } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
 import type { JsonObject } from '../../src/kernel/json.js';
 import { type Exit, endedStatus } from '../../src/terminal/exit.js';
+import type { Core } from '../core/core.js';
 import { type DomainEvent, type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
-import type { UnitOfWork } from '../core/unit-of-work.js';
 import type { NewRow, Queryable, Row, TerminalSessionTable } from '../database/schema.js';
 import { nodeLabel, type SessionFacts } from './session/session-core.js';
 
-export interface SessionStoreOptions {
-  readonly uow: UnitOfWork;
-  readonly clock: Clock;
-}
+type SessionStoreOptions = Pick<Core, 'clock' | 'uow'>;
 
-export interface SessionEnd {
+interface SessionEnd {
   readonly exit: Exit;
   readonly bytes: number;
   readonly size: { readonly cols: number; readonly rows: number };
@@ -163,13 +159,13 @@ const requested = ({ requestId }: RequestContext): JsonObject => ({ request_id: 
 /** Returns the kind of the session in words. */
 const noun = ({ kind }: SessionFacts): string => (kind === 'shell' ? 'a terminal' : 'a command');
 
-export function openedEvent(facts: SessionFacts, more: JsonObject, context: RequestContext): DomainEvent {
+function openedEvent(facts: SessionFacts, more: JsonObject, context: RequestContext): DomainEvent {
   const summary = `${facts.operator} ${facts.kind === 'shell' ? 'opened' : 'started'} ${noun(facts)} on ${nodeLabel(facts)}`;
   const metadata = metadataOf(facts, { ...more, ...requested(context) });
   return { type: 'terminal.opened', actor: context.actor, target: agentParty(facts), summary, metadata };
 }
 
-export interface EndDetails {
+interface EndDetails {
   readonly exit: Exit;
   readonly bytes: number;
   readonly recording: string;
@@ -178,7 +174,7 @@ export interface EndDetails {
   readonly by: RequestContext | null;
 }
 
-export function endedEvent(facts: SessionFacts, details: EndDetails): DomainEvent {
+function endedEvent(facts: SessionFacts, details: EndDetails): DomainEvent {
   const { exit, bytes, recording, transcriptSha256, by } = details;
   const type = endedStatus(exit.reason) === 'closed' ? 'terminal.closed' : 'terminal.interrupted';
   const verb = type === 'terminal.closed' ? 'ended' : 'was interrupted';
@@ -195,7 +191,7 @@ export function endedEvent(facts: SessionFacts, details: EndDetails): DomainEven
   return { type, actor: by?.actor ?? SYSTEM, target: agentParty(facts), summary, metadata };
 }
 
-export interface FoundDetails {
+interface FoundDetails {
   /** File of the recording, relative to the data directory. */
   readonly file: string;
   /** Hex SHA-256 of the plain file; null when it is damaged. */
@@ -220,10 +216,7 @@ export interface AttachDetails {
   readonly address: string | null;
 }
 
-export function attachedEvent(
-  facts: SessionFacts,
-  { mode, takenFrom, isUpgrade, by, address }: AttachDetails,
-): DomainEvent {
+function attachedEvent(facts: SessionFacts, { mode, takenFrom, isUpgrade, by, address }: AttachDetails): DomainEvent {
   const place = `${noun(facts)} of ${facts.operator} on ${nodeLabel(facts)}`;
   const metadata = metadataOf(facts, { mode, address });
   const common = { actor: by, target: agentParty(facts) };
@@ -236,7 +229,7 @@ export function attachedEvent(
   return { ...common, type: 'terminal.taken_over', summary, metadata: { ...metadata, taken_from: takenFrom } };
 }
 
-export interface Refusal {
+interface Refusal {
   /** Machine-readable reason. */
   readonly reason: string;
   readonly by: Party;
@@ -245,7 +238,7 @@ export interface Refusal {
 }
 
 /** @param facts the session; its ID is null when it is unknown */
-export function refusedEvent(
+function refusedEvent(
   facts: Pick<SessionFacts, 'nodeId' | 'nodeName'> &
     Partial<Pick<SessionFacts, 'command'>> & { readonly id: string | null },
   { reason, by, address, requestId }: Refusal,
@@ -282,13 +275,13 @@ export async function knownTerminals(db: Queryable, ids: readonly string[]): Pro
   return new Set(rows.map(({ session_id }) => session_id));
 }
 
-export type TerminalChange = Omit<Updateable<TerminalSessionTable>, 'session_id'>;
+type TerminalChange = Omit<Updateable<TerminalSessionTable>, 'session_id'>;
 
 export async function updateTerminal(db: Queryable, sessionId: string, change: TerminalChange): Promise<void> {
   await db.updateTable('terminal_sessions').set(change).where('session_id', '=', sessionId).execute();
 }
 
-export interface TerminalFilter {
+interface TerminalFilter {
   readonly status?: TerminalRow['status'] | null | undefined;
   readonly node?: string | null | undefined;
   /** Name or ID of who opened it. */
@@ -324,7 +317,7 @@ export async function listActiveTerminals(db: Queryable): Promise<readonly Termi
   return query.orderBy('session_id').execute();
 }
 
-export interface RecordedFilter extends Pick<TerminalFilter, 'node' | 'operator'> {
+interface RecordedFilter extends Pick<TerminalFilter, 'node' | 'operator'> {
   /** Opened at that time or later. */
   readonly since: number | null;
   /** Older than the session with this ID; null begins with the newest. */

@@ -19,7 +19,7 @@ interface Waiting {
   readonly reject: (fault: Fault) => void;
 }
 
-export interface StartRequestsOptions {
+interface StartRequestsOptions {
   readonly link: TerminalLink;
   /** Milliseconds without any answer of the agent. Each answer restarts it, because a busy agent answers one by one. */
   readonly timeoutMs: number;

@@ -13,7 +13,7 @@ import type { TranscriptSearchQuery } from './recordings/transcripts.js';
 import type { Terminals } from './terminals.js';
 
 /** Recordings as they are read. */
-export interface TranscriptAccess {
+interface TranscriptAccess {
   /** The recording so far. Throws `terminal_not_found`, `transcript_not_found`. */
   open(sessionId: string, context: RequestContext): Promise<Readable>;
   /** Throws `invalid_query` for what is no regular expression. */
@@ -23,7 +23,7 @@ export interface TranscriptAccess {
   ): Promise<AnswerOf<(typeof terminalRoutes)['searchTerminals']>['body']>;
 }
 
-export interface TerminalServices {
+interface TerminalServices {
   readonly terminals: Terminals;
   readonly transcripts: TranscriptAccess;
 }

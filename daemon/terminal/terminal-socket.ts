@@ -1,14 +1,15 @@
 /** One terminal socket, to an agent or a client: frames in order, heartbeat, bounded send queue, fair reading under a flood. */
+
 import type { Duplex } from 'node:stream';
 import type { RawData, WebSocket } from 'ws';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, isFault, messageOf } from '../../src/kernel/fault.js';
-import type { Logger } from '../../src/kernel/logger.js';
 import { DirectMessages } from '../../src/terminal/direct-messages.js';
 import { type Frame, pingFrame, pongFrame, readFrame } from '../../src/terminal/frames.js';
 import { SILENCE_MS } from '../../src/terminal/late-input.js';
 import { TERMINAL_CLOSE, TERMINAL_LIMITS } from '../../src/terminal/limits.js';
 import { YoungMemory } from '../../src/terminal/young-memory.js';
+import type { Core } from '../core/core.js';
 
 /** Times in milliseconds. */
 export interface SocketTimes {
@@ -19,14 +20,14 @@ export interface SocketTimes {
   readonly goodbye: number;
 }
 
-export const SOCKET_TIMES: SocketTimes = {
+const SOCKET_TIMES: SocketTimes = {
   hello: TERMINAL_LIMITS.helloDeadline,
   ping: TERMINAL_LIMITS.pingInterval,
   dead: TERMINAL_LIMITS.deadAfter,
   goodbye: 2_000,
 };
 
-export interface SocketEvents {
+interface SocketEvents {
   /** Receives the hello, once. Later frames wait until `listen`. A Fault `protocol_violation` closes the socket. */
   onHello(value: unknown): void;
   /** Called once when the socket has ended. */
@@ -36,13 +37,12 @@ export interface SocketEvents {
 /** Receives a frame and its bytes. A Fault `protocol_violation` closes the socket. */
 export type OnFrame = (frame: Frame, data: Buffer) => void;
 
-export interface TerminalSocketOptions extends SocketEvents {
+interface TerminalSocketOptions extends SocketEvents, Pick<Core, 'logger'> {
   /** A socket that has just opened. */
   readonly socket: WebSocket;
   /** Connection under the WebSocket. */
   readonly connection: Duplex;
   readonly clock: Pick<Clock, 'monotonic'>;
-  readonly logger: Logger;
   readonly times?: SocketTimes;
 }
 
@@ -260,7 +260,7 @@ export class TerminalSocket {
 }
 
 /** Continues reading. */
-export type ReadOn = () => void;
+type ReadOn = () => void;
 
 /**
  * Lets sockets with much to read take turns: one of them is read in each event-loop round, so that keys and their echo wait

@@ -1,17 +1,16 @@
 /** The service of terminal sessions: opens, attaches to, lists and closes them, and restores them after a restart. */
+
 import type { TerminalDetail, TerminalSession } from '../../src/contract/terminal.js';
-import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
-import type { NewId, NodeId } from '../../src/kernel/ids.js';
-import type { Logger } from '../../src/kernel/logger.js';
+import type { NodeId } from '../../src/kernel/ids.js';
 import type { Service } from '../../src/kernel/service.js';
 import type { ExitReason } from '../../src/terminal/exit.js';
 import { TERMINAL_CLOSE } from '../../src/terminal/limits.js';
 import type { AgentHello, TerminalMode } from '../../src/terminal/notes.js';
 import type { AgentMessageOf } from '../../src/wire/messages.js';
 import { operatorIdMeant } from '../auth/operator-store.js';
+import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
-import type { Queryable } from '../database/schema.js';
 import { isActiveOperator, requireOperator } from './eligibility.js';
 import { sessionDetail, sessionNotFound, sessionOver, sessionView } from './list-sessions.js';
 import { LiveSessions, type TerminalLink, type TerminalRules } from './live-sessions.js';
@@ -35,23 +34,19 @@ import { StartRequests } from './start-requests.js';
 import type { TerminalSocket } from './terminal-socket.js';
 import type { AgentGrant, Tickets } from './tickets.js';
 
-export interface TerminalsOptions {
-  readonly db: Queryable;
+interface TerminalsOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'newId'> {
   readonly store: SessionStore;
   readonly factory: SessionFactory;
   readonly recordings: Pick<Recordings, 'locate'>;
   readonly tickets: Tickets;
   readonly link: TerminalLink;
   readonly rules: () => TerminalRules;
-  readonly clock: Clock;
-  readonly newId: NewId;
   readonly resumeSecrets: ResumeSecrets;
-  readonly logger: Logger;
   /** Milliseconds that an agent has to answer a request to start a program. */
   readonly timeoutMs?: number;
 }
 
-export interface AttachRequest {
+interface AttachRequest {
   readonly operator: Caller;
   readonly mode: TerminalMode;
   readonly take: boolean;
@@ -261,14 +256,14 @@ export class Terminals implements Service {
 
 const revoke = (socket: TerminalSocket): void => socket.close(TERMINAL_CLOSE.revoked, 'you may not use this any more');
 
-export interface ReconcileOptions {
+interface ReconcileOptions {
   readonly live: LiveSessions;
   readonly link: TerminalLink;
   readonly tickets: Tickets;
 }
 
 /** Aligns the sessions of an agent with those here. @param list all sessions of the agent */
-export function reconcile(nodeId: NodeId, list: AgentMessageOf<'terminals'>, options: ReconcileOptions): void {
+function reconcile(nodeId: NodeId, list: AgentMessageOf<'terminals'>, options: ReconcileOptions): void {
   const { live, link, tickets } = options;
   const there = new Set(list.sessions.map(({ session_id }) => session_id));
   for (const { session_id: id, attached } of list.sessions) {
@@ -286,14 +281,13 @@ export function reconcile(nodeId: NodeId, list: AgentMessageOf<'terminals'>, opt
   }
 }
 
-export interface RestoreOptions {
-  readonly db: Queryable;
+interface RestoreOptions extends Pick<Core, 'db'> {
   readonly live: LiveSessions;
   readonly factory: SessionFactory;
 }
 
 /** Restores the stored sessions. Resolves when all exist; `done` resolves when they can be served. */
-export async function restoreSessions(options: RestoreOptions): Promise<{ readonly done: Promise<unknown> }> {
+async function restoreSessions(options: RestoreOptions): Promise<{ readonly done: Promise<unknown> }> {
   const rows = await listActiveTerminals(options.db);
   return { done: Promise.all(rows.map((row) => restore(row, options))) };
 }

@@ -1,9 +1,11 @@
 /** Tickets that open a socket: random, valid once and briefly, kept only as hashes in memory. */
+
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../src/kernel/clock.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import { TERMINAL_LIMITS } from '../../src/terminal/limits.js';
 import type { TerminalMode } from '../../src/terminal/notes.js';
+import type { Core } from '../core/core.js';
 
 /** The operator who attaches. */
 export interface Attacher {
@@ -32,13 +34,12 @@ export interface AgentGrant {
 export type Grant = ClientGrant | AgentGrant;
 
 /** Result of redeeming a ticket. `grant` is set for a known ticket that is used or expired. */
-export type Redeemed =
+type Redeemed =
   | { readonly ok: true; readonly grant: Grant }
   | { readonly ok: false; readonly why: 'unknown' | 'used' | 'expired'; readonly grant: Grant | null };
 
-export interface TicketsOptions {
+interface TicketsOptions extends Pick<Core, 'randomBytes'> {
   readonly clock: Pick<Clock, 'monotonic'>;
-  readonly randomBytes: (count: number) => Buffer;
 }
 
 interface Issued {

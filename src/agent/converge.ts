@@ -152,7 +152,7 @@ function inDrift(finding: Finding): Finding {
 class Fingerprint {
   private readonly hash = createHash('sha256');
 
-  /** Returns the resources in the order of the run. */
+  /** Adds a resource; called in the order of the run. */
   add(examined: Examined): void {
     this.hash.update(`${canonicalJson('finding' in examined ? seen(examined) : planned(examined))}\n`);
   }

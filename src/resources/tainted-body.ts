@@ -47,7 +47,7 @@ function maskedSpans(spans: readonly Span[]): Span[] {
   });
 }
 
-/** Returns every secret part of the body with its mask, for `src/kernel/scrub.ts`. */
+/** Returns every secret part of the body with its mask, for `scrubber` in `src/kernel/tainted.ts`. */
 export function secretValues({ body, taint = {} }: Pick<DesiredResource, 'body' | 'taint'>): readonly Scrubbed[] {
   const spans = new Map(Object.entries(taint));
   return spans.size === 0 ? [] : valuesIn(body, '', spans);

@@ -221,7 +221,7 @@ describe('an error of dnf', () => {
   it('tells of its lock, of what it cannot solve and of what it protects', async () => {
     expect(await explain(LOCK, '', 200)).toEqual({
       code: 'package_manager_locked',
-      message: "process 79 (dnf) holds dnf's lock, and orch gave up waiting for it; apply again when it is released",
+      message: "process 79 (dnf) holds dnf's lock, and orch gave up waiting for it; try again when it is released",
     });
     expect(await explain(PROBLEM)).toEqual({
       code: 'command_failed',

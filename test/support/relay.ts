@@ -13,7 +13,7 @@ import { openDatabase } from '../../daemon/database/database.js';
 import { AgentListener } from '../../daemon/fleet/agent-listener.js';
 import { insertAgent } from '../../daemon/fleet/agent-store.js';
 import { createApiServer } from '../../daemon/http/api-server.js';
-import { createTerminals } from '../../daemon/terminal/create-terminals.js';
+import { createRelay } from '../../daemon/terminal/create-terminals.js';
 import type { TerminalRules } from '../../daemon/terminal/live-sessions.js';
 import type { Recordings } from '../../daemon/terminal/recordings/recorder.js';
 import type { RecordingStore } from '../../daemon/terminal/recordings/recordings.js';
@@ -201,7 +201,7 @@ export class Room {
     const { maxBytes = 256 * 1024 * 1024, minFreeBytes = 0 } = options;
     const recordings = createRecordings({ ...common, maxBytes, minFreeBytes });
     const screens = await createScreens();
-    const room = createTerminals({
+    const room = createRelay({
       ...common,
       newId: this.newId,
       randomBytes,

@@ -6,7 +6,7 @@ import type { CurrentModules } from '../modules/current-modules.js';
 import type { Assignments } from './assignments.js';
 import type { Rollouts, RolloutWatcher } from './rollout.js';
 
-export interface AssignmentServices {
+interface AssignmentServices {
   readonly assignments: Assignments;
   readonly rollouts: Rollouts;
   /** Reads the modules that a request brings as text. */

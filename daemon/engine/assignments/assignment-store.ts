@@ -13,7 +13,7 @@ export type AssignmentRow = Row<'assignments'>;
 const REVISION = 'assignments.revision';
 
 /** Another text after each change; null while there was none. */
-export const assignmentsRevision = (db: Queryable): Promise<string | null> => getMeta(db, REVISION);
+const assignmentsRevision = (db: Queryable): Promise<string | null> => getMeta(db, REVISION);
 
 /** To be called in the transaction of every change, with a text that was never given before. */
 export const setAssignmentsRevision = (db: Queryable, revision: string): Promise<void> =>
@@ -93,13 +93,13 @@ export async function selectedAgents(db: Queryable, selector: Selector): Promise
   return agents.filter((agent) => matches(selector, labelsOf(agent, tags.get(agent.node_id) ?? {})));
 }
 
-export const labelsOf = (
-  { attributes_json }: Pick<AgentRow, 'attributes_json'>,
-  tags: AgentLabels['tags'],
-): AgentLabels => ({ attributes: JSON.parse(attributes_json), tags });
+const labelsOf = ({ attributes_json }: Pick<AgentRow, 'attributes_json'>, tags: AgentLabels['tags']): AgentLabels => ({
+  attributes: JSON.parse(attributes_json),
+  tags,
+});
 
 /** An assignment that matches the agent. */
-export interface MatchingAssignment {
+interface MatchingAssignment {
   readonly name: string;
   readonly modules: readonly string[];
 }

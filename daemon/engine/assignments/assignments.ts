@@ -20,9 +20,9 @@ import {
   updateAssignment,
 } from './assignment-store.js';
 
-export type AssignmentsOptions = Pick<Core, 'clock' | 'db' | 'newId' | 'uow'>;
+type AssignmentsOptions = Pick<Core, 'clock' | 'db' | 'newId' | 'uow'>;
 
-export interface NewAssignment {
+interface NewAssignment {
   readonly name: string;
   readonly modules: readonly string[];
   readonly selector: string;
@@ -30,7 +30,7 @@ export interface NewAssignment {
 }
 
 /** What is null stays; an empty description takes it away. */
-export interface AssignmentChange {
+interface AssignmentChange {
   readonly modules: readonly string[] | null;
   readonly selector: string | null;
   readonly description: string | null;

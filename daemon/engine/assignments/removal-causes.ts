@@ -13,7 +13,7 @@ import type { CurrentModule } from '../modules/current-modules.js';
 import { findModuleHeads } from '../modules/module-store.js';
 import type { CurrentAssignment, CurrentAssignments } from './assignment-store.js';
 
-export interface CausesInput {
+interface CausesInput {
   readonly nodeId: string;
   readonly removals: readonly RemovedResource[];
   /** The modules of the apply. */
@@ -75,14 +75,14 @@ async function moduleFacts(
 const deedOf = (row: AuditRow): Deed => ({ who: row.actor_name, when: toTimestamp(row.timestamp) });
 
 /** What somebody did, and when, in words. */
-export interface Deed {
+interface Deed {
   readonly who: string;
   /** RFC 3339. */
   readonly when: string;
 }
 
 /** What the store tells about the module of a removal. */
-export type ModuleFacts =
+type ModuleFacts =
   /** It is not in the store any more. */
   | { readonly state: 'deleted'; readonly deed: Deed | null }
   /** It is there and not part of this apply; why no assignment brings it any more, as far as that is known. */
@@ -96,7 +96,7 @@ export type ModuleFacts =
       readonly definition: ModuleDefinition;
     };
 
-export interface RemovedResource {
+interface RemovedResource {
   readonly module: string;
   readonly kind: string;
   readonly identity: string;
@@ -109,7 +109,7 @@ export interface RemovedResource {
 }
 
 /** One clause for a message. `tagChange` is the last change of the agent's tags since the resource was applied. */
-export function removalCause(resource: RemovedResource, facts: ModuleFacts, tagChange: Deed | null): string {
+function removalCause(resource: RemovedResource, facts: ModuleFacts, tagChange: Deed | null): string {
   const { module } = resource;
   switch (facts.state) {
     case 'deleted':
@@ -161,12 +161,12 @@ function declarationOf(
 }
 
 /** What an assignment was before or after a change. */
-export interface AssignmentContent {
+interface AssignmentContent {
   readonly modules: readonly string[];
   readonly selector: string;
 }
 
-export interface AssignmentChange {
+interface AssignmentChange {
   readonly name: string;
   /** Unix milliseconds. */
   readonly at: number;
@@ -176,7 +176,7 @@ export interface AssignmentChange {
   readonly after: AssignmentContent | null;
 }
 
-export interface TagChange {
+interface TagChange {
   /** Unix milliseconds. */
   readonly at: number;
   readonly deed: Deed;
@@ -184,7 +184,7 @@ export interface TagChange {
   readonly after: AgentLabels['tags'];
 }
 
-export interface AssignmentHistory {
+interface AssignmentHistory {
   /** Those of now. */
   readonly assignments: readonly CurrentAssignment[];
   /** Newest first. */
@@ -196,7 +196,7 @@ export interface AssignmentHistory {
 }
 
 /** One clause for a message, or null when the history does not tell. `since` is when the resource was applied. */
-export function assignmentCause(module: string, since: number, history: AssignmentHistory): string | null {
+function assignmentCause(module: string, since: number, history: AssignmentHistory): string | null {
   return (
     causeOfChange(
       module,
@@ -256,14 +256,14 @@ const shown = (key: string, value: string): string => (value === '' ? key : `${k
 /** Events of a kind that are looked through. */
 const EVENTS = 200;
 
-export interface HistoryOptions {
+interface HistoryOptions {
   readonly nodeId: string;
   readonly assignments: CurrentAssignments;
   /** Unix milliseconds. */
   readonly since: number;
 }
 
-export async function assignmentHistory(
+async function assignmentHistory(
   db: Queryable,
   { nodeId, assignments, since: from }: HistoryOptions,
 ): Promise<AssignmentHistory> {

@@ -21,7 +21,7 @@ import type { Plans } from '../plans.js';
 import { selectedAgents } from './assignment-store.js';
 import { assignmentParty, requireAssignment } from './assignments.js';
 
-export interface RolloutsOptions extends Pick<Core, 'db' | 'logger' | 'newId' | 'uow'> {
+interface RolloutsOptions extends Pick<Core, 'db' | 'logger' | 'newId' | 'uow'> {
   readonly link: AgentLink;
   readonly leases: Leases;
   readonly plans: Plans;
@@ -29,7 +29,7 @@ export interface RolloutsOptions extends Pick<Core, 'db' | 'logger' | 'newId' | 
   readonly operations: OperationReader;
 }
 
-export interface RolloutRequest {
+interface RolloutRequest {
   readonly assignment: string;
   /** Modules beside those of the assignments. */
   readonly modules: readonly string[];
@@ -38,7 +38,7 @@ export interface RolloutRequest {
   readonly maxFailures: number | null;
 }
 
-export interface PlanRolloutRequest extends RolloutRequest {
+interface PlanRolloutRequest extends RolloutRequest {
   /** Modules whose texts came with the request. */
   readonly sent?: readonly SentModule[];
   readonly signal: AbortSignal;
@@ -57,7 +57,7 @@ export interface RolloutWatcher {
   readonly onAgent: (result: AgentResult) => Promise<void>;
 }
 
-export interface StartedRollout {
+interface StartedRollout {
   /** As it is before the first agent. */
   readonly rollout: Rollout;
   /** Rejects with `shutting_down` when the orchestrator stops. */
@@ -308,7 +308,7 @@ const UNREACHABLE: readonly string[] = ['agent_not_connected', 'not_delivered'];
 /** Faults that tell that an agent is not meant any more. */
 const NOT_MEANT: readonly string[] = ['assignment_changed', 'agent_not_found', 'agent_not_approved'];
 
-export function finishedResult(agent: AgentRow, run: Finished, result: RunResult | null): AgentResult {
+function finishedResult(agent: AgentRow, run: Finished, result: RunResult | null): AgentResult {
   const { operation_id, status, summary } = run;
   const error = run.error ?? endWithoutReason(run);
   const missed = error !== null && UNREACHABLE.includes(error.code);
@@ -320,7 +320,7 @@ const endWithoutReason = ({ status }: Finished): RolloutResult['error'] =>
   status === 'cancelled' || status === 'interrupted' ? { code: status, message: `the apply was ${status}` } : null;
 
 /** What was thrown for one agent stays with it. */
-export function failedResult(agent: AgentRow, error: unknown, operationId: string | null): AgentResult {
+function failedResult(agent: AgentRow, error: unknown, operationId: string | null): AgentResult {
   const code = isFault(error) ? error.code : 'internal';
   const status = UNREACHABLE.includes(code) ? 'unreachable' : NOT_MEANT.includes(code) ? 'skipped' : 'failed';
   // A mistake of ours is for the log.
@@ -328,7 +328,7 @@ export function failedResult(agent: AgentRow, error: unknown, operationId: strin
   return { ...nameOf(agent), status, operation_id: operationId, summary: null, error: { code, message }, result: null };
 }
 
-export const skippedResult = (agent: AgentRow, why: string): AgentResult => ({
+const skippedResult = (agent: AgentRow, why: string): AgentResult => ({
   ...nameOf(agent),
   status: 'skipped',
   operation_id: null,
@@ -339,14 +339,14 @@ export const skippedResult = (agent: AgentRow, why: string): AgentResult => ({
 
 const nameOf = ({ node_id, name }: AgentRow) => ({ node_id, name });
 
-export interface RolloutHead {
+interface RolloutHead {
   readonly assignment: string;
   readonly id: string;
   /** How many agents it is about. */
   readonly agents: number;
 }
 
-export function rolloutView({ assignment, id, agents }: RolloutHead, results: readonly AgentResult[]): Rollout {
+function rolloutView({ assignment, id, agents }: RolloutHead, results: readonly AgentResult[]): Rollout {
   const howMany = (status: RolloutResult['status']) => results.filter((one) => one.status === status).length;
   return {
     assignment,

@@ -49,7 +49,7 @@ export function sentNote(sent: readonly SentModule[]): { readonly suffix: string
 const NAMED = 5;
 
 /** A module's text with the name that it is sent under. */
-export interface ModuleSource {
+interface ModuleSource {
   readonly name: string;
   readonly content: string;
 }
@@ -165,7 +165,7 @@ export function moduleNotFound(name: string, revision?: number): Fault {
 }
 
 /** Where JSON pointers into the definition of a module stand in its text. */
-export type Locate = (module: CurrentModule, pointers: readonly string[]) => Promise<ReadonlyMap<string, Position>>;
+type Locate = (module: CurrentModule, pointers: readonly string[]) => Promise<ReadonlyMap<string, Position>>;
 
 type Request = Omit<CompiledRequest, 'modules'> & { readonly modules: readonly CurrentModule[] };
 

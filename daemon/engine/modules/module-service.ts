@@ -20,7 +20,7 @@ import {
 } from './module-store.js';
 import { checkUpload, type TextParser } from './text-parser.js';
 
-export interface ModuleServiceOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
+interface ModuleServiceOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
   readonly parser: TextParser;
 }
 

@@ -2,10 +2,10 @@
 import { chunks } from '../../database/batches.js';
 import type { Queryable, Row } from '../../database/schema.js';
 
-export type ModuleRow = Row<'modules'>;
-export type ModuleRevisionRow = Row<'module_revisions'>;
+type ModuleRow = Row<'modules'>;
+type ModuleRevisionRow = Row<'module_revisions'>;
 
-export interface NewRevision {
+interface NewRevision {
   readonly name: string;
   /** SHA-256 of the content in hex. */
   readonly sha256: string;

@@ -39,7 +39,7 @@ export const inlineParser: TextParser = {
 };
 
 /** From the text of a module that a request brings to its definition, or every mistake in it. */
-export interface CheckedModule {
+interface CheckedModule {
   readonly definition: ModuleDefinition;
   /** Hex, of the text in UTF-8. */
   readonly sha256: string;

@@ -76,11 +76,11 @@ export interface OperationContent {
 }
 
 /** A result that is stored. */
-export interface Outcome extends ItemOutcome {
+interface Outcome extends ItemOutcome {
   readonly action: ResourceResult['action'];
 }
 
-export interface LiveOperationOptions extends OperationFacts {
+interface LiveOperationOptions extends OperationFacts {
   readonly state: OperationState;
   readonly cancelledBy: Party | null;
   /** Secrets masked. */

@@ -12,7 +12,7 @@ import type { OperationFeed } from './operation-feed.js';
 import type { OperationRecords } from './operation-records.js';
 import { isActive, type OperationEvent, transition } from './operation-state.js';
 
-export interface OperationDriverOptions extends Pick<Core, 'logger'> {
+interface OperationDriverOptions extends Pick<Core, 'logger'> {
   readonly link: AgentLink;
   readonly live: LiveOperations;
   readonly sessions: AgentSessions;

@@ -7,7 +7,7 @@ export type News =
   /** The orchestrator stops. */
   | 'closed';
 
-export interface Subscription {
+interface Subscription {
   /** News since the last call, or the next one; `closed` also when the signal is aborted. */
   next(signal: AbortSignal): Promise<News>;
   close(): void;

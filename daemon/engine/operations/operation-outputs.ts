@@ -11,7 +11,7 @@ import type { NewRow, Queryable, Row } from '../../database/schema.js';
 import type { OperationOutputKey } from '../../secrets/sealed-tables.js';
 
 /** A sealed text as it is stored. */
-export interface SealedOutput {
+interface SealedOutput {
   readonly output: string;
   readonly key_id: string;
 }
@@ -49,7 +49,7 @@ export function itemScrubber(dispatch: RunContent | null): (item: RunItem) => Ru
   });
 }
 
-export interface OutputsToSave {
+interface OutputsToSave {
   readonly operationId: string;
   /** Position of the first item in the sequence of results. */
   readonly first: number;
@@ -109,7 +109,7 @@ export async function readOutputs(
 }
 
 /** What scripts wrote in applies; that of sensitive ones is sealed, and this room neither seals nor opens. */
-export type OperationOutputRow = Row<'operation_outputs'>;
+type OperationOutputRow = Row<'operation_outputs'>;
 /** Outputs that are deleted in one transaction at most. */
 const OUTPUTS_AT_ONCE = 1000;
 
@@ -131,7 +131,7 @@ export async function listOperationOutputs(db: Queryable, operationId: string): 
 }
 
 /** Bytes of all outputs of an operation. */
-export async function sizeOfOperationOutputs(db: Queryable, operationId: string): Promise<number> {
+async function sizeOfOperationOutputs(db: Queryable, operationId: string): Promise<number> {
   const { size } = await db
     .selectFrom('operation_outputs')
     .select((select) => select.fn.sum<number | null>('size').as('size'))

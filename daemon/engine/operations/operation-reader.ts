@@ -29,13 +29,13 @@ import {
   pageOperationResults,
 } from './operation-store.js';
 
-export interface OperationReaderOptions extends Pick<Core, 'db'> {
+interface OperationReaderOptions extends Pick<Core, 'db'> {
   readonly live: LiveOperations;
   readonly feed: OperationFeed;
   readonly vault: OutputVault;
 }
 
-export interface OperationPageRequest {
+interface OperationPageRequest {
   readonly limit: number;
   readonly offset: number;
   readonly status: Operation['status'] | null;
@@ -43,7 +43,7 @@ export interface OperationPageRequest {
   readonly rollout?: string | null;
 }
 
-export interface FollowOptions {
+interface FollowOptions {
   readonly signal: AbortSignal;
   /** Waits for an agent that says nothing, however long; else that is `agent_timeout`. */
   readonly isPatient: boolean;
@@ -191,7 +191,7 @@ function throwNews(operationId: string, news: News, isPatient: boolean): void {
 }
 
 /** Handlers of the believed state and of operations. */
-export interface OperationServices {
+interface OperationServices {
   readonly applies: Applies;
   readonly operations: OperationReader;
   readonly state: StateReader;

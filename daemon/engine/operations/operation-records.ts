@@ -20,13 +20,13 @@ import { type OutputVault, saveOutputs } from './operation-outputs.js';
 import { type OperationState, transition } from './operation-state.js';
 import { insertOperation, insertOperationResults, updateOperation } from './operation-store.js';
 
-export interface OperationRecordsOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
+interface OperationRecordsOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
   readonly epoch: Epoch;
   readonly secrets: AgentSecrets;
   readonly vault: OutputVault;
 }
 
-export interface NewOperation {
+interface NewOperation {
   readonly id: string;
   readonly nodeId: NodeId;
   readonly nodeName: string | null;

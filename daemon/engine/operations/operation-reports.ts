@@ -15,7 +15,7 @@ import { type OperationError, transition } from './operation-state.js';
 import { findOperationHead } from './operation-store.js';
 import { loadOperation } from './recovery.js';
 
-export interface OperationReportsOptions extends Pick<Core, 'clock' | 'db'> {
+interface OperationReportsOptions extends Pick<Core, 'clock' | 'db'> {
   readonly limits: EngineLimits;
   readonly link: AgentLink;
   readonly live: LiveOperations;
@@ -148,13 +148,13 @@ const foreign = (runId: string): Fault =>
   new Fault('protocol_violation', `the agent speaks of run ${runId}, which is another agent's`);
 
 /** What the end that an agent reports amounts to, together with the results that it reported before. */
-export interface ReportedEnd {
+interface ReportedEnd {
   readonly end: RunEnd;
   readonly error: OperationError | null;
 }
 
 /** A success without all results, or with failed ones, is none; nor is one with a removal that could not be sent. */
-export function endOfReport({ end, error }: AgentMessageOf<'run_finished'>, operation: LiveOperation): ReportedEnd {
+function endOfReport({ end, error }: AgentMessageOf<'run_finished'>, operation: LiveOperation): ReportedEnd {
   if (end === 'refused') {
     return { end, error: error ?? { code: 'apply_failed', message: 'the agent refused the apply without a reason' } };
   }
@@ -170,14 +170,14 @@ export function endOfReport({ end, error }: AgentMessageOf<'run_finished'>, oper
 }
 
 /** Positions of results: what of a message is new, and whether something before it is missing. */
-export type Arrival =
+type Arrival =
   | { readonly kind: 'new'; readonly items: readonly RunItem[] }
   | { readonly kind: 'duplicate' }
   /** Results between those known and these are missing. */
   | { readonly kind: 'gap' };
 
 /** Results at `from`, `from + 1`, … when the next unknown position is `expected`. */
-export function arrival(expected: number, from: number, items: readonly RunItem[]): Arrival {
+function arrival(expected: number, from: number, items: readonly RunItem[]): Arrival {
   if (from > expected) return { kind: 'gap' };
   const fresh = items.slice(expected - from);
   return fresh.length === 0 ? { kind: 'duplicate' } : { kind: 'new', items: fresh };

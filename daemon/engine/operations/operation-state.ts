@@ -28,7 +28,7 @@ export type OperationState =
   /** How far it came is not known, unless the agent's journal arrives later. */
   | { readonly state: 'interrupted'; readonly error: OperationError | null };
 
-export type OperationStateName = OperationState['state'];
+type OperationStateName = OperationState['state'];
 
 export type OperationEvent =
   /** The run goes to the agent. */
@@ -246,7 +246,7 @@ export const statesOf = (status: Operation['status']): readonly OperationStateNa
   NAMES.filter((name) => statusOf(name) === status);
 
 /** What the store keeps of a state. */
-export interface StoredState {
+interface StoredState {
   readonly state: string;
   /** 0 or 1. */
   readonly accepted: number;

@@ -58,7 +58,7 @@ export async function updateOperation(
   return (await query.executeTakeFirst()).numUpdatedRows > 0n;
 }
 
-export interface OperationFilter {
+interface OperationFilter {
   readonly nodeId?: string | undefined;
   /** Leaves out operations with lower ids, which belong to an agent that was removed. */
   readonly since?: string | undefined;
@@ -66,7 +66,7 @@ export interface OperationFilter {
   readonly rolloutId?: string | undefined;
 }
 
-export interface OperationPage extends OperationFilter {
+interface OperationPage extends OperationFilter {
   readonly limit: number;
   readonly offset?: number | undefined;
 }

@@ -17,7 +17,7 @@ import type { OperationRecords } from './operation-records.js';
 import { ACTIVE_STATES, resultOf, stateOf, transition } from './operation-state.js';
 import { findOperation, listOperationResults, listOperationsInStates, type OperationRow } from './operation-store.js';
 
-export interface RecoveryOptions extends Pick<Core, 'clock' | 'db'> {
+interface RecoveryOptions extends Pick<Core, 'clock' | 'db'> {
   readonly epoch: Epoch;
   readonly leases: Leases;
   readonly records: OperationRecords;
@@ -51,7 +51,7 @@ export async function loadOperation(db: Queryable, operationId: string, clock: C
 }
 
 /** The operation of a row with the results that are stored. */
-export async function restore(db: Queryable, row: OperationRow, clock: Clock): Promise<LiveOperation> {
+async function restore(db: Queryable, row: OperationRow, clock: Clock): Promise<LiveOperation> {
   const { operation_id: id, node_id: nodeId } = row;
   if (!isNodeId(nodeId)) throw new Fault('internal', `operation ${id} is stored with the node ID "${nodeId}"`);
   const content = readContent(row);
@@ -80,7 +80,7 @@ export async function restore(db: Queryable, row: OperationRow, clock: Clock): P
 const flagOf = (column: number | null): boolean | null => (column === null ? null : column === 1);
 
 /** Ends applies that have waited for too long, and tells those who wait for an agent that says nothing. */
-export interface OperationDeadlinesOptions extends Pick<Core, 'clock'> {
+interface OperationDeadlinesOptions extends Pick<Core, 'clock'> {
   readonly limits: EngineLimits;
   readonly link: AgentLink;
   readonly live: LiveOperations;

@@ -34,7 +34,7 @@ export interface ChannelKind {
   newMistakes(config: JsonObject): readonly FaultDetail[];
 }
 
-export interface ChannelKindSpec<S extends TObject> {
+interface ChannelKindSpec<S extends TObject> {
   readonly schema: S;
   /** Members that are shown as `MASKED`. */
   readonly secrets: readonly (string & keyof Static<S>)[];
@@ -110,7 +110,7 @@ export const invalidConfig = (errors: readonly FaultDetail[]): Fault =>
   );
 
 /** A URL with a secret path as it is shown. */
-export const maskedUrl = (url: string): string => `${new URL(url).origin}/${MASKED}`;
+const maskedUrl = (url: string): string => `${new URL(url).origin}/${MASKED}`;
 
 function withoutNulls(given: unknown): Record<string, JsonValue> {
   if (typeof given !== 'object' || given === null) return {};

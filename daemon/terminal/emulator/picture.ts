@@ -4,7 +4,7 @@ import type { Attributes, Cell, Core, ScreenBuffer } from '../../../src/terminal
 /** Characters with style, characters only, or nothing. */
 export type Detail = 'full' | 'plain' | 'none';
 
-export interface PaintOptions {
+interface PaintOptions {
   readonly cols: number;
   readonly rows: number;
   /** Returns a new cell to read into. */
@@ -117,7 +117,7 @@ const CURSOR_STYLE = { block: 1, underline: 3, bar: 5 } as const;
 const DESIGNATORS = ['(', ')', '*', '+'] as const;
 const SHIFTS = ['', '\x0e', '\x1bn', '\x1bo'] as const;
 
-export const moveTo = (row: number, col: number): string => `\x1b[${row + 1};${col + 1}H`;
+const moveTo = (row: number, col: number): string => `\x1b[${row + 1};${col + 1}H`;
 
 const within = (value: number, count: number): number => Math.min(Math.max(value, 0), count - 1);
 
@@ -227,7 +227,7 @@ export function sgr(attributes: Attributes): string {
 }
 
 /** Reports whether two cells have the same style. */
-export const isSameLook = (one: Attributes, other: Attributes): boolean =>
+const isSameLook = (one: Attributes, other: Attributes): boolean =>
   one.fg === other.fg &&
   one.bg === other.bg &&
   one.extended.underlineStyle === other.extended.underlineStyle &&

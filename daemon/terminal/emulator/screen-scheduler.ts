@@ -34,7 +34,7 @@ interface Entry {
   isWaiting: boolean;
 }
 
-export interface ScreenSchedulerOptions {
+interface ScreenSchedulerOptions {
   readonly maker: Pick<ScreenMaker, 'make'>;
   readonly say: (message: FromEmulator, transfer?: readonly ArrayBuffer[]) => void;
   /** Returns milliseconds of a monotonic clock. */

@@ -2,10 +2,10 @@
 
 import { Worker } from 'node:worker_threads';
 import { Fault } from '../../../src/kernel/fault.js';
-import type { Logger } from '../../../src/kernel/logger.js';
 import type { Service } from '../../../src/kernel/service.js';
 import { clampSize } from '../../../src/terminal/limits.js';
 import type { SnapshotHead } from '../../../src/terminal/notes.js';
+import type { Core } from '../../core/core.js';
 import { Gathering, SharedSlots } from '../output-slots.js';
 import type { FromEmulator, ToEmulator } from './screen-scheduler.js';
 
@@ -40,8 +40,7 @@ export interface Screens {
   open(options: ScreenOptions): Screen;
 }
 
-export interface CreateScreensOptions {
-  readonly logger: Logger;
+export interface CreateScreensOptions extends Pick<Core, 'logger'> {
   /** Milliseconds after which a thread without screens ends, to free its memory. */
   readonly idleAfter?: number;
   /** Maximum heap of the thread in megabytes. */
@@ -105,8 +104,7 @@ class ThreadedScreens implements EmulatedScreens {
 /** Milliseconds for which output is collected, because messages to a thread are expensive. */
 const FLUSH_AFTER = 20;
 
-export interface EmulatorThreadOptions {
-  readonly logger: Logger;
+export interface EmulatorThreadOptions extends Pick<Core, 'logger'> {
   /** Maximum heap in megabytes. */
   readonly heap: number;
   /** Called when the thread has crashed or ended. */

@@ -6,7 +6,7 @@ import { type CastStream, parseEvent } from '../../../src/terminal/recording/cas
 import { bytesOf, openCastFile, readCast } from '../../../src/terminal/recording/read-cast.js';
 import { type ScannedCast, scanCast } from '../../../src/terminal/recording/scan-cast.js';
 
-export interface RecordedOutputOptions {
+interface RecordedOutputOptions {
   readonly path: string;
   /** Position in the file at which a line starts. */
   readonly position: number;
@@ -82,7 +82,7 @@ export async function* replayRecording(path: string, size: number): AsyncGenerat
   }
 }
 
-export interface ScannedRecording {
+interface ScannedRecording {
   readonly scanned: ScannedCast;
   /** Newest valid output, as much as is kept in a flood. */
   readonly tail: readonly Piece[];

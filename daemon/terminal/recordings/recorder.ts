@@ -1,11 +1,11 @@
 /** The recorder of a session, as the relay uses it, and its implementation over the recording thread. */
 
 import { type FileHandle, open, rm } from 'node:fs/promises';
-import type { Clock } from '../../../src/kernel/clock.js';
 import type { Piece } from '../../../src/terminal/backlog.js';
 import type { OutputStream } from '../../../src/terminal/frames.js';
 import { eventLine, parseEvent } from '../../../src/terminal/recording/cast-format.js';
 import { MAX_LINE_BYTES } from '../../../src/terminal/recording/read-cast.js';
+import type { Core } from '../../core/core.js';
 import { Gathering } from '../output-slots.js';
 import { RecordedOutput } from './recorded-output.js';
 import { hashFile } from './recording-files.js';
@@ -86,12 +86,11 @@ export interface Recordings {
   locate(path: string): Promise<string | null>;
 }
 
-export interface WorkerRecorderOptions {
+interface WorkerRecorderOptions extends Pick<Core, 'clock'> {
   readonly id: number;
   readonly thread: RecordingThread;
   readonly begun: BegunRecording;
   readonly events: RecorderEvents;
-  readonly clock: Clock;
   /** Unix milliseconds. */
   readonly openedAt: number;
   readonly fullPath: string;
@@ -243,7 +242,7 @@ const REPLACEMENT = '\ufffd';
  * because a failing disk leaves nothing to do.
  * @param at seconds since the start
  */
-export async function mendRecording(path: string, at: number, text: string): Promise<void> {
+async function mendRecording(path: string, at: number, text: string): Promise<void> {
   let file: FileHandle | null = null;
   try {
     file = await open(path, 'r+');

@@ -191,7 +191,7 @@ export class DirectorySyncs {
 }
 
 /** Makes the names in a directory durable. */
-export async function syncDirectory(path: string): Promise<void> {
+async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path, 'r');
   try {
     await directory.sync();

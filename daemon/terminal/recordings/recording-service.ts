@@ -2,10 +2,10 @@
 
 import { type FileHandle, mkdir, open, rm, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Clock } from '../../../src/kernel/clock.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../../src/kernel/fault.js';
 import { CastEncoder } from '../../../src/terminal/recording/cast-encoder.js';
 import { headLine } from '../../../src/terminal/recording/cast-format.js';
+import type { Core } from '../../core/core.js';
 import { ReceivedSlots } from '../output-slots.js';
 import { LineMemory, linePool } from './line-memory.js';
 import { scanRecording } from './recorded-output.js';
@@ -22,7 +22,7 @@ import type {
 } from './recording-thread.js';
 import { RecordingWriter, type WriterEvents } from './recording-writer.js';
 
-export interface RecordingServiceOptions {
+interface RecordingServiceOptions {
   readonly maker: RecordingOpener;
   readonly say: (message: FromRecordingThread) => void;
 }
@@ -114,11 +114,9 @@ function toldFault(error: unknown): ToldFault {
   };
 }
 
-export interface RecordingOpenerOptions extends RecordingWorkerData {
-  readonly clock: Clock;
-}
+interface RecordingOpenerOptions extends RecordingWorkerData, Pick<Core, 'clock'> {}
 
-export interface BegunWriter extends BegunRecording {
+interface BegunWriter extends BegunRecording {
   readonly writer: RecordingWriter;
 }
 

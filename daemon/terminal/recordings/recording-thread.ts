@@ -1,17 +1,17 @@
 /** The recording thread, as the relay uses it, and its messages. When it crashes, all its recordings fail. */
+
 import { Worker } from 'node:worker_threads';
 import { Fault } from '../../../src/kernel/fault.js';
-import type { Logger } from '../../../src/kernel/logger.js';
 import type { Piece } from '../../../src/terminal/backlog.js';
 import type { OutputStream } from '../../../src/terminal/frames.js';
+import type { Core } from '../../core/core.js';
 import { type OutputPlace, SharedSlots } from '../output-slots.js';
 import type { RecordingEnd, RecordingHead } from './recorder.js';
 
 /** Heap limits in megabytes. The heap only holds data on its way to the disk. */
 const HEAP = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 4 };
 
-export interface RecordingThreadOptions {
-  readonly logger: Logger;
+interface RecordingThreadOptions extends Pick<Core, 'logger'> {
   readonly data: RecordingWorkerData;
   /** Called when the thread has crashed or ended. */
   readonly onEnd: () => void;

@@ -2,11 +2,12 @@
  * Writes the recording of one session in the recording thread: appends complete lines and syncs about once a second. One loop at a
  * time works on the file. Errors stop the recording and are never thrown to the caller.
  */
+
 import type { FileHandle } from 'node:fs/promises';
-import type { Clock } from '../../../src/kernel/clock.js';
 import { messageOf, systemCodeOf } from '../../../src/kernel/fault.js';
 import type { OutputStream } from '../../../src/terminal/frames.js';
 import type { CastEncoder } from '../../../src/terminal/recording/cast-encoder.js';
+import type { Core } from '../../core/core.js';
 import type { LineMemory } from './line-memory.js';
 import type { RecordingEnd } from './recorder.js';
 
@@ -17,7 +18,7 @@ export interface WriterEvents {
   onStopped(state: 'truncated' | 'failed', reason: string): void;
 }
 
-export interface RecordingWriterOptions {
+interface RecordingWriterOptions extends Pick<Core, 'clock'> {
   /** File, open for appending. */
   readonly file: FileHandle;
   /** Size of the file in bytes, all durable. */
@@ -27,7 +28,6 @@ export interface RecordingWriterOptions {
   readonly memory: LineMemory;
   /** Unix milliseconds. */
   readonly openedAt: number;
-  readonly clock: Clock;
   readonly events: WriterEvents;
   /** Maximum size of the file in bytes. */
   readonly maxBytes: number;

@@ -1,9 +1,9 @@
 /** All recordings of the orchestrator: written by a thread of their own, and compressed when they end. */
+
 import { rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import type { Clock } from '../../../src/kernel/clock.js';
 import { messageOf } from '../../../src/kernel/fault.js';
-import type { Logger } from '../../../src/kernel/logger.js';
+import type { Core } from '../../core/core.js';
 import { replayRecording } from './recorded-output.js';
 import {
   type Recorder,
@@ -16,10 +16,8 @@ import {
 import { compressRecording, findRecording, namesIn, TRANSCRIPTS, UNFINISHED } from './recording-files.js';
 import { type BegunRecording, RecordingThread } from './recording-thread.js';
 
-export interface RecordingsOptions {
+export interface RecordingsOptions extends Pick<Core, 'clock' | 'logger'> {
   readonly dataDir: string;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /** Maximum bytes of one recording before compression. */
   readonly maxBytes: number;
   /** Minimum free bytes of the disk for recording. */

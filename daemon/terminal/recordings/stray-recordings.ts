@@ -2,26 +2,23 @@
  * Recordings of sessions that the store does not know. After a restore from backup they get a row, so that they can be listed,
  * read and pruned. Empty ones of sessions that a crash kept from being stored are deleted.
  */
+
 import { readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { addAbortSignal } from 'node:stream';
 import { messageOf } from '../../../src/kernel/fault.js';
 import { isNodeId } from '../../../src/kernel/ids.js';
-import type { Logger } from '../../../src/kernel/logger.js';
 import type { CastHead, CastSession } from '../../../src/terminal/recording/cast-format.js';
 import { openCastFile, readCast } from '../../../src/terminal/recording/read-cast.js';
 import { type ScannedCast, scanCast } from '../../../src/terminal/recording/scan-cast.js';
 import { operatorIdsOfName } from '../../auth/operator-store.js';
-import type { UnitOfWork } from '../../core/unit-of-work.js';
+import type { Core } from '../../core/core.js';
 import type { Queryable } from '../../database/schema.js';
 import { factsOfRow } from '../session/session-core.js';
 import { foundEvent, insertTerminal, knownTerminals, type TerminalRow } from '../session-store.js';
 import { listRecordings, type RecordingFile } from './recording-files.js';
 
-export interface StrayOptions {
-  readonly db: Queryable;
-  readonly uow: UnitOfWork;
-  readonly logger: Logger;
+export interface StrayOptions extends Pick<Core, 'db' | 'logger' | 'uow'> {
   readonly dataDir: string;
   /** Reports whether a session is open or being opened, and therefore maybe not stored yet. */
   readonly isActive: (sessionId: string) => boolean;
@@ -125,7 +122,7 @@ export async function unknownAmong(db: Queryable, files: readonly RecordingFile[
 const PAGE = 500;
 
 /** Facts about an unknown session from its recording. */
-export interface Stray {
+interface Stray {
   readonly file: RecordingFile;
   readonly session: CastSession;
   /** Unix milliseconds. */
@@ -149,7 +146,7 @@ export interface Stray {
  * Reads the facts of a recording. Returns null when it does not start like a recording of that session.
  * @param signal aborts with a rejection
  */
-export async function readStray(path: string, file: RecordingFile, signal: AbortSignal): Promise<Stray | null> {
+async function readStray(path: string, file: RecordingFile, signal: AbortSignal): Promise<Stray | null> {
   const head = await headOf(path);
   const session = head?.orch;
   if (head === null || session?.session !== file.sessionId || !isNodeId(session.node)) return null;
@@ -208,7 +205,7 @@ async function headOf(path: string): Promise<CastHead | null> {
 }
 
 /** Returns the row of an adopted session. @param operatorId ID of its operator */
-export function strayRow(stray: Stray, operatorId: string): TerminalRow {
+function strayRow(stray: Stray, operatorId: string): TerminalRow {
   const { session, file, recording } = stray;
   return {
     session_id: session.session,

@@ -19,7 +19,7 @@ export interface SearchOptions {
 }
 
 /** A recording to search. */
-export interface SearchedFile {
+interface SearchedFile {
   readonly row: TerminalRow;
   /** Path of the plain file. */
   readonly path: string;
@@ -27,7 +27,7 @@ export interface SearchedFile {
   readonly length: number | null;
 }
 
-export interface SearchResult {
+interface SearchResult {
   readonly matches: readonly { readonly row: TerminalRow; readonly at: number; readonly line: string }[];
   /** Number of recordings that were started, and that were searched completely. */
   readonly opened: number;

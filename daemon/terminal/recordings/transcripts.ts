@@ -1,15 +1,14 @@
 /** Recordings for operators: read, search, and prune after the retention time. */
+
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import type { TerminalMatch } from '../../../src/contract/terminal.js';
-import { type Clock, toSeconds, toTimestamp } from '../../../src/kernel/clock.js';
+import { toSeconds, toTimestamp } from '../../../src/kernel/clock.js';
 import { Fault, messageOf } from '../../../src/kernel/fault.js';
-import type { Logger } from '../../../src/kernel/logger.js';
 import { operatorIdMeant } from '../../auth/operator-store.js';
+import type { Core } from '../../core/core.js';
 import { eventOfRequest, type Party, type RequestContext, SYSTEM } from '../../core/domain-event.js';
-import type { UnitOfWork } from '../../core/unit-of-work.js';
-import type { Queryable } from '../../database/schema.js';
 import {
   findTerminal,
   listOldRecordings,
@@ -20,14 +19,8 @@ import {
 import { findRecording, namesOf, openRecording } from './recording-files.js';
 import { type SearchOptions, TranscriptSearch } from './transcript-search.js';
 
-export interface TranscriptsOptions {
-  readonly db: Queryable;
-  readonly uow: UnitOfWork;
+export interface TranscriptsOptions extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'logger' | 'uow'> {
   readonly dataDir: string;
-  readonly clock: Clock;
-  /** Returns the Unix milliseconds that ages are computed from. */
-  readonly ageTime: () => number;
-  readonly logger: Logger;
   /** Durable size of an active recording; see `RecordingStore`. */
   readonly durableSize: (sessionId: string) => number | null;
   /** Returns the retention time in days. */

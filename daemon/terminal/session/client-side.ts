@@ -34,7 +34,7 @@ export interface AttachedClient {
 
 const isNote = validator(ClientNoteSchema);
 
-export interface ClientFramesOptions {
+interface ClientFramesOptions {
   readonly core: SessionCore;
   /** Called when a viewer asks for the pen. */
   readonly askPen: (client: AttachedClient) => void;
@@ -140,7 +140,7 @@ const contextOf = ({ operator, address }: AttachedClient): RequestContext => ({
 
 export const noteFrame = (said: ServerNote): Buffer => jsonFrame('note', said);
 
-export interface ClientOutputOptions {
+interface ClientOutputOptions {
   readonly backlog: Backlog;
   /** Sends one frame, given in parts, which the caller may reuse afterwards. */
   readonly send: (...parts: readonly [Buffer, ...Buffer[]]) => void;

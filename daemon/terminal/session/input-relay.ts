@@ -5,7 +5,7 @@ import { anewFrame, eofFrame, inputFrame, resizeFrame } from '../../../src/termi
 import { InputAges } from '../../../src/terminal/late-input.js';
 import { TERMINAL_LIMITS } from '../../../src/terminal/limits.js';
 
-export interface InputRelayOptions {
+interface InputRelayOptions {
   readonly clock: Pick<Clock, 'monotonic' | 'now'>;
   /** Sends to the agent. Frames sent while it is away are dropped and resent later. */
   readonly send: (data: Buffer) => void;

@@ -1,10 +1,10 @@
 /** An open session: connects the agent's socket with the sockets of any number of clients until the session ends. */
-import type { Clock } from '../../../src/kernel/clock.js';
+
 import { messageOf } from '../../../src/kernel/fault.js';
-import type { Logger } from '../../../src/kernel/logger.js';
 import { type Exit, type ExitReason, endedStatus } from '../../../src/terminal/exit.js';
 import { TERMINAL_CLOSE } from '../../../src/terminal/limits.js';
 import type { AgentHello } from '../../../src/terminal/notes.js';
+import type { Core } from '../../core/core.js';
 import type { RequestContext } from '../../core/domain-event.js';
 import type { SessionParts, Size } from '../session-factory.js';
 import type { ResumeKey, SessionStore } from '../session-store.js';
@@ -25,12 +25,10 @@ import {
 } from './session-lifecycle.js';
 import type { RecordingState, RecordingStop } from './session-recording.js';
 
-export interface LiveSessionOptions {
+interface LiveSessionOptions extends Pick<Core, 'clock' | 'logger'> {
   readonly facts: SessionFacts;
   readonly resume: ResumeKey | null;
   readonly store: SessionStore;
-  readonly clock: Clock;
-  readonly logger: Logger;
   readonly resumeSecrets: ResumeSecrets;
   readonly limits: () => ClockLimits;
   /** Tells the agent over its link that the session is over. */

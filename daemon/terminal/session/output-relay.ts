@@ -11,7 +11,7 @@ import { ClientOutput } from './client-side.js';
 
 type OutputFrame = Extract<Frame, { readonly type: 'output' }>;
 
-export interface OutputRelayOptions {
+interface OutputRelayOptions {
   /** Initial size of the terminal. */
   readonly size: Size;
   /** Offset of the next output byte. */

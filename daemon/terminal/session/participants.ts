@@ -89,7 +89,7 @@ export interface Arrival {
   readonly address: string | null;
 }
 
-export interface AdmissionOptions {
+interface AdmissionOptions {
   readonly core: SessionCore;
   readonly frames: ClientFrames;
   readonly ending: SessionEnding;

@@ -1,5 +1,7 @@
 /** Secrets with which clients resume a session, and the key of the writer among them. */
+
 import { createHash, createHmac, hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto';
+import type { Core } from '../../core/core.js';
 import type { ResumeKey } from '../session-store.js';
 
 const HASH_DOMAIN = 'orch-terminal-resume-v1';
@@ -8,7 +10,7 @@ const HASH_DOMAIN = 'orch-terminal-resume-v1';
 export const resumeHash = (secret: string): string =>
   createHash('sha256').update(HASH_DOMAIN).update(secret).digest('hex');
 
-export interface ResumeKeysOptions {
+interface ResumeKeysOptions {
   readonly sessionId: string;
   readonly secrets: ResumeSecrets;
   /** Stored key of the last writer. */
@@ -45,10 +47,9 @@ export class ResumeKeys {
   }
 }
 
-export interface ResumeSecretsOptions {
+interface ResumeSecretsOptions extends Pick<Core, 'randomBytes'> {
   /** Key from `resumeKeyOf`. */
   readonly key: Buffer;
-  readonly randomBytes: (count: number) => Buffer;
 }
 
 const DOMAIN = 'orch-terminal-resume-v2';

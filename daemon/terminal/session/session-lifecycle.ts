@@ -41,7 +41,7 @@ export type SessionState =
   | { readonly phase: 'ending'; readonly exit: Exit }
   | { readonly phase: 'closed' | 'interrupted'; readonly exit: Exit };
 
-export type SessionEvent =
+type SessionEvent =
   | { readonly type: 'opened' }
   | { readonly type: 'attached' | 'detached' }
   | { readonly type: 'agent_came' | 'agent_left' }
@@ -49,7 +49,7 @@ export type SessionEvent =
   | { readonly type: 'stored' };
 
 /** Returns the state after an event. Throws Error for an impossible transition, which is a bug. */
-export function transition(state: SessionState, event: SessionEvent): SessionState {
+function transition(state: SessionState, event: SessionEvent): SessionState {
   switch (event.type) {
     case 'opened':
       if (state.phase === 'opening') return { phase: 'active', attached: false, agent: false };
@@ -87,21 +87,21 @@ export interface ClockLimits {
 }
 
 /** Monotonic start times of the clocks, null while a clock is stopped. `age` is the duration of the session in milliseconds. */
-export interface ClockTimes {
+interface ClockTimes {
   readonly age: number;
   readonly typedAt: number;
   readonly detachedAt: number | null;
   readonly agentLostAt: number | null;
 }
 
-export interface Due {
+interface Due {
   readonly reason: ExitReason;
   /** Milliseconds until the end; 0 or less when the limit is reached. */
   readonly left: number;
 }
 
 /** Returns the limit that is reached first, or null without one. */
-export function nextEnd(limits: ClockLimits, times: ClockTimes, now: number): Due | null {
+function nextEnd(limits: ClockLimits, times: ClockTimes, now: number): Due | null {
   const due: Due[] = [];
   const add = (reason: ExitReason, limit: number, elapsed: number | null) => {
     if (limit > 0 && elapsed !== null) due.push({ reason, left: limit - elapsed });
@@ -114,17 +114,17 @@ export function nextEnd(limits: ClockLimits, times: ClockTimes, now: number): Du
 }
 
 /** Milliseconds before the end at which clients are warned. */
-export const WARN_BEFORE = 60_000;
+const WARN_BEFORE = 60_000;
 
 /** Texts of the warnings. */
-export const ENDING_TEXT: Readonly<Partial<Record<ExitReason, string>>> = {
+const ENDING_TEXT: Readonly<Partial<Record<ExitReason, string>>> = {
   idle: 'nothing was typed for long',
   detached: 'no client is attached to write',
   expired: 'it has been open for as long as a session may be',
   agent_lost: 'the agent does not come back',
 };
 
-export interface ClockState {
+interface ClockState {
   /** Unix milliseconds. */
   readonly openedAt: number;
   /** True when no client keeps the session open. */
@@ -133,7 +133,7 @@ export interface ClockState {
   readonly agentLostAt: number | null;
 }
 
-export interface Alarm extends Due {
+interface Alarm extends Due {
   /** Text of the warning. */
   readonly text: string;
 }
@@ -187,7 +187,7 @@ export class SessionClocks {
   }
 }
 
-export interface SessionEndingOptions {
+interface SessionEndingOptions {
   /** Tells the agent over its link that the session is over. */
   readonly dismiss: () => void;
   /** Called when the end is stored and no client is served. */

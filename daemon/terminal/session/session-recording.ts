@@ -13,7 +13,7 @@ export interface RecordingStop {
   readonly isFatal: boolean;
 }
 
-export interface SessionRecordingOptions {
+interface SessionRecordingOptions {
   /** Path of the file, as the recorder names it; null without one. */
   readonly path: string | null;
   readonly onDurable: () => void;

@@ -10,7 +10,7 @@ import type { RecordedOutput } from '../recordings/recorded-output.js';
 import type { Recorder } from '../recordings/recorder.js';
 import type { Size } from '../session-factory.js';
 
-export interface TrailingScreenOptions {
+interface TrailingScreenOptions {
   readonly screen: Screen;
   readonly recorder: Pick<Recorder, 'durable' | 'readBack' | 'isRecording'>;
   /** Offset of the first byte to be written. */
@@ -22,7 +22,7 @@ const AHEAD = 1024 * 1024;
 /** Bytes of newest output that are kept in memory. */
 const RECENT = 512 * 1024;
 /** Maximum bytes that the screen may be behind, which a picture waits for. */
-export const MOST_BEHIND = 64 * 1024 * 1024;
+const MOST_BEHIND = 64 * 1024 * 1024;
 /** The screen catches up when at most `CALM` bytes arrive within `LOOK` milliseconds. */
 const CALM = 256 * 1024;
 const LOOK = 200;

@@ -114,15 +114,14 @@ const corrupt = (file: string, why: string, offset: number): Fault =>
     data: { file, offset },
   });
 
-/**
- * Encodes records as one frame. The journal's file consists of frames, each written and synced at once. A frame is the
- * bytes 1E 4F 52 4A, the length
- * of its text and the CRC-32 of that text (both 32 bits, little-endian), and the text: a list of records in JSON, in
- * which the first byte cannot occur.
- */
 const MAGIC = Buffer.from([0x1e, 0x4f, 0x52, 0x4a]);
 const HEADER = MAGIC.length + 8;
 
+/**
+ * Encodes records as one frame. The journal's file consists of frames, each written and synced at once. A frame is the bytes
+ * 1E 4F 52 4A, the length of its text and the CRC-32 of that text (both 32 bits, little-endian), and the text: a list of
+ * records in JSON, in which the first byte cannot occur.
+ */
 export function frameOf(records: readonly unknown[]): Buffer {
   const text = Buffer.from(JSON.stringify(records));
   const header = Buffer.alloc(HEADER);

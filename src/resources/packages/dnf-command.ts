@@ -35,7 +35,7 @@ export function dnfFailure(result: CommandResult): CommandRefusal {
     pid === undefined ? 'another process' : `process ${pid}${program === undefined ? '' : ` (${program})`}`;
   return {
     code: 'package_manager_locked',
-    message: `${holder} holds dnf's lock, and orch gave up waiting for it; apply again when it is released`,
+    message: `${holder} holds dnf's lock, and orch gave up waiting for it; try again when it is released`,
   };
 }
 

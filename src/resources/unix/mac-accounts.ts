@@ -61,8 +61,6 @@ function numberOf(digits: string | null): number | null {
   return id ?? null;
 }
 
-/** Reads property lists in XML, as tools of macOS write them. */
-
 /** A value of an XML property list. Numbers, dates and data are text; booleans are the words `true` and `false`. */
 type PlistValue = string | readonly PlistValue[] | ReadonlyMap<string, PlistValue>;
 
