@@ -1,4 +1,4 @@
-/** The key and certificate of the API's TLS: those of the settings, or self-signed ones in the data directory. */
+/** The certificate and private key of the API: from the settings, or self-signed and kept in the data directory. */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { isIP } from 'node:net';
@@ -11,16 +11,18 @@ import { isEncrypted, loadOrCreateKey } from '../src/identity/private-key.js';
 import { Fault, messageOf } from '../src/kernel/fault.js';
 import type { Settings } from '../src/settings/serve.js';
 
-/** PEM texts. */
+/** Both fields are PEM. */
 export interface ApiCertificate {
   readonly cert: string;
   readonly key: string;
 }
 
 /**
- * The key stays the same over starts, and with it the fingerprint that clients have pinned; the self-signed certificate is
- * made anew for the names and addresses that this host has now, and left in `api.crt` for clients that want it as CA.
- * @returns null when the API is served without TLS
+ * Returns the certificate and key to serve with, or null when the API runs without TLS. Throws `invalid_config` when
+ * the configured files are unusable.
+ * The self-signed key survives restarts, and with it the fingerprint that clients have pinned. The certificate is
+ * renewed at each start for the host's current names and addresses, and written to `api.crt` for clients that want it
+ * as a CA.
  */
 export function apiCertificate(settings: Settings, dataDir: string): ApiCertificate | null {
   if (!settings.tls_enabled) return null;
@@ -44,7 +46,10 @@ function given(certFile: string, keyFile: string): ApiCertificate {
   }
 }
 
-/** OpenSSL takes a certificate with the key of another kind without a word, and then fails every handshake. */
+/**
+ * Throws when the key does not belong to the certificate. OpenSSL accepts a key of another type silently and then
+ * fails every handshake.
+ */
 function requirePair({ cert, key }: ApiCertificate): void {
   const privateKey = readKey(key);
   if (!new X509Certificate(cert).checkPrivateKey(privateKey)) throw new Error('the key is not that of the certificate');
@@ -79,5 +84,8 @@ function namesOfThisHost(settings: Settings): { readonly dnsNames: string[]; rea
   };
 }
 
-/** Host names that are no DNS names (an underscore, say) cannot stand in a certificate. */
+/**
+ * Excludes host names that are not valid DNS names (with an underscore, for example), because a certificate cannot
+ * hold them.
+ */
 const isDnsName = (name: string): boolean => /^(?!-)[\p{L}\p{N}-]{1,63}(\.[\p{L}\p{N}-]{1,63})*$/u.test(name);

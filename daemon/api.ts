@@ -1,4 +1,4 @@
-/** The API: the routes of every part, and the server that they are served by. */
+/** The API: collects the handlers of every part and creates the server. */
 import { createHash, hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { CONTRACT } from '../src/contract/contract.js';
 import { openApiDocument } from '../src/contract/openapi.js';
@@ -35,7 +35,7 @@ import { healthOf, type Problem, statusHandlers } from './status.js';
 import type { TerminalParts } from './terminal/create-terminals.js';
 import { terminalHandlers } from './terminal/terminal-routes.js';
 
-/** What the API needs of the other parts. */
+/** Parts that provide the API's handlers. */
 interface ApiParts {
   readonly privateKey: KeyObject;
   readonly publicKey: PublicKeyHex;
@@ -112,12 +112,12 @@ function handlersOf(core: Core, parts: ApiParts) {
   };
 }
 
-/** Compared in the same time whatever was sent; no token is none. */
+/** Compares in constant time. An empty `token` setting matches nothing. */
 const isToken = (token: string, given: string): boolean =>
   token !== '' && timingSafeEqual(digestOf(token), digestOf(given));
 
 const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest();
 
-/** Of the identity key, which is in no store: see `IdempotencyKeys`. */
+/** Derives the key from the identity key, which no store holds; see `IdempotencyKeys`. */
 const idempotencyHashKey = (privateKey: KeyObject): Buffer =>
   Buffer.from(hkdfSync('sha256', privateKey.export({ type: 'pkcs8', format: 'der' }), '', 'orch-idempotency-v1', 32));

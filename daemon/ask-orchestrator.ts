@@ -1,4 +1,4 @@
-/** Asks the orchestrator that runs on a data directory to do something, through its control socket. */
+/** Client of the control socket: sends a request to the orchestrator running on a data directory. */
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { Fault, isFaultCode, messageOf, systemCodeOf } from '../src/kernel/fault.js';
@@ -7,7 +7,10 @@ import { CONTROL_SOCKET, ControlAnswerSchema, type ControlRequest, MAX_LINE } fr
 
 const answers = validator(ControlAnswerSchema);
 
-/** The result. Throws `unreachable` when none runs there, and whatever fault the orchestrator answers with. */
+/**
+ * Returns the result. Throws `unreachable` when no orchestrator runs there, `permission_denied` when another user
+ * owns it, `protocol_violation` for an unreadable answer, or the fault that the orchestrator returns.
+ */
 export async function askOrchestrator(
   dataDir: string,
   request: ControlRequest,

@@ -1,4 +1,4 @@
-/** What is said over `control.sock`: one request and one answer, each a line of JSON. */
+/** The protocol of `control.sock`: one request and one answer per connection, each a line of JSON. */
 import * as Type from 'typebox';
 import { closed } from '../src/kernel/schema.js';
 
@@ -9,14 +9,14 @@ export const ControlRequestSchema = Type.Union([
   closed({ verb: Type.Literal('rotate-secrets-key') }),
   closed({
     verb: Type.Literal('clock'),
-    /** Take the clock as right, instead of only telling of it. */
+    /** True accepts the wall clock as correct; false only reports on it. */
     accept: Type.Boolean(),
   }),
   closed({
     verb: Type.Literal('backup'),
-    /** An absolute path, as the orchestrator sees it. */
+    /** Absolute path on the orchestrator's host. */
     file: Type.String({ minLength: 1, maxLength: 4096 }),
-    /** Take the place of a file of that name. */
+    /** True overwrites an existing file. */
     force: Type.Boolean(),
   }),
 ]);
@@ -36,8 +36,8 @@ export const ControlAnswerSchema = Type.Union([
 ]);
 export type ControlAnswer = Type.Static<typeof ControlAnswerSchema>;
 
-/** Longest line of either side in characters. */
+/** Maximum length of a request or an answer in characters. */
 export const MAX_LINE = 64 * 1024;
 
-/** In the data directory, which only its owner may enter. */
+/** File name within the data directory, which only its owner may enter. */
 export const CONTROL_SOCKET = 'control.sock';

@@ -1,4 +1,6 @@
-/** `control.sock`: what only the owner of the data directory may ask of the running orchestrator. */
+/**
+ * Server of `control.sock`: requests that only the owner of the data directory may make of the running orchestrator.
+ */
 import { chmodSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -23,7 +25,7 @@ import type { Core } from './core/core.js';
 import type { OpenDatabase } from './database/database.js';
 import type { Secrets } from './secrets/secrets.js';
 
-/** What each verb does; the result goes back as JSON. */
+/** Handler of each verb; its result is returned as JSON. */
 type ControlVerbs = {
   readonly [V in ControlVerb]: (request: ControlRequestOf<V>) => Promise<Readonly<Record<string, unknown>>>;
 };
@@ -33,7 +35,7 @@ interface ControlServerOptions extends Pick<Core, 'logger'> {
   readonly verbs: ControlVerbs;
 }
 
-/** Makes the socket of the data directory with its verbs. */
+/** Creates the control server of the data directory, with all its verbs. */
 export function createControlServer(
   core: Core,
   parts: {
@@ -57,7 +59,7 @@ export function createControlServer(
   });
 }
 
-/** How long a connection may take to say what it wants, in milliseconds. */
+/** Milliseconds in which a connection must send its request. */
 const PATIENCE = 10_000;
 
 const request = validator(ControlRequestSchema);
@@ -72,10 +74,13 @@ export class ControlServer implements Service {
     this.options = options;
   }
 
-  /** The orchestrator runs without it where a socket cannot be made, as in a directory with a very long name. */
+  /**
+   * Listens on the socket. The orchestrator runs without it where it cannot be created, for example when the path is
+   * too long.
+   */
   async start(): Promise<void> {
     const { path, logger } = this.options;
-    // Left behind by a process that died; the lock of the data directory says that there is no other one.
+    // A stale socket of a crashed process. The lock of the data directory excludes another running orchestrator.
     rmSync(path, { force: true });
     const server = createServer((socket) => this.accept(socket));
     try {

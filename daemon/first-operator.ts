@@ -1,4 +1,4 @@
-/** Adds the first operator, without whom nobody could log in. */
+/** Adds the first operator, without whom no login would be possible. */
 import { parsePublicKey } from '../src/identity/public-key.js';
 import { Fault } from '../src/kernel/fault.js';
 import type { Auth } from './auth/auth.js';
@@ -10,7 +10,7 @@ export interface BootstrapOperator {
 }
 
 interface NamedOperatorOptions extends Pick<Core, 'settings'> {
-  /** The first operator when the settings name none. */
+  /** Returns the first operator when the settings name none. */
   readonly ownOperator: () => BootstrapOperator | null;
 }
 
@@ -19,8 +19,8 @@ interface FirstOperatorOptions extends NamedOperatorOptions, Pick<Core, 'newId'>
 }
 
 /**
- * Returns the operator that it had to add.
- * @throws Fault `bootstrap_required` when none is named
+ * Adds the first operator when there has never been one. Returns the operator it added, or null. Throws
+ * `bootstrap_required` when no operator is configured, and `invalid_public_key`.
  */
 export async function addFirstOperator(options: FirstOperatorOptions): Promise<BootstrapOperator | null> {
   const { operators, newId } = options;
@@ -31,8 +31,8 @@ export async function addFirstOperator(options: FirstOperatorOptions): Promise<B
 }
 
 /**
- * Returns the operator that a first start adds.
- * @throws Fault `bootstrap_required` when none is named, `invalid_public_key`
+ * Returns the operator that a first start adds. Throws `bootstrap_required` when no operator is configured, and
+ * `invalid_public_key`.
  */
 export function namedOperator({ settings, ownOperator }: NamedOperatorOptions): BootstrapOperator {
   const { bootstrap_key: key, bootstrap_username: username } = settings();

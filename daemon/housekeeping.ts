@@ -1,4 +1,7 @@
-/** Housekeeping: small jobs once a minute, one after the other; one that fails is logged and tried again in the next round. */
+/**
+ * Housekeeping: small jobs that run once a minute, one after another. A job that fails is logged and retried in the
+ * next round.
+ */
 import { toTimestamp } from '../src/kernel/clock.js';
 import { messageOf } from '../src/kernel/fault.js';
 import type { Logger } from '../src/kernel/logger.js';
@@ -35,7 +38,7 @@ class Housekeeping implements Service {
     this.options = options;
   }
 
-  /** Begins with a round, because an orchestrator may run for less time than lies between two. */
+  /** Begins with a round, because an orchestrator may run for less than one interval. */
   async start(): Promise<void> {
     this.round = this.runAll();
     this.timer = setInterval(() => {
@@ -43,7 +46,7 @@ class Housekeeping implements Service {
     }, this.options.everyMs);
   }
 
-  /** Waits for the round that is under way. */
+  /** Waits for the round in flight. */
   async stop(): Promise<void> {
     clearInterval(this.timer);
     await this.round;
@@ -63,7 +66,7 @@ class Housekeeping implements Service {
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
 
-/** Parts with something to prune or flush. */
+/** Parts with data to prune or flush. */
 interface HousekeepingParts {
   readonly audit: Audit;
   readonly auth: Auth;
@@ -72,7 +75,7 @@ interface HousekeepingParts {
   readonly notify: Notify;
   readonly secrets: Secrets;
   readonly terminals: TerminalParts;
-  /** Does what a full disk has put off. */
+  /** Retries work that a full disk has deferred. */
   readonly late: () => Promise<void>;
 }
 
@@ -98,7 +101,7 @@ export function createHousekeeping(core: Core, parts: HousekeepingParts): Housek
   });
 }
 
-/** Deletes operations, outputs, drift records and notifications that are older than they are kept: once a day, and little at a time. */
+/** Days that each kind of record is kept. Older ones are deleted once a day, in small batches. */
 export interface RetentionDays {
   readonly operations: number;
   readonly outputs: number;
@@ -107,11 +110,14 @@ export interface RetentionDays {
 }
 
 interface RetentionOptions extends Pick<Core, 'ageTime' | 'uow'> {
-  /** As they are now; asked each time. */
+  /** Returns the current values; called in each round. */
   readonly days: () => RetentionDays;
 }
 
-/** Returns how many were deleted: none only when nothing is left to delete. */
+/**
+ * Deletes one batch of records older than `before` (Unix milliseconds). Returns the number deleted; 0 means none are
+ * left.
+ */
 type Prune = (tx: Queryable, before: number) => Promise<number>;
 
 interface Stock {
@@ -121,7 +127,9 @@ interface Stock {
   readonly prune: Prune;
 }
 
-/** Results that go with the operations of one transaction, bytes of outputs, drift records, and notifications. */
+/**
+ * Limits per transaction: results deleted with their operations, bytes of outputs, drift records, and notifications.
+ */
 const AT_ONCE = { results: 20_000, bytes: 64 * 1024 * 1024, drift: 1000, notifications: 1000 } as const;
 
 const STOCKS: readonly Stock[] = [
@@ -153,18 +161,19 @@ const STOCKS: readonly Stock[] = [
 
 export class Retention {
   private readonly options: RetentionOptions;
-  /** Up to which time everything old is deleted, by stock. */
+  /** Cutoff in Unix milliseconds up to which everything is deleted, by stock. */
   private readonly done = new Map<Stock['name'], number>();
 
   constructor(options: RetentionOptions) {
     this.options = options;
   }
 
-  /** One step of what is due; to be called each minute. */
+  /** Deletes one batch of each stock that is due; called once a minute. */
   async run(): Promise<void> {
     const { ageTime, days } = this.options;
     const kept = days();
-    // Whole days, so that what grows old all the time goes at once and leaves one event, not one each minute.
+    // Rounds down to whole days, so that each stock is pruned once a day and leaves one event instead of one a
+    // minute.
     const today = Math.floor(ageTime() / DAY) * DAY;
     for (const stock of STOCKS) {
       const before = today - kept[stock.name] * DAY;
@@ -189,7 +198,7 @@ export class Retention {
   }
 }
 
-/** Reads the days that each stock is kept. */
+/** Reads the retention of each stock from the settings. */
 const retentionDays = (settings: Settings) => ({
   operations: settings['retention.operations_days'],
   outputs: settings['retention.outputs_days'],

@@ -1,4 +1,4 @@
-/** Wires the rooms of the orchestrator together, and starts and stops them in order; decides nothing. */
+/** Wires the parts of the orchestrator together, and starts and stops them in order. */
 import type { KeyObject } from 'node:crypto';
 import { join } from 'node:path';
 import { spkiFingerprint } from '../src/identity/fingerprint.js';
@@ -56,18 +56,18 @@ import { createTerminals } from './terminal/create-terminals.js';
 interface OrchestratorOptions
   extends StartChoices,
     Pick<Core, 'clock' | 'logger' | 'newId' | 'randomBytes' | 'settings'> {
-  /** The first operator when the settings name none. */
+  /** Returns the first operator when the settings name none. */
   readonly ownOperator: () => BootstrapOperator | null;
   readonly onFatal: (error: unknown) => void;
-  /** The data directory was put back by hand: begins a new epoch. */
+  /** True begins a new epoch, because the data directory was restored by hand. */
   readonly newEpoch: boolean;
 }
 
-/** Where it is reached, once it has started. */
+/** Addresses and identity of a started orchestrator. */
 interface ReadyInfo {
   readonly api_url: string;
   readonly agent_address: string;
-  /** null without TLS. */
+  /** SHA-256 of the certificate's SPKI in hex; null without TLS. */
   readonly tls_fingerprint: string | null;
   readonly public_key: string;
   readonly pid: number;
@@ -78,8 +78,8 @@ export interface Orchestrator extends Service {
 }
 
 /**
- * Opens the store and makes the parts; nothing listens before `start`. The store comes before the keys, so that a first start
- * which is cut off leaves no keys without a store.
+ * Opens the store and creates the parts; nothing listens before `start`. The store is created before the keys, so
+ * that an interrupted first start leaves no keys without a store.
  */
 export async function createOrchestrator(options: OrchestratorOptions): Promise<Orchestrator> {
   const settings = options.settings();
@@ -117,7 +117,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   }
 }
 
-/** A start in an empty directory may be that of an orchestrator whose disk is missing. */
+/** Warns about a first start: an empty directory may mean that the orchestrator's disk is not mounted. */
 function tellFirstStart({ settings, logger }: OrchestratorOptions, privateKey: KeyObject): void {
   logger.warn('this was a first start: a new orchestrator was made, which no agent knows yet', {
     data_dir: settings().data_dir,
@@ -129,13 +129,13 @@ function tellFirstStart({ settings, logger }: OrchestratorOptions, privateKey: K
 interface AssembledOptions extends OrchestratorOptions {
   readonly store: OpenDatabase;
   readonly keyring: Keyring;
-  /** What is to be logged after the first line, which holds the addresses. */
+  /** Log lines deferred until the ready line, which holds the addresses, has been written. */
   readonly notes: readonly (() => void)[];
   readonly privateKey: KeyObject;
-  /** The key that the identity key took the place of; null when it is the same as ever. */
+  /** Public key of the identity key that was replaced; null when it has not changed. */
   readonly replaced: string | null;
   readonly auditKey: AuditKey;
-  /** Events that the store has lost; the person who starts the orchestrator knows. */
+  /** Events missing from the store, accepted explicitly by the person who starts the orchestrator. */
   readonly lost: LostEvents | null;
   readonly certificate: ApiCertificate | null;
 }
@@ -156,7 +156,7 @@ class AssembledOrchestrator implements Orchestrator {
   private readonly audit: Audit;
   private readonly api: ApiServer;
   private readonly listener: AgentListener;
-  /** In start order. */
+  /** Services in start order. */
   private readonly services: readonly Service[];
 
   constructor(options: AssembledOptions) {
@@ -351,7 +351,10 @@ class AssembledOrchestrator implements Orchestrator {
     if (!this.isStartRecorded) await this.recordStart();
   }
 
-  /** On a full disk the orchestrator serves reads, and the audit log records the start once there is room. */
+  /**
+   * Records the start in the audit log. On a full disk the orchestrator serves reads, and housekeeping retries this
+   * later.
+   */
   private async recordStart(): Promise<void> {
     this.isStartRecorded = true;
     try {
@@ -373,7 +376,10 @@ class AssembledOrchestrator implements Orchestrator {
     this.options.logger.error(summary, { ...lost });
   }
 
-  /** A rotation that does not come to its end leaves both keys, and everything works with them. */
+  /**
+   * Finishes an interrupted rotation. One that cannot finish leaves both keys in place, and everything works with
+   * both.
+   */
   private async endRotation(): Promise<void> {
     try {
       await this.secrets.rotation.resume();
@@ -390,7 +396,7 @@ class AssembledOrchestrator implements Orchestrator {
   }
 }
 
-/** Returns the pin of the certificate that clients see, which a proxy in front may present instead of the API's own. */
+/** Returns the pin of the certificate that clients see; a proxy in front may present another one than the API's own. */
 function spkiOf({ api_spki: proxySpki }: Settings, certificate: ApiCertificate | null): () => Uint8Array | null {
   const spki = proxySpki !== '' ? proxySpki : certificate === null ? null : spkiFingerprint(certificate.cert);
   const bound = spki === null ? null : Buffer.from(spki, 'hex');

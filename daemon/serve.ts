@@ -1,4 +1,6 @@
-/** `orch serve` from flags to exit status: settings, data directory, the orchestrator, its end. */
+/**
+ * Runs `orch serve`: loads the settings, locks the data directory, and runs the orchestrator until the signal aborts.
+ */
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,35 +23,37 @@ interface ServeLogger extends Logger {
 }
 
 interface ServeOptions extends Pick<Core, 'clock' | 'newId' | 'randomBytes'> {
-  /** By flat name; beside the settings `config`, `ready_file`, `new_epoch`, `new_store`, `new_identity` and `config_schema`. */
+  /**
+   * Command-line flags by flat name: the settings, and `config`, `ready_file`, `new_epoch`, `new_store`,
+   * `new_identity` and `config_schema`.
+   */
   readonly flags: RawFlags;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly isRoot: boolean;
   readonly createLogger: (options: { level: Settings['log.level']; format: Settings['log.format'] }) => ServeLogger;
-  /** The invoking user's own operator key. */
+  /** Returns the invoking user's own operator key. */
   readonly ownOperator: () => BootstrapOperator | null;
   readonly print: (text: string) => void;
-  /** Calls the given function whenever the configuration has to be read again. */
+  /** Registers a function to call when the configuration must be reloaded. */
   readonly onReload: (reload: () => void) => void;
-  /** Ends the process at once: the store failed in a way that only a restart can make sure of. */
+  /** Ends the process at once, because after this failure of the store only a restart can restore a known state. */
   readonly onFatal: () => never;
-  /** Ends the process at once with exit status 1: a stop takes too long. Every acknowledged write is in the store. */
+  /**
+   * Ends the process at once with exit status 1, because the stop timed out. Every acknowledged write is in the
+   * store.
+   */
   readonly onLateStop: () => never;
-  /** Stops the orchestrator. */
+  /** Stops the orchestrator when it aborts. */
   readonly signal: AbortSignal;
 }
 
-/** Milliseconds that a stop may take before the process ends anyway. */
+/** Timeout of a stop in milliseconds, after which the process ends anyway. */
 const STOP_WITHIN = 10_000;
-/** Milliseconds that a start waits for a command, such as `orch serve backup`, that holds the data directory. */
+/** Timeout in milliseconds for a command, such as `orch serve backup`, to release the data directory. */
 const HELD_WITHIN = 60_000;
 const HELD_POLL = 200;
 
-/**
- * Runs until the signal aborts.
- * @returns the exit status
- * @throws Fault for whatever keeps it from starting
- */
+/** Runs until the signal aborts and returns the exit status. Throws a fault when the orchestrator cannot start. */
 export async function serve(options: ServeOptions): Promise<number> {
   const {
     config_schema: wantsSchema,
@@ -94,7 +98,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     try {
       if (file !== undefined) writeReadyFile(file, orchestrator);
     } catch (error) {
-      // Whoever waits for the file would wait for ever, and the directory is about to be given free.
+      // A process that waits for the file would hang, and the lock of the directory is about to be released.
       await stop(orchestrator, logger, options.onLateStop);
       throw error;
     }
@@ -106,14 +110,14 @@ export async function serve(options: ServeOptions): Promise<number> {
   }
 }
 
-/** Beside the standard data directory, whatever the directory of this orchestrator is. */
+/** Keeps the record beside the standard data directory, whichever directory this orchestrator uses. */
 const memoryOf = ({ env, isRoot }: ServeOptions): DirectoryMemory =>
   new DirectoryMemory(join(dirname(standardDataDir(env, isRoot)), 'orch-serve.json'));
 
 /** ID and title of the configuration file's JSON Schema. */
 const SCHEMA = { id: 'urn:orch:schema:serve-config:v1', title: 'Configuration of orch serve' };
 
-/** Flags that stand for paths come as text. */
+/** Returns the value of a flag that holds a path, or undefined when it was not given. */
 const textOf = (flag: string | boolean | undefined): string | undefined =>
   typeof flag === 'string' ? flag : undefined;
 
@@ -138,7 +142,7 @@ function reload(live: LiveSettings, load: () => Settings, logger: ServeLogger): 
   }
 }
 
-/** Written whole, so that whoever waits for the file can read it as soon as it is there. Throws `invalid_config`. */
+/** Writes the ready file atomically, so that its readers never see part of it. Throws `invalid_config`. */
 function writeReadyFile(file: string, orchestrator: Orchestrator): void {
   const temporary = `${file}.${process.pid}.new`;
   try {
@@ -154,9 +158,9 @@ function writeReadyFile(file: string, orchestrator: Orchestrator): void {
 }
 
 /**
- * Holds the data directory; waits while a command on the stopped store holds it.
- * @returns null when the signal aborts meanwhile
- * @throws Fault as `holdDataDirectory` does, when it is an orchestrator or the wait was too long
+ * Locks the data directory, waiting while a command on the stopped store holds it. Returns null when the signal
+ * aborts meanwhile. Throws as `holdDataDirectory` does when another orchestrator holds the lock or the wait times
+ * out.
  */
 async function hold(dataDir: string, logger: Logger, signal: AbortSignal): Promise<DataDirectory | null> {
   const start = performance.now();
@@ -183,7 +187,7 @@ function aborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** The lock of a process that is cut off stays, and the next start clears it. */
+/** Stops the orchestrator with a timeout. After a timeout the lock stays behind, and the next start clears it. */
 async function stop(orchestrator: Orchestrator, logger: Logger, onLateStop: () => never): Promise<void> {
   const timer = setTimeout(() => {
     logger.error('the orchestrator did not stop in time and is cut off', { milliseconds: STOP_WITHIN });

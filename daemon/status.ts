@@ -1,16 +1,15 @@
-/** Health, and the documents about the API itself. */
-
+/** Health of the orchestrator, and the documents that describe the API. */
 import { statfs } from 'node:fs/promises';
 import type { Status, statusRoutes } from '../src/contract/status.js';
 import { PROTOCOL_VERSION, VERSION } from '../src/kernel/version.js';
 import type { HandlersFor } from './http/handler.js';
 
 interface StatusOptions {
-  /** How the orchestrator is, now. */
+  /** Returns the current health. */
   health(): Promise<Status>;
-  /** The OpenAPI document; asked for once, at the first request. */
+  /** Returns the OpenAPI document; called once, at the first request. */
   openApi(): Readonly<Record<string, unknown>>;
-  /** The JSON Schema of a module; asked for once, at the first request. */
+  /** Returns the JSON Schema of a module; called once, at the first request. */
   moduleSchema(): Readonly<Record<string, unknown>>;
 }
 
@@ -32,10 +31,10 @@ function once<T>(make: () => T): () => T {
   };
 }
 
-/** Less free disk than this is a warning, in bytes. */
+/** Free disk space in bytes below which the status is degraded. */
 const ENOUGH_DISK = 1024 ** 3;
 
-/** A reason for which the orchestrator is degraded. Everyone who reaches the API may read it. */
+/** A reason why the orchestrator is degraded. Every client that reaches the API may read it. */
 export type Problem = Status['reasons'][number];
 
 interface HealthOptions {

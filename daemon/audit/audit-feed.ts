@@ -1,6 +1,6 @@
 /**
- * Follows the audit log for many readers. Each reads from the store at its own pace, and the bus only tells it that there is
- * more: so nothing is missed or told twice between old and new events, and a slow reader costs no memory.
+ * Streams the audit log to many readers. Each reads from the store at its own pace; the bus only signals new events.
+ * So no event is missed or repeated between old and new ones, and a slow reader needs no buffer.
  */
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { AuditEvent } from '../../src/contract/audit.js';
@@ -23,28 +23,28 @@ type AuditFeedOptions = Pick<Core, 'bus' | 'db'>;
 
 export interface FollowOptions {
   readonly filter: Pick<AuditFilter, 'agent' | 'operator' | 'eventType' | 'category'>;
-  /** Begins behind the event of this ID, which need not be there any more. */
+  /** ID of the event to start after; the event may have been pruned. */
   readonly behind: string | null;
-  /** Else with the first event of that time, in Unix milliseconds; null begins with what is written from now on. */
+  /** Start time in Unix milliseconds, used when `behind` is null; null starts with new events. */
   readonly after: number | null;
-  /** Ends it quietly. */
+  /** Ends the stream without an error when aborted. */
   readonly signal: AbortSignal;
 }
 
 interface FeedPage {
-  /** In the order of the log. */
+  /** Events in the order of the log. */
   readonly events: readonly AuditEvent[];
-  /** ID of the event up to which everything was looked at, whether it matters to the reader or not; null for no event. */
+  /** ID of the last event examined, even if the filter excludes it: the cursor to resume from; null without an event. */
   readonly place: string | null;
 }
 
-/** Readers at a time. */
+/** Maximum concurrent readers. */
 const MOST = 256;
-/** Events that are looked through at a time. */
+/** Events examined per read. */
 const WINDOW = 500;
-/** How long a reader is not told anything, when nothing matters to it. */
+/** Maximum milliseconds between two pages, if there are no events for the reader. */
 const TICK_MS = 2000;
-/** Events that come that close together are read at once. */
+/** Milliseconds to wait after a signal, so that a burst of events is read in one page. */
 const GATHER_MS = 20;
 
 export class AuditFeed implements Service {
@@ -62,7 +62,7 @@ export class AuditFeed implements Service {
     this.unsubscribe = this.options.bus.subscribe('all', () => this.ringAll());
   }
 
-  /** Every reader is told that the orchestrator stops. */
+  /** Ends every stream with `shutting_down`. */
   async stop(): Promise<void> {
     this.stopped = true;
     this.unsubscribe();
@@ -70,13 +70,13 @@ export class AuditFeed implements Service {
   }
 
   /**
-   * Events in the order of the log, some at a time; none at the beginning, and every few seconds when there are none.
+   * Yields pages of events in the order of the log. The first page is empty, and so is one every `TICK_MS` without events.
    * Throws `rate_limited` when there are too many readers, `invalid_filter`, `shutting_down`.
    */
   async *follow(options: FollowOptions): AsyncGenerator<FeedPage> {
     const { signal } = options;
     const { operator, ...others } = options.filter;
-    // Found once: the operator may be removed, or lose the name, while the reader follows.
+    // Resolved to an ID once, because the operator may be removed or renamed while the reader follows.
     let operatorId = await this.operatorMeant(operator);
     if (this.bells.size >= MOST) throw tooMany();
     const bell = new Doorbell();
@@ -100,12 +100,12 @@ export class AuditFeed implements Service {
     }
   }
 
-  /** Stays the given text until there is an operator of that name. Throws `invalid_filter`. */
+  /** Returns the operator's ID, or the given text until an operator of that name exists. Throws `invalid_filter`. */
   private async operatorMeant(nameOrId: string | undefined): Promise<string | undefined> {
     return nameOrId === undefined ? undefined : operatorIdMeant(this.options.db, nameOrId);
   }
 
-  /** The `seq` behind which a reader begins. */
+  /** Returns the `seq` after which a reader starts. */
   private async placeOf({ behind, after }: FollowOptions): Promise<number> {
     const { db } = this.options;
     const end = (await lastAuditSeq(db)) ?? (await findAuditCut(db))?.seq ?? 0;

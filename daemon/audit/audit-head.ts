@@ -1,6 +1,6 @@
 /**
- * The end of the audit log in a file beside the database. A database whose write-ahead log is damaged opens without its newest
- * commits and says nothing of it; this file still knows the event that was committed last.
+ * Records the last committed audit event in a file beside the database. A database with a damaged write-ahead log opens
+ * silently without its newest commits; this file reveals the loss.
  */
 import { closeSync, constants, fdatasync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -11,10 +11,10 @@ import type { Queryable } from '../database/schema.js';
 import { type AuditKey, checkpointText, isSignedWith, type Mark, parseCheckpoint, signMark } from './checkpoint.js';
 import type { ChainPlace } from './verify-chain.js';
 
-/** In the data directory. */
+/** File name in the data directory. */
 export const AUDIT_HEAD_FILE = 'audit.head';
 
-/** Bytes of one of the two places in the file, which take turns: a torn write leaves the other one whole. */
+/** Bytes of one of the two slots in the file. Writes alternate between them, so a torn write leaves the other slot intact. */
 const SLOT = 512;
 const SLOTS = 2;
 
@@ -23,18 +23,21 @@ interface AuditHeadOptions extends Pick<Core, 'clock' | 'logger'> {
   readonly key: AuditKey;
 }
 
-/** How a store falls short of what was committed to it. */
+/** Difference between a store and the events that were committed to it. */
 export interface LostEvents {
-  /** Events that are missing at the end; 0 when the event of that number is another one. */
+  /** Number of events missing at the end; 0 when the event `expected_seq` exists with another hash. */
   readonly missing: number;
-  /** The last event of the store, 0 in an empty one. */
+  /** Number of the last event in the store; 0 for an empty store. */
   readonly last_seq: number;
-  /** The event that was committed last. */
+  /** Number of the event that was committed last. */
   readonly expected_seq: number;
   readonly expected_hash: string;
 }
 
-/** Null for a store that holds every event up to the one in the file, and where there is no file of this audit key. */
+/**
+ * Returns the lost events; null when the store holds the event of the file or has pruned it. Also null without a file
+ * signed with this audit key.
+ */
 export async function lostEvents(
   db: Queryable,
   { file, key }: Pick<AuditHeadOptions, 'file' | 'key'>,
@@ -50,7 +53,7 @@ export async function lostEvents(
   return row?.hash === head.hash ? null : { missing: 0, ...lost };
 }
 
-/** What the person who starts the orchestrator has to know and to choose. */
+/** Returns the fault `data_dir_invalid`, which explains the loss and the choices to the person who starts the orchestrator. */
 export function lostEventsFault(dataDir: string, lost: LostEvents): Fault {
   const { missing, last_seq, expected_seq } = lost;
   const events = missing === 1 ? 'its newest event is' : `its ${missing} newest events are`;
@@ -68,7 +71,7 @@ export function lostEventsFault(dataDir: string, lost: LostEvents): Fault {
   );
 }
 
-/** The newer one of the two places; null when neither holds a place that this key has signed. */
+/** Returns the newer of the two slots; null when neither holds a place signed with this key. */
 export function readHead(file: string, key: AuditKey): Mark | null {
   let text: string;
   try {
@@ -88,8 +91,8 @@ export function readHead(file: string, key: AuditKey): Mark | null {
 }
 
 /**
- * Writes the file. Each commit is in it before its writer is told, so that the death of the process loses neither; it is on
- * the disk a moment later, because the file may lag behind the database after a power cut and must not go ahead of it.
+ * Writes the file. Each commit is written to it before its writer is acknowledged, so a crash of the process loses
+ * neither. The fsync follows later: after a power cut the file may be behind the database, but must not be ahead of it.
  */
 export class AuditHead {
   private readonly options: AuditHeadOptions;
@@ -105,12 +108,12 @@ export class AuditHead {
     this.options = options;
   }
 
-  /** Begins with the end of the log as it is now, which takes the place of whatever the file held. */
+  /** Opens the file and replaces its contents with the current end of the log. */
   open(epoch: number, place: ChainPlace): void {
     const { file } = this.options;
     this.epoch = epoch;
     this.attempt(() => {
-      // Never truncated: what is overwritten needs no room on a full disk.
+      // Never truncated: overwriting needs no free space on a full disk.
       this.descriptor = openSync(file, constants.O_RDWR | constants.O_CREAT, 0o600);
       const first = place.seq === 0 ? '' : this.textOf(place);
       const bytes = Buffer.from(first.padEnd(SLOT * SLOTS));
@@ -122,7 +125,7 @@ export class AuditHead {
     });
   }
 
-  /** To be called after each commit, before its writers are told. Never throws: the commit stands. */
+  /** Records a commit. Called after each commit, before its writers are acknowledged. Never throws: the commit stands. */
   readonly committed = (place: ChainPlace): void => {
     const { descriptor } = this;
     if (descriptor === null || place.seq <= this.written) return;
@@ -135,6 +138,7 @@ export class AuditHead {
     });
   };
 
+  /** Waits for a sync in flight and closes the file. */
   async close(): Promise<void> {
     await this.syncing;
     if (this.descriptor !== null) closeSync(this.descriptor);

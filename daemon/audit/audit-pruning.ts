@@ -1,6 +1,6 @@
 /**
- * Deletes old audit events. What is cut off is decided in one transaction, with its own event and a signed note of the hash that
- * the rest is chained to; the rows themselves go afterwards, little by little, and after a crash the rest of them.
+ * Prunes old audit events. One transaction decides the cut, emits the event of the pruning, and signs the hash that the
+ * remaining log is chained to. The rows are deleted afterwards in batches, which resume after a crash.
  */
 import { setImmediate } from 'node:timers/promises';
 import { toTimestamp } from '../../src/kernel/clock.js';
@@ -22,16 +22,17 @@ import { type AuditKey, rowOfMark, signMark } from './checkpoint.js';
 interface AuditPruningOptions extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'uow'> {
   readonly key: AuditKey;
   readonly epoch: (db: Queryable) => Promise<number>;
-  /** Days that events are kept, null for ever; asked each time. */
+  /** Returns the retention in days, null to keep events for ever; called on each run. */
   readonly days: (db: Queryable) => Promise<number | null>;
 }
 
 const DAY = 86_400_000;
-/** Rows of one transaction, which takes some milliseconds. */
+/** Rows deleted per transaction, which takes a few milliseconds. */
 const BATCH = 250;
-/** Transactions of one round of housekeeping. */
+/** Maximum transactions per scheduled run. */
 const BATCHES_A_ROUND = 400;
 
+/** Numbers of the first and the last pruned event. */
 interface Cut {
   readonly first: number;
   readonly last: number;
@@ -39,7 +40,7 @@ interface Cut {
 
 export class AuditPruning {
   private readonly options: AuditPruningOptions;
-  /** Up to which time everything old is cut off. */
+  /** Unix milliseconds up to which the retention has been applied. */
   private done = 0;
 
   constructor(options: AuditPruningOptions) {
@@ -47,8 +48,8 @@ export class AuditPruning {
   }
 
   /**
-   * Deletes the events before a time in Unix milliseconds; returns how many. A signal that aborts leaves rows that are cut
-   * off already to the housekeeping.
+   * Prunes the events before a time in Unix milliseconds and returns their number. After an abort the scheduled run
+   * deletes the remaining rows.
    */
   async prune(before: number, context: RequestContext, signal: AbortSignal): Promise<number> {
     const deleted = await this.options.uow.write(async (tx, emit) => {
@@ -61,11 +62,11 @@ export class AuditPruning {
     return deleted;
   }
 
-  /** One step of what is due; to be called each minute. */
+  /** Applies the retention and deletes a limited number of pruned rows; called each minute. */
   async run(): Promise<void> {
     const { db, uow, ageTime, days } = this.options;
     const kept = await days(db);
-    // Whole days, so that what grows old all the time goes at once and leaves one event, not one each minute.
+    // Rounded to whole days, so that pruning emits one event a day and not one each minute.
     const before = kept === null ? 0 : (Math.floor(ageTime() / DAY) - kept) * DAY;
     if (before > this.done) {
       await uow.write(async (tx, emit) => {
@@ -77,7 +78,7 @@ export class AuditPruning {
     await this.sweep(null, BATCHES_A_ROUND);
   }
 
-  /** Null when there is nothing to cut off. */
+  /** Signs the cut before a time and returns it; null when there is nothing to prune. */
   private async cutBefore(tx: Queryable, before: number): Promise<Cut | null> {
     const { key, clock, epoch } = this.options;
     const [first, kept, newest] = [

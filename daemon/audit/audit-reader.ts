@@ -1,4 +1,4 @@
-/** Answers questions about the audit log. */
+/** Reads filtered pages of the audit log. */
 import { type AuditEvent, SEVERITIES } from '../../src/contract/audit.js';
 import { toTimestamp } from '../../src/kernel/clock.js';
 import { operatorIdMeant } from '../auth/operator-store.js';
@@ -8,28 +8,28 @@ import type { Queryable } from '../database/schema.js';
 import { findAgentByName } from '../fleet/agent-store.js';
 
 export interface AuditFilter {
-  /** Node ID or name, of an agent that acted or was acted upon. */
+  /** Node ID or name of an agent that is the actor or the target. */
   readonly agent?: string | undefined;
-  /** Operator ID or username, likewise; a username means what `operatorIdMeant` says. */
+  /** ID or username of an operator that is the actor or the target; `operatorIdMeant` resolves a username. */
   readonly operator?: string | undefined;
   readonly eventType?: string | undefined;
-  /** What the event type begins with. */
+  /** Prefix of the event type. */
   readonly category?: string | undefined;
   /** Unix milliseconds, inclusive. */
   readonly after?: number | undefined;
   /** Unix milliseconds, exclusive. */
   readonly before?: number | undefined;
-  /** ID of the last event of the page before. */
+  /** ID of the last event of the previous page. */
   readonly cursor?: string | undefined;
 }
 
 interface AuditPage {
-  /** Newest first. */
+  /** Events, newest first. */
   readonly events: readonly AuditEvent[];
   readonly hasMore: boolean;
 }
 
-/** Throws `invalid_filter` for the name of several removed operators. */
+/** Returns a page of events. Throws `invalid_filter` for a username that several removed operators had. */
 export async function readAuditPage(db: Queryable, filter: AuditFilter, limit: number): Promise<AuditPage> {
   const rows = await listAuditRows(db, {
     ...(await windowQueryOf(db, filter)),
@@ -41,7 +41,7 @@ export async function readAuditPage(db: Queryable, filter: AuditFilter, limit: n
   return { events: rows.slice(0, limit).map(auditEventOf), hasMore: rows.length > limit };
 }
 
-/** The part of a filter that does not depend on the place in the log, with names looked up. Throws `invalid_filter`. */
+/** Returns the part of a filter that is independent of the cursor, with names resolved to IDs. Throws `invalid_filter`. */
 export async function windowQueryOf(db: Queryable, filter: AuditFilter): Promise<AuditWindowQuery> {
   return {
     eventTypes: filter.eventType === undefined ? undefined : [filter.eventType],
@@ -51,7 +51,7 @@ export async function windowQueryOf(db: Queryable, filter: AuditFilter): Promise
   };
 }
 
-/** Agents that have or had this name, and the one with this ID. */
+/** Returns the given text as an ID, and the IDs of agents that have or had it as their name. */
 async function agentIds(db: Queryable, nameOrId: string): Promise<readonly string[]> {
   const named = await findAgentByName(db, nameOrId);
   return [...new Set([nameOrId, ...(named ? [named.node_id] : []), ...(await nodeIdsOfName(db, nameOrId))])];

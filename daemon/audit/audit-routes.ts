@@ -1,4 +1,4 @@
-/** The audit log. */
+/** Route handlers of the audit log: list, follow, prune, retention and verification. */
 import type { Kysely } from 'kysely';
 import { AUDIT_LIST_LIMIT, type auditRoutes } from '../../src/contract/audit.js';
 import type { QueryOf } from '../../src/contract/route.js';
@@ -62,7 +62,7 @@ const listAuditEvents =
     };
   };
 
-/** Goes on until the client, the session or the orchestrator ends it. */
+/** Streams events until the client, the session or the orchestrator ends the stream. */
 const streamEvents =
   ({ feed }: AuditServices): Handler<Routes['streamEvents']> =>
   async ({ query, signal, events }) => {
@@ -99,7 +99,7 @@ function text(query: Query, parameter: keyof Query) {
 
 const EVENT_TYPES: readonly string[] = Object.keys(EVENT_SEVERITY);
 
-/** A type that does not exist never comes: whoever follows the log would wait for ever. */
+/** Returns the type. Throws `invalid_filter` for an unknown type: a reader that follows it would wait for ever. */
 function knownType(type: string | undefined): string | undefined {
   if (type === undefined || EVENT_TYPES.includes(type)) return type;
   const meant = nearest(type, EVENT_TYPES);

@@ -1,4 +1,4 @@
-/** Checks the whole audit log: the chain, the signed places in it, and a checkpoint that was kept elsewhere. */
+/** Verifies the whole audit log: its hash chain, its signed checkpoints, and a checkpoint that was kept elsewhere. */
 import type { AuditProblem, AuditVerification } from '../../src/contract/audit.js';
 import { toTimestamp } from '../../src/kernel/clock.js';
 import { GENESIS } from '../core/audit-log.js';
@@ -23,22 +23,22 @@ interface VerificationOptions extends Pick<Core, 'clock' | 'db'> {
 }
 
 interface VerificationRequest {
-  /** A checkpoint that was kept elsewhere, null for none. */
+  /** Checkpoint that was kept elsewhere; null for none. */
   readonly since: Mark | null;
-  /** Ends the walk, which then rejects with its reason. */
+  /** Ends the verification, which rejects with the signal's reason. */
   readonly signal: AbortSignal;
 }
 
-/** What was found so far. */
+/** Findings so far. */
 interface Findings {
   first: number | null;
-  /** The last event that is as it was written. */
+  /** Last intact event. */
   head: ChainPlace;
   events: number;
   checkpoints: number;
-  /** Of the last checkpoint that is true. */
+  /** `seq` of the last checkpoint that matches the log. */
   signed: number;
-  /** The checkpoint from elsewhere is of this very log. */
+  /** True when the external checkpoint matches this log. */
   isConfirmed: boolean;
   problem: AuditProblem | null;
 }
@@ -57,7 +57,7 @@ export class Verification {
     this.options = options;
   }
 
-  /** One at a time, for each goes through the whole log. */
+  /** Verifies the log and returns the result. Runs are queued, because each reads the whole log. */
   run(request: VerificationRequest): Promise<AuditVerification> {
     const result = this.lane.then(() => this.verify(request));
     this.lane = result.catch(() => undefined);
@@ -68,7 +68,7 @@ export class Verification {
     const { db, key } = this.options;
     const cutRow = await findAuditCut(db);
     const cut = cutRow && markOfRow(cutRow);
-    // Before the last event, so that a checkpoint that is made meanwhile is none without its event.
+    // Read before the last `seq`: a checkpoint signed in between would seem to lie beyond the end of the log.
     const [newestRow] = await newestCheckpoints(db, 1);
     const newest = newestRow ? markOfRow(newestRow) : null;
     const to = (await lastAuditSeq(db)) ?? 0;
@@ -123,7 +123,10 @@ export class Verification {
     if (broken !== null) found.problem = brokenChain(broken);
   }
 
-  /** Of what was just verified; it need not be stored to be handed in later. */
+  /**
+   * Returns a signed checkpoint of the verified head; null for an empty log. It is not stored: a later verification only
+   * needs its signature.
+   */
   private async signHead({ head }: Findings): Promise<Mark | null> {
     const { db, key, clock, epoch } = this.options;
     if (head.seq === GENESIS.seq) return null;
@@ -136,13 +139,13 @@ const begin = (cut: Mark | null): Findings => {
   return { first: null, head, events: 0, checkpoints: 0, signed: head.seq, isConfirmed: false, problem: null };
 };
 
-/** A signed place against the hash that its event has now. */
+/** Returns true when the signed hash equals the event's current hash; records the problem otherwise. */
 function compare(found: Findings, mark: Mark, hash: string | undefined): boolean {
   if (hash !== mark.hash) found.problem ??= rewritten(mark, found.signed);
   return hash === mark.hash;
 }
 
-/** The checkpoint from elsewhere, when the walk is at its event. */
+/** Compares the external checkpoint with its event once the walk has reached it. */
 function confirm(found: Findings, witness: Mark, place: ChainPlace): void {
   if (witness.seq === place.seq) found.isConfirmed = compare(found, witness, place.hash);
 }
@@ -160,7 +163,7 @@ function sinceReport(found: Findings, { epoch, seq }: Mark): AuditVerification['
   return { epoch, seq, found: found.isConfirmed ? 'confirmed' : isPruned ? 'pruned' : 'not_confirmed' };
 }
 
-/** Signed places behind the last event: its end was cut off. */
+/** Returns the problem of a truncated log, one with a checkpoint beyond its last event; else null. */
 function endProblem({ head }: Findings, marks: readonly (Mark | null)[]): AuditProblem | null {
   const beyond = marks.find((mark) => mark !== null && mark.seq > head.seq);
   return beyond ? cutTail(head.seq, beyond) : null;

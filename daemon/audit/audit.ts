@@ -1,4 +1,4 @@
-/** What there is to do with the audit log beside writing and listing it. */
+/** Wires the services of the audit log: checkpoints, pruning, retention, verification and feed. */
 import type { Core } from '../core/core.js';
 import { AUDIT_LOG, eventOfRequest, type RequestContext } from '../core/domain-event.js';
 import { getMeta, setMeta } from '../database/meta.js';
@@ -18,8 +18,8 @@ export interface Audit {
 }
 
 /**
- * Makes the parts.
- * @param own `epoch` returns that of the store as it is now
+ * Returns the services of the audit log.
+ * @param own `epoch` returns the current epoch of the store
  */
 export function createAudit(
   core: Pick<Core, 'ageTime' | 'bus' | 'clock' | 'db' | 'logger' | 'settings' | 'uow'>,
@@ -36,15 +36,15 @@ export function createAudit(
   };
 }
 
-/** How long audit events are kept: the setting of the configuration until an admin says otherwise. */
 interface AuditRetentionOptions extends Pick<Core, 'db' | 'uow'> {
-  /** Days of the configuration, null for ever; asked each time. */
+  /** Returns the configured retention in days, null to keep events for ever; called on each read. */
   readonly standard: () => number | null;
 }
 
-/** In `meta`: days, or `null`; absent as long as nobody has set it. */
+/** Key in `meta` of the retention that an admin has set, as JSON: days, or `null` for ever; absent until it is set. */
 const KEY = 'audit.retention_days';
 
+/** Retention of audit events: the configured one until an admin sets another. */
 export class AuditRetention {
   private readonly options: AuditRetentionOptions;
 
@@ -52,12 +52,13 @@ export class AuditRetention {
     this.options = options;
   }
 
-  /** Days that events are kept; null is for ever. */
+  /** Returns the retention in days; null keeps events for ever. */
   async days(db: Queryable = this.options.db): Promise<number | null> {
     const text = await getMeta(db, KEY);
     return text === null ? this.options.standard() : JSON.parse(text);
   }
 
+  /** Sets the retention in days, null for ever, and emits an event. */
   async set(days: number | null, context: RequestContext): Promise<void> {
     await this.options.uow.write(async (tx, emit) => {
       const before = await this.days(tx);

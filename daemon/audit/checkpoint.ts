@@ -1,27 +1,28 @@
 /**
- * A signed place in the audit log: "in this epoch, at that time, the event of that number had that hash". The hash stands for
- * every event before it, so whoever keeps the text elsewhere can tell later whether any of them was changed or is gone.
+ * Signs and parses checkpoints: statements that an event of the audit log had a hash, with epoch and time. The hash covers
+ * every earlier event, so a checkpoint kept elsewhere reveals later that any of them was changed or removed.
  */
 import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import type { AuditMarkRow } from '../core/audit-store.js';
 import type { ChainPlace } from './verify-chain.js';
 
-/** A checkpoint, or the last event that was pruned, to which the first one that is left is chained. */
+/** A checkpoint, or a cut: the last pruned event, which the first remaining event is chained to. */
 type MarkKind = 'checkpoint' | 'cut';
 
+/** A signed place in the audit log. */
 export interface Mark extends ChainPlace {
   readonly kind: MarkKind;
-  /** Of the store; grows when it is put back to an earlier state. */
+  /** Epoch of the store, which grows when the store is restored to an earlier state. */
   readonly epoch: number;
   /** Unix milliseconds. */
   readonly time: number;
-  /** That checks the signature, 64 hex digits. */
+  /** Public key of the signature, 64 hex digits. */
   readonly publicKey: string;
-  /** Base64url. */
+  /** Signature in base64url. */
   readonly signature: string;
 }
 
-/** The first word of the text, so that a signature of one kind is none of the other. */
+/** First word of the signed text, so that a signature of one kind is not valid for the other. */
 const HEADS: Readonly<Record<MarkKind, string>> = { checkpoint: 'orch-checkpoint-v1', cut: 'orch-audit-cut-v1' };
 
 const TEXT =
@@ -32,14 +33,14 @@ export function signMark(key: AuditKey, place: Omit<Mark, 'publicKey' | 'signatu
   return { ...unsigned, signature: key.sign(signedText(unsigned)) };
 }
 
-/** Whether the very key that is in use has signed it. */
+/** Returns true when `key`, the key in use, signed the mark. */
 export const isSignedWith = (key: AuditKey, mark: Mark): boolean =>
   mark.publicKey === key.publicKey && key.verify(signedText(mark), mark.signature);
 
-/** `orch-checkpoint-v1.EPOCH.SEQ.TIME.HASH.PUBLIC_KEY.SIGNATURE`; all before the last dot is what is signed. */
+/** Returns `orch-checkpoint-v1.EPOCH.SEQ.TIME.HASH.PUBLIC_KEY.SIGNATURE`; the part before the last dot is signed. */
 export const checkpointText = (mark: Mark): string => `${signedText(mark)}.${mark.signature}`;
 
-/** Null for what is no text of a checkpoint; the signature is not looked at. */
+/** Parses a checkpoint; returns null for other text. Does not verify the signature. */
 export function parseCheckpoint(text: string): Mark | null {
   const [, epoch, seq, time, hash, publicKey, signature] = TEXT.exec(text.trim()) ?? [];
   if (hash === undefined || publicKey === undefined || signature === undefined) return null;
@@ -58,9 +59,9 @@ export const markOfRow = ({ kind, public_key, ...row }: AuditMarkRow): Mark => (
 const signedText = ({ kind, epoch, seq, time, hash, publicKey }: Omit<Mark, 'signature'>): string =>
   [HEADS[kind], epoch, seq, time, hash, publicKey].join('.');
 
-/** The Ed25519 key that signs places in the audit log, and nothing else. */
+/** The Ed25519 key that signs marks of the audit log and nothing else. */
 export class AuditKey {
-  /** 64 hex digits. */
+  /** Public key, 64 hex digits. */
   readonly publicKey: string;
   private readonly privateKey: KeyObject;
   private readonly verifyingKey: KeyObject;
@@ -71,12 +72,12 @@ export class AuditKey {
     this.publicKey = Buffer.from(this.verifyingKey.export({ format: 'jwk' }).x ?? '', 'base64url').toString('hex');
   }
 
-  /** 86 characters of base64url. */
+  /** Returns the signature, 86 characters of base64url. */
   sign(text: string): string {
     return sign(null, Buffer.from(text), this.privateKey).toString('base64url');
   }
 
-  /** Whether this key has signed the text. */
+  /** Returns true when this key signed the text. */
   verify(text: string, signature: string): boolean {
     return verify(null, Buffer.from(text), this.verifyingKey, Buffer.from(signature, 'base64url'));
   }

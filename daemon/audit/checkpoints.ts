@@ -1,4 +1,4 @@
-/** Signs the end of the audit log: after so many events, after so much time, and when the orchestrator stops. */
+/** Signs the end of the audit log every `EVERY_EVENTS` events, every `EVERY_MS`, and when the orchestrator stops. */
 import { isFault, messageOf } from '../../src/kernel/fault.js';
 import type { Service } from '../../src/kernel/service.js';
 import { readChainHead } from '../core/audit-log.js';
@@ -20,11 +20,12 @@ import { verifyChain } from './verify-chain.js';
 
 interface CheckpointsOptions extends Pick<Core, 'bus' | 'clock' | 'db' | 'logger' | 'uow'> {
   readonly key: AuditKey;
-  /** That of the store as it is now. */
+  /** Returns the current epoch of the store. */
   readonly epoch: (db: Queryable) => Promise<number>;
 }
 
 const EVERY_EVENTS = 256;
+/** Milliseconds. */
 const EVERY_MS = 60_000;
 
 export class Checkpoints implements Service {
@@ -32,7 +33,7 @@ export class Checkpoints implements Service {
   private readonly options: CheckpointsOptions;
   private timer: NodeJS.Timeout | undefined;
   private unsubscribe = () => {};
-  /** Events since the last checkpoint that was begun. */
+  /** Number of events since the last checkpoint was started. */
   private unsigned = 0;
   private signing: Promise<void> = Promise.resolve();
 
@@ -40,7 +41,7 @@ export class Checkpoints implements Service {
     this.options = options;
   }
 
-  /** Looks at what was written behind the newest checkpoint, and signs it. */
+  /** Verifies the events after the newest checkpoint, signs the end of the log and starts the timer. */
   async start(): Promise<void> {
     const { bus } = this.options;
     await this.takeOver();
@@ -49,7 +50,7 @@ export class Checkpoints implements Service {
       await this.sign();
     } catch (error) {
       if (!isFault(error, 'store_unavailable')) throw error;
-      // On a full disk the log can be read all the same.
+      // On a full disk the log is still readable, so the start goes on and the timer retries.
       this.unsigned += 1;
       this.options.logger.error('the audit log could not be signed, it is tried again', { reason: error.message });
     }
@@ -57,7 +58,7 @@ export class Checkpoints implements Service {
     this.timer = setInterval(() => this.unsigned > 0 && this.begin(), EVERY_MS);
   }
 
-  /** Signs the last event. */
+  /** Stops the timer and signs the last event. */
   async stop(): Promise<void> {
     clearInterval(this.timer);
     this.unsubscribe();
@@ -94,21 +95,24 @@ export class Checkpoints implements Service {
     });
   }
 
-  /** The newest one stands for all before it; others are kept only as far apart as a busy log has them. */
+  /**
+   * Deletes the newest checkpoint if it is less than `EVERY_EVENTS` after its predecessor, because the next one covers it.
+   * Keeps it if it does not match the log.
+   */
   private async thinOut(tx: Queryable, newest: AuditMarkRow, before: AuditMarkRow | undefined): Promise<void> {
     const start = before?.seq ?? (await findAuditCut(tx))?.seq ?? 0;
     if (newest.seq - start < EVERY_EVENTS && (await isTrue(tx, newest))) await deleteCheckpoint(tx, newest.seq);
   }
 
   /**
-   * Another key than the one that has signed is here: the old one was lost or replaced. What it has signed and is still true is
-   * signed anew, and the log tells so; what is not true stays, for whoever verifies.
+   * Takes over from a former audit key that was lost or replaced, and emits an event. Re-signs the cut and deletes
+   * checkpoints that match the log, because the next checkpoint covers them. Mismatched ones stay as evidence.
    */
   private async takeOver(): Promise<void> {
     const { uow, key, logger } = this.options;
     const former = await uow.write(async (tx, emit) => {
       const [newest = await findAuditCut(tx)] = await newestCheckpoints(tx, 1);
-      // Once it is taken over, what another key has signed is none of ours.
+      // After a takeover the newest mark has this key. Marks of other keys are then left for the verification to report.
       if (newest === null || newest.public_key === key.publicKey) return null;
       for (const mark of await auditMarksOfOtherKeys(tx, key.publicKey)) await this.renew(tx, mark);
       emit({
@@ -131,7 +135,7 @@ export class Checkpoints implements Service {
     else if (await isTrue(tx, row)) await deleteCheckpoint(tx, row.seq);
   }
 
-  /** The few events that an earlier process had written and not signed yet. */
+  /** Verifies the few events that an earlier process wrote and did not sign, and logs a break in the chain. */
   private async inspect(): Promise<void> {
     const { db, logger } = this.options;
     const [newest] = await newestCheckpoints(db, 1);
@@ -145,6 +149,6 @@ export class Checkpoints implements Service {
   }
 }
 
-/** What is not true is kept: it is the trace of somebody who changed the log. */
+/** Returns true when the checkpoint matches the log. A mismatched one is kept, because it is evidence of tampering. */
 const isTrue = async (tx: Queryable, { seq, hash }: AuditMarkRow): Promise<boolean> =>
   (await findAuditRow(tx, seq))?.hash === hash;

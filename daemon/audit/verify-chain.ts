@@ -1,4 +1,4 @@
-/** Walks the audit log and finds the first event that was altered, removed or put elsewhere. */
+/** Walks the hash chain of the audit log and finds the first event that was altered, removed or moved. */
 import { setImmediate } from 'node:timers/promises';
 import type { AuditProblem } from '../../src/contract/audit.js';
 import { toTimestamp } from '../../src/kernel/clock.js';
@@ -7,16 +7,16 @@ import { type AuditRow, findAuditCut, readAuditChain } from '../core/audit-store
 import type { Queryable } from '../database/schema.js';
 import type { Mark } from './checkpoint.js';
 
-/** Rows between which other work gets a chance; they take a few milliseconds. */
+/** Rows checked before yielding to the event loop; they take a few milliseconds. */
 const SLICE = 200;
 
-/** A place in the chain that was noted earlier, such as in a checkpoint. */
+/** A place in the chain, such as one recorded in a checkpoint. */
 export interface ChainPlace {
   readonly seq: number;
   readonly hash: string;
 }
 
-/** The first event that is not as it was written. `altered` may also mean that the one before it was. */
+/** The first event that is not intact. `altered` may also mean that the previous event was altered. */
 interface ChainBreak {
   readonly seq: number;
   readonly id: string | null;
@@ -25,27 +25,27 @@ interface ChainBreak {
 
 /** One step of a walk. */
 export interface ChainSlice {
-  /** Where it began. */
+  /** Place where the step began. */
   readonly from: ChainPlace;
-  /** As they were written, in order. */
+  /** Intact rows, in order. */
   readonly rows: readonly AuditRow[];
-  /** The last of them, or where it began. */
+  /** Place of the last intact row, or `from` when there is none. */
   readonly head: ChainPlace;
-  /** Ends the walk. */
+  /** Break that ends the walk; null for none. */
   readonly broken: ChainBreak | null;
 }
 
 interface ChainReport {
-  /** Events that are as they were written. */
+  /** Number of intact events. */
   readonly verified: number;
-  /** The last of them. */
+  /** Last intact event. */
   readonly head: ChainPlace;
   readonly broken: ChainBreak | null;
 }
 
 /**
- * Checks every event that is there, or those behind the place that `since` names, which has to be in the chain: that is how
- * a chain whose newest events were cut off is found out.
+ * Verifies every event, or those after `since`, and returns a report. The place `since` must be in the chain, which
+ * detects a chain whose newest events were cut off.
  */
 export async function verifyChain(db: Queryable, since?: ChainPlace): Promise<ChainReport> {
   const start = since ?? (await oldestPlace(db));
@@ -57,7 +57,7 @@ export async function verifyChain(db: Queryable, since?: ChainPlace): Promise<Ch
   return report;
 }
 
-/** What the first event is chained to: the last one that was pruned, or the beginning of the log. */
+/** Returns the place that the first event is chained to: the last pruned event, or the beginning of the log. */
 async function oldestPlace(db: Queryable): Promise<ChainPlace> {
   const cut = await findAuditCut(db);
   return cut === null ? GENESIS : { seq: cut.seq, hash: cut.hash };
@@ -65,11 +65,11 @@ async function oldestPlace(db: Queryable): Promise<ChainPlace> {
 
 interface WalkOptions {
   readonly from: ChainPlace;
-  /** The `seq` to end with; absent, the walk goes to where the log ends when it comes there. */
+  /** Last `seq` of the walk; absent to walk to the current end of the log. */
   readonly to?: number;
 }
 
-/** Goes through the chain in slices, and lets other work go on in between. What is pruned meanwhile is passed over. */
+/** Yields the chain in slices and yields to the event loop between them. Skips events that are pruned meanwhile. */
 export async function* walkChain(db: Queryable, { from, to = Infinity }: WalkOptions): AsyncGenerator<ChainSlice> {
   let head = from;
   while (head.seq < to) {
@@ -87,7 +87,7 @@ export async function* walkChain(db: Queryable, { from, to = Infinity }: WalkOpt
   }
 }
 
-/** Null when the place is in the chain, as the start is of every chain. */
+/** Returns null when the place is in the chain, as the genesis always is; else the break. */
 async function findPlace(db: Queryable, { seq, hash }: ChainPlace): Promise<ChainBreak | null> {
   if (seq === GENESIS.seq) return null;
   const [row] = await readAuditChain(db, seq - 1, 1);
@@ -108,7 +108,7 @@ function follow(from: ChainPlace, rows: readonly AuditRow[]): ChainSlice {
 function breakAt(row: AuditRow, { seq, hash }: ChainPlace, next: AuditRow | undefined): ChainBreak | null {
   if (row.seq !== seq + 1) return { seq: seq + 1, id: null, what: 'missing' };
   if (isIntact(row, hash)) return null;
-  // IDs never go back, so one that does tells of an event that was put elsewhere.
+  // IDs only ascend, so a lower ID after this row means that an event was moved.
   const isMoved = next !== undefined && next.id < row.id;
   return { seq: row.seq, id: row.id, what: isMoved ? 'out_of_order' : 'altered' };
 }
@@ -121,7 +121,7 @@ function isIntact(row: AuditRow, previous: string): boolean {
   }
 }
 
-/** What is wrong with an audit log, in words. */
+/** Descriptions of the kinds of breaks. */
 const WHAT: Readonly<Record<ChainBreak['what'], (seq: number) => string>> = {
   altered: (seq) => `event ${seq} is not as it was written, or the one before it is another one`,
   missing: (seq) => `event ${seq} is missing`,
@@ -135,7 +135,10 @@ export const brokenChain = ({ seq, id, what }: ChainBreak): AuditProblem => ({
   detail: WHAT[what](seq),
 });
 
-/** @param last the event that is the last one now */
+/**
+ * Returns the problem of a log whose end was cut off.
+ * @param last `seq` of the current last event
+ */
 export const cutTail = (last: number, mark: Mark): AuditProblem => ({
   what: 'cut',
   seq: last + 1,
@@ -145,7 +148,10 @@ export const cutTail = (last: number, mark: Mark): AuditProblem => ({
     (mark.epoch > 1 ? `, in epoch ${mark.epoch} of the store` : ''),
 });
 
-/** @param signed the last event that a checkpoint before this one confirms */
+/**
+ * Returns the problem of a log that was rewritten.
+ * @param signed `seq` of the last event that an earlier checkpoint confirms
+ */
 export const rewritten = (mark: Mark, signed: number): AuditProblem => ({
   what: 'rewritten',
   seq: mark.seq,

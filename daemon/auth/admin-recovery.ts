@@ -1,3 +1,4 @@
+/** Recovers admin access from the orchestrator's host: makes a public key an active admin. */
 import { operatorIdOf } from '../../src/identity/key-object.js';
 import { parsePublicKey } from '../../src/identity/public-key.js';
 import { Fault } from '../../src/kernel/fault.js';
@@ -17,9 +18,9 @@ import { checkOperator } from './operators.js';
 type AdminRecoveryOptions = Pick<Core, 'clock' | 'db' | 'uow'>;
 
 export interface WantedAdmin {
-  /** Hex, or the line of an OpenSSH `.pub` file. */
+  /** Hex, or a line of an OpenSSH `.pub` file. */
   readonly publicKey: string;
-  /** Null takes the name that the key had, else `admin`. */
+  /** Username; null keeps the key's former name, or uses `admin`. */
   readonly username: string | null;
 }
 
@@ -27,9 +28,9 @@ export interface RecoveredAdmin {
   readonly operator_id: string;
   readonly username: string;
   readonly public_key: string;
-  /** `none`: the key is an active admin's already. */
+  /** `none` when the key is already an active admin's. */
   readonly change: 'added' | 'role_changed' | 'none';
-  /** What the active operator of that key was before; null when there was none. */
+  /** Previous role of the active operator with that key; null when there was none. */
   readonly former_role: string | null;
 }
 
@@ -43,14 +44,14 @@ export class AdminRecovery {
   }
 
   /**
-   * What `recover` would do. Throws `invalid_public_key`, `invalid_username`, and `operator_exists` for a name that is
-   * another operator's, or another one than the key has.
+   * Returns what `recover` would do, without a change. Throws `invalid_public_key`, `invalid_username`, or
+   * `operator_exists` when another operator has the name or the key has another name.
    */
   preview(wanted: WantedAdmin): Promise<RecoveredAdmin> {
     return find(this.options.db, wanted);
   }
 
-  /** Throws as `preview` does. */
+  /** Makes the key an active admin. Throws as `preview` does. */
   recover(wanted: WantedAdmin, requestId: string): Promise<RecoveredAdmin> {
     const { uow, clock } = this.options;
     return uow.write(async (tx, emit) => {

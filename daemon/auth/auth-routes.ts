@@ -1,4 +1,4 @@
-/** Login, log-out and who a token belongs to. */
+/** Handlers of the login, session and operator routes, and the check of roles. */
 import type { authRoutes } from '../../src/contract/auth.js';
 import type { Operator, operatorRoutes } from '../../src/contract/operators.js';
 import type { Access } from '../../src/contract/route.js';
@@ -33,7 +33,7 @@ export const authHandlers = ({
   },
 });
 
-/** People and pipelines that may log in. */
+/** Handlers for operators: people and pipelines that may log in. */
 export const operatorHandlers = ({ operators }: Pick<Auth, 'operators'>): HandlersFor<typeof operatorRoutes> => ({
   listOperators: async ({ query }) => ({
     status: 200,
@@ -53,13 +53,13 @@ export const operatorHandlers = ({ operators }: Pick<Auth, 'operators'>): Handle
   },
 });
 
-/** Who may call a route. */
+/** Returns the fault of a request without a valid session. */
 export const unauthenticated = (): Fault =>
   new Fault('unauthenticated', 'the request has no valid session token', { hint: 'log in with: orch login' });
 
 /**
- * @param operator whose token the request carries, null without a valid one
- * @throws Fault `unauthenticated`, `role_forbidden`, `admin_required`
+ * Checks that a route with this `access` may be called; `operator` is null without a valid session. Throws
+ * `unauthenticated`, `role_forbidden`, `admin_required`.
  */
 export function authorize(access: Access, operator: Pick<Operator, 'role' | 'username'> | null): void {
   if (access === 'public') return;

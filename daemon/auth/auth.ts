@@ -1,4 +1,4 @@
-/** Logins, sessions and operators: the parts of this slice and what joins them. */
+/** Creates and connects the parts of authentication: logins, sessions and operators. */
 import type { Core } from '../core/core.js';
 import { ChallengeStore } from './challenge-store.js';
 import { FailedLogins } from './failed-logins.js';
@@ -11,13 +11,14 @@ export interface Auth {
   readonly login: Login;
   readonly sessions: Sessions;
   readonly operators: Operators;
-  /** `flush` is to be called once a minute, `flush(true)` at the end; likewise `sessions.prune`. */
+  /** Audit of failed logins: call `flush` once a minute, and `flush(true)` at shutdown. */
   readonly failures: FailedLogins;
 }
 
 /**
- * Makes the parts; bounds on logins are read once, the life of a session at each login.
- * @param serverSpki returns the SHA-256 of the SPKI of the certificate that clients see, 32 bytes; null over plain HTTP on loopback
+ * Creates the parts. Login limits are read once, the lifetime of a session at each login.
+ * @param serverSpki returns the SHA-256 of the SPKI of the certificate that clients see, 32 bytes; null over plain
+ * HTTP on loopback
  */
 export function createAuth(
   core: Pick<Core, 'clock' | 'db' | 'logger' | 'randomBytes' | 'settings' | 'uow'>,

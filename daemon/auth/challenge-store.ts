@@ -1,16 +1,16 @@
 /**
- * Nonces that wait to be signed, in memory only and short-lived. No nonce displaces another: whoever asks for many of them for
- * the public key of an operator must not keep that operator out. A key that has many open nonces gets its youngest one again,
- * and each nonce is accepted as often as it was handed out.
+ * Login nonces waiting for a signature, short-lived and in memory only. No nonce evicts another: requesting many of
+ * them for an operator's public key must not lock that operator out. A key with many open nonces gets its newest one
+ * again, and each nonce is accepted as often as it was issued.
  */
 import type { Clock } from '../../src/kernel/clock.js';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
 
 interface ChallengeLimits {
   readonly lifetimeMs: number;
-  /** Open nonces of a key from which on its youngest one is handed out again. */
+  /** Number of open nonces per key from which the newest one is reissued. */
   readonly perKey: number;
-  /** How long a nonce is handed out again. A key has at most `perKey + lifetimeMs / sharedMs` open nonces. */
+  /** Milliseconds for which a nonce may be reissued. A key has at most `perKey + lifetimeMs / sharedMs` open nonces. */
   readonly sharedMs: number;
 }
 
@@ -18,16 +18,16 @@ const CHALLENGE_LIMITS: ChallengeLimits = { lifetimeMs: 60_000, perKey: 64, shar
 
 interface Challenge {
   readonly nonce: Uint8Array;
-  /** On the monotonic clock. */
+  /** Milliseconds on the monotonic clock. */
   readonly madeAt: number;
-  /** How many logins may still use it. */
+  /** Number of logins that may still use it. */
   uses: number;
 }
 
 export class ChallengeStore {
   private readonly clock: Clock;
   private readonly limits: ChallengeLimits;
-  /** Oldest first; no key without a challenge. */
+  /** Challenges of each key, oldest first; keys without challenges are removed. */
   private readonly byKey = new Map<PublicKeyHex, Challenge[]>();
 
   constructor(clock: Clock, limits: ChallengeLimits = CHALLENGE_LIMITS) {
@@ -35,12 +35,12 @@ export class ChallengeStore {
     this.limits = limits;
   }
 
-  /** Open nonces of all keys. */
+  /** Number of open nonces of all keys. */
   get size(): number {
     return [...this.byKey.values()].reduce((sum, { length }) => sum + length, 0);
   }
 
-  /** Returns a nonce of the key to sign: a new one, or the youngest of a key that has many. */
+  /** Returns a nonce for the key to sign: a new one, or the newest when the key has many. */
   issue(key: PublicKeyHex, make: () => Uint8Array): Uint8Array {
     this.dropExpired();
     const now = this.clock.monotonic();
@@ -56,19 +56,19 @@ export class ChallengeStore {
   }
 
   /**
-   * True when `accepts` takes one of the key's open nonces, of which this is a use. An attempt that fails uses up nothing, so
-   * that it does not spoil the login of another.
+   * Returns true when `accepts` takes one of the key's open nonces, which uses it once. A failed attempt uses up
+   * nothing, so it cannot spoil another login.
    */
   async claim(key: PublicKeyHex, accepts: (nonce: Uint8Array) => Promise<boolean>): Promise<boolean> {
     this.dropExpired();
-    // Youngest first: a login follows its challenge at once.
+    // Newest first: a login follows its challenge at once.
     for (const challenge of (this.byKey.get(key) ?? []).toReversed()) {
       if (await accepts(challenge.nonce)) return this.use(key, challenge);
     }
     return false;
   }
 
-  /** False when another login was faster, or the nonce has expired meanwhile. */
+  /** Returns false when another login used the nonce first, or it expired meanwhile. */
   private use(key: PublicKeyHex, challenge: Challenge): boolean {
     this.dropExpired();
     const own = this.byKey.get(key) ?? [];

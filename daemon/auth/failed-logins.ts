@@ -1,4 +1,4 @@
-/** Failed logins as audit events: at most one a minute and subject, which counts those that it stands for. */
+/** Failed logins as audit events: at most one a minute per subject, with the count of failures it stands for. */
 import { messageOf } from '../../src/kernel/fault.js';
 import type { JsonObject } from '../../src/kernel/json.js';
 import type { Core } from '../core/core.js';
@@ -8,14 +8,14 @@ export type LoginFailure = 'unknown_operator' | 'signature_verification_failed' 
 
 interface FailedLogin {
   readonly reason: LoginFailure;
-  /** Whose login it would have been; failures of one reason and party are counted together. */
+  /** Party that tried to log in; failures with the same reason and party are counted together. */
   readonly party: Party;
   readonly address: string | null;
   readonly requestId: string;
 }
 
 interface Tally {
-  /** On the monotonic clock. */
+  /** Milliseconds on the monotonic clock. */
   reportedAt: number;
   unreported: number;
   last: FailedLogin;
@@ -44,7 +44,7 @@ export class FailedLogins {
     if (now - tally.reportedAt >= INTERVAL_MS) await this.report(tally);
   }
 
-  /** Reports what was held back for a minute, with `everything` also what is younger; to be called now and then. */
+  /** Reports failures held back for a minute; `everything` includes younger ones. Call it periodically. */
   async flush(everything = false): Promise<void> {
     const due = this.options.clock.monotonic() - INTERVAL_MS;
     for (const [subject, tally] of this.tallies) {
@@ -54,7 +54,10 @@ export class FailedLogins {
     }
   }
 
-  /** What cannot be stored now is kept for the next time: a refusal stays a refusal when the store cannot be written. */
+  /**
+   * Reports a tally. A count that cannot be stored is kept for a retry, so the refusal stands when the store is
+   * read-only.
+   */
   private async report(tally: Tally): Promise<void> {
     const count = tally.unreported;
     const reportedAt = tally.reportedAt;

@@ -1,3 +1,4 @@
+/** Login by challenge and signature, with rate limits on failures. */
 import { operatorIdOf } from '../../src/identity/key-object.js';
 import { makeBoundNonce } from '../../src/identity/login-binding.js';
 import { isSignatureHex, signatureTest } from '../../src/identity/proof-of-key.js';
@@ -17,18 +18,20 @@ interface LoginOptions extends Pick<Core, 'db' | 'randomBytes' | 'uow'> {
   readonly challenges: ChallengeStore;
   readonly sessions: Pick<Sessions, 'issue'>;
   readonly failures: FailedLogins;
-  /** Failed challenges and verifications, by network. A login that succeeds is never refused by a limit. */
+  /** Limit on failed challenges and verifications, by network. No limit ever refuses a successful login. */
   readonly failedRequests: RateLimiter;
-  /** Failed verifications, by network and key. */
+  /** Limit on failed verifications, by network and key. */
   readonly rejections: RateLimiter;
-  /** SHA-256 of the SPKI of the certificate that clients see, 32 bytes; null over plain HTTP on loopback. */
+  /**
+   * Returns the SHA-256 of the SPKI of the certificate that clients see, 32 bytes; null over plain HTTP on loopback.
+   */
   readonly serverSpki: () => Uint8Array | null;
 }
 
-/** Where a request comes from; the actor is not known before the login. */
+/** Origin of a request; the actor is unknown before the login. */
 type LoginContext = Pick<RequestContext, 'address' | 'requestId'>;
 
-/** A key that nobody is known by, of which the log says no more. */
+/** Party for an unknown key, which the log does not identify further. */
 const STRANGER: Party = { id: 'unknown', name: 'unknown', type: 'operator' };
 
 export class Login {
@@ -39,9 +42,9 @@ export class Login {
   }
 
   /**
-   * Returns a nonce to sign, 64 hex digits. The key of an active operator gets one however many logins have failed: else
-   * anybody who knows the key could keep its operator out.
-   * @throws Fault `rate_limited`, `invalid_public_key`, `unknown_operator` (alike for keys that were removed)
+   * Returns a nonce to sign, 64 hex digits. An active operator's key always gets one, however many logins have
+   * failed; otherwise anyone with the public key could lock its operator out.
+   * Throws `rate_limited`, `invalid_public_key`, and `unknown_operator`, also for removed keys.
    */
   async challenge(publicKey: string, context: LoginContext): Promise<string> {
     const key = await this.wellFormed(context, () => formOfHexKey(publicKey));
@@ -49,7 +52,7 @@ export class Login {
     const operator = await findActiveOperator(db, operatorIdOf(key));
     const make = () => makeBoundNonce({ random16: randomBytes(16), operatorKey: key, serverSpki: serverSpki() });
     if (operator) return Buffer.from(challenges.issue(key, make)).toString('hex');
-    // Made for strangers too, so that the time of the answer tells nothing.
+    // Also made for unknown keys, so that the response time reveals nothing.
     make();
     await this.wellFormed(context, () => parseHexKey(publicKey));
     await this.count(this.options.failedRequests, networkOf(context), context);
@@ -57,10 +60,10 @@ export class Login {
   }
 
   /**
-   * Returns a session for the signature of an open nonce of the key. The limits count failures alone and are asked after the
-   * signature was looked at, so that a right one always gets in.
-   * @throws Fault `rate_limited`, `invalid_public_key`, `invalid_signature`, `signature_verification_failed` for every other
-   * reason
+   * Returns a session for the signature of one of the key's open nonces. Only failures count against the limits, and
+   * only after the signature was checked, so a valid one always succeeds.
+   * Throws `rate_limited`, `invalid_public_key`, `invalid_signature`, or `signature_verification_failed` for every
+   * other reason.
    */
   async verify(publicKey: string, signature: string, context: LoginContext): Promise<IssuedToken> {
     const key = await this.wellFormed(context, () => {
@@ -82,7 +85,7 @@ export class Login {
     throw await this.failed('signature_verification_failed', await this.claimed(key), context);
   }
 
-  /** The result of `read`; what it throws counts as a failure of the network. */
+  /** Returns the result of `read`; an exception counts as a failure of the network. */
   private async wellFormed<T>(context: LoginContext, read: () => T): Promise<T> {
     try {
       return read();
@@ -92,7 +95,7 @@ export class Login {
     }
   }
 
-  /** Null when the operator was removed after the challenge. */
+  /** Opens a session, or returns null when the operator was removed after the challenge. */
   private open(key: PublicKeyHex, { address, requestId }: LoginContext): Promise<IssuedToken | null> {
     return this.options.uow.write(async (tx, emit) => {
       const operator = await findActiveOperator(tx, operatorIdOf(key));
@@ -129,7 +132,7 @@ export class Login {
   }
 }
 
-/** IPv6 clients choose their address within a /64 at will, so all of it counts as one. */
+/** Counts a whole IPv6 /64 as one network, because a client chooses its address within it freely. */
 const networkOf = ({ address }: LoginContext): string => (address === null ? 'unknown' : hostNetworkOf(address));
 
 const ANSWERS = {
@@ -143,12 +146,12 @@ const ANSWERS = {
     }),
 };
 
-/** Throws `invalid_public_key` for anything but the hex of an Ed25519 key that is safe to trust. */
+/** Parses the hex of an Ed25519 key that is safe to trust. Throws `invalid_public_key` for anything else. */
 export const parseHexKey = (text: string): PublicKeyHex => parsePublicKey(formOfHexKey(text), 'public_key');
 
 /**
- * The key in lower case, of which only the form is checked: enough to look for it among keys that were checked when they
- * were added, and a hundred times as fast. Throws `invalid_public_key`.
+ * Returns the key in lower case after checking only its form. That suffices to look it up among keys checked when
+ * they were added, and is a hundred times faster. Throws `invalid_public_key`.
  */
 function formOfHexKey(text: string): PublicKeyHex {
   const key = text.toLowerCase();

@@ -1,4 +1,4 @@
-/** Operators, one row for each ID. Removal is soft: the row stays, and an operator who is added again gets it back. */
+/** Rows of operators, one per ID. Removal is soft: the row stays, and an operator who is added again gets it back. */
 import { type Operator, ROLES, type Role } from '../../src/contract/operators.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
@@ -7,7 +7,7 @@ import type { NewRow, Queryable, Row } from '../database/schema.js';
 
 export type OperatorRow = Row<'operators'>;
 
-/** Adds an operator. The record of a removed operator with this ID becomes active again, with the values given. */
+/** Adds an operator. The row of a removed operator with this ID becomes active again, with the given values. */
 export async function putOperator(db: Queryable, operator: NewRow<'operators'>): Promise<void> {
   const { operator_id, username } = operator;
   const { public_key, ...changed } = { removed_at: null, removed_by: null, ...operator };
@@ -25,7 +25,7 @@ export async function putOperator(db: Queryable, operator: NewRow<'operators'>):
     .execute();
 }
 
-/** In the order in which they were first added; removed ones too when asked for. */
+/** Returns operators in the order they were first added. */
 export async function listOperators(db: Queryable, includeRemoved = false): Promise<readonly OperatorRow[]> {
   let query = db.selectFrom('operators').selectAll().orderBy('row_id');
   if (!includeRemoved) query = query.where('removed_at', 'is', null);
@@ -37,7 +37,7 @@ export async function findActiveOperator(db: Queryable, operatorId: string): Pro
   return (await query.where('removed_at', 'is', null).executeTakeFirst()) ?? null;
 }
 
-/** Active or removed. */
+/** Returns the operator, active or removed, or null. */
 export async function findOperator(db: Queryable, operatorId: string): Promise<OperatorRow | null> {
   const query = db.selectFrom('operators').selectAll().where('operator_id', '=', operatorId);
   return (await query.executeTakeFirst()) ?? null;
@@ -48,7 +48,7 @@ export async function findActiveOperatorByName(db: Queryable, username: string):
   return (await query.where('removed_at', 'is', null).executeTakeFirst()) ?? null;
 }
 
-/** IDs of all operators that have or had this username. */
+/** Returns the IDs of all operators who have or had this username. */
 export async function operatorIdsOfName(db: Queryable, username: string): Promise<readonly string[]> {
   const query = db.selectFrom('operator_names').select('operator_id').where('username', '=', username);
   return (await query.orderBy('operator_id').execute()).map((row) => row.operator_id);
@@ -64,12 +64,12 @@ export async function countActiveAdmins(db: Queryable): Promise<number> {
   return count;
 }
 
-/** True when there has never been an operator. */
+/** Returns true when there has never been an operator. */
 export async function hasNoOperators(db: Queryable): Promise<boolean> {
   return (await db.selectFrom('operators').select('row_id').limit(1).executeTakeFirst()) === undefined;
 }
 
-/** Of the active operator of that ID. */
+/** Sets the role of the active operator with that ID. */
 export async function setOperatorRole(db: Queryable, operatorId: string, role: string): Promise<void> {
   const query = db.updateTable('operators').set({ role }).where('operator_id', '=', operatorId);
   await query.where('removed_at', 'is', null).execute();
@@ -80,7 +80,7 @@ interface Removal {
   readonly removed_by: string;
 }
 
-/** False when there is no active operator of that ID. */
+/** Marks the operator as removed. Returns false when no active operator has that ID. */
 export async function markOperatorRemoved(db: Queryable, operatorId: string, removal: Removal): Promise<boolean> {
   const result = await db
     .updateTable('operators')
@@ -92,8 +92,8 @@ export async function markOperatorRemoved(db: Queryable, operatorId: string, rem
 }
 
 /**
- * Revokes the enrolment tokens with uses left, those of one maker if given; returns their count. Expired tokens are
- * included, because they would be valid again after the clock was set back.
+ * Revokes enrolment tokens with uses left, only those of `maker` if given. Returns the number revoked. Expired tokens
+ * are included, because setting the clock back would make them valid again.
  */
 export async function revokeUnusedTokens(db: Queryable, now: number, maker?: string): Promise<number> {
   let query = db.updateTable('enrolment_tokens').set({ revoked_at: now });
@@ -102,14 +102,13 @@ export async function revokeUnusedTokens(db: Queryable, now: number, maker?: str
   return Number(result.numUpdatedRows);
 }
 
-/** An operator as the API shows it, and as a party of events. */
 export const isRole = (text: string): text is Role => ROLES.some((role) => role === text);
 
 export function operatorOfRow(row: OperatorRow): Operator {
   return {
     operator_id: row.operator_id,
     username: row.username,
-    // A role that this program does not know gives the least rights.
+    // An unknown role gets the fewest rights.
     role: isRole(row.role) ? row.role : 'viewer',
     bootstrap: row.bootstrap === 1,
     added_at: toSeconds(row.added_at),
@@ -127,8 +126,9 @@ export const partyOfOperator = ({ operator_id, username }: Pick<OperatorRow, 'op
 });
 
 /**
- * Returns the ID of the operator with this ID; else of the active operator with this username; else of the only operator who
- * ever had it. Returns the text itself when no operator ever had it. Throws `invalid_filter` when several had it.
+ * Resolves a username or ID to an operator ID: the operator with this ID, else the active operator with this
+ * username, else the only operator who ever had it. Returns the text itself when no operator ever had it. Throws
+ * `invalid_filter` when several had it.
  */
 export async function operatorIdMeant(db: Queryable, nameOrId: string): Promise<string> {
   if ((await findOperator(db, nameOrId)) !== null) return nameOrId;

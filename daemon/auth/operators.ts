@@ -1,4 +1,4 @@
-/** Adds and removes operators. */
+/** Adds, lists and removes operators. */
 import type { Transaction } from 'kysely';
 import { type Operator, ROLES, type Role } from '../../src/contract/operators.js';
 import { operatorIdOf } from '../../src/identity/key-object.js';
@@ -31,10 +31,10 @@ interface OperatorsOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
 }
 
 interface NewOperator {
-  /** Hex, or the line of an OpenSSH `.pub` file. */
+  /** Hex, or a line of an OpenSSH `.pub` file. */
   readonly publicKey: string;
   readonly username: string;
-  /** `operator` when absent. */
+  /** Role [default: `operator`]. */
   readonly role?: string | null | undefined;
 }
 
@@ -45,12 +45,12 @@ export class Operators {
     this.options = options;
   }
 
-  /** In the order in which they were first added. */
+  /** Returns operators in the order they were first added. */
   async list(includeRemoved = false): Promise<readonly Operator[]> {
     return (await listOperators(this.options.db, includeRemoved)).map(operatorOfRow);
   }
 
-  /** Active or removed. Throws `operator_not_found`. */
+  /** Returns an operator, active or removed. Throws `operator_not_found`. */
   async get(operatorId: string): Promise<Operator> {
     const row = await findOperator(this.options.db, operatorId);
     if (!row) throw notFound(operatorId);
@@ -58,7 +58,7 @@ export class Operators {
   }
 
   /**
-   * A key that was removed gets its record back, under the name and with the role given.
+   * Adds an operator. A removed key gets its record back, with the given name and role.
    * Throws `invalid_public_key`, `invalid_username`, `invalid_role`, or `operator_exists` for a key or name in use.
    */
   async add(operator: NewOperator, context: RequestContext): Promise<Operator> {
@@ -73,7 +73,10 @@ export class Operators {
     });
   }
 
-  /** The operator stays on record; sessions and enrolment tokens of the operator end. Throws `operator_not_found`, `last_admin`. */
+  /**
+   * Removes an operator, whose sessions and enrolment tokens end; the record stays. Throws `operator_not_found`,
+   * `last_admin`.
+   */
   async remove(operatorId: string, context: RequestContext): Promise<void> {
     await this.options.uow.write(async (tx, emit) => {
       const row = await findActiveOperator(tx, operatorId);
@@ -96,12 +99,12 @@ export class Operators {
     });
   }
 
-  /** True when there has never been an operator, so that the first one may be made by `bootstrap`. */
+  /** Returns true when there has never been an operator, so that `bootstrap` may add the first one. */
   isEmpty(): Promise<boolean> {
     return hasNoOperators(this.options.db);
   }
 
-  /** Adds the first admin; null when there is or ever was an operator. Throws as `add` does. */
+  /** Adds the first admin. Returns null when there is or ever was an operator. Throws as `add` does. */
   async bootstrap(operator: Omit<NewOperator, 'role'>, requestId: string): Promise<Operator | null> {
     const checked = checkOperator({ ...operator, role: 'admin' });
     return this.options.uow.write(async (tx, emit) => {
@@ -128,7 +131,7 @@ interface Checked {
   readonly role: Role;
 }
 
-/** Throws `invalid_public_key`, `invalid_username`, `invalid_role`. */
+/** Validates an operator. Throws `invalid_public_key`, `invalid_username`, `invalid_role`. */
 export function checkOperator({ publicKey, username, role }: NewOperator): Checked {
   const name = username.normalize('NFC');
   if (!isName(name)) {
@@ -161,7 +164,7 @@ async function readBack(tx: Transaction<Database>, operatorId: string): Promise<
   return operatorOfRow(row);
 }
 
-/** `former` is the record of a removed operator with the same key. */
+/** Builds the audit event; `former` is the record of a removed operator with the same key. */
 function addedEvent(row: NewRow<'operators'>, former: OperatorRow | null, context: RequestContext) {
   const { username, role, public_key } = row;
   const renamed = former === null || former.username === username ? '' : `, formerly ${former.username}`;

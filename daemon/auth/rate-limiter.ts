@@ -1,35 +1,38 @@
-/** Counts what happened within the last minute, for each subject apart. */
+/** Rate limiter: counts events of the last minute, per subject. */
 import { Fault } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
 
 interface RateLimiterOptions extends Pick<Core, 'clock'> {
-  /** How many within a window. */
+  /** Maximum events within a window. */
   readonly limit: number;
-  /** What is limited, for the message: "logins of this address". */
+  /** Limited events, for the message: "logins of this address". */
   readonly what: string;
 }
 
 const WINDOW_MS = 60_000;
-/** Subjects that are remembered; beyond it those that came first are forgotten. */
+/** Maximum subjects remembered; beyond it the least recently active one is dropped. */
 const SUBJECTS = 10_000;
 
 export class RateLimiter {
   private readonly options: RateLimiterOptions;
-  /** Times on the monotonic clock, at most `limit` of each subject. */
+  /** Event times on the monotonic clock, at most `limit` per subject. */
   private readonly times = new Map<string, number[]>();
 
   constructor(options: RateLimiterOptions) {
     this.options = options;
   }
 
-  /** Counts one. Throws `rate_limited`, with `data.retry_after` in seconds, when the subject has used up its limit. */
+  /**
+   * Counts one event. Throws `rate_limited`, with `data.retry_after` in seconds, when the subject has used up its
+   * limit.
+   */
   take(subject: string): void {
     const { clock, limit } = this.options;
     const now = clock.monotonic();
     const recent = (this.times.get(subject) ?? []).filter((time) => time > now - WINDOW_MS);
     const [first] = recent;
     if (first !== undefined && recent.length >= limit) throw this.refusal(first + WINDOW_MS - now);
-    // Put last, so that those that were active stay the longest.
+    // Moved to the end, so that the least recently active subject is dropped first.
     this.times.delete(subject);
     this.times.set(subject, [...recent, now]);
     this.forgetOldest();

@@ -1,4 +1,4 @@
-/** Sessions of operators. Only the hash of a token is stored, so the store cannot be used to log in. */
+/** Sessions of operators. Only the hash of a token is stored, so a copy of the store does not allow a login. */
 import { createHash } from 'node:crypto';
 import type { Transaction } from 'kysely';
 import type { Operator } from '../../src/contract/operators.js';
@@ -13,13 +13,16 @@ import { type OperatorRow, operatorOfRow, partyOfOperator } from './operator-sto
 const PREFIX = 'orch_st_';
 const TOKEN = /^orch_st_[A-Za-z0-9_-]{43}$/;
 const HASH_DOMAIN = 'orch-session-v1';
-/** The time of last use is kept to that precision. */
+/** Precision of the stored time of last use, in milliseconds. */
 const TOUCH_MS = 60_000;
-/** A session may have been made by a clock that was ahead by this much, in milliseconds: corrections of a clock end no login. */
+/**
+ * Milliseconds by which a session's creation may be ahead of the clock, so that small clock corrections end no
+ * session.
+ */
 const AHEAD_MS = 5 * 60_000;
 
 interface SessionsOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'randomBytes' | 'uow'> {
-  /** Of tokens that are issued from now on, in milliseconds. */
+  /** Returns the lifetime of newly issued tokens in milliseconds. */
   readonly lifetimeMs: () => number;
 }
 
@@ -43,7 +46,7 @@ export class Sessions {
     this.options = options;
   }
 
-  /** Opens a session in a transaction that makes sure the operator is active. */
+  /** Opens a session. The caller's transaction must ensure that the operator is active. */
   async issue(tx: Transaction<Database>, operator: OperatorRow, address: string | null): Promise<IssuedToken> {
     const { clock, randomBytes, lifetimeMs } = this.options;
     const token = PREFIX + Buffer.from(randomBytes(32)).toString('base64url');
@@ -60,7 +63,7 @@ export class Sessions {
     return { token, expiresAt: toSeconds(expiresAt) };
   }
 
-  /** Null for whatever is no token of an active operator's session that has not expired. */
+  /** Returns the session of a token, or null unless it is unexpired and its operator is active. */
   async authenticate(token: string): Promise<Session | null> {
     if (!TOKEN.test(token)) return null;
     const found = await findSession(this.options.db, hashOf(token));
@@ -69,7 +72,7 @@ export class Sessions {
     return { operator: operatorOfRow(found.operator), expiresAt: toSeconds(found.session.expires_at) };
   }
 
-  /** Logs out. Throws `unauthenticated` when the session is gone already. */
+  /** Logs out. Throws `unauthenticated` when the session is already gone. */
   async revoke(token: string, context: RequestContext): Promise<void> {
     const hash = hashOf(token);
     await this.options.uow.write(async (tx, emit) => {
@@ -81,18 +84,20 @@ export class Sessions {
     });
   }
 
-  /** Ends every session of an operator in the transaction that removes it; returns how many there were. */
+  /**
+   * Ends every session of an operator, in the transaction that removes the operator. Returns the number of sessions.
+   */
   revokeAllOf(tx: Transaction<Database>, operatorId: string): Promise<number> {
     return deleteSessionsOf(tx, operatorId);
   }
 
-  /** Drops the rows of expired sessions, which are of no use already; returns how many there were. */
+  /** Deletes the rows of expired sessions, which are already invalid. Returns the number deleted. */
   prune(): Promise<number> {
     const now = this.options.clock.now();
     return this.options.uow.write((tx) => deleteExpiredSessions(tx, { now, madeUpTo: now + AHEAD_MS }));
   }
 
-  /** Nobody waits for it, and a store that cannot be written does not keep anybody from reading. */
+  /** Updates the time of last use in the background, so that a read-only store does not block reads. */
   private touch({ token_hash, last_used_at }: SessionRow): void {
     const { clock, uow, logger } = this.options;
     const now = clock.now();
@@ -105,13 +110,15 @@ export class Sessions {
   }
 }
 
-/** Without the second condition a session that was made while the clock was ahead would live as long as it was ahead. */
+/**
+ * Checks the expiry and the creation time. Without the latter, a session made by a clock that was ahead would live
+ * longer by that much.
+ */
 const isValid = ({ created_at, expires_at }: SessionRow, now: number): boolean =>
   expires_at > now && created_at <= now + AHEAD_MS;
 
 const hashOf = (token: string): string => createHash('sha256').update(HASH_DOMAIN).update(token).digest('hex');
 
-/** Sessions of operators, found by the hash of their token. */
 type SessionRow = Row<'sessions'>;
 
 interface SessionOfOperator {
@@ -123,7 +130,7 @@ async function insertSession(db: Queryable, session: NewRow<'sessions'>): Promis
   await db.insertInto('sessions').values(session).execute();
 }
 
-/** The session and its operator, who is active; expired or not. */
+/** Returns the session and its active operator, or null. The session may be expired. */
 async function findSession(db: Queryable, tokenHash: string): Promise<SessionOfOperator | null> {
   const session = await db.selectFrom('sessions').selectAll().where('token_hash', '=', tokenHash).executeTakeFirst();
   if (!session) return null;
@@ -140,25 +147,28 @@ async function touchSession(db: Queryable, tokenHash: string, lastUsedAt: number
   await db.updateTable('sessions').set({ last_used_at: lastUsedAt }).where('token_hash', '=', tokenHash).execute();
 }
 
-/** False when there was none. */
+/** Returns false when there was no such session. */
 async function deleteSession(db: Queryable, tokenHash: string): Promise<boolean> {
   const result = await db.deleteFrom('sessions').where('token_hash', '=', tokenHash).executeTakeFirst();
   return result.numDeletedRows > 0n;
 }
 
-/** Returns how many there were. */
+/** Returns the number deleted. */
 async function deleteSessionsOf(db: Queryable, operatorId: string): Promise<number> {
   const result = await db.deleteFrom('sessions').where('operator_id', '=', operatorId).executeTakeFirst();
   return Number(result.numDeletedRows);
 }
 
-/** Returns how many there were. */
+/** Ends every session. Returns the number deleted. */
 export async function deleteAllSessions(db: Queryable): Promise<number> {
   const result = await db.deleteFrom('sessions').executeTakeFirst();
   return Number(result.numDeletedRows);
 }
 
-/** Drops what has expired at `now`, or was made after `madeUpTo`, both in ms; returns how many there were. */
+/**
+ * Deletes sessions that expired by `now` or were made after `madeUpTo`, both in Unix milliseconds. Returns the number
+ * deleted.
+ */
 async function deleteExpiredSessions(
   db: Queryable,
   { now, madeUpTo }: { readonly now: number; readonly madeUpTo: number },

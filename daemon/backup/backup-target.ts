@@ -1,4 +1,4 @@
-/** The file that a backup is to become: what may stand there already, and how it gets its name. */
+/** Checks the target file of a backup and moves the finished copy into place. */
 import {
   chmodSync,
   closeSync,
@@ -16,13 +16,13 @@ import { Fault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
 import { closed } from '../../src/kernel/schema.js';
 
 export interface BackupTarget {
-  /** Absolute. */
+  /** Absolute path. */
   readonly file: string;
-  /** Take the place of a file of that name. */
+  /** True to replace an existing file. */
   readonly force: boolean;
 }
 
-/** Throws `usage` for a place that is taken or is no place for a backup, `store_unavailable` for one that is not there. */
+/** Throws `usage` for a target that exists or is unsuitable, `store_unavailable` for a missing directory. */
 export function checkTarget({ file, force }: BackupTarget, dataDir: string): void {
   if (!isAbsolute(file)) throw new Fault('usage', `${file} is no absolute path`);
   if (directoryOf(file) === realpathSync(dataDir)) {
@@ -47,8 +47,9 @@ function directoryOf(file: string): string {
 }
 
 /**
- * An empty directory beside the target that nobody else can look into or plant something in, whoever may write around it.
- * What a backup that was cut off has left there goes.
+ * Creates an empty directory beside the target and returns its path. Only this user can read or write in it, even if
+ * others can write to its parent. Removes the remains of an interrupted backup.
+ * Throws `usage` when another file is in the way, `store_unavailable`.
  */
 export function makeWorkplace(file: string): string {
   const path = `${file}.partial`;
@@ -67,7 +68,7 @@ export function makeWorkplace(file: string): string {
   }
 }
 
-/** Gives the finished copy its name; it is there over a power cut when this returns. */
+/** Renames the finished copy to its target. The rename is durable when this returns. Throws `store_unavailable`. */
 export function putInPlace(copy: string, file: string): void {
   try {
     chmodSync(copy, 0o600);
@@ -78,7 +79,7 @@ export function putInPlace(copy: string, file: string): void {
   }
 }
 
-/** For whatever the disk or the rights do not let. */
+/** Returns the fault `store_unavailable` for an error of the disk or of permissions. */
 export function notWritable(file: string, cause: unknown): Fault {
   const reasons: Readonly<Record<string, string>> = {
     ENOENT: 'its directory does not exist',
@@ -96,21 +97,21 @@ export function notWritable(file: string, cause: unknown): Fault {
   });
 }
 
-/** What there is to say of a backup that was made, as it goes over the control socket. */
+/** Report of a finished backup, as sent over the control socket. */
 export const BackupReportSchema = closed({
   file: Type.String(),
   bytes: Type.Integer(),
   sha256: Type.String(),
   schema: Type.Integer(),
-  /** Number of the last audit event in it, and its hash; 0 and '' when there is none. */
+  /** Number and hash of the last audit event in the backup; 0 and '' without one. */
   last_seq: Type.Integer(),
   last_hash: Type.String(),
-  /** Paths of key files that belong to it and are not in it. */
+  /** Paths of the key files that a restore needs and that the backup does not contain. */
   keys: Type.Array(Type.String()),
 });
 export type BackupReport = Type.Static<typeof BackupReportSchema>;
 
-/** Brings a file, or the names in a directory, to the disk. */
+/** Calls fsync on a file, or on a directory to make its entries durable. */
 export function syncPath(path: string): void {
   const descriptor = openSync(path, 'r');
   try {

@@ -1,4 +1,4 @@
-/** Backs the store up into a file, while work goes on or while nobody has the store open. */
+/** Backs up the store to a file, of a running or a stopped orchestrator. */
 import { rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { Fault, isFault } from '../../src/kernel/fault.js';
@@ -20,7 +20,7 @@ import { keysIn } from './starting-directory.js';
 interface BackupsOptions extends Pick<Core, 'clock' | 'uow'> {
   readonly dataDir: string;
   readonly store: Pick<OpenDatabase, 'backup'>;
-  /** Of the orchestrator, hex. */
+  /** Public key of the orchestrator, hex. */
   readonly publicKey: string;
   readonly seal: (options: SealOptions) => Promise<SealedCopy>;
 }
@@ -34,8 +34,8 @@ export class Backups {
   }
 
   /**
-   * One after the other. The file has its name only when it is checked, on the disk, and in the audit log.
-   * Throws `usage` or `store_unavailable`, and leaves what is at the place as it was.
+   * Makes a backup and returns its report. Backups are queued. The file gets its name only after it is checked, durable
+   * and recorded in the audit log. Throws `usage` or `store_unavailable`, and then leaves an existing file unchanged.
    */
   make(target: BackupTarget): Promise<BackupReport> {
     const made = this.lane.then(() => this.run(target));
@@ -74,7 +74,7 @@ export class Backups {
     }
   }
 
-  /** Before the file has its name: what cannot be put into the audit log does not leave the house. */
+  /** Emits the event of the backup. Runs before the rename, so that no backup exists without its audit event. */
   private async tell(file: string, { bytes, sha256, last }: SealedCopy): Promise<void> {
     await this.options.uow.write(async (_, emit) => {
       emit({

@@ -1,4 +1,4 @@
-/** Whether a file is a store that can be put back, before anything is changed for it. */
+/** Checks that a file is a store that can be restored, before anything is changed. */
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream, existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,8 +12,8 @@ import { syncPath } from './backup-target.js';
 import { damageOf, isNoDatabase, readFacts, type StoreFacts, withRawStore } from './raw-store.js';
 
 /**
- * Copies the file to `to`, where nothing may be yet; returns its SHA-256. Throws `usage` for what is no file of its own,
- * `disk_full` when there is no room.
+ * Copies the file to `to`, which must not exist, and returns its SHA-256 in hex. Throws `disk_full`, and `usage` for a
+ * file that is not regular, not readable or incomplete without its write-ahead log.
  */
 export async function copyIn(file: string, to: string): Promise<string> {
   requireWholeFile(file);
@@ -62,9 +62,9 @@ function statOf(file: string): ReturnType<typeof statSync> & object {
 }
 
 /**
- * What the copy of a backup holds. Throws `data_dir_invalid` when it is no store of an orchestrator or is damaged,
- * `schema_too_new`.
- * @param file what it was copied from, for messages
+ * Returns the facts of a copied backup. Throws `schema_too_new`, and `data_dir_invalid` when the copy is not an
+ * orchestrator's store or is damaged.
+ * @param file path of the original, for messages
  */
 export async function checkStore(copy: string, file: string): Promise<StoreFacts> {
   try {
@@ -88,8 +88,8 @@ export async function checkStore(copy: string, file: string): Promise<StoreFacts
 }
 
 /**
- * Throws `key_unreadable` when the orchestrator's own key is not in the data directory, `wrong_orchestrator` when it is not
- * that of the backup. `identity` is null for a copy that was made by hand from a store of an older program.
+ * Throws `key_unreadable` when the orchestrator's key is missing from the data directory, `wrong_orchestrator` when it
+ * is not the key of the backup. `identity` is null for a manual copy of a store from an older program.
  */
 export function checkIdentity(dataDir: string, identity: string | null): void {
   const path = join(dataDir, 'identity.key');

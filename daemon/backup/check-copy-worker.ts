@@ -1,4 +1,4 @@
-/** The thread of `StoreCheck`: looks through a copy of the store, and answers with the damage that it finds, or null. */
+/** Worker thread of `StoreCheck`: checks a copy of the store and posts the damage found, or null. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { damageOf, withRawStore } from './raw-store.js';
 

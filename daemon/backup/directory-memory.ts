@@ -1,6 +1,6 @@
 /**
- * Remembers, outside of the data directory, which data directories are on a file system of their own. When such a directory
- * is empty and no longer on another file system, it is not mounted, and no first start takes place in it.
+ * Remembers, outside the data directory, which data directories are separate mounts. When such a directory is empty and
+ * no longer a separate file system, it is not mounted, and the first start in it is refused.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -9,18 +9,18 @@ import { loadKey } from '../../src/identity/private-key.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
 
-/** Entries that are kept, the newest last. */
+/** Maximum remembered directories; the newest is last. */
 const MOST = 50;
 
 export class DirectoryMemory {
   private readonly file: string;
 
-  /** @param file outside of every data directory; it and its directory need not exist */
+  /** @param file path outside every data directory; the file and its directory need not exist */
   constructor(file: string) {
     this.file = file;
   }
 
-  /** Throws `data_dir_invalid` when an orchestrator ran in the directory on another file system than is there now. */
+  /** Throws `data_dir_invalid` when an orchestrator ran here on a separate file system that is not mounted now. */
   requireMounted(dataDir: string): void {
     const key = this.read().get(dataDir);
     if (key === undefined || this.isElsewhere(dataDir) || isMoved(dataDir, key)) return;
@@ -33,7 +33,7 @@ export class DirectoryMemory {
     );
   }
 
-  /** After a start. A memory that cannot be written is a warning, as the orchestrator works without it. */
+  /** Records the directory after a start. A write error is only logged, because the orchestrator works without this file. */
   note(dataDir: string, publicKey: string, logger: Logger): void {
     const known = this.read();
     const isElsewhere = this.isElsewhere(dataDir);
@@ -51,7 +51,7 @@ export class DirectoryMemory {
   }
 
   private isElsewhere(dataDir: string): boolean {
-    // The directory is compared, because on overlays a file has another device.
+    // Compares the directory and not the file: on overlay file systems a file has another device number.
     return deviceOf(dataDir) !== deviceOf(dirname(this.file));
   }
 
@@ -75,7 +75,10 @@ export class DirectoryMemory {
   }
 }
 
-/** The data itself is there, on this file system. A key that cannot be read is for the start to complain of. */
+/**
+ * Returns true when the data was moved to this file system. Also true for an unreadable key, which a later step of the
+ * start reports.
+ */
 function isMoved(dataDir: string, publicKey: string): boolean {
   const path = join(dataDir, 'identity.key');
   if (!existsSync(path)) return false;
@@ -86,7 +89,7 @@ function isMoved(dataDir: string, publicKey: string): boolean {
   }
 }
 
-/** The device of a path, or of the nearest directory above it that exists. */
+/** Returns the device number of a path, or of its nearest existing parent. */
 function deviceOf(path: string): number {
   const stats = statSync(path, { throwIfNoEntry: false });
   return stats === undefined && dirname(path) !== path ? deviceOf(dirname(path)) : (stats?.dev ?? 0);

@@ -1,5 +1,4 @@
-/** `orch serve --new-epoch` and `--new-store`: for a store that knows less than the agents, and was not put back by `orch serve restore`. */
-
+/** Begins a new epoch for a store that is behind its agents: after a restore, `orch serve --new-epoch` or `--new-store`. */
 import { revokeUnusedTokens } from '../auth/operator-store.js';
 import { deleteAllSessions } from '../auth/sessions.js';
 import type { Core } from '../core/core.js';
@@ -22,11 +21,14 @@ const SUMMARIES = {
   new_store: 'A new store was begun beside the keys of before',
 } as const;
 
-/** Runs before the engine reads the epoch. */
+/**
+ * Begins a new epoch and emits `orchestrator.restored`, for a store that `orch serve restore` did not restore.
+ * Called before the engine reads the epoch.
+ */
 export async function newEpoch({ uow, clock, logger, by }: NewEpochOptions): Promise<void> {
   const now = clock.now();
-  // Which epochs the agents have seen is not known. Those of a lost store began at 1 and grew with each restore: far fewer than
-  // days since 1970.
+  // The epochs that the agents have seen are unknown. A lost store's epochs began at 1 and grew by restores, so they are
+  // far below the number of days since 1970.
   const others = [Math.floor(now / DAY)];
   const anew = await uow.write(async (tx, emit): Promise<Anew> => {
     const begun = await beginAnew(tx, { now, others });
@@ -43,20 +45,23 @@ export async function newEpoch({ uow, clock, logger, by }: NewEpochOptions): Pro
   logger.warn('a new epoch was begun', { ...anew });
 }
 
-/** What a store that was put back to an earlier state must not bring back to life. */
+/** State that a store restored to an earlier point must not revive. */
 export interface Anew {
   readonly epoch: number;
-  /** Logins that are over: their operators may have logged out, or been removed, since. */
+  /** Number of deleted sessions: their operators may have logged out or been removed since. */
   readonly sessions: number;
-  /** Enrolment tokens that are revoked: they may have been used up or revoked since. */
+  /** Number of revoked enrolment tokens: they may have been used or revoked since. */
   readonly tokens: number;
-  /** Applies that were under way. They are not sent again; the agents are asked what became of them. */
+  /** Number of applies in flight. They are not sent again; the agents are asked for their outcome. */
   readonly operations: number;
-  /** Deliveries of notifications that were waiting: they are sent, perhaps for the second time. */
+  /** Number of pending deliveries of notifications: they are sent, perhaps for the second time. */
   readonly deliveries: number;
 }
 
-/** @param others epochs of stores that had the same agents */
+/**
+ * Begins a new epoch, deletes all sessions and revokes unused tokens. Returns the counts.
+ * @param others epochs of other stores with the same agents, which the new epoch must exceed
+ */
 export async function beginAnew(
   tx: Queryable,
   { now, others }: { readonly now: number; readonly others: readonly number[] },

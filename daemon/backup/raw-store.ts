@@ -1,4 +1,4 @@
-/** A store's file as SQLite sees it, without the checks, changes and migrations of the orchestrator's own opening. */
+/** Opens a store's file with plain SQLite, without the checks, changes and migrations of `openDatabase`. */
 import type { Database as Connection } from 'better-sqlite3';
 import { Fault, systemCodeOf } from '../../src/kernel/fault.js';
 import { loadSqlite } from '../database/load-sqlite.js';
@@ -7,12 +7,12 @@ import { isBusyError } from '../database/sqlite-error.js';
 import { EPOCH_KEY, epochOf } from '../engine/epoch.js';
 import { type BackupNote, IDENTITY_KEY, NOTE_KEY, parseNote } from './backup-note.js';
 
-/** How long another process may keep its lock before the file counts as taken, in milliseconds. */
+/** Milliseconds to wait for another process's lock before the file counts as in use. */
 const BUSY_MS = 500;
 
 /**
- * Runs `work` on an existing file that nobody else has open. What a dead process has left beside it is part of it, and is
- * brought into it. Throws `data_dir_locked` while it is in use, and SQLite's own errors.
+ * Runs `work` on an existing file with an exclusive lock and returns its result. Merges a write-ahead log that a dead
+ * process left. Throws `data_dir_locked` while the file is in use, and SQLite's own errors.
  */
 export async function withRawStore<T>(file: string, work: (connection: Connection) => T): Promise<T> {
   const sqlite = await loadSqlite();
@@ -31,19 +31,19 @@ export async function withRawStore<T>(file: string, work: (connection: Connectio
 export interface StoreFacts {
   readonly schema: number;
   readonly epoch: number;
-  /** The last event of the audit log; null when there is none. */
+  /** Last event of the audit log, `timestamp` in Unix milliseconds; null for an empty log. */
   readonly last: { readonly seq: number; readonly hash: string; readonly timestamp: number } | null;
-  /** Names of the active ones by ID. */
+  /** Usernames of the active operators, by ID. */
   readonly operators: ReadonlyMap<string, string>;
-  /** Names of the approved ones by ID. */
+  /** Names of the approved agents, by node ID. */
   readonly agents: ReadonlyMap<string, string>;
-  /** Null in a store that is no backup. */
+  /** Note of the backup; null in a store that is not a backup. */
   readonly note: BackupNote | null;
-  /** Public key of the orchestrator that it belongs to, hex; null when that is not known. */
+  /** Public key of the store's orchestrator, hex; null when unknown. */
   readonly identity: string | null;
 }
 
-/** Null for a database that is no store of an orchestrator. Works with every schema that there ever was. */
+/** Returns the facts of a store of any schema version; null for a database that is not an orchestrator's store. */
 export function readFacts(connection: Connection): StoreFacts | null {
   const schema = schemaVersionOf(connection);
   const known =
@@ -71,13 +71,13 @@ function names(connection: Connection, sql: string): ReadonlyMap<string, string>
   return new Map(rows);
 }
 
-/** Null when the file is whole. */
+/** Returns the first damage that the check finds; null for an intact file. */
 export function damageOf(connection: Connection, check: 'quick_check' | 'integrity_check'): string | null {
   const found = String(connection.pragma(`${check}(1)`, { simple: true }));
   return found === 'ok' ? null : found;
 }
 
-/** True for a file that is damaged, or that SQLite never wrote. */
+/** Returns true for the error of a file that is damaged or not an SQLite database. */
 export const isNoDatabase = (error: unknown): boolean =>
   /^SQLITE_(NOTADB|CORRUPT|IOERR)/.test(systemCodeOf(error) ?? '');
 

@@ -1,4 +1,4 @@
-/** `orch serve restore`: a backup takes the place of the store of an orchestrator that does not run. */
+/** `orch serve restore`: replaces the store of a stopped orchestrator with a backup. */
 import { randomBytes } from 'node:crypto';
 import { existsSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -21,48 +21,55 @@ import { requireOwnDirectory, STORE_FILE } from './starting-directory.js';
 import { type StoppedCommand, type StoppedOptions, type StoppedStore, withStore } from './stopped-store.js';
 
 export interface RestoreOptions extends StoppedOptions {
-  /** Absolute. */
+  /** Absolute path of the backup. */
   readonly file: string;
-  /** Goes on without the backup's own identity.key: the agents have to be told of another one. */
+  /** True to continue without the backup's own identity.key: the agents must then be repinned to another one. */
   readonly newIdentity: boolean;
-  /** Asks before anything is changed; what it throws ends the restore. */
+  /** Asks for confirmation before anything is changed; an error that it throws ends the restore. */
   readonly confirm: (plan: RestorePlan) => Promise<void>;
 }
 
-/** What is about to be put back, and what is lost by that. */
+/** Facts of the backup and of the store that it replaces, shown for confirmation. */
 export interface RestorePlan {
   readonly file: string;
   readonly sha256: string;
   readonly data_dir: string;
-  /** RFC 3339; null for a file that was copied by hand. */
+  /** Creation time of the backup, RFC 3339; null for a file that was copied by hand. */
   readonly made_at: string | null;
   readonly schema: number;
-  /** The last audit event of the backup, and of the store that it replaces. */
+  /** Number of the last audit event of the backup; 0 for an empty log. */
   readonly last_seq: number;
   readonly last_hash: string;
+  /** Time of that event, RFC 3339; null for an empty log. */
   readonly last_at: string | null;
-  /** The store that is there now: `none`, or `unreadable` when it is damaged. */
+  /** State of the present store; `unreadable` when it is damaged. */
   readonly present: 'store' | 'unreadable' | 'none';
+  /** Number of the last audit event of the present store; null without a readable store. */
   readonly present_seq: number | null;
+  /** Time of that event, RFC 3339; null without one. */
   readonly present_at: string | null;
-  /** Usernames and names of agents that may do again what they may not do now. */
+  /** Usernames of operators that the backup restores access for. */
   readonly operators_back: readonly string[];
+  /** Names of agents that the backup restores approval for. */
   readonly agents_back: readonly string[];
 }
 
 export interface Restored extends RestorePlan, Anew {
-  /** Where the store is that was there; null when there was none. */
+  /** Path of the replaced store; null when there was none. */
   readonly kept: string | null;
-  /** Recordings in the data directory of sessions that the new store does not know: `orch serve` takes them up. */
+  /** Number of recordings whose sessions are unknown to the restored store; `orch serve` adopts them. */
   readonly recordings: number;
-  /** The file of a key of before a rotation that was put to use; null when `secrets.key` opens the store. */
+  /** Path of the kept key file that was reactivated; null when `secrets.key` opens the store. */
   readonly secrets_key: string | null;
 }
 
-/** The directory in the data directory in which the new store is made. */
+/** Subdirectory of the data directory in which the new store is prepared. */
 const STAGING = 'restoring';
 
-/** Throws what its checks throw, and `data_dir_locked` while an orchestrator runs; nothing is changed then. */
+/**
+ * Restores a backup and returns a report. Throws `data_dir_locked` while an orchestrator runs, and the faults of its
+ * checks. On a fault the present store is unchanged.
+ */
 export async function restoreStore(options: RestoreOptions): Promise<Restored> {
   const { dataDir, file } = options;
   requireOwnDirectory(dataDir);
@@ -80,7 +87,7 @@ export async function restoreStore(options: RestoreOptions): Promise<Restored> {
     const plan = { ...planOf(options, backup, present), sha256 };
     const anew = await withStore({ ...options, file: staged }, (store) => prepare(store, options, plan, present));
     requireClosed(staged);
-    // It tells of the store that is replaced; the next start makes it anew.
+    // The audit head belongs to the replaced store; the next start recreates it.
     rmSync(join(dataDir, AUDIT_HEAD_FILE), { force: true });
     const kept = swapStore({ dataDir, staged, stamp: stampOf(options.clock.now()) });
     return { ...plan, ...anew, kept };
@@ -90,7 +97,7 @@ export async function restoreStore(options: RestoreOptions): Promise<Restored> {
   }
 }
 
-/** Everything that belongs into the store, while it is not in its place yet. */
+/** Writes the new epoch and the restore event to the staged store, before it is moved into place. */
 async function prepare(
   { db, uow }: StoppedStore,
   { dataDir, clock, confirm, newIdentity }: RestoreOptions,
@@ -100,7 +107,7 @@ async function prepare(
   const keyFile = join(dataDir, 'secrets.key');
   const former = await findFormerKeys({ db, file: keyFile, randomBytes });
   await confirm(plan);
-  // The store that is there now opens with these keys too.
+  // These keys open the present store too, so a later failure of the restore is harmless.
   if (former !== null) replaceKeyFile(keyFile, former.keys);
   const recordings = (await unknownAmong(db, await listRecordings(dataDir))).length;
   const others = typeof present === 'string' ? [] : [present.epoch];
@@ -130,7 +137,7 @@ async function prepare(
   });
 }
 
-/** The log of a store that could not be brought into it on a full disk stays beside it. */
+/** Throws `disk_full` when a write-ahead log is left beside the store: a full disk prevents its checkpoint. */
 function requireClosed(staged: string): void {
   if (existsSync(`${staged}-wal`)) {
     throw new Fault('disk_full', `there is no room in ${staged} for what belongs to the restore`, {
@@ -142,7 +149,7 @@ function requireClosed(staged: string): void {
 
 type Present = StoreFacts | 'unreadable' | 'none';
 
-/** Brings what the present store has beside it into it, so that it can be moved as one file. */
+/** Returns the facts of the present store. Merges its write-ahead log, so that the store can be moved as one file. */
 async function readPresent(dataDir: string): Promise<Present> {
   const path = join(dataDir, STORE_FILE);
   if (!existsSync(path)) return 'none';
@@ -181,23 +188,26 @@ const timeOf = (last: StoreFacts['last']): string | null => (last === null ? nul
 const missing = (before: ReadonlyMap<string, string>, now: ReadonlyMap<string, string>): readonly string[] =>
   [...before].filter(([id]) => !now.has(id)).map(([, name]) => name);
 
-/** Part of a file name: `2026-03-01T12-00-00.000Z`. */
+/** Returns a timestamp for a file name, such as `2026-03-01T12-00-00.000Z`. */
 const stampOf = (now: number): string => new Date(now).toISOString().replaceAll(':', '-');
 
-/** Puts another store into the place of the present one: whenever it is cut off, one of the two is there, whole. */
+/** Options of `swapStore`. */
 export interface Swap {
   readonly dataDir: string;
-  /** The new store, closed and on the disk, on the same file system. */
+  /** Path of the new store: closed, synced and on the same file system. */
   readonly staged: string;
-  /** Part of the name that the present one is kept under. */
+  /** Suffix of the file name that keeps the present store. */
   readonly stamp: string;
 }
 
 const KEPT = `${STORE_FILE}.replaced-`;
-/** What SQLite leaves beside a store that was not closed. It belongs to that store, and would spoil another. */
+/** Suffixes of files that SQLite leaves beside an unclosed store. They would corrupt another store of that name. */
 const BESIDE = ['-wal', '-journal', '-shm'] as const;
 
-/** Returns where the present store is kept, null when there was none. */
+/**
+ * Replaces the present store with another one. An interruption at any point leaves one of the two in place, complete.
+ * Returns the path that keeps the present store; null when there was none.
+ */
 export function swapStore({ dataDir, staged, stamp }: Swap): string | null {
   const place = join(dataDir, STORE_FILE);
   if (!existsSync(place)) {
@@ -211,8 +221,8 @@ export function swapStore({ dataDir, staged, stamp }: Swap): string | null {
   for (const end of beside) linkSync(`${place}${end}`, `${kept}${end}`);
   syncPath(dataDir);
   if (beside.length > 0) {
-    // A store that could not be closed is damaged, and opens neither before nor after this. Without its log it might open,
-    // in a state that it never had.
+    // A store that still has its log is damaged and opens neither before nor after this. Without its log it might open in
+    // a state that it never had, so a placeholder takes its name first.
     const nothing = `${staged}.none`;
     writeFileSync(nothing, `The store was moved to ${kept}; see: orch serve restore --help\n`, { mode: 0o600 });
     putThere(nothing, place, dataDir);
@@ -223,7 +233,7 @@ export function swapStore({ dataDir, staged, stamp }: Swap): string | null {
   return kept;
 }
 
-/** Second names of the present store, left by a swap that was cut off before its end. */
+/** Removes extra hard links to the present store that an interrupted swap left. */
 export function forgetUnfinishedSwap(dataDir: string): void {
   const place = statSync(join(dataDir, STORE_FILE), { throwIfNoEntry: false });
   if (place === undefined) return;

@@ -1,4 +1,4 @@
-/** The thread of `sealInThread`. What it throws ends it, and is told to whoever has started it. */
+/** Worker thread of `sealInThread`; an error ends the thread and reaches its starter as the `error` event. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { type SealOptions, sealCopy } from './seal-copy.js';
 

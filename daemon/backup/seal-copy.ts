@@ -1,4 +1,4 @@
-/** Makes a backup of a copy of the store: says what it is, in one file, checked to its end and on the disk. */
+/** Turns a copy of the store into a backup: one file with a note, checked for damage and synced. */
 import { createHash } from 'node:crypto';
 import { createReadStream, readdirSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
@@ -19,10 +19,10 @@ export interface SealedCopy {
   readonly last: StoreFacts['last'];
 }
 
-/** Throws when the copy is damaged or cannot be written. */
+/** Seals the copy in place and returns its size, hash and contents. Throws when it is damaged or cannot be written. */
 export async function sealCopy({ file, note }: SealOptions): Promise<SealedCopy> {
   const facts = await withRawStore(file, (connection) => {
-    // Without a log beside it the file is all there is, and can be read where nothing can be written.
+    // Without a write-ahead log the backup is a single file, which also opens on read-only media.
     connection.pragma('journal_mode = DELETE');
     connection.prepare('insert or replace into meta (key, value) values (?, ?)').run(NOTE_KEY, JSON.stringify(note));
     const damage = damageOf(connection, 'quick_check');
@@ -42,7 +42,7 @@ async function sha256Of(file: string): Promise<string> {
   return hash.digest('hex');
 }
 
-/** Throws as `sealCopy` does. */
+/** Runs `sealCopy` in a worker thread and returns its result. Throws as `sealCopy` does. */
 export function sealInThread(options: SealOptions): Promise<SealedCopy> {
   return new Promise((resolve, reject) => {
     const worker = new Worker(new URL('./seal-copy-worker.js', import.meta.url), { workerData: options });

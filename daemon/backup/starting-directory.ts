@@ -1,4 +1,4 @@
-/** Holds a data directory against what the orchestrator had before, so that a lost disk or key is not taken for a first start. */
+/** Checks a data directory at startup, so that a lost disk or key is not mistaken for a first start. */
 import type { KeyObject } from 'node:crypto';
 import { existsSync, renameSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -10,24 +10,25 @@ import { getMeta, setMeta } from '../database/meta.js';
 import type { Queryable } from '../database/schema.js';
 import { IDENTITY_KEY } from './backup-note.js';
 
-/** What the person who starts the orchestrator takes upon them. */
+/** Risks that the person who starts the orchestrator explicitly accepts. */
 export interface StartChoices {
-  /** Begin with an empty store beside the keys of before. */
+  /** True to begin with an empty store beside existing keys. */
   readonly newStore: boolean;
-  /** Go on with another identity than the store's. */
+  /** True to continue with an identity other than the store's. */
   readonly newIdentity: boolean;
 }
 
 interface StartingDirectory {
-  /** There are neither keys nor a store. */
+  /** True without keys and without a store. */
   readonly isFirst: boolean;
-  /** A store without any table may be filled. */
+  /** True when a store without tables may be initialized. */
   readonly mayBeEmpty: boolean;
 }
 
 /**
- * Looks at the files, before the store is opened: SQLite would make a missing one, and delete a log that has lost its store.
- * @throws Fault `data_dir_invalid` for keys or a log without a store, `usage` for a new store where there is one
+ * Checks the files before the store is opened: SQLite would create a missing store and delete an orphaned log.
+ * Renames an orphaned log when a new store is wanted.
+ * @throws Fault `data_dir_invalid` for keys or a log without a store, `usage` for a new store where one exists
  */
 export function examineDirectory(dataDir: string, { newStore }: StartChoices): StartingDirectory {
   const keys = keysIn(dataDir);
@@ -44,7 +45,7 @@ export function examineDirectory(dataDir: string, { newStore }: StartChoices): S
   return { isFirst: !isThere && keys.length === 0, mayBeEmpty: newStore || keys.length === 0 };
 }
 
-/** Keys of an orchestrator whose store is missing or holds nothing. */
+/** Returns the fault `data_dir_invalid` for keys or a log whose store is missing or empty. */
 export function lostStore(dataDir: string): Fault {
   const keys = keysIn(dataDir).map((path) => basename(path));
   const beside = keys.length === 0 ? 'a log' : keys.join(', ');
@@ -59,14 +60,17 @@ export function lostStore(dataDir: string): Fault {
 
 interface StoreIdentity {
   readonly privateKey: KeyObject;
-  /** The key of before, of which the agents do not know that it was replaced; null when it is the same, or the first one. */
+  /**
+   * Former public key (`unknown` if not recorded) that the agents still trust; null when the key is unchanged or the
+   * first one.
+   */
   readonly replaced: string | null;
 }
 
 /**
- * The key of the agent link that belongs to the store, made for a store that never had one.
- * @throws Fault `key_unreadable` when it is missing, `wrong_orchestrator` when it is another one, `usage` for a new identity
- * where the old one is in order
+ * Returns the store's key of the agent link; creates it for a store that never had one.
+ * @throws Fault `key_unreadable` when the key is missing, `wrong_orchestrator` when it is another store's, `usage` for a
+ * new identity although the old one is valid
  */
 export async function identityOf(
   db: Queryable,
@@ -77,7 +81,7 @@ export async function identityOf(
   const known = await getMeta(db, IDENTITY_KEY);
   const isThere = existsSync(path);
   const present = isThere ? publicKeyOfKeyObject(loadKey(path)) : null;
-  // A restore with another identity leaves the choice open; a store without a note has operators if it was ever in use.
+  // A restore with another identity leaves an empty note. A store without a note has operators if it was ever in use.
   const isOpen = known === '';
   const isUsed = !isOpen && (known !== null || !(await hasNoOperators(db)));
   const isLost = isUsed && !isThere;
@@ -95,12 +99,12 @@ export async function identityOf(
   return { privateKey, replaced: isLost || isOther || isOpen ? known || 'unknown' : null };
 }
 
-/** Notes which identity the store belongs to. */
+/** Records the identity that the store belongs to. */
 async function note(db: Queryable, publicKey: string): Promise<void> {
   try {
     await setMeta(db, IDENTITY_KEY, publicKey);
   } catch (error) {
-    // On a full disk the store can be read all the same; the next start notes it.
+    // On a full disk the store is still readable; the next start records the identity.
     if (!isFault(error, 'store_unavailable')) throw error;
   }
 }
@@ -124,10 +128,10 @@ const otherIdentity = (path: string, known: string, present: string): Fault =>
     hint: MENDS,
   });
 
-/** The data directory of an orchestrator, before anything in it is touched: there, and this user's. */
+/** File name of the store in the data directory. */
 export const STORE_FILE = 'orch.db';
 
-/** Throws `data_dir_invalid` where there is none, `permission_denied` for another user's. */
+/** Throws `data_dir_invalid` for a path that is not a directory, `permission_denied` for another user's or an unreadable one. */
 export function requireOwnDirectory(path: string): void {
   const stats = look(path);
   const user = process.geteuid?.();
@@ -165,9 +169,9 @@ function look(path: string): ReturnType<typeof statSync> & object {
   }
 }
 
-/** The key files of a data directory, which are in no backup. */
+/** Key files of a data directory, which no backup contains. */
 const KEY_FILES = ['identity.key', 'audit.key', 'secrets.key', 'api.key'] as const;
 
-/** The paths of those that are there. */
+/** Returns the paths of the key files that exist. */
 export const keysIn = (dataDir: string): readonly string[] =>
   KEY_FILES.map((name) => join(dataDir, name)).filter((path) => existsSync(path));

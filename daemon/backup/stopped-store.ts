@@ -1,4 +1,4 @@
-/** The store of an orchestrator that does not run, for a single piece of work on its host. */
+/** Opens the store of a stopped orchestrator for a single command on its host. */
 import { join } from 'node:path';
 import type { Kysely } from 'kysely';
 import { holdDataDirectory } from '../../src/identity/data-directory.js';
@@ -24,25 +24,25 @@ export interface StoppedOptions extends Pick<Core, 'clock' | 'logger' | 'newId'>
   readonly dataDir: string;
 }
 
-/** A command that holds the data directory for its own work, as its lock names it. */
+/** Commands that lock the data directory for a single piece of work, as named in the lock. */
 const STOPPED_COMMANDS = ['orch serve backup', 'orch serve restore', 'orch serve recover-admin'] as const;
 export type StoppedCommand = (typeof STOPPED_COMMANDS)[number];
 
-/** True for the program of a lock that is free again when its single piece of work is done. */
+/** Returns true when the lock is held by such a command, and so is released when its work is done. */
 export const isStoppedCommand = (program: unknown): program is StoppedCommand =>
   STOPPED_COMMANDS.some((command) => command === program);
 
 export interface StoppedStore {
   readonly db: Kysely<Database>;
-  /** What is written is in the audit log, and raises notifications, as from the running orchestrator. */
+  /** Unit of work that records audit events and raises notifications like the running orchestrator's. */
   readonly uow: UnitOfWork;
   readonly store: OpenDatabase;
 }
 
 /**
- * Holds the data directory, opens its store, and lets go of both afterwards.
- * @throws Fault `data_dir_locked` while another process holds it, `permission_denied`, `data_dir_invalid`, and what
- * `openDatabase` throws
+ * Locks the data directory, opens its store, runs `work` and releases both. Returns the result of `work`.
+ * @throws Fault `data_dir_locked` while another process holds the directory, `permission_denied`, `data_dir_invalid`,
+ * and the faults of `openDatabase`
  */
 async function withStoppedStore<T>(
   { command, ...options }: StoppedOptions & { readonly command: StoppedCommand },
@@ -58,7 +58,7 @@ async function withStoppedStore<T>(
   }
 }
 
-/** The same for a store's file in a directory that is held already. */
+/** Opens a store's file in a directory that the caller has locked, runs `work`, and closes the store. */
 export async function withStore<T>(
   options: Omit<StoppedOptions, 'dataDir'> & { readonly file: string },
   work: (stopped: StoppedStore) => Promise<T>,
@@ -81,14 +81,16 @@ export async function withStore<T>(
   }
 }
 
-/** `orch serve recover-admin`: whoever owns the data directory makes somebody an admin, when no admin can log in. */
 interface RecoverOptions extends StoppedOptions {
   readonly wanted: WantedAdmin;
-  /** Asks before anything is changed; what it throws ends it. */
+  /** Asks for confirmation before anything is changed; an error that it throws ends the recovery. */
   readonly confirm: (found: RecoveredAdmin) => Promise<void>;
 }
 
-/** Throws as `withStoppedStore` and `AdminRecovery` do. */
+/**
+ * `orch serve recover-admin`: lets the owner of the data directory appoint an admin when no admin can log in.
+ * Returns the outcome. Throws as `withStoppedStore` and `AdminRecovery` do.
+ */
 export function recoverAdmin(options: RecoverOptions): Promise<RecoveredAdmin> {
   const { wanted, confirm, clock, newId } = options;
   return withStoppedStore({ ...options, command: 'orch serve recover-admin' }, async ({ db, uow }) => {
@@ -100,7 +102,10 @@ export function recoverAdmin(options: RecoverOptions): Promise<RecoveredAdmin> {
   });
 }
 
-/** Throws as `withStoppedStore` and `Backups` do, and `usage` for a store that an older program has made. */
+/**
+ * `orch serve backup` of a stopped orchestrator: makes a backup and returns its report.
+ * Throws as `withStoppedStore` and `Backups` do, and `usage` for a store with an older schema.
+ */
 export async function stoppedBackup(options: StoppedOptions, target: BackupTarget): Promise<BackupReport> {
   const { dataDir, clock } = options;
   requireStore(dataDir);
@@ -111,7 +116,7 @@ export async function stoppedBackup(options: StoppedOptions, target: BackupTarge
   );
 }
 
-/** Opening an older store would bring it up to date, which nobody expects of a backup. */
+/** Throws `usage` for an older schema: opening the store would migrate it, an unexpected effect of a backup. */
 async function requireSameSchema(dataDir: string): Promise<void> {
   const file = join(dataDir, STORE_FILE);
   const schema = await withRawStore(file, (connection) => readFacts(connection)?.schema ?? 0).catch(() => 0);

@@ -1,6 +1,6 @@
 /**
- * Looks through the store once after each start, beside the orchestrator's work: a page that changed on the disk while
- * nothing ran is noticed before it is needed. A thread checks a copy, because the store itself is locked for this process.
+ * Checks the store for damage in the background once after each start. A page that changed on disk while nothing ran is
+ * so detected before it is needed. A worker thread checks a copy, because this process holds the lock of the store.
  */
 import { rmSync, statSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
@@ -20,9 +20,9 @@ interface StoreCheckOptions extends Pick<Core, 'logger' | 'uow'> {
   readonly verification: Verification;
 }
 
-/** Agents come back first, in milliseconds. */
+/** Milliseconds from the start to the check, so that agents reconnect first. */
 const BEGINS_AFTER = 10_000;
-/** Bytes that stay free beside the copy. */
+/** Minimum bytes that stay free beside the copy. */
 const SPARE = 256 * 1024 * 1024;
 
 export class StoreCheck implements Service {
@@ -65,7 +65,7 @@ export class StoreCheck implements Service {
     return `${this.options.file}.check`;
   }
 
-  /** Never rejects. */
+  /** Checks a copy of the store and the audit chain, and reports damage. Never rejects. */
   private async check(): Promise<void> {
     const { logger, file, verification } = this.options;
     const { signal } = this.stopping;

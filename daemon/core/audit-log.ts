@@ -1,6 +1,7 @@
 /**
- * The audit log as a chain: each event has a number without gaps, an ID that never goes back, and a hash over the
- * hash of the event before it (32 bytes) and the canonical JSON of the event itself. The first one follows 32 zero bytes.
+ * The audit log as a hash chain: each event has a gapless sequence number and an ID that never decreases. Its hash
+ * (SHA-256) covers the hash of the previous event (32 bytes) and the event's canonical JSON. The first event follows
+ * 32 zero bytes.
  */
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../src/kernel/json.js';
@@ -20,7 +21,7 @@ import { type DomainEvent, EVENT_SEVERITY, type Party } from './domain-event.js'
 
 export const GENESIS_HASH = '0'.repeat(64);
 
-/** An event that is in the log. */
+/** An event recorded in the log. */
 export interface RecordedEvent extends DomainEvent {
   /** ULID. */
   readonly id: string;
@@ -29,7 +30,7 @@ export interface RecordedEvent extends DomainEvent {
   readonly timestamp: number;
 }
 
-/** The last event, which the next one is chained to. */
+/** The last event of the log, to which the next one is chained. */
 export interface ChainHead {
   readonly seq: number;
   readonly id: string;
@@ -37,12 +38,12 @@ export interface ChainHead {
   readonly hash: string;
 }
 
-/** What stands before the first event. */
+/** The head of an empty log. */
 export const GENESIS: ChainHead = { seq: 0, id: '', timestamp: 0, hash: GENESIS_HASH };
 
 /**
- * The last event; behind a signed place whose event is gone, that place. So the log goes on after what somebody has cut off
- * from its end, and the gap stays to be seen.
+ * Returns the last event, or the newest signed mark when the events up to it are gone. So the log continues after
+ * events cut off its end, and the gap stays visible.
  */
 export async function readChainHead(db: Queryable): Promise<ChainHead> {
   const last = await lastAuditRow(db);
@@ -57,7 +58,7 @@ export interface AppendOptions extends Pick<Core, 'clock' | 'newId'> {
   readonly head: ChainHead;
 }
 
-/** Adds events in the transaction that also read `head`; returns them as they were recorded, and the new head. */
+/** Appends events in the transaction that also read `head`. Returns the recorded events and the new head. */
 export async function appendEvents(
   tx: Queryable,
   events: readonly DomainEvent[],
@@ -82,7 +83,7 @@ export async function appendEvents(
   return { head: last, recorded };
 }
 
-/** The hash that a row has to have. */
+/** Returns the hash that a row must have. */
 export function hashOf(row: Omit<AuditRow, 'hash'>, previous: string): string {
   const event = {
     seq: row.seq,
@@ -98,7 +99,10 @@ export function hashOf(row: Omit<AuditRow, 'hash'>, previous: string): string {
   return createHash('sha256').update(Buffer.from(previous, 'hex')).update(canonicalJson(event)).digest('hex');
 }
 
-/** A clock that was set back a little makes no earlier times; one that was far ahead does not date all that follows. */
+/**
+ * Ignores a clock that was set back slightly, so times do not decrease. After a larger correction it follows the
+ * clock, so that one bad clock does not date all later events.
+ */
 const timeAfter = (last: number, now: number): number => (last - now > JUMP_MS ? now : Math.max(now, last));
 
 interface Place {
@@ -130,5 +134,5 @@ const placeOf = ({ seq, id, timestamp }: ChainHead) => ({ seq, id, timestamp });
 
 const storable = ({ id, name, type }: Party): Party => ({ id: wellFormed(id), name: wellFormed(name), type });
 
-/** Halves of surrogate pairs do not survive UTF-8, so the text read back would have another hash. */
+/** Replaces lone surrogates. They do not survive UTF-8, so the stored text would have another hash. */
 const wellFormed = (text: string): string => text.replace(/\p{Surrogate}/gu, '\ufffd');

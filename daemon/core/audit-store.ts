@@ -1,4 +1,4 @@
-/** The audit log as rows. `metadata_json` is parsed by the caller. */
+/** Rows of the audit log and its signed marks. The caller parses `metadata_json`. */
 import { type Expression, type ExpressionBuilder, expressionBuilder, type SqlBool } from 'kysely';
 import { chunks } from '../database/batches.js';
 import { getMeta, setMeta } from '../database/meta.js';
@@ -14,22 +14,22 @@ export async function lastAuditRow(db: Queryable): Promise<AuditRow | null> {
   return (await db.selectFrom('audit_events').selectAll().orderBy('seq', 'desc').limit(1).executeTakeFirst()) ?? null;
 }
 
-/** In the order they were written, those after a `seq`. */
+/** Returns up to `limit` events with `seq > afterSeq`, ascending. */
 export async function readAuditChain(db: Queryable, afterSeq: number, limit: number): Promise<readonly AuditRow[]> {
   return db.selectFrom('audit_events').selectAll().where('seq', '>', afterSeq).orderBy('seq').limit(limit).execute();
 }
 
-/** The event of a `seq`, or null when it is not there. */
+/** Returns the event with this `seq`, or null. */
 export async function findAuditRow(db: Queryable, seq: number): Promise<AuditRow | null> {
   return (await db.selectFrom('audit_events').selectAll().where('seq', '=', seq).executeTakeFirst()) ?? null;
 }
 
-/** The lowest `seq`, null when there are no events. */
+/** Returns the lowest `seq`, or null when the log is empty. */
 export async function firstAuditSeq(db: Queryable): Promise<number | null> {
   return edge(db, 'asc');
 }
 
-/** The highest `seq`, null when there are no events. */
+/** Returns the highest `seq`, or null when the log is empty. */
 export async function lastAuditSeq(db: Queryable): Promise<number | null> {
   return edge(db, 'desc');
 }
@@ -39,16 +39,16 @@ async function edge(db: Queryable, order: 'asc' | 'desc'): Promise<number | null
   return row?.seq ?? null;
 }
 
-/** The latest time in the log in Unix milliseconds, 0 when there are no events. */
+/** Returns the latest time in the log in Unix milliseconds, 0 when it is empty. */
 export async function newestAuditTime(db: Queryable): Promise<number> {
   const query = db.selectFrom('audit_events').select('timestamp').orderBy('timestamp', 'desc').limit(1);
   return (await query.executeTakeFirst())?.timestamp ?? 0;
 }
 
-/** In `meta`: JSON array of the `seq`s at which the time went back, ascending. */
+/** Key in `meta`: JSON array of each `seq` whose time is earlier than its predecessor's, ascending. */
 const TURNS = 'audit.turns';
 
-/** Notes that the time of an event is earlier than that of the event before it. */
+/** Notes that the time of event `seq` is earlier than its predecessor's. */
 export async function noteAuditTurn(tx: Queryable, seq: number): Promise<void> {
   await setMeta(tx, TURNS, JSON.stringify([...(await auditTurns(tx)), seq]));
 }
@@ -57,7 +57,7 @@ async function auditTurns(db: Queryable): Promise<readonly number[]> {
   return JSON.parse((await getMeta(db, TURNS)) ?? '[]');
 }
 
-/** The lowest `seq` of an event of a time in Unix milliseconds or later, null when there is none. */
+/** Returns the lowest `seq` of an event at or after `time` (Unix milliseconds), or null. */
 export async function firstAuditSeqFrom(db: Queryable, time: number): Promise<number | null> {
   const isLater = expressionBuilder<Database, 'audit_events'>()('timestamp', '>=', time);
   const turns = await auditTurns(db);
@@ -72,7 +72,7 @@ export async function firstAuditSeqFrom(db: Queryable, time: number): Promise<nu
   return null;
 }
 
-/** Between two turns times rise with `seq`, so halving finds the first one. */
+/** Searches by bisection: between two turns, times increase with `seq`. */
 async function firstLaterIn(
   db: Queryable,
   time: number,
@@ -88,12 +88,12 @@ async function firstLaterIn(
   return low < end ? low : null;
 }
 
-/** The `seq` of the first event after that of an ID, which need not be there any more; null when there is none. */
+/** Returns the `seq` of the first event after this ID, or null. The event with this ID may be pruned. */
 export async function firstAuditSeqAfterId(db: Queryable, id: string): Promise<number | null> {
   return firstSeq(db, expressionBuilder<Database, 'audit_events'>()('id', '>', id), 'id');
 }
 
-/** Deletes the oldest events up to a `seq`, at most `limit` of them; returns how many. */
+/** Deletes the oldest events up to `seq`, at most `limit`. Returns the number deleted. */
 export async function deleteAuditRowsUpTo(db: Queryable, seq: number, limit: number): Promise<number> {
   const first = await firstAuditSeq(db);
   if (first === null || first > seq) return 0;
@@ -102,7 +102,7 @@ export async function deleteAuditRowsUpTo(db: Queryable, seq: number, limit: num
   return Number(numDeletedRows);
 }
 
-/** Whether an operator has removed an agent of this ID, as far back as the log goes. */
+/** Returns true when the log holds the removal of this agent by an operator. */
 export async function wasRemovedByOperator(db: Queryable, nodeId: string): Promise<boolean> {
   const row = await db
     .selectFrom('audit_events')
@@ -116,7 +116,7 @@ export async function wasRemovedByOperator(db: Queryable, nodeId: string): Promi
   return row !== undefined;
 }
 
-/** Node IDs of the agents, removed ones too, that were approved under a name. */
+/** Returns the node IDs of the agents approved under a name, including removed ones. */
 export async function nodeIdsOfName(db: Queryable, name: string): Promise<readonly string[]> {
   const rows = await db
     .selectFrom('audit_events')
@@ -128,21 +128,21 @@ export async function nodeIdsOfName(db: Queryable, name: string): Promise<readon
   return rows.map((row) => row.target_id);
 }
 
-/** What has to hold for an event; what is absent does not matter. */
+/** Filter of audit events; all conditions must hold, and an absent one matches everything. */
 interface AuditQuery {
-  /** Any of these. */
+  /** Accepted event types. */
   readonly eventTypes?: readonly string[] | undefined;
-  /** What the event type begins with. */
+  /** Prefix of the event type. */
   readonly category?: string | undefined;
-  /** IDs of agents: one of them acted or was acted upon. */
+  /** IDs of agents, one of which must be the actor or the target. */
   readonly agents?: readonly string[] | undefined;
-  /** IDs of operators, likewise. */
+  /** IDs of operators, one of which must be the actor or the target. */
   readonly operators?: readonly string[] | undefined;
   /** Unix milliseconds, inclusive. */
   readonly from?: number | undefined;
   /** Unix milliseconds, exclusive. */
   readonly until?: number | undefined;
-  /** Only what was written before this event; it need not be there any more. */
+  /** Exclusive upper bound by event ID; that event may be pruned. */
   readonly beforeId?: string | undefined;
   readonly limit: number;
 }
@@ -151,8 +151,8 @@ type Condition = Expression<SqlBool>;
 type Is = ExpressionBuilder<Database, 'audit_events'>;
 
 /**
- * The newest events first. Each alternative ("this actor and that type") is asked for by a query of its own, which an index
- * answers alone and in order, so that a page costs the same however long the log is.
+ * Returns up to `limit` matching events, newest first. Each alternative ("this actor and that type") is a query of
+ * its own, which one index answers in order. So a page costs the same however long the log is.
  */
 export async function listAuditRows(db: Queryable, query: AuditQuery): Promise<readonly AuditRow[]> {
   const range = await rangeOf(db, query);
@@ -172,10 +172,10 @@ export async function listAuditRows(db: Queryable, query: AuditQuery): Promise<r
   return readRows(db, [...found].sort((a, b) => b - a).slice(0, query.limit));
 }
 
-/** What a window of the log is searched for. */
+/** Conditions of a search in a window of the log. */
 export type AuditWindowQuery = Pick<AuditQuery, 'eventTypes' | 'category' | 'agents' | 'operators'>;
 
-/** The events behind `after` up to and with `to` for which all of it holds, the oldest first. */
+/** Returns the matching events with `after < seq <= to`, ascending. */
 export async function listAuditWindow(
   db: Queryable,
   query: AuditWindowQuery,
@@ -200,14 +200,14 @@ async function readRows(db: Queryable, seqs: readonly number[]): Promise<readonl
   return rows;
 }
 
-/** The types to look for; null when the type does not matter and no index begins with something that does. */
+/** Returns the event types to query, or null when there is neither a type nor a party to filter by. */
 async function typesOf(db: Queryable, query: AuditQuery): Promise<readonly string[] | null> {
   const { eventTypes, category = '', agents, operators } = query;
   if (!eventTypes && category === '' && !agents && !operators) return null;
   return (eventTypes ?? (await distinctTypes(db))).filter((type) => type.startsWith(category));
 }
 
-/** Jumps through the index from each type to the next one. */
+/** Returns every event type in the log by skipping through the index from one type to the next. */
 async function distinctTypes(db: Queryable): Promise<readonly string[]> {
   const types: string[] = [];
   for (;;) {
@@ -223,7 +223,7 @@ async function distinctTypes(db: Queryable): Promise<readonly string[]> {
   }
 }
 
-/** The alternatives; where both agents and operators are asked for, the latter are checked event by event. */
+/** Returns the alternatives to query. With both agents and operators given, the operators are checked row by row. */
 function branchesOf(is: Is, { agents, operators }: AuditQuery, types: readonly string[] | null) {
   if (types === null) return [[]];
   const parties: (readonly Condition[])[] = [];
@@ -245,8 +245,8 @@ function partyOf(is: Is, type: string, ids: readonly string[]): readonly Conditi
 }
 
 /**
- * Times and IDs grow with `seq`, so they become bounds of it; null when nothing can lie between them. Where a clock that was
- * ahead has been set right, times go back: then they bound only from below, and each event is compared as well.
+ * Returns bounds on `seq`, or null when no event can match: times and IDs grow with `seq`. After a clock was
+ * corrected backwards, times give only a lower bound, and each row is compared as well.
  */
 async function rangeOf(db: Queryable, { from, until, beforeId }: AuditQuery): Promise<readonly Condition[] | null> {
   const is = expressionBuilder<Database, 'audit_events'>();
@@ -272,14 +272,14 @@ async function firstSeq(db: Queryable, condition: Condition, order: 'timestamp' 
   return (await query.executeTakeFirst())?.seq ?? null;
 }
 
-/** Signed places in the audit log as rows, signed and checked by `daemon/audit`. */
+/** Signed marks in the audit log, which `daemon/audit` signs and verifies. */
 export type AuditMarkRow = Row<'audit_marks'>;
 
 export async function insertAuditMark(db: Queryable, row: AuditMarkRow): Promise<void> {
   await db.insertInto('audit_marks').values(row).execute();
 }
 
-/** The newest first. */
+/** Returns up to `limit` checkpoints, newest first. */
 export async function newestCheckpoints(db: Queryable, limit: number): Promise<readonly AuditMarkRow[]> {
   return db
     .selectFrom('audit_marks')
@@ -290,7 +290,7 @@ export async function newestCheckpoints(db: Queryable, limit: number): Promise<r
     .execute();
 }
 
-/** Those of the events behind `after` up to and with `to`, in order. */
+/** Returns the checkpoints with `after < seq <= to`, ascending. */
 export async function checkpointsBetween(db: Queryable, after: number, to: number): Promise<readonly AuditMarkRow[]> {
   return db
     .selectFrom('audit_marks')
@@ -302,7 +302,7 @@ export async function checkpointsBetween(db: Queryable, after: number, to: numbe
     .execute();
 }
 
-/** Where the log was cut off at its old end, null when it never was. */
+/** Returns the mark up to which the log was pruned, or null when it never was. */
 export async function findAuditCut(db: Queryable): Promise<AuditMarkRow | null> {
   const cut = await db
     .selectFrom('audit_marks')
@@ -314,12 +314,12 @@ export async function findAuditCut(db: Queryable): Promise<AuditMarkRow | null> 
   return cut ?? null;
 }
 
-/** Those that another key has signed, the newest first. */
+/** Returns the marks signed by any other key, newest first. */
 export async function auditMarksOfOtherKeys(db: Queryable, publicKey: string): Promise<readonly AuditMarkRow[]> {
   return db.selectFrom('audit_marks').selectAll().where('public_key', '!=', publicKey).orderBy('seq', 'desc').execute();
 }
 
-/** The cut takes the place of the one before, and of the checkpoints that lie before it. */
+/** Replaces the previous cut, and deletes the checkpoints up to the new one. */
 export async function replaceAuditCut(db: Queryable, row: AuditMarkRow): Promise<void> {
   await db.deleteFrom('audit_marks').where('kind', '=', 'cut').execute();
   await db.deleteFrom('audit_marks').where('seq', '<=', row.seq).execute();

@@ -1,20 +1,23 @@
-/** How far the wall clock can be believed when age decides what is deleted. */
+/** Decides how far to trust the wall clock when age decides what is deleted. */
 
-/** A difference from the monotonic clock up to this is no jump, in milliseconds. */
+/** Maximum difference from the monotonic clock, in milliseconds, that is not a jump. */
 export const JUMP_MS = 60_000;
-/** A jump ahead up to this is believed after the clock has run on evenly: longer ones wait for an operator. */
+/**
+ * Maximum jump ahead, in milliseconds, that is trusted once the clock has run steadily. A longer one waits for an
+ * operator.
+ */
 export const BELIEVED_MS = 7 * 86_400_000;
-/** How long the clock has to run on evenly, in milliseconds. */
+/** Milliseconds that the clock must run steadily. */
 const SETTLES_MS = 3_600_000;
 
 interface ClockReading {
   /** Unix milliseconds. */
   readonly wall: number;
-  /** Milliseconds of a clock that does not jump. */
+  /** Reading of the monotonic clock in milliseconds. */
   readonly steady: number;
 }
 
-/** State that is kept between two runs. */
+/** State kept between two runs. */
 interface ClockMemory {
   /** The newest reading of the wall clock. */
   readonly wall: number;
@@ -22,9 +25,10 @@ interface ClockMemory {
 }
 
 /**
- * Compares the wall clock with the monotonic one. Time while nothing ran counts as a jump, because nothing has measured it.
- * `doubt` is the part of the wall clock's time that nothing confirms, in milliseconds: above zero after a jump ahead, below
- * zero after one back, so that a jump which is taken back leaves none.
+ * Compares the wall clock with the monotonic clock. Time while the orchestrator was stopped counts as a jump, because
+ * nothing measured it.
+ * `doubt` is the unconfirmed part of the wall clock's time in milliseconds. It is positive after a jump ahead and
+ * negative after a jump back, so a jump that is reversed leaves none.
  */
 export class ClockTrust {
   private last: ClockReading;
@@ -47,17 +51,17 @@ export class ClockTrust {
     return { wall: this.last.wall, doubt: this.unconfirmed };
   }
 
-  /** True while only an operator can say that the clock is right. */
+  /** True while only an operator can confirm the clock. */
   get needsOperator(): boolean {
     return this.unconfirmed > BELIEVED_MS;
   }
 
-  /** The time by which age is judged, in Unix milliseconds: never later than what is confirmed. */
+  /** The time by which age is judged, in Unix milliseconds; never later than the confirmed time. */
   get time(): number {
     return this.last.wall - Math.max(0, this.unconfirmed);
   }
 
-  /** Returns by how much the wall clock has jumped since the last reading, 0 when it has not. */
+  /** Takes a reading. Returns the jump of the wall clock since the last reading in milliseconds, 0 for none. */
   read(now: ClockReading): number {
     const step = now.wall - this.last.wall - (now.steady - this.last.steady);
     this.last = now;
@@ -71,7 +75,7 @@ export class ClockTrust {
     return jump;
   }
 
-  /** An operator says that the clock is right. */
+  /** Trusts the clock, because an operator has confirmed it. */
   accept(): void {
     this.unconfirmed = 0;
   }

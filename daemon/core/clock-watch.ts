@@ -1,4 +1,7 @@
-/** Notices a wall clock that jumps, tells of it, and says which time age is judged by until the clock can be believed. */
+/**
+ * Detects jumps of the wall clock, reports them, and provides the time by which age is judged until the clock is
+ * trusted.
+ */
 import { toTimestamp } from '../../src/kernel/clock.js';
 import { messageOf } from '../../src/kernel/fault.js';
 import type { Service } from '../../src/kernel/service.js';
@@ -11,15 +14,15 @@ import { type DomainEvent, SYSTEM } from './domain-event.js';
 
 type ClockWatchOptions = Pick<Core, 'clock' | 'db' | 'logger' | 'uow'>;
 
-/** A report about the clock. */
+/** Report on the clock. */
 interface ClockReport {
-  /** RFC 3339, by the wall clock. */
+  /** Wall-clock time in RFC 3339. */
   readonly now: string;
-  /** Milliseconds of the wall clock's time that nothing confirms; below zero after it was set back. */
+  /** Unconfirmed milliseconds of the wall clock's time; negative after it was set back. */
   readonly doubt_ms: number;
-  /** True while nothing is deleted for its age until an operator confirms the clock. */
+  /** True while age-based deletion is paused until an operator confirms the clock. */
   readonly waits: boolean;
-  /** By how many milliseconds the newest event of the audit log lies ahead of the clock, 0 when none does. */
+  /** Milliseconds by which the newest audit event is ahead of the clock, 0 when it is not. */
   readonly ahead_ms: number;
 }
 
@@ -28,14 +31,14 @@ interface ClockProblem {
   readonly detail: string;
 }
 
-/** In `meta`, as JSON. */
+/** Key in `meta`; the value is JSON. */
 const KEY = 'clock';
 const TICK_MS = 60_000;
 
 interface Kept {
   readonly wall: number;
   readonly doubt: number;
-  /** Events up to this time may lie ahead of the clock: an operator knows of them. */
+  /** Unix milliseconds up to which an operator has acknowledged events ahead of the clock. */
   readonly known: number;
 }
 
@@ -44,9 +47,9 @@ export class ClockWatch implements Service {
   private readonly options: ClockWatchOptions;
   private trust: ClockTrust;
   private known = 0;
-  /** The latest time in the audit log, in Unix milliseconds. */
+  /** Latest time in the audit log in Unix milliseconds. */
   private newest = 0;
-  /** Jumps that the audit log does not hold yet. */
+  /** Jumps not yet recorded in the audit log. */
   private untold: DomainEvent[] = [];
   private timer: NodeJS.Timeout | undefined;
   private round: Promise<void> = Promise.resolve();
@@ -56,20 +59,21 @@ export class ClockWatch implements Service {
     this.trust = new ClockTrust(this.reading(), null);
   }
 
-  /** Compares the clock with the newest time that the store knows. */
+  /** Compares the clock with the newest time in the store. */
   async start(): Promise<void> {
     const { db, clock } = this.options;
     const kept = await readKept(db);
     const last = await lastAuditRow(db);
     this.newest = await newestAuditTime(db);
     this.known = kept?.known ?? 0;
-    // Newer events may have been written while the orchestrator was stopped, by a clock that was not watched.
+    // The stored reading wins over the newest event, which may have been written while the orchestrator was stopped,
+    // by a clock that was not watched.
     const wall = kept?.wall ?? last?.timestamp ?? 0;
     if (wall > 0) {
       const before = { wall, steady: clock.monotonic() };
       this.trust = new ClockTrust(before, { wall, doubt: kept?.doubt ?? 0 });
       const step = this.trust.read(this.reading());
-      // Time passes while nothing runs.
+      // A step forward is normal here: time passes while the orchestrator is stopped.
       if (step < 0 || step > BELIEVED_MS) this.noteJump(step, 'since the orchestrator last ran');
     }
     await this.tick();
@@ -85,7 +89,7 @@ export class ClockWatch implements Service {
     await this.tick();
   }
 
-  /** The time by which age is judged, in Unix milliseconds: behind the wall clock while that is not believed. */
+  /** Returns the time by which age is judged, in Unix milliseconds; behind the wall clock while that is not trusted. */
   readonly ageTime = (): number => {
     this.look();
     return this.trust.time;
@@ -117,7 +121,7 @@ export class ClockWatch implements Service {
     return problems;
   }
 
-  /** Takes the wall clock as right; returns what was wrong before. */
+  /** Trusts the wall clock. Returns the report from before. */
   async accept(): Promise<ClockReport> {
     const before = this.report();
     const { uow } = this.options;
@@ -137,7 +141,7 @@ export class ClockWatch implements Service {
     return before;
   }
 
-  /** Looks at the clock, tells the audit log of jumps, and keeps what the next start needs. Never rejects. */
+  /** Reads the clock, records jumps in the audit log, and stores the state for the next start. Never rejects. */
   async tick(): Promise<void> {
     const { db, uow, logger } = this.options;
     this.look();
@@ -194,7 +198,7 @@ const UNITS = [
   ['minute', 60_000],
 ] as const;
 
-/** `3 days`, `1 hour`. */
+/** Formats a duration for messages: `3 days`, `1 hour`. */
 function spanOf(ms: number): string {
   const [name, size] = UNITS.find((unit) => ms >= unit[1]) ?? ['second', 1000];
   const count = Math.round(ms / size);

@@ -1,4 +1,4 @@
-/** Something that happened: what the audit log keeps and the bus tells. */
+/** Domain events: the audit log records them, and the event bus publishes them. */
 import type { SEVERITIES } from '../../src/contract/audit.js';
 import type { JsonObject } from '../../src/kernel/json.js';
 
@@ -17,7 +17,7 @@ const PARTY_TYPES = [
   'enrolment',
 ] as const;
 
-/** Who did it, or what it was done to. */
+/** Actor or target of an event. */
 export interface Party {
   readonly id: string;
   readonly name: string;
@@ -36,7 +36,7 @@ export interface DomainEvent {
   readonly metadata: JsonObject;
 }
 
-/** Every audit event type and how much it matters. */
+/** Severity of an audit event. */
 export type Severity = (typeof SEVERITIES)[number];
 
 export const EVENT_SEVERITY = {
@@ -124,16 +124,16 @@ export const EVENT_SEVERITY = {
 
 export type EventType = keyof typeof EVENT_SEVERITY;
 
-/** Who asks, for whatever writes: the actor of the audit event and the id of the request. */
+/** Origin of a request: actor, ID and address, for every operation that writes. */
 export interface RequestContext {
   readonly actor: Party;
-  /** Also in the log line; ends up in the audit event's metadata as `request_id`. */
+  /** ID that is also in the log line, stored in the audit event's metadata as `request_id`. */
   readonly requestId: string;
-  /** Address of the client, null for the orchestrator itself. */
+  /** Address of the client; null for the orchestrator itself. */
   readonly address: string | null;
 }
 
-/** The actor is the one who asks; the metadata gets the `request_id`. */
+/** Returns the event with the request's actor, and with `request_id` in its metadata. */
 export const eventOfRequest = (
   context: RequestContext,
   event: Omit<DomainEvent, 'actor' | 'metadata'> & { readonly metadata?: JsonObject },
@@ -143,5 +143,5 @@ export const eventOfRequest = (
   metadata: { ...event.metadata, request_id: context.requestId },
 });
 
-/** The audit log as what something was done to. */
+/** The audit log as the target of events. */
 export const AUDIT_LOG: Party = { id: 'audit', name: 'audit log', type: 'audit' };

@@ -1,10 +1,10 @@
-/** Tells whoever wants to know what has happened, after it was committed. */
+/** Publishes committed events to their subscribers. */
 import { messageOf } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { RecordedEvent } from './audit-log.js';
 import type { EventType } from './domain-event.js';
 
-/** What it throws or rejects with is logged and goes no further. */
+/** Receives an event. An exception or rejection is logged and goes no further. */
 type Subscriber = (event: RecordedEvent) => void | Promise<void>;
 
 interface Subscription {
@@ -20,7 +20,7 @@ export class EventBus {
     this.logger = logger;
   }
 
-  /** Calls the subscriber with every event of these types, in the order of the log; returns what ends that. */
+  /** Calls `subscriber` with every event of these types, in log order. Returns a function that unsubscribes. */
   subscribe(types: readonly EventType[] | 'all', subscriber: Subscriber): () => void {
     const subscription = { types: types === 'all' ? null : new Set(types), subscriber };
     this.subscriptions.add(subscription);
@@ -47,7 +47,7 @@ export class EventBus {
   }
 }
 
-/** Wakes one loop that waits: what rings while nobody waits is heard at the next wait. */
+/** Wakes one waiting loop. A ring with no waiter is kept for the next wait. */
 export class Doorbell {
   private rung = false;
   private answer: (() => void) | null = null;
@@ -57,7 +57,7 @@ export class Doorbell {
     this.answer?.();
   }
 
-  /** Resolves when it rings or has rung since the last wait, or after that many milliseconds. */
+  /** Resolves on a ring, at once when one came since the last wait, or after `ms` milliseconds. */
   async wait(ms: number): Promise<void> {
     if (!this.rung) {
       await new Promise<void>((resolve) => {

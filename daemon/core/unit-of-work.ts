@@ -1,4 +1,4 @@
-/** Every change of the store goes through here: the change and its audit events commit together or not at all. */
+/** Unit of work: every change of the store and its audit events commit together or not at all. */
 import { CompiledQuery, type Transaction } from 'kysely';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Database, Queryable } from '../database/schema.js';
@@ -6,31 +6,28 @@ import { appendEvents, type ChainHead, type RecordedEvent, readChainHead } from 
 import type { Core } from './core.js';
 import type { DomainEvent } from './domain-event.js';
 
-/** Hands an event to the transaction that is open. */
+/** Adds an event to the open transaction. */
 export type Emit = (event: DomainEvent) => void;
 
 export interface UnitOfWork {
   /**
-   * Runs `work` in one transaction. Events given to `emit` are appended to the audit log before it commits and published
-   * on the bus after. Inside, nothing but the store is awaited. Throws Fault `store_unavailable` when it cannot commit.
+   * Runs `work` in one transaction and returns its result after the commit. Events given to `emit` are appended to
+   * the audit log before the commit, and published on the bus after it. `work` may await nothing but the store.
+   * Throws `store_unavailable` when the transaction cannot commit.
    */
   write<T>(work: (tx: Transaction<Database>, emit: Emit) => Promise<T>): Promise<T>;
 }
 
-/**
- * Writes to the store. Units that wait at the same time share one transaction, and so one sync of the disk, each behind a
- * savepoint of its own; nobody is told of success before that transaction has committed.
- */
 interface TransactionalWriterOptions extends Pick<Core, 'clock' | 'db' | 'newId'> {
-  /** Called with each event after its commit, in the order of the log, before the writer is told. Must not throw. */
+  /** Called with each event after its commit, in log order, before the caller's promise resolves. Must not throw. */
   readonly publish: (event: RecordedEvent) => void;
-  /** Called with the end of the log after each commit, before its writers are told. Must not throw. */
+  /** Called with the head of the log after each commit, before the callers' promises resolve. Must not throw. */
   readonly onCommitted?: (head: ChainHead) => void;
-  /** Called in the transaction with the events of a unit as they were recorded; what it throws undoes the unit. */
+  /** Called in the transaction with a unit's recorded events. An exception rolls back the unit. */
   readonly onRecorded?: (tx: Queryable, events: readonly RecordedEvent[]) => Promise<void>;
 }
 
-/** Units of one transaction at most, and how long it goes on taking new ones. */
+/** Maximum units per transaction, and milliseconds for which a transaction takes on new ones. */
 const BATCH_UNITS = 64;
 const BATCH_MS = 10;
 
@@ -39,7 +36,7 @@ const ROLL_BACK = CompiledQuery.raw('rollback to savepoint unit');
 const RELEASE = CompiledQuery.raw('release savepoint unit');
 
 interface Unit {
-  /** Does the work and returns its events. */
+  /** Runs the work and returns its events. */
   readonly perform: (tx: Transaction<Database>) => Promise<readonly DomainEvent[]>;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
@@ -47,10 +44,14 @@ interface Unit {
 
 interface Performed {
   readonly head: ChainHead;
-  /** To be called once the transaction has committed. */
+  /** Settles the caller's promise; called once the transaction has committed. */
   readonly settle: () => void;
 }
 
+/**
+ * Writes to the store. Units waiting at the same time share one transaction, and so one fsync, each behind its own
+ * savepoint. No caller learns of success before that transaction has committed.
+ */
 export class TransactionalWriter implements UnitOfWork {
   private readonly options: TransactionalWriterOptions;
   private readonly waiting: Unit[] = [];
@@ -60,7 +61,7 @@ export class TransactionalWriter implements UnitOfWork {
     this.options = options;
   }
 
-  /** Units are done in the order of the calls. One that is called for inside another waits for that one forever. */
+  /** Runs units in call order. A unit that awaits another `write` inside its own work deadlocks. */
   write<T>(work: (tx: Transaction<Database>, emit: Emit) => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.waiting.push(unitOf(work, resolve, reject));
@@ -68,7 +69,7 @@ export class TransactionalWriter implements UnitOfWork {
     });
   }
 
-  /** Not at once, so that all that the event loop hands over in this round shares the commit. */
+  /** Defers to the next turn of the event loop, so that all units queued in this turn share the commit. */
   private wake(): void {
     if (this.isBusy || this.waiting.length === 0) return;
     this.isBusy = true;
@@ -92,7 +93,7 @@ export class TransactionalWriter implements UnitOfWork {
     }
   }
 
-  /** Performs the batch, and meanwhile adds to it what else is waiting. */
+  /** Runs the batch, adding units that arrive meanwhile. */
   private async performBatch(tx: Transaction<Database>, batch: Unit[]): Promise<readonly Performed[]> {
     const { clock } = this.options;
     const end = clock.monotonic() + BATCH_MS;
@@ -107,7 +108,7 @@ export class TransactionalWriter implements UnitOfWork {
     return performed;
   }
 
-  /** A unit that fails leaves no trace, and the others of the batch alone. */
+  /** Runs one unit. A failed unit leaves no trace, and does not affect the others of the batch. */
   private async perform(tx: Transaction<Database>, unit: Unit, head: ChainHead): Promise<Performed> {
     await tx.executeQuery(SAVEPOINT);
     try {
@@ -128,7 +129,10 @@ export class TransactionalWriter implements UnitOfWork {
   }
 }
 
-/** After some errors, such as a full disk, SQLite has rolled back the whole transaction, which then fails as a whole. */
+/**
+ * Rolls back to the savepoint. After some errors, such as a full disk, SQLite has rolled back the whole transaction;
+ * then it fails as a whole.
+ */
 async function rollBack(tx: Transaction<Database>, error: unknown): Promise<void> {
   try {
     await tx.executeQuery(ROLL_BACK);

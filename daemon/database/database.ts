@@ -16,36 +16,36 @@ export interface OpenDatabaseOptions {
   readonly file: string;
   readonly logger: Logger;
   /**
-   * Called once when the file or its disk fails in the middle of work. A commit that was refused may have been written
-   * then, so the process has to end and look at the file anew; until then the store refuses everything.
+   * Called once when the file or its disk fails at runtime. A refused commit may have been written nevertheless, so
+   * the process must end and examine the file again. Until then the store refuses every statement.
    */
   readonly onFatal: (error: unknown) => void;
-  /** Those of this program unless given. */
+  /** Migrations to run [default: those of this program]. */
   readonly migrations?: readonly Migration[];
-  /** Makes the fault to throw instead of filling a store without any table. */
+  /** Returns the fault to throw instead of creating a store without any table. */
   readonly refuseEmpty?: () => Fault;
 }
 
 export interface OpenDatabase {
   readonly db: Kysely<Database>;
-  /** Copies the store into a file while work goes on. Throws `store_unavailable`. */
+  /** Copies the store to a file while other work continues. Throws `store_unavailable`. */
   backup(file: string): Promise<void>;
-  /** Copies the store into a file of which nothing is promised after a crash. Rejects when the signal aborts. */
+  /** Copies the store to a file that need not survive a crash. Rejects when the signal aborts. */
   copy(file: string, signal: AbortSignal): Promise<void>;
-  /** Waits for the transaction under way. Safe to call twice. */
+  /** Closes the store after the transaction in flight. Idempotent. */
   close(): Promise<void>;
 }
 
-/** How long another process may keep its lock before the file counts as taken. */
+/** Milliseconds to wait for another process's lock before the file counts as locked. */
 const BUSY_MS = 500;
 const WAL_LIMIT_BYTES = 64 * 1024 * 1024;
-/** In `meta`: `1` from the end of an orderly stop to the next start. */
+/** Key in `meta`: `1` from a clean stop to the next start. */
 const CLEAN = 'stopped_cleanly';
 
 /**
- * Makes the file when it is missing, and brings an older schema up to date.
- * @throws Fault `native_module_missing`, `data_dir_locked` while another process has it open, `data_dir_invalid` when it
- * is damaged or cannot be read, `schema_too_new`, `store_unavailable` when the disk is full
+ * Creates the file when it is missing, and migrates an older schema.
+ * Throws `native_module_missing`, `data_dir_locked` while another process has it open, `data_dir_invalid` when it is
+ * damaged or unreadable, `schema_too_new`, or `store_unavailable` when the disk is full.
  */
 export async function openDatabase(options: OpenDatabaseOptions): Promise<OpenDatabase> {
   const sqlite = await loadSqlite();
@@ -67,7 +67,7 @@ export async function openDatabase(options: OpenDatabaseOptions): Promise<OpenDa
   }
 }
 
-/** On a full disk the store opens all the same: it can be read, and written once there is room. */
+/** Marks the store as running. On a full disk it opens read-only, and accepts writes once there is room. */
 async function markRunning(db: Kysely<Database>, { file, logger }: OpenDatabaseOptions): Promise<void> {
   try {
     await setMeta(db, CLEAN, '0');
@@ -103,7 +103,7 @@ async function close(db: Kysely<Database>): Promise<void> {
 
 function connect(sqlite: Sqlite, file: string): Connection {
   try {
-    // SQLite gives the files beside it the mode of this one.
+    // SQLite creates the files beside it with this file's mode.
     closeSync(openSync(file, 'a', 0o600));
     return new sqlite(file, { timeout: BUSY_MS });
   } catch (error) {
@@ -112,8 +112,9 @@ function connect(sqlite: Sqlite, file: string): Connection {
 }
 
 /**
- * The exclusive lock comes first: it keeps others out, and the store opens even on a full disk. better-sqlite3 is built
- * to use NORMAL for an existing WAL file, which loses commits at a power cut.
+ * Takes the exclusive lock first: it keeps other processes out, and the store opens even on a full disk. Sets
+ * `synchronous` because better-sqlite3 is built to use NORMAL for an existing WAL file, which loses commits at a
+ * power cut.
  */
 function configure(connection: Connection): void {
   connection.pragma('locking_mode = EXCLUSIVE');
@@ -136,7 +137,7 @@ function checkAfterCrash(connection: Connection, { file, logger }: OpenDatabaseO
   if (found !== 'ok') throw fatalFault(file, new Error(found));
 }
 
-/** What a failure to open means to the person who starts the orchestrator. */
+/** Translates a failure to open into a fault for the person who starts the orchestrator. */
 function openFault(file: string, thrown: unknown): unknown {
   const error = isFault(thrown, 'store_unavailable') ? thrown.cause : thrown;
   if (isBusyError(error)) {

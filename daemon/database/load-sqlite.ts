@@ -1,10 +1,10 @@
-/** Loads better-sqlite3, which is a native and optional dependency, when the store is opened and not before. */
+/** Loads better-sqlite3, a native and optional dependency, only when the store is opened. */
 import type BetterSqlite3 from 'better-sqlite3';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 
 export type Sqlite = typeof BetterSqlite3;
 
-/** The first release that has the fix for the WAL reset bug, which can corrupt a database. */
+/** Oldest SQLite release with the fix for the WAL reset bug, which can corrupt a database. */
 const OLDEST = [3, 51, 3] as const;
 
 const CURRENT = 'better-sqlite3-13';
@@ -13,20 +13,23 @@ const MEND = 'install orch again with its optional packages (npm install --inclu
 
 interface NodeVersions {
   readonly node: string;
-  /** The Node-API that it has. */
+  /** Supported version of Node-API. */
   readonly napi: string;
 }
 
 /**
- * The packages that fit a Node, the best first. Release 13 of better-sqlite3 needs Node-API 10, which no Node 20 has. Release
- * 12 aborts the process when it is compiled for Node 24.19 or later: its objects then take back a hook of an environment that
- * is gone when they are collected.
+ * Returns the packages that work on this Node, best first. Release 13 of better-sqlite3 needs Node-API 10, which Node
+ * 20 lacks. Release 12 aborts the process when compiled for Node 24.19 or later: on collection, its objects remove a
+ * hook from an environment that no longer exists.
  */
 export function sqlitePackages({ node, napi }: NodeVersions): readonly string[] {
   return [...(Number(napi) >= 10 ? [CURRENT] : []), ...(Number.parseInt(node, 10) < 24 ? [FORMER] : [])];
 }
 
-/** Throws `native_module_missing` when it is not installed, does not fit this Node, or brings too old a SQLite. */
+/**
+ * Returns better-sqlite3. Throws `native_module_missing` when it is not installed, does not work on this Node, or
+ * brings too old a SQLite.
+ */
 export async function loadSqlite(): Promise<Sqlite> {
   const { node, napi = '0' } = process.versions;
   const packages = sqlitePackages({ node, napi });
@@ -54,7 +57,7 @@ export function isSupportedSqlite(version: string): boolean {
   return true;
 }
 
-/** Throws whatever keeps the package from being used. */
+/** Loads one package. Throws when it cannot be used. */
 async function load(name: string): Promise<Sqlite> {
   const { default: sqlite } = (await import(name)) as { readonly default: Sqlite };
   const probe = new sqlite(':memory:');

@@ -1,7 +1,7 @@
 /** Single values that belong to the store as a whole, such as the epoch. */
 import type { Queryable } from './schema.js';
 
-/** The value, or null when it was never set. */
+/** Returns the value, or null when it was never set. */
 export async function getMeta(db: Queryable, key: string): Promise<string | null> {
   const row = await db.selectFrom('meta').select('value').where('key', '=', key).executeTakeFirst();
   return row?.value ?? null;

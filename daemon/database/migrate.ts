@@ -1,4 +1,4 @@
-/** Brings the schema of a database up to that of this program. */
+/** Migrates the schema of a database to this program's version, and copies databases. */
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Database as Connection } from 'better-sqlite3';
@@ -13,17 +13,17 @@ interface MigrateOptions {
   readonly connection: Connection;
   readonly dialect: Dialect;
   readonly logger: Logger;
-  /** Those of this program unless given. */
+  /** Migrations to run [default: those of this program]. */
   readonly migrations?: readonly Migration[];
 }
 
-/** The version of a database's schema; 0 when it is new. */
+/** Returns the schema version of a database; 0 for a new one. */
 export const schemaVersionOf = (connection: Connection): number =>
   Number(connection.pragma('user_version', { simple: true }));
 
 /**
- * Runs the migrations that are missing, each in a transaction of its own. A database that holds something already is
- * copied to `<file>.before-<version>` first. Throws `schema_too_new` when a later program has made it.
+ * Runs the missing migrations, each in its own transaction. A non-empty database is copied to
+ * `<file>.before-<version>` first. Throws `schema_too_new` for the schema of a later program.
  */
 export async function migrate(options: MigrateOptions): Promise<void> {
   const { file, connection, logger, migrations = MIGRATIONS } = options;
@@ -41,7 +41,10 @@ export async function migrate(options: MigrateOptions): Promise<void> {
   logger.debug('store migrated', { from, to });
 }
 
-/** Foreign keys can only be turned off outside of a transaction; a table that is made anew would lose what refers to it. */
+/**
+ * Runs the migrations with foreign keys off, since recreating a table would otherwise delete the rows that refer to
+ * it. They can only be turned off outside a transaction.
+ */
 async function run({ connection, dialect }: MigrateOptions, missing: readonly Migration[]): Promise<void> {
   const db = new Kysely<unknown>({ dialect });
   connection.pragma('foreign_keys = OFF');
@@ -68,7 +71,10 @@ const tooNew = (file: string, found: number, known: number): Fault =>
     hint: `install the orch that made it, or go back to before: orch serve restore ${file}.before-${found}`,
   });
 
-/** Takes the place of a file of that name. Other work goes on meanwhile, and is in the copy. */
+/**
+ * Copies the database to a file durably, replacing an existing one. Work that continues meanwhile is included in the
+ * copy. Throws `store_unavailable`.
+ */
 export async function backupTo(connection: Connection, file: string): Promise<void> {
   const partial = `${file}.partial`;
   try {
@@ -87,10 +93,10 @@ export async function backupTo(connection: Connection, file: string): Promise<vo
   }
 }
 
-/** Pages of one step, after which other work goes on. */
+/** Pages copied per step, between which other work continues. */
 const STEP = 100;
 
-/** Neither durable nor whole before the promise resolves. */
+/** Copies the database to a new file. The copy is incomplete until the promise resolves, and is not synced to disk. */
 export async function copyTo(connection: Connection, file: string, signal: AbortSignal): Promise<void> {
   closeSync(openSync(file, 'wx', 0o600));
   await connection.backup(file, {

@@ -1,20 +1,23 @@
-/** IDs above every ID in the store, whatever the clock says: their order is the order in which things happened. */
+/** IDs above every ID in the store, whatever the clock says, so that their order is the order of events. */
 import { decodeTime, encodeTime } from 'ulid';
 import type { NewId } from '../../src/kernel/ids.js';
 import type { Queryable } from './schema.js';
 
-/** Characters of a ULID that hold its time. */
+/** Number of characters of a ULID that hold its time. */
 const TIME_LENGTH = 10;
 
-/** Returns an id like `id`, but above `last`: it takes a later millisecond, never the random part of `last`. */
+/**
+ * Returns `id` when it is above `last`, else a variant in the following millisecond. The random part of `last` is
+ * never reused.
+ */
 export function idAbove(last: string, id: string): string {
   if (id > last) return id;
   return encodeTime(decodeTime(last) + 1) + id.slice(TIME_LENGTH);
 }
 
 /**
- * Makes ids that rise from the newest one in the store on. A clock that is behind the store makes no lower ids, and a store
- * that was put back gets no id again that it gave before.
+ * Creates a source of IDs that increase from the newest one in the store. A clock behind the store yields no lower
+ * IDs, and a restored store never reissues an ID that it gave before.
  */
 export async function risingIds(db: Queryable, newId: NewId): Promise<NewId> {
   let last = await newestId(db);
@@ -24,7 +27,7 @@ export async function risingIds(db: Queryable, newId: NewId): Promise<NewId> {
   };
 }
 
-/** The highest id of the tables whose ids say what came first, null in a new store. */
+/** Returns the highest ID of the tables whose IDs define an order, or null in a new store. */
 async function newestId(db: Queryable): Promise<string | null> {
   const rows = await Promise.all([
     db

@@ -1,4 +1,4 @@
-/** The tables of the store as types. Times are Unix milliseconds, `*_json` columns hold JSON text, flags are 0 or 1. */
+/** Types of the store's tables. Times are Unix milliseconds, `*_json` columns hold JSON text, flags are 0 or 1. */
 import type { Generated, Insertable, Kysely, Selectable } from 'kysely';
 
 interface MetaTable {
@@ -6,7 +6,7 @@ interface MetaTable {
   value: string;
 }
 
-/** Removal is soft, so a key may stand here several times, at most once without `removed_at`. */
+/** One row per operator ID. Removal is soft: the row stays, with `removed_at` set. */
 interface OperatorTable {
   row_id: Generated<number>;
   operator_id: string;
@@ -41,12 +41,12 @@ export interface AgentTable {
   public_key: string;
   name: string | null;
   status: string;
-  /** Unix milliseconds, by the clock of that moment. */
+  /** Unix milliseconds by the wall clock of that moment. */
   created_at: number;
-  /** An id made with this record. Operations and drift records with lower ids belong to an agent that was removed. */
+  /** ID issued with this record. Operations and drift records with lower IDs belong to an agent that was removed. */
   created_id: Generated<string>;
   updated_at: number;
-  /** Start of the last connection, 0 when never. */
+  /** Start of the last connection; 0 for none. */
   connected_at: number;
   last_seen_at: number;
   initial_hostname: string;
@@ -54,9 +54,9 @@ export interface AgentTable {
   agent_version: string;
   protocol_version: number;
   attributes_json: string;
-  /** The apply that the believed state stands for, null before the first. */
+  /** Apply that the believed state reflects; null before the first. */
   state_operation_id: string | null;
-  /** The token that has vouched for it; null when none has. */
+  /** Token with which the agent enrolled; null for none. */
   enrolment_token_id: string | null;
 }
 
@@ -111,7 +111,10 @@ export interface OperationTable {
   operation_id: string;
   node_id: string;
   node_name: string | null;
-  /** queued, dispatched, running, recovering, succeeded, failed, interrupted, cancelled: `engine/operation-state.ts`. */
+  /**
+   * State of `engine/operations/operation-state.ts`: queued, dispatched, running, recovering, succeeded, failed,
+   * interrupted, cancelled.
+   */
   state: string;
   modules_json: string;
   assignments_json: string;
@@ -121,16 +124,16 @@ export interface OperationTable {
   finished_at: number | null;
   epoch: number;
   generation: number;
-  /** The desired set and the removals as they were dispatched, secrets masked. */
+  /** Desired set as dispatched, with secrets masked; likewise the removals. */
   desired_json: string;
   removals_json: string;
   summary_json: string;
   error_json: string | null;
   /** 1 once the agent is known to have the run in its journal. */
   accepted: Generated<number>;
-  /** The party that asked to cancel it, null when nobody has. */
+  /** Party that cancelled it; null for none. */
   cancelled_by_json: string | null;
-  /** ULID of the rollout that it is part of. */
+  /** ULID of its rollout. */
   rollout_id: string | null;
 }
 
@@ -144,26 +147,26 @@ interface OperationResultTable {
   existed: number | null;
 }
 
-/** What a script wrote. */
+/** Output of a script. */
 interface OperationOutputTable {
   operation_id: string;
-  /** Of the result that it belongs to. */
+  /** Position of its result. */
   position: number;
-  /** `module/identity`. */
+  /** `module/identity` of the script. */
   name: string;
-  /** Bytes of the JSON text before it was sealed. */
+  /** Bytes of the JSON text before sealing. */
   size: number;
-  /** JSON; sealed when there is a `key_id`: `secrets/output-vault.ts`. */
+  /** JSON, sealed when there is a `key_id`: `secrets/vaults.ts`. */
   output: string;
-  /** Of the key that has sealed it; null when it is not sealed. */
+  /** ID of the sealing key; null when it is not sealed. */
   key_id: string | null;
 }
 
-/** The believed state: each managed resource as it was last applied with success. Drift compares with it. */
+/** The believed state: each managed resource as last applied successfully. Drift checks compare against it. */
 interface AppliedResourceTable {
   node_id: string;
   family: string;
-  /** Unique with node and family; scripts carry their module in front. */
+  /** Unique per node and family; for scripts it begins with their module. */
   identity_key: string;
   module: string;
   kind: string;
@@ -175,22 +178,22 @@ interface AppliedResourceTable {
   origin: string;
   operation_id: string;
   applied_at: number;
-  /** Order of application. */
+  /** Position in the order of application. */
   position: number;
-  /** 1 when its module was only named in a request, by no assignment. */
+  /** 1 when its module was only named in a request and by no assignment. */
   ad_hoc: number;
-  /** The secrets in it by name, each with a keyed hash of the value; null when it holds none. */
+  /** Names of the secrets in it, each with a keyed hash of its value; null when it holds none. */
   secrets_json: string | null;
 }
 
 export interface SecretTable {
   secret_id: string;
   name: string;
-  /** The value under authenticated encryption: `secrets/seal.ts`. */
+  /** Value under authenticated encryption: `secrets/keyring.ts`. */
   sealed: string;
-  /** Of the key that has sealed it. */
+  /** ID of the sealing key. */
   key_id: string;
-  /** Grows with each change; the sealed value belongs to this version alone. */
+  /** Incremented by each change; the sealed value is bound to this version. */
   row_version: number;
   description: string | null;
   expires_at: number | null;
@@ -220,7 +223,7 @@ export interface DriftTable {
 
 /** Append-only hash chain. */
 interface AuditTable {
-  /** Without gaps, from 1. */
+  /** Sequence number, from 1 without gaps. */
   seq: number;
   id: string;
   event_type: string;
@@ -234,22 +237,22 @@ interface AuditTable {
   target_name: string;
   target_type: string;
   metadata_json: string;
-  /** SHA-256 over the hash before and the canonical JSON of this event, hex. */
+  /** SHA-256 over the previous hash and the canonical JSON of this event, in hex. */
   hash: string;
 }
 
-/** Signed places in the hash chain. */
+/** Signed marks in the hash chain. */
 interface AuditMarkTable {
-  /** `checkpoint`, or `cut` for the last event that was pruned: `events/checkpoint.ts`. */
+  /** `checkpoint`, or `cut` for the last event that was pruned: `audit/checkpoint.ts`. */
   kind: string;
   seq: number;
-  /** Of the store. */
+  /** Epoch of the store. */
   epoch: number;
-  /** Of the event of that `seq`. */
+  /** Hash of the event with that `seq`. */
   hash: string;
-  /** When it was signed. */
+  /** Time of the signature. */
   time: number;
-  /** That checks the signature, hex. */
+  /** Public key that verifies the signature, in hex. */
   public_key: string;
   signature: string;
 }
@@ -258,9 +261,9 @@ interface IdempotencyTable {
   operator_id: string;
   key: string;
   route: string;
-  /** SHA-256 of the request's parameters and body. */
+  /** Keyed hash (HMAC-SHA256) of the request's parameters and body. */
   request_hash: string;
-  /** null while the first request is under way. */
+  /** HTTP status; null while the first request is in flight. */
   status: number | null;
   body_json: string | null;
   created_at: number;
@@ -268,9 +271,9 @@ interface IdempotencyTable {
 
 interface MetricsTable {
   node_id: string;
-  /** By the clock of the orchestrator, in ms. */
+  /** Unix milliseconds by the orchestrator's clock. */
   received_at: number;
-  /** By the clock of the agent, in seconds. */
+  /** Unix seconds by the agent's clock. */
   collected_at: number;
   cpu_usage: number | null;
   memory_used: number | null;
@@ -284,32 +287,32 @@ export interface ChannelTable {
   channel_id: string;
   name: string;
   channel_type: string;
-  /** The configuration as JSON under authenticated encryption: `secrets/channel-vault.ts`. */
+  /** Configuration as JSON under authenticated encryption: `secrets/vaults.ts`. */
   sealed: string;
-  /** Of the key that has sealed it. */
+  /** ID of the sealing key. */
   key_id: string;
-  /** Grows with each change of the configuration; the sealed one belongs to this version alone. */
+  /** Incremented by each change of the configuration; the sealed value is bound to this version. */
   row_version: number;
   created_at: number;
   created_by: string;
-  /** Since when nothing is sent to it, because its address is gone. */
+  /** Time since which nothing is sent to it, because its address is gone. */
   disabled_at: number | null;
-  /** 1 since a delivery failed for good, until one succeeds. */
+  /** 1 from a delivery that failed permanently until one succeeds. */
   failing: number;
-  /** The last attempt; `attempt_error` is null when it was a success. */
+  /** Time of the last attempt; `attempt_error` is null when it succeeded. */
   attempted_at: number | null;
   attempt_status: number | null;
   attempt_error: string | null;
 }
 
 export interface NotificationTable {
-  /** In the order they were raised. */
+  /** Sequence number in the order raised. */
   seq: Generated<number>;
   id: string;
   event_id: string;
   event_type: string;
   severity: string;
-  /** Harmless on one line, and short. */
+  /** Sanitised to one short line. */
   summary: string;
   timestamp: number;
   actor_json: string;
@@ -318,7 +321,7 @@ export interface NotificationTable {
   metadata_json: string;
 }
 
-/** Marks of single notifications above what the operator has read as a whole. */
+/** Read marks of single notifications above the operator's `read_to`. */
 interface NotificationReadTable {
   operator_id: string;
   seq: number;
@@ -326,40 +329,40 @@ interface NotificationReadTable {
 
 interface NotificationReaderTable {
   operator_id: string;
-  /** Everything up to this `seq` is read. */
+  /** Highest `seq` up to which everything is read. */
   read_to: number;
 }
 
-/** The outbox, and afterwards the log of it. */
+/** The outbox of deliveries, and afterwards their log. */
 export interface DeliveryTable {
   channel_id: string;
-  /** Of the notification. */
+  /** Sequence number of the notification. */
   seq: number;
-  /** pending, delivered, failed, suppressed. */
+  /** State: pending, delivered, failed or suppressed. */
   state: string;
   attempts: number;
-  /** Null once it is not pending any more. */
+  /** Time of the next attempt; null once it is no longer pending. */
   next_at: number | null;
   status_code: number | null;
   error: string | null;
   updated_at: number;
 }
 
-/** Agents that are connected, or have gone and were not told of yet. */
+/** Agents that are connected, or whose absence was not reported yet. */
 interface AgentAbsenceTable {
   node_id: string;
-  /** null while it is away. */
+  /** Start of the connection; null while the agent is away. */
   connected_at: number | null;
-  /** null while it is connected. */
+  /** Start of the absence; null while the agent is connected. */
   away_since: number | null;
-  /** The event of its going. */
+  /** Event of the disconnect. */
   event_json: string | null;
 }
 
 interface LoginStreakTable {
   /** ID of the party whose logins fail. */
   subject: string;
-  /** Since its last success, or since it was told of. */
+  /** Failures since the last success or report. */
   failures: number;
   told_at: number | null;
 }
@@ -377,7 +380,7 @@ export interface MaintenanceWindowTable {
   ends_at: number;
   created_at: number;
   created_by: string;
-  /** What the audit log was told of it last. */
+  /** State of the window in the audit log. */
   told: 'nothing' | 'started' | 'ended';
 }
 
@@ -385,11 +388,11 @@ export interface TerminalSessionTable {
   session_id: string;
   node_id: string;
   node_name: string | null;
-  /** Who opened it. */
+  /** Operator that opened the session. */
   operator_id: string;
   operator: string;
   kind: 'shell' | 'exec';
-  /** The user of the machine. */
+  /** User account on the agent's machine. */
   user: string | null;
   shell: string | null;
   command_json: string | null;
@@ -403,12 +406,12 @@ export interface TerminalSessionTable {
   opened_at: number;
   closed_at: number | null;
   recording: 'off' | 'on' | 'complete' | 'truncated' | 'failed' | 'pruned';
-  /** Relative to the data directory. */
+  /** Path relative to the data directory. */
   transcript: string | null;
   transcript_sha256: string | null;
-  /** As of its end; 0 while it is active. */
+  /** Total bytes at its end; 0 while it is active. */
   output_bytes: number;
-  /** Of the secret with which the one who writes comes back, and whose it is. */
+  /** Hash of the secret that lets the current writer resume, and the ID of that operator. */
   resume_hash: string | null;
   resume_operator_id: string | null;
 }
@@ -449,5 +452,5 @@ export interface Database {
 export type Row<T extends keyof Database> = Selectable<Database[T]>;
 export type NewRow<T extends keyof Database> = Insertable<Database[T]>;
 
-/** What queries run on: the database itself, or the transaction of a unit of work (which is a Kysely too). */
+/** Target of queries: the database, or the transaction of a unit of work (which is a Kysely too). */
 export type Queryable = Kysely<Database>;

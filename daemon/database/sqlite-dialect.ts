@@ -1,6 +1,7 @@
 /**
- * Kysely over one SQLite connection. Kysely's own driver prepares every statement anew and wakes all who wait at each
- * turn; this one keeps statements, is first come first served, and tells a full disk from a broken one.
+ * Kysely dialect over one SQLite connection. Kysely's own driver prepares every statement anew and wakes all waiters
+ * at each release. This one caches statements, queues first come, first served, and distinguishes a full disk from a
+ * failing one.
  */
 import type { Database as Connection, Statement } from 'better-sqlite3';
 import {
@@ -17,12 +18,12 @@ import {
 import { Fault } from '../../src/kernel/fault.js';
 import { isFatalSqliteError, storeFault } from './sqlite-error.js';
 
-/** Statements that are kept; those unused for the longest time go first. */
+/** Maximum cached statements; the least recently used are evicted. */
 const STATEMENTS = 500;
 
 interface SqliteDialectOptions {
   readonly connection: Connection;
-  /** Called once with the error after which the store refuses everything. */
+  /** Called once with the error after which the store refuses every statement. */
   readonly onFatal: (error: unknown) => void;
 }
 
@@ -79,7 +80,7 @@ class SqliteDriver implements Driver {
     this.runner.run('commit', []);
   }
 
-  /** SQLite has rolled back by itself after some errors, such as a full disk. */
+  /** After some errors, such as a full disk, SQLite has already rolled back. */
   async rollbackTransaction(): Promise<void> {
     if (this.connection.inTransaction) this.runner.run('rollback', []);
   }
@@ -138,9 +139,9 @@ class StatementRunner implements DatabaseConnection {
   }
 }
 
-/** How long turns may follow each other before the rest of the process gets a chance. */
+/** Milliseconds for which turns may follow each other before the event loop gets to run. */
 const STRETCH_MS = 10;
-/** Far more than any transaction takes, because those await nothing but the store. */
+/** Timeout in milliseconds for a turn: far longer than any transaction, because those await nothing but the store. */
 const PATIENCE_MS = 10_000;
 
 interface Waiter {
@@ -151,12 +152,12 @@ interface Waiter {
 export class ConnectionQueue {
   private readonly waiting: Waiter[] = [];
   private held = false;
-  /** When the first turn since the event loop last went round began. */
+  /** Start of the first turn in the current turn of the event loop. */
   private stretchStart: number | null = null;
 
   /**
-   * Settles when it is the caller's turn, who then has to call `release`. Throws `store_unavailable` when the turn does not
-   * come: a transaction hangs, perhaps because it asks the database instead of its own transaction.
+   * Resolves when it is the caller's turn; the caller must then call `release`. Throws `store_unavailable` after a
+   * timeout: a transaction hangs, perhaps because it queries the database instead of its own transaction.
    */
   acquire(): Promise<void> {
     const isFree = !this.held;

@@ -1,9 +1,9 @@
-/** What SQLite's own errors mean for us. */
+/** Classifies SQLite's errors and translates them into faults. */
 import { Fault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
 
-/** Out of room or of memory, or no longer writable: nothing was written, reading goes on, later it may work again. */
+/** Codes for no space, no memory or no write access: nothing was written, reads continue, and a retry may succeed. */
 const REFUSED = ['SQLITE_FULL', 'SQLITE_NOMEM', 'SQLITE_READONLY', 'SQLITE_CANTOPEN', 'SQLITE_BUSY', 'SQLITE_LOCKED'];
-/** The file or the disk below it fails, so that even a refused commit may have been written. */
+/** Codes for a failing file or disk: even a refused commit may have been written. */
 const FATAL = ['SQLITE_IOERR', 'SQLITE_CORRUPT', 'SQLITE_NOTADB'];
 
 const hasCode = (error: unknown, codes: readonly string[]): boolean => {
@@ -11,10 +11,10 @@ const hasCode = (error: unknown, codes: readonly string[]): boolean => {
   return codes.some((known) => code === known || code.startsWith(`${known}_`));
 };
 
-/** True for errors after which nothing that the open database says can be relied on. */
+/** Returns true for errors after which no answer of the open database is reliable. */
 export const isFatalSqliteError = (error: unknown): boolean => hasCode(error, FATAL);
 
-/** What a fatal error means to the person who runs the orchestrator, and what helps. */
+/** Returns a fault that explains a fatal error to the person who runs the orchestrator, with a remedy. */
 export function fatalFault(file: string, error: unknown): Fault {
   if (hasCode(error, ['SQLITE_IOERR'])) {
     return new Fault('store_unavailable', `the disk below ${file} fails: ${messageOf(error)}`, {
@@ -30,11 +30,11 @@ export function fatalFault(file: string, error: unknown): Fault {
 
 export const isBusyError = (error: unknown): boolean => hasCode(error, ['SQLITE_BUSY', 'SQLITE_LOCKED']);
 
-/** True for the error of a statement that breaks a unique index or a primary key. */
+/** Returns true when a statement violated a unique index or a primary key. */
 export const isUniqueViolation = (error: unknown): boolean =>
   hasCode(error, ['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY']);
 
-/** `store_unavailable` for what the disk refuses; everything else is a mistake of ours and stays as it is. */
+/** Returns `store_unavailable` for errors of the disk. Other errors are bugs and are returned unchanged. */
 export function storeFault(error: unknown): unknown {
   if (hasCode(error, ['SQLITE_FULL'])) {
     return new Fault('store_unavailable', 'the disk of the data directory is full, nothing was written', {

@@ -1,4 +1,4 @@
-/** Sends discovery packets at the request of an operator: to every network of this machine, or to one agent. */
+/** Sends discovery packets when an operator asks: to every network of this machine, or to one agent. */
 import { type KeyObject, sign } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import type { discoveryRoutes } from '../../src/contract/discovery.js';
@@ -12,34 +12,34 @@ import type { HandlersFor } from '../http/handler.js';
 import { type AgentPlace, broadcastRoutes, hostOf, type InterfaceAddress } from './route-of-packet.js';
 import { systemNetwork } from './system-network.js';
 
-/** A way out that is open; `close` it. */
+/** An open channel for packets; the caller must `close` it. */
 export interface PacketChannel {
-  /** Own address that packets leave from. */
+  /** Local address from which packets are sent. */
   readonly from: string;
   send(packet: Uint8Array): Promise<void>;
   close(): void;
 }
 
-/** The network of this machine. */
+/** The networks of this machine. */
 export interface DiscoveryNetwork {
   interfaces(): readonly InterfaceAddress[];
   broadcast(route: { readonly from: string; readonly host: string; readonly port: number }): Promise<PacketChannel>;
-  /** Rejects for a host that is not known, not reached from here, or no single machine. */
+  /** Opens a channel to one host. Rejects for a host that is unknown, unreachable or not a single machine. */
   unicast(target: DiscoveryTarget): Promise<PacketChannel>;
 }
 
 interface DiscoveryOptions extends Pick<Core, 'clock' | 'logger' | 'uow'> {
   readonly network: DiscoveryNetwork;
   readonly publicKey: PublicKeyHex;
-  /** Ed25519, in hex. */
+  /** Returns the Ed25519 signature in hex. */
   readonly sign: (message: Uint8Array) => string;
-  /** Where the agent port is, as of now. */
+  /** Returns the current address of the agent port. */
   readonly place: () => AgentPlace & { readonly port: number };
 }
 
 /**
- * Makes discovery over the network of this machine.
- * @param own `address` returns where the agent port listens
+ * Creates discovery over the networks of this machine.
+ * @param own `address` returns the address that the agent port listens on
  */
 export function createDiscovery(
   core: Pick<Core, 'clock' | 'logger' | 'settings' | 'uow'>,
@@ -63,17 +63,17 @@ export function createDiscovery(
 
 interface OpenRoute {
   readonly channel: PacketChannel;
-  /** As the answer shows it. */
+  /** Destination as shown in the answer. */
   readonly target: string;
   readonly names: string;
 }
 
-/** Milliseconds between two requests. */
+/** Minimum milliseconds between two requests. */
 const PAUSE = 1_000;
 
 export class Discovery {
   private readonly options: DiscoveryOptions;
-  /** By the monotonic clock. */
+  /** Time of the last request on the monotonic clock. */
   private last = Number.NEGATIVE_INFINITY;
 
   constructor(options: DiscoveryOptions) {
@@ -81,9 +81,9 @@ export class Discovery {
   }
 
   /**
-   * Where packets were sent.
+   * Sends packets and returns their destinations. Throws `invalid_body`, `rate_limited`, or `discovery_failed` when
+   * no packet was sent.
    * @param target `HOST:PORT` of one agent; null for every network
-   * @throws Fault `invalid_body`, `rate_limited`, `discovery_failed` when no packet left this machine
    */
   async send(target: string | null, context: RequestContext): Promise<readonly string[]> {
     const only = target === null ? null : parseDiscoveryTarget(target);
@@ -179,7 +179,7 @@ function discoveryFailed(causes: readonly unknown[]): Fault {
   return new Fault('discovery_failed', `no discovery packet was sent: ${why}`, { cause: causes[0] });
 }
 
-/** Handler of discovery. */
+/** Handler of the discovery route. */
 export const discoveryHandlers = (discovery: Discovery): HandlersFor<typeof discoveryRoutes> => ({
   discover: async ({ body, context }) => {
     const targets = await discovery.send(body.target ?? null, context);
@@ -187,7 +187,7 @@ export const discoveryHandlers = (discovery: Discovery): HandlersFor<typeof disc
   },
 });
 
-/** The one agent that a discovery packet is for, as operators write it. */
+/** Address of the agent that a discovery packet is for. */
 interface DiscoveryTarget {
   readonly host: string;
   readonly port: number;
@@ -196,7 +196,7 @@ interface DiscoveryTarget {
 const BRACKETED = /^\[([0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]{1,32})?)\]:(\d{1,5})$/;
 const PLAIN = /^([A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9.])?):(\d{1,5})$/;
 
-/** `HOST:PORT` or `[IPv6]:PORT`. Throws `invalid_body`. */
+/** Parses `HOST:PORT` or `[IPv6]:PORT`. Throws `invalid_body`. */
 export function parseDiscoveryTarget(text: string): DiscoveryTarget {
   const bracketed = BRACKETED.exec(text);
   const [, host = '', port] = bracketed ?? PLAIN.exec(text) ?? [];
@@ -208,6 +208,6 @@ export function parseDiscoveryTarget(text: string): DiscoveryTarget {
   });
 }
 
-/** `host:port`, with brackets around an IPv6 address. */
+/** Formats `host:port`, with brackets around an IPv6 address. */
 const placeText = ({ host, port }: DiscoveryTarget): string =>
   host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;

@@ -1,40 +1,42 @@
-/** Which ways discovery packets take out of this machine, and the host that each names. */
+/** Chooses the routes of discovery packets out of this machine, and the host that each packet names. */
 import { type IpAddress, parseIpAddress, sameAddress } from '../../src/kernel/ip-network.js';
 import { DISCOVERY } from '../../src/wire/discovery-packet.js';
 
-/** An address of an interface, as the system tells it. */
+/** An interface address, as reported by the system. */
 export interface InterfaceAddress {
-  /** Of the interface. */
+  /** Name of the interface. */
   readonly name: string;
   readonly family: 'IPv4' | 'IPv6';
   readonly address: string;
   readonly netmask: string;
 }
 
-/** Where agents can connect to. */
+/** Address at which agents connect. */
 export interface AgentPlace {
-  /** What the agent port listens on; `0.0.0.0` and `::` are every address. */
+  /** Address that the agent port listens on; `0.0.0.0` and `::` stand for every address. */
   readonly listening: string;
-  /** The name or address that is to be told instead; empty for none. */
+  /** Name or address to announce instead; empty for none. */
   readonly advertised: string;
 }
 
 interface PacketRoute {
-  /** The address that it is sent from, or for a group, the name of the interface. */
+  /** Source address, or for a multicast group the name of the interface. */
   readonly from: string;
   readonly host: string;
   readonly port: number;
-  /** The host that the packet names. */
+  /** Host that the packet names. */
   readonly names: string;
 }
 
-/** One packet to the broadcast address of each IPv4 address, and one to all nodes of each interface that has IPv6. */
+/**
+ * Returns one packet to the broadcast address of each IPv4 address, and one to all nodes of each interface with IPv6.
+ */
 export function broadcastRoutes(addresses: readonly InterfaceAddress[], place: AgentPlace): readonly PacketRoute[] {
   const interfaces = [...new Set(addresses.map(({ name }) => name))].map((name) => {
     return addresses.filter((address) => address.name === name);
   });
   const reached = interfaces.filter((own) => isReached(place, own));
-  // IPv4 first: an agent follows the first packet that it hears, and more agents can connect over IPv4.
+  // IPv4 first: an agent follows the first packet it receives, and more agents can connect over IPv4.
   return [
     ...reached.flatMap((own) => own.flatMap((address) => routeOfFour(address, place))),
     ...reached.flatMap((own) => routeOfSix(own, place)),
@@ -47,9 +49,12 @@ function routeOfFour(address: InterfaceAddress, place: AgentPlace): readonly Pac
   return host === null || names === null ? [] : [{ from: address.address, host, port: DISCOVERY.port, names }];
 }
 
-/** An address that is good beyond the link before one of the link, and IPv4 where the port listens on that alone. */
+/**
+ * Returns the IPv6 route of an interface. It names a global address before a link-local one, and an IPv4 address when
+ * the port listens only there.
+ */
 function routeOfSix(own: readonly InterfaceAddress[], place: AgentPlace): readonly PacketRoute[] {
-  // The loopback interface has no groups.
+  // The loopback interface has no multicast groups.
   const six = own.filter(({ family, address }) => family === 'IPv6' && !isLoopback(address));
   const [first] = six;
   if (first === undefined) return [];
@@ -60,8 +65,8 @@ function routeOfSix(own: readonly InterfaceAddress[], place: AgentPlace): readon
 }
 
 /**
- * The host to name in a packet that leaves from one of our addresses; null when an agent there could not reach the port.
- * A zone is only known to the machine that has it.
+ * Returns the host to name in a packet sent from `from`, or null when an agent there could not reach the port. The
+ * zone is dropped, because it is only valid on this machine.
  */
 export function hostOf({ listening, advertised }: AgentPlace, from: string): string | null {
   if (advertised !== '') return advertised;
@@ -71,14 +76,14 @@ export function hostOf({ listening, advertised }: AgentPlace, from: string): str
   return isLoopback(listening) && !isLoopback(from) ? null : listening;
 }
 
-/** Whether agents on that interface can reach the port at all. */
+/** Returns true when agents on that interface can reach the port. */
 function isReached({ listening, advertised }: AgentPlace, own: readonly InterfaceAddress[]): boolean {
   if (advertised !== '' || listening === '0.0.0.0' || listening === '::') return true;
   const wanted = parseIpAddress(listening);
   return own.some(({ address }) => isSame(parseIpAddress(address), wanted));
 }
 
-/** Null for a network without a broadcast address. */
+/** Returns the broadcast address of a network, or null when it has none. */
 function broadcastOf({ address, netmask }: InterfaceAddress): string | null {
   const own = parseIpAddress(address);
   const mask = parseIpAddress(netmask);
@@ -89,7 +94,7 @@ function broadcastOf({ address, netmask }: InterfaceAddress): string | null {
   return [24n, 16n, 8n, 0n].map((shift) => (value >> shift) & 255n).join('.');
 }
 
-/** Whether packets to one machine may go to that address: not to groups, nor to all machines. */
+/** Returns true for the address of a single machine: no multicast, broadcast or unspecified address. */
 export function isUnicast(address: string): boolean {
   const parsed = parseIpAddress(address);
   if (parsed === null) return false;

@@ -26,7 +26,7 @@ export const systemNetwork: DiscoveryNetwork = {
     const socket = createSocket(family === 6 ? 'udp6' : 'udp4');
     return opened(socket, async () => {
       await bind(socket, family === 6 ? '::' : '0.0.0.0');
-      // Connecting chooses the interface, and so the address that the packet leaves from.
+      // Connecting selects the interface, and so the packet's source address.
       await settled(socket, (done) => socket.connect(port, address, done));
       return channelOf(socket, socket.address().address, (packet, done) => socket.send(packet, done));
     });
@@ -48,7 +48,7 @@ const bind = (socket: Socket, address: string): Promise<void> =>
 type Done = (error?: Error | null) => void;
 
 function channelOf(socket: Socket, from: string, send: (packet: Uint8Array, done: Done) => void): PacketChannel {
-  // What a router answers to an earlier packet is nobody's concern.
+  // ICMP errors about an earlier packet are irrelevant.
   socket.on('error', () => undefined);
   return {
     from,
@@ -57,7 +57,7 @@ function channelOf(socket: Socket, from: string, send: (packet: Uint8Array, done
   };
 }
 
-/** Socket calls report a failure either to their callback or as an event. */
+/** Settles a socket call, whose failure arrives either in its callback or as an event. */
 function settled(socket: Socket, call: (done: Done) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     socket.once('error', reject);

@@ -1,4 +1,4 @@
-/** What has to hold before anything is started on an agent. */
+/** Checks that an agent exists, is approved, connected and free before an operation starts on it. */
 import { Fault } from '../../src/kernel/fault.js';
 import { isNodeId, type NodeId } from '../../src/kernel/ids.js';
 import type { Core } from '../core/core.js';
@@ -20,8 +20,8 @@ export class AgentGate {
   }
 
   /**
-   * The agent, if it is approved, connected and done with what it did before.
-   * Throws `agent_not_found`, `agent_not_approved`, `agent_not_connected` or `operation_in_progress`.
+   * Returns the agent if it is approved, connected and owes no report of an earlier operation. Throws `agent_not_found`,
+   * `agent_not_approved`, `agent_not_connected` or `operation_in_progress`.
    */
   async pass(nodeId: string): Promise<KnownAgent> {
     const { db, link, live } = this.options;
@@ -44,20 +44,20 @@ export class AgentGate {
   }
 }
 
-/** The agent that something is to be done on. */
+/** An agent that exists, with its row. */
 export interface KnownAgent {
   readonly nodeId: NodeId;
   readonly row: AgentRow;
 }
 
-/** Throws `agent_not_found`. */
+/** Returns the agent. Throws `agent_not_found`. */
 export async function knownAgent(db: Queryable, nodeId: string): Promise<KnownAgent> {
   const row = isNodeId(nodeId) ? await findAgent(db, nodeId) : null;
   if (row !== null && isNodeId(row.node_id)) return { nodeId: row.node_id, row };
   throw new Fault('agent_not_found', `there is no agent "${nodeId}"`, { hint: 'see what there is: orch agents list' });
 }
 
-/** Throws `agent_not_found` or `agent_not_approved`. */
+/** Returns the agent if it is approved. Throws `agent_not_found` or `agent_not_approved`. */
 export async function approvedAgent(db: Queryable, nodeId: string): Promise<KnownAgent> {
   const agent = await knownAgent(db, nodeId);
   if (agent.row.status === 'approved') return agent;
@@ -67,5 +67,5 @@ export async function approvedAgent(db: Queryable, nodeId: string): Promise<Know
   });
 }
 
-/** The agent as people know it. */
+/** Returns the name of the agent for messages, or its node ID if it has none. */
 export const agentLabel = ({ row }: KnownAgent): string => row.name ?? row.node_id;

@@ -1,4 +1,4 @@
-/** The engine's view of secrets: what it needs of whoever keeps them, and what it tells about their use. */
+/** The engine's view of secrets: the interface that provides values, and the audit events about their use. */
 import { Fault } from '../../src/kernel/fault.js';
 import type { JsonObject } from '../../src/kernel/json.js';
 import type { SecretSource } from '../../src/language/fill.js';
@@ -9,22 +9,22 @@ import type { AgentRow } from '../fleet/agent-store.js';
 import { agentLabel, type KnownAgent } from './agent-gate.js';
 import { agentParty } from './operations/apply-events.js';
 
-/** Keyed hashes of values by the names of their secrets: they tell whether a value is the same, and not what it is. */
+/** Keyed hashes of values, by secret name: they reveal whether two values are equal, and nothing about the values. */
 export type SecretHashes = Readonly<Record<string, string>>;
 
 /** Secrets as of one moment. */
 export interface LentSecrets {
   readonly source: SecretSource;
-  /** Of every value that the source has given so far. */
+  /** Hashes of all values that `source` has returned so far, by secret name. */
   readonly hashes: ReadonlyMap<string, string>;
 }
 
 export interface AgentSecrets {
-  /** The named secrets, as far as the agent may have them now. */
+  /** Returns the named secrets, as far as the agent may have them now. */
   lend(db: Queryable, agent: AgentRow, names: ReadonlySet<string>): Promise<LentSecrets>;
 }
 
-/** An orchestrator without secrets. */
+/** The source for an orchestrator without secrets: every secret is unknown. */
 export const noSecrets: AgentSecrets = {
   lend: async () => ({ source: () => null, hashes: new Map() }),
 };
@@ -33,14 +33,14 @@ interface SecretUse {
   readonly agent: KnownAgent;
   readonly names: readonly string[];
   readonly actor: Party;
-  /** What they are sent for, in words such as `an apply`. */
+  /** Reason for sending the secrets, as a noun phrase such as `an apply`. */
   readonly purpose: string;
   readonly metadata: JsonObject;
 }
 
 /**
- * Puts into the log that secrets are about to be sent to an agent, one event for each, in the transaction that decides it.
- * Throws `secret_unavailable` when the agent may not have one of them any more.
+ * Emits one audit event for each secret that is about to be sent to an agent, in the transaction that decides to send it. Throws
+ * `secret_unavailable` when the agent may no longer have one of them.
  */
 export async function noteSecretUse(
   { tx, emit, secrets }: { readonly tx: Queryable; readonly emit: Emit; readonly secrets: AgentSecrets },

@@ -1,4 +1,4 @@
-/** The believed state of agents. Rows as they are stored: `body_json` and `taint_json` are for the caller to parse. */
+/** Stores the believed state of agents. Callers parse `body_json` and `taint_json` themselves. */
 import { setImmediate } from 'node:timers/promises';
 import { CATALOGUE } from '../../src/resources/catalogue.js';
 import type { DesiredResource, Origin, Removal } from '../../src/resources/desired.js';
@@ -8,15 +8,15 @@ import type { NewRow, Queryable, Row } from '../database/schema.js';
 
 export type AppliedResourceRow = Row<'applied_resources'>;
 
-/** What makes a row unique on its agent. */
+/** The columns that identify a row on its agent. */
 export type AppliedResourceKey = Pick<AppliedResourceRow, 'family' | 'identity_key'>;
 
 /** Rows read at a time; 500 take a few milliseconds. */
 const PAGE = 500;
 
 /**
- * Returns the believed state in the order of application. Reads it in pages, between which others use the connection: the
- * caller makes sure that no apply of the agent ends meanwhile, and does not call it within a transaction.
+ * Returns the believed state in the order of application. Reads it in pages and yields between them, so that other work can use
+ * the connection. The caller ensures that no apply of the agent ends meanwhile, and must not call it in a transaction.
  */
 export async function listAppliedResources(db: Queryable, nodeId: string): Promise<readonly AppliedResourceRow[]> {
   const rows: AppliedResourceRow[] = [];
@@ -61,7 +61,7 @@ export async function putAppliedResources(db: Queryable, rows: readonly NewRow<'
   }
 }
 
-/** Notes that an apply found every row of the agent as it is. */
+/** Updates the operation and time of every row of the agent, after an apply that changed nothing else. */
 export async function confirmAppliedResources(
   db: Queryable,
   nodeId: string,
@@ -70,7 +70,7 @@ export async function confirmAppliedResources(
   await db.updateTable('applied_resources').set(apply).where('node_id', '=', nodeId).execute();
 }
 
-/** Rows that are not there are no mistake. */
+/** Deletes the rows with these keys; ignores keys without a row. */
 export async function deleteAppliedResources(
   db: Queryable,
   nodeId: string,
@@ -95,7 +95,7 @@ export async function deleteAllAppliedResources(db: Queryable, nodeId: string): 
   await db.deleteFrom('applied_resources').where('node_id', '=', nodeId).execute();
 }
 
-/** Makes these the whole believed state of the agent. */
+/** Replaces the whole believed state of the agent. */
 export async function replaceAppliedResources(
   db: Queryable,
   nodeId: string,
@@ -114,16 +114,16 @@ export async function countAppliedResources(db: Queryable, nodeId: string): Prom
   return count;
 }
 
-/** Rows of the believed state as the resources and removals that are sent to agents. */
+/** Returns the origin of a row; every value other than `created` counts as adopted. */
 export const originOf = ({ origin }: AppliedResourceRow): Origin => (origin === 'created' ? 'created' : 'adopted');
 
-/** As it was applied, with masks in the place of secrets. */
+/** Returns the removal of a row, with masks in the place of secrets. */
 export function removalOf(row: AppliedResourceRow): Removal {
   const { module, kind, identity, id, name } = row;
   return { module, kind, identity, id, name, ...bodyOf(row), origin: originOf(row) };
 }
 
-/** What a drift check looks at. Order does not matter to one that only looks, so nothing waits for anything. */
+/** Returns the resource for a drift check. `after` is empty because order does not matter to a read-only check. */
 export function appliedResource(row: AppliedResourceRow): DesiredResource {
   const { module, kind, identity, id, name } = row;
   return { module, kind, identity, id, name, ...bodyOf(row), after: [] };
@@ -133,10 +133,10 @@ function bodyOf({ body_json, taint_json }: AppliedResourceRow): Pick<DesiredReso
   return { body: JSON.parse(body_json), ...(taint_json === null ? {} : { taint: JSON.parse(taint_json) }) };
 }
 
-/** What makes a resource the same thing on a machine: its family and its identity in it. */
+/** Key of a resource on a machine: its family and its identity in the family. */
 interface ResourceKey {
   readonly family: string;
-  /** Where identities belong to one module, its name stands in front. */
+  /** The identity, prefixed with the module name in families whose identities belong to one module. */
   readonly identity_key: string;
 }
 
@@ -146,11 +146,12 @@ interface ResourceAddress {
   readonly identity: string;
 }
 
+/** Returns the key of a resource. A kind that is not in the catalogue is its own family. */
 export function resourceKey({ module, kind, identity }: ResourceAddress): ResourceKey {
   const family = CATALOGUE.get(kind)?.family;
   if (family === undefined) return { family: kind, identity_key: identity };
   return { family, identity_key: MODULE_FAMILIES.has(family) ? `${module}/${identity}` : identity };
 }
 
-/** The key as one string, for maps. */
+/** Returns the key as one string, for maps. */
 export const keyText = ({ family, identity_key }: ResourceKey): string => `${family}\0${identity_key}`;

@@ -1,4 +1,4 @@
-/** Secrets in what was applied: the store holds masks and hashes in their place, and a look at the machine needs values. */
+/** Restores secret values in applied resources: the store keeps masks and hashes, and a drift check needs values. */
 import { mapped, type Steps } from '../../src/kernel/steps.js';
 import type { SecretSource } from '../../src/language/fill.js';
 import { refusalOf, revive, secretsIn } from '../../src/language/revive.js';
@@ -6,19 +6,19 @@ import type { DesiredResource } from '../../src/resources/desired.js';
 import type { ResourceResult } from '../../src/resources/result.js';
 import { type AppliedResourceRow, appliedResource, keyText, resourceKey } from './applied-resource-store.js';
 
-/** Digits of a hash that people see, as in a mask. */
+/** Leading digits of a hash that are shown to operators, as in a mask. */
 const TAG_DIGITS = 4;
 
 const tagOf = (hash: string): string => hash.slice(0, TAG_DIGITS);
 
-/** What a drift check can send, and what it cannot look at. */
+/** Resources that a drift check can send, and results of those that it cannot compare. */
 interface Revived {
   readonly resources: readonly DesiredResource[];
-  /** Results of those whose secrets the agent may not have any more. */
+  /** Results of the resources whose secrets the agent may no longer have. */
   readonly failures: readonly ResourceResult[];
 }
 
-/** What was applied, with the current values of secrets in the place of the masks. */
+/** Returns the applied resources with current secret values in the place of masks. */
 export function* reviveApplied(rows: readonly AppliedResourceRow[], source: SecretSource): Steps<Revived> {
   const resources: DesiredResource[] = [];
   const failures: ResourceResult[] = [];
@@ -32,15 +32,15 @@ export function* reviveApplied(rows: readonly AppliedResourceRow[], source: Secr
   return { resources, failures };
 }
 
-/** The names of all secrets in applied resources. */
+/** Returns the names of all secrets in the rows. */
 export function* secretsOfRows(rows: readonly AppliedResourceRow[]): Steps<ReadonlySet<string>> {
   const names = yield* mapped(rows, (row) => (row.taint_json === null ? [] : secretsIn(appliedResource(row))));
   return new Set(names.flat());
 }
 
 /**
- * Makes the function that says of differences which secrets have other values than at the last apply.
- * @param hashes of the values that the results are about
+ * Returns a function that adds a note to pending results whose secrets have changed since the last apply.
+ * @param hashes hashes of the values used for the results
  */
 export function changedSecretNotes(
   rows: readonly AppliedResourceRow[],

@@ -24,7 +24,7 @@ import { maskContent, runContent } from './run-content.js';
 import type { AgentSessions } from './traffic.js';
 
 interface AppliesOptions extends Pick<Core, 'db' | 'logger' | 'newId'> {
-  /** Removals of one apply that need no consent, as of now. */
+  /** Returns the current number of removals that one apply may make without consent. */
   readonly removalGuard: () => number;
   readonly gate: AgentGate;
   readonly sessions: AgentSessions;
@@ -40,10 +40,11 @@ interface AppliesOptions extends Pick<Core, 'db' | 'logger' | 'newId'> {
 interface ApplyRequest {
   readonly nodeId: string;
   readonly modules: readonly string[];
+  /** Number of removals that the caller allows; null for the removal guard. */
   readonly allowRemovals: number | null;
-  /** `plan_hash` of the plan that it depends on. */
+  /** `plan_hash` of the plan that the apply must still match; null without a plan. */
   readonly expect: string | null;
-  /** The rollout that it is part of; the agent has to be the assignment's still. */
+  /** The rollout of the apply; its assignment must still match the agent. */
   readonly rollout?: { readonly id: string; readonly assignment: string };
 }
 
@@ -60,9 +61,8 @@ export class Applies {
   }
 
   /**
-   * Stores an apply and sends it; a plan or drift check of the agent is cancelled.
-   * Throws the faults of the gate and of resolution, `operation_in_progress`, `assignment_changed`, `removal_guard`,
-   * `plan_stale`.
+   * Stores an apply and sends it; cancels a running plan or drift check of the agent. Throws the faults of `AgentGate.pass` and
+   * of module resolution, `operation_in_progress`, `assignment_changed`, `removal_guard` and `plan_stale`.
    */
   async start(request: ApplyRequest, context: RequestContext): Promise<StartedApply> {
     const { db, newId, gate, leases, lanes, desiredSets } = this.options;
@@ -88,7 +88,7 @@ export class Applies {
     }
   }
 
-  /** Throws `operation_not_found` or `operation_finished`. */
+  /** Cancels an apply. Throws `operation_not_found` or `operation_finished`. */
   async cancel(operationId: string, context: RequestContext): Promise<void> {
     const { db, lanes, live, driver } = this.options;
     const head = await findOperationHead(db, operationId);
@@ -119,7 +119,7 @@ export class Applies {
       },
       context,
     );
-    // The commit of a large run takes a while, and so does its dispatch.
+    // The commit of a large run blocks for a while, and so does its dispatch: yield in between.
     await setImmediate();
     driver.adopt(operation, lease);
     lease.claim();
@@ -130,7 +130,7 @@ export class Applies {
     try {
       await driver.sendQueued(nodeId);
     } catch (error) {
-      // It is stored, so it is sent when the agent comes back, or ends as not delivered.
+      // The apply is stored: it is sent when the agent reconnects, or ends as `not_delivered`.
       logger.error('an apply could not be sent yet', { operation_id: id, node_id: nodeId, reason: messageOf(error) });
     }
   }
@@ -193,7 +193,9 @@ interface Beginning {
   readonly rolloutId: string | null;
 }
 
-/** The observation that a plan showed, for the agent to compare. Throws `plan_stale` when the desired set is another one. */
+/**
+ * Returns the observation hash of a plan, for the agent to compare. Throws `plan_stale` when the desired set has changed since.
+ */
 function expectedObservation(hash: string, current: string): string {
   const { desired, observed } = splitPlanHash(hash);
   if (desired === current) return observed;
@@ -203,7 +205,9 @@ function expectedObservation(hash: string, current: string): string {
   });
 }
 
-/** An apply without the assignment would remove what the rollout is to bring. */
+/**
+ * Throws `assignment_changed` when the rollout's assignment no longer matches: the apply would remove the rollout's own modules.
+ */
 function refuseStranger(agent: KnownAgent, { assignments }: DesiredSet, assignment: string | null): void {
   if (assignment === null || assignments.includes(assignment)) return;
   throw new Fault('assignment_changed', `assignment ${assignment} does not match ${agentLabel(agent)} any more`, {

@@ -1,4 +1,4 @@
-/** What an apply changes in the believed state of its agent (`docs/protocols/apply.md`). */
+/** Computes and saves the changes that an apply makes to the believed state of its agent (`docs/protocols/apply.md`). */
 import { mapped, type Steps } from '../../src/kernel/steps.js';
 import { secretsIn } from '../../src/language/revive.js';
 import type { DesiredResource, Origin, Removal } from '../../src/resources/desired.js';
@@ -23,7 +23,7 @@ import type { LiveOperation } from './operations/live-operations.js';
 export interface ItemOutcome {
   readonly index: number;
   readonly status: ResourceResult['status'];
-  /** Whether the thing was there before this run touched it; null when unknown. */
+  /** True if the resource existed before this run touched it; null when unknown. */
   readonly existed: boolean | null;
 }
 
@@ -32,12 +32,12 @@ interface FinishedApply {
   readonly operationId: string;
   /** Unix milliseconds. */
   readonly finishedAt: number;
-  /** As dispatched, secrets masked. */
+  /** Resources as dispatched, with secrets masked. */
   readonly resources: readonly DesiredResource[];
   readonly removals: readonly Removal[];
   /** Modules that no assignment names. */
   readonly adHoc: ReadonlySet<string>;
-  /** The secrets in the resources. */
+  /** Hashes of the secrets in the resources. */
   readonly secrets: SecretHashes;
   readonly outcomes: readonly ItemOutcome[];
 }
@@ -48,8 +48,8 @@ interface BelievedChange {
 }
 
 /**
- * Resources that succeeded take their new row, removals that succeeded lose theirs; what failed or was skipped keeps what
- * it had. A row that a later apply wrote stays as it is.
+ * Returns new rows for resources that succeeded and keys of removals that succeeded. Failed and skipped items keep their row. A
+ * row that a later apply wrote stays unchanged.
  */
 function* believedChange(apply: FinishedApply, existing: readonly AppliedResourceRow[]): Steps<BelievedChange> {
   const before = new Map(yield* mapped(existing, (row) => [keyText(row), row] as const));
@@ -103,10 +103,10 @@ function hashesOf(resource: DesiredResource, secrets: SecretHashes): string | nu
   return names.length === 0 ? null : JSON.stringify(Object.fromEntries(names.map((name) => [name, secrets[name]])));
 }
 
-/** What may have been there before is never removed. */
+/** A resource that may have existed before counts as adopted, and is never removed. */
 const originOf = ({ existed }: ItemOutcome): Origin => (existed === false ? 'created' : 'adopted');
 
-/** True when the change only says again what is believed: every row of the agent, unchanged but for its operation. */
+/** Returns true when the change covers every row of the agent and alters only the operation. */
 function* isConfirmation({ put, remove }: BelievedChange, existing: readonly AppliedResourceRow[]): Steps<boolean> {
   if (remove.length > 0 || put.length !== existing.length) return false;
   const before = new Map(yield* mapped(existing, (row) => [keyText(row), row] as const));
@@ -132,16 +132,16 @@ const COMPARED = [
   'secrets_json',
 ] as const satisfies readonly (keyof AppliedResourceRow)[];
 
-/** Works out what an apply changed in the believed state of its agent, and writes it in the transaction that stores its end. */
+/** Changes to the believed state at the end of an apply, to be saved in the transaction that stores the end. */
 interface BelievedEnd extends BelievedChange {
   readonly operation: LiveOperation;
   /** Unix milliseconds. */
   readonly finishedAt: number;
-  /** Every resource of the agent was found as it is believed to be. */
+  /** True when every resource of the agent was found as believed. */
   readonly isConfirmation: boolean;
 }
 
-/** To be called in the lane of the agent, which has to be held until the end is saved. */
+/** Computes the changes. The caller must hold the agent's lane until the end is saved. */
 export async function believedEnd(db: Queryable, operation: LiveOperation, finishedAt: number): Promise<BelievedEnd> {
   const { id: operationId, nodeId, content, outcomes } = operation;
   const existing = await listAppliedResources(db, nodeId);
@@ -149,7 +149,7 @@ export async function believedEnd(db: Queryable, operation: LiveOperation, finis
   return { ...change, operation, finishedAt, isConfirmation: await inSlices(isConfirmation(change, existing)) };
 }
 
-/** Does nothing for an agent that was removed, even if it has come back under the same key. */
+/** Saves the changes. Does nothing for a removed agent, even if it has returned under the same key. */
 export async function saveBelievedState(tx: Queryable, end: BelievedEnd, succeeded: boolean): Promise<void> {
   const { operation, finishedAt, put, remove } = end;
   const { id, nodeId } = operation;

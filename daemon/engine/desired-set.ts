@@ -1,4 +1,4 @@
-/** What an agent is to be, and what it therefore is not to be any more. */
+/** Computes the desired resources of an agent, and the managed resources to remove. */
 import type { RunResult } from '../../src/contract/runs.js';
 import { mapped, type Steps } from '../../src/kernel/steps.js';
 import type { AgentFacts } from '../../src/language/fill.js';
@@ -21,30 +21,30 @@ import { inSlices, type Lanes } from './lanes.js';
 import { type CurrentModule, type CurrentModules, resolveLocated, type SentModule } from './modules/current-modules.js';
 
 export interface DesiredSet {
-  /** Each once, in the order of application. */
+  /** Modules without duplicates, in the order of application. */
   readonly modules: readonly CurrentModule[];
   /** Names of the assignments that match the agent. */
   readonly assignments: readonly string[];
-  /** Modules that are only named in the request. */
+  /** Modules that only the request names. */
   readonly adHoc: ReadonlySet<string>;
   readonly resources: readonly DesiredResource[];
-  /** The secrets in the resources and removals. */
+  /** Hashes of the secrets in the resources and removals. */
   readonly secrets: SecretHashes;
-  /** Managed and no longer desired, in the order of their application. */
+  /** Managed resources that are no longer desired, in the order of their application. */
   readonly removed: readonly AppliedResourceRow[];
-  /** Those of them that can be sent. */
+  /** Removals that can be sent. */
   readonly removals: readonly Removal[];
-  /** Results of those that cannot, because secrets that their removal needs are not to be had. */
+  /** Results of removals that cannot be sent because a secret they need is not available. */
   readonly failures: readonly ResourceResult[];
-  /** Everything that is managed now. */
+  /** All resources that are managed now. */
   readonly managed: readonly AppliedResourceRow[];
   readonly warnings: RunResult['warnings'];
 }
 
-/** The modules that a request asks for, beside those of the assignments. */
+/** Modules that a request adds to those of the assignments. */
 interface ModuleRequest {
   readonly named: readonly string[];
-  /** Modules whose texts came with the request: they count as named, and take the place of stored ones. */
+  /** Modules whose texts came with the request: they count as named, and replace stored ones. */
   readonly sent?: readonly SentModule[];
 }
 
@@ -63,8 +63,8 @@ export class DesiredSets {
   }
 
   /**
-   * The modules of every assignment that matches the agent, then the named ones.
-   * Waits for the lane of the agent, so it must not be called in it. Throws `module_not_found` and the faults of `resolve`.
+   * Returns the desired set: the modules of every matching assignment, then the named ones. Must not be called in the agent's
+   * lane, because it waits for that lane. Throws `module_not_found` and the faults of `resolve`.
    */
   async of(db: Queryable, agent: AgentRow, { named: names, sent = [] }: ModuleRequest): Promise<DesiredSet> {
     const { current, assigned, secrets, lanes } = this.options;
@@ -77,7 +77,7 @@ export class DesiredSets {
       { modules, agent: await factsOf(db, agent), secret: lent.source },
       (module, pointers) => current.locate(db, module, pointers),
     );
-    // No apply of the agent ends while its lane is held.
+    // Holding the lane keeps every apply of the agent from ending during the read.
     const managed = await lanes.enter(agent.node_id, () => listAppliedResources(db, agent.node_id));
     const removed = await inSlices(unwanted(managed, resources));
     const revived = await this.revive(db, agent, removed.map(removalOf));
@@ -120,7 +120,7 @@ export class DesiredSets {
   }
 }
 
-/** The managed resources that are not desired. */
+/** Returns the managed resources that are not desired, in the order of application. */
 function* unwanted(
   managed: readonly AppliedResourceRow[],
   resources: readonly DesiredResource[],

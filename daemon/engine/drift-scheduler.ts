@@ -1,5 +1,4 @@
-/** Checks every approved, connected agent for drift once in an interval, spread evenly over it. */
-
+/** Checks every approved, connected agent for drift once per interval, spread evenly over the interval. */
 import { setMaxListeners } from 'node:events';
 import { isFault, messageOf } from '../../src/kernel/fault.js';
 import { isNodeId, type NodeId } from '../../src/kernel/ids.js';
@@ -16,31 +15,31 @@ export interface DriftSchedule {
   readonly enabled: boolean;
   readonly interval: number;
   readonly maxConcurrent: number;
-  /** Not so soon after an apply. */
+  /** Minimum age of an agent's last apply before a scheduled check. */
   readonly skipRecentlyApplied: number;
 }
 
 interface DriftSchedulerOptions extends Pick<Core, 'clock' | 'db' | 'logger'> {
   readonly link: AgentLink;
   readonly drift: Drift;
-  /** As of now; asked at each look. */
+  /** Returns the current schedule; called on every tick. */
   readonly schedule: () => DriftSchedule;
-  /** While a maintenance window is active no check begins; those that are due follow after it. */
+  /** While a maintenance window is active, no check begins; due checks start after the window. */
   readonly isMaintenance: () => boolean;
 }
 
-/** How often it looks whether a check can begin. */
+/** Milliseconds between attempts to begin checks. */
 const TICK = 1000;
-/** The store is asked for agents that are due so many times in an interval, but not more often than each tick. */
+/** Number of searches for due agents per interval; limited to one per tick. */
 const LOOKS = 120;
 
 export class DriftScheduler implements Service {
   readonly name = 'drift scheduler';
   private readonly options: DriftSchedulerOptions;
-  /** When each agent was last checked, or first seen, in Unix milliseconds. */
+  /** Time at which each agent was last checked or first seen, in Unix milliseconds. */
   private readonly checked = new Map<NodeId, number>();
   private readonly running = new Map<NodeId, Promise<void>>();
-  /** Agents whose turn it is, the one whose turn came first at the front. */
+  /** Agents whose check is due, longest overdue first. */
   private due: NodeId[] = [];
   private lastLook = Number.NEGATIVE_INFINITY;
   private round: Promise<void> = Promise.resolve();
@@ -53,7 +52,7 @@ export class DriftScheduler implements Service {
 
   async start(): Promise<void> {
     this.shutdown = new AbortController();
-    // Every check that is under way listens to it.
+    // Every check in flight adds a listener to this signal.
     setMaxListeners(0, this.shutdown.signal);
     this.timer = setInterval(() => {
       this.round = this.round.then(() => this.tick());
@@ -61,7 +60,7 @@ export class DriftScheduler implements Service {
     this.timer.unref();
   }
 
-  /** Ends the checks that are under way; each leaves its record. */
+  /** Cancels the checks in flight; each still stores its record. */
   async stop(): Promise<void> {
     clearInterval(this.timer);
     this.shutdown.abort();
@@ -69,7 +68,7 @@ export class DriftScheduler implements Service {
     await Promise.all(this.running.values());
   }
 
-  /** Begins the checks that are due and for which there is room. Never rejects. */
+  /** Begins due checks up to the concurrency limit. Never rejects. */
   async tick(): Promise<void> {
     const schedule = this.options.schedule();
     if (!schedule.enabled || this.shutdown.signal.aborted) {
@@ -88,7 +87,7 @@ export class DriftScheduler implements Service {
     }
   }
 
-  /** Finds the agents whose moment has come since they were last checked. */
+  /** Finds the agents whose slot in the interval has passed since their last check. */
   private async look({ interval }: DriftSchedule): Promise<void> {
     const { db, clock } = this.options;
     const now = clock.now();
@@ -97,7 +96,7 @@ export class DriftScheduler implements Service {
     for (const id of this.checked.keys()) if (!known.has(id)) this.checked.delete(id);
     const late: { readonly id: NodeId; readonly since: number }[] = [];
     for (const id of agents) {
-      // A clock that was set back must not keep an agent waiting.
+      // A clock that was set back must not delay an agent.
       const last = Math.min(this.checked.get(id) ?? now, now);
       this.checked.set(id, last);
       const moment = momentBefore(id, now, interval);
@@ -110,7 +109,7 @@ export class DriftScheduler implements Service {
     const { link, isMaintenance } = this.options;
     while (this.due.length > 0 && this.running.size < maxConcurrent && !isMaintenance()) {
       const id = this.due.shift();
-      // One that is not there now is asked for again at the next look.
+      // The next search finds a disconnected agent again.
       if (id === undefined || !link.isConnected(id) || this.running.has(id)) continue;
       if (await this.wasApplied(id, skipRecentlyApplied)) continue;
       this.running.set(id, this.check(id));
@@ -123,7 +122,7 @@ export class DriftScheduler implements Service {
     if (last === null) return false;
     if (last.finished_at === null) return true;
     const age = clock.now() - last.finished_at;
-    // An apply that ended in the future ended while the clock was ahead, at a time that is not known.
+    // A finish time in the future was written while the clock was ahead, so the real age is unknown.
     return age >= 0 && age < within;
   }
 
@@ -136,7 +135,7 @@ export class DriftScheduler implements Service {
       await drift.check({ nodeId: id, signal: this.shutdown.signal, requestedBy: null });
     } catch (error) {
       if (isFault(error, 'operation_in_progress', 'agent_not_connected')) {
-        // Nothing was found out, so its turn stays.
+        // The check learned nothing, so the agent stays due.
         if (before !== undefined) this.checked.set(id, before);
       } else if (!isFault(error, 'agent_timeout', 'no_snapshot', 'agent_not_approved', 'agent_not_found')) {
         logger.error('a scheduled drift check failed', { node_id: id, reason: messageOf(error) });
@@ -147,7 +146,7 @@ export class DriftScheduler implements Service {
   }
 }
 
-/** The last moment of an agent. Each has its own place in every interval, which its ID, a hash, chooses. */
+/** Returns the time of an agent's last slot. Its ID, a hash, determines a fixed offset within every interval. */
 function momentBefore(id: NodeId, now: number, interval: number): number {
   const place = (Number.parseInt(id.slice(0, 12), 16) / 0x1_0000_0000_0000) * interval;
   return Math.floor((now - place) / interval) * interval + place;

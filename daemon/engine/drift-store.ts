@@ -1,4 +1,4 @@
-/** Drift records. Rows as they are stored: every `*_json` column is for the caller to parse. */
+/** Stores drift records, converts them for the API, and derives the events of a check. */
 import { encodeTime } from 'ulid';
 import { DRIFT_STATUSES, type DriftDetail, type DriftRecord } from '../../src/contract/runs.js';
 import { toSeconds } from '../../src/kernel/clock.js';
@@ -9,6 +9,7 @@ import type { DriftTable, NewRow, Queryable, Row } from '../database/schema.js';
 import type { Observed } from './observations.js';
 import { errorOf, type OperationError } from './operations/operation-state.js';
 
+/** Callers parse the `*_json` columns themselves. */
 export type DriftRow = Row<'drift_records'>;
 /** A record without its resources. */
 type DriftHead = Omit<DriftRow, 'resources_json'>;
@@ -37,14 +38,14 @@ export async function findDrift(db: Queryable, driftId: string): Promise<DriftRo
 
 interface DriftFilter {
   readonly nodeId?: string | undefined;
-  /** Leaves out records with lower ids, which belong to an agent that was removed. */
+  /** Leaves out records with lower IDs, which belong to a removed agent with the same node ID. */
   readonly since?: string | undefined;
   readonly status?: string | null | undefined;
-  /** Only records that are older than the one with this ID. */
+  /** Cursor: only records older than this ID. */
   readonly before?: string | null | undefined;
 }
 
-/** Newest first, without the resources. */
+/** Returns the records newest first, without their resources. */
 export async function listDrift(
   db: Queryable,
   page: DriftFilter & { readonly limit: number },
@@ -52,7 +53,7 @@ export async function listDrift(
   return newest(db, page).select(HEAD).limit(page.limit).execute();
 }
 
-/** The newest record of an agent, or null. */
+/** Returns the newest record of an agent, or null. */
 export async function latestDrift(
   db: Queryable,
   filter: DriftFilter & { readonly nodeId: string },
@@ -60,7 +61,7 @@ export async function latestDrift(
   return (await newest(db, filter).selectAll().limit(1).executeTakeFirst()) ?? null;
 }
 
-/** The newest check of an agent that came to a result, null when none did. */
+/** Returns the newest check of an agent with a result, or null. */
 export async function latestDriftResult(
   db: Queryable,
   filter: { readonly nodeId: string; readonly since: string },
@@ -70,8 +71,8 @@ export async function latestDriftResult(
 }
 
 /**
- * Whether an agent counts as drifted: its newest check with a result found drift, and no apply has succeeded since. Null when
- * no check came to a result.
+ * Returns `drifted` if the newest check with a result found drift and no apply has succeeded since, else `in_sync`. Returns null
+ * when no check has a result.
  */
 export async function latestDriftState(
   db: Queryable,
@@ -92,14 +93,14 @@ export async function latestDriftState(
 }
 
 /**
- * Deletes at most `limit` records that were made before a time in ms, the oldest first; returns how many. Of each
- * agent that is still there the newest one with a result stays, and what came after: it says what was last found out.
+ * Deletes at most `limit` records made before `time` (Unix milliseconds), oldest first; returns their number. Keeps the newest
+ * record with a result of every existing agent and the records after it, because they are its last known state.
  */
 export async function deleteDriftBefore(db: Queryable, time: number, limit: number): Promise<number> {
   const old = db
     .selectFrom('drift_records as old')
     .select('old.drift_id')
-    // Drift IDs are ULIDs, so their order is that of time.
+    // Drift IDs are ULIDs, so they sort by time.
     .where('old.drift_id', '<', encodeTime(time))
     .where(({ or, not, exists, selectFrom }) =>
       or([
@@ -128,7 +129,7 @@ function newest(db: Queryable, { nodeId, since, status, before }: DriftFilter) {
   return query;
 }
 
-/** Drift records as the API shows them. */
+/** Status of a drift record in the API. */
 export type DriftStatus = DriftRecord['status'];
 
 const statusOf = (status: string): DriftStatus => DRIFT_STATUSES.find((known) => known === status) ?? 'failed';
@@ -154,7 +155,7 @@ export const driftDetail = (row: DriftRow): DriftDetail => ({
   resources: JSON.parse(row.resources_json),
 });
 
-/** What a drift check found, and which events that raises. */
+/** Types of the events that a drift check emits. */
 type DriftEventType = Exclude<Extract<EventType, `drift.${string}`>, 'drift.pruned'>;
 
 export interface DriftOutcome {
@@ -163,7 +164,7 @@ export interface DriftOutcome {
   readonly error: OperationError | null;
 }
 
-/** A difference is drift, even where something else could not be observed. */
+/** Derives the outcome of a finished check. Any difference counts as drift, even if other resources could not be observed. */
 export function outcomeOf({ results, end, error }: Observed): DriftOutcome {
   if (results.some(({ status }) => status === 'pending')) return { status: 'drifted', results, error };
   if (end === 'succeeded' && results.every(({ status }) => status === 'unchanged')) {
@@ -174,7 +175,7 @@ export function outcomeOf({ results, end, error }: Observed): DriftOutcome {
   return { status: end === 'cancelled' ? 'cancelled' : 'failed', results, error: error ?? unobserved };
 }
 
-/** What a check that did not come to its end amounts to. */
+/** Derives the outcome of a check that threw. */
 export function outcomeOfFailure(error: unknown): DriftOutcome {
   const known = isFault(error) ? { code: error.code, message: error.message } : null;
   return {
@@ -185,8 +186,8 @@ export function outcomeOfFailure(error: unknown): DriftOutcome {
 }
 
 /**
- * The events of a check. `before` is the last state that was found out, null when none was: drift is told once when it
- * begins and once when it is over, however often it is checked.
+ * Returns the events of a check. `before` is the last known state, or null. `drift.detected` and `drift.resolved` are emitted
+ * once when drift begins and ends, however often it is checked.
  */
 export function driftEvents(status: DriftStatus, before: 'drifted' | 'in_sync' | null): readonly DriftEventType[] {
   if (status === 'failed') return ['drift.failed'];

@@ -1,4 +1,4 @@
-/** Drift checks against the believed state, and their records. */
+/** Runs drift checks against the believed state, and reads their records. */
 import type { DriftDetail, DriftRecord } from '../../src/contract/runs.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
 import { summarize } from '../../src/resources/result.js';
@@ -36,7 +36,7 @@ interface DriftOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly lanes: Lanes;
 }
 
-/** Who wants a check; null for the scheduler. */
+/** A request for a drift check. `requestedBy` is null for a scheduled one. */
 interface DriftRequest {
   readonly nodeId: string;
   readonly signal: AbortSignal;
@@ -46,8 +46,9 @@ interface DriftRequest {
 interface Check {
   readonly agent: KnownAgent;
   readonly driftId: string;
-  /** The apply compared with. */
+  /** ID of the apply to compare with. */
   readonly operationId: string;
+  /** Unix milliseconds. */
   readonly startedAt: number;
   readonly request: DriftRequest;
 }
@@ -55,7 +56,7 @@ interface Check {
 interface DriftPage {
   readonly limit: number;
   readonly status: DriftStatus | null;
-  /** Only records that are older than the one with this ID. */
+  /** Cursor: only records older than this ID. */
   readonly before?: string | null | undefined;
 }
 
@@ -67,15 +68,15 @@ export class Drift {
   }
 
   /**
-   * Compares an agent with its believed state and stores the record, also of a check that failed or was cancelled.
-   * Throws the faults of the gate, `no_snapshot`, `operation_in_progress`, and `agent_timeout` after the record is stored.
+   * Compares an agent with its believed state and stores a record, including for a failed or cancelled check. Throws the faults
+   * of `AgentGate.pass`, `no_snapshot` and `operation_in_progress`. Throws `agent_timeout` after storing the record.
    */
   async check(request: DriftRequest): Promise<DriftDetail> {
     const { clock, newId, gate, leases } = this.options;
     const agent = await gate.pass(request.nodeId);
     if (agent.row.state_operation_id === null) throw noSnapshot(agent);
     return underLease({ kind: 'drift', nodeId: agent.nodeId, leases, signal: request.signal }, async (signal) => {
-      // An apply may have ended while this waited for its turn.
+      // An apply may have ended while this check waited for the lease.
       const operationId = (await knownAgent(this.options.db, agent.nodeId)).row.state_operation_id;
       if (operationId === null) throw noSnapshot(agent);
       const check = { agent, driftId: newId(), operationId, startedAt: clock.now(), request };
@@ -86,7 +87,7 @@ export class Drift {
     });
   }
 
-  /** The records of an agent, newest first. Throws `agent_not_found`. */
+  /** Returns the records of an agent, newest first. Throws `agent_not_found`. */
   async listOfAgent(nodeId: string, page: DriftPage): Promise<DriftRecord[]> {
     const { row } = await knownAgent(this.options.db, nodeId);
     const filter = { nodeId: row.node_id, since: row.created_id, ...page };
@@ -97,14 +98,14 @@ export class Drift {
     return (await listDrift(this.options.db, page)).map(driftView);
   }
 
-  /** Null when the agent was never checked. Throws `agent_not_found`. */
+  /** Returns the newest record of an agent, or null before its first check. Throws `agent_not_found`. */
   async latest(nodeId: string): Promise<DriftDetail | null> {
     const { row } = await knownAgent(this.options.db, nodeId);
     const latest = await latestDrift(this.options.db, { nodeId: row.node_id, since: row.created_id });
     return latest === null ? null : driftDetail(latest);
   }
 
-  /** Throws `drift_not_found`. */
+  /** Returns a record. Throws `drift_not_found`. */
   async get(driftId: string): Promise<DriftDetail> {
     const row = await findDrift(this.options.db, driftId);
     if (row !== null) return driftDetail(row);

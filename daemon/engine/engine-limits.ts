@@ -1,20 +1,20 @@
-/** Bounds of the engine (`docs/protocols/limits.md`). Times are milliseconds of the monotonic clock. */
+/** Limits of the engine (`docs/protocols/limits.md`). Times are milliseconds of the monotonic clock. */
 import type { Settings } from '../../src/settings/serve.js';
 
 export interface EngineLimits {
-  /** Plans, applies and drift checks in progress on all agents together. */
+  /** Maximum number of plans, applies and drift checks in progress on all agents together. */
   readonly operations: number;
-  /** How long an apply waits to be delivered. */
+  /** Time that an apply waits for delivery. */
   readonly dispatch: number;
-  /** How long an operation that was under way when the orchestrator stopped waits for its agent. */
+  /** Time that an operation in progress at the last stop waits for its agent. */
   readonly recovery: number;
-  /** An agent that says nothing for so long is not waited for, unless it is connected and works on an apply. */
+  /** Silence after which an agent times out, unless it is connected and works on an apply. */
   readonly silence: number;
-  /** An agent that is connected and works on an apply, but reports nothing for so long, is not waited for. */
+  /** Silence after which an agent that is connected and works on an apply times out. */
   readonly workSilence: number;
-  /** How long a plan or drift check waits for another one of the same agent. */
+  /** Time that a plan or drift check waits for another one of the same agent. */
   readonly turn: number;
-  /** Plans and drift checks that wait for their turn on one agent. */
+  /** Maximum number of plans and drift checks that wait for their turn on one agent. */
   readonly waiting: number;
 }
 
@@ -31,10 +31,10 @@ export const ENGINE_LIMITS: EngineLimits = {
   waiting: 16,
 };
 
-/** Removals of one apply that need no `allow_removals`. */
+/** Default number of removals that one apply may make without `allow_removals`. */
 export const REMOVAL_GUARD = 10;
 
-/** Reads the bounds that an operator may set. */
+/** Reads the limits that an operator may set. */
 export const engineLimits = (settings: Settings) => ({
   operations: settings['limits.operations'],
   dispatch: settings['limits.dispatch_secs'] * 1000,

@@ -1,4 +1,4 @@
-/** The engine: its parts wired together, and its start, clockwork and stop. */
+/** Wires the parts of the engine, and starts, ticks and stops them. */
 import { messageOf } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
@@ -34,25 +34,25 @@ import { AgentSessions, Traffic } from './traffic.js';
 
 export interface EngineOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'newId' | 'uow'> {
   readonly link: AgentLink;
-  /** The standard ones unless given. */
+  /** Overrides of `ENGINE_LIMITS`. */
   readonly limits?: Partial<EngineLimits>;
-  /** Removals of one apply that need no `allow_removals`; asked for at each apply. */
+  /** Returns the number of removals that one apply may make without `allow_removals`; called for each apply. */
   readonly removalGuard?: () => number;
-  /** None unless given. */
+  /** Source of secrets; by default there are none. */
   readonly secrets?: AgentSecrets;
-  /** On the calling thread unless given. */
+  /** Parser of module texts; by default it runs on the calling thread. */
   readonly parser?: TextParser;
-  /** For the outputs of scripts with secrets, which are not kept without it. */
+  /** Encrypts outputs of scripts with secrets; without it these outputs are not kept. */
   readonly vault?: OutputVault;
 }
 
-/** How often deadlines are looked at, in milliseconds. */
+/** Milliseconds between checks of deadlines. */
 const TICK = 1000;
 
 export class Engine implements Service {
   readonly name = 'engine';
   readonly modules: ModuleService;
-  /** Reads the modules that a request brings as text. Throws `invalid_module`. */
+  /** Parses the modules that a request carries as text. Throws `invalid_module`. */
   readonly sources: CurrentModules['read'];
   readonly assignments: Assignments;
   readonly rollouts: Rollouts;
@@ -115,14 +115,14 @@ export class Engine implements Service {
     this.recovery = new Recovery({ db, clock, epoch, leases, records, driver });
   }
 
-  /** Takes up the operations that were under way; to be called before agents can connect. */
+  /** Resumes the operations that were in progress. Must be called before agents can connect. */
   async start(): Promise<void> {
     await this.recovery.run();
     this.timer = setInterval(() => void this.tick(), TICK);
     this.timer.unref();
   }
 
-  /** Lets go of whoever waits. Applies go on on their agents, and are taken up again at the next start. */
+  /** Ends rollouts, plans, drift checks and event feeds. Applies continue on their agents and resume at the next start. */
   async stop(): Promise<void> {
     clearInterval(this.timer);
     this.rollouts.stop();
@@ -130,7 +130,7 @@ export class Engine implements Service {
     this.feed.close();
   }
 
-  /** Looks at every deadline; called each second. */
+  /** Checks every deadline; called once a second. */
   async tick(): Promise<void> {
     this.leases.tick();
     this.observations.tick();

@@ -1,18 +1,18 @@
-/** The rising pair of numbers that every apply carries: an agent refuses one that is not above the highest it has seen. */
+/** The rising pair of numbers that every apply carries: an agent refuses a pair that is not above the highest it has seen. */
 import { getMeta, setMeta } from '../database/meta.js';
 import type { Queryable } from '../database/schema.js';
 
 interface EpochNumber {
-  /** Grows when the store was put back to an earlier state. */
+  /** Incremented when the store is restored to an earlier state. */
   readonly epoch: number;
   readonly generation: number;
 }
 
 const FIRST: EpochNumber = { epoch: 1, generation: 0 };
-/** Where a store keeps the number. */
+/** Meta key of the highest number, as `epoch.generation`. */
 export const EPOCH_KEY = 'engine.generation';
 
-/** The epoch that the store is in. */
+/** Returns the current epoch of the store. */
 export const storedEpoch = async (db: Queryable): Promise<number> => numberOf(await getMeta(db, EPOCH_KEY)).epoch;
 
 interface BeginEpochOptions {
@@ -23,8 +23,8 @@ interface BeginEpochOptions {
 }
 
 /**
- * Since when the store was not put back, in Unix milliseconds, or somewhat later; 0 when it never was. As `beginEpoch` has it,
- * and grown by one with each apply since.
+ * Returns the time of the last restore in Unix milliseconds, or 0 if the store was never restored. The result is later than the
+ * restore by one millisecond for each apply since: it is the generation that `beginEpoch` started.
  */
 export const epochBegun = async (db: Queryable): Promise<number> => {
   const { epoch, generation } = numberOf(await getMeta(db, EPOCH_KEY));
@@ -32,8 +32,8 @@ export const epochBegun = async (db: Queryable): Promise<number> => {
 };
 
 /**
- * Puts the store into an epoch above its own and the others; returns that. Its generations go on from the time: when one
- * backup is put back twice, on hosts that know nothing of each other, the second one still is above the first.
+ * Moves the store to an epoch above its own and `others`; returns the new epoch. Its generations start at the current time. If
+ * one backup is restored twice, on hosts that do not know each other, the later restore still has the higher number.
  */
 export async function beginEpoch(db: Queryable, { now, others }: BeginEpochOptions): Promise<number> {
   const epoch = Math.max(await storedEpoch(db), ...others) + 1;
@@ -41,7 +41,7 @@ export async function beginEpoch(db: Queryable, { now, others }: BeginEpochOptio
   return epoch;
 }
 
-/** The epoch in what the store keeps under `EPOCH_KEY`. */
+/** Returns the epoch in a value stored under `EPOCH_KEY`. */
 export const epochOf = (text: string | null): number => numberOf(text).epoch;
 
 function numberOf(text: string | null): EpochNumber {
@@ -50,7 +50,7 @@ function numberOf(text: string | null): EpochNumber {
 }
 
 export class Epoch {
-  /** Where the store keeps the highest number, as `epoch.generation`. */
+  /** Meta key of the highest number, as `epoch.generation`. */
   readonly key = EPOCH_KEY;
   private last = FIRST;
 
@@ -58,12 +58,12 @@ export class Epoch {
     this.last = numberOf(await getMeta(db, this.key));
   }
 
-  /** The epoch that the store is in. */
+  /** The current epoch of the store. */
   get current(): number {
     return this.last.epoch;
   }
 
-  /** The next number. One that is not used is lost, which does no harm. */
+  /** Returns the next number. Skipping a number is harmless. */
   next(): EpochNumber {
     this.last = { epoch: this.last.epoch, generation: this.last.generation + 1 };
     return this.last;

@@ -1,11 +1,12 @@
+/** Serialises work per agent, and splits long computations into slices of the event loop. */
 import { setImmediate } from 'node:timers/promises';
 import type { Steps } from '../../src/kernel/steps.js';
 
-/** One lane per agent: what concerns the same agent happens one after the other, agents do not wait for each other. */
+/** One queue per agent: work on the same agent runs sequentially, and agents do not wait for each other. */
 export class Lanes {
   private readonly tails = new Map<string, Promise<void>>();
 
-  /** Runs `work` when everything that entered this lane before has settled. */
+  /** Runs `work` after all earlier work in this lane has settled. */
   enter<T>(lane: string, work: () => Promise<T>): Promise<T> {
     const before = this.tails.get(lane);
     const result = before === undefined ? work() : before.then(work);
@@ -22,10 +23,10 @@ export class Lanes {
   }
 }
 
-/** Longest time between two turns of the event loop, in milliseconds, if no single step takes longer. */
+/** Maximum time between two turns of the event loop, in milliseconds, if no single step takes longer. */
 const SLICE_MS = 4;
 
-/** Runs the steps to their end, and lets the event loop turn after each slice. Never to be called within a transaction. */
+/** Runs the steps to their end and yields to the event loop after each slice. Must not be called within a transaction. */
 export async function inSlices<T>(steps: Steps<T>): Promise<T> {
   for (let began = performance.now(); ; ) {
     const step = steps.next();

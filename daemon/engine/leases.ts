@@ -1,16 +1,16 @@
-/** One run at a time per agent, and a bound on all of them. An apply goes before plans and drift checks and cancels them. */
+/** Leases: one run at a time per agent, and a limit for all agents. An apply cancels plans and drift checks of its agent. */
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { EngineLimits } from './engine-limits.js';
 
-/** Held until released; releasing twice does nothing. */
+/** Held until released; a second release does nothing. */
 interface Lease {
   release(): void;
 }
 
 export interface ApplyLease extends Lease {
-  /** Ends a plan or drift check that is under way, and turns away those that wait. */
+  /** Cancels a running plan or drift check, and rejects those that wait. */
   claim(): void;
 }
 
@@ -22,12 +22,14 @@ interface Observer {
 
 interface Waiter {
   readonly observer: Observer;
+  /** Monotonic milliseconds. */
   readonly deadline: number;
   admit(): void;
   refuse(fault: Fault): void;
 }
 
 interface Occupation {
+  /** ID of the apply in progress, or null. */
   apply: string | null;
   observer: Observer | null;
   readonly queue: Waiter[];
@@ -45,26 +47,26 @@ export class Leases {
     this.limits = limits;
   }
 
-  /** The apply that is under way on an agent, or null. */
+  /** Returns the ID of the apply in progress on an agent, or null. */
   applying(nodeId: NodeId): string | null {
     return this.occupations.get(nodeId)?.apply ?? null;
   }
 
-  /** Keeps other applies away. Throws `operation_in_progress` when there is one, or too many runs in all. */
+  /** Locks the agent for an apply. Throws `operation_in_progress` if it has one already, or too many runs are in progress. */
   takeForApply(nodeId: NodeId, operationId: string): ApplyLease {
     this.refuseBusy(nodeId);
     this.refuseCrowd();
     return this.hold(nodeId, operationId);
   }
 
-  /** Takes the agent for an operation that is under way already, whatever the bound says. */
+  /** Takes the agent for an operation that is already in progress, regardless of the limit. */
   restore(nodeId: NodeId, operationId: string): ApplyLease {
     return this.hold(nodeId, operationId);
   }
 
   /**
-   * Takes the agent for a plan or drift check; waits a little for another one to end.
-   * Throws `operation_in_progress` when an apply is under way or the wait is too long.
+   * Takes the agent for a plan or drift check, and waits a limited time for another one to end. Throws `operation_in_progress`
+   * when an apply or too many runs are in progress, when too many checks wait, or when the wait times out.
    */
   async takeForObserver(nodeId: NodeId, observer: Observer): Promise<Lease> {
     this.refuseBusy(nodeId);
@@ -79,13 +81,13 @@ export class Leases {
     });
   }
 
-  /** Resolves when the next run ends, or at once when there is room now. */
+  /** Resolves when the next run ends, or at once if the limit is not reached. */
   roomAgain(): Promise<void> {
     if (this.held < this.limits.operations) return Promise.resolve();
     return new Promise((resolve) => this.roomSeekers.push(resolve));
   }
 
-  /** Turns away whoever has waited for too long. */
+  /** Rejects plans and drift checks whose wait has timed out. */
   tick(): void {
     const now = this.clock.monotonic();
     for (const [nodeId, { queue }] of this.occupations) {

@@ -1,4 +1,4 @@
-/** The plans and drift checks that are under way: sends them, routes what agents say about them, ends the silent ones. */
+/** Plans and drift checks in progress: sends them, routes the agents' reports, and times out silent agents. */
 import { Fault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { ResourceResult } from '../../src/resources/result.js';
@@ -14,6 +14,7 @@ export type RunMessage = Exclude<EngineMessage, { type: 'inventory' }>;
 
 interface Entry {
   readonly observation: Observation;
+  /** Time of the agent's last message about the run, in monotonic milliseconds. */
   heard: number;
 }
 
@@ -31,8 +32,8 @@ export class Observations {
   }
 
   /**
-   * Carries out a plan or drift check. Rejects with `agent_not_connected` when the connection is or gets lost, with
-   * `agent_timeout` after silence, with the reason when `signal` is aborted with a Fault.
+   * Runs a plan or drift check. Rejects with `agent_not_connected` when the agent is not connected or the connection is lost, and
+   * with `agent_timeout` after silence. When `signal` is aborted, rejects with the Fault of its reason, or else `cancelled`.
    */
   async run(observation: Observation, signal: AbortSignal): Promise<Observed> {
     const abort = () => this.drop(observation, abortFault(signal));
@@ -48,7 +49,7 @@ export class Observations {
     }
   }
 
-  /** Handles a message of a run that is here; false when it is not. Throws `protocol_violation`. */
+  /** Handles a message of a known run; returns false for any other. Throws `protocol_violation`. */
   receive(nodeId: NodeId, message: RunMessage): boolean {
     const entry = this.entries.get(message.run_id);
     if (entry === undefined) return false;
@@ -68,7 +69,7 @@ export class Observations {
     }
   }
 
-  /** Ends those whose agent has been silent for too long. */
+  /** Ends the runs of agents that have been silent for too long. */
   tick(): void {
     const { clock, limits } = this.options;
     const now = clock.monotonic();
@@ -77,7 +78,7 @@ export class Observations {
     }
   }
 
-  /** The orchestrator stops. */
+  /** Ends all runs with `shutting_down`. */
   stop(): void {
     for (const { observation } of this.entries.values()) {
       this.drop(observation, new Fault('shutting_down', 'the orchestrator stops', { hint: 'try again in a moment' }));
@@ -102,12 +103,12 @@ const silent = ({ mode, nodeId }: Observation, silence: number): Fault =>
     hint: 'look at the log of the agent and try again',
   });
 
-/** What the agent said at the end. */
+/** Result of a finished plan or drift check, as reported by the agent. */
 export interface Observed {
-  /** In the order of the run. */
+  /** Results in the order of the run. */
   readonly results: readonly ResourceResult[];
   readonly end: AgentMessageOf<'run_finished'>['end'];
-  /** SHA-256 of what a plan observed. */
+  /** SHA-256 of what a plan observed; null if the agent sent none. */
   readonly observed: string | null;
   readonly error: AgentMessageOf<'run_finished'>['error'];
 }
@@ -117,7 +118,7 @@ interface ObservationOptions {
   readonly nodeId: NodeId;
   readonly mode: 'plan' | 'drift';
   readonly content: RunContent;
-  /** Told of each result as it comes. */
+  /** Called with each result as it arrives. */
   readonly onResult: (result: ResourceResult) => void;
 }
 
@@ -145,16 +146,16 @@ export class Observation {
       this.resolve = resolve;
       this.reject = reject;
     });
-    // Whoever waits gets the rejection; when nobody does any more, it is no unhandled one.
+    // Avoids an unhandled rejection when no caller awaits the outcome any more.
     this.outcome.catch(() => undefined);
   }
 
-  /** What to send to begin it. */
+  /** Returns the messages that start the run. */
   messages(): readonly OrchestratorMessage[] {
     return cutRun({ run_id: this.runId, mode: this.mode, epoch: 0, generation: 0 }, this.content);
   }
 
-  /** Throws `protocol_violation` for results that are not of this run or not in sequence. */
+  /** Stores results. Throws `protocol_violation` for results that are out of sequence or belong to another run. */
   take({ from, items }: AgentMessageOf<'run_results'>): void {
     if (from !== this.received.length) {
       throw violation(this.runId, `results from ${from} when ${this.received.length} were next`);
@@ -165,7 +166,7 @@ export class Observation {
     for (const { result } of checked) this.onResult(result);
   }
 
-  /** Throws `protocol_violation` when the numbers do not add up. */
+  /** Resolves the outcome. Throws `protocol_violation` when the number of results is wrong. */
   finish({ end, results, observed, error }: AgentMessageOf<'run_finished'>): void {
     if (results !== this.received.length) {
       throw violation(this.runId, `${results} results in all after ${this.received.length}`);
@@ -184,18 +185,19 @@ export class Observation {
 const violation = (runId: string, what: string): Fault =>
   new Fault('protocol_violation', `the agent reported ${what} for run ${runId}`);
 
-/** Runs a plan or a drift check under the lease of its agent. */
+/** Options of a plan or drift check that runs under the lease of its agent. */
 interface ObserverOptions {
   readonly kind: 'plan' | 'drift';
   readonly nodeId: NodeId;
   readonly leases: Leases;
-  /** Aborted when whoever asked for it goes away. */
+  /** Aborted when the caller disconnects. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Calls `work` when it is its turn. Its signal is aborted with a Fault: `cancelled` when an apply takes the agent, that of
- * `signal` when that is aborted. Throws `operation_in_progress` when it is not its turn in time.
+ * Calls `work` once it holds the lease, and releases the lease afterwards. The signal of `work` is aborted with a Fault:
+ * `cancelled` when an apply takes the agent, or the fault of `signal`. Throws `operation_in_progress` when the wait for the lease
+ * times out.
  */
 export async function underLease<T>(
   { kind, nodeId, leases, signal }: ObserverOptions,
@@ -221,7 +223,7 @@ export async function underLease<T>(
   }
 }
 
-/** The Fault that the signal was aborted with; `cancelled` when it is none. */
+/** Returns the Fault that the signal was aborted with, or `cancelled` when the reason is not a Fault. */
 export function abortFault({ reason }: AbortSignal): Fault {
   if (reason instanceof Fault) return reason;
   return new Fault('cancelled', 'the caller went away', { cause: reason });

@@ -1,5 +1,4 @@
-/** Plans: what an apply would change on an agent. Nothing but the audit event is kept. */
-
+/** Plans: compute the changes an apply would make on an agent. Only the audit event is stored. */
 import { createHash } from 'node:crypto';
 import type { RunResult } from '../../src/contract/runs.js';
 import { toSeconds } from '../../src/kernel/clock.js';
@@ -34,9 +33,9 @@ interface PlanRequest {
   /** Modules whose texts came with the request. */
   readonly sent?: readonly SentModule[];
   readonly signal: AbortSignal;
-  /** Called when nothing stands in the way any more and the agent is about to begin. */
+  /** Called once all checks have passed, just before the agent starts. */
   readonly onStarted: () => void;
-  /** Told of each result as it comes. */
+  /** Called with each result as it arrives. */
   readonly onResult: (result: ResourceResult) => void;
 }
 
@@ -48,8 +47,9 @@ export class Plans {
   }
 
   /**
-   * Throws the faults of the gate and of resolution, `operation_in_progress`, `cancelled` when an apply starts,
-   * `agent_not_connected` when the connection is lost, `agent_timeout`.
+   * Runs a plan and returns its result. Throws the faults of `AgentGate.pass` and of module resolution, and
+   * `operation_in_progress`. Throws `cancelled` when an apply starts, `agent_not_connected` when the connection is lost, and
+   * `agent_timeout`.
    */
   async plan(request: PlanRequest, context: RequestContext): Promise<RunResult> {
     const { db, clock, gate, leases, desiredSets, observations } = this.options;
@@ -76,7 +76,7 @@ export class Plans {
     return new Observation({ runId, nodeId, mode: 'plan', content: runContent(desired), onResult });
   }
 
-  /** Scripts that check the machine run in a plan, so that it is in the log before anything is sent. */
+  /** Emits the audit event before anything is sent, because a plan already runs check scripts on the machine. */
   private async audit(
     known: KnownAgent,
     desired: DesiredSet,
@@ -109,10 +109,12 @@ export class Plans {
 interface Planned {
   readonly agent: KnownAgent;
   readonly desired: DesiredSet;
-  /** Hash of what an apply would send. */
+  /** Hash of the content that an apply would send. */
   readonly hash: string;
   readonly observed: Observed;
+  /** Unix milliseconds. */
   readonly startedAt: number;
+  /** Unix milliseconds. */
   readonly finishedAt: number;
 }
 
@@ -137,7 +139,7 @@ function planResult({ agent, desired, hash, observed, startedAt, finishedAt }: P
   };
 }
 
-/** SHA-256 in hex of what an apply would send, secrets masked: that of its canonical JSON. */
+/** Returns the SHA-256 in hex of the canonical JSON of the content an apply would send, secrets masked. */
 export function* desiredHash({ resources, removals }: RunContent, secrets: SecretHashes): Steps<string> {
   const hash = createHash('sha256');
   const add = function* (items: readonly unknown[]): Steps<void> {
@@ -155,7 +157,7 @@ export function* desiredHash({ resources, removals }: RunContent, secrets: Secre
 
 const planHash = (desired: string, observed: string): string => `${desired}.${observed}`;
 
-/** The two parts of a plan hash, which the contract's pattern has already checked. */
+/** Splits a plan hash, whose form the contract's pattern has already checked. */
 export function splitPlanHash(hash: string): { readonly desired: string; readonly observed: string } {
   const [desired = '', observed = ''] = hash.split('.');
   return { desired, observed };

@@ -1,4 +1,4 @@
-/** What a plan or an apply sends. */
+/** Content of a plan or apply: limits, checks of reported results, and its stored form. */
 import { Fault } from '../../src/kernel/fault.js';
 import { mapped, type Steps } from '../../src/kernel/steps.js';
 import type { DesiredResource, Removal } from '../../src/resources/desired.js';
@@ -11,7 +11,7 @@ import type { SecretHashes } from './agent-secrets.js';
 import type { DesiredSet } from './desired-set.js';
 import type { OperationContent } from './operations/live-operations.js';
 
-/** Throws `bad_request` when it is more than one run may hold. */
+/** Returns the content of a run. Throws `bad_request` when it exceeds the maximum number of items. */
 export function runContent({ resources, removals }: DesiredSet): RunContent {
   const count = resources.length + removals.length;
   if (count <= LINK_LIMITS.resources) return { resources, removals };
@@ -24,14 +24,15 @@ export function runContent({ resources, removals }: DesiredSet): RunContent {
   );
 }
 
-/** What an agent may report about in one run: the items it was sent, each once, under their own names. */
+/** Address of an item of a run. */
 type Address = Pick<ResourceResult, 'module' | 'kind' | 'identity' | 'id' | 'name'>;
 
-/** Longest result in characters of JSON: the longest diff twice over, and room for the rest. */
+/** Maximum length of a result in characters of JSON: twice the longest diff, plus room for the rest. */
 const MAX_RESULT_CHARACTERS = 256 * 1024;
 
+/** The items of a run. Accepts one result for each item, under the address of the item. */
 export class RunItems {
-  /** Resources and removals together. */
+  /** Number of resources and removals. */
   readonly count: number;
   private readonly addresses: readonly Address[];
   private readonly reported: Uint8Array;
@@ -42,14 +43,14 @@ export class RunItems {
     this.reported = new Uint8Array(this.count);
   }
 
-  /** Notes results that are already stored. */
+  /** Marks items whose results are already stored. */
   note(indices: Iterable<number>): void {
     for (const index of indices) this.reported[index] = 1;
   }
 
   /**
-   * Checks new results against what was sent. Nothing is noted yet.
-   * Throws `protocol_violation` for an item that is not of this run, is named wrongly, came before or is too large.
+   * Returns the results with the IDs and names that were sent; marks nothing. Throws `protocol_violation` for an unknown item, a
+   * wrong address, a second result, or a result or output that is too large.
    */
   check(items: readonly RunItem[]): readonly RunItem[] {
     const batch = new Set<number>();
@@ -74,7 +75,7 @@ const sameAddress = (sent: Address, result: ResourceResult): boolean =>
 
 const violation = (what: string): Fault => new Fault('protocol_violation', `the agent reported ${what}`);
 
-/** What an operation dispatched, as it stands in the store: secrets masked. */
+/** Dispatched content of an operation in the store, with secrets masked. */
 interface StoredContent {
   readonly desired_json: string;
   readonly removals_json: string;
@@ -84,7 +85,7 @@ interface Desired {
   readonly resources: readonly DesiredResource[];
   readonly ad_hoc: readonly string[];
   readonly expect: string | null;
-  /** Absent in what was stored before there were secrets. */
+  /** Absent in rows stored before secrets existed. */
   readonly secrets?: SecretHashes;
   readonly failures?: OperationContent['failures'];
 }
@@ -108,11 +109,11 @@ export function readContent({ desired_json, removals_json }: StoredContent): Ope
   return { resources, removals, failures, adHoc: new Set(adHoc), expect, secrets };
 }
 
-/** The content without secrets. */
+/** Returns the content with masks in the place of secrets. */
 export function* maskContent({ resources, removals }: RunContent): Steps<RunContent> {
   return { resources: yield* mapped(resources, maskResource), removals: yield* mapped(removals, maskResource) };
 }
 
-/** What can be sent of a content that was read from the store: all of it, or null when it held secrets. */
+/** Returns the stored content if it can be sent, or null when it contained secrets, which are not stored. */
 export const sendable = ({ resources, removals }: OperationContent): RunContent | null =>
   [...resources, ...removals].some(isTainted) ? null : { resources, removals };

@@ -1,4 +1,4 @@
-/** Handlers of plan, apply and drift. */
+/** HTTP handlers of plan, apply and drift. */
 import { DRIFT_LIST_LIMIT, type RunEvent, type RunResult, type runRoutes } from '../../src/contract/runs.js';
 import { clampLimit } from '../../src/contract/shapes.js';
 import { Fault } from '../../src/kernel/fault.js';
@@ -12,7 +12,7 @@ import type { Plans } from './plans.js';
 
 interface RunServices {
   readonly plans: Plans;
-  /** Reads the modules that a request brings as text. */
+  /** Parses the modules that a request carries as text. */
   readonly sources: CurrentModules['read'];
   readonly applies: Applies;
   readonly operations: OperationReader;
@@ -73,7 +73,7 @@ const applyAgent =
     return { status: 200, body: result };
   };
 
-/** The machine is not what the plan had shown: the agent has changed nothing. */
+/** Throws `plan_stale` when the machine differs from the plan; the agent changed nothing then. */
 function refuseStale({ error, operation_id }: RunResult): void {
   if (error?.code !== 'plan_stale') return;
   throw new Fault('plan_stale', error.message, {
@@ -113,7 +113,7 @@ const driftHandlers = (drift: Drift): HandlersFor<DriftRoutes> => ({
 
 type DriftQuery = Parameters<Handler<Routes['listDrift']>>[0]['query'];
 
-/** One more than asked for, which tells whether there is a next page. */
+/** Requests one record more than the page holds, to detect a next page. */
 const pageOf = ({ limit, status, cursor }: DriftQuery) => ({
   limit: clampLimit(limit, DRIFT_LIST_LIMIT.standard, DRIFT_LIST_LIMIT.maximum) + 1,
   status: status ?? null,

@@ -1,4 +1,4 @@
-/** What orch believes to have put on an agent, and what an apply of the same modules would now add and remove. */
+/** Reads the believed state of an agent, and what an apply of the same modules would add and remove. */
 import type { State } from '../../src/contract/operations.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
@@ -29,7 +29,7 @@ export class StateReader {
     this.options = options;
   }
 
-  /** Throws `agent_not_found`. */
+  /** Returns the believed state. Throws `agent_not_found`. */
   async get(nodeId: string): Promise<State> {
     const { db, lanes } = this.options;
     const agent = await knownAgent(db, nodeId);
@@ -47,8 +47,8 @@ export class StateReader {
   }
 
   /**
-   * What the assignments of now, and the modules that the last apply named beside those of its time and that are still
-   * there, make of the agent; null when they cannot be resolved for it.
+   * Returns the desired set of the current assignments and the ad-hoc modules of the last apply that still exist. Returns null
+   * when it cannot be resolved.
    */
   private async desired({ row }: KnownAgent): Promise<DesiredSet | null> {
     const { db, desiredSets } = this.options;

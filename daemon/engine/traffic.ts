@@ -1,5 +1,4 @@
-/** Hands what agents say about runs to whoever has to do with the run. */
-
+/** Routes agents' messages to the parts that handle their runs, and tracks which connections are reconciled. */
 import { Fault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { AgentTraffic, EngineMessage } from '../fleet/connection-registry.js';
@@ -44,9 +43,9 @@ export class Traffic implements AgentTraffic {
   }
 }
 
-/** Stands for a connection on which the inventory was told; another one of the same agent is another object. */
+/** A connection on which the agent has sent its inventory; a new connection has a new object. */
 export interface Session {
-  /** The inventory is reconciled. */
+  /** True once the inventory is reconciled. */
   isReady: boolean;
 }
 
@@ -54,7 +53,7 @@ export class AgentSessions {
   private readonly sessions = new Map<NodeId, Session>();
   private readonly acknowledged = new Map<NodeId, Set<string>>();
 
-  /** The agent tells its inventory. Throws `protocol_violation` when it has done so on this connection. */
+  /** Records an inventory. Throws `protocol_violation` for a second one on the same connection. */
   told(nodeId: NodeId): Session {
     if (this.sessions.has(nodeId)) throw new Fault('protocol_violation', 'the agent told its inventory a second time');
     const session = { isReady: false };
@@ -70,19 +69,19 @@ export class AgentSessions {
     return this.sessions.get(nodeId)?.isReady === true;
   }
 
-  /** A run was acknowledged: an inventory that the agent made before it heard of that may still name it. */
+  /** Records an acknowledged run: an inventory made before the acknowledgement may still name it. */
   forgets(nodeId: NodeId, runId: string): void {
     if (this.isReady(nodeId)) return;
     const runs = this.acknowledged.get(nodeId) ?? new Set();
     this.acknowledged.set(nodeId, runs.add(runId));
   }
 
-  /** Whether the agent forgets a run that the inventory of this connection names. */
+  /** Returns true for a run that this connection's inventory may name although it was acknowledged. */
   hasForgotten(nodeId: NodeId, runId: string): boolean {
     return this.acknowledged.get(nodeId)?.has(runId) === true;
   }
 
-  /** The inventory of a connection is reconciled; means nothing when that is gone. */
+  /** Marks the connection as reconciled; does nothing if it is no longer current. */
   inventoried(nodeId: NodeId, session: Session): void {
     if (!this.isCurrent(nodeId, session)) return;
     session.isReady = true;

@@ -1,4 +1,4 @@
-/** One agent's WebSocket: what it may send now, in order, and whether it is alive. */
+/** One agent's WebSocket: its allowed messages, their order, and its liveness. */
 import type { RawData, WebSocket } from 'ws';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
@@ -11,16 +11,22 @@ import type { Core } from '../core/core.js';
 import type { AgentPeer } from './agent-listener.js';
 import type { FrameLimit } from './frame-limit.js';
 
-/** No hello yet, or one that is looked at; waiting for an operator; approved. */
+/**
+ * State of an open connection: `fresh` before its hello is processed, `pending` until an operator decides, then
+ * `approved`.
+ */
 export type OpenState = 'fresh' | 'pending' | 'approved';
 type ConnectionState = OpenState | 'closed';
 
 interface ConnectionEvents {
-  /** A valid message that the state allows; the next one is handed over when this has settled. */
+  /** Handles a valid message that the state allows. The next one is delivered once this has settled. */
   message(message: AgentMessage): Promise<void>;
-  /** Why the connection ends now: the peer's `protocol_violation` or `protocol_mismatch`, else what `message` threw. */
+  /**
+   * Called with the reason why the connection ends: the peer's `protocol_violation` or `protocol_mismatch`, or the
+   * error of `message`.
+   */
   failed(fault: Fault): void;
-  /** Once, in the tick in which the connection ends; its socket may take a while to say goodbye. */
+  /** Called once, in the tick in which the connection ends; its socket may take longer to close. */
   closed(last: OpenState): void;
 }
 
@@ -28,14 +34,14 @@ interface ConnectionOptions extends AgentPeer, Pick<Core, 'clock'> {
   readonly decode: Decode<AgentMessage>;
 }
 
-/** From where a connection gets to a state. */
+/** States from which a connection may enter a state. */
 const BEFORE: Readonly<Record<'pending' | 'approved', readonly ConnectionState[]>> = {
   pending: ['fresh'],
   approved: ['fresh', 'pending'],
 };
-/** Messages that wait to be handled before the socket is no longer read. */
+/** Messages queued before the socket is paused. */
 const QUEUE_LIMIT = 32;
-/** How long the peer has to answer a close, in milliseconds. */
+/** Timeout in milliseconds for the peer's answer to a close. */
 const GOODBYE = 2_000;
 
 export class AgentConnection {
@@ -68,7 +74,7 @@ export class AgentConnection {
     return this.current;
   }
 
-  /** Starts handing over messages. */
+  /** Starts delivering messages. */
   open(events: ConnectionEvents): void {
     this.events = events;
     this.limit(LINK_LIMITS.pendingFrame, () => this.fail(tooMuch()));
@@ -76,7 +82,7 @@ export class AgentConnection {
     this.socket.on('ping', () => this.liveness.heard());
     this.socket.on('pong', () => this.liveness.heard());
     this.socket.on('error', (error) => {
-      // Other errors are those of the transport: the close event says all there is to say.
+      // Other errors come from the transport, and its close event follows.
       const isPeers = this.current !== 'closed' && systemCodeOf(error)?.startsWith('WS_ERR_');
       if (isPeers) this.fail(violation(`a broken frame: ${messageOf(error)}`));
     });
@@ -86,7 +92,10 @@ export class AgentConnection {
     });
   }
 
-  /** Where the agent stands from now on. False, and nothing changes, when it has ended or stands there already. */
+  /**
+   * Moves the agent to a state. Returns false, without a change, when the connection has ended or is already in that
+   * state.
+   */
   become(state: 'pending' | 'approved'): boolean {
     if (!BEFORE[state].includes(this.current)) return false;
     this.current = state;
@@ -94,17 +103,20 @@ export class AgentConnection {
     return true;
   }
 
-  /** The protocol version of the agent, from its hello. */
+  /** Sets the agent's protocol version, from its hello. */
   speaks(version: number): void {
     this.version = version;
   }
 
-  /** False when the agent is too old for messages of the type. */
+  /** Returns false when the agent's protocol version lacks messages of this type. */
   knows(type: OrchestratorMessage['type']): boolean {
     return isKnown(this.version, type);
   }
 
-  /** False when there is no peer, the peer does not know the message, or it reads so little that it is cut. */
+  /**
+   * Sends a message. Returns false when the connection is closed, the peer does not know the message, or its backlog
+   * exceeded the limit and the connection was terminated.
+   */
   send(message: OrchestratorMessage): boolean {
     if (!this.knows(message.type) || this.current === 'closed' || this.socket.readyState !== this.socket.OPEN)
       return false;
@@ -119,28 +131,28 @@ export class AgentConnection {
     if (this.socket.readyState === this.socket.OPEN) this.socket.ping();
   }
 
-  /** Pings when it is time to, and cuts the connection when nothing was heard for too long. */
+  /** Pings when a ping is due, and terminates a connection that was silent for too long. */
   beat(): void {
     if (this.liveness.isDead()) this.terminate();
     else if (this.liveness.isPingDue()) this.ping();
   }
 
-  /** Calls back whenever something is heard, and at the end. Returns what ends the watch. */
+  /** Calls `watcher` on each sign of life, and at the end. Returns a function that stops the watch. */
   watch(watcher: Watcher): () => void {
     return this.liveness.watch(watcher);
   }
 
-  /** Closes with a code and reason; nothing is received or sent from this moment. */
+  /** Closes with a code and reason; from this moment nothing is received or sent. */
   close(code: number, reason: string): void {
     if (this.current === 'closed') return;
     this.end();
     this.socket.close(code, closeReason(reason));
-    // The peer's answer has to be read, and a peer that gives none must not hold the socket.
+    // Resume reading for the peer's answer; a peer that sends none must not hold the socket open.
     this.socket.resume();
     this.goodbye = setTimeout(() => this.socket.terminate(), GOODBYE);
   }
 
-  /** Cuts the connection without a word. */
+  /** Terminates the connection without a close frame. */
   terminate(): void {
     this.end();
     this.socket.terminate();
@@ -161,7 +173,7 @@ export class AgentConnection {
     try {
       const message = this.decode(this.textOf(data, isBinary));
       if (message instanceof UnknownMessage) {
-        // An agent that is not approved may send one message only, and that is known.
+        // A pending agent may send a single message type, which is known.
         if (this.current !== 'approved') throw violation(unknownType(message.type));
         return;
       }
@@ -217,10 +229,10 @@ const violation = (what: string): Fault => new Fault('protocol_violation', `the 
 
 const tooMuch = (): Fault => violation(`more than ${LINK_LIMITS.pendingFrame} bytes at once before it was approved`);
 
-/** RFC 6455: a control frame has 125 bytes, two of them for the code. */
+/** Maximum bytes of a close reason: an RFC 6455 control frame has 125, two of them for the code. */
 const REASON_BYTES = 123;
 
-/** What the peer is told about a fault: its own mistakes in full, ours not at all. */
+/** Returns the close code and reason of a fault. The peer sees its own mistakes in full, and ours not at all. */
 function farewell({ code, message }: Fault): { readonly code: number; readonly reason: string } {
   switch (code) {
     case 'protocol_violation':
@@ -232,13 +244,13 @@ function farewell({ code, message }: Fault): { readonly code: number; readonly r
   }
 }
 
-/** As much of the text as fits, never half a character: peers have a say in what it holds. */
+/** Truncates to as many whole characters as fit, because peers influence the text. */
 function closeReason(text: string): string {
   const { read } = new TextEncoder().encodeInto(text, new Uint8Array(REASON_BYTES));
   return text.slice(0, read);
 }
 
-/** Called with true whenever something is heard, and with false at the end. */
+/** Called with true on each sign of life, and with false at the end. */
 type Watcher = (isAlive: boolean) => void;
 
 class Liveness {
@@ -258,7 +270,7 @@ class Liveness {
     this.tell(true);
   }
 
-  /** A ping was sent. */
+  /** Notes that a ping was sent. */
   asked(): void {
     this.lastAsked = this.clock.monotonic();
   }
@@ -275,7 +287,7 @@ class Liveness {
     return this.clock.monotonic() - this.lastAsked >= LINK_LIMITS.pingInterval;
   }
 
-  /** Returns what ends the watch. */
+  /** Returns a function that stops the watch. */
   watch(watcher: Watcher): () => void {
     this.watchers.add(watcher);
     return () => {

@@ -1,3 +1,4 @@
+/** Serves the agents' connections: admission, routing of their messages, heartbeats and revocation. */
 import { assertNever, Fault, messageOf } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
@@ -14,21 +15,21 @@ import type { Enrolment } from './enrolment.js';
 import type { Presence } from './presence.js';
 import { versionFirst } from './version-first.js';
 
-/** Milliseconds. */
+/** Timeouts in milliseconds. */
 export interface GatewayTimeouts {
-  /** A connection that has not said hello by then is closed. */
+  /** Timeout for the hello, after which the connection is closed. */
   readonly hello: number;
-  /** How long the older of two connections with one key has to answer a ping. */
+  /** Timeout for the ping that tests the older of two connections with the same key. */
   readonly answer: number;
 }
 
-/** What the connections tell the room of terminals. */
+/** Events of the connections for the terminals. */
 interface TerminalTraffic {
-  /** A message of an approved agent. A Fault `protocol_violation` closes that connection. */
+  /** Handles a message of an approved agent. Throwing `protocol_violation` closes its connection. */
   receive(nodeId: NodeId, message: AgentMessageOf<'terminal_answer' | 'terminals'>): void;
-  /** The connection is gone; the terminals have sockets of their own. */
+  /** Notes that the connection is closed; the terminals have sockets of their own. */
   disconnected(nodeId: NodeId): void;
-  /** The agent was rejected or removed: its terminals end. */
+  /** Ends the terminals of an agent that was rejected or removed. */
   revoked(nodeId: NodeId): Promise<void>;
 }
 
@@ -37,22 +38,24 @@ export interface GatewayOptions extends Pick<Core, 'clock' | 'logger'> {
   readonly enrolment: Enrolment;
   readonly presence: Presence;
   readonly traffic: AgentTraffic;
-  /** Throws `protocol_violation` for what nobody has asked for. */
+  /** Handles a metrics answer. Throws `protocol_violation` for one that was not requested. */
   readonly onMetrics: (nodeId: NodeId, message: AgentMessageOf<'metrics'>) => void;
   readonly terminals: TerminalTraffic;
   readonly timeouts?: Partial<GatewayTimeouts>;
 }
 
 const TIMEOUTS: GatewayTimeouts = { hello: LINK_LIMITS.helloDeadline, answer: 5_000 };
-/** How often connections are looked at; each is pinged in its own time, so that not all are at once. */
+/**
+ * Interval in milliseconds at which connections are checked. Each is pinged on its own schedule, to spread the load.
+ */
 const BEAT_EVERY = 1_000;
-/** How often agents that have waited too long for approval are looked for. */
+/** Interval in milliseconds at which expired pending agents are removed. */
 const SWEEP_EVERY = 60_000;
 
-/** What an agent that was rejected is told. */
+/** Close reason for a rejected agent. */
 const REJECTED = 'this agent was rejected by an operator';
 
-/** The least time between two reports of attributes of one connection, in milliseconds. */
+/** Minimum milliseconds between two attribute reports of a connection. */
 const ATTRIBUTES_EVERY = 10_000;
 
 export class AgentGateway implements Service {
@@ -61,7 +64,7 @@ export class AgentGateway implements Service {
   private readonly timeouts: GatewayTimeouts;
   private readonly decode = versionFirst(agentDecoder());
   private readonly open = new Set<AgentConnection>();
-  /** When a connection last sent its attributes, by the monotonic clock. */
+  /** Time of each connection's last attribute report, on the monotonic clock. */
   private readonly reported = new WeakMap<AgentConnection, number>();
   private readonly hellos = new WeakMap<AgentConnection, AgentMessageOf<'hello'>>();
   private readonly work: BackgroundWork;
@@ -83,7 +86,10 @@ export class AgentGateway implements Service {
     this.sweep = setInterval(() => this.work.start(enrolment.sweep()), SWEEP_EVERY);
   }
 
-  /** Tells every agent that the orchestrator goes away, so that it comes back soon; done when that is recorded. */
+  /**
+   * Closes every connection with a reason that makes the agents reconnect soon. Resolves once the disconnects are
+   * recorded.
+   */
   async stop(): Promise<void> {
     clearInterval(this.heartbeat);
     clearInterval(this.sweep);
@@ -93,13 +99,13 @@ export class AgentGateway implements Service {
     await this.work.settled();
   }
 
-  /** Records what repeats itself as one event. */
+  /** Records repeated events as summaries. */
   private async flush(everything = false): Promise<void> {
     await this.options.presence.flush(everything);
     await this.options.enrolment.flush(everything);
   }
 
-  /** A peer that has proved its key. */
+  /** Takes over a connection whose peer has proved its key. */
   accept(peer: AgentPeer): void {
     const connection = new AgentConnection({ ...peer, decode: this.decode, clock: this.options.clock });
     const late = () => connection.close(CLOSE.violation, 'no hello in time');
@@ -118,14 +124,14 @@ export class AgentGateway implements Service {
     });
   }
 
-  /** An operator approved the agent: if it is connected, it learns so at once. */
+  /** Tells a connected agent at once that an operator has approved it. */
   approved(nodeId: NodeId): void {
     const connection = this.options.registry.get(nodeId);
     const hello = connection && this.hellos.get(connection);
     if (hello) this.work.start(this.settle(connection, hello));
   }
 
-  /** The agent was rejected or removed: its connection closes in this tick, its runs end. */
+  /** Closes the connection of a rejected or removed agent in this tick, and ends its runs and terminals. */
   async revoked(nodeId: NodeId): Promise<void> {
     this.options.registry.get(nodeId)?.close(CLOSE.rejected, REJECTED);
     await Promise.all([this.options.traffic.revoked(nodeId), this.options.terminals.revoked(nodeId)]);
@@ -153,7 +159,10 @@ export class AgentGateway implements Service {
     }
   }
 
-  /** Agents look at their machine once a minute; one that reports all the time would flood the audit log. */
+  /**
+   * Rejects too frequent reports. Agents check their attributes once a minute; one that reports continuously would
+   * flood the audit log.
+   */
   private refuseHaste(connection: AgentConnection): void {
     const now = this.options.clock.monotonic();
     const last = this.reported.get(connection);
@@ -175,7 +184,7 @@ export class AgentGateway implements Service {
     this.refused(connection, admission.reason);
   }
 
-  /** Tells an agent what became of its token, and operators when it was not accepted. */
+  /** Sends the verdict on the agent's token, and reports a refused one to operators. */
   private judged(connection: AgentConnection, verdict: TokenVerdict): void {
     connection.send({ type: 'token_verdict', verdict });
     if (verdict === 'accepted') return;
@@ -185,8 +194,9 @@ export class AgentGateway implements Service {
   }
 
   /**
-   * Gives the connection its key's place in the registry before anything is asked about the key, so that a decision of an
-   * operator in the meantime finds it. False, and the connection closed, when an older one is alive; a dead one is cut.
+   * Registers the connection before anything is looked up about its key, so that an operator's decision in the
+   * meantime finds it. Returns false, with the connection closed, when an older one is alive; a dead one is
+   * terminated.
    */
   private async claim(connection: AgentConnection): Promise<boolean> {
     const { presence, registry } = this.options;
@@ -203,13 +213,13 @@ export class AgentGateway implements Service {
     return true;
   }
 
-  /** Tells a connection where it stands, by its record as it is now. */
+  /** Sends the agent its status, according to its current record. */
   private async settle(connection: AgentConnection, hello: AgentMessageOf<'hello'>): Promise<void> {
     const agent = await this.options.presence.arrived(connection, hello);
     if (agent === null) return connection.close(CLOSE.goingAway, 'the record of this agent is gone, so it enrols anew');
     if (agent.status === 'rejected') return connection.close(CLOSE.rejected, REJECTED);
     const status = agent.status === 'approved' ? 'approved' : 'pending';
-    // An approval that came meanwhile, or a revocation, has the last word.
+    // A concurrent approval or revocation wins.
     if (!connection.become(status)) return;
     const name = status === 'approved' ? agent.name : null;
     connection.send({ type: 'status', status, protocol_version: hello.protocol_version, name });
@@ -250,7 +260,7 @@ export class AgentGateway implements Service {
   }
 }
 
-/** Pings a connection; true when anything is heard of it within that many milliseconds, false once it has ended. */
+/** Pings a connection. Returns true on any sign of life within `withinMs` milliseconds, false once it has ended. */
 function answersPing(connection: AgentConnection, withinMs: number): Promise<boolean> {
   return new Promise((resolve) => {
     const answer = (isAlive: boolean) => {
@@ -265,7 +275,7 @@ function answersPing(connection: AgentConnection, withinMs: number): Promise<boo
   });
 }
 
-/** What goes on beside its caller and has to be done before the store may close. */
+/** Tracks background work that must finish before the store may close. */
 class BackgroundWork {
   private readonly logger: Logger;
   private readonly running = new Set<Promise<void>>();
@@ -274,14 +284,14 @@ class BackgroundWork {
     this.logger = logger;
   }
 
-  /** Work that nobody waits for: what goes wrong is logged. */
+  /** Starts work that no caller awaits; its failure is logged. */
   start(work: Promise<void>): void {
     const failed = (error: unknown) =>
       this.logger.error('a change of an agent was not recorded', { reason: messageOf(error) });
     void this.track(work.catch(failed));
   }
 
-  /** Work that its caller waits for. */
+  /** Tracks work that its caller awaits. */
   track(work: Promise<void>): Promise<void> {
     this.running.add(work);
     const forget = () => this.running.delete(work);
@@ -289,7 +299,7 @@ class BackgroundWork {
     return work;
   }
 
-  /** Settles when nothing is going on any more. */
+  /** Resolves when no work is in flight. */
   async settled(): Promise<void> {
     while (this.running.size > 0) await Promise.allSettled(this.running);
   }

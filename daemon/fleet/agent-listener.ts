@@ -1,4 +1,6 @@
-/** The agent port: takes TLS connections whose peer proves an Ed25519 key, and nothing but the WebSocket of the link. */
+/**
+ * The agent port: accepts TLS connections whose peer proves an Ed25519 key, and only WebSocket upgrades of the link.
+ */
 import { constants, type KeyObject } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server, type ServerOptions } from 'node:https';
@@ -17,55 +19,55 @@ import type { Core } from '../core/core.js';
 import { type FrameLimit, limitFrames } from './frame-limit.js';
 import { type ListenAddress, listen } from './listen.js';
 
-/** An agent's open connection. Identity comes from the key that the handshake proved, and from nowhere else. */
+/** An agent's open connection. Its identity comes only from the key proved in the handshake. */
 export interface AgentPeer {
   readonly socket: WebSocket;
   readonly publicKey: PublicKeyHex;
   readonly nodeId: NodeId;
   readonly remoteAddress: string;
-  /** Makes frames smaller than the listener's own limit the largest that are taken; null lifts that again. */
+  /** Lowers the frame limit below the listener's own; null restores that. */
   readonly limit: FrameLimit;
 }
 
-/** Another kind of WebSocket that proved agents may open, besides the link. */
+/** A second WebSocket endpoint for proved agents, besides the link. */
 interface SideDoor {
   readonly path: string;
-  /** The subprotocol that the agent has to ask for. */
+  /** Subprotocol that the agent must request. */
   readonly protocol: string;
-  /** Largest frame in bytes. */
+  /** Maximum frame size in bytes. */
   readonly maxPayload: number;
-  /** Whether that agent has any business here; else the path is not there for it. */
+  /** Returns true when the agent may use the endpoint; for others the path does not exist. */
   expects(nodeId: NodeId): boolean;
-  /** Called in the tick of the upgrade. */
+  /** Takes over the connection; called in the tick of the upgrade. */
   accept(peer: Omit<AgentPeer, 'limit'> & { readonly connection: Duplex }): void;
 }
 
-/** Milliseconds. */
+/** Timeouts in milliseconds. */
 interface ListenerTimeouts {
   readonly handshake: number;
   readonly headers: number;
   readonly request: number;
-  /** How often the two above are looked at. */
+  /** Interval at which the two timeouts above are checked. */
   readonly check: number;
-  /** How long peers have to answer a close when the listener stops. */
+  /** Timeout for the peers' answers to a close when the listener stops. */
   readonly stop: number;
 }
 
 export interface AgentListenerOptions extends Pick<Core, 'logger'> {
   readonly host: string;
-  /** 0 picks a free one. */
+  /** TCP port; 0 chooses a free one. */
   readonly port: number;
   readonly privateKey: KeyObject;
-  /** Called in the tick of the upgrade: listeners attached here miss nothing. */
+  /** Called in the tick of the upgrade, so that listeners attached here miss nothing. */
   readonly onConnection: (peer: AgentPeer) => void;
   readonly sideDoor?: SideDoor;
   readonly timeouts?: Partial<ListenerTimeouts>;
-  /** Connections of all kinds; one more is cut at once. */
+  /** Maximum connections of all kinds; further ones are closed at once. */
   readonly maxConnections?: number;
 }
 
 const TIMEOUTS: ListenerTimeouts = { handshake: 10_000, headers: 10_000, request: 30_000, check: 2_000, stop: 2_000 };
-/** Agents, and some room for those that reconnect before their old connection is known to be dead. */
+/** Room for the agents, and for some that reconnect before their old connection is known to be dead. */
 const MAX_CONNECTIONS = 22_000;
 
 export class AgentListener implements Service {
@@ -94,25 +96,25 @@ export class AgentListener implements Service {
       : null;
   }
 
-  /** Throws `port_in_use`, or `invalid_config` for an address that cannot be listened on. */
+  /** Starts listening. Throws `port_in_use`, or `invalid_config` for an unusable address. */
   async start(): Promise<void> {
     const server = createServer(this.serverOptions(), refusePlainRequest);
     server.maxConnections = this.options.maxConnections ?? MAX_CONNECTIONS;
     server.on('connection', (socket) => this.track(socket));
-    // Ahead of the HTTP server's own listener, so that an unproved peer is gone before a byte of it is read.
+    // Runs before the HTTP server's own listener, so that an unproved peer is closed before any byte is read.
     server.prependListener('secureConnection', (socket) => this.prove(socket));
     server.on('upgrade', (request, socket, head) => this.upgrade(request, socket, head));
     this.listening = await listen(server, { host: this.options.host, port: this.options.port, setting: 'agent_port' });
     this.server = server;
   }
 
-  /** Where it listens; only after `start`. */
+  /** Returns the address it listens on. Throws `internal` before `start`. */
   address(): ListenAddress {
     if (!this.listening) throw new Fault('internal', 'the agent listener has not been started');
     return this.listening;
   }
 
-  /** Takes no more connections, says goodbye to the open ones, and cuts those that do not answer in time. */
+  /** Stops accepting connections, closes the open ones, and destroys those that miss the timeout. */
   async stop(): Promise<void> {
     const { server } = this;
     this.server = undefined;
@@ -135,11 +137,11 @@ export class AgentListener implements Service {
       key: privateKey.export({ type: 'pkcs8', format: 'pem' }),
       cert: selfSignedEd25519(privateKey).certPem,
       requestCert: true,
-      // No CA has a say: who may do what is decided by the proved key alone.
+      // CAs are not consulted: the proved key alone decides what the peer may do.
       rejectUnauthorized: false,
       minVersion: 'TLSv1.3',
       sigalgs: 'ed25519',
-      // A resumed session would stand for its first owner's certificate, whoever presents it.
+      // A resumed session would carry its first owner's certificate, whichever peer presents it.
       secureOptions: constants.SSL_OP_NO_TICKET,
       ALPNProtocols: [LINK_ALPN],
       handshakeTimeout: this.timeouts.handshake,
@@ -156,7 +158,7 @@ export class AgentListener implements Service {
   }
 
   private prove(socket: TLSSocket): void {
-    // From here on errors of the socket are its own affair, also between the owners that it will have.
+    // Handles errors of the socket from here on, also between its successive owners.
     socket.on('error', () => socket.destroy());
     const key = socket.alpnProtocol === LINK_ALPN ? peerEd25519Key(socket) : null;
     if (key) {
@@ -189,7 +191,7 @@ export class AgentListener implements Service {
       return;
     }
     this.websockets.handleUpgrade(request, socket, head, (link) => {
-      // Without a listener the error of one peer would end the process; the close event follows.
+      // Without a listener one peer's error would end the process; the close event follows.
       link.on('error', () => undefined);
       const limit = limitFrames(socket, link);
       this.options.onConnection({ socket: link, publicKey, nodeId, remoteAddress, limit });
@@ -203,5 +205,5 @@ function refusePlainRequest(_: IncomingMessage, response: ServerResponse): void 
   response.writeHead(404, { Connection: 'close', 'Content-Length': 0 }).end();
 }
 
-/** The peer's address, IPv4 in its plain form; undefined when the connection is already gone. */
+/** Returns the peer's address, with an IPv4-mapped prefix removed; undefined when the connection is already gone. */
 const addressOf = (socket: Socket): string | undefined => socket.remoteAddress?.replace(/^::ffff:(?=[\d.]+$)/, '');

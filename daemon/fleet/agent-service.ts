@@ -1,4 +1,4 @@
-/** Agents as operators see and change them. */
+/** Lists, approves, rejects and removes agents for operators. */
 import type { AgentStatus } from '../../src/contract/agent-statuses.js';
 import { AGENT_LIST_LIMIT, type Agent, type agentRoutes } from '../../src/contract/agents.js';
 import { clampLimit } from '../../src/contract/shapes.js';
@@ -25,7 +25,7 @@ import {
 import type { ConnectionRegistry } from './connection-registry.js';
 import { type Tags, tagsByAgent, tagsOf } from './tag-store.js';
 
-/** What happens to the connection when an operator decides about an agent. */
+/** Effects of an operator's decision on the agent's connection. */
 interface AgentConnections {
   approved(nodeId: NodeId): void;
   revoked(nodeId: NodeId): Promise<void>;
@@ -38,9 +38,9 @@ interface AgentServiceOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
 
 interface AgentFilter {
   readonly status?: AgentStatus | null | undefined;
-  /** A selector over attributes and tags. */
+  /** Selector over attributes and tags. */
   readonly filter?: string | null | undefined;
-  /** Only the agent of that name. */
+  /** Name of the only agent to return. */
   readonly name?: string | null | undefined;
   readonly limit?: number | undefined;
   readonly after?: string | null | undefined;
@@ -58,7 +58,7 @@ export class AgentService {
     this.options = options;
   }
 
-  /** By name, agents without one last. Throws `invalid_selector`, `invalid_cursor`. */
+  /** Returns agents by name, unnamed ones last. Throws `invalid_selector`, `invalid_cursor`. */
   async list({ status, filter, name, limit, after }: AgentFilter): Promise<readonly Agent[]> {
     const { db } = this.options;
     const selector = filter == null ? null : parseSelector(filter);
@@ -69,14 +69,14 @@ export class AgentService {
     return selector === null ? agents : agents.filter((agent) => isSelected(selector, agent)).slice(0, limit);
   }
 
-  /** Throws `agent_not_found`. */
+  /** Returns an agent. Throws `agent_not_found`. */
   async get(nodeId: string): Promise<Agent> {
     const { db } = this.options;
     return this.present(await requireAgent(db, nodeId), await tagsOf(db, nodeId));
   }
 
   /**
-   * Doing it again changes nothing in the store. A name counts at the approval only.
+   * Approves or rejects an agent; repeating it changes nothing in the store. A name is only used by an approval.
    * Throws `agent_not_found`, `name_required`, `invalid_name`, `name_taken`, `name_immutable`.
    */
   async setStatus(context: RequestContext, nodeId: string, change: StatusChange): Promise<Agent> {
@@ -95,7 +95,7 @@ export class AgentService {
         }),
       );
     });
-    // Also when nothing changed: what went wrong after the first time is put right.
+    // Also runs when nothing changed, so that repeating the request repairs an incomplete first attempt.
     if (change.status === 'approved') connections.approved(nodeId as NodeId);
     else await connections.revoked(nodeId as NodeId);
     return this.get(nodeId);
@@ -142,11 +142,11 @@ export class AgentService {
   }
 }
 
-/** `*` alone means every approved agent. */
+/** Applies the selector; `*` alone selects every approved agent. */
 const isSelected = (selector: Selector, agent: Agent): boolean =>
   selector.terms.length > 0 ? matches(selector, agent) : agent.status === 'approved';
 
-/** The record of an agent, or Fault `agent_not_found`. */
+/** Returns the record of an agent. Throws `agent_not_found`. */
 export async function requireAgent(db: Queryable, nodeId: string): Promise<AgentRow> {
   const agent = await findAgent(db, nodeId);
   if (agent !== null) return agent;
@@ -155,7 +155,10 @@ export async function requireAgent(db: Queryable, nodeId: string): Promise<Agent
   });
 }
 
-/** The name that the agent has once it is approved. */
+/**
+ * Returns the agent's name once it is approved. Throws `name_required`, `name_immutable`, `invalid_name`,
+ * `name_taken`.
+ */
 async function approvedName(tx: Queryable, agent: AgentRow, given: string | null): Promise<string> {
   const name = given ?? agent.name;
   if (name === null) {
@@ -182,11 +185,11 @@ async function approvedName(tx: Queryable, agent: AgentRow, given: string | null
   return name;
 }
 
-/** Handlers of the agents' routes. */
+/** Handlers of the agent routes. */
 export const agentHandlers = (agents: AgentService): HandlersFor<typeof agentRoutes> => ({
   listAgents: async ({ query }) => {
     const limit = clampLimit(query.limit, AGENT_LIST_LIMIT.standard, AGENT_LIST_LIMIT.maximum);
-    // One more than asked for tells whether there is a next page.
+    // Reads one more than the limit, to learn whether there is a next page.
     const page = await agents.list({ ...query, limit: limit + 1 });
     const body = page.slice(0, limit);
     const last = body.at(-1);

@@ -1,4 +1,4 @@
-/** Agents. Rows as they are stored: `attributes_json` is for the caller to parse. */
+/** Rows of agents, and the records, events and names derived from them. The caller parses `attributes_json`. */
 import type { Updateable } from 'kysely';
 import type { AgentStatus } from '../../src/contract/agent-statuses.js';
 import { Fault } from '../../src/kernel/fault.js';
@@ -23,14 +23,14 @@ export async function findAgentByName(db: Queryable, name: string): Promise<Agen
   return (await db.selectFrom('agents').selectAll().where('name', '=', name).executeTakeFirst()) ?? null;
 }
 
-/** Names of agents that begin with that text. */
+/** Returns the names of agents that begin with `start`. */
 async function agentNamesFrom(db: Queryable, start: string): Promise<ReadonlySet<string>> {
   const query = db.selectFrom('agents').select('name').where('name', '>=', start);
   const rows = await query.where('name', '<', `${start}\u{10ffff}`).execute();
   return new Set(rows.flatMap(({ name }) => name ?? []));
 }
 
-/** False when there is no such agent. */
+/** Returns false when there is no such agent. */
 export async function updateAgent(
   db: Queryable,
   nodeId: string,
@@ -40,7 +40,10 @@ export async function updateAgent(
   return result.numUpdatedRows > 0n;
 }
 
-/** Takes tags, believed state and metrics with it; operations and drift records stay. False when there is none. */
+/**
+ * Deletes an agent with its tags, believed state and metrics; operations and drift records stay. Returns false when
+ * there is no such agent.
+ */
 export async function deleteAgent(db: Queryable, nodeId: string): Promise<boolean> {
   await db.deleteFrom('metrics_samples').where('node_id', '=', nodeId).execute();
   const result = await db.deleteFrom('agents').where('node_id', '=', nodeId).executeTakeFirst();
@@ -49,15 +52,18 @@ export async function deleteAgent(db: Queryable, nodeId: string): Promise<boolea
 
 interface AgentPage {
   readonly status?: AgentStatus | null | undefined;
-  /** The name of the only agent that is wanted. */
+  /** Name of the only agent to return. */
   readonly name?: string | null | undefined;
-  /** Node ID of the last agent of the page before. */
+  /** Node ID of the last agent of the previous page. */
   readonly after?: string | null | undefined;
-  /** All when absent. */
+  /** Maximum number of agents [default: all]. */
   readonly limit?: number | undefined;
 }
 
-/** By name, agents without one last, then by node ID. Throws `invalid_cursor` when there is no agent `after`. */
+/**
+ * Returns agents by name, unnamed ones last, then by node ID. Throws `invalid_cursor` when the agent `after` does not
+ * exist.
+ */
 export async function listAgents(db: Queryable, page: AgentPage = {}): Promise<readonly AgentRow[]> {
   let query = db.selectFrom('agents').selectAll();
   if (page.status) query = query.where('status', '=', page.status);
@@ -85,7 +91,7 @@ async function lastOfPage(db: Queryable, nodeId: string): Promise<Pick<AgentRow,
   });
 }
 
-/** How many agents there are in each status, absent for none. */
+/** Returns the number of agents per status; a status without agents is absent. */
 export async function countAgentsByStatus(db: Queryable): Promise<ReadonlyMap<string, number>> {
   const rows = await db
     .selectFrom('agents')
@@ -95,7 +101,7 @@ export async function countAgentsByStatus(db: Queryable): Promise<ReadonlyMap<st
   return new Map(rows.map(({ status, count }) => [status, count]));
 }
 
-/** Agents that wait for approval, the one that connected the longest ago first. */
+/** Returns the agents waiting for approval, the least recently connected first. */
 export async function listPendingAgents(
   db: Queryable,
 ): Promise<
@@ -110,7 +116,7 @@ export async function listPendingAgents(
     .execute();
 }
 
-/** The agents among these node IDs, in no order. */
+/** Returns the agents with these node IDs, in no particular order. */
 export async function findAgents(db: Queryable, nodeIds: readonly string[]): Promise<readonly AgentRow[]> {
   const rows: AgentRow[] = [];
   for (const part of chunks(nodeIds, 500)) {
@@ -119,15 +125,15 @@ export async function findAgents(db: Queryable, nodeIds: readonly string[]): Pro
   return rows;
 }
 
-/** Node IDs of agents whose host name was this when they enrolled. */
+/** Returns the node IDs of agents that enrolled with this host name. */
 export async function findAgentsByHostname(db: Queryable, hostname: string): Promise<readonly string[]> {
   const rows = await db.selectFrom('agents').select('node_id').where('initial_hostname', '=', hostname).execute();
   return rows.map((row) => row.node_id);
 }
 
 /**
- * Notes the apply that the believed state stands for, unless a later one is noted already. False when the agent that it
- * was made for is not there any more; one that came back under the same key later is another one.
+ * Notes the apply that the believed state reflects, unless a later one is already noted. Returns false when the
+ * apply's agent no longer exists; an agent that enrolled later with the same key does not count.
  */
 export async function noteAppliedState(db: Queryable, nodeId: string, operationId: string): Promise<boolean> {
   const same = await db
@@ -143,7 +149,7 @@ export async function noteAppliedState(db: Queryable, nodeId: string, operationI
   return true;
 }
 
-/** Node IDs of the approved agents to which something was applied. */
+/** Returns the node IDs of approved agents that have had an apply. */
 export async function listManagedAgents(db: Queryable): Promise<readonly string[]> {
   const rows = await db
     .selectFrom('agents')
@@ -154,14 +160,14 @@ export async function listManagedAgents(db: Queryable): Promise<readonly string[
   return rows.map((row) => row.node_id);
 }
 
-/** An agent as actor or target of an event. */
+/** Returns an agent as the actor or target of an event. */
 export const agentParty = (agent: { readonly node_id: string; readonly name: string | null }): Party => ({
   id: agent.node_id,
   name: agent.name ?? agent.node_id,
   type: 'agent',
 });
 
-/** Events of what an agent does by itself: it is the actor as well as the target. */
+/** An agent as far as events name it. */
 interface NamedAgent {
   readonly node_id: string;
   readonly name: string | null;
@@ -177,13 +183,13 @@ export function agentEvent(
   return { type, actor: party, target: party, summary, metadata };
 }
 
-/** What people call the agent: its name, or its node ID while it has none. */
+/** Returns the agent's display name: its name, or its node ID while it has none. */
 export const agentLabel = (agent: NamedAgent): string => agent.name ?? agent.node_id;
 
-/** The name of an agent that nobody has named: its host name, as far as it can be one. */
+/** Maximum length of an agent's name. */
 const MAX_LENGTH = 64;
 
-/** The first label of the host name with `-` for what a name cannot hold. */
+/** Returns the first label of the host name, with `-` for characters that names cannot hold. */
 function nameOfHostname(hostname: string): string {
   const [label = ''] = hostname.normalize('NFC').split('.');
   const cleaned = label.replace(/[^\p{L}\p{Nd}_-]+/gu, '-').replace(/^[-_]+|-+$/gu, '');
@@ -192,10 +198,10 @@ function nameOfHostname(hostname: string): string {
   return cut(named, MAX_LENGTH);
 }
 
-/** That name, with the first number behind it that makes it one that no agent has. */
+/** Returns a free name derived from the host name, with the lowest number appended that makes it unique. */
 export async function freeNameOf(tx: Queryable, hostname: string): Promise<string> {
   const name = nameOfHostname(hostname);
-  // Room for the number is taken from the name, so every candidate begins with this.
+  // The number may shorten the name, so every candidate begins with this prefix.
   const taken = await agentNamesFrom(tx, cut(name, MAX_LENGTH - 8));
   for (let number = 1; ; number += 1) {
     const suffix = number === 1 ? '' : `-${number}`;
@@ -206,7 +212,7 @@ export async function freeNameOf(tx: Queryable, hostname: string): Promise<strin
 
 const cut = (text: string, length: number): string => [...text].slice(0, length).join('');
 
-/** The record of an agent that comes for the first time. */
+/** An agent that connects for the first time. */
 export interface NewAgent {
   readonly connection: AgentConnection;
   readonly hello: AgentMessageOf<'hello'>;
@@ -240,9 +246,7 @@ export function pendingEvent({ connection, hello: { hostname } }: NewAgent): Dom
   return agentEvent('agent.pending', { node_id, name: null }, summary, { public_key, hostname, address });
 }
 
-/** Names in a sentence. */
-
-/** Names that are shown; of more, the number. */
+/** Maximum names shown; of longer lists, the count of the others. */
 const SHOWN = 5;
 
 export function listed(names: readonly string[]): string {

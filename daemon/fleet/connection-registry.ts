@@ -1,9 +1,9 @@
-/** The connections that this process holds; everything else about agents is in the store. */
+/** The connections that this process holds; all other data about agents is in the store. */
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { AgentMessage, OrchestratorMessage } from '../../src/wire/messages.js';
 import type { AgentConnection } from './agent-connection.js';
 
-/** One connection for each agent at most, from its hello until it ends. */
+/** Holds at most one connection per agent, from its hello until it ends. */
 export class ConnectionRegistry implements AgentLink {
   private readonly connections = new Map<NodeId, AgentConnection>();
 
@@ -11,19 +11,22 @@ export class ConnectionRegistry implements AgentLink {
     return this.connections.get(nodeId);
   }
 
-  /** One that has the place is cut: what is not in here could not be revoked. */
+  /**
+   * Adds a connection and terminates the one it replaces, because a connection outside the registry could not be
+   * revoked.
+   */
   add(connection: AgentConnection): void {
     this.connections.get(connection.nodeId)?.terminate();
     this.connections.set(connection.nodeId, connection);
   }
 
-  /** Forgets a connection unless another has taken its place; true when it was the one. */
+  /** Removes a connection unless another has replaced it. Returns true when it was removed. */
   remove(connection: AgentConnection): boolean {
     if (this.connections.get(connection.nodeId) !== connection) return false;
     return this.connections.delete(connection.nodeId);
   }
 
-  /** True while the agent has a connection and was told whether it is approved or pending. */
+  /** Returns true while the agent is connected and was told that it is approved or pending. */
   has(nodeId: NodeId): boolean {
     const state = this.connections.get(nodeId)?.state;
     return state === 'approved' || state === 'pending';
@@ -39,42 +42,45 @@ export class ConnectionRegistry implements AgentLink {
     return messages.every((message) => connection.send(message));
   }
 
-  /** False for an agent that is not connected, or is too old for messages of this type. */
+  /** Returns false for an agent that is not connected, or whose protocol version lacks messages of this type. */
   knows(nodeId: NodeId, type: OrchestratorMessage['type']): boolean {
     return this.connections.get(nodeId)?.knows(type) ?? false;
   }
 
-  /** Approved agents that are connected now. */
+  /** Returns the approved agents that are connected. */
   *connected(): Iterable<NodeId> {
     for (const [nodeId, { state }] of this.connections) if (state === 'approved') yield nodeId;
   }
 
-  /** Asks for signs of life, and cuts those that have been silent for too long. */
+  /** Pings connections that are due, and terminates those that were silent for too long. */
   heartbeat(): void {
     for (const connection of this.connections.values()) connection.beat();
   }
 }
 
-/** What the engine needs of whoever holds the connections. */
+/** Connections to agents, as the engine uses them. */
 export interface AgentLink {
-  /** True while an approved agent is connected and has been told so. */
+  /** Returns true while an approved agent is connected and was told that it is approved. */
   isConnected(nodeId: NodeId): boolean;
-  /** Sends in order to an approved, connected agent; false when there is no such connection (nothing was sent then). */
+  /**
+   * Sends messages in order to an approved, connected agent. Returns false when there is no such connection, and then
+   * sends nothing.
+   */
   send(nodeId: NodeId, messages: readonly OrchestratorMessage[]): boolean;
 }
 
-/** Messages of approved agents that are the engine's business. */
+/** Messages of approved agents that the engine handles. */
 export type EngineMessage = Exclude<
   AgentMessage,
   { type: 'hello' | 'attributes' | 'metrics' | 'terminal_answer' | 'terminals' }
 >;
 
-/** What the connections tell the engine. */
+/** Events of the connections for the engine. */
 export interface AgentTraffic {
-  /** A message of an approved agent. A Fault `protocol_violation` closes that connection. */
+  /** Handles a message of an approved agent. Throwing `protocol_violation` closes its connection. */
   receive(nodeId: NodeId, message: EngineMessage): Promise<void>;
-  /** The connection is gone; what was running on the agent goes on there. */
+  /** Notes that the connection is closed; runs on the agent continue there. */
   disconnected(nodeId: NodeId): void;
-  /** The agent was rejected or removed: its runs end as failed, nothing is sent any more. */
+  /** Fails the runs of a rejected or removed agent, and sends nothing more. */
   revoked(nodeId: NodeId): Promise<void>;
 }

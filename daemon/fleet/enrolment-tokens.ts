@@ -1,4 +1,4 @@
-/** Enrolment tokens as admins make, see and revoke them. */
+/** Creates, lists and revokes enrolment tokens. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import {
   type CreatedEnrolmentToken,
@@ -21,13 +21,13 @@ import { requireTags } from './tag-service.js';
 import type { Tags } from './tag-store.js';
 
 interface EnrolmentTokensOptions extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'newId' | 'randomBytes' | 'uow'> {
-  /** Of this orchestrator. */
+  /** Public key of this orchestrator. */
   readonly publicKey: PublicKeyHex;
-  /** Where agents reach it; asked each time. */
+  /** Returns the address at which agents reach the orchestrator; called for each token. */
   readonly address: () => Pick<CreatedEnrolmentToken, 'agent_host' | 'agent_port'>;
 }
 
-/** An expired token can be seen that long, in milliseconds. */
+/** Milliseconds for which an expired token stays listed. */
 const SHOWN_AFTER = 7 * 24 * 3600 * 1000;
 
 export class EnrolmentTokens {
@@ -37,7 +37,7 @@ export class EnrolmentTokens {
     this.options = options;
   }
 
-  /** Throws `invalid_tag`. */
+  /** Creates a token. Throws `invalid_tag`. */
   async create(context: RequestContext, wanted: NewEnrolmentToken): Promise<CreatedEnrolmentToken> {
     const { uow, clock, newId, randomBytes: random, publicKey, address } = this.options;
     const tags = wanted.tags ?? {};
@@ -73,7 +73,7 @@ export class EnrolmentTokens {
     return { ...present(row), token, ...address() };
   }
 
-  /** Those that somebody could still come with, and those that have expired or were used up lately. */
+  /** Returns the tokens that are still usable, and those that expired or were used up recently. */
   async list(): Promise<readonly EnrolmentTokenRecord[]> {
     const { db } = this.options;
     const standing: EnrolmentTokenRecord[] = [];
@@ -81,7 +81,7 @@ export class EnrolmentTokens {
     return standing;
   }
 
-  /** Throws `enrolment_token_not_found`. */
+  /** Revokes a token. Throws `enrolment_token_not_found`. */
   async revoke(context: RequestContext, id: string): Promise<void> {
     const { uow, clock } = this.options;
     await uow.write(async (tx, emit) => {
@@ -91,7 +91,7 @@ export class EnrolmentTokens {
     });
   }
 
-  /** Drops tokens that expired long ago; returns how many there were. */
+  /** Deletes tokens that expired long ago. Returns the number deleted. */
   prune(): Promise<number> {
     return this.options.uow.write((tx) => deleteTokensExpiredBefore(tx, this.options.ageTime() - SHOWN_AFTER));
   }
@@ -121,14 +121,14 @@ const unknownToken = (id: string): Fault =>
     hint: 'orch enroll list shows those there are',
   });
 
-/** Enrolment tokens by their ID; what is stored of the secret is a hash. `tags_json` is for the caller to parse. */
+/** A stored enrolment token; of its secret only a hash is stored. The caller parses `tags_json`. */
 export type EnrolmentTokenRow = Row<'enrolment_tokens'>;
 
 export async function insertEnrolmentToken(db: Queryable, token: NewRow<'enrolment_tokens'>): Promise<void> {
   await db.insertInto('enrolment_tokens').values(token).execute();
 }
 
-/** Those that were not revoked, the oldest first. */
+/** Returns the tokens that were not revoked, oldest first. */
 export async function listEnrolmentTokens(db: Queryable): Promise<readonly EnrolmentTokenRow[]> {
   const query = db.selectFrom('enrolment_tokens').selectAll().where('revoked_at', 'is', null);
   return query.orderBy('token_id').execute();
@@ -139,7 +139,7 @@ export async function findEnrolmentToken(db: Queryable, tokenId: string): Promis
   return (await query.executeTakeFirst()) ?? null;
 }
 
-/** Takes one of the uses that are left; false, and nothing changes, when there is none. */
+/** Takes one of the remaining uses. Returns false, without a change, when none is left. */
 export async function takeTokenUse(db: Queryable, tokenId: string, now: number): Promise<boolean> {
   const result = await db
     .updateTable('enrolment_tokens')
@@ -150,7 +150,7 @@ export async function takeTokenUse(db: Queryable, tokenId: string, now: number):
   return result.numUpdatedRows > 0n;
 }
 
-/** False when there is no such token, or it was revoked before. */
+/** Returns false when there is no such token, or it was already revoked. */
 async function revokeEnrolmentToken(db: Queryable, tokenId: string, now: number): Promise<boolean> {
   const result = await db
     .updateTable('enrolment_tokens')
@@ -161,13 +161,13 @@ async function revokeEnrolmentToken(db: Queryable, tokenId: string, now: number)
   return result.numUpdatedRows > 0n;
 }
 
-/** Drops tokens that had expired before that time in ms; returns how many there were. */
+/** Deletes tokens that expired before `time` (Unix milliseconds). Returns the number deleted. */
 async function deleteTokensExpiredBefore(db: Queryable, time: number): Promise<number> {
   const result = await db.deleteFrom('enrolment_tokens').where('expires_at', '<', time).executeTakeFirst();
   return Number(result.numDeletedRows);
 }
 
-/** Handlers of the enrolment tokens' routes. */
+/** Handlers of the enrolment token routes. */
 export const enrolmentTokenHandlers = (tokens: EnrolmentTokens): HandlersFor<typeof enrolmentTokenRoutes> => ({
   listEnrolmentTokens: async () => ({ status: 200, body: [...(await tokens.list())] }),
   createEnrolmentToken: async ({ body, context }) => ({ status: 201, body: await tokens.create(context, body) }),
@@ -177,17 +177,22 @@ export const enrolmentTokenHandlers = (tokens: EnrolmentTokens): HandlersFor<typ
   },
 });
 
-/** Returns whether the operator who made the token is an admin. The removal of an operator revokes that operator's tokens. */
+/**
+ * Returns true when the token's creator is an active admin. Removing an operator also revokes that operator's tokens.
+ */
 export async function isMakerAdmin(db: Queryable, { created_by }: EnrolmentTokenRow): Promise<boolean> {
   return (await findActiveOperator(db, created_by))?.role === 'admin';
 }
 
-/** The secret of an enrolment token as the store has it: a hash, compared in constant time. */
+/** Domain prefix of the hash under which the store holds a token's secret. */
 const DOMAIN = 'orch-enrolment-v1';
 
 const hashOfSecret = (secret: Uint8Array): string => createHash('sha256').update(DOMAIN).update(secret).digest('hex');
 
-/** @param hash null when there is no such token: it is compared all the same, so that the answer takes as long */
+/**
+ * Compares in constant time.
+ * @param hash null for an unknown token; it is compared all the same, so that the answer takes as long
+ */
 export function isSecretOf(hash: string | null, secret: Uint8Array): boolean {
   const known = Buffer.from(hash ?? '0'.repeat(64), 'hex');
   return timingSafeEqual(known, Buffer.from(hashOfSecret(secret), 'hex')) && hash !== null;

@@ -1,5 +1,4 @@
-/** Who is let in: known agents by their record, unknown ones into the bounded queue of those that wait for approval. */
-
+/** Admission of agents: known ones by their record, unknown ones into a bounded queue for approval. */
 import type { NodeId } from '../../src/kernel/ids.js';
 import { hostNetworkOf } from '../../src/kernel/ip-network.js';
 import type { Settings } from '../../src/settings/serve.js';
@@ -42,12 +41,12 @@ export interface EnrolmentLimits {
 
 interface EnrolmentOptions extends Pick<Core, 'ageTime' | 'clock' | 'newId' | 'uow'> {
   readonly registry: ConnectionRegistry;
-  /** Asked each time, so that a changed setting takes effect. */
+  /** Returns the current limits; called for each decision, so that a changed setting takes effect. */
   readonly limits: () => EnrolmentLimits;
 }
 
 interface Arrival extends NewAgent {
-  /** Its record, if there is one already. */
+  /** Record of the agent; null for an unknown one. */
   readonly agent: AgentRow | null;
   readonly pass: Pass;
 }
@@ -65,12 +64,15 @@ const CROWDED = { closeCode: CLOSE.full, reason: 'too many agents of this addres
 
 const FULL = { closeCode: CLOSE.full, reason: 'too many agents wait for approval' } as const;
 
-/** A pending agent is forgotten that long after it was last seen, in milliseconds. */
+/** Milliseconds after which an absent pending agent is removed. */
 const PENDING_LIFE = 60 * 60 * 1000;
 
 export class Enrolment {
   private readonly options: EnrolmentOptions;
-  /** Agents that come and are forgotten, all together: keys and addresses cost them nothing. */
+  /**
+   * Repeated events of agents that arrive or expire, counted together, because keys and addresses cost an attacker
+   * nothing.
+   */
   private readonly repeated: RepeatedEvents;
 
   constructor(options: EnrolmentOptions) {
@@ -78,15 +80,17 @@ export class Enrolment {
     this.repeated = new RepeatedEvents({ clock: options.clock, atOnce: 20, summarize: summarizeStrangers });
   }
 
-  /** Records what was held back because it repeated itself, with `everything` also what is younger; to be called now and then. */
+  /**
+   * Records the summaries of repeated events that are due; `everything` includes younger ones. Call it periodically.
+   */
   flush(everything = false): Promise<void> {
     const { uow } = this.options;
     return this.repeated.flush((events) => uow.write(async (_tx, emit) => events.forEach(emit)), everything);
   }
 
   /**
-   * Decides about a connection that has said hello; an unknown agent gets its record here. A token is looked at only for an
-   * agent about which no operator has decided yet: `verdict` is null for the others, and for those without one.
+   * Decides about a connection after its hello, and creates the record of an unknown agent. A token is checked only
+   * while no operator has decided about the agent; `verdict` is null for other agents and without a token.
    */
   async admit(connection: AgentConnection, hello: AgentMessageOf<'hello'>): Promise<Admission> {
     const { uow, clock } = this.options;
@@ -100,7 +104,7 @@ export class Enrolment {
     });
   }
 
-  /** Forgets agents that wait for approval and have not been seen for an hour. */
+  /** Removes pending agents that have been absent for an hour. */
   async sweep(): Promise<void> {
     const { uow, registry, ageTime } = this.options;
     const before = ageTime() - PENDING_LIFE;
@@ -112,7 +116,7 @@ export class Enrolment {
     });
   }
 
-  /** Gives an agent that is neither approved nor rejected its place: in the queue, or where its token puts it. */
+  /** Places an agent that is neither approved nor rejected: in the queue, or where its token puts it. */
   private async place(tx: Queryable, emit: Emit, arrival: Arrival): Promise<Admission> {
     const { connection, hello, agent, pass } = arrival;
     const { verdict } = pass;
@@ -142,8 +146,8 @@ export class Enrolment {
   }
 
   /**
-   * The agents that have to go so that at most `room` are left: those that have been away the longest. Null when those that
-   * are connected are too many already: newcomers never push them out.
+   * Returns the agents to remove so that at most `room` stay: the longest absent ones. Returns null when the
+   * connected ones alone exceed it, because new agents never displace them.
    */
   private surplus(pending: readonly PendingAgent[], room: number): readonly PendingAgent[] | null {
     const excess = pending.length - room;
@@ -170,7 +174,7 @@ export class Enrolment {
     const { clock, newId } = this.options;
     const record = recordOfNew(arrival, { id: newId(), now: clock.now() });
     await insertAgent(tx, record);
-    // One that its token approves does not wait.
+    // An agent approved by its token does not wait.
     const { pass } = arrival;
     if (pass.verdict === 'accepted' && pass.approves) return record;
     const event = pendingEvent(arrival);
@@ -179,7 +183,7 @@ export class Enrolment {
   }
 }
 
-/** One event for many agents, which names the last ones. */
+/** Returns one event for many agents, naming the last ones. */
 const summarizeStrangers: Summarize = (events, count) => {
   const last = events.at(-1);
   if (last === undefined || count === 1) return last ?? null;
@@ -191,7 +195,7 @@ const summarizeStrangers: Summarize = (events, count) => {
   return { ...last, summary, metadata: { ...last.metadata, count, agents } };
 };
 
-/** Reads the bounds on agents that wait for approval. */
+/** Reads the limits on pending agents from the settings. */
 export const pendingLimits = (settings: Settings) => ({
   pendingCapacity: settings.pending_capacity,
   pendingPerAddress: settings['limits.pending_per_address'],

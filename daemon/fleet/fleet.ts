@@ -1,4 +1,4 @@
-/** The fleet: agents, their connections, how they enrol, and their tags. */
+/** The fleet: agents, their connections, enrolment and tags. */
 import type { KeyObject } from 'node:crypto';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
 import type { Core } from '../core/core.js';
@@ -22,7 +22,7 @@ interface FleetOptions
 
 export type Fleet = ReturnType<typeof createFleet>;
 
-/** Makes the parts; the listener listens once it is started. */
+/** Creates the parts; nothing listens before the start. */
 export function createFleet(core: Omit<Core, 'bus'>, own: FleetOptions) {
   const { settings } = core;
   const gateway = new AgentGateway({

@@ -1,19 +1,22 @@
-/** Bounds what a peer can make us hold in memory while a frame is incomplete, below the WebSocket's own fixed limit. */
+/** Limits the memory that an incomplete frame of a peer can occupy, below the WebSocket's own fixed limit. */
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 
 /**
- * The largest frame in bytes from now on, or null for the WebSocket's own limit. Whoever gives `exceeded` closes the
- * connection in it; else it is closed with 1009.
+ * Sets the maximum frame size in bytes; null restores the WebSocket's own limit. `exceeded` must close the
+ * connection; without it the connection closes with code 1009.
  */
 export type FrameLimit = (bytes: number | null, exceeded?: () => void) => void;
 
 /** Close code of RFC 6455 for a message that is too big. */
 const TOO_BIG = 1009;
-/** Bytes of a control frame around its payload, as clients send it. */
+/** Bytes of a client's control frame besides its payload. */
 const CONTROL_HEADER = 6;
 
-/** @param transport the stream below the WebSocket; called after the WebSocket has attached itself to it */
+/**
+ * Creates the frame limit of a connection.
+ * @param transport the stream below the WebSocket, to which the WebSocket must already be attached
+ */
 export function limitFrames(transport: Duplex, socket: WebSocket): FrameLimit {
   let limit = Number.POSITIVE_INFINITY;
   const tooBig = () => socket.close(TOO_BIG, 'the frame is too large');
@@ -27,7 +30,7 @@ export function limitFrames(transport: Duplex, socket: WebSocket): FrameLimit {
   const onControl = (payload: Buffer) => {
     control += payload.length + CONTROL_HEADER;
   };
-  // The WebSocket has already taken the chunk: what it made of it is known.
+  // The WebSocket has already processed the chunk, so its messages and control frames are counted.
   const onData = (chunk: Buffer) => {
     unfinished = completed ? 0 : Math.max(0, unfinished + chunk.length - control);
     completed = false;

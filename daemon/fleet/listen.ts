@@ -1,4 +1,4 @@
-/** Binds a server to its port, and says in plain words why it cannot. */
+/** Binds a server to its port, and explains a failure in plain words. */
 import { isIPv6, type Server } from 'node:net';
 import { Fault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
 
@@ -8,11 +8,11 @@ export interface ListenAddress {
 }
 
 interface ListenOptions extends ListenAddress {
-  /** The setting that chooses the port, for messages. */
+  /** Name of the setting that chooses the port, for messages. */
   readonly setting: string;
 }
 
-/** The address it got. Throws `port_in_use` or `invalid_config`. */
+/** Returns the bound address. Throws `port_in_use` or `invalid_config`. */
 export function listen(server: Server, options: ListenOptions): Promise<ListenAddress> {
   return new Promise((resolve, reject) => {
     const refuse = (error: Error) => reject(refusal(error, options));

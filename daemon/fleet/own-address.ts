@@ -1,9 +1,9 @@
-/** Under which addresses the orchestrator is reached, as far as its settings tell. */
+/** Addresses at which the orchestrator is reached, as far as its settings reveal them. */
 import { isIPv4, isIPv6 } from 'node:net';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
 import type { Settings } from '../../src/settings/serve.js';
 
-/** Where agents reach it, as far as it can be known here. */
+/** Returns the address for agents; the host is null when it cannot be known here. */
 export const agentAddress = ({ agent_host: host, advertised_host: advertised }: Settings, port: number) => ({
   agent_host: isEverywhere(host) ? advertised || null : host,
   agent_port: port,
@@ -12,8 +12,8 @@ export const agentAddress = ({ agent_host: host, advertised_host: advertised }: 
 const isEverywhere = (host: string): boolean => host === '0.0.0.0' || host === '::';
 
 /**
- * Returns under which host an address is reached: one that listens everywhere under the name it advertises, else under the first address
- * of this machine that others can reach, and on loopback only where there is none.
+ * Returns the host at which others reach an address. For one that listens everywhere, it is the advertised name, else
+ * the first address of this machine that others can reach, else loopback.
  */
 export function reachable(
   host: string,

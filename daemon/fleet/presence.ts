@@ -1,4 +1,4 @@
-/** What the store and the audit log learn of connections: who came, who went, what changed, who was turned away. */
+/** Records connections in the store and the audit log: arrivals, departures, changed attributes and refusals. */
 import { hostNetworkOf } from '../../src/kernel/ip-network.js';
 import { canonicalJson } from '../../src/kernel/json.js';
 import type { AgentMessageOf } from '../../src/wire/messages.js';
@@ -18,11 +18,11 @@ type Hello = AgentMessageOf<'hello'>;
 export class Presence {
   private readonly options: PresenceOptions;
   private readonly throttle: ReportThrottle;
-  /** What approved agents do over and over, by agent. */
+  /** Repeated events of approved agents, by agent. */
   private readonly changes: RepeatedEvents;
-  /** What unknown keys do over and over, all together: keys and addresses cost them nothing. */
+  /** Repeated events of unknown keys, counted together, because keys and addresses cost an attacker nothing. */
   private readonly strangers: RepeatedEvents;
-  /** The record of each connection's agent as it was when the arrival was last recorded. */
+  /** Record of each connection's agent, as of its last recorded arrival. */
   private readonly arrivals = new WeakMap<AgentConnection, AgentRow>();
 
   constructor(options: PresenceOptions) {
@@ -33,7 +33,9 @@ export class Presence {
     this.strangers = new RepeatedEvents({ clock, atOnce: 10, summarize: lastOf });
   }
 
-  /** Records what was held back because it repeated itself, with `everything` also what is younger; to be called now and then. */
+  /**
+   * Records the summaries of repeated events that are due; `everything` includes younger ones. Call it periodically.
+   */
   async flush(everything = false): Promise<void> {
     const { uow } = this.options;
     const record = (events: readonly DomainEvent[]) =>
@@ -45,8 +47,8 @@ export class Presence {
   }
 
   /**
-   * A connected agent was let in, or approved while it waited. Returns its record as it is now, null when there is none
-   * any more; of a rejected agent, and of a connection that has ended, nothing is noted.
+   * Records that a connected agent was admitted, or approved while it waited. Returns its current record, or null
+   * when it has none. Nothing is recorded for a rejected agent or a closed connection.
    */
   async arrived(connection: AgentConnection, hello: Hello): Promise<AgentRow | null> {
     return this.options.uow.write(async (tx, emit) => {
@@ -73,7 +75,7 @@ export class Presence {
   async left(connection: AgentConnection): Promise<void> {
     const now = this.options.clock.now();
     await this.options.uow.write(async (tx, emit) => {
-      // Looked at in here, because the arrival may have been on its way into the store when the connection ended.
+      // Read inside the unit of work, because the arrival may have been in flight when the connection ended.
       const agent = this.arrivals.get(connection);
       if (agent === undefined) return;
       await updateAgent(tx, agent.node_id, { last_seen_at: now });
@@ -90,7 +92,7 @@ export class Presence {
     });
   }
 
-  /** An agent was turned away. A version that is not spoken here goes into its record, where operators see it. */
+  /** Records a refusal. An unsupported protocol version is stored in the agent's record, where operators see it. */
   async refused(connection: AgentConnection, reason: string, version?: number): Promise<void> {
     await this.report('agent.refused', connection, { reason }, async (tx, agent) => {
       if (version === undefined || version === agent.protocol_version) return;
@@ -98,7 +100,10 @@ export class Presence {
     });
   }
 
-  /** The token of an agent was not accepted. Told by address, because an agent without a token goes on with any key. */
+  /**
+   * Records that a token was refused. Throttled by address, because a peer without a valid token can change its key
+   * freely.
+   */
   async tokenRefused({ nodeId, remoteAddress: address }: AgentConnection, reason: string): Promise<void> {
     await this.options.uow.write(async (tx, emit) => {
       if (!this.throttle.passes(`token ${hostNetworkOf(address)}`)) return;
@@ -113,7 +118,7 @@ export class Presence {
     await this.report('agent.protocol_violation', connection, { reason });
   }
 
-  /** Two living connections with one key: a copied machine, or a stolen key. */
+  /** Reports two live connections with one key: a cloned machine, or a stolen key. */
   async duplicated(connection: AgentConnection): Promise<void> {
     await this.report('agent.duplicate_identity', connection, {});
   }
@@ -148,7 +153,10 @@ export class Presence {
     if (this.changes.passes(`connection ${event.target.id}`, event)) emit(event);
   }
 
-  /** @param note what else to write when the agent is known, whether the event is news or not */
+  /**
+   * Records a throttled event.
+   * @param note further writes for a known agent, made even when the event is throttled
+   */
   private async report(
     type: keyof typeof REPORTS,
     connection: AgentConnection,
@@ -159,7 +167,7 @@ export class Presence {
     await this.options.uow.write(async (tx, emit) => {
       const known = await findAgent(tx, nodeId);
       if (known !== null) await note?.(tx, known);
-      // Keys cost nothing to make, so all whom no operator has approved count by network.
+      // Keys cost nothing to make, so agents without an approval are throttled by network.
       const isStranger = known === null || known.status === 'pending';
       if (!this.throttle.passes(`${type} ${isStranger ? hostNetworkOf(address) : nodeId}`)) return;
       const agent = known ?? { node_id: nodeId, name: null };
@@ -170,7 +178,7 @@ export class Presence {
   }
 }
 
-/** Connections by where the agent stands at the end, attributes by all that changed. */
+/** Summarises connections by the agent's final state, and attributes by everything that changed. */
 const summarizeChanges: Summarize = (events, count) => {
   const last = lastOf(events, count);
   if (last?.type !== 'agent.attributes_changed') return last;

@@ -1,11 +1,11 @@
-/** Keeps what agents do over and over, on however many connections, from filling the audit log. */
+/** Throttles repeated events of agents, across all their connections, so that they cannot fill the audit log. */
 import type { Clock } from '../../src/kernel/clock.js';
 import type { Core } from '../core/core.js';
 import type { DomainEvent } from '../core/domain-event.js';
 
-/** The same is reported at most that often, in milliseconds. */
+/** Minimum milliseconds between two reports of the same subject. */
 const EVERY = 60_000;
-/** Reports that are remembered; the oldest are forgotten first. */
+/** Maximum reports remembered; the oldest are dropped first. */
 const REMEMBERED = 10_000;
 
 export class ReportThrottle {
@@ -16,7 +16,7 @@ export class ReportThrottle {
     this.clock = clock;
   }
 
-  /** True, and noted, unless the same was reported within the last minute. */
+  /** Returns true, and notes the report, unless the same was reported within the last minute. */
   passes(what: string): boolean {
     const now = this.clock.monotonic();
     const before = this.last.get(what);
@@ -30,32 +30,32 @@ export class ReportThrottle {
 }
 
 interface Repeats {
-  /** On the monotonic clock. */
+  /** Milliseconds on the monotonic clock. */
   since: number;
-  /** Events of this window that were recorded one by one. */
+  /** Number of events of this window recorded individually. */
   recorded: number;
-  /** Events that wait for their summary, at most `LISTED` of them, oldest first; `held` counts all. */
+  /** Last events waiting for their summary, at most `LISTED`, oldest first; `held` counts all of them. */
   waiting: DomainEvent[];
   held: number;
 }
 
-/** One summary stands for the events of that long, in milliseconds. Shorter than the time after which an absence is told. */
+/** Milliseconds that one summary covers. Shorter than the delay after which an absence is reported. */
 const WINDOW = 30_000;
-/** Events that a summary is made of; the oldest are forgotten first. */
+/** Maximum events that a summary is made of; the oldest are dropped first. */
 const LISTED = 20;
 
-/** Makes one event of several; gets the last ones of a window, oldest first, and how many there were. */
+/** Combines events into one. Receives the last ones of a window, oldest first, and the total count. */
 export type Summarize = (events: readonly DomainEvent[], count: number) => DomainEvent | null;
 
 interface RepeatedEventsOptions extends Pick<Core, 'clock'> {
-  /** Events of a subject within a window that are recorded one by one. */
+  /** Number of events of a subject per window that are recorded individually. */
   readonly atOnce: number;
   readonly summarize: Summarize;
 }
 
 /**
- * Lets the first events of a subject pass, and makes one event of all that follow within a window. A subject that goes on
- * gets one summary each window, until it was quiet for one.
+ * Passes the first events of a subject and summarises those that follow within a window. A busy subject gets one
+ * summary per window, until it was quiet for one.
  */
 export class RepeatedEvents {
   private readonly options: RepeatedEventsOptions;
@@ -65,7 +65,7 @@ export class RepeatedEvents {
     this.options = options;
   }
 
-  /** True when the event is to be recorded now; else it waits for the summary of its subject. */
+  /** Returns true when the event must be recorded now; otherwise it waits for its subject's summary. */
   passes(subject: string, event: DomainEvent): boolean {
     const now = this.options.clock.monotonic();
     let repeats = this.subjects.get(subject);
@@ -84,8 +84,8 @@ export class RepeatedEvents {
   }
 
   /**
-   * Hands the summaries that are due to `record`, with `everything` all that wait. What `record` could not store waits for
-   * the next call, and its error is thrown.
+   * Passes the due summaries to `record`; `everything` includes all that wait. When `record` rejects, its events wait
+   * for the next call, and the error is rethrown.
    */
   async flush(record: (events: readonly DomainEvent[]) => Promise<void>, everything = false): Promise<void> {
     const now = this.options.clock.monotonic();
@@ -111,7 +111,7 @@ export class RepeatedEvents {
   }
 }
 
-/** The last of several events, which says how many there were. */
+/** Returns the last event, with the count of all in its summary. */
 export function lastOf(events: readonly DomainEvent[], count: number): DomainEvent | null {
   const last = events.at(-1);
   if (last === undefined || count === 1) return last ?? null;

@@ -1,4 +1,4 @@
-/** Tags that operators put on agents; every change tells the audit log what was there before. */
+/** Tags that operators set on agents; the audit log records the tags before each change. */
 import type { tagRoutes } from '../../src/contract/agents.js';
 import { Fault, type FaultDetail } from '../../src/kernel/fault.js';
 import { isTagKey, isTagValue, TAG_KEY_RULE } from '../../src/kernel/ids.js';
@@ -20,19 +20,19 @@ export class TagService {
     this.options = options;
   }
 
-  /** Every key with its values, both in order. */
+  /** Returns every key with its values, both sorted. */
   async list(): Promise<Record<string, string[]>> {
     const all = await distinctTags(this.options.db);
     return Object.fromEntries([...all].map(([key, values]) => [key, [...values]]));
   }
 
-  /** Makes these the only tags. Throws `agent_not_found`, `invalid_tag`. */
+  /** Replaces all tags of an agent. Throws `agent_not_found`, `invalid_tag`. */
   async replace(context: RequestContext, nodeId: string, tags: Tags): Promise<void> {
     requireTags(tags);
     await this.change(context, nodeId, (tx) => replaceTags(tx, nodeId, tags));
   }
 
-  /** Throws `agent_not_found`, `invalid_tag`. */
+  /** Sets one tag. Throws `agent_not_found`, `invalid_tag`. */
   async set(
     context: RequestContext,
     nodeId: string,
@@ -42,7 +42,7 @@ export class TagService {
     await this.change(context, nodeId, (tx) => setTag(tx, nodeId, tag.key, tag.value));
   }
 
-  /** Throws `agent_not_found`, `tag_not_found`. */
+  /** Removes one tag. Throws `agent_not_found`, `tag_not_found`. */
   async remove(context: RequestContext, nodeId: string, key: string): Promise<void> {
     await this.change(context, nodeId, async (tx) => {
       if (await removeTag(tx, nodeId, key)) return;
@@ -74,7 +74,7 @@ export class TagService {
   }
 }
 
-/** Handlers of the tags' routes. */
+/** Handlers of the tag routes. */
 export const tagHandlers = (tags: TagService): HandlersFor<typeof tagRoutes> => ({
   listTags: async () => ({ status: 200, body: { tags: await tags.list() } }),
   replaceTags: async ({ params, body, context }) => {
@@ -91,16 +91,16 @@ export const tagHandlers = (tags: TagService): HandlersFor<typeof tagRoutes> => 
   },
 });
 
-/** Most tags of one agent. */
+/** Maximum tags of one agent. */
 const MAX_TAGS = 256;
 
-/** JSON pointers, for the errors. */
+/** JSON pointers to a tag's key and value, for the errors. */
 interface TagPlaces {
   readonly key: string;
   readonly value: string;
 }
 
-/** Throws `invalid_tag` for the `tags` of a body. */
+/** Validates the `tags` of a body. Throws `invalid_tag`. */
 export function requireTags(tags: Tags): void {
   const entries = Object.entries(tags);
   const place = (key: string) => `/tags/${escapePointer(key)}`;
@@ -108,7 +108,7 @@ export function requireTags(tags: Tags): void {
   if (entries.length > MAX_TAGS) throw tooManyTags();
 }
 
-/** Throws `invalid_tag` for a body that is a tag. */
+/** Validates a body that is one tag. Throws `invalid_tag`. */
 function requireTag({ key, value }: { readonly key: string; readonly value: string }): void {
   refuse(problemsOf(key, value, { key: '/key', value: '/value' }));
 }

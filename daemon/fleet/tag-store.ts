@@ -1,10 +1,10 @@
-/** Tags that operators put on agents. */
+/** Rows of the tags that operators set on agents. */
 import { chunks } from '../database/batches.js';
 import type { Queryable, Row } from '../database/schema.js';
 
 export type Tags = Readonly<Record<string, string>>;
 
-/** The tags of one agent, by key in order. */
+/** Returns the tags of one agent, sorted by key. */
 export async function tagsOf(db: Queryable, nodeId: string): Promise<Tags> {
   const rows = await db
     .selectFrom('agent_tags')
@@ -15,7 +15,7 @@ export async function tagsOf(db: Queryable, nodeId: string): Promise<Tags> {
   return Object.fromEntries(rows.map(({ key, value }) => [key, value]));
 }
 
-/** Tags by node ID, of the given agents or of all; an agent without tags is absent. */
+/** Returns tags by node ID, of the given agents or of all; agents without tags are absent. */
 export async function tagsByAgent(db: Queryable, nodeIds?: readonly string[]): Promise<ReadonlyMap<string, Tags>> {
   const tags = new Map<string, Record<string, string>>();
   for (const row of await tagRows(db, nodeIds)) {
@@ -34,7 +34,7 @@ async function tagRows(db: Queryable, nodeIds?: readonly string[]): Promise<read
   return rows;
 }
 
-/** Sets or changes one tag. */
+/** Adds or changes one tag. */
 export async function setTag(db: Queryable, nodeId: string, key: string, value: string): Promise<void> {
   await db
     .insertInto('agent_tags')
@@ -43,7 +43,7 @@ export async function setTag(db: Queryable, nodeId: string, key: string, value: 
     .execute();
 }
 
-/** False when the agent has no such tag. */
+/** Returns false when the agent has no such tag. */
 export async function removeTag(db: Queryable, nodeId: string, key: string): Promise<boolean> {
   const result = await db
     .deleteFrom('agent_tags')
@@ -53,14 +53,14 @@ export async function removeTag(db: Queryable, nodeId: string, key: string): Pro
   return result.numDeletedRows > 0n;
 }
 
-/** Makes these the only tags of the agent. */
+/** Replaces all tags of the agent. */
 export async function replaceTags(db: Queryable, nodeId: string, tags: Tags): Promise<void> {
   await db.deleteFrom('agent_tags').where('node_id', '=', nodeId).execute();
   const rows = Object.entries(tags).map(([key, value]) => ({ node_id: nodeId, key, value }));
   for (const part of chunks(rows, 500)) await db.insertInto('agent_tags').values(part).execute();
 }
 
-/** Every key with its values, both in order. */
+/** Returns every key with its values, both sorted. */
 export async function distinctTags(db: Queryable): Promise<ReadonlyMap<string, readonly string[]>> {
   const rows = await db
     .selectFrom('agent_tags')

@@ -1,4 +1,4 @@
-/** What an enrolment token does for an agent that shows it, within the transaction that lets the agent in. */
+/** Checks and redeems an enrolment token, within the transaction that admits its agent. */
 import type { NodeId } from '../../src/kernel/ids.js';
 import { parseEnrolmentToken, type TokenVerdict } from '../../src/wire/enrolment-token.js';
 import { wasRemovedByOperator } from '../core/audit-store.js';
@@ -15,46 +15,46 @@ import {
 } from './enrolment-tokens.js';
 import { replaceTags, type Tags, tagsOf } from './tag-store.js';
 
-/** What there is for an agent. */
+/** Result of checking an agent's token. */
 export type Pass =
-  /** It shows no token. */
+  /** The agent sent no token. */
   | { readonly verdict: null; readonly isVouched: false }
   | { readonly verdict: Exclude<TokenVerdict, 'accepted'>; readonly isVouched: false }
-  /** `token` is to be redeemed; null when the agent has had the good of it already. */
+  /** `token` must be redeemed; null when the agent has redeemed it already. */
   | {
       readonly verdict: 'accepted';
       readonly isVouched: true;
       readonly token: EnrolmentTokenRow | null;
-      /** The agent is approved with it. */
+      /** True when the token approves the agent. */
       readonly approves: boolean;
     };
 
 interface Bearer {
   readonly nodeId: NodeId;
-  /** Its record, if there is one already; neither approved nor rejected. */
+  /** Record of the agent, if any; neither approved nor rejected. */
   readonly agent: AgentRow | null;
-  /** As the agent sent it. */
+  /** Token as the agent sent it. */
   readonly token: string | null | undefined;
 }
 
-/** The clock may have been corrected by this much since a token was made, in milliseconds. */
+/** Milliseconds by which the clock may have been corrected since a token was created. */
 const AHEAD_MS = 5 * 60_000;
 
 const NO_PASS: Pass = { verdict: null, isVouched: false };
 
-/** Looks at a token and changes nothing. Why one is refused learns only who knows its secret. */
+/** Checks a token without a change. The reason of a refusal is only revealed to a bearer of its secret. */
 export async function passOf(tx: Queryable, { nodeId, agent, token }: Bearer, now: number): Promise<Pass> {
   if (token == null) return NO_PASS;
   const shown = parseEnrolmentToken(token);
   const row = shown === null ? null : await findEnrolmentToken(tx, shown.id);
   const isKnown = isSecretOf(row?.secret_hash ?? null, shown?.secret ?? new Uint8Array(32));
   if (row === null || !isKnown) return { verdict: 'unknown', isVouched: false };
-  // Its connection broke before it heard the answer: that costs no further use.
+  // The connection broke before the agent received the answer; this costs no further use.
   if (agent?.enrolment_token_id === row.token_id) {
     return { verdict: 'accepted', isVouched: true, token: null, approves: false };
   }
   if (row.revoked_at !== null || !(await isMakerAdmin(tx, row))) return { verdict: 'revoked', isVouched: false };
-  // One that was made while the clock was ahead would be good for as long as it was ahead.
+  // A token created while the clock was ahead would stay valid longer by that much.
   if (row.expires_at <= now || row.created_at > now + AHEAD_MS) return { verdict: 'expired', isVouched: false };
   if (row.uses_left <= 0) return { verdict: 'used_up', isVouched: false };
   const approves = row.auto_approve === 1 && !(await wasRemovedByOperator(tx, nodeId));
@@ -64,15 +64,15 @@ export async function passOf(tx: Queryable, { nodeId, agent, token }: Bearer, no
 interface Redemption {
   readonly token: EnrolmentTokenRow;
   readonly approves: boolean;
-  /** Its record as it is in the store. */
+  /** Stored record of the agent. */
   readonly agent: AgentRow;
-  /** As the agent says it now. */
+  /** Host name that the agent reports now. */
   readonly hostname: string;
   readonly address: string;
   readonly now: number;
 }
 
-/** Takes a use of the token and gives the agent what it is good for: a place in the queue, tags, approval under a name. */
+/** Takes one use of the token and grants its benefits: a place in the queue, tags, and approval under a name. */
 export async function redeem(tx: Queryable, emit: Emit, redemption: Redemption): Promise<void> {
   const { token, approves, agent, hostname, address, now } = redemption;
   if (!(await takeTokenUse(tx, token.token_id, now))) throw new Error('a token without uses was about to be redeemed');

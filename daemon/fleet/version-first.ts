@@ -1,4 +1,4 @@
-/** A hello of another protocol version may look different, so its version counts before the rest of it. */
+/** Checks the protocol version of a hello before the rest of it, because other versions may have another format. */
 import { Fault } from '../../src/kernel/fault.js';
 import { PROTOCOL_VERSION } from '../../src/kernel/version.js';
 import { type Decode, UnknownMessage } from '../../src/wire/codec.js';
@@ -6,7 +6,10 @@ import { LINK_LIMITS } from '../../src/wire/limits.js';
 import type { AgentMessage } from '../../src/wire/messages.js';
 import { commonVersion } from '../../src/wire/version.js';
 
-/** The decoder, which now throws `protocol_mismatch` (`data.protocol_version`) for a hello of a version not spoken here. */
+/**
+ * Wraps a decoder, which then throws `protocol_mismatch` (`data.protocol_version`) for a hello of an unsupported
+ * version.
+ */
 export const versionFirst =
   (decode: Decode<AgentMessage>): Decode<AgentMessage> =>
   (frame) => {
@@ -30,7 +33,7 @@ function requireCommon(theirs: number | null): void {
   );
 }
 
-/** The version in what at least looks like a hello, else null. */
+/** Returns the version of a frame that looks like a hello, else null. */
 function versionOf(frame: string): number | null {
   if (frame.length > LINK_LIMITS.pendingFrame) return null;
   try {

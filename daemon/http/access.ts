@@ -1,4 +1,4 @@
-/** Who calls, and whether they may: the part of a login that travels with each request. */
+/** Authentication and authorisation of a request, and the session it belongs to. */
 import type { ServerResponse } from 'node:http';
 import type { Operator } from '../../src/contract/operators.js';
 import type { Access } from '../../src/contract/route.js';
@@ -11,7 +11,7 @@ export interface Session {
   readonly expiresAt: number;
 }
 
-/** The session of a token, or null when there is none or it is over. */
+/** Returns the session of a token, or null when it is unknown or expired. */
 export type Authenticate = (token: string) => Promise<Session | null>;
 
 /** Throws `role_forbidden` or `admin_required` unless the operator's role suffices. */
@@ -19,7 +19,7 @@ export type Authorize = (access: Access, operator: Operator) => void;
 
 const BEARER = /^Bearer +([A-Za-z0-9._~+/-]{1,512}=*) *$/i;
 
-/** The token of an `Authorization` header. Throws `unauthenticated`. */
+/** Returns the token of an `Authorization` header. Throws `unauthenticated`. */
 export function bearerToken(header: string | undefined): string {
   if (header === undefined) {
     throw new Fault('unauthenticated', 'this request needs a login', {
@@ -33,7 +33,7 @@ export function bearerToken(header: string | undefined): string {
   });
 }
 
-/** Throws `unauthenticated` when there is no session. */
+/** Returns the session. Throws `unauthenticated` when there is none. */
 export function requireSession(session: Session | null): Session {
   if (session !== null) return session;
   throw sessionOver();
@@ -42,20 +42,20 @@ export function requireSession(session: Session | null): Session {
 const sessionOver = (): Fault =>
   new Fault('unauthenticated', 'the session is unknown or over', { hint: 'log in again' });
 
-/** How often the session is looked at, in milliseconds, whether anything is sent or not. */
+/** Interval of session checks in milliseconds, independent of traffic. */
 const RECHECK_MS = 400;
-/** How long the client has to take the reason, in milliseconds. */
+/** Milliseconds in which the client must read the reason before its connection is closed. */
 const LAST_WORDS_MS = 300;
 
 export interface SessionGuard {
-  /** Why the answer has to end now; null while the session goes on. */
+  /** Fault that ends the answer; null while the session is valid. */
   readonly ended: Fault | null;
   stop(): void;
 }
 
 /**
- * Watches the session of a request until its answer is complete. When the session ends, the handler is cancelled as by a client
- * that goes away, and a client that does not take the end of its answer is cut off.
+ * Watches the session of a request until its answer is complete. When the session ends, the handler is cancelled as
+ * if the client had disconnected. A client that does not read the end of its answer is disconnected.
  */
 export function guardSession(exchange: Exchange, response: ServerResponse, authenticate: Authenticate): SessionGuard {
   let ended: Fault | null = null;
@@ -70,7 +70,7 @@ export function guardSession(exchange: Exchange, response: ServerResponse, authe
       exchange.cancellation.cancel(ended);
       setTimeout(() => response.destroy(), LAST_WORDS_MS).unref();
     } catch {
-      // A store that cannot be read now ends no session: it is looked at again.
+      // A store that cannot be read right now ends no session; the next check retries.
     } finally {
       isLooking = false;
     }

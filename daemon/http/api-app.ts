@@ -1,4 +1,4 @@
-/** The contract as an HTTP server: what holds for every request, and one endpoint for each route. */
+/** The HTTP server of the contract: the steps common to all requests, and one endpoint per route. */
 import type { Server } from 'node:http';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
@@ -17,9 +17,9 @@ import { Router } from './router.js';
 import type { AnyHandler, RunOptions } from './run-handler.js';
 import { isGone } from './streams.js';
 
-/** A request as it was answered. */
+/** An answered request, for metrics. */
 interface AnsweredRequest {
-  /** The route's id, or `none` for what is no route. */
+  /** ID of the route, or `none` when no route matched. */
   readonly route: string;
   readonly method: string;
   readonly status: number;
@@ -32,7 +32,7 @@ interface ApiAppOptions extends RunOptions, Pick<Core, 'clock'> {
   readonly endpoints: readonly { readonly route: RouteSpec; readonly handler: AnyHandler }[];
   readonly authenticate: Authenticate;
   readonly authorize: Authorize;
-  /** True for the token that may only scrape. */
+  /** Returns true for the token that may only scrape metrics. */
   readonly isScraper: (token: string) => boolean;
   readonly onAnswered: OnAnswered;
   readonly idempotency: IdempotencyKeys;
@@ -41,11 +41,11 @@ interface ApiAppOptions extends RunOptions, Pick<Core, 'clock'> {
   readonly limits: HttpLimits;
   readonly trustProxyTls: boolean;
   readonly inFlight: InFlight;
-  /** True from the moment that no new request is taken. */
+  /** Returns true once new requests are refused. */
   isClosing(): boolean;
 }
 
-/** Makes the server; it does not listen yet. */
+/** Creates the server, which does not listen yet. */
 export function createApiApp(options: ApiAppOptions): Server {
   const { clock, endpoints, idempotency, inFlight, limits, logger, newRequestId, tls } = options;
   const idempotent = new IdempotentRequests({ keys: idempotency, clock, logger });
@@ -64,7 +64,7 @@ export function createApiApp(options: ApiAppOptions): Server {
   return server;
 }
 
-/** Throws what is refused before a handler is called. */
+/** Answers a request through its endpoint. Throws the faults that precede a handler. */
 async function answer(exchange: Exchange, router: Router<Endpoint>, options: ApiAppOptions): Promise<void> {
   const { limits, tls, trustProxyTls } = options;
   const { request, response } = exchange;
@@ -80,7 +80,7 @@ async function answer(exchange: Exchange, router: Router<Endpoint>, options: Api
   await endpoint.serve(exchange, params);
 }
 
-/** Answers what was thrown before or outside of a handler. */
+/** Answers with the fault thrown before or outside a handler. */
 function answerWithFault(error: unknown, exchange: Exchange, logger: Logger): void {
   const { response, requestId } = exchange;
   const fault = faultOfError(error);
@@ -93,7 +93,7 @@ function answerWithFault(error: unknown, exchange: Exchange, logger: Logger): vo
     response.destroy();
     return;
   }
-  // The rest of a body that is not wanted is not read.
+  // Closes the connection instead of reading the rest of an oversized body.
   if (fault.code === 'body_too_large') response.setHeader('connection', 'close');
   sendRendered(exchange, renderFault(fault, requestId));
 }

@@ -1,4 +1,4 @@
-/** The Node server under the API: TLS 1.2 and up, or plain HTTP, with limits on slow and large clients. */
+/** The Node server below the API: TLS 1.2 or later, or plain HTTP, with limits on slow and large requests. */
 import {
   createServer as createHttpServer,
   type IncomingMessage,
@@ -11,7 +11,7 @@ import type { AddressInfo } from 'node:net';
 import { Fault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
 import { isStreamUrl } from './upgrades.js';
 
-/** PEM texts; `cert` may hold a chain, the server's own certificate first. */
+/** Both fields are PEM; `cert` may hold a chain that begins with the server's own certificate. */
 export interface TlsFiles {
   readonly cert: string;
   readonly key: string;
@@ -19,11 +19,11 @@ export interface TlsFiles {
 
 export interface ListenAddress {
   readonly host: string;
-  /** 0 picks a free one. */
+  /** TCP port; 0 chooses a free one. */
   readonly port: number;
 }
 
-/** Nodes before 24.9 do not know it, and take every request that asks; see `acceptUpgrades`. */
+/** Ignored by Node before 24.9, which emits every upgrade request; see `acceptUpgrades`. */
 const onlyStreamsUpgrade = { shouldUpgradeCallback: ({ url }: IncomingMessage) => isStreamUrl(url) };
 
 export function createListener(tls: TlsFiles | null, limits: HttpLimits, handle: RequestListener): Server {
@@ -33,7 +33,7 @@ export function createListener(tls: TlsFiles | null, limits: HttpLimits, handle:
     connectionsCheckingInterval: limits.checkIntervalMs,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     maxHeaderSize: limits.headerBytes,
-    // Refused with a problem document of ours instead.
+    // The API answers with its own problem document instead.
     requireHostHeader: false,
     noDelay: true,
     ...onlyStreamsUpgrade,
@@ -45,12 +45,12 @@ export function createListener(tls: TlsFiles | null, limits: HttpLimits, handle:
           { ...options, ...tls, minVersion: 'TLSv1.2', handshakeTimeout: limits.handshakeTimeoutMs },
           handle,
         );
-  // An unknown expectation may be ignored (RFC 9110); by default Node answers with an empty 417.
+  // A server may ignore an unknown expectation (RFC 9110); Node's default is an empty 417.
   server.on('checkExpectation', handle);
   return server;
 }
 
-/** @throws Fault `port_in_use` or `invalid_config` naming the address */
+/** Listens on the address. Throws `port_in_use` or `invalid_config`, naming the address. */
 export async function listenOn(server: Server, { host, port }: ListenAddress): Promise<AddressInfo> {
   await new Promise<void>((resolve, reject) => {
     const fail = (cause: Error) => reject(notListening({ host, port }, cause));
@@ -79,31 +79,31 @@ function notListening({ host, port }: ListenAddress, cause: Error): Fault {
   });
 }
 
-/** How much, and for how long, the API takes from a client. */
+/** Size limits and timeouts of the API. */
 export interface HttpLimits {
   readonly handshakeTimeoutMs: number;
-  /** Until the last header has come. */
+  /** Timeout until the last header has arrived. */
   readonly headersTimeoutMs: number;
-  /** Until the last byte of the request has come. */
+  /** Timeout until the last byte of the request has arrived. */
   readonly requestTimeoutMs: number;
-  /** How often the two above are looked at. */
+  /** Interval at which the two timeouts above are checked. */
   readonly checkIntervalMs: number;
-  /** How long an idle connection is kept. */
+  /** Timeout of an idle keep-alive connection. */
   readonly keepAliveTimeoutMs: number;
   readonly headerBytes: number;
   readonly urlBytes: number;
   readonly bodyBytes: number;
-  /** Body of a request that needs no login. */
+  /** Maximum body of a public route. */
   readonly publicBodyBytes: number;
-  /** Nesting of a JSON body. */
+  /** Maximum nesting of a JSON body. */
   readonly jsonDepth: number;
-  /** What may wait in memory for one slow reader of a stream. */
+  /** Maximum bytes buffered for one slow reader of a stream. */
   readonly streamBacklogBytes: number;
-  /** A reader of events that takes nothing for so long is cut off. */
+  /** Timeout after which a stalled reader of events is disconnected. */
   readonly stallMs: number;
-  /** How long a stream of events is silent at most. */
+  /** Maximum silence of an event stream. */
   readonly heartbeatMs: number;
-  /** How long a stop waits for running requests. */
+  /** Timeout for requests in flight when the server stops. */
   readonly drainMs: number;
 }
 

@@ -1,4 +1,4 @@
-/** The API: the contract served over HTTPS, from its start to a stop that lets running requests finish. */
+/** The API server: serves the contract over HTTPS, and drains requests in flight when it stops. */
 import type { Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { RouteSpec } from '../../src/contract/route.js';
@@ -23,33 +23,33 @@ interface ApiServerOptions<C extends AnyContract> extends Pick<Core, 'clock' | '
   readonly handlers: HandlersFor<C>;
   readonly authenticate: Authenticate;
   readonly authorize: Authorize;
-  /** True for the token that may only scrape; nobody has it unless told. */
+  /** Returns true for the token that may only scrape metrics [default: always false]. */
   readonly isScraper?: (token: string) => boolean;
-  /** Told of every answer. */
+  /** Called after each answer. */
   readonly onAnswered?: OnAnswered;
   readonly idempotency: IdempotencyKeys;
   readonly newRequestId: NewId;
   readonly listen: ListenAddress;
-  /** null serves plain HTTP. */
+  /** Certificate and key; null serves plain HTTP. */
   readonly tls: TlsFiles | null;
-  /** What differs from `HTTP_LIMITS`. */
+  /** Overrides of `HTTP_LIMITS`. */
   readonly limits?: Partial<HttpLimits>;
-  /** A proxy in front terminates TLS and is believed about the client. */
+  /** True when a proxy in front terminates TLS; its headers about the client are then trusted. */
   readonly trustProxyTls: boolean;
-  /** Check what handlers answer against the contract: for tests and development. */
+  /** True checks answers against the contract, for tests and development. */
   readonly validateAnswers: boolean;
-  /** Who serves the streams of terminals; without one there are none. */
+  /** Endpoint of the terminal streams; without it there are no streams. */
   readonly streams?: StreamDoor;
 }
 
 export interface ApiServer extends Service {
-  /** Where it listens. Throws before it has started. */
+  /** Returns the address it listens on. Throws before the start. */
   address(): AddressInfo;
-  /** SHA-256 of the SPKI of its certificate in hex, null without TLS. */
+  /** SHA-256 of the certificate's SPKI in hex; null without TLS. */
   readonly fingerprint: string | null;
 }
 
-/** Throws when a route has no handler or does not say who may call it, so that nothing is open by mistake. */
+/** Creates the API server. Throws when a route has no handler or no `access`, so that none is left open by mistake. */
 export function createApiServer<const C extends AnyContract>(options: ApiServerOptions<C>): ApiServer {
   const limits = { ...HTTP_LIMITS, ...options.limits };
   const inFlight = new InFlight();
@@ -111,7 +111,7 @@ interface DrainOptions {
   readonly streams: StreamDoor | undefined;
 }
 
-/** No new connection, no new request; running ones get their time, then everything is cut. */
+/** Stops accepting connections and requests, waits for those in flight, and then closes every connection. */
 async function drain(server: Server, { inFlight, sockets, drainMs, streams }: DrainOptions): Promise<void> {
   const closed = new Promise<void>((resolve) => {
     server.close(() => resolve());
@@ -120,15 +120,15 @@ async function drain(server: Server, { inFlight, sockets, drainMs, streams }: Dr
   streams?.leave();
   await inFlight.drained(drainMs);
   inFlight.cancel(new Fault('shutting_down', 'the orchestrator is stopping', { hint: 'try again soon' }));
-  // Handlers that end at once may still answer.
+  // Cancelled handlers may still answer.
   await inFlight.drained(LAST_WORDS_MS);
   await closedStreams(streams);
-  // Not server.closeAllConnections: it does not know those that are still in their TLS handshake.
+  // `server.closeAllConnections` is not enough: it misses connections still in their TLS handshake.
   for (const socket of sockets) socket.destroy();
   await closed;
 }
 
-/** Those who are told to come back answer that in a moment. */
+/** Waits for clients to acknowledge the close of their streams, which takes only a moment. */
 async function closedStreams(streams: StreamDoor | undefined): Promise<void> {
   for (let waited = 0; waited < FAREWELL_MS && (streams?.size ?? 0) > 0; waited += FAREWELL_STEP_MS) {
     await new Promise((resolve) => setTimeout(resolve, FAREWELL_STEP_MS));
@@ -142,7 +142,7 @@ const ACCESS: readonly unknown[] = ['public', 'viewer', 'operator', 'admin'];
 
 function endpointsOf<C extends AnyContract>(contract: C, handlers: HandlersFor<C>) {
   return Object.entries(contract).map(([id, route]) => {
-    // Each handler takes the call of its own route; which one that is, only the contract's types know.
+    // Each handler takes the call of its own route, a pairing that only the contract's types express.
     const handler = handlers[id] as unknown as AnyHandler | undefined;
     if (!ACCESS.includes(route.access)) throw new Error(`the route ${id} does not say who may call it`);
     if (typeof handler !== 'function') throw new Error(`the route ${id} has no handler`);

@@ -1,16 +1,16 @@
-/** Answers what is not even a request: broken HTTP, too many headers, too slow. */
+/** Answers malformed requests that never reach a handler: invalid HTTP, too many headers, timeouts. */
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { Fault, systemCodeOf } from '../../src/kernel/fault.js';
 import { STANDARD_HEADERS } from './exchange.js';
 import { renderFault } from './rendered.js';
 
-/** How long the client has to take the answer before the connection is cut, in milliseconds. */
+/** Milliseconds in which the client must read the answer before its connection is closed. */
 const LINGER_MS = 1_000;
 
 /**
  * Sends a problem document on the bare socket and closes it.
- * @param answering true when an answer has begun there, which more bytes would spoil
+ * @param answering true when an answer has begun on the socket, which more bytes would corrupt
  */
 export function refuseClient(
   error: Error,
@@ -24,7 +24,7 @@ export function refuseClient(
   sendFault(faultOf(systemCodeOf(error)), socket, requestId);
 }
 
-/** Sends a problem document on a bare socket on which nothing was answered yet, and closes it. */
+/** Sends a problem document on a bare socket that carries no answer yet, and closes it. */
 export function sendFault(fault: Fault, socket: Duplex, requestId: string): void {
   const { status, headers, payload } = renderFault(fault, requestId);
   const body = payload ?? '';

@@ -1,4 +1,4 @@
-/** One route of the contract as an endpoint: access, input, handler, answer. */
+/** The endpoint of one route: access check, input, handler and answer. */
 import type { RouteSpec } from '../../src/contract/route.js';
 import { Fault } from '../../src/kernel/fault.js';
 import {
@@ -22,16 +22,16 @@ import { EventStream, isGone, LineStream, wantsLines } from './streams.js';
 interface EndpointOptions extends RunOptions {
   readonly authenticate: Authenticate;
   readonly authorize: Authorize;
-  /** True for the token that may only scrape. */
+  /** Returns true for the token that may only scrape metrics. */
   readonly isScraper: (token: string) => boolean;
   readonly idempotent: IdempotentRequests;
   readonly limits: HttpLimits;
 }
 
-/** Answers the requests of one route. */
+/** Serves the requests of one route. */
 export interface Endpoint {
   readonly route: RouteSpec;
-  /** Throws what the route refuses before its handler is called. */
+  /** Serves a request. Throws the faults that precede its handler. */
   serve(exchange: Exchange, params: Readonly<Record<string, string>>): Promise<void>;
 }
 
@@ -62,7 +62,10 @@ export function createEndpoint(route: RouteSpec, handler: AnyHandler, options: E
     },
   };
 
-  /** Throws `unauthenticated`, `role_forbidden`, `admin_required` or `tls_required`. */
+  /**
+   * Authenticates and authorises the request. Throws `unauthenticated`, `role_forbidden`, `admin_required` or
+   * `tls_required`.
+   */
   async function admit(exchange: Exchange): Promise<void> {
     if (route.access === 'public') return;
     exchange.token = bearerToken(exchange.request.headers.authorization);
@@ -72,7 +75,7 @@ export function createEndpoint(route: RouteSpec, handler: AnyHandler, options: E
     if (route.tls === true && !exchange.isPrivate) throw tlsRequired();
   }
 
-  /** Null for a request without a session that could end. */
+  /** Returns a guard of the request's session, or null when it has no session that could end. */
   function guardOf(exchange: Exchange): SessionGuard | null {
     const isSession = exchange.session !== null && exchange.session !== SCRAPER;
     return isSession ? guardSession(exchange, exchange.response, authenticate) : null;
@@ -91,7 +94,7 @@ export function createEndpoint(route: RouteSpec, handler: AnyHandler, options: E
     };
   }
 
-  /** Runs it straight, or under the request's Idempotency-Key. */
+  /** Runs the request directly, or under its Idempotency-Key. */
   async function once(exchange: Exchange, input: Input, run: () => Promise<Rendered>): Promise<Outcome> {
     const { headers } = exchange.request;
     const key = route.method === 'GET' ? null : idempotencyKeyOf(headers['idempotency-key']);
@@ -110,7 +113,7 @@ const endedOutcome = (fault: Fault, requestId: string): Outcome => ({
   replayed: false,
 });
 
-/** Who comes with the token for scraping. */
+/** Session of requests with the token for scraping. */
 const SCRAPER: Session = {
   operator: {
     operator_id: '0'.repeat(32),

@@ -1,4 +1,4 @@
-/** One request and its answer, from the first byte on: which client, for how long, and what cancels it. */
+/** One request and its answer: the client, the timing and the cancellation. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import { TLSSocket } from 'node:tls';
@@ -9,29 +9,32 @@ import type { Session } from './access.js';
 
 export interface Exchange {
   readonly request: IncomingMessage;
-  /** Holds the standard headers. */
+  /** Response on which the standard headers are already set. */
   readonly response: ServerResponse;
-  /** ID of the route; `none` where no route matches. */
+  /** ID of the route; `none` when no route matches. */
   routeId: string;
   readonly requestId: string;
-  /** Of the client: the peer, or behind a trusted proxy the last hop that the proxy names. */
+  /** Address of the client: the peer, or behind a trusted proxy the last hop that the proxy names. */
   readonly address: string | null;
-  /** Nobody on the way could read it: it came over TLS, or from this machine. */
+  /** True when the request could not be read in transit: it came over TLS or from this machine. */
   readonly isPrivate: boolean;
-  /** `https://host:port` as the client has named this server. */
+  /** Scheme and authority that the client used: `https://host:port`. */
   readonly baseUrl: string;
-  /** Milliseconds of the monotonic clock. */
+  /** Milliseconds on the monotonic clock. */
   readonly startedAt: number;
-  /** Cancelled when the client goes away or the server stops; not by the former once `keepsRunning`. */
+  /**
+   * Cancelled when the client disconnects or the server stops. After `keepsRunning` is set, a disconnect no longer
+   * cancels.
+   */
   readonly cancellation: Cancellation;
-  /** The answer is wanted even when the client goes away, because it can ask for it again. */
+  /** True completes the handler after a disconnect, because the client can retry for the answer. */
   keepsRunning: boolean;
-  /** null on public routes. */
+  /** Session of the caller; null on public routes. */
   session: Session | null;
   token: string | null;
 }
 
-/** Whether a request came over TLS, here or as a trusted proxy says, or without a network in between. */
+/** Returns true for a request over TLS, here or by the word of a trusted proxy, or without a network in between. */
 export function isPrivate({ headers, socket }: IncomingMessage, trustProxy: boolean): boolean {
   const isTls = socket instanceof TLSSocket;
   if (!trustProxy) return isTls || isLoopback(plain(socket.remoteAddress));
@@ -43,13 +46,13 @@ export function isPrivate({ headers, socket }: IncomingMessage, trustProxy: bool
 
 const AUTHORITY = /^[\w.:[\]-]+$/;
 
-/** Scheme and authority under which the client has reached this server, without a slash at the end. */
+/** Returns the scheme and authority by which the client reached this server, without a trailing slash. */
 function baseUrlOf(request: IncomingMessage, trustProxy: boolean): string {
   const { headers, socket } = request;
   const isTls = socket instanceof TLSSocket || (trustProxy && isPrivate(request, true));
   const scheme = isTls ? 'https' : 'http';
   const own = `${scheme}://${headers.host ?? ''}`;
-  // What is no plain authority has no place in an address that we give out.
+  // Rejects a Host header that is no plain authority, because the result appears in answers.
   if (AUTHORITY.test(headers.host ?? '') && URL.canParse(own)) return own;
   const { localAddress = '127.0.0.1', localPort = 0 } = socket;
   return `${scheme}://${localAddress.includes(':') ? `[${localAddress}]` : localAddress}:${localPort}`;
@@ -57,7 +60,7 @@ function baseUrlOf(request: IncomingMessage, trustProxy: boolean): string {
 
 const isLoopback = (address: string | null): boolean => address === '::1' || address?.startsWith('127.') === true;
 
-/** The address behind the last hop of `X-Forwarded-For` when the proxy is trusted, else the peer's. */
+/** Returns the last hop of `X-Forwarded-For` when the proxy is trusted, else the peer's address. */
 export function clientAddress(request: IncomingMessage, trustProxy: boolean): string | null {
   const peer = request.socket.remoteAddress;
   if (!trustProxy) return plain(peer);
@@ -66,7 +69,7 @@ export function clientAddress(request: IncomingMessage, trustProxy: boolean): st
   return plain(hops.at(-1)?.trim()) ?? plain(peer);
 }
 
-/** An IPv4 address without its IPv6 wrapping; null for what is no address. */
+/** Returns the address with an IPv4-mapped prefix removed, or null when it is no IP address. */
 function plain(address: string | undefined): string | null {
   const unwrapped = address?.replace(/^::ffff:(?=\d+\.)/i, '').replace(/^\[(.*)\](:\d+)?$/, '$1');
   return unwrapped && isIP(unwrapped) > 0 ? unwrapped : null;
@@ -78,7 +81,7 @@ interface BeginOptions extends Pick<Core, 'clock'> {
   readonly trustProxyTls: boolean;
 }
 
-/** Registers a new request as in flight and sets the headers that every answer has. */
+/** Registers a new request as in flight and sets the standard headers. */
 export function beginExchange(request: IncomingMessage, response: ServerResponse, options: BeginOptions): Exchange {
   const { clock, inFlight, newRequestId, trustProxyTls } = options;
   const cancellation = new Cancellation();
@@ -99,7 +102,7 @@ export function beginExchange(request: IncomingMessage, response: ServerResponse
   for (const [name, value] of STANDARD_HEADERS) response.setHeader(name, value);
   response.setHeader('x-request-id', exchange.requestId);
   inFlight.add(response, cancellation);
-  // A write after the client has gone is no failure of the request.
+  // A write after a disconnect is no failure of the request.
   response.on('error', () => undefined);
   response.once('close', () => {
     inFlight.remove(response);
@@ -109,7 +112,7 @@ export function beginExchange(request: IncomingMessage, response: ServerResponse
   return exchange;
 }
 
-/** An abort signal that is made when somebody looks at it: most requests are over before anybody does. */
+/** Cancellation that creates its abort signal on first use, because most requests never need it. */
 class Cancellation {
   private controller: AbortController | null = null;
   private cancelled: { readonly reason: unknown } | null = null;
@@ -122,14 +125,14 @@ class Cancellation {
     return this.controller.signal;
   }
 
-  /** The first reason counts. */
+  /** Cancels; only the first reason counts. */
   cancel(reason: unknown): void {
     this.cancelled ??= { reason };
     this.controller?.abort(reason);
   }
 }
 
-/** The requests that are being served, so that a stop can wait for them. */
+/** Requests in flight, so that a stop can drain them. */
 export class InFlight {
   private readonly requests = new Map<ServerResponse, Cancellation>();
   private idle: (() => void) | null = null;
@@ -138,18 +141,18 @@ export class InFlight {
     this.requests.set(response, cancellation);
   }
 
-  /** Its answer is sent, or its connection is gone. */
+  /** Removes a request whose answer was sent or whose connection is closed. */
   remove(response: ServerResponse): void {
     this.requests.delete(response);
     if (this.requests.size === 0) this.idle?.();
   }
 
-  /** True when an answer on this socket has begun. */
+  /** Returns true when an answer on this socket has begun. */
   isAnswering(socket: unknown): boolean {
     return [...this.requests.keys()].some((response) => response.socket === socket && response.headersSent);
   }
 
-  /** Resolves when nothing is in flight any more, or after that many milliseconds. */
+  /** Resolves when no request is in flight, or after `ms` milliseconds. */
   async drained(ms: number): Promise<void> {
     if (this.requests.size === 0) return;
     await new Promise<void>((resolve) => {
@@ -161,19 +164,22 @@ export class InFlight {
     });
   }
 
-  /** Tells every handler that is still running to end. */
+  /** Cancels every handler still running. */
   cancel(reason: Fault): void {
     for (const cancellation of this.requests.values()) cancellation.cancel(reason);
   }
 }
 
-/** Headers of every answer, beside `X-Request-Id`. There are no CORS headers: pages of other sites have no business here. */
+/**
+ * Headers of every answer, besides `X-Request-Id`. There are no CORS headers, because pages of other sites may not
+ * use the API.
+ */
 export const STANDARD_HEADERS: readonly (readonly [name: string, value: string])[] = [
   ['cache-control', 'no-store'],
   ['x-content-type-options', 'nosniff'],
 ];
 
-/** Writes one log line for a request: successful reads at level debug, everything else at info. */
+/** Logs a request: successful reads at level debug, all others at info. */
 export function logRequest(exchange: Exchange, { logger, clock }: Pick<Core, 'clock' | 'logger'>): void {
   const { request, response, requestId, startedAt, session, address } = exchange;
   const status = response.statusCode;

@@ -1,4 +1,4 @@
-/** `Idempotency-Key`: the same write with the same key is done once, and answered alike each time. */
+/** `Idempotency-Key`: a write repeated with the same key runs once and gets the same answer each time. */
 import { createHmac } from 'node:crypto';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
@@ -15,16 +15,22 @@ interface IdempotencySlot {
 interface StoredRequest {
   readonly route: string;
   readonly request_hash: string;
-  /** null while the request has no answer yet. */
+  /** HTTP status; null while the request has no answer yet. */
   readonly status: number | null;
   readonly body_json: string | null;
 }
 
-/** Where first answers are kept. */
+/** Store of first answers. */
 export interface IdempotencyKeys {
-  /** A secret of 32 bytes that stays: hashes of requests are keyed with it, so that the store gives no body away. */
+  /**
+   * Persistent secret of 32 bytes. Hashes of requests are keyed with it, so that the store reveals nothing about
+   * their bodies.
+   */
   readonly hashKey: Uint8Array;
-  /** Takes the slot for a new request: null, or else who has had it since `validSince` (Unix milliseconds). */
+  /**
+   * Reserves the slot for a new request. Returns null, or the request that reserved it at or after `validSince` (Unix
+   * milliseconds).
+   */
   reserve(
     request: IdempotencySlot & { readonly route: string; readonly request_hash: string; readonly created_at: number },
     validSince: number,
@@ -40,22 +46,22 @@ interface IdempotentRequest {
   readonly operatorId: string;
   readonly key: string;
   readonly route: string;
-  /** Whatever makes this request differ from another one. */
+  /** Everything that distinguishes this request from another. */
   readonly content: unknown;
-  /** A successful answer holds a secret, so that it is done is kept, but not the answer. */
+  /** True when a successful answer holds a secret: then only its completion is stored, not the answer. */
   readonly isSecret: boolean;
 }
 
 export interface Outcome {
   readonly rendered: Rendered;
-  /** The request was not done: this is the answer of an earlier one. */
+  /** True when the request did not run and this is the answer of an earlier one. */
   readonly replayed: boolean;
 }
 
 const VALID_FOR_MS = 24 * 3600 * 1000;
 const KEY = /^[\x21-\x7e]{1,255}$/;
 
-/** The key of a request, or null when it has none. Throws `bad_request` for one that is malformed. */
+/** Returns the key of a request, or null when it has none. Throws `bad_request` for a malformed key. */
 export function idempotencyKeyOf(header: string | readonly string[] | undefined): string | null {
   if (header === undefined) return null;
   if (typeof header === 'string' && KEY.test(header)) return header;
@@ -69,7 +75,7 @@ interface Running {
   readonly outcome: Promise<Rendered>;
 }
 
-/** Runs requests that carry a key. */
+/** Runs requests with an Idempotency-Key. */
 export class IdempotentRequests {
   private readonly running = new Map<string, Running>();
   private readonly keys: IdempotencyKeys;
@@ -83,9 +89,10 @@ export class IdempotentRequests {
   }
 
   /**
-   * The first answer to this request: of `produce`, which never rejects, or of an earlier request. One that is still
-   * running is waited for. An answer of 500 and above is not kept.
-   * @throws Fault `idempotency_conflict` when the key belongs to another request, or to one whose answer was lost or is secret
+   * Returns the first answer to this request: from `produce`, which never rejects, or from an earlier request,
+   * waiting for one in flight. Answers of 500 and above are not stored.
+   * Throws `idempotency_conflict` when the key belongs to another request, or to one whose answer was lost or is
+   * secret.
    */
   async run(request: IdempotentRequest, produce: () => Promise<Rendered>): Promise<Outcome> {
     const slot = `${request.operatorId} ${request.key}`;
@@ -172,10 +179,10 @@ const lost = (): Fault =>
     },
   );
 
-/** What was answered to requests with an `Idempotency-Key`. Rows as they are stored: `body_json` is for the caller to parse. */
+/** Stored answers to requests with an `Idempotency-Key`. The caller parses `body_json`. */
 type IdempotencyRow = Row<'idempotency_keys'>;
 
-/** One operator's key. */
+/** Key of one operator. */
 type IdempotencyKey = Pick<IdempotencyRow, 'operator_id' | 'key'>;
 
 interface Reservation extends IdempotencyKey {
@@ -185,8 +192,8 @@ interface Reservation extends IdempotencyKey {
 }
 
 /**
- * Takes a key for a request that begins. Returns null when it was free, else the request that has it, with its answer or
- * (`status` null) still under way. What was made before `validSince`, in ms, does not count any more.
+ * Reserves a key for a new request. Returns null when it was free, else the request that holds it, with its answer or
+ * with `status` null while in flight. Reservations from before `validSince` (Unix milliseconds) are ignored.
  */
 export async function reserveIdempotencyKey(
   db: Queryable,
@@ -208,7 +215,7 @@ export async function findIdempotencyKey(db: Queryable, key: IdempotencyKey): Pr
   return (await query.where('key', '=', key.key).executeTakeFirst()) ?? null;
 }
 
-/** Keeps the answer of the request that reserved the key. */
+/** Stores the answer of the request that reserved the key. */
 export async function completeIdempotencyKey(
   db: Queryable,
   key: IdempotencyKey,
@@ -222,13 +229,13 @@ export async function completeIdempotencyKey(
     .execute();
 }
 
-/** Frees a key whose request failed and may be tried again. */
+/** Releases a key whose request failed and may be retried. */
 export async function releaseIdempotencyKey(db: Queryable, key: IdempotencyKey): Promise<void> {
   const query = db.deleteFrom('idempotency_keys').where('operator_id', '=', key.operator_id);
   await query.where('key', '=', key.key).execute();
 }
 
-/** Drops keys made before that time in ms; returns how many there were. */
+/** Deletes keys made before `time` (Unix milliseconds). Returns the number deleted. */
 export async function deleteIdempotencyKeysBefore(db: Queryable, time: number): Promise<number> {
   const result = await db.deleteFrom('idempotency_keys').where('created_at', '<', time).executeTakeFirst();
   return Number(result.numDeletedRows);

@@ -1,10 +1,10 @@
-/** Reads points in time as people and programs send them. */
+/** Parses timestamps sent by people and programs. */
 
 const FORM = /^(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?\s?([Zz]|[+-]\d\d:?\d\d)?)?$/;
 
 /**
- * Unix milliseconds of an RFC 3339 timestamp or of what ISO 8601 allows beside it: a date alone, or a time without an
- * offset, both in UTC. Null for everything else, such as the 30th of February.
+ * Returns the Unix milliseconds of an RFC 3339 timestamp. ISO 8601 dates alone and times without an offset are
+ * accepted too, both in UTC. Returns null for anything else, such as the 30th of February.
  */
 export function parseTimestamp(text: string): number | null {
   const [, year, month, day, hour = '0', minute = '0', second = '0', fraction = '', offset = 'Z'] =

@@ -1,4 +1,4 @@
-/** Reads query strings strictly: every name known and given once, numbers and flags by their schema. */
+/** Parses query strings strictly: each name is known and given once, numbers and booleans follow the schema. */
 import type { TSchema } from 'typebox';
 import { API_BASE } from '../../src/contract/contract.js';
 import { Fault, type FaultDetail } from '../../src/kernel/fault.js';
@@ -10,9 +10,9 @@ interface FieldSchema {
 }
 
 /**
- * Makes the reader of a route's query. It gives the parameters by name, integers and booleans converted; an integer
- * beyond what is exact becomes the largest one that is. Throws `invalid_query` naming every parameter that is
- * malformed, repeated, unknown or out of range.
+ * Creates the parser of a route's query. It returns the parameters by name, with integers and booleans converted; an
+ * integer beyond the safe range is clamped to it. It throws `invalid_query` naming every parameter that is malformed,
+ * repeated, unknown or out of range.
  * @param schema undefined when the route takes no query
  */
 export function queryReader(schema: TSchema | undefined): (text: string) => unknown {
@@ -27,7 +27,7 @@ export function queryReader(schema: TSchema | undefined): (text: string) => unkn
   };
 }
 
-/** The header `Link` that names the next page of a list; members that are null or absent are left out. */
+/** Returns the `Link` header that names the next page of a list; null and absent members are omitted. */
 export function linkTo(path: string, query: Readonly<Record<string, unknown>>): { readonly link: string } {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) if (value != null) parameters.set(name, String(value));
@@ -36,12 +36,12 @@ export function linkTo(path: string, query: Readonly<Record<string, unknown>>): 
 
 interface PageOf<Item> {
   readonly path: string;
-  /** With the limit that counts. */
+  /** Query with the effective limit. */
   readonly query: Readonly<Record<string, unknown>> & { readonly limit: number };
   readonly cursorOf: (last: Item) => string | number;
 }
 
-/** Returns a page with the header that names the next one, of items that were read with one more than the limit. */
+/** Returns a page, with the header that names the next one. `read` holds up to one item more than the limit. */
 export function pageFrom<Item>(
   read: readonly Item[],
   { path, query, cursorOf }: PageOf<Item>,
@@ -52,7 +52,7 @@ export function pageFrom<Item>(
   return { items, headers: linkTo(path, { ...query, cursor: cursorOf(last) }) };
 }
 
-/** What stands behind the first `?` of a URL. */
+/** Returns the part of a URL after its first `?`. */
 export function queryOf(url: string): string {
   const at = url.indexOf('?');
   return at < 0 ? '' : url.slice(at + 1);
@@ -76,7 +76,7 @@ function readPairs(text: string, known: ReadonlyMap<string, FieldSchema>) {
   return { values: Object.fromEntries(values), errors };
 }
 
-/** The value in the field's type, or the text itself for the validator to refuse. */
+/** Returns the value in the field's type, or the text itself for the validator to reject. */
 function convert(field: FieldSchema, text: string): unknown {
   const { type } = field.anyOf?.find((branch) => branch.type !== 'null') ?? field;
   if (type === 'integer' && /^-?\d+$/.test(text)) {

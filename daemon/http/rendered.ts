@@ -1,5 +1,4 @@
-/** An answer as it goes on the wire, and how handlers' answers and faults become one. */
-
+/** An answer in its wire form, and the conversion of handlers' answers and faults into it. */
 import { Readable } from 'node:stream';
 import { FAULTS } from '../../src/contract/faults.js';
 import type { RouteSpec } from '../../src/contract/route.js';
@@ -13,9 +12,9 @@ import { isGone } from './streams.js';
 export interface Rendered {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** null is an answer without a body. */
+  /** Body; null for an answer without one. */
   readonly payload: string | null;
-  /** The body when it is sent piece by piece; there is no payload then. */
+  /** Streamed body; `payload` is null then. */
   readonly pieces?: Readable;
 }
 
@@ -28,9 +27,10 @@ interface AnyAnswer {
 export const JSON_TYPE = 'application/json; charset=utf-8';
 
 /**
- * Makes the renderer of a route's answers. Bodies are written with `JSON.stringify`, which is about as fast as code
- * generated from the schema for objects of this size. Throws an Error for an answer that the contract does not have:
- * always when its status is none of the route's, and with `validate` when its body does not match the schema.
+ * Creates the renderer of a route's answers. Bodies are written with `JSON.stringify`, which is about as fast as code
+ * generated from the schema for objects of this size.
+ * The renderer throws an Error for an answer outside the contract: always for an unknown status, and with `validate`
+ * for a body that does not match the schema.
  */
 export function answerRenderer(route: RouteSpec, validate: boolean): (answer: AnyAnswer) => Rendered {
   const checks = new Map(
@@ -55,7 +55,7 @@ export function answerRenderer(route: RouteSpec, validate: boolean): (answer: An
   };
 }
 
-/** Throws an Error when a line or an event of a stream breaks the contract. */
+/** Creates a check that throws an Error when a line or an event of a stream breaks the contract. */
 export function pieceChecker(route: RouteSpec): (piece: unknown) => void {
   const schema = route.stream ?? route.events;
   const check = schema && validator(schema);
@@ -65,17 +65,17 @@ export function pieceChecker(route: RouteSpec): (piece: unknown) => void {
   };
 }
 
-/** The problem document of a fault that may be shown. */
+/** Returns the problem document of a fault that may be shown. */
 export function renderFault(fault: Fault, requestId: string, statuses?: RouteSpec['statuses']): Rendered {
   const headers = { ...problemHeaders(fault), 'content-type': PROBLEM_TYPE };
   const status = statusOf(fault, statuses);
   return { status, headers, payload: JSON.stringify(problemOf(fault, requestId, status)) };
 }
 
-/** Faults as RFC 9457 problem documents. */
+/** Media type of faults, which are sent as RFC 9457 problem documents. */
 export const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 
-/** The document; members of the fault's data stand beside the standard ones and never replace them. */
+/** Returns the document. Members of the fault's data are added to the standard members and never replace them. */
 function problemOf(fault: Fault, requestId: string, status: number): Problem {
   const { title } = FAULTS[fault.code];
   const standard: Problem = {
@@ -93,11 +93,11 @@ function problemOf(fault: Fault, requestId: string, status: number): Problem {
   ]) as Problem;
 }
 
-/** The status of a fault on a route with these statuses of its own. */
+/** Returns the status of a fault, which the route may override. */
 const statusOf = (fault: Fault, statuses: RouteSpec['statuses'] = {}): number =>
   statuses[fault.code] ?? FAULTS[fault.code].status;
 
-/** The headers that go with a fault. */
+/** Returns the headers that accompany a fault. */
 function problemHeaders(fault: Fault): Readonly<Record<string, string>> {
   const headers: Record<string, string> = {};
   if (FAULTS[fault.code].status === 401) headers['www-authenticate'] = 'Bearer';
@@ -107,13 +107,13 @@ function problemHeaders(fault: Fault): Readonly<Record<string, string>> {
   return headers;
 }
 
-/** True when the client went away while it was sending. */
+/** Returns true when the client disconnected while sending. */
 const isHangUp = (error: unknown): boolean => ['ECONNRESET', 'EPIPE'].includes(systemCodeOf(error) ?? '');
 
 /**
- * A fault of a code that is no HTTP answer, and everything that is no Fault, becomes `internal`: its message could
- * tell of paths and keys of this machine.
- * @param declared codes of status 500 that the route has in its contract
+ * Converts an error to a fault that may be shown. Faults without an HTTP status and all other errors become
+ * `internal`, because their messages could reveal paths and keys of this machine.
+ * @param declared codes of status 500 in the route's contract
  */
 export function faultOfError(error: unknown, declared: readonly FaultCode[] = []): Fault {
   if (error instanceof Fault) {
@@ -130,7 +130,10 @@ const internal = (cause: unknown): Fault =>
     cause,
   });
 
-/** Sends a whole answer. An answer in pieces that breaks before its first byte becomes `internal`, later the connection is cut. */
+/**
+ * Sends a whole answer. A streamed body that fails before its first byte becomes `internal`; later the connection is
+ * closed.
+ */
 export function sendRendered(
   { request, response, requestId }: Pick<Exchange, 'request' | 'response' | 'requestId'>,
   { status, headers, payload, pieces }: Rendered,

@@ -1,4 +1,4 @@
-/** The body of a request by its route: read, cleared of absent members, and checked. */
+/** Reads the body of a request by its route's schema: parses, drops absent members and validates. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { TSchema } from 'typebox';
 import type { RouteSpec } from '../../src/contract/route.js';
@@ -8,12 +8,12 @@ import { NULL_CLEARS } from '../../src/kernel/schema.js';
 import { escapePointer, MAX_PROBLEMS, validator } from '../../src/kernel/validator.js';
 
 /**
- * Reads the bytes of a body. Throws `body_too_large`, by Content-Length before a byte is read, else once `limit` is passed;
- * and `bad_request` when the client goes away before its end.
+ * Reads the bytes of a body. Throws `body_too_large` from the Content-Length before reading a byte, or once `limit`
+ * is exceeded. Throws `bad_request` when the client disconnects before the end.
  */
 export async function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
   if (Number(request.headers['content-length'] ?? 0) > limit) throw tooLarge();
-  // A client that went away while its session was looked up leaves a request that never ends.
+  // A request whose client disconnected during the session lookup never ends.
   if (request.destroyed) throw broken();
   const chunks: Buffer[] = [];
   let length = 0;
@@ -28,7 +28,7 @@ export async function readBytes(request: IncomingMessage, limit: number): Promis
       settle(() => reject(new Fault('bad_request', 'the connection broke', { cause })));
     const settle = (done: () => void) => {
       request.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken);
-      // An error that comes later has no listener of ours, and would end the process.
+      // A later error without a listener would end the process.
       request.on('error', () => undefined);
       done();
     };
@@ -41,13 +41,13 @@ const broken = (cause?: Error): Fault => new Fault('bad_request', 'the connectio
 const tooLarge = (): Fault => new Fault('body_too_large', 'the request body is larger than this server takes');
 
 interface SentBody {
-  /** Empty when there was none. */
+  /** Body as sent; empty when there was none. */
   readonly bytes: Buffer;
   readonly headers: IncomingHttpHeaders;
   readonly contentType: string | undefined;
 }
 
-/** Makes the reader of a route's bodies, which throws `unsupported_media_type` or `invalid_body`. */
+/** Creates the reader of a route's bodies, which throws `unsupported_media_type` or `invalid_body`. */
 export function bodyReader(route: RouteSpec, maxDepth: number): (sent: SentBody) => unknown {
   const schema = route.body;
   const check = schema && validator(schema);
@@ -66,7 +66,7 @@ export function bodyReader(route: RouteSpec, maxDepth: number): (sent: SentBody)
   };
 }
 
-/** An empty object is as good as no body. */
+/** Accepts an empty object in place of no body. */
 function requireNothing(value: unknown): undefined {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
     const names = Object.keys(value).slice(0, MAX_PROBLEMS);
@@ -82,16 +82,16 @@ function invalidBody(errors: readonly FaultDetail[]): Fault {
   return new Fault('invalid_body', `the body is not valid: ${shown.join(', ')}${more}`, { errors });
 }
 
-/** Reads a JSON body without trusting it: its type, encoding, depth and keys are checked before anybody looks inside. */
+/** Checks on a JSON body that run before anything uses it: type, encoding, depth and keys. */
 interface BodyRules {
   /** The `Content-Type` header. */
   readonly contentType: string | undefined;
   readonly contentEncoding: string | undefined;
-  /** Most levels of objects and arrays. */
+  /** Maximum nesting of objects and arrays. */
   readonly maxDepth: number;
 }
 
-/** Throws `unsupported_media_type` or `invalid_body`. */
+/** Parses an untrusted JSON body. Throws `unsupported_media_type` or `invalid_body`. */
 function readJson(body: Buffer, rules: BodyRules): unknown {
   requireJson(rules);
   const text = decode(body);
@@ -127,13 +127,13 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    // Only the position: the message of the engine quotes the body, which may hold a secret.
+    // Only the position: the engine's message quotes the body, which may hold a secret.
     const position = cause instanceof Error ? /at position (\d+)/.exec(cause.message)?.[1] : undefined;
     throw invalid(`the body is not JSON${position === undefined ? '' : `: see position ${position}`}`);
   }
 }
 
-/** Members of a body: many more than any request needs, and few enough to be checked in milliseconds. */
+/** Maximum members of a body: many more than any request needs, and few enough to validate in milliseconds. */
 const MAX_MEMBERS = 10_000;
 
 function refuseExcess(text: string, maxDepth: number): void {
@@ -147,7 +147,7 @@ function refuseExcess(text: string, maxDepth: number): void {
   }
 }
 
-/** Keys that would reach the prototype of whatever object they are copied into. */
+/** Rejects keys that would reach the prototype of an object they are copied into. */
 function refusePrototypes(value: unknown): void {
   if (typeof value !== 'object' || value === null) return;
   for (const [key, member] of Object.entries(value)) {
@@ -161,8 +161,8 @@ function refusePrototypes(value: unknown): void {
 const invalid = (message: string): Fault => new Fault('invalid_body', message);
 
 /**
- * The value without such members, by its schema. Free-form maps are left as they are: there null is a value.
- * Unknown members stay, for the validator to refuse.
+ * Returns the value without members that are null where the schema treats null as absent. Free-form maps are
+ * unchanged, because null is a value there. Unknown members stay for the validator to reject.
  */
 function withoutAbsent(schema: TSchema, value: unknown): unknown {
   const { properties, required, items } = branchOf(schema);
@@ -189,7 +189,7 @@ interface Branch {
   readonly items?: TSchema;
 }
 
-/** The schema itself, or what it is when it is not null; nothing is known of a choice between several. */
+/** Returns the schema, or its only non-null alternative. A choice between several yields no information. */
 function branchOf(schema: TSchema): Branch {
   const union: { readonly anyOf?: readonly TSchema[] } = schema;
   if (!union.anyOf) return schema;

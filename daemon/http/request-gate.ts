@@ -1,14 +1,14 @@
-/** What every request has to pass before its route is looked at. */
+/** Checks that every request must pass before routing. */
 import type { IncomingMessage } from 'node:http';
 import { Fault } from '../../src/kernel/fault.js';
 
 interface GateOptions {
   readonly urlBytes: number;
-  /** Whether clients see TLS, here or at the proxy. */
+  /** True when clients use TLS, here or at the proxy. */
   readonly isTls: boolean;
 }
 
-/** The fault `url_too_long`, `bad_request` or `origin_forbidden`, or undefined when the request may pass. */
+/** Returns the fault `url_too_long`, `bad_request` or `origin_forbidden`, or undefined when the request may pass. */
 export function gateRefusal(request: IncomingMessage, { urlBytes, isTls }: GateOptions): Fault | undefined {
   if ((request.url?.length ?? 0) > urlBytes) {
     return new Fault('url_too_long', `the URL is longer than ${urlBytes} bytes`, { hint: 'shorten the query' });

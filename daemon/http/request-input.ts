@@ -1,4 +1,4 @@
-/** What a request brings: path parameters, query and body, each read by its route's schema. */
+/** The input of a request: path parameters, query and body, each parsed by its route's schema. */
 import type { IncomingMessage } from 'node:http';
 import type { TSchema } from 'typebox';
 import type { RouteSpec } from '../../src/contract/route.js';
@@ -8,23 +8,26 @@ import type { HttpLimits } from './api-listener.js';
 import { queryOf, queryReader } from './query-string.js';
 import { bodyReader } from './request-body.js';
 
-/** Each undefined when the route has none. */
+/** Each field is undefined when the route has no such input. */
 export interface Input {
   readonly params: unknown;
   readonly query: unknown;
   readonly body: unknown;
 }
 
-/** A request as the router found it. */
+/** A request matched by the router. */
 interface RoutedRequest {
   readonly request: IncomingMessage;
-  /** Percent-decoded, by name. */
+  /** Percent-decoded path parameters, by name. */
   readonly params: Readonly<Record<string, string>>;
-  /** Empty when there was none. */
+  /** Body; empty when there was none. */
   readonly body: Buffer;
 }
 
-/** Makes the reader of a route's requests, which throws `invalid_path`, `invalid_query`, `invalid_body` and the like. */
+/**
+ * Creates the reader of a route's input, which throws `invalid_path`, `invalid_query`, `invalid_body` and the faults
+ * of bodies.
+ */
 export function inputReader(route: RouteSpec, limits: HttpLimits): (routed: RoutedRequest) => Input {
   const checkParams = paramsChecker(route.params);
   const readQuery = queryReader(route.query);
@@ -39,15 +42,15 @@ export function inputReader(route: RouteSpec, limits: HttpLimits): (routed: Rout
   };
 }
 
-/** True when the client says that a body follows. */
+/** Returns true when the headers announce a body. */
 export const announcesBody = (headers: IncomingMessage['headers']): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 
-/** Control characters, and what separates the parts of paths: no name of ours has them. */
+/** Control characters and path separators, which no valid name holds. */
 const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f/\\]/;
 
 /**
- * Makes the checker of a route's parameters, which throws `invalid_path`.
+ * Creates the check of a route's path parameters, which throws `invalid_path`.
  * @param schema undefined when the route has none
  */
 function paramsChecker(schema: TSchema | undefined): (params: unknown) => unknown {

@@ -1,11 +1,14 @@
-/** Finds the route of a request: methods, static segments before parameters, each segment percent-decoded once. */
+/**
+ * Finds the route of a request by method and path. Static segments win over parameters, and each segment is
+ * percent-decoded once.
+ */
 import { API_BASE } from '../../src/contract/contract.js';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { Fault } from '../../src/kernel/fault.js';
 
 interface Found<T> {
   readonly endpoint: T;
-  /** Percent-decoded, by name. */
+  /** Percent-decoded path parameters, by name. */
   readonly params: Readonly<Record<string, string>>;
 }
 
@@ -16,7 +19,7 @@ interface Place<T> {
 
 interface Node<T> {
   readonly next: Map<string, Node<T>>;
-  /** The segment that is a parameter. */
+  /** Child for a segment that is a parameter. */
   any: Node<T> | null;
   readonly byMethod: Map<string, Place<T>>;
 }
@@ -26,7 +29,7 @@ const newNode = <T>(): Node<T> => ({ next: new Map(), any: null, byMethod: new M
 export class Router<T> {
   private readonly root = newNode<T>();
 
-  /** Throws for a second route of the same method and path. */
+  /** Adds a route. Throws for a second route of the same method and path. */
   add(route: RouteSpec, endpoint: T): void {
     const names: string[] = [];
     let node = this.root;
@@ -49,9 +52,9 @@ export class Router<T> {
   }
 
   /**
-   * Returns the endpoint of a request. Throws `not_found`, `method_not_allowed` with the methods that the path has, and
-   * `bad_request` for a path that is not valid percent-encoding.
-   * @param url as it stands in the request line
+   * Returns the endpoint of a request. Throws `not_found`, `method_not_allowed` with the methods of the path, or
+   * `bad_request` for invalid percent-encoding.
+   * @param url as in the request line
    */
   find(method: string, url: string): Found<T> {
     const path = pathOf(url);
@@ -64,7 +67,7 @@ export class Router<T> {
 
 interface Search {
   readonly method: string;
-  /** Methods of the places that the path leads to. */
+  /** Methods of the routes that the path matches; filled by the search. */
   readonly allowed: Set<string>;
 }
 
@@ -88,7 +91,7 @@ function search<T>(root: Node<T>, segments: readonly string[], { method, allowed
   return visit(root, 0, []);
 }
 
-/** `HEAD` goes with `GET`. */
+/** Returns the methods of a route; `HEAD` goes with `GET`. */
 const methodsOf = ({ method }: RouteSpec): readonly string[] => (method === 'GET' ? ['GET', 'HEAD'] : [method]);
 
 /** Drops scheme and host of the absolute form (RFC 9112, section 3.2.2), the query and a fragment. */

@@ -1,4 +1,4 @@
-/** Calls the handler of a route and makes its answer, or whatever it throws, ready for the wire. */
+/** Runs the handler of a route, and renders its answer or the fault it throws. */
 import { generalFaults } from '../../src/contract/faults.js';
 import type { Operator } from '../../src/contract/operators.js';
 import type { RouteSpec } from '../../src/contract/route.js';
@@ -11,7 +11,7 @@ import { answerRenderer, faultOfError, pieceChecker, type Rendered, renderFault 
 import type { Input } from './request-input.js';
 import type { EventStream, LineStream } from './streams.js';
 
-/** A handler whose route is not known by type: what the contract's types promise is checked when it runs. */
+/** A handler whose route is unknown to the type checker; its answers are checked at runtime instead. */
 export type AnyHandler = (call: AnyCall) => Promise<AnyAnswer>;
 
 interface AnyCall extends Input {
@@ -30,7 +30,7 @@ interface AnyAnswer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Where an answer in pieces goes; null when the client gets a plain one. */
+/** Targets of a streamed answer; null when the client gets a plain one. */
 export interface Outlets {
   readonly lines: LineStream | null;
   readonly events: EventOutlet | null;
@@ -38,20 +38,20 @@ export interface Outlets {
 
 interface EventOutlet {
   readonly stream: EventStream;
-  /** The `Last-Event-ID` of the request. */
+  /** `Last-Event-ID` of the request. */
   readonly lastId: string | null;
 }
 
 export interface RunOptions extends Pick<Core, 'logger'> {
-  /** Check what handlers answer, stream and throw against the contract, and answer 500 when it is not so. */
+  /** True checks answers, stream lines and faults against the contract, and answers 500 on a mismatch. */
   readonly validateAnswers: boolean;
 }
 
-/** Makes the function that runs the handler of a route. It never rejects. */
+/** Creates the function that runs the handler of a route. It never rejects. */
 export function runner(route: RouteSpec, handler: AnyHandler, { logger, validateAnswers }: RunOptions) {
   const render = answerRenderer(route, validateAnswers);
   const checkPiece = validateAnswers ? pieceChecker(route) : () => {};
-  // `cancelled`: nobody gets the answer to a client that went away.
+  // `cancelled` is always allowed, because its answer goes to a disconnected client.
   const declared = new Set([...route.faults, ...generalFaults(route), 'cancelled']);
   const write = (stream: LineStream) => (line: unknown) => {
     checkPiece(line);
@@ -105,5 +105,5 @@ export function runner(route: RouteSpec, handler: AnyHandler, { logger, validate
 const actorOf = (operator: Operator | undefined): Party =>
   operator ? { id: operator.operator_id, name: operator.username, type: 'operator' } : SYSTEM;
 
-/** What an `internal` fault stands for. */
+/** Returns the error that an `internal` fault wraps. */
 const rootOf = (fault: Fault): Error => (fault.cause instanceof Error ? fault.cause : fault);

@@ -1,16 +1,19 @@
-/** An answer of `text/event-stream`: one event at a time, and no more in memory than one that a slow reader has not taken. */
+/** Streamed answers: `text/event-stream` and `application/x-ndjson`, with backpressure and bounded memory. */
 import type { ServerResponse } from 'node:http';
 
 const EVENT_STREAM = 'text/event-stream';
 
 interface EventStreamLimits {
-  /** A client that takes nothing for so long is cut off; it can go on behind the last event that it got. */
+  /**
+   * Timeout in milliseconds after which a stalled client is disconnected; it can resume after the last event it
+   * received.
+   */
   readonly stallMs: number;
-  /** How long nothing is sent at most. */
+  /** Maximum milliseconds of silence. */
   readonly heartbeatMs: number;
 }
 
-/** How long a client is asked to wait before it connects again, in milliseconds. */
+/** Milliseconds that a client is asked to wait before it reconnects. */
 const RETRY_MS = 2000;
 
 export class EventStream {
@@ -19,7 +22,7 @@ export class EventStream {
   private begun = false;
   private lastSent = 0;
 
-  /** Nothing is sent before `open`, so until then the answer may still be another one. */
+  /** Sends nothing before `open`, so until then the answer may still be another one. */
   constructor(response: ServerResponse, limits: EventStreamLimits) {
     this.response = response;
     this.limits = limits;
@@ -29,25 +32,25 @@ export class EventStream {
     return this.begun;
   }
 
-  /** Answers with 200, so that the client knows that it is connected. */
+  /** Answers with 200, so that the client knows it is connected. */
   async open(place: string | null): Promise<void> {
     this.begun = true;
     beginStream(this.response, `${EVENT_STREAM}; charset=utf-8`);
     await this.write(`retry: ${RETRY_MS}\n${placeLine(place)}\n`);
   }
 
-  /** Resolves when the client has room for more, or is gone; never rejects. */
+  /** Sends an event. Resolves when the client has room for more or is disconnected; never rejects. */
   async send(id: string, data: unknown): Promise<void> {
     await this.write(`id: ${id}\ndata: ${JSON.stringify(data)}\n\n`);
   }
 
-  /** Tells that the connection lives, when nothing else did for a while. */
+  /** Sends a heartbeat when nothing was sent for the heartbeat interval. */
   async beat(place: string | null): Promise<void> {
     if (performance.now() - this.lastSent < this.limits.heartbeatMs) return;
     await this.write(`: still here\n${placeLine(place)}\n`);
   }
 
-  /** The problem document that ends it. */
+  /** Sends the problem document that ends the stream. */
   fail(problem: unknown): void {
     void this.write(`event: error\ndata: ${JSON.stringify(problem)}\n\n`);
   }
@@ -67,13 +70,13 @@ export class EventStream {
   }
 }
 
-/** An ID without data: the client goes on behind it, and shows nothing. */
+/** Returns an ID without data: the client resumes after it, and shows nothing. */
 const placeLine = (place: string | null): string => (place === null ? '' : `id: ${place}\n`);
 
-/** An answer of `application/x-ndjson`: one JSON line at a time, with a bound on what waits for a slow reader. */
+/** Media type of a line stream: one JSON document per line, with a limit on the backlog of a slow reader. */
 const NDJSON = 'application/x-ndjson';
 
-/** True when the client prefers a stream. */
+/** Returns true when the client accepts a line stream. */
 export const wantsLines = (accept: string | undefined): boolean =>
   /(^|[\s,])application\/x-ndjson(?![\w.+-])/i.test(accept ?? '');
 
@@ -83,7 +86,7 @@ export class LineStream {
   private begun = false;
   private roomAgain: Promise<void> | null = null;
 
-  /** Nothing is sent before the first line, so until then the answer may still be another one. */
+  /** Sends nothing before the first line, so until then the answer may still be another one. */
   constructor(response: ServerResponse, maxBacklog: number) {
     this.response = response;
     this.maxBacklog = maxBacklog;
@@ -94,8 +97,8 @@ export class LineStream {
   }
 
   /**
-   * Sends a line. The promise resolves when there is room for more, and at once when the client is gone; it never
-   * rejects. A client that lets more than the backlog wait is cut off.
+   * Sends a line. The promise resolves when there is room for more, or at once when the client is disconnected; it
+   * never rejects. A client whose backlog exceeds the limit is disconnected.
    */
   write(line: unknown): Promise<void> {
     const { response } = this;
@@ -121,14 +124,14 @@ export class LineStream {
 
 /** Sends status 200 and the headers. */
 function beginStream(response: ServerResponse, contentType: string): void {
-  // The second header keeps a proxy from collecting what comes in pieces.
+  // The second header keeps a proxy from buffering the stream.
   response.writeHead(200, { 'content-type': contentType, 'x-accel-buffering': 'no' });
 }
 
-/** True when the client can receive nothing more. */
+/** Returns true when the client can receive nothing more. */
 export const isGone = (response: ServerResponse): boolean => response.destroyed || response.writableEnded;
 
-/** Resolves when the client has taken what was written, or is gone; never rejects. */
+/** Resolves when the client has read what was written, or is disconnected; never rejects. */
 function hasRoom(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

@@ -1,4 +1,4 @@
-/** Requests that ask for another protocol: streams of terminals, and nothing else. */
+/** Upgrade requests: accepted for terminal streams, ignored everywhere else. */
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -13,25 +13,25 @@ import { clientAddress, isPrivate } from './exchange.js';
 import { faultOfError } from './rendered.js';
 import { gateRefusal } from './request-gate.js';
 
-/** A request that asks for an upgrade on a path of a session's stream. */
+/** An upgrade request on the path of a session's stream. */
 export interface StreamRequest {
   readonly request: IncomingMessage;
   readonly socket: Duplex;
   readonly head: Buffer;
-  /** As the path says. */
+  /** Session ID in the path. */
   readonly sessionId: string;
-  /** As the query says; empty without one. */
+  /** Ticket in the query; empty without one. */
   readonly ticket: string;
   readonly address: string | null;
 }
 
-/** Serves the streams of terminals. */
+/** Serves the terminal streams. */
 export interface StreamDoor {
-  /** Answers the upgrade; throws a Fault while nothing was answered. */
+  /** Answers the upgrade. Throws a Fault as long as nothing was answered. */
   open(given: StreamRequest): void;
-  /** Tells everybody that the orchestrator stops. */
+  /** Tells all clients that the orchestrator is stopping. */
   leave(): void;
-  /** Streams that are open. */
+  /** Number of open streams. */
   readonly size: number;
 }
 
@@ -46,10 +46,13 @@ interface UpgradeOptions extends Pick<Core, 'logger'> {
 
 const STREAM = new RegExp(`^${API_BASE}/terminal/session/([0-9A-Z]{1,64})/stream$`);
 
-/** Whether a request for it may ask for another protocol. */
+/** Returns true when a request for this URL may ask for an upgrade. */
 export const isStreamUrl = (url: string | undefined): boolean => STREAM.test((url ?? '').split('?')[0] ?? '');
 
-/** Every request with an `Upgrade` header comes here once the server listens for them, unless Node can ask before. */
+/**
+ * Handles upgrade requests. With a listener set, Node emits every request with an `Upgrade` header here, unless it
+ * supports `shouldUpgradeCallback`.
+ */
 export function acceptUpgrades(server: Server, options: UpgradeOptions): void {
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     socket.on('error', () => socket.destroy());
@@ -69,8 +72,9 @@ export function acceptUpgrades(server: Server, options: UpgradeOptions): void {
 }
 
 /**
- * A protocol that is not spoken here may be ignored (RFC 9110): the request is read anew, with its body, as one that has not
- * asked. A Node that comes here has taken the connection away from its reader by then, and reads none of the body.
+ * Serves a request as if it had not asked for an upgrade, because an unsupported protocol may be ignored (RFC 9110).
+ * Node has detached the connection from its parser and read none of the body, so the request is fed back and parsed
+ * again.
  */
 function serveWithout(server: Server, request: IncomingMessage, socket: Socket, head: Buffer): void {
   const lines = [`${request.method} ${request.url} HTTP/${request.httpVersion}`, 'connection: close'];

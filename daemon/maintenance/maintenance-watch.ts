@@ -1,4 +1,4 @@
-/** Knows at any moment whether a maintenance window is active, and tells the audit log when one begins and ends. */
+/** Tracks which maintenance windows are active, and records their start and end in the audit log. */
 import { messageOf } from '../../src/kernel/fault.js';
 import type { Service } from '../../src/kernel/service.js';
 import type { Core } from '../core/core.js';
@@ -6,7 +6,7 @@ import { isActive, listWindows, momentEvent, momentsUntil, updateWindow, type Wi
 
 type MaintenanceWatchOptions = Pick<Core, 'clock' | 'db' | 'logger' | 'uow'>;
 
-/** How often it looks at the clock, in milliseconds; looking at the store takes something that is due. */
+/** Interval of clock checks in milliseconds; the store is only read when a window begins or ends. */
 const TICK = 1_000;
 
 export class MaintenanceWatch implements Service {
@@ -20,7 +20,7 @@ export class MaintenanceWatch implements Service {
     this.options = options;
   }
 
-  /** Tells what came to pass while nobody watched. */
+  /** Records the starts and ends that passed while the orchestrator was stopped. */
   async start(): Promise<void> {
     await this.load();
     await this.tick();
@@ -35,18 +35,18 @@ export class MaintenanceWatch implements Service {
     await this.round;
   }
 
-  /** Whether any window is active now, by the wall clock, wherever it was set. */
+  /** Returns true while any window is active by the current wall clock. */
   isMaintenance(): boolean {
     const now = this.options.clock.now();
     return this.windows.some((row) => isActive(row, now));
   }
 
-  /** To be called whenever windows have changed. */
+  /** Reloads the windows; call it after every change. */
   async load(): Promise<void> {
     this.windows = await listWindows(this.options.db);
   }
 
-  /** Never rejects; what could not be told is due the next time. */
+  /** Records what is due. Never rejects; a failed write is retried at the next tick. */
   async tick(): Promise<void> {
     const now = this.options.clock.now();
     if (momentsUntil(now, this.windows).length === 0) return;

@@ -1,4 +1,4 @@
-/** Maintenance windows as admins make, move and delete them. */
+/** Creates, changes and deletes maintenance windows for admins. */
 import type {
   CreateMaintenanceWindow,
   MaintenanceWindow,
@@ -41,18 +41,18 @@ export class MaintenanceWindows {
     this.options = options;
   }
 
-  /** The latest start first. */
+  /** Returns all windows, latest start first. */
   async list(): Promise<MaintenanceWindow[]> {
     const now = this.options.clock.now();
     return (await listWindows(this.options.db)).map((row) => windowView(row, now));
   }
 
-  /** Throws `maintenance_window_not_found`. */
+  /** Returns a window. Throws `maintenance_window_not_found`. */
   async get(id: string): Promise<MaintenanceWindow> {
     return windowView(await requireWindow(this.options.db, id), this.options.clock.now());
   }
 
-  /** One that is over already is a record only: it never begins. Throws `invalid_body`. */
+  /** Creates a window. One that has already ended is only a record and never begins. Throws `invalid_body`. */
   async create(given: CreateMaintenanceWindow, context: RequestContext): Promise<MaintenanceWindow> {
     const { uow, newId, clock, onChanged } = this.options;
     const now = clock.now();
@@ -84,7 +84,10 @@ export class MaintenanceWindows {
     return windowView(row, now);
   }
 
-  /** Throws `maintenance_window_not_found`, `maintenance_window_over`, `invalid_body`. The same again changes nothing. */
+  /**
+   * Changes a window; an update with equal values changes nothing. Throws `maintenance_window_not_found`,
+   * `maintenance_window_over`, `invalid_body`.
+   */
   async update(id: string, given: UpdateMaintenanceWindow, context: RequestContext): Promise<MaintenanceWindow> {
     const { uow, clock, onChanged } = this.options;
     const now = clock.now();
@@ -113,7 +116,7 @@ export class MaintenanceWindows {
     return view;
   }
 
-  /** An active one ends with it. Throws `maintenance_window_not_found`. */
+  /** Deletes a window; an active one ends. Throws `maintenance_window_not_found`. */
   async remove(id: string, context: RequestContext): Promise<void> {
     const { uow, clock, onChanged } = this.options;
     const now = clock.now();
@@ -162,7 +165,7 @@ const windowOver = ({ window_id, ends_at }: WindowRow): Fault =>
     hint: 'make a new one: orch maintenance start --for 1h --reason WHY',
   });
 
-/** Handlers of maintenance windows. */
+/** Handlers of the maintenance window routes. */
 export const maintenanceWindowHandlers = (
   windows: MaintenanceWindows,
 ): HandlersFor<typeof maintenanceWindowRoutes> => ({

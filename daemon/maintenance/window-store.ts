@@ -1,4 +1,4 @@
-/** Maintenance windows. Times are milliseconds. */
+/** Maintenance windows as rows, as API objects and as audit events. Times are Unix milliseconds. */
 import type { Updateable } from 'kysely';
 import type { MaintenanceWindow } from '../../src/contract/maintenance-windows.js';
 import { toSeconds, toTimestamp } from '../../src/kernel/clock.js';
@@ -9,7 +9,7 @@ import type { MaintenanceWindowTable, NewRow, Queryable, Row } from '../database
 
 export type WindowRow = Row<'maintenance_windows'>;
 
-/** The latest start first. */
+/** Returns all windows, latest start first. */
 export async function listWindows(db: Queryable): Promise<readonly WindowRow[]> {
   return db
     .selectFrom('maintenance_windows')
@@ -40,13 +40,12 @@ export async function deleteWindow(db: Queryable, id: string): Promise<void> {
   await db.deleteFrom('maintenance_windows').where('window_id', '=', id).execute();
 }
 
-/** Rows of maintenance windows as the API shows them, and as parties of events. */
 type Times = Pick<WindowRow, 'starts_at' | 'ends_at'>;
 
-/** From its start, up to but not including its end. */
+/** Returns true from the start up to, but not including, the end. */
 export const isActive = ({ starts_at, ends_at }: Times, now: number): boolean => starts_at <= now && now < ends_at;
 
-/** Also when its end was told and the clock was set back since. */
+/** Returns true once the end has passed. It stays true after its end was recorded, even when the clock is set back. */
 export const isOver = ({ ends_at, told }: WindowRow, now: number): boolean => told === 'ended' || ends_at <= now;
 
 export const windowParty = ({ window_id, reason }: WindowRow): Party => ({
@@ -76,16 +75,18 @@ export const windowNotFound = (id: string): Fault =>
     hint: 'see what there is: orch maintenance list',
   });
 
-/** When maintenance windows begin and end, and the events that tell of it: each once, whenever it is noticed. */
+/** Start or end of a window. Each is recorded once, whenever it is noticed. */
 export interface Moment {
   readonly row: WindowRow;
-  /** What the audit log will have been told of the window. */
+  /** State of the window in the audit log once this is recorded. */
   readonly told: 'started' | 'ended';
-  /** When it was to be, in Unix milliseconds. */
+  /** Scheduled time in Unix milliseconds. */
   readonly at: number;
 }
 
-/** What has come to pass and was not told yet, in its order; what begins as another one ends stands before that end. */
+/**
+ * Returns the moments up to `now` that are not recorded yet, in order. A start sorts before an end at the same time.
+ */
 export function momentsUntil(now: number, rows: readonly WindowRow[]): readonly Moment[] {
   const due = rows.flatMap((row) => momentsOf(row)).filter(({ at }) => at <= now);
   return due.sort((a, b) => a.at - b.at || (a.told === b.told ? 0 : a.told === 'started' ? -1 : 1));
@@ -103,7 +104,7 @@ function momentsOf(row: WindowRow): readonly Moment[] {
   }
 }
 
-/** `context` is of the request that made it begin or end; without one it was time. */
+/** Builds the audit event; `context` is the request that caused the moment, or null when its time had come. */
 export function momentEvent({ row, told, at }: Moment, context: RequestContext | null): DomainEvent {
   const event = {
     type: `maintenance.${told}`,

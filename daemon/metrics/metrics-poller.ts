@@ -1,5 +1,4 @@
-/** Asks every connected agent for its measurements, each in its own time, and stores the answers in batches. */
-
+/** Polls every connected agent for metrics, spread over the interval, and stores the samples in batches. */
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { MetricsSample } from '../../src/kernel/schema.js';
@@ -10,40 +9,40 @@ import type { Core } from '../core/core.js';
 import type { NewRow } from '../database/schema.js';
 import { deleteSamplesBefore, insertSamples } from './metrics.js';
 
-/** What it needs of whoever holds the connections. */
+/** Connections to the agents. */
 interface MetricsLink {
-  /** Approved agents that are connected now. */
+  /** Returns the approved agents that are connected. */
   connected(): Iterable<NodeId>;
-  /** False when there is no such connection. */
+  /** Sends messages to an agent. Returns false when it is not connected. */
   send(nodeId: NodeId, messages: readonly OrchestratorMessage[]): boolean;
 }
 
 interface MetricsPollerOptions extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'logger'> {
   readonly link: MetricsLink;
-  /** Milliseconds; as they are now. */
+  /** Returns the current schedule, in milliseconds. */
   readonly schedule: () => { readonly interval: number; readonly retention: number };
-  /** Uniform in [0, 1). */
+  /** Returns a random number, uniform in [0, 1). */
   readonly random: () => number;
 }
 
-/** An answer as it came over the link. */
+/** An answer received over the link. */
 interface MetricsAnswer {
   readonly request_id: number;
   readonly sample: MetricsSample | null;
 }
 
-/** How often it looks whom to ask, and stores what has come, in milliseconds. */
+/** Interval in milliseconds at which agents are polled and samples are stored. */
 const TICK = 1_000;
-/** Samples that are dropped in one transaction. */
+/** Maximum samples deleted in one transaction. */
 const PRUNED_AT_ONCE = 5_000;
 const REQUESTS = 1_000_000;
 
 export class MetricsPoller implements Service {
   readonly name = 'metrics';
   private readonly options: MetricsPollerOptions;
-  /** When each connected agent is asked next, by the monotonic clock. */
+  /** Time of each connected agent's next poll, on the monotonic clock. */
   private due = new Map<NodeId, number>();
-  /** The question that an agent has not answered yet. */
+  /** ID of the unanswered request of each agent. */
   private readonly asked = new Map<NodeId, number>();
   private readonly waiting: NewRow<'metrics_samples'>[] = [];
   private timer: NodeJS.Timeout | undefined;
@@ -64,7 +63,7 @@ export class MetricsPoller implements Service {
     await this.storing;
   }
 
-  /** Throws `protocol_violation` for an answer that nobody has asked for. */
+  /** Queues the sample of an answer. Throws `protocol_violation` for an answer without a request. */
   receive(nodeId: NodeId, { request_id: requestId, sample }: MetricsAnswer): void {
     if (this.asked.get(nodeId) !== requestId) {
       throw new Fault('protocol_violation', 'the peer sent metrics that nobody has asked for');
@@ -73,7 +72,7 @@ export class MetricsPoller implements Service {
     if (sample !== null) this.waiting.push({ node_id: nodeId, received_at: this.options.clock.now(), ...sample });
   }
 
-  /** Drops what is older than the retention, in slices. */
+  /** Deletes samples older than the retention, in batches. */
   async prune(): Promise<void> {
     const { db, ageTime, schedule } = this.options;
     const before = ageTime() - schedule().retention;
@@ -85,7 +84,10 @@ export class MetricsPoller implements Service {
     this.store();
   }
 
-  /** An agent that has just come is asked at once, then each in a time of its own, so that not all answer together. */
+  /**
+   * Polls the agents that are due. A newly connected agent is polled at once and then at a random offset, which
+   * spreads the load.
+   */
   private ask(): void {
     const { clock, link, random, schedule } = this.options;
     const { interval } = schedule();
@@ -99,7 +101,7 @@ export class MetricsPoller implements Service {
       }
       next.set(nodeId, now + (due === undefined ? interval * (0.5 + random() / 2) : interval));
       this.requests = (this.requests + 1) % REQUESTS;
-      // An agent that is too old for the question is not sent it.
+      // `send` returns false for agents whose protocol version lacks the request.
       if (link.send(nodeId, [{ type: 'metrics_request', request_id: this.requests }]))
         this.asked.set(nodeId, this.requests);
     }
@@ -117,7 +119,7 @@ export class MetricsPoller implements Service {
   }
 }
 
-/** Reads the schedule of measurements, in milliseconds. */
+/** Reads the schedule from the settings, in milliseconds. */
 export const metricsSchedule = (settings: Settings) => ({
   interval: settings['metrics.poll_interval'] * 1000,
   retention: settings['metrics.retention'] * 1000,

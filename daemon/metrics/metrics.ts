@@ -1,4 +1,4 @@
-/** Measurements as operators read them. */
+/** Metrics of agents: the reader, the handlers and the stored samples. */
 import {
   METRICS_LIMIT,
   type MetricsHistory,
@@ -16,16 +16,16 @@ import { linkTo } from '../http/query-string.js';
 import type { OwnMetrics } from './own-metrics.js';
 
 interface HistoryQuery {
-  /** Unix seconds, inclusive, by the clock of the orchestrator. */
+  /** Inclusive lower bound in Unix seconds, by the orchestrator's clock. */
   readonly since?: number | null | undefined;
   readonly limit: number;
-  /** Unix milliseconds, exclusive: when the oldest sample of a page was received. */
+  /** Exclusive upper bound in Unix milliseconds: the reception time of the oldest sample of the previous page. */
   readonly before?: number | null | undefined;
 }
 
 export interface HistoryPage {
   readonly history: MetricsHistory;
-  /** `before` of the page with older samples; null when there are none. */
+  /** Value of `before` for the page with older samples; null when there are none. */
   readonly next: number | null;
 }
 
@@ -38,7 +38,7 @@ export class MetricsReader {
     this.clock = clock;
   }
 
-  /** The newest samples, oldest first; null when there are none. Throws `agent_not_found`. */
+  /** Returns the newest samples, oldest first, or null when there are none. Throws `agent_not_found`. */
   async history(nodeId: string, { since, limit, before }: HistoryQuery): Promise<HistoryPage | null> {
     await this.require(nodeId);
     const from = (since ?? 0) * 1000;
@@ -50,14 +50,14 @@ export class MetricsReader {
     return { history: { node_id: nodeId, samples: rows.map(sampleOf) }, next };
   }
 
-  /** Null when there is none. Throws `agent_not_found`. */
+  /** Returns the newest sample, or null. Throws `agent_not_found`. */
   async latest(nodeId: string): Promise<MetricsSample | null> {
     await this.require(nodeId);
     const [row] = await listSamples(this.db, { nodeId, from: 0, to: this.clock.now(), limit: 1 });
     return row === undefined ? null : sampleOf(row);
   }
 
-  /** Of every agent that has one. */
+  /** Returns the newest sample of every agent that has one. */
   async latestOfAll(): Promise<NodeMetrics[]> {
     return (await latestSamples(this.db, this.clock.now())).map((row) => ({
       node_id: row.node_id,
@@ -73,7 +73,6 @@ export class MetricsReader {
 
 const sampleOf = ({ node_id: _node, received_at: _received, ...sample }: MetricsRow): MetricsSample => sample;
 
-/** Handlers of the routes of measurements. */
 interface MetricsServices {
   readonly reader: MetricsReader;
   readonly own: OwnMetrics;
@@ -96,13 +95,13 @@ export const metricsHandlers = ({ reader, own }: MetricsServices): HandlersFor<t
   getOwnMetrics: async () => ({ status: 200, body: await own.text() }),
 });
 
-/** Measurements of agents' machines. Times of reception are milliseconds. */
+/** A stored sample; reception times are Unix milliseconds. */
 type MetricsRow = Row<'metrics_samples'>;
 
-/** Rows of one statement: SQLite takes 32,766 values. */
+/** Rows per statement: SQLite accepts 32,766 values. */
 const CHUNK = 1_000;
 
-/** Two samples of one agent in the same millisecond are one. */
+/** Inserts samples. A second sample of an agent in the same millisecond is dropped. */
 export async function insertSamples(db: Queryable, samples: readonly NewRow<'metrics_samples'>[]): Promise<void> {
   for (let at = 0; at < samples.length; at += CHUNK) {
     await db
@@ -117,12 +116,12 @@ interface SampleFilter {
   readonly nodeId: string;
   /** Unix milliseconds, inclusive. */
   readonly from: number;
-  /** Unix milliseconds, inclusive: a sample of a later time was received while the clock was ahead. */
+  /** Inclusive upper bound in Unix milliseconds; later samples were received while the clock was ahead. */
   readonly to: number;
   readonly limit: number;
 }
 
-/** The newest ones, oldest first. */
+/** Returns the newest samples, oldest first. */
 async function listSamples(db: Queryable, { nodeId, from, to, limit }: SampleFilter): Promise<readonly MetricsRow[]> {
   const rows = await db
     .selectFrom('metrics_samples')
@@ -136,7 +135,7 @@ async function listSamples(db: Queryable, { nodeId, from, to, limit }: SampleFil
   return rows.reverse();
 }
 
-/** The newest sample of every agent that has one, of those received up to `to`. */
+/** Returns the newest sample of every agent that has one, received up to `to`. */
 async function latestSamples(db: Queryable, to: number): Promise<readonly MetricsRow[]> {
   return db
     .selectFrom('metrics_samples as sample')
@@ -156,7 +155,7 @@ async function latestSamples(db: Queryable, to: number): Promise<readonly Metric
     .execute();
 }
 
-/** Drops at most that many of the samples received before a time; returns how many it has dropped. */
+/** Deletes about `limit` of the samples received before `time`, oldest first. Returns the number deleted. */
 export async function deleteSamplesBefore(db: Queryable, time: number, limit: number): Promise<number> {
   const old = db.selectFrom('metrics_samples').select('received_at').where('received_at', '<', time);
   const edge = await old

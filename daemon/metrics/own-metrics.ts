@@ -1,4 +1,4 @@
-/** The orchestrator's own counters, as Prometheus reads them. */
+/** The orchestrator's own metrics, in the Prometheus format. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Core } from '../core/core.js';
 import type { EventType } from '../core/domain-event.js';
@@ -7,17 +7,17 @@ import { countAgentsByStatus } from '../fleet/agent-store.js';
 
 interface OwnMetricsOptions extends Pick<Core, 'db'> {
   readonly version: string;
-  /** Approved agents that are connected now. */
+  /** Returns the number of approved agents that are connected. */
   readonly connected: () => number;
-  /** Terminal sessions that are open. */
+  /** Returns the number of open terminal sessions. */
   readonly terminals: () => number;
-  /** Why the orchestrator is degraded. */
+  /** Returns the reasons why the orchestrator is degraded. */
   readonly problems: () => readonly { readonly code: string }[];
-  /** What waits in queues of this process or of the store, by name. */
+  /** Length of each queue, in this process or in the store, by name. */
   readonly queues: Readonly<Record<string, () => number | Promise<number>>>;
 }
 
-/** A request as it was answered. */
+/** An answered request. */
 interface AnsweredRequest {
   readonly route: string;
   readonly method: string;
@@ -122,7 +122,7 @@ export class OwnMetrics {
     this.requests.observe({ route, method, status }, seconds);
   }
 
-  /** Everything as it is now, in the text format of Prometheus 0.0.4. */
+  /** Returns all current values in the Prometheus text format 0.0.4. */
   text(): Promise<string> {
     return this.registry.metrics();
   }

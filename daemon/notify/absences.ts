@@ -1,6 +1,7 @@
 /**
- * Tells of agents that have gone and not come back in time. Who is away is in the store, so a restart forgets nobody; and what
- * an orchestrator that was killed had not written, the going of the agents that were connected, is written when they stay away.
+ * Raises notifications about agents that disconnected and did not return in time. Absences are in the store, so they
+ * survive a restart. A killed orchestrator records no disconnects: agents that were connected then and stay away get
+ * their event after the next start.
  */
 import { messageOf } from '../../src/kernel/fault.js';
 import type { Service } from '../../src/kernel/service.js';
@@ -15,12 +16,12 @@ interface AbsencesOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'uow'> 
   readonly raising: Raising;
 }
 
-/** How long an agent may be away without anybody being told. */
+/** Milliseconds that an agent may be away before a notification is raised. */
 const AWAY_MS = 60_000;
-/** After a start agents get the longest pause between two of their attempts, and a little more. */
+/** Milliseconds that agents get to reconnect after a start: slightly more than their longest reconnect delay. */
 const RETURN_MS = 75_000;
 const TICK_MS = 1_000;
-/** Agents of one transaction. */
+/** Maximum agents per transaction. */
 const AT_ONCE = 100;
 
 export class Absences implements Service {
@@ -28,7 +29,7 @@ export class Absences implements Service {
   private readonly options: AbsencesOptions;
   private timer: NodeJS.Timeout | undefined;
   private checking: Promise<void> | null = null;
-  /** By the wall clock and by the monotonic one. */
+  /** Time of the start in milliseconds, by the wall clock and by the monotonic clock. */
   private started = { wall: 0, steady: 0 };
 
   constructor(options: AbsencesOptions) {
@@ -50,7 +51,7 @@ export class Absences implements Service {
     await this.checking;
   }
 
-  /** Tells of those whose time is up. Never rejects. */
+  /** Raises notifications for agents that are away too long, and records lost agents. Never rejects. */
   async check(): Promise<void> {
     const { db, clock, logger } = this.options;
     const { wall, steady } = this.started;
@@ -97,7 +98,7 @@ export class Absences implements Service {
   }
 }
 
-/** Null for an agent that was rejected or removed meanwhile. */
+/** Returns the name of an approved agent; null for one that was rejected or removed meanwhile. */
 async function nameOfApproved(tx: Queryable, nodeId: string): Promise<string | null> {
   const agent = await findAgent(tx, nodeId);
   return agent?.status === 'approved' ? (agent.name ?? nodeId) : null;
@@ -111,7 +112,7 @@ const lostAgent = (nodeId: string, name: string): DomainEvent => ({
   metadata: {},
 });
 
-/** Which agents are connected, and since when others are away without anybody having been told. */
+/** State of one agent: connected, or away without a notification raised yet. */
 type AgentAbsenceRow = Row<'agent_absences'>;
 
 export async function putAgentAbsence(db: Queryable, row: NewRow<'agent_absences'>): Promise<void> {
@@ -131,7 +132,10 @@ export async function deleteAgentAbsence(db: Queryable, nodeId: string): Promise
   await db.deleteFrom('agent_absences').where('node_id', '=', nodeId).execute();
 }
 
-/** Those that have gone in that span of time, or while the clock was ahead of `now`, the longest ago first. */
+/**
+ * Returns agents that disconnected between `from` and `to`, or at a time ahead of `now` because the clock was wrong,
+ * longest absence first. Times are Unix milliseconds.
+ */
 async function agentsAwaySince(
   db: Queryable,
   { from, to, now }: { readonly from: number; readonly to: number; readonly now: number },
@@ -145,7 +149,7 @@ async function agentsAwaySince(
   return query.orderBy('away_since').limit(limit).execute();
 }
 
-/** Those that count as connected since before that time, or since a time ahead of `now`. */
+/** Returns agents recorded as connected before `time`, or at a time ahead of `now`. Times are Unix milliseconds. */
 async function agentsConnectedBefore(
   db: Queryable,
   { time, now }: { readonly time: number; readonly now: number },

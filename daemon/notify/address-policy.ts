@@ -1,5 +1,4 @@
-/** Which addresses channels may be at: public ones, over TLS, on the usual ports, and what an operator allows beside. */
-
+/** Allows channels to send to public addresses over TLS on the usual ports, and to networks allowed in the settings. */
 import { lookup } from 'node:dns/promises';
 import { networkInterfaces } from 'node:os';
 import {
@@ -12,20 +11,20 @@ import {
 import type { Settings } from '../../src/settings/serve.js';
 
 export interface AddressRules {
-  /** Networks that are allowed although they are not public, with any port and plain HTTP. */
+  /** Networks allowed although not public, with any port and plain HTTP. */
   readonly allowNetworks: readonly string[];
   readonly allowHttp: boolean;
 }
 
 interface OwnListeners {
-  /** Where this orchestrator listens. */
+  /** Ports that this orchestrator listens on. */
   readonly ports: readonly number[];
-  /** Of the interfaces of this machine. */
+  /** Addresses of this machine's interfaces. */
   readonly addresses: readonly string[];
 }
 
 interface AddressPolicyOptions {
-  /** As they are now; asked each time. */
+  /** Returns the current rules; called on each check. */
   readonly rules: () => AddressRules;
   readonly own: () => OwnListeners;
 }
@@ -37,13 +36,13 @@ interface Destination {
 
 const PORTS: ReadonlySet<number> = new Set([80, 443, 8443]);
 
-/** Of IPv4 everything but these is public. */
+/** IPv4 networks that are not public; all others are. */
 const NOT_PUBLIC_FOUR = networks([
   '0.0.0.0/8',
   '10.0.0.0/8',
   '100.64.0.0/10',
   '127.0.0.0/8',
-  // The metadata service of one cloud has this public address.
+  // A public address that one cloud uses for its metadata service.
   '168.63.129.16/32',
   '169.254.0.0/16',
   '172.16.0.0/12',
@@ -57,7 +56,7 @@ const NOT_PUBLIC_FOUR = networks([
   '224.0.0.0/3',
 ]);
 
-/** Of IPv6 only this is public, without what leads into IPv4 or is set apart in it. */
+/** The public IPv6 network, and its exceptions: reserved ranges and ranges that lead into IPv4. */
 const PUBLIC_SIX = networks(['2000::/3']);
 const NOT_PUBLIC_SIX = networks(['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']);
 
@@ -70,7 +69,7 @@ export class AddressPolicy {
     this.options = options;
   }
 
-  /** Why nothing may be sent to that address, with the setting that would allow it; null when it may. */
+  /** Returns why an address is refused, with the setting that would allow it; null when it is allowed. */
   refusal(text: string, destination: Destination): string | null {
     const address = parseIpAddress(text);
     if (address === null) return `${text} is no address`;
@@ -84,8 +83,8 @@ export class AddressPolicy {
   }
 
   /**
-   * Why nothing may ever be sent to that URL under the rules as they are, without a look-up of its name; null when that shows
-   * only when it is connected to, because a network is allowed that the name may turn out to be in.
+   * Returns why a URL is refused under the current rules, without resolving its name; null when it is allowed so far.
+   * While `allowNetworks` is not empty a name may resolve into such a network, so it is only checked on connect.
    */
   refusalAtOnce(url: URL): string | null {
     const isTls = url.protocol === 'https:';
@@ -97,7 +96,7 @@ export class AddressPolicy {
     return allowNetworks.length > 0 ? null : this.refusalOfAny(host, { port, isTls });
   }
 
-  /** Why nothing may be sent to a public address of the host. */
+  /** Returns why even a public address of the host is refused; null when it is allowed. */
   private refusalOfAny(host: string, { port, isTls }: Destination): string | null {
     if (!isTls && !this.options.rules().allowHttp) {
       return 'the URL is not https; if that is meant, set notifications.allow_http';
@@ -120,7 +119,7 @@ function isPublic(address: IpAddress): boolean {
 const isIn = (address: IpAddress, all: readonly IpNetwork[]): boolean =>
   all.some((network) => containsAddress(network, address));
 
-/** What is no network is left out; settings are checked where they are read. */
+/** Parses networks and skips invalid ones, because the settings are validated where they are read. */
 function networks(texts: readonly string[]): readonly IpNetwork[] {
   return texts.flatMap((text) => {
     const network = parseIpNetwork(text.replace(/%.*$/, ''));
@@ -128,7 +127,7 @@ function networks(texts: readonly string[]): readonly IpNetwork[] {
   });
 }
 
-/** Makes the policy of the settings, which refuses the orchestrator's own listeners. */
+/** Returns the policy of the settings. It also refuses the orchestrator's own listeners. */
 export const addressPolicy = (settings: () => Settings, ownPorts: () => readonly number[]): AddressPolicy =>
   new AddressPolicy({
     rules: () => ({
@@ -138,10 +137,10 @@ export const addressPolicy = (settings: () => Settings, ownPorts: () => readonly
     own: () => ({ ports: ownPorts(), addresses: ownAddresses() }),
   });
 
-/** Every address of a name, also of those in the hosts file. */
+/** Returns every address of a name, including names from the hosts file. */
 export const resolveHost = async (host: string): Promise<readonly string[]> =>
   (await lookup(host, { all: true, verbatim: true })).map(({ address }) => address);
 
-/** Of all interfaces. */
+/** Returns the addresses of all interfaces. */
 const ownAddresses = (): readonly string[] =>
   Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address));

@@ -1,4 +1,4 @@
-/** Notification channels: create, list, change, delete. What is secret in a configuration is never given out. */
+/** Creates, lists, changes and deletes notification channels; secrets in a configuration are never returned. */
 import {
   type Channel,
   type ChannelType,
@@ -41,7 +41,7 @@ import type { Notify } from './notify.js';
 interface ChannelServiceOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly vault: ChannelVault;
   readonly policy: Pick<AddressPolicy, 'refusalAtOnce'>;
-  /** Rung when there may be something to send. */
+  /** Doorbell of the outbox, rung when a delivery may be due. */
   readonly bell: Pick<Doorbell, 'ring'>;
 }
 
@@ -52,17 +52,17 @@ export class ChannelService {
     this.options = options;
   }
 
-  /** In the order they were made. */
+  /** Returns all channels, oldest first. */
   async list(): Promise<Channel[]> {
     return (await listChannels(this.options.db)).map((row) => this.view(row));
   }
 
-  /** Throws `channel_not_found`. */
+  /** Returns the channel, its secrets masked. Throws `channel_not_found`. */
   async get(id: string): Promise<Channel> {
     return this.view(await requireChannel(this.options.db, id));
   }
 
-  /** Throws `invalid_body`, also for an address that could never be sent to, and `channel_exists`. */
+  /** Creates a channel and returns it. Throws `channel_exists`, and `invalid_body` also for an address that is never allowed. */
   async create({ channel_type, name, config }: CreateChannel, context: RequestContext): Promise<Channel> {
     const { uow, clock, newId, vault } = this.options;
     const read = readConfig(channel_type, config, null);
@@ -90,8 +90,8 @@ export class ChannelService {
   }
 
   /**
-   * Members that are left out stay; a configuration replaces the old one and enables the channel. Throws `channel_not_found`,
-   * `channel_exists`, `invalid_body`.
+   * Changes a channel and returns it. Absent members stay; a configuration replaces the old one and enables the channel.
+   * Throws `channel_not_found`, `channel_exists`, `invalid_body`.
    */
   async update(id: string, given: UpdateChannel, context: RequestContext): Promise<Channel> {
     const { uow, clock, bell } = this.options;
@@ -102,7 +102,7 @@ export class ChannelService {
       if (row.name !== before.name) await requireFreeName(tx, row.name);
       const { channel_id: _id, ...change } = row;
       await updateChannel(tx, id, change);
-      // What waits for its next attempt is not to wait for what was wrong with the old configuration.
+      // Pending retries were scheduled because of the old configuration, so they are due now.
       if (row.row_version !== before.row_version) await hastenDeliveries(tx, id, clock.now());
       bell.ring();
       emit(
@@ -115,7 +115,7 @@ export class ChannelService {
     });
   }
 
-  /** Throws `channel_not_found`. */
+  /** Deletes a channel. Throws `channel_not_found`. */
   async remove(id: string, context: RequestContext): Promise<void> {
     await this.options.uow.write(async (tx, emit) => {
       const row = await requireChannel(tx, id);
@@ -124,7 +124,7 @@ export class ChannelService {
     });
   }
 
-  /** Newest notification first. Throws `channel_not_found`. */
+  /** Returns the deliveries of a channel, newest notification first. Throws `channel_not_found`. */
   async deliveries(id: string, page: { readonly limit: number; readonly before?: string | null }): Promise<Delivery[]> {
     const { db } = this.options;
     await requireChannel(db, id);
@@ -153,7 +153,10 @@ export class ChannelService {
     return { row, changed };
   }
 
-  /** Names resolve later, and to other addresses each time: they are checked when they are connected to. */
+  /**
+   * Throws `invalid_body` for a destination that is refused without a lookup. A name may resolve to other addresses
+   * each time, so its addresses are checked on connect.
+   */
   private requireReachable({ destination }: ReadConfig): void {
     const refusal = this.options.policy.refusalAtOnce(new URL(destination.url));
     if (refusal !== null) throw invalidConfig([{ path: `/config/${destination.member}`, message: refusal }]);
@@ -173,7 +176,7 @@ async function requireFreeName(db: Queryable, name: string): Promise<void> {
   });
 }
 
-/** Handlers of notification channels. */
+/** Returns the route handlers of notification channels. */
 export const channelHandlers = ({
   channels,
   tester,
@@ -208,8 +211,9 @@ export const channelHandlers = ({
 });
 
 /**
+ * Returns the configuration given by a request, with masked values replaced by the stored ones.
  * @param stored null for a new channel
- * @throws Fault `invalid_body`, also for a masked value that stands for nothing
+ * @throws Fault `invalid_body`, also for a masked value that matches no stored value
  */
 function readConfig(type: ChannelType, given: object, stored: JsonObject | null): ReadConfig {
   const kind = CHANNEL_KINDS[type];

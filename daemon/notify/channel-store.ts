@@ -1,4 +1,4 @@
-/** Notification channels, their configurations sealed: this room neither seals nor opens. */
+/** Queries of notification channels and their API views; configurations are stored sealed. */
 import type { Updateable } from 'kysely';
 import type { Channel, Delivery } from '../../src/contract/channels.js';
 import { toSeconds } from '../../src/kernel/clock.js';
@@ -18,7 +18,7 @@ import type { LoggedDelivery } from './delivery-store.js';
 
 export type ChannelRow = Row<'channels'>;
 
-/** In the order they were made. */
+/** Returns all channels, oldest first. */
 export async function listChannels(db: Queryable): Promise<readonly ChannelRow[]> {
   return db.selectFrom('channels').selectAll().orderBy('created_at').orderBy('channel_id').execute();
 }
@@ -27,7 +27,7 @@ export async function findChannel(db: Queryable, channelId: string): Promise<Cha
   return (await db.selectFrom('channels').selectAll().where('channel_id', '=', channelId).executeTakeFirst()) ?? null;
 }
 
-/** The oldest of that name: stores from before names were unique may have several. */
+/** Returns the oldest channel of that name; stores from before names were unique may hold several. */
 export async function findChannelByName(db: Queryable, name: string): Promise<ChannelRow | null> {
   const query = db
     .selectFrom('channels')
@@ -54,23 +54,23 @@ export async function deleteChannel(db: Queryable, channelId: string): Promise<v
   await db.deleteFrom('channels').where('channel_id', '=', channelId).execute();
 }
 
-/** Those that something is to be sent to. */
+/** Returns the IDs of enabled channels, oldest first. */
 export async function enabledChannelIds(db: Queryable): Promise<readonly string[]> {
   const query = db.selectFrom('channels').select('channel_id').where('disabled_at', 'is', null);
   return (await query.orderBy('created_at').execute()).map((row) => row.channel_id);
 }
 
-/** Rows of channels as the API shows them, and as parties of events. */
+/** Returns a channel as a party of events. */
 export const channelParty = ({ channel_id: id, name }: Pick<ChannelRow, 'channel_id' | 'name'>): Party => ({
   id,
   name,
   type: 'channel',
 });
 
-/** The configuration as it is stored. Throws `secrets_locked`. */
+/** Returns the decrypted configuration. Throws `secrets_locked`. */
 export const configOf = (vault: ChannelVault, row: ChannelRow): JsonObject => JSON.parse(vault.open(row));
 
-/** The same, null when it cannot be decrypted any more. */
+/** Returns the decrypted configuration; null when it cannot be decrypted. */
 export function configOrNull(vault: ChannelVault, row: ChannelRow): JsonObject | null {
   try {
     return configOf(vault, row);
@@ -80,7 +80,7 @@ export function configOrNull(vault: ChannelVault, row: ChannelRow): JsonObject |
   }
 }
 
-/** A configuration that cannot be decrypted any more is shown empty. */
+/** Returns a channel as the API shows it. A configuration that cannot be decrypted is shown empty. */
 export function channelView(row: ChannelRow, vault: ChannelVault): Channel {
   const { attempted_at: attemptedAt, attempt_error: error } = row;
   return {
@@ -110,14 +110,17 @@ export const deliveryView = (row: LoggedDelivery): Delivery => ({
   updated_at: toSeconds(row.updated_at),
 });
 
-/** Throws `channel_not_found`. */
+/** Returns the channel. Throws `channel_not_found`. */
 export async function requireChannel(db: Queryable, id: string): Promise<ChannelRow> {
   const row = await findChannel(db, id);
   if (row !== null) return row;
   throw new Fault('channel_not_found', `there is no channel ${id}`, { hint: 'see what there is: orch channels list' });
 }
 
-/** @param what was done to it, behind the name of who has done it */
+/**
+ * Returns the event of a change to a channel.
+ * @param what predicate of the summary; the actor's name is put in front of it
+ */
 export const channelEvent = (
   type: EventType,
   what: string,

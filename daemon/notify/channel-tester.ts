@@ -1,4 +1,4 @@
-/** Tries a channel out: sends at once, waits for the answer, and says what it was. */
+/** Tests a channel: sends a message at once, waits for the response and reports it. */
 import type { ChannelTest } from '../../src/contract/channels.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
@@ -11,7 +11,7 @@ import type { Attempt, Sender } from './sender.js';
 
 interface ChannelTesterOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly sender: Sender;
-  /** Rung when there may be something to send. */
+  /** Doorbell of the outbox, rung when a delivery may be due. */
   readonly bell: Pick<Doorbell, 'ring'>;
 }
 
@@ -23,8 +23,8 @@ export class ChannelTester {
   }
 
   /**
-   * Sends also to a channel that is disabled, which a success enables.
-   * Throws `channel_not_found`, `delivery_failed`, and the signal's reason when it is aborted.
+   * Sends a test message and returns the outcome. Also sends to a disabled channel, which a success enables.
+   * Throws `channel_not_found`, `delivery_failed`, and the signal's reason when it is aborted with a `Fault`.
    */
   async test(id: string, context: RequestContext, signal: AbortSignal): Promise<ChannelTest> {
     const { db, clock, sender } = this.options;

@@ -1,4 +1,4 @@
-/** Writes what came of deliveries: done, to be tried again, or given up, which others are told of. */
+/** Records the outcome of deliveries: delivered, to be retried, or failed, which raises an event. */
 import type { JsonObject } from '../../src/kernel/json.js';
 import type { Core } from '../core/core.js';
 import { SYSTEM } from '../core/domain-event.js';
@@ -16,18 +16,18 @@ import type { NotificationRow } from './notification-store.js';
 import type { Attempt } from './sender.js';
 
 interface DeliveryLogOptions extends Pick<Core, 'clock' | 'uow'> {
-  /** Uniform in [0, 1). */
+  /** Returns a uniform number in [0, 1). */
   readonly random: () => number;
 }
 
 interface Attempted {
-  /** As it was sent to. */
+  /** Row of the channel at the time of the attempt. */
   readonly channel: ChannelRow;
   readonly notification: NotificationRow;
   readonly attempt: Attempt;
 }
 
-/** The address is there no more, and will not be again. */
+/** HTTP status for an address that is permanently gone. */
 const GONE = 410;
 
 export class DeliveryLog {
@@ -53,7 +53,7 @@ export class DeliveryLog {
       if (channel === null || delivery === null) return;
       await this.note(tx, channel, attempt);
       if (attempt.delivered) return this.end(tx, delivery, attempt);
-      // What the old address has said does not count against a new one.
+      // A 410 from the old address must not disable a channel with a new one.
       const isGone = attempt.status === GONE && channel.row_version === sentTo.row_version;
       if (isGone) return this.disable(tx, emit, { channel, notification, attempt });
       await this.retry(tx, emit, { channel, notification, attempt, delivery });
@@ -129,13 +129,13 @@ function emitFailure(emit: Emit, { channel, notification, attempt }: Attempted, 
   });
 }
 
-/** Null for what was ended meanwhile. */
+/** Returns the delivery if it is still pending, else null. */
 async function findPending(tx: Queryable, key: DeliveryKey): Promise<DeliveryRow | null> {
   const delivery = await findDelivery(tx, key);
   return delivery?.state === 'pending' ? delivery : null;
 }
 
-/** Why a request of a channel was not answered with success. */
+/** Reason of a failed delivery attempt. */
 export type DeliveryReason =
   | 'address_not_allowed'
   | 'unresolvable'
@@ -150,43 +150,41 @@ export class DeliveryProblem extends Error {
   override readonly name = 'DeliveryProblem';
   readonly reason: DeliveryReason;
 
-  /** @param message what happened, without anything secret */
+  /** @param message description of the failure, without secrets */
   constructor(reason: DeliveryReason, message: string) {
     super(message);
     this.reason = reason;
   }
 }
 
-/** When a delivery that has failed is tried again. */
-
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
-/** Behind each failed attempt but the last. */
+/** Milliseconds to wait after each failed attempt except the last. */
 const DELAYS: readonly number[] = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR];
-/** A pause grows by this part of it at most, so that what has failed together does not come back together. */
+/** Maximum fraction added to a delay, so that deliveries that failed together are not retried together. */
 const JITTER = 0.2;
-/** A receiver is not waited for any longer, whatever it asks for. */
+/** Maximum delay in milliseconds that a receiver can request. */
 const LONGEST = 10 * HOUR;
 
 interface RetryOptions {
-  /** Attempts so far, the one that has just failed among them. */
+  /** Number of attempts so far, including the one that just failed. */
   readonly attempts: number;
-  /** What the receiver has asked for. */
+  /** Delay that the receiver requested; null for none. */
   readonly retryAfterMs: number | null;
   /** Uniform in [0, 1). */
   readonly random: () => number;
 }
 
-/** Milliseconds until the next attempt; null when that was the last one. */
+/** Returns the milliseconds until the next attempt; null after the last one. */
 function retryDelay({ attempts, retryAfterMs, random }: RetryOptions): number | null {
   const delay = DELAYS[attempts - 1];
   if (delay === undefined) return null;
   return Math.round(Math.max(delay * (1 + JITTER * random()), Math.min(retryAfterMs ?? 0, LONGEST)));
 }
 
-/** The value of a `Retry-After`, in milliseconds from now, at most the longest pause; null when it says nothing. */
+/** Parses `Retry-After` into milliseconds from `now`, at most `LONGEST`; null when it is absent or invalid. */
 export function readRetryAfter(text: string | null, now: number): number | null {
   if (text === null) return null;
   const ms = /^\d{1,9}$/.test(text.trim()) ? Number(text) * SECOND : Date.parse(text) - now;

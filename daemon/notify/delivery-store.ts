@@ -1,4 +1,4 @@
-/** Deliveries of notifications to channels: the outbox, and the log of it. */
+/** Queries of deliveries to channels: pending ones are the outbox, finished ones its log. */
 import type { Updateable } from 'kysely';
 import { chunks } from '../database/batches.js';
 import type { DeliveryTable, NewRow, Queryable, Row } from '../database/schema.js';
@@ -7,7 +7,10 @@ import { seqOf } from './notification-store.js';
 export type DeliveryRow = Row<'deliveries'>;
 export type DeliveryKey = Pick<DeliveryRow, 'channel_id' | 'seq'>;
 
-/** A clock is corrected by less than this without putting anything off for long, in milliseconds. */
+/**
+ * Milliseconds that `updated_at` may be ahead of the clock. A larger lead means that the delivery was scheduled by a
+ * wrong clock; a smaller correction delays it only briefly.
+ */
 const AHEAD_MS = 60_000;
 
 export async function insertDeliveries(db: Queryable, rows: readonly NewRow<'deliveries'>[]): Promise<void> {
@@ -27,7 +30,10 @@ export async function updateDelivery(
   await db.updateTable('deliveries').set(change).where('channel_id', '=', channel_id).where('seq', '=', seq).execute();
 }
 
-/** Pending ones of a channel that are due by then, or were put off while the clock was ahead, in the order they are due. */
+/**
+ * Returns up to `limit` pending deliveries of a channel, in the order they are due. Includes deliveries that were
+ * scheduled while the clock was ahead. `now` is in Unix milliseconds.
+ */
 export async function dueDeliveries(
   db: Queryable,
   { channelId, now, limit }: { readonly channelId: string; readonly now: number; readonly limit: number },
@@ -53,7 +59,7 @@ export async function countPendingDeliveries(db: Queryable): Promise<number> {
   return count;
 }
 
-/** When the next pending one of a channel behind a time is due; null when there is none. */
+/** Returns the Unix milliseconds of the channel's next delivery due after `behind`, or null. */
 export async function nextDeliveryAt(db: Queryable, channelId: string, behind: number): Promise<number | null> {
   const row = await db
     .selectFrom('deliveries')
@@ -66,7 +72,7 @@ export async function nextDeliveryAt(db: Queryable, channelId: string, behind: n
   return row?.next_at ?? null;
 }
 
-/** Makes everything that is pending for a channel due. */
+/** Makes every pending delivery of a channel due at `now`. */
 export async function hastenDeliveries(db: Queryable, channelId: string, now: number): Promise<void> {
   await db
     .updateTable('deliveries')
@@ -76,7 +82,7 @@ export async function hastenDeliveries(db: Queryable, channelId: string, now: nu
     .execute();
 }
 
-/** Ends everything that is pending for a channel in the same way. */
+/** Ends every pending delivery of a channel with the same state and error. */
 export async function endPendingDeliveries(
   db: Queryable,
   channelId: string,
@@ -96,7 +102,7 @@ export type LoggedDelivery = DeliveryRow & {
   readonly summary: string;
 };
 
-/** Newest notification first. */
+/** Returns the deliveries of a channel, newest notification first. */
 export async function listDeliveries(
   db: Queryable,
   channelId: string,

@@ -1,4 +1,4 @@
-/** Connects to a host whose addresses were all checked, and nowhere else, whatever its name means a moment later. */
+/** Connects to a checked address of a host, without a second lookup that could return another address. */
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { messageOf } from '../../src/kernel/fault.js';
@@ -8,19 +8,19 @@ import { DeliveryProblem } from './delivery-log.js';
 
 export interface DialOptions {
   readonly policy: AddressPolicy;
-  /** Every address of a name. */
+  /** Returns every address of a name. */
   readonly resolve: (host: string) => Promise<readonly string[]>;
-  /** PEM of the authorities that certificates may be of; undefined for those of the system. */
+  /** PEM of the trusted certificate authorities; undefined for the system's. */
   readonly authorities?: string | undefined;
 }
 
-/** How long an address may take, and one that others follow. */
+/** Connect timeouts in milliseconds: of the last address, and of an address with others to try after it. */
 const CONNECT_MS = 5_000;
 const ADDRESS_MS = 2_000;
 
 /**
- * Aborting the signal ends it.
- * @throws DeliveryProblem; `timeout` is for the caller to tell
+ * Returns a connected socket, over TLS for an https URL. Rejects with the signal's reason when it is aborted.
+ * @throws DeliveryProblem, never with `timeout`: the caller owns the signal and knows why it aborted
  */
 export async function dial(url: URL, options: DialOptions, signal: AbortSignal): Promise<Socket> {
   const isTls = url.protocol === 'https:';
@@ -104,7 +104,7 @@ async function secured(socket: Socket, { host, authorities, signal }: SecureOpti
   }
 }
 
-/** Waits for an event of a socket; an error, its end and the signal destroy it and reject. */
+/** Resolves on the given event of a socket. On an error, a close or an abort it destroys the socket and rejects. */
 function ready(socket: Socket, event: 'connect' | 'secureConnect', signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const fail = (error: unknown) => {
@@ -129,15 +129,16 @@ function ready(socket: Socket, event: 'connect' | 'secureConnect', signal: Abort
   });
 }
 
-/** A signal that aborts after a time, or when the one it is made from does. */
+/** A signal that aborts after a timeout, or together with an outer signal. */
 interface Deadline {
   readonly signal: AbortSignal;
-  /** Whether the time was up. */
+  /** Returns true once the timeout has expired. */
   isOver(): boolean;
-  /** To be called when nobody waits any more. */
+  /** Releases the timer and the listener on the outer signal; the owner must call it. */
   clear(): void;
 }
 
+/** Returns a deadline `ms` milliseconds from now. */
 export function deadlineOf(ms: number, outer: AbortSignal): Deadline {
   const controller = new AbortController();
   let over = false;

@@ -1,4 +1,4 @@
-/** Notifications as an operator reads them. */
+/** Lists notifications for an operator and records which ones the operator has read. */
 import {
   NOTIFICATION_LIST_LIMIT,
   type NotificationList,
@@ -17,7 +17,7 @@ type InboxOptions = Pick<Core, 'db' | 'uow'>;
 interface InboxQuery {
   readonly unreadOnly: boolean;
   readonly limit: number;
-  /** Only those before the notification with this ID; none when that is gone, because the oldest go first. */
+  /** ID of the notification that the page ends before. The page is empty when it is gone, because the oldest are pruned first. */
   readonly before?: string | null | undefined;
 }
 
@@ -45,7 +45,7 @@ export class Inbox {
     };
   }
 
-  /** Throws `notification_not_found`. */
+  /** Marks a notification as read for an operator. Throws `notification_not_found`. */
   async read(operatorId: string, id: string): Promise<void> {
     await this.options.uow.write(async (tx) => {
       const row = await findNotification(tx, id);
@@ -59,7 +59,7 @@ export class Inbox {
   }
 }
 
-/** Handlers of notifications: each operator has read marks of their own. */
+/** Returns the route handlers of notifications. Each operator has separate read marks. */
 export const notificationHandlers = (inbox: Inbox): HandlersFor<typeof notificationRoutes> => ({
   listNotifications: async ({ query, operator }) => {
     const limit = clampLimit(query.limit, NOTIFICATION_LIST_LIMIT.standard, NOTIFICATION_LIST_LIMIT.maximum);

@@ -1,25 +1,25 @@
-/** A notification as channels are sent it. */
+/** The message that channels send for a notification, with its text made safe to display. */
 import type { SEVERITIES } from '../../src/contract/audit.js';
 import type { JsonObject, JsonValue } from '../../src/kernel/json.js';
 import { EVENT_SEVERITY, type EventType, type Party } from '../core/domain-event.js';
 import type { NotificationRow } from './notification-store.js';
 
 export interface Message {
-  /** The same for every attempt and every channel. */
+  /** ID of the notification, the same for every attempt and every channel. */
   readonly id: string;
   readonly event_type: string;
   readonly severity: (typeof SEVERITIES)[number];
-  /** One harmless line. */
+  /** One line of text without control or format characters. */
   readonly summary: string;
-  /** Unix milliseconds. */
+  /** Unix milliseconds of the event. */
   readonly timestamp: number;
   readonly actor: Party;
   readonly target: Party;
-  /** IDs and counts. */
+  /** IDs, counts and flags of the event. */
   readonly metadata: JsonObject;
 }
 
-/** Characters. */
+/** Maximum lengths in UTF-16 code units. */
 const SUMMARY = 512;
 const NAME = 128;
 
@@ -64,21 +64,22 @@ const plainParty = ({ id, name, type }: Party): Party => ({
   type,
 });
 
-/** Makes text that may come from an agent harmless: one line, without anything invisible that steers or reorders it. */
-
-/** Control and format characters (bidi marks, zero width), line separators, halves of characters, and blanks among them. */
+/** Control and format characters (bidi marks, zero width), line separators, lone surrogates and white space. */
 const HOSTILE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\s]+/gu;
 
-/** At most that many characters of UTF-16; what is cut off is told by an ellipsis. */
+/**
+ * Returns text from an agent as one line of at most `most` UTF-16 code units; an ellipsis marks a cut. Removes invisible
+ * characters, which could hide or reorder text.
+ */
 export function plainText(text: string, most: number): string {
   const line = text.replace(HOSTILE, ' ').trim();
   return line.length <= most ? line : `${whole(line.slice(0, most - 1))}…`;
 }
 
-/** Without half a character at the end. */
+/** Returns the text without a lone surrogate at the end. */
 const whole = (text: string): string => text.replace(/[\ud800-\udbff]$/, '');
 
-/** ULIDs and hex IDs; nothing that people have written fits by chance. */
+/** Pattern of ULIDs and hex IDs, which text written by people does not match by chance. */
 const ID = /^([0-7][0-9A-HJKMNP-TV-Z]{25}|[0-9a-f]{16,64}|system)$/;
 const MOST_MEMBERS = 32;
 

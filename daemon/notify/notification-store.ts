@@ -1,10 +1,10 @@
-/** Notifications, and who has read which. */
+/** Queries of notifications and of each operator's read marks. */
 import { expressionBuilder, sql } from 'kysely';
 import type { Database, NewRow, Queryable, Row } from '../database/schema.js';
 
 export type NotificationRow = Row<'notifications'>;
 
-/** Returns its `seq`. */
+/** Inserts a notification and returns its `seq`. */
 export async function insertNotification(db: Queryable, row: Omit<NewRow<'notifications'>, 'seq'>): Promise<number> {
   const { seq } = await db.insertInto('notifications').values(row).returning('seq').executeTakeFirstOrThrow();
   return seq;
@@ -22,18 +22,18 @@ interface NotificationQuery {
   readonly operatorId: string;
   readonly unreadOnly: boolean;
   readonly limit: number;
-  /** Only those before the notification with this ID; none when that is gone. */
+  /** ID of the notification that the page ends before; the page is empty when that notification is gone. */
   readonly before?: string | null | undefined;
 }
 
-/** The place of the notification with this ID as a part of a query; null when it is gone. */
+/** Returns a subquery for the `seq` of the notification with this ID; it yields null when the notification is gone. */
 export const seqOf = (id: string) =>
   expressionBuilder<Database, never>()
     .selectFrom('notifications as place')
     .select('place.seq')
     .where('place.id', '=', id);
 
-/** Newest first; `read` is 0 or 1. */
+/** Returns notifications, newest first; `read` is 0 or 1. */
 export async function listNotifications(
   db: Queryable,
   { operatorId, unreadOnly, limit, before }: NotificationQuery,
@@ -46,7 +46,7 @@ export async function listNotifications(
     .orderBy('notifications.seq', 'desc')
     .limit(limit);
   if (before != null) query = query.where('notifications.seq', '<', seqOf(before));
-  // What was read as a whole is left out by the index, however much of it there is.
+  // The index skips everything up to the "read all" mark, however many rows that is.
   if (unreadOnly) query = query.where('notifications.seq', '>', await readTo(db, operatorId)).where(isRead, '=', 0);
   return query.execute();
 }
@@ -76,7 +76,7 @@ export async function markRead(db: Queryable, operatorId: string, seq: number): 
     .execute();
 }
 
-/** Everything that there is now. */
+/** Marks every notification up to the newest as read. */
 export async function markAllRead(db: Queryable, operatorId: string): Promise<void> {
   const newest = await db.selectFrom('notifications').select('seq').orderBy('seq', 'desc').limit(1).executeTakeFirst();
   if (newest === undefined) return;
@@ -88,13 +88,13 @@ export async function markAllRead(db: Queryable, operatorId: string): Promise<vo
   await db.deleteFrom('notification_reads').where('operator_id', '=', operatorId).execute();
 }
 
-/** Forgets what an operator has read. */
+/** Deletes all read marks of an operator. */
 export async function deleteReadMarks(db: Queryable, operatorId: string): Promise<void> {
   await db.deleteFrom('notification_reads').where('operator_id', '=', operatorId).execute();
   await db.deleteFrom('notification_readers').where('operator_id', '=', operatorId).execute();
 }
 
-/** Deletes at most that many of those from before a time in ms, with their deliveries; returns how many. */
+/** Deletes up to `limit` notifications older than `time` (Unix milliseconds) and their deliveries. Returns the count. */
 export async function deleteNotificationsBefore(db: Queryable, time: number, limit: number): Promise<number> {
   const old = db
     .selectFrom('notifications')

@@ -1,4 +1,4 @@
-/** Notifications and their channels, wired together. */
+/** Wires notifications, their channels and the outbox. */
 import type { NewId } from '../../src/kernel/ids.js';
 import type { Core } from '../core/core.js';
 import { Doorbell } from '../core/event-bus.js';
@@ -19,14 +19,14 @@ interface NotifyOptions {
   readonly network: DialOptions;
   readonly raiser: Raiser;
   readonly isMaintenance: () => boolean;
-  /** Uniform in [0, 1). */
+  /** Returns a uniform number in [0, 1). */
   readonly random: () => number;
 }
 
-/** The part that the unit of work needs, and so is there before it. */
+/** The part that the unit of work depends on, and that is therefore created first. */
 interface Raiser {
   readonly raising: Raising;
-  /** Rings when there is something to send. */
+  /** Rung when a delivery may be due. */
   readonly bell: Doorbell;
 }
 
@@ -36,14 +36,15 @@ export interface Notify {
   readonly inbox: Inbox;
   readonly outbox: Outbox;
   readonly absences: Absences;
-  /** Forgets where operators have not logged in from for long. */
+  /** Deletes login addresses that have been unused for `ADDRESS_DAYS`. */
   pruneAddresses(): Promise<void>;
 }
 
-/** An address that an operator has not logged in from for that long is new again. */
+/** Days without a login after which an address counts as new again. */
 const ADDRESS_DAYS = 180;
 const DAY = 86_400_000;
 
+/** Returns the writer of notifications and the bell that it rings. */
 export function createRaiser(options: { readonly newId: NewId; readonly isMaintenance: () => boolean }): Raiser {
   const bell = new Doorbell();
   return { bell, raising: new Raising({ ...options, onRaised: () => bell.ring() }) };

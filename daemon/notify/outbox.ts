@@ -1,6 +1,6 @@
 /**
- * Sends what is due to channels. What is to be sent is in the store, and so is what came of it: a restart goes on where it
- * was, and nothing is sent again once its success is written.
+ * Sends due deliveries to channels. Pending deliveries and their outcomes are in the store, so a restart resumes them.
+ * A delivery is never sent again once its success is committed.
  */
 import { setMaxListeners } from 'node:events';
 import { messageOf as messageOfError } from '../../src/kernel/fault.js';
@@ -17,34 +17,34 @@ import type { Sender } from './sender.js';
 interface OutboxOptions extends Pick<Core, 'clock' | 'db' | 'logger'> {
   readonly sender: Sender;
   readonly log: DeliveryLog;
-  /** Rings when there may be something new. */
+  /** Rung when a delivery may be due. */
   readonly bell: Doorbell;
   readonly isMaintenance: () => boolean;
 }
 
-/** Deliveries of a channel at a time. */
+/** Maximum deliveries in flight per channel. */
 const PARALLEL = 2;
-/** It looks at least that often, in milliseconds. */
+/** Maximum milliseconds between two polls for due deliveries. */
 const LOOK_MS = 30_000;
-/** How long a channel is left alone when the store could not be read or written. */
+/** Milliseconds to back off after a failed read or write of the store. */
 const TROUBLE_MS = 30_000;
-/** What is under way when the orchestrator stops gets so long. */
+/** Grace period of deliveries in flight when the orchestrator stops, in milliseconds. */
 const FAREWELL_MS = 2_000;
 
 export class Outbox implements Service {
   readonly name = 'outbox of notifications';
   private readonly options: OutboxOptions;
   private readonly cancel = new AbortController();
-  /** What is under way, by channel and notification. */
+  /** Deliveries in flight, by channel ID and by notification `seq`. */
   private readonly running = new Map<string, Map<number, Promise<void>>>();
-  /** Until when a channel with that configuration is left alone, by the monotonic clock. */
+  /** End of the pause of a channel configuration (`placeOf`), in milliseconds of the monotonic clock. */
   private readonly paused = new Map<string, number>();
   private isStopping = false;
   private loop: Promise<void> = Promise.resolve();
 
   constructor(options: OutboxOptions) {
     this.options = options;
-    // Every delivery that is under way listens to it.
+    // Each delivery in flight adds a listener, so Node's leak warning does not apply.
     setMaxListeners(0, this.cancel.signal);
   }
 
@@ -52,7 +52,7 @@ export class Outbox implements Service {
     this.loop = this.run();
   }
 
-  /** What has no answer in time is sent again after the next start. */
+  /** Stops the loop and drains. A delivery without an answer within the grace period is sent again after the next start. */
   async stop(): Promise<void> {
     this.isStopping = true;
     this.options.bell.ring();
@@ -75,7 +75,7 @@ export class Outbox implements Service {
     }
   }
 
-  /** Returns for how many milliseconds there is nothing to begin. */
+  /** Starts the due deliveries of all enabled channels. Returns the milliseconds until the next poll. */
   private async beginDue(): Promise<number> {
     const { db } = this.options;
     const pauses: number[] = [];
@@ -108,7 +108,7 @@ export class Outbox implements Service {
     const done = this.deliver(delivery)
       .catch((error: unknown) => {
         if (this.cancel.signal.aborted) return;
-        // What came of it is not written, so it is sent again; not at once, for the store may be full.
+        // The outcome was not recorded, so the delivery is sent again. The pause keeps a full disk from causing a retry loop.
         this.paused.set(placeOf(channel), clock.monotonic() + TROUBLE_MS);
         logger.error('a delivery could not be recorded', { ...keyOf(delivery), reason: messageOfError(error) });
       })
@@ -127,7 +127,7 @@ export class Outbox implements Service {
     if (channel === null || notification === null) return;
     const attempt = await sender.attempt(channel, messageOfRow(notification), this.cancel.signal);
     const retryAfter = attempt.retryAfterMs ?? 0;
-    // Whoever asks for a pause is not bothered with other notifications meanwhile.
+    // `Retry-After` applies to the receiver, so the other notifications of the channel wait as well.
     if (retryAfter > 0) this.paused.set(placeOf(channel), clock.monotonic() + retryAfter);
     await log.attempted({ channel, notification, attempt });
   }

@@ -1,4 +1,4 @@
-/** Sends one request of a channel and reads the status of the answer, within hard limits of time and size. */
+/** Sends one channel request and reads the status of the response, within hard limits of time and size. */
 import type { Socket } from 'node:net';
 import { messageOf } from '../../src/kernel/fault.js';
 import { VERSION } from '../../src/kernel/version.js';
@@ -6,21 +6,22 @@ import type { Outgoing } from './channels/channel-kind.js';
 import { DeliveryProblem } from './delivery-log.js';
 import { type DialOptions, deadlineOf, dial } from './dial.js';
 
-/** The answer, whatever its status. */
+/** A response of any status. */
 export interface Reply {
   readonly status: number;
-  /** As it was sent. */
+  /** Unparsed `Retry-After` header. */
   readonly retryAfter: string | null;
 }
 
 /** Timeouts of the connection and of the whole request, in milliseconds. */
 const CONNECT_MS = 5_000;
 const TOTAL_MS = 10_000;
-/** Maximum bytes read of the answer's body, which is ignored. */
+/** Maximum bytes read of the response body, which is discarded. */
 const BODY_BYTES = 64 * 1024;
 
 /**
- * No redirect is followed and no proxy used. Aborting `cancel` rejects with its reason.
+ * Sends the request and returns the response. Follows no redirect and uses no proxy: both would bypass the address policy.
+ * Rejects with the reason of `cancel` when it is aborted.
  * @throws DeliveryProblem
  */
 export async function post(outgoing: Outgoing, options: DialOptions, cancel: AbortSignal): Promise<Reply> {
@@ -46,9 +47,9 @@ export async function post(outgoing: Outgoing, options: DialOptions, cancel: Abo
   }
 }
 
-/** Sends over one connection of its own, which `dial` opens. */
+/** Sends the request over a new connection that `open` returns, and destroys the connection afterwards. */
 async function exchange(url: URL, outgoing: Outgoing, open: Open, signal: AbortSignal): Promise<Reply> {
-  // A notification is rare: the library is loaded with the first one.
+  // Notifications are rare, so the library is loaded with the first one.
   const { Client } = await import('undici');
   const client = new Client(url.origin, {
     connect: (_options, callback) => {
@@ -73,7 +74,7 @@ async function exchange(url: URL, outgoing: Outgoing, open: Open, signal: AbortS
       body: outgoing.body,
       signal,
     });
-    // The status has come, so it does not matter how the body ends.
+    // The status decides the outcome, so an error in the body is ignored.
     await body.dump({ limit: BODY_BYTES, signal }).catch(() => undefined);
     const retryAfter = headers['retry-after'];
     return { status: statusCode, retryAfter: typeof retryAfter === 'string' ? retryAfter : null };

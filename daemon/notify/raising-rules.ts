@@ -1,18 +1,18 @@
-/** Which events raise a notification, which only once something holds, and which end what was going on. */
+/** Rules that decide which events raise a notification, at once or after a condition, and which events clear state. */
 import type { RecordedEvent } from '../core/audit-log.js';
 import type { EventType } from '../core/domain-event.js';
 import type { Queryable, Row } from '../database/schema.js';
 import { deleteAgentAbsence, putAgentAbsence } from './absences.js';
 import { deleteReadMarks } from './notification-store.js';
 
-/** What is to be told of an event. */
+/** The notification that an event raises. */
 export interface Raised {
   readonly summary: string;
-  /** Channels that it goes to: all, none, or all but one. */
+  /** Receiving channels: all, none, or all but one. */
   readonly channels: 'all' | 'none' | { readonly except: string };
 }
 
-/** Null raises nothing. Runs in the transaction of the event. */
+/** Returns the notification to raise, or null. Runs in the transaction of the event. */
 type Rule = (tx: Queryable, event: RecordedEvent) => Promise<Raised | null>;
 
 const asItIs: Rule = async (_tx, { summary }) => ({ summary, channels: 'all' });
@@ -26,7 +26,7 @@ export const RULES: Readonly<Partial<Record<EventType, Rule>>> = {
     await putAgentAbsence(tx, { node_id: target.id, connected_at: timestamp, away_since: null, event_json: null });
     return null;
   },
-  // Told after some time, when it has not come back: see `Absences`.
+  // Raised later, if the agent has not returned by then: see `Absences`.
   'agent.disconnected': async (tx, event) => {
     const { target, timestamp } = event;
     const absence = { node_id: target.id, connected_at: null, away_since: timestamp };
@@ -53,8 +53,8 @@ export const RULES: Readonly<Partial<Record<EventType, Rule>>> = {
   'audit.events_lost': asItIs,
   'orchestrator.clock_jumped': asItIs,
   'channel.delivery_failed': async (_tx, { summary, target, metadata }) => {
-    // A channel that goes on failing is told of once; and what fails while telling that is told to nobody, else two broken
-    // channels would tell of each other for ever.
+    // A channel that keeps failing raises one notification. A failure to deliver that notification goes to no channel:
+    // otherwise two broken channels would report each other for ever.
     if (metadata.repeated === true) return null;
     return { summary, channels: metadata.of_delivery_failure === true ? 'none' : { except: target.id } };
   },
@@ -65,12 +65,12 @@ async function forgetAgent(tx: Queryable, { target }: RecordedEvent): Promise<nu
   return null;
 }
 
-/** Failures in a row that are told of. */
+/** Number of consecutive failed logins that raises a notification. */
 const STREAK = 5;
-/** Whoever goes on trying is told of again after that time at the earliest, in milliseconds. */
+/** Minimum milliseconds between two notifications about the same subject's failed logins. */
 const TOLD_EVERY = 3_600_000;
 
-/** An event may stand for several failures. */
+/** Counts the failures of an event, which may stand for several. Returns a notification when the streak is due. */
 async function loginFailed(tx: Queryable, { target, metadata, timestamp }: RecordedEvent): Promise<Raised | null> {
   const before = await findLoginStreak(tx, target.id);
   const failures = (before?.failures ?? 0) + (typeof metadata.count === 'number' ? metadata.count : 1);
@@ -96,11 +96,11 @@ async function loginSucceeded(tx: Queryable, { target, metadata, timestamp }: Re
     : null;
 }
 
-/** Failures that belong to nobody are counted together. */
+/** Returns the subject of a failure. Rate-limited clients are counted together, and so are unknown keys. */
 const whoOf = ({ name, type }: RecordedEvent['target']): string =>
   type === 'system' ? 'Clients that ask too often' : name === 'unknown' ? 'Unknown keys' : name;
 
-/** Logins that failed in a row, and the addresses that operators log in from. */
+/** Consecutive failed logins of one subject. */
 type LoginStreakRow = Row<'login_streaks'>;
 
 async function findLoginStreak(db: Queryable, subject: string): Promise<LoginStreakRow | null> {
@@ -119,7 +119,7 @@ async function deleteLoginStreak(db: Queryable, subject: string): Promise<void> 
   await db.deleteFrom('login_streaks').where('subject', '=', subject).execute();
 }
 
-/** Notes a login; returns when the last one from there was, null when there was none. */
+/** Records a login. Returns the Unix milliseconds of the previous one from that address, null for the first. */
 export async function noteLoginAddress(
   db: Queryable,
   { operator_id, address, last_login_at }: Row<'operator_addresses'>,
@@ -142,7 +142,7 @@ async function deleteLoginAddresses(db: Queryable, operatorId: string): Promise<
   await db.deleteFrom('operator_addresses').where('operator_id', '=', operatorId).execute();
 }
 
-/** Forgets addresses that nobody has logged in from since a time in ms. */
+/** Deletes addresses whose last login was before `time` (Unix milliseconds). */
 export async function deleteLoginAddressesBefore(db: Queryable, time: number): Promise<void> {
   await db.deleteFrom('operator_addresses').where('last_login_at', '<', time).execute();
 }

@@ -1,4 +1,4 @@
-/** Stores the notifications that events raise, and what is to be sent, in the transaction of the events. */
+/** Stores the notifications that events raise, and their pending deliveries, in the transaction of the events. */
 import type { RecordedEvent } from '../core/audit-log.js';
 import type { Core } from '../core/core.js';
 import type { Queryable } from '../database/schema.js';
@@ -9,9 +9,9 @@ import { insertNotification } from './notification-store.js';
 import { type Raised, RULES } from './raising-rules.js';
 
 interface RaisingOptions extends Pick<Core, 'newId'> {
-  /** While a maintenance window is active notifications are kept and not sent. */
+  /** Returns true while a maintenance window is active: notifications are then stored and not sent. */
   readonly isMaintenance: () => boolean;
-  /** Called when there is something to send, before it is committed. */
+  /** Called when deliveries were stored, before the commit. */
   readonly onRaised: () => void;
 }
 
@@ -22,7 +22,7 @@ export class Raising {
     this.options = options;
   }
 
-  /** To be called in the transaction that records the events. */
+  /** Stores the notifications of `events`. The caller passes the transaction that records the events. */
   async record(tx: Queryable, events: readonly RecordedEvent[]): Promise<void> {
     for (const event of events) {
       const raised = (await RULES[event.type]?.(tx, event)) ?? null;

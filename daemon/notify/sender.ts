@@ -1,4 +1,4 @@
-/** One attempt to send a message through a channel, and what came of it. */
+/** Makes one attempt to send a message through a channel and reports its outcome. */
 import { isFault } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
 import type { ChannelVault } from '../secrets/vaults.js';
@@ -16,10 +16,10 @@ interface SenderOptions extends Pick<Core, 'clock'> {
 
 export interface Attempt {
   readonly delivered: boolean;
-  /** null when there was no answer. */
+  /** HTTP status; null without a response. */
   readonly status: number | null;
   readonly reason: DeliveryReason | null;
-  /** What went wrong, null for a success. */
+  /** Description of the failure; null for a success. */
   readonly error: string | null;
   readonly retryAfterMs: number | null;
 }
@@ -31,7 +31,7 @@ export class Sender {
     this.options = options;
   }
 
-  /** Rejects only when `cancel` was aborted. */
+  /** Sends the message and returns the outcome; a failed delivery is returned, not thrown. Rejects when `cancel` is aborted. */
   async attempt(channel: ChannelRow, message: Message, cancel: AbortSignal): Promise<Attempt> {
     const { clock, vault, network } = this.options;
     try {
@@ -46,7 +46,7 @@ export class Sender {
   }
 }
 
-/** Characters of an error, which may quote the other side. */
+/** Maximum UTF-16 code units of an error, which may quote the receiver. */
 const ERROR = 300;
 
 const failed = (reason: DeliveryReason, error: string): Attempt => ({

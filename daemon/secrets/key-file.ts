@@ -1,4 +1,4 @@
-/** `secrets.key`: the keys that seal secrets, and the one that tells values apart, in a private file beside the store. */
+/** Reads and writes `secrets.key`, the private file beside the store with the sealing keys and the hash key of secrets. */
 import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { createPrivateFile, readPrivateFile } from '../../src/identity/private-file.js';
@@ -12,16 +12,16 @@ export interface SealingKey {
 }
 
 export interface SecretKeys {
-  /** Makes the keyed hashes of values, and outlives the other keys: a rotation must not look like changed values. */
+  /** Key of the hashes of values. It survives rotations, which would otherwise look like changed values. */
   readonly hashKey: Buffer;
-  /** At least one; the last one seals. Two are there while a rotation is under way. */
+  /** At least one key; the last one seals. There are more during a rotation. */
   readonly sealing: readonly SealingKey[];
 }
 
 const HEAD = 'orch-secrets-v1';
 const KEY_BYTES = 32;
 
-/** Null when there is no such file. Throws `key_unreadable`, `key_permissions` or `key_invalid`. */
+/** Returns the keys; null without a file. Throws `key_unreadable`, `key_permissions` or `key_invalid`. */
 export function readKeyFile(file: string): SecretKeys | null {
   try {
     return parse(readPrivateFile(file), file);
@@ -31,10 +31,10 @@ export function readKeyFile(file: string): SecretKeys | null {
   }
 }
 
-/** Throws `key_exists` rather than touch a file that is there. */
+/** Creates the key file. Throws `key_exists` instead of replacing a file. */
 export const createKeyFile = (file: string, keys: SecretKeys): void => createPrivateFile(file, print(keys));
 
-/** Puts the keys in the place of the old ones; after a crash either these or those are there. */
+/** Replaces the key file atomically and durably: after a crash it holds either the old or the new keys. */
 export function replaceKeyFile(file: string, keys: SecretKeys): void {
   const temporary = `${file}.new`;
   rmSync(temporary, { force: true });
@@ -48,7 +48,7 @@ export function replaceKeyFile(file: string, keys: SecretKeys): void {
   }
 }
 
-/** Files that hold keys of before, as `secrets.key.1`, beside the key file; ascending. */
+/** Returns the paths of kept key files beside the key file (`secrets.key.1`), ascending by number. */
 export const keptKeyFiles = (file: string): readonly string[] =>
   readdirSync(dirname(file))
     .map((name) => ({ name, number: Number(/\.([1-9]\d*)$/.exec(name)?.[1]) }))
@@ -56,14 +56,15 @@ export const keptKeyFiles = (file: string): readonly string[] =>
     .sort((a, b) => a.number - b.number)
     .map(({ name }) => join(dirname(file), name));
 
+/** Returns the path of the next kept key file. */
 export function nextKeptFile(file: string): string {
   const last = Number(/\d+$/.exec(keptKeyFiles(file).at(-1) ?? '')?.[0] ?? 0);
   return `${file}.${last + 1}`;
 }
 
 /**
- * Puts keys that are about to be dropped into the next free file beside the key file, and returns its path. Older backups need
- * them. A file that a crash has left with the same keys is used again.
+ * Saves keys that are about to be dropped to the next kept key file and returns its path. Older backups need them.
+ * Reuses a file with the same keys that a crash left behind.
  */
 export function keepKeys(file: string, keys: SecretKeys): string {
   const text = print(keys);

@@ -1,4 +1,4 @@
-/** Changes the key of the secrets while everything runs: a new key, every value sealed anew, the old key kept beside for older backups. */
+/** Rotates the sealing key online: adds a key, reseals every value, and keeps the old key for older backups. */
 import { Fault } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
 import { SYSTEM } from '../core/domain-event.js';
@@ -24,21 +24,22 @@ interface KeyRotationOptions extends Pick<Core, 'db' | 'logger' | 'uow'> {
 
 interface Rotated {
   readonly key_id: string;
-  /** The file that keeps the key of before. */
+  /** Path of the kept key file with the old key; null when there was no old key. */
   readonly kept: string | null;
-  /** Secrets that this run sealed anew. */
+  /** Number of secrets that this run resealed. */
   readonly secrets: number;
-  /** Outputs of scripts that this run sealed anew. */
+  /** Number of script outputs that this run resealed. */
   readonly outputs: number;
-  /** Configurations of channels that this run sealed anew. */
+  /** Number of channel configurations that this run resealed. */
   readonly channels: number;
 }
 
+/** Rows per transaction. */
 const BATCH = 500;
-/** Outputs are larger than secrets. */
+/** Outputs per transaction; smaller than `BATCH` because outputs are larger than secrets. */
 const OUTPUT_BATCH = 20;
 
-/** Whatever cuts it off, both keys are in the key file until nothing is sealed with the old one. */
+/** Rotates the sealing key. An interruption is safe: the key file holds both keys until every row is resealed. */
 export class KeyRotation {
   private readonly options: KeyRotationOptions;
   private running: Promise<Rotated> | null = null;
@@ -48,8 +49,8 @@ export class KeyRotation {
   }
 
   /**
-   * Rotates, or ends a rotation that was cut off; a second call waits for the first.
-   * Throws `secrets_locked` for a value that cannot be opened, and keeps both keys then.
+   * Rotates, or completes an interrupted rotation; a concurrent call shares the running one.
+   * Throws `secrets_locked` for a value that cannot be decrypted, and then keeps both keys.
    */
   rotate(): Promise<Rotated> {
     this.running ??= this.run().finally(() => {
@@ -58,7 +59,7 @@ export class KeyRotation {
     return this.running;
   }
 
-  /** Ends a rotation that an earlier process had begun. */
+  /** Completes a rotation that an earlier process began. */
   async resume(): Promise<void> {
     if (this.options.keyring.isRotating) await this.rotate();
   }
@@ -77,7 +78,7 @@ export class KeyRotation {
     }
     const outputs = await this.sealOutputs();
     await uow.write(async (tx, emit) => {
-      // A rotation that was cut off after this has told it already.
+      // A rotation that was interrupted after this commit has already emitted the event.
       if ((await readCanary(tx))?.key_id === keyring.currentId) return;
       await writeCanary(tx, keyring);
       emit({
@@ -114,7 +115,7 @@ export class KeyRotation {
     });
   }
 
-  /** An output that cannot be opened is lost with either key and stays as it is. */
+  /** Reseals outputs and returns their number. Skips outputs that cannot be decrypted, which are lost with either key. */
   private async sealOutputs(): Promise<number> {
     let sealed = 0;
     let after: OperationOutputKey | null = null;
@@ -142,7 +143,7 @@ export class KeyRotation {
   }
 }
 
-/** Until a batch is not full; returns how many there were in all. */
+/** Runs `batch` until it is not full. Returns the total count. */
 async function inBatches(batch: () => Promise<number>): Promise<number> {
   let all = 0;
   for (let count = BATCH; count === BATCH; all += count) count = await batch();
@@ -151,6 +152,6 @@ async function inBatches(batch: () => Promise<number>): Promise<number> {
 
 interface OutputBatch {
   readonly sealed: number;
-  /** The place of the last one; null when there are no more. */
+  /** Key of the last output, the cursor of the next batch; null after the last batch. */
   readonly last: OperationOutputKey | null;
 }

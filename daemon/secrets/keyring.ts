@@ -1,10 +1,10 @@
-/** The keys of the secrets while the orchestrator runs: seals, opens, and tells values apart. */
+/** Seals, opens and hashes secret values with the keys of the running orchestrator. */
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
 import { keepKeys, newSealingKey, replaceKeyFile, type SealingKey, type SecretKeys } from './key-file.js';
 
-/** A sealed text as it is stored. */
+/** A sealed text in its stored form. */
 export interface Sealed {
   readonly sealed: string;
   readonly key_id: string;
@@ -17,7 +17,7 @@ interface KeyringOptions extends Pick<Core, 'randomBytes'> {
   readonly keys: SecretKeys;
 }
 
-/** Characters of a keyed hash as it is stored. */
+/** Hex digits of a stored keyed hash. */
 const HASH_DIGITS = 32;
 
 export class Keyring {
@@ -29,23 +29,24 @@ export class Keyring {
     this.keys = options.keys;
   }
 
-  /** Of the key that seals. */
+  /** Returns the ID of the sealing key. */
   get currentId(): string {
     return this.current.id;
   }
 
-  /** True while keys are there that only open. */
+  /** Returns true while the keyring holds former keys, which only open. */
   get isRotating(): boolean {
     return this.keys.sealing.length > 1;
   }
 
+  /** Returns the text sealed with the current key. */
   seal(text: string, belonging: Belonging): Sealed {
     const { id, key } = this.current;
     const { randomBytes } = this.options;
     return { sealed: seal(text, { key, place: { ...belonging, keyId: id }, randomBytes }), key_id: id };
   }
 
-  /** Throws `secrets_locked`. */
+  /** Returns the decrypted text. Throws `secrets_locked` when its key is missing or it was altered. */
   open({ sealed, key_id: keyId }: Sealed, belonging: Belonging): string {
     const found = this.keys.sealing.find(({ id }) => id === keyId);
     if (found !== undefined) return open(sealed, { key: found.key, place: { ...belonging, keyId } });
@@ -55,23 +56,23 @@ export class Keyring {
     });
   }
 
-  /** 32 hex digits that are the same for the same value of the same secret, and tell nothing else. */
+  /** Returns 32 hex digits that are equal for equal values of the same secret and reveal nothing else. */
   hash(name: string, value: string): string {
     return this.digest(`${name}\0${value}`).slice(0, HASH_DIGITS);
   }
 
-  /** A keyed hash in 64 hex digits of whatever may hold a secret. */
+  /** Returns the keyed hash, in 64 hex digits, of a text that may hold a secret. */
   digest(text: string): string {
     return createHmac('sha256', this.keys.hashKey).update(text).digest('hex');
   }
 
-  /** Adds a key that seals from now on, unless one was added and its rotation has not ended. */
+  /** Adds a key and seals with it from now on. Does nothing while a rotation is in progress. */
   addKey(): void {
     if (this.isRotating) return;
     this.store([...this.keys.sealing, newSealingKey(this.options.randomBytes)]);
   }
 
-  /** Drops all keys but the one that seals. Returns the file beside the key file that keeps them, null when there are none. */
+  /** Drops all keys except the sealing key. Returns the path of the kept key file; null when there were no other keys. */
   dropOldKeys(): string | null {
     if (!this.isRotating) return null;
     const kept = keepKeys(this.options.file, { ...this.keys, sealing: this.keys.sealing.slice(0, -1) });
@@ -92,7 +93,7 @@ export class Keyring {
   }
 }
 
-/** Where a sealed text belongs. None of the texts holds a `|`. */
+/** Record that a sealed text is bound to as associated data. None of the strings contains `|`, its separator. */
 export interface Place {
   readonly keyId: string;
   readonly recordId: string;
@@ -111,7 +112,7 @@ const SALT = 16;
 const NONCE = 12;
 const TAG = 16;
 
-/** Base64 of the version, the salt, the nonce, the encrypted text and the tag. */
+/** Returns the base64 of format version, salt, nonce, ciphertext and tag. */
 export function seal(text: string, { key, place, randomBytes }: SealOptions): string {
   const salt = randomBytes(SALT);
   const nonce = randomBytes(NONCE);
@@ -121,7 +122,7 @@ export function seal(text: string, { key, place, randomBytes }: SealOptions): st
   return Buffer.concat([Buffer.of(VERSION), salt, nonce, encrypted, cipher.getAuthTag()]).toString('base64');
 }
 
-/** Throws `secrets_locked` when anything about it is not as it was sealed. */
+/** Returns the decrypted text. Throws `secrets_locked` when the text or its place differs from what was sealed. */
 export function open(sealed: string, { key, place }: Omit<SealOptions, 'randomBytes'>): string {
   const bytes = Buffer.from(sealed, 'base64');
   if (bytes.length < 1 + SALT + NONCE + TAG || bytes[0] !== VERSION) throw notAsSealed(place);

@@ -1,4 +1,4 @@
-/** Loads the keys of the secrets at the start, and refuses keys that do not fit the store. */
+/** Loads the keys of the secrets at startup and refuses keys that do not match the store. */
 import { Fault, isFault } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
 import { getMeta, setMeta } from '../database/meta.js';
@@ -11,11 +11,14 @@ interface OpenKeyringOptions extends Pick<Core, 'db' | 'logger' | 'randomBytes'>
   readonly file: string;
 }
 
-/** A sealed text that is always there: whether it opens tells whether the keys are the right ones. */
+/** Key in `meta` of a sealed text that every store holds. Decrypting it proves that the keys match. */
 const CANARY = 'secrets_canary';
 const CANARY_PLACE = { recordId: 'canary', name: 'canary', version: 1 };
 
-/** Makes the key file of a new store. Throws `secrets_locked` for a store with secrets whose keys are gone or others. */
+/**
+ * Returns the keyring of a store, and creates the key file of a store without secrets.
+ * Throws `secrets_locked` when the store holds secrets and their keys are missing or different.
+ */
 export async function openKeyring(options: OpenKeyringOptions): Promise<Keyring> {
   const { file, db, randomBytes, logger } = options;
   const isEmpty = await isWithoutSecrets(db);
@@ -28,15 +31,15 @@ export async function openKeyring(options: OpenKeyringOptions): Promise<Keyring>
   return keyring;
 }
 
-/** Keys that were kept at a rotation, and the key file that opens a store of before it. */
+/** Keys that open a store from before a rotation, and the kept key file that they are from. */
 interface FormerKeys {
   readonly file: string;
   readonly keys: SecretKeys;
 }
 
 /**
- * Finds the keys of a store that is about to be put back: null when the key file has them or none are needed. Changes nothing.
- * Throws `secrets_locked` when neither the key file nor a kept one opens the store.
+ * Returns the keys of a store that is about to be restored; null when the key file has them or none are needed.
+ * Changes nothing. Throws `secrets_locked` when neither the key file nor a kept key file opens the store.
  */
 export async function findFormerKeys(options: Omit<OpenKeyringOptions, 'logger'>): Promise<FormerKeys | null> {
   const { file, db, randomBytes } = options;
@@ -49,9 +52,9 @@ export async function findFormerKeys(options: Omit<OpenKeyringOptions, 'logger'>
     const former = readKeyFile(kept);
     if (former === null || !fits(former)) continue;
     if (present === null) return { file: kept, keys: former };
-    // The values of a store of another line of keys would look changed under this hash key.
+    // With a different hash key every value of the store would look changed.
     if (!present.hashKey.equals(former.hashKey)) continue;
-    // The last one seals: the next start ends it as a rotation that was cut off.
+    // The last key seals, so the next start completes this as an interrupted rotation.
     return { file: kept, keys: { ...present, sealing: [...former.sealing, ...present.sealing] } };
   }
   throw noFormerKeys(file, canary?.key_id ?? null, present === null);
@@ -62,6 +65,7 @@ export async function writeCanary(db: Queryable, keyring: Keyring): Promise<void
   await setMeta(db, CANARY, JSON.stringify(keyring.seal('canary', CANARY_PLACE)));
 }
 
+/** Returns the sealed canary; null in a store that has none yet. */
 export async function readCanary(db: Queryable): Promise<Sealed | null> {
   const text = await getMeta(db, CANARY);
   return text === null ? null : JSON.parse(text);

@@ -1,13 +1,16 @@
-/** Which agents may have a secret: by node ID and by the tags that operators give, never by what an agent says itself. */
+/** Restricts secrets to agents by node ID and by operator-given tags, never by attributes that an agent reports. */
 import type { NewRestriction, Restriction } from '../../src/contract/secrets.js';
 import { Fault, type FaultDetail } from '../../src/kernel/fault.js';
 import { isNodeId } from '../../src/kernel/ids.js';
 import { matches, parseSelector } from '../../src/language/selector.js';
 
-/** The restriction as it is stored; null when every approved agent may have it. Throws `invalid_restriction`, `invalid_selector`. */
+/**
+ * Returns the restriction to store; null when every approved agent may have the secret.
+ * Throws `invalid_restriction`, `invalid_selector`.
+ */
 export function readRestriction(given: NewRestriction | null | undefined): Restriction | null {
   const tags = given?.tags ?? null;
-  // As a restriction by tags alone is shown.
+  // The API shows a restriction by tags alone with an empty list, so that form is accepted back.
   const nodes = tags !== null && given?.node_ids?.length === 0 ? null : (given?.node_ids ?? null);
   if (nodes !== null) checkNodes(nodes);
   if (tags !== null) checkTags(tags);
@@ -20,7 +23,7 @@ export interface Recipient {
   readonly tags: Readonly<Record<string, string>>;
 }
 
-/** Why the restriction keeps the secret from an agent; null when it does not. */
+/** Returns why the restriction denies an agent the secret; null when it does not. */
 export function refusalBy({ node_ids: nodes, tags }: Restriction, recipient: Recipient): string | null {
   const refused = `may not be given to agent "${recipient.name}": it is restricted to`;
   if (nodes !== null && !nodes.includes(recipient.nodeId)) return `${refused} other agents`;

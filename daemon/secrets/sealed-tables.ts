@@ -1,7 +1,7 @@
-/** Queries over every table with sealed values: which rows another key has sealed, and putting the newly sealed value back. */
+/** Queries over every table with sealed values: finds rows sealed with another key and stores resealed values. */
 import type { Queryable, Row } from '../database/schema.js';
 
-/** Returns up to `limit` secrets that a key other than `keyId` has sealed. */
+/** Returns up to `limit` secrets sealed with a key other than `keyId`. */
 export async function secretsOfOtherKeys(
   db: Queryable,
   keyId: string,
@@ -10,7 +10,7 @@ export async function secretsOfOtherKeys(
   return db.selectFrom('secrets').selectAll().where('key_id', '!=', keyId).orderBy('secret_id').limit(limit).execute();
 }
 
-/** Returns up to `limit` channels whose configuration a key other than `keyId` has sealed. */
+/** Returns up to `limit` channels whose configuration is sealed with a key other than `keyId`. */
 export async function channelsOfOtherKeys(
   db: Queryable,
   keyId: string,
@@ -34,10 +34,10 @@ export async function resealChannel(
   await db.updateTable('channels').set(sealed).where('channel_id', '=', channelId).execute();
 }
 
-/** Place of a script's output: its operation, and its position in it. */
+/** Primary key of a script's output: its operation and its position within the operation. */
 export type OperationOutputKey = Pick<Row<'operation_outputs'>, 'operation_id' | 'position'>;
 
-/** Returns the next outputs behind `after` that a key other than `keyId` has sealed. */
+/** Returns the next page, after the cursor `after`, of outputs sealed with a key other than `keyId`. */
 export async function outputsOfOtherKeys(
   db: Queryable,
   keyId: string,
@@ -71,7 +71,7 @@ export async function resealOperationOutput(
     .execute();
 }
 
-/** True when the store holds no sealed value that would be lost with the key. */
+/** Returns true when the store holds no sealed value that would be lost with the key. */
 export const isWithoutSecrets = async (db: Queryable): Promise<boolean> =>
   (await countRows(db, 'secrets')) === 0 && (await countRows(db, 'channels')) === 0;
 

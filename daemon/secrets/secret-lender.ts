@@ -1,4 +1,4 @@
-/** Gives agents the secrets that they may have at this moment, or the reason why not. */
+/** Resolves secrets for agents: returns the value, or the reason why the agent may not have it. */
 import { toTimestamp } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
 import type { SecretSource } from '../../src/language/fill.js';
@@ -14,13 +14,13 @@ interface SecretLenderOptions extends Pick<Core, 'clock' | 'logger'> {
   readonly keyring: Keyring;
 }
 
-/** Digits of the hash that people see. */
+/** Hex digits of the hash that are shown to people. */
 const TAG_DIGITS = 4;
 
-/** The secrets that were asked for, as of one moment. */
+/** A snapshot of the requested secrets. */
 interface LentSecrets {
   readonly source: SecretSource;
-  /** Keyed hashes of the values that the source has given so far. */
+  /** Keyed hashes, by name, of the values that `source` has returned so far. */
   readonly hashes: ReadonlyMap<string, string>;
 }
 
@@ -31,7 +31,7 @@ export class SecretLender {
     this.options = options;
   }
 
-  /** Decrypts a secret when it is first asked for. */
+  /** Returns a snapshot of the named secrets for an agent. A secret is decrypted only when `source` is called for it. */
   async lend(db: Queryable, agent: AgentRow, names: ReadonlySet<string>): Promise<LentSecrets> {
     const rows = new Map((await findSecrets(db, [...names])).map((row) => [row.name, row]));
     const tags = [...rows.values()].some((row) => restrictionOf(row) !== null) ? await tagsOf(db, agent.node_id) : {};

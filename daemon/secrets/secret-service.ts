@@ -1,4 +1,4 @@
-/** Secrets: create, list, change and delete. A value goes in and is never given out. */
+/** Creates, lists, changes and deletes secrets; their values are write-only. */
 import {
   type CreateSecret,
   MAX_SECRET_BYTES,
@@ -44,17 +44,20 @@ export class SecretService {
     this.options = options;
   }
 
-  /** By name. */
+  /** Returns all secrets without their values, ordered by name. */
   async list(): Promise<Secret[]> {
     return (await listSecrets(this.options.db)).map(secretView);
   }
 
-  /** Throws `secret_not_found`. */
+  /** Returns a secret without its value. Throws `secret_not_found`. */
   async get(name: string): Promise<Secret> {
     return secretView(await requireSecret(this.options.db, name));
   }
 
-  /** Throws `invalid_name`, `invalid_body`, `invalid_restriction`, `invalid_selector`, `secret_exists`. */
+  /**
+   * Creates a secret and returns it.
+   * Throws `invalid_name`, `invalid_body`, `invalid_restriction`, `invalid_selector`, `secret_exists`.
+   */
   async create(given: CreateSecret, context: RequestContext): Promise<Secret> {
     checkName(given.name);
     checkValue(given.value);
@@ -76,7 +79,7 @@ export class SecretService {
   }
 
   /**
-   * What is left out stays, null clears; there is always a value. The same again changes nothing.
+   * Changes a secret and returns it. Absent members stay and null clears a member, but never the value. Idempotent.
    * Throws `secret_not_found`, `invalid_body`, `invalid_restriction`, `invalid_selector`, `secrets_locked`.
    */
   async update(name: string, given: UpdateSecret, context: RequestContext): Promise<Secret> {
@@ -106,7 +109,7 @@ export class SecretService {
     });
   }
 
-  /** Throws `secret_not_found`. What was applied with it stays where it is. */
+  /** Deletes a secret. Resources that were applied with it stay. Throws `secret_not_found`. */
   async remove(name: string, context: RequestContext): Promise<void> {
     await this.options.uow.write(async (tx, emit) => {
       const { secret_id } = await requireSecret(tx, name);
@@ -121,7 +124,7 @@ export class SecretService {
     });
   }
 
-  /** Tells the audit log of every secret that has expired since the last time; to be called each minute. */
+  /** Emits an event for each secret that expired since the last call; called each minute. */
   async tellExpired(): Promise<void> {
     const { db, uow, ageTime } = this.options;
     if ((await expiredSecrets(db, ageTime())).length === 0) return;
@@ -178,13 +181,13 @@ async function requireSecret(db: Queryable, name: string): Promise<SecretRow> {
 const secretExists = (name: string): Fault =>
   new Fault('secret_exists', `there is a secret "${name}" already`, { hint: 'change it instead' });
 
-/** Handlers of secrets. */
 interface SecretHandlersOptions {
   readonly secrets: SecretService;
-  /** Throws `secret_not_found`. */
+  /** Returns the usage of a secret. Throws `secret_not_found`. */
   readonly usage: (name: string) => Promise<SecretUsage>;
 }
 
+/** Returns the route handlers of secrets. */
 export const secretHandlers = ({ secrets, usage }: SecretHandlersOptions): HandlersFor<typeof secretRoutes> => ({
   listSecrets: async () => ({ status: 200, body: await secrets.list() }),
   createSecret: async ({ body, context }) => ({ status: 201, body: await secrets.create(body, context) }),
@@ -200,7 +203,7 @@ export const secretHandlers = ({ secrets, usage }: SecretHandlersOptions): Handl
   getSecretUsage: async ({ params }) => ({ status: 200, body: await usage(params.name) }),
 });
 
-/** Columns as they are stored; what is left out stays. */
+/** Changed columns in their stored form; absent columns stay. */
 interface Change {
   readonly description?: string | null;
   readonly expires_at?: number | null;
@@ -213,7 +216,7 @@ const FIELDS = [
   ['restriction_json', 'the restriction'],
 ] as const satisfies readonly (readonly [keyof Change, string])[];
 
-/** Throws `invalid_body`, `invalid_restriction`, `invalid_selector`. */
+/** Returns the changed columns. Throws `invalid_body`, `invalid_restriction`, `invalid_selector`. */
 function readChange({ description, expires_at, restriction }: Omit<UpdateSecret, 'value'>): Change {
   return {
     ...(description === undefined ? {} : { description }),
@@ -224,7 +227,7 @@ function readChange({ description, expires_at, restriction }: Omit<UpdateSecret,
 
 interface ChangeOptions extends Pick<Core, 'clock'> {
   readonly change: Change;
-  /** The new value; null leaves the old one. */
+  /** New value; null keeps the old one. */
   readonly value: string | null;
   readonly actor: Party;
   readonly keyring: Keyring;
@@ -232,13 +235,13 @@ interface ChangeOptions extends Pick<Core, 'clock'> {
 
 interface Changed {
   readonly row: SecretRow;
-  /** What is another one now, in words; empty when the row is as it was. */
+  /** Phrases that name the changed parts; empty for an unchanged row. */
   readonly changed: readonly string[];
 }
 
 /**
- * Seals every version anew, so that an older value does not fit a newer row.
- * Throws `secrets_locked` when the old value is to stay and cannot be read.
+ * Returns the changed row. Reseals the value for each row version, so that an older sealed value does not open in a
+ * newer row. Throws `secrets_locked` when the old value is kept and cannot be decrypted.
  */
 function applyChange(before: SecretRow, { change, value, actor, clock, keyring }: ChangeOptions): Changed {
   const isNewValue = value !== null && value !== readable(before, keyring);
@@ -254,7 +257,7 @@ function applyChange(before: SecretRow, { change, value, actor, clock, keyring }
   return { row: { ...before, ...change, ...sealed, ...updated }, changed };
 }
 
-/** Null for a value that cannot be read any more, which a new one repairs. */
+/** Returns the value; null when it cannot be decrypted, which setting a new value repairs. */
 function readable(row: SecretRow, keyring: Keyring): string | null {
   try {
     return keyring.open(row, belongingOf(row));
@@ -266,7 +269,7 @@ function readable(row: SecretRow, keyring: Keyring): string | null {
 
 const textOf = (value: object | null): string | null => (value === null ? null : JSON.stringify(value));
 
-/** Throws `invalid_name`. */
+/** Throws `invalid_name` for a name that is not valid. */
 function checkName(name: string): void {
   if (isSecretName(name)) return;
   throw new Fault('invalid_name', `${JSON.stringify(name.slice(0, 200))} cannot be the name of a secret`, {
@@ -275,7 +278,7 @@ function checkName(name: string): void {
   });
 }
 
-/** Throws `invalid_body`. */
+/** Throws `invalid_body` for a value that is empty, too long or not valid Unicode. */
 function checkValue(value: string): void {
   const bytes = Buffer.byteLength(value, 'utf8');
   if (value === '')
@@ -287,7 +290,7 @@ function checkValue(value: string): void {
   if (/\p{Surrogate}/u.test(value)) throw invalid('/value', 'is not valid Unicode text');
 }
 
-/** Unix milliseconds. Throws `invalid_body`. */
+/** Returns the expiry in Unix milliseconds; null for none. Throws `invalid_body`. */
 function readExpiry(text: string | null): number | null {
   if (text === null) return null;
   const time = parseTimestamp(text);

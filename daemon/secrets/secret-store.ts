@@ -1,4 +1,4 @@
-/** Secrets, their values sealed: this room neither seals nor opens. */
+/** Queries of secrets and their API views; values are stored sealed. */
 import type { Updateable } from 'kysely';
 import type { Restriction, Secret } from '../../src/contract/secrets.js';
 import { toTimestamp } from '../../src/kernel/clock.js';
@@ -10,7 +10,7 @@ import type { Belonging } from './keyring.js';
 
 export type SecretRow = Row<'secrets'>;
 
-/** By name. */
+/** Returns all secrets without their sealed values, ordered by name. */
 export async function listSecrets(db: Queryable): Promise<readonly Omit<SecretRow, 'sealed'>[]> {
   return db
     .selectFrom('secrets')
@@ -36,7 +36,7 @@ export async function findSecret(db: Queryable, name: string): Promise<SecretRow
   return (await db.selectFrom('secrets').selectAll().where('name', '=', name).executeTakeFirst()) ?? null;
 }
 
-/** In no order; a name that is not there is left out. */
+/** Returns the secrets with these names, in no order; skips unknown names. */
 export async function findSecrets(db: Queryable, names: readonly string[]): Promise<readonly SecretRow[]> {
   const rows: SecretRow[] = [];
   for (const part of chunks(names, 500)) {
@@ -61,7 +61,7 @@ export async function deleteSecret(db: Queryable, secretId: string): Promise<voi
   await db.deleteFrom('secrets').where('secret_id', '=', secretId).execute();
 }
 
-/** Secrets that have expired by then, in Unix milliseconds, without anybody having been told. */
+/** Returns secrets that expired at or before `now` (Unix milliseconds) and have no expiry event yet. */
 export async function expiredSecrets(db: Queryable, now: number): Promise<readonly SecretRow[]> {
   return db
     .selectFrom('secrets')
@@ -72,19 +72,20 @@ export async function expiredSecrets(db: Queryable, now: number): Promise<readon
     .execute();
 }
 
-/** Rows of secrets as the API shows them, and as parties of events. */
+/** Returns a secret as a party of events. */
 export const secretParty = (name: string): Party => ({ id: name, name, type: 'secret' });
 
 export const restrictionOf = ({ restriction_json }: Pick<SecretRow, 'restriction_json'>): Restriction | null =>
   restriction_json === null ? null : JSON.parse(restriction_json);
 
-/** What a sealed value belongs to. */
+/** Returns the record and version that a sealed value is bound to. */
 export const belongingOf = ({ secret_id, name, row_version }: Omit<SecretRow, 'sealed'>): Belonging => ({
   recordId: secret_id,
   name,
   version: row_version,
 });
 
+/** Returns a secret as the API shows it. */
 export function secretView(row: Omit<SecretRow, 'sealed'>): Secret {
   const restriction = restrictionOf(row);
   return {

@@ -1,4 +1,4 @@
-/** Who uses a secret: modules that name it, and agents that something was applied to with it. */
+/** Reports the usage of a secret: modules that reference it, and agents with resources applied with it. */
 import type { SecretUsage } from '../../src/contract/secrets.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
@@ -12,7 +12,7 @@ interface SecretUsageOptions extends Pick<Core, 'db'> {
   readonly keyring: Keyring;
 }
 
-/** Throws `secret_not_found`. */
+/** Returns the usage of a secret. Throws `secret_not_found`. */
 export async function secretUsage({ db, keyring }: SecretUsageOptions, name: string): Promise<SecretUsage> {
   const row = await findSecret(db, name);
   if (row === null) throw secretNotFound(name);
@@ -38,7 +38,7 @@ export async function secretUsage({ db, keyring }: SecretUsageOptions, name: str
   }
 }
 
-/** The current definitions that hold a text somewhere, by name of the module. */
+/** Returns the current module definitions that contain a text, ordered by module name. */
 async function definitionsWith(
   db: Queryable,
   text: string,
@@ -54,16 +54,17 @@ async function definitionsWith(
     .execute();
 }
 
-/** With which values of secrets the resources of agents were applied. */
+/** Hashes of the secret values that a resource of an agent was applied with. */
 interface AppliedSecrets {
   readonly node_id: string;
   readonly agent_name: string | null;
+  /** Unix milliseconds. */
   readonly applied_at: number;
-  /** Keyed hashes by the names of the secrets. */
+  /** Keyed hashes of the values, by secret name. */
   readonly secrets: Readonly<Record<string, string>>;
 }
 
-/** Every applied resource that holds the secret, by agent. */
+/** Returns every applied resource that uses the secret, ordered by agent. */
 async function appliedSecrets(db: Queryable, name: string): Promise<readonly AppliedSecrets[]> {
   const rows = await db
     .selectFrom('applied_resources')
@@ -79,6 +80,6 @@ async function appliedSecrets(db: Queryable, name: string): Promise<readonly App
     applied_at,
     secrets: JSON.parse(secrets_json ?? '{}'),
   }));
-  // In a pattern `_` stands for any character, and case does not count.
+  // `like` treats `_` as a wildcard and ignores case, so the matches are checked exactly.
   return all.filter(({ secrets }) => Object.hasOwn(secrets, name));
 }

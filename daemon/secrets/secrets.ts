@@ -1,4 +1,4 @@
-/** The secrets of an orchestrator: service, lender, vaults, usage and rotation, wired together. */
+/** Wires the secrets of an orchestrator: service, lender, vaults, usage and key rotation. */
 import type { SecretUsage } from '../../src/contract/secrets.js';
 import type { Core } from '../core/core.js';
 import { KeyRotation } from './key-rotation.js';
@@ -14,7 +14,7 @@ export interface Secrets {
   readonly vault: OutputVault;
   readonly channels: ChannelVault;
   readonly rotation: KeyRotation;
-  /** Throws `secret_not_found`. */
+  /** Returns the usage of a secret. Throws `secret_not_found`. */
   usage(name: string): Promise<SecretUsage>;
 }
 

@@ -1,5 +1,4 @@
-/** Seals the configurations of notification channels: their addresses, tokens and signing secrets. */
-
+/** Seals and opens sensitive values other than secrets: channel configurations and script outputs. */
 import { isFault } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
 import type { Row } from '../database/schema.js';
@@ -10,9 +9,10 @@ interface ChannelVaultOptions {
   readonly keyring: Keyring;
 }
 
-/** What a sealed configuration belongs to: a channel, and the version of its configuration. */
+/** Record that a sealed configuration is bound to: a channel and the version of its configuration. */
 type ChannelPlace = Pick<Row<'channels'>, 'channel_id' | 'row_version'>;
 
+/** Seals channel configurations: their addresses, tokens and signing secrets. */
 export class ChannelVault {
   private readonly keyring: Keyring;
 
@@ -24,7 +24,7 @@ export class ChannelVault {
     return this.keyring.seal(config, channelBelonging(place));
   }
 
-  /** Throws `secrets_locked`. */
+  /** Returns the decrypted configuration. Throws `secrets_locked`. */
   open(row: Sealed & ChannelPlace): string {
     return this.keyring.open(row, channelBelonging(row));
   }
@@ -36,13 +36,13 @@ const channelBelonging = ({ channel_id, row_version }: ChannelPlace): Belonging 
   version: row_version,
 });
 
-/** Seals what scripts with secrets wrote, each output in its place. */
 interface OutputVaultOptions extends Pick<Core, 'logger'> {
   readonly keyring: Keyring;
 }
 
 type SealedOutput = Pick<Row<'operation_outputs'>, 'output'> & { readonly key_id: string };
 
+/** Seals the outputs of scripts that used secrets, each bound to its operation and position. */
 export class OutputVault {
   private readonly options: OutputVaultOptions;
 
@@ -55,7 +55,7 @@ export class OutputVault {
     return { output: sealed, key_id };
   }
 
-  /** Null when it cannot be opened any more, which is logged. */
+  /** Returns the decrypted output. Logs and returns null when it cannot be decrypted. */
   open({ output, key_id }: SealedOutput, place: OperationOutputKey): string | null {
     const { keyring, logger } = this.options;
     try {

@@ -76,7 +76,7 @@ export async function trustOnFirstContact(
   return { ...connection, pin };
 }
 
-/** Returns the fingerprint of an unknown certificate, or null if the system trusts it. */
+/** Returns the fingerprint that the server shows, or null if it was reached without one, such as over plain HTTP. */
 async function fingerprintShown(client: ApiClient, signal: AbortSignal): Promise<string | null> {
   try {
     await client.call('getStatus', { signal });
@@ -117,10 +117,11 @@ function freeName({ byName }: Profiles, host: string): string {
   return name;
 }
 
-/** Opens the operator's key, and asks for its passphrase if it has one. */
+/** Attempts to type a passphrase. */
 const ATTEMPTS = 3;
 const INSTEAD = 'use a key without a passphrase for programs: name it with --key-file, ORCH_KEY_FILE or ORCH_KEY';
 
+/** Opens the operator's key, and asks for its passphrase if it has one. */
 export async function signerFor({ prompt, warn }: Context, { key }: Pick<Connection, 'key'>): Promise<Signer> {
   try {
     return openSigner(key);

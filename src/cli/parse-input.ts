@@ -28,12 +28,13 @@ export async function parseInput(path: string, command: Command, words: readonly
     keys.set(built.attributeName(), key);
     parser.addOption(built);
   }
+  const parsed = dashes < 0 ? [...words] : words.slice(0, dashes);
   try {
-    parser.parse(dashes < 0 ? [...words] : words.slice(0, dashes), { from: 'user' });
+    parser.parse(parsed, { from: 'user' });
   } catch (error) {
     if (!(error instanceof commander.CommanderError)) throw error;
     const needsDashes = dashedKey !== undefined && dashes < 0;
-    throw faultOf(error, { path, words, own, options, given: parser.args, needsDashes });
+    throw faultOf(error, { path, words: parsed, own, options, given: parser.args, needsDashes });
   }
   const behind = dashedKey === undefined || dashes < 0 ? {} : { [dashedKey]: words.slice(dashes + 1) };
   return { ...argumentValues(command, parser.processedArgs), ...behind, ...optionValues(options, keys, parser.opts()) };
@@ -84,7 +85,7 @@ const texts = (value: unknown): readonly string[] => {
 /** A rejected command line. */
 interface Rejected {
   readonly path: string;
-  /** Words after the command. */
+  /** Words after the command, up to `--`. */
   readonly words: readonly string[];
   /** Positional arguments of the command. */
   readonly own: readonly Argument<unknown>[];
@@ -94,6 +95,9 @@ interface Rejected {
   /** True if the command takes words after `--` and has none. */
   readonly needsDashes: boolean;
 }
+
+/** Words that commander takes as values even though they start with a dash. */
+const NEGATIVE_NUMBER = /^-(\d+|\d*\.\d+)(e[+-]?\d+)?$/;
 
 /** Returns the `usage` fault for commander's error code; rethrows errors that this parser cannot cause. */
 function faultOf(error: CommanderError, { path, words, own, options, given, needsDashes }: Rejected): Fault {
@@ -108,7 +112,7 @@ function faultOf(error: CommanderError, { path, words, own, options, given, need
       // Only the last word can lack its value.
       return wrongUsage(path, `option '${syntaxOf(words.at(-1) ?? '', options)}' argument missing`);
     case 'commander.unknownOption': {
-      const option = given.find((word) => word.startsWith('-') && word !== '-') ?? '';
+      const option = given.find((word) => word.startsWith('-') && word !== '-' && !NEGATIVE_NUMBER.test(word)) ?? '';
       if (needsDashes) return withoutDashes(path, option, words);
       const flags = Object.entries(options).map(([key, one]) => flagOf(key, one));
       return wrongUsage(path, `unknown option '${option}'`, option.startsWith('--') ? nearest(option, flags) : null);

@@ -66,7 +66,7 @@ export const AuditVerificationSchema = closed({
       epoch: Type.Integer(),
       seq: Seq,
       found: Type.Enum(['confirmed', 'pruned', 'not_confirmed'], {
-        description: 'True when the log still has the event of the given checkpoint',
+        description: 'State of the event of the given checkpoint: in the log unchanged, pruned, or neither',
       }),
     }),
   ),

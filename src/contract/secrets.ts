@@ -13,14 +13,14 @@ export const MAX_SECRET_BYTES = 64 * 1024;
 
 const RestrictionSchema = closed({
   node_ids: nullable(Type.Array(KeyId, { description: 'The only agents that may have it' })),
-  tags: nullable(Type.String({ description: 'Selector over tags' })),
+  tags: nullable(Type.String({ description: 'Selector over the tags that operators set' })),
 });
 export type Restriction = Type.Static<typeof RestrictionSchema>;
 
 /** Restriction in answers: always with a list, empty when node IDs are not restricted. */
 const ShownRestriction = closed({
   node_ids: Type.Array(KeyId, { description: 'The only agents that may have it; empty for any agent' }),
-  tags: nullable(Type.String({ description: 'Selector over tags' })),
+  tags: nullable(Type.String({ description: 'Selector over the tags that operators set' })),
 });
 
 export const SecretSchema = closed({

@@ -73,6 +73,8 @@ describe('wrong words', () => {
     ['empty-list-argument', ['agents', 'untag', 'web-01', '']],
     ['surplus-argument', ['agents', 'show', 'a', 'b']],
     ['missing-value', ['agents', '--status']],
+    ['missing-value-before-dashes', ['exec', 'web-01', '--timeout', '--', 'ls', '-l']],
+    ['unknown-option-after-number', ['ops', 'show', '-5', '--bad']],
     ['bad-choice', ['agents', '--status', 'gone']],
     ['bad-number', ['ops', '--limit', '0']],
     ['required-option', ['operator', 'add', '00']],

@@ -6,7 +6,7 @@ import { inlineParser } from '../../daemon/engine/modules/text-parser.js';
 import { type Logger, silentLogger } from '../../src/kernel/logger.js';
 import { moduleText } from '../support/engine.js';
 
-const dist = fileURLToPath(new URL('../../dist/daemon/engine/parsing/', import.meta.url));
+const dist = fileURLToPath(new URL('../../dist/daemon/engine/modules/', import.meta.url));
 
 /** Threads run what is built, so the other side does too. */
 async function open(options: Partial<ParserPoolOptions> = {}) {

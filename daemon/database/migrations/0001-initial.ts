@@ -1,4 +1,4 @@
-/** The first schema: `schema.ts` as tables. */
+/** Migration 1: the initial tables. */
 import { type Kysely, sql } from 'kysely';
 import { type Migration, refuseUpdates } from './migration.js';
 
@@ -86,7 +86,7 @@ async function createAgents({ schema }: Schema): Promise<void> {
     .addColumn('attributes_json', 'text', (column) => column.notNull())
     .addColumn('state_operation_id', 'text')
     .execute();
-  // Names that are null do not clash with each other.
+  // Null names do not conflict with each other.
   await schema.createIndex('agents_name').unique().on('agents').column('name').execute();
   await schema.createIndex('agents_status').on('agents').columns(['status', 'connected_at']).execute();
   await schema
@@ -120,7 +120,7 @@ async function createModules({ schema }: Schema): Promise<void> {
     .execute();
 }
 
-/** Operations and drift records outlive their agent, so they do not refer to it. */
+/** Operations and drift records outlive their agent, so they have no foreign key to it. */
 async function createOperations({ schema }: Schema): Promise<void> {
   await schema
     .createTable('operations')
@@ -143,7 +143,7 @@ async function createOperations({ schema }: Schema): Promise<void> {
     .addColumn('accepted', 'integer', (column) => column.notNull().defaultTo(0))
     .addColumn('cancelled_by_json', 'text')
     .execute();
-  // Operation IDs are ULIDs, so their order is that of time.
+  // Operation IDs are ULIDs, so they sort by time.
   await schema.createIndex('operations_node').on('operations').columns(['node_id', 'operation_id']).execute();
   await schema.createIndex('operations_state').on('operations').columns(['state', 'operation_id']).execute();
   await schema
@@ -220,7 +220,7 @@ async function createAuditEvents(db: Schema): Promise<void> {
     .addColumn('metadata_json', 'text', (column) => column.notNull())
     .addColumn('hash', 'text', (column) => column.notNull())
     .execute();
-  // `seq` last in each, so that the newest events that match are read in order.
+  // `seq` comes last in each, so that the newest matching events are read in order.
   const indexes = {
     type: ['event_type', 'seq'],
     time: ['timestamp', 'seq'],
@@ -230,7 +230,7 @@ async function createAuditEvents(db: Schema): Promise<void> {
   for (const [name, columns] of Object.entries(indexes)) {
     await schema.createIndex(`audit_events_${name}`).on('audit_events').columns(columns).execute();
   }
-  // An agent has its name from the approval on, so these events tell who had a name, removed agents included.
+  // An agent is named by its approval, so these events show which agents had a name, including removed ones.
   await schema
     .createIndex('audit_events_agent_name')
     .on('audit_events')

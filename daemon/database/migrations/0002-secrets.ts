@@ -1,4 +1,4 @@
-/** Secrets, and with which values of them each resource was applied. */
+/** Migration 2: secrets, and the secret values with which each resource was applied. */
 import type { Migration } from './migration.js';
 
 export const secrets: Migration = {

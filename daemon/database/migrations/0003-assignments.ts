@@ -1,4 +1,4 @@
-/** Assignments, and the rollouts that operations are part of. */
+/** Migration 3: assignments, and the rollouts of operations. */
 import type { Migration } from './migration.js';
 
 export const assignments: Migration = {

@@ -1,4 +1,4 @@
-/** What scripts wrote in applies. */
+/** Migration 4: outputs of scripts in applies. */
 import type { Migration } from './migration.js';
 
 export const operationOutputs: Migration = {

@@ -1,4 +1,4 @@
-/** Signed places in the audit log. */
+/** Migration 5: signed marks in the audit log. */
 import { type Migration, refuseUpdates } from './migration.js';
 
 export const auditMarks: Migration = {

@@ -1,4 +1,4 @@
-/** Measurements of agents' machines. */
+/** Migration 6: metrics of agents' machines. */
 import type { Migration } from './migration.js';
 
 export const metrics: Migration = {

@@ -1,4 +1,6 @@
-/** Notifications, the channels that they go to, and what decides whether an event raises one. */
+/**
+ * Migration 7: notifications, their channels and deliveries, and the state that decides whether an event raises one.
+ */
 import { type Kysely, sql } from 'kysely';
 import type { Migration } from './migration.js';
 
@@ -107,7 +109,7 @@ async function createWatches(db: Schema): Promise<void> {
     .addColumn('last_login_at', 'integer', (column) => column.notNull())
     .addPrimaryKeyConstraint('operator_addresses_key', ['operator_id', 'address'])
     .execute();
-  // Where operators have logged in from before is nothing new.
+  // Addresses of earlier logins must not count as new.
   await sql`
     insert into operator_addresses (operator_id, address, last_login_at)
     select target_id, json_extract(metadata_json, '$.address'), max(timestamp) from audit_events

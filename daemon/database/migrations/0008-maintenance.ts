@@ -1,4 +1,4 @@
-/** Maintenance windows, and what the audit log has been told of each. */
+/** Migration 8: maintenance windows, and the state of each in the audit log. */
 import type { Migration } from './migration.js';
 
 export const maintenance: Migration = {

@@ -1,4 +1,4 @@
-/** Enrolment tokens, and which of them an agent came with. */
+/** Migration 9: enrolment tokens, and the token with which each agent enrolled. */
 import type { Migration } from './migration.js';
 
 export const enrolmentTokens: Migration = {

@@ -1,4 +1,4 @@
-/** Terminal sessions and commands on agents: who opened them, how they ended, where they are recorded. */
+/** Migration 10: terminal sessions and commands on agents, with their operator, end and recording. */
 import type { Migration } from './migration.js';
 
 export const terminalSessions: Migration = {

@@ -1,9 +1,12 @@
-/** The place of an agent's record among all ids, so that what belongs to it is found without asking a clock. */
+/**
+ * Migration 11: the position of an agent's record among all IDs, so that its operations are found without relying on
+ * a clock.
+ */
 import type { Kysely } from 'kysely';
 import { encodeTime } from 'ulid';
 import type { Migration } from './migration.js';
 
-/** The random part of the lowest ULID of a millisecond. */
+/** Random part of the lowest ULID of a millisecond. */
 const LOWEST = '0'.repeat(16);
 
 export const agentIncarnation: Migration = {

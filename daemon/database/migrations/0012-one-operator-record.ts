@@ -1,6 +1,7 @@
 /**
- * One record for each operator ID, and every name that an ID ever had. Operators who were added again had a record for each
- * time. Enrolment tokens of earlier times end here, because from now on a token ends when its maker is removed.
+ * Migration 12: one record per operator ID, and every name that an ID ever had. Operators who were added again had
+ * one record per addition. Enrolment tokens that were no longer accepted are revoked, because from now on a token
+ * ends when its creator is removed.
  */
 import { type Kysely, sql } from 'kysely';
 import type { Migration } from './migration.js';
@@ -28,7 +29,7 @@ export const oneOperatorRecord: Migration = {
   },
 };
 
-/** Revokes the tokens that were no longer accepted: their maker is no admin, or was removed and added again since. */
+/** Revokes the tokens that were no longer accepted: their creator is no admin, or was removed and added again since. */
 async function revokeFormerTokens(db: Kysely<unknown>): Promise<void> {
   await sql`
     update enrolment_tokens set revoked_at = created_at

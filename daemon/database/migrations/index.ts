@@ -1,4 +1,4 @@
-/** Every migration in order. */
+/** Lists every migration in order. */
 import { initial } from './0001-initial.js';
 import { secrets } from './0002-secrets.js';
 import { assignments } from './0003-assignments.js';

@@ -1,14 +1,14 @@
-/** What a migration is: one step from a schema to the next, never changed once it was released. */
+/** Type of a migration: one step from a schema to the next, never changed after its release. */
 import { type Kysely, sql } from 'kysely';
 
 export interface Migration {
-  /** Of the schema it leads to; steps of 1. */
+  /** Schema version that it leads to; consecutive. */
   readonly version: number;
-  /** Runs in a transaction without foreign key enforcement; the keys are checked before it commits. */
+  /** Runs in a transaction without foreign key enforcement; the keys are checked before the commit. */
   up(db: Kysely<unknown>): Promise<void>;
 }
 
-/** Makes SQLite itself refuse to change rows of a table; adding and deleting stay possible. */
+/** Makes SQLite refuse updates of a table; inserts and deletes stay possible. */
 export async function refuseUpdates<T>(db: Kysely<T>, table: string): Promise<void> {
   await sql`
     create trigger ${sql.ref(`${table}_no_update`)} before update on ${sql.table(table)}

@@ -1,4 +1,4 @@
-/** Handlers of assignments and their rollouts. */
+/** HTTP handlers of assignments and their rollouts. */
 import { type assignmentRoutes, ROLLOUT_CONCURRENCY, type RolloutEvent } from '../../../src/contract/assignments.js';
 import { clampLimit } from '../../../src/contract/shapes.js';
 import type { Handler, HandlersFor } from '../../http/handler.js';
@@ -9,7 +9,7 @@ import type { Rollouts, RolloutWatcher } from './rollout.js';
 interface AssignmentServices {
   readonly assignments: Assignments;
   readonly rollouts: Rollouts;
-  /** Reads the modules that a request brings as text. */
+  /** Parses the modules that a request carries as text. */
   readonly sources: CurrentModules['read'];
 }
 
@@ -81,7 +81,7 @@ const requestOf = (
   maxFailures: max_failures ?? null,
 });
 
-/** Writes what a rollout tells, one line after the other. */
+/** Writes rollout events to the stream one line at a time, in order. */
 class Lines implements RolloutWatcher {
   private readonly stream: (line: RolloutEvent) => Promise<void>;
   private written: Promise<void> = Promise.resolve();

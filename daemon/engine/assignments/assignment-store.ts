@@ -1,4 +1,4 @@
-/** Assignments. Rows as they are stored: `modules_json` is for the caller to parse. */
+/** Stores assignments, caches their parsed form, and finds the agents that they match. */
 import type { Updateable } from 'kysely';
 import type { AgentLabels } from '../../../src/language/clause.js';
 import { matches, parseSelector, type Selector } from '../../../src/language/selector.js';
@@ -9,17 +9,17 @@ import { tagsByAgent, tagsOf } from '../../fleet/tag-store.js';
 
 export type AssignmentRow = Row<'assignments'>;
 
-/** Where the store keeps what changes with every change of any assignment. */
+/** Meta key of the revision, which changes with every change of any assignment. */
 const REVISION = 'assignments.revision';
 
-/** Another text after each change; null while there was none. */
+/** Returns the current revision; null before the first change. */
 const assignmentsRevision = (db: Queryable): Promise<string | null> => getMeta(db, REVISION);
 
-/** To be called in the transaction of every change, with a text that was never given before. */
+/** Sets the revision. Every transaction that changes an assignment must call it with a text that was never used before. */
 export const setAssignmentsRevision = (db: Queryable, revision: string): Promise<void> =>
   setMeta(db, REVISION, revision);
 
-/** By name. */
+/** Returns all assignments, by name. Callers parse `modules_json` themselves. */
 export async function listAssignments(db: Queryable): Promise<readonly AssignmentRow[]> {
   return db.selectFrom('assignments').selectAll().orderBy('name').execute();
 }
@@ -32,7 +32,7 @@ export async function insertAssignment(db: Queryable, assignment: NewRow<'assign
   await db.insertInto('assignments').values(assignment).execute();
 }
 
-/** False when there is no such assignment. */
+/** Returns false when the assignment does not exist. */
 export async function updateAssignment(
   db: Queryable,
   name: string,
@@ -42,13 +42,13 @@ export async function updateAssignment(
   return result.numUpdatedRows > 0n;
 }
 
-/** False when there is no such assignment. */
+/** Returns false when the assignment does not exist. */
 export async function deleteAssignment(db: Queryable, name: string): Promise<boolean> {
   const result = await db.deleteFrom('assignments').where('name', '=', name).executeTakeFirst();
   return result.numDeletedRows > 0n;
 }
 
-/** The assignments as they are now, read anew only after a change, and which agents they match. */
+/** An assignment with its parsed selector. */
 export interface CurrentAssignment extends MatchingAssignment {
   readonly selector: Selector;
 }
@@ -58,10 +58,11 @@ interface Held {
   readonly assignments: readonly CurrentAssignment[];
 }
 
+/** Caches the parsed assignments and reads them again only after the revision changed. */
 export class CurrentAssignments {
   private held: Held | null = null;
 
-  /** By name. */
+  /** Returns all assignments, by name. */
   async all(db: Queryable): Promise<readonly CurrentAssignment[]> {
     const revision = await assignmentsRevision(db);
     if (this.held?.revision === revision) return this.held.assignments;
@@ -76,7 +77,7 @@ export class CurrentAssignments {
     return assignments;
   }
 
-  /** Those that match an agent, by name. Whether it is approved is for whoever starts something on it to ask. */
+  /** Returns the assignments that match an agent, by name. Does not check that the agent is approved; callers do. */
   async matching(db: Queryable, agent: AgentRow): Promise<readonly CurrentAssignment[]> {
     const all = await this.all(db);
     if (all.length === 0) return all;
@@ -85,7 +86,7 @@ export class CurrentAssignments {
   }
 }
 
-/** The approved agents that a selector matches, by name. */
+/** Returns the approved agents that a selector matches, by name. */
 export async function selectedAgents(db: Queryable, selector: Selector): Promise<readonly AgentRow[]> {
   const agents = await listAgents(db, { status: 'approved' });
   if (selector.terms.length === 0) return agents;
@@ -98,11 +99,11 @@ const labelsOf = ({ attributes_json }: Pick<AgentRow, 'attributes_json'>, tags: 
   tags,
 });
 
-/** An assignment that matches the agent. */
+/** Name and modules of an assignment that matches an agent. */
 interface MatchingAssignment {
   readonly name: string;
   readonly modules: readonly string[];
 }
 
-/** The assignments that match an agent, in name order. */
+/** Returns the assignments that match an agent, by name. */
 export type AssignedModules = (db: Queryable, agent: AgentRow) => Promise<readonly MatchingAssignment[]>;

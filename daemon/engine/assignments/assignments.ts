@@ -1,4 +1,4 @@
-/** Assignments: list, create, read, change and delete. */
+/** Lists, creates, reads, changes and deletes assignments. */
 import type { Assignment, AssignmentDetail } from '../../../src/contract/assignments.js';
 import { toSeconds } from '../../../src/kernel/clock.js';
 import { Fault } from '../../../src/kernel/fault.js';
@@ -29,7 +29,7 @@ interface NewAssignment {
   readonly description: string | null;
 }
 
-/** What is null stays; an empty description takes it away. */
+/** A change of an assignment: null keeps a field, an empty description removes the description. */
 interface AssignmentChange {
   readonly modules: readonly string[] | null;
   readonly selector: string | null;
@@ -43,12 +43,12 @@ export class Assignments {
     this.options = options;
   }
 
-  /** By name. */
+  /** Returns all assignments, by name. */
   async list(): Promise<Assignment[]> {
     return (await listAssignments(this.options.db)).map(assignmentView);
   }
 
-  /** With the agents that it matches now. Throws `assignment_not_found`. */
+  /** Returns the assignment with the agents that it matches now. Throws `assignment_not_found`. */
   async get(name: string): Promise<AssignmentDetail> {
     const { db } = this.options;
     const row = await requireAssignment(db, name);
@@ -56,7 +56,7 @@ export class Assignments {
     return { ...assignmentView(row), agents: agents.map(({ node_id, name: agent }) => ({ node_id, name: agent })) };
   }
 
-  /** Throws `invalid_name`, `invalid_selector`, `unknown_module`, `assignment_exists`. */
+  /** Creates an assignment. Throws `invalid_name`, `invalid_selector`, `unknown_module` or `assignment_exists`. */
   async create({ name, modules, selector, description }: NewAssignment, context: RequestContext): Promise<Assignment> {
     if (!isModuleName(name)) throw invalidName(name);
     parseSelector(selector);
@@ -85,7 +85,10 @@ export class Assignments {
     return assignmentView(row);
   }
 
-  /** Changes nothing when everything is so already. Throws `assignment_not_found`, `invalid_selector`, `unknown_module`. */
+  /**
+   * Changes an assignment; emits no event when nothing differs. Throws `assignment_not_found`, `invalid_selector` or
+   * `unknown_module`.
+   */
   async update(name: string, change: AssignmentChange, context: RequestContext): Promise<Assignment> {
     if (change.selector !== null) parseSelector(change.selector);
     return this.options.uow.write(async (tx, emit) => {
@@ -109,7 +112,7 @@ export class Assignments {
     });
   }
 
-  /** Throws `assignment_not_found`. What it put on agents stays there and is removed by their next apply. */
+  /** Deletes an assignment. Its resources stay on agents until their next apply removes them. Throws `assignment_not_found`. */
   async remove(name: string, context: RequestContext): Promise<void> {
     await this.options.uow.write(async (tx, emit) => {
       const row = await requireAssignment(tx, name);
@@ -129,7 +132,7 @@ export class Assignments {
 
 export const assignmentParty = (name: string): Party => ({ id: name, name, type: 'assignment' });
 
-/** Throws `assignment_not_found`. */
+/** Returns the row of an assignment. Throws `assignment_not_found`. */
 export async function requireAssignment(db: Queryable, name: string): Promise<AssignmentRow> {
   const row = await findAssignment(db, name);
   if (row !== null) return row;
@@ -139,7 +142,7 @@ export async function requireAssignment(db: Queryable, name: string): Promise<As
   });
 }
 
-/** Names of the assignments that name a module. */
+/** Returns the names of the assignments that name a module. */
 export async function assignmentsOfModule(db: Queryable, module: string): Promise<readonly string[]> {
   const rows = await listAssignments(db);
   return rows.filter((row) => modulesOf(row).includes(module)).map(({ name }) => name);
@@ -174,7 +177,7 @@ const FIELDS = { modules: 'modules_json', selector: 'selector', description: 'de
 const fieldsThatDiffer = (before: AssignmentRow, after: AssignmentRow): readonly string[] =>
   Object.entries(FIELDS).flatMap(([name, column]) => (before[column] === after[column] ? [] : [name]));
 
-/** Throws `unknown_module` with every name that is no module's. */
+/** Throws `unknown_module`, with one error for each name without a module. */
 async function refuseUnknownModules(db: Queryable, names: readonly string[]): Promise<void> {
   const known = new Set((await findModuleHeads(db, names)).map(({ name }) => name));
   const errors = names.flatMap((name, index) =>

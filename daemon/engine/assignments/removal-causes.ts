@@ -1,4 +1,4 @@
-/** Collects from the store what explains removals. */
+/** Explains from the store and the audit log why an apply removes resources. */
 import { toTimestamp } from '../../../src/kernel/clock.js';
 import type { AgentLabels } from '../../../src/language/clause.js';
 import { hasExpression } from '../../../src/language/expression.js';
@@ -16,15 +16,15 @@ import type { CurrentAssignment, CurrentAssignments } from './assignment-store.j
 interface CausesInput {
   readonly nodeId: string;
   readonly removals: readonly RemovedResource[];
-  /** The modules of the apply. */
+  /** Modules of the apply. */
   readonly modules: readonly CurrentModule[];
   readonly assignments: CurrentAssignments;
 }
 
-/** Deletions of modules that are looked through for the right one. */
+/** Maximum number of module deletions searched for the cause of a removal. */
 const DELETIONS = 200;
 
-/** One cause for each removal, in their order. */
+/** Returns one cause for each removal, in their order. */
 export async function removalCauses(db: Queryable, input: CausesInput): Promise<readonly string[]> {
   const { nodeId, removals } = input;
   if (removals.length === 0) return [];
@@ -49,7 +49,7 @@ export async function removalCauses(db: Queryable, input: CausesInput): Promise<
   });
 }
 
-/** Null for a module that is there and not part of the apply. */
+/** Returns null for a module that is stored but not part of the apply. */
 async function moduleFacts(
   db: Queryable,
   {
@@ -74,18 +74,18 @@ async function moduleFacts(
 
 const deedOf = (row: AuditRow): Deed => ({ who: row.actor_name, when: toTimestamp(row.timestamp) });
 
-/** What somebody did, and when, in words. */
+/** Actor and time of a change, for messages. */
 interface Deed {
   readonly who: string;
   /** RFC 3339. */
   readonly when: string;
 }
 
-/** What the store tells about the module of a removal. */
+/** State of the module of a removal. */
 type ModuleFacts =
-  /** It is not in the store any more. */
+  /** The module is no longer stored. */
   | { readonly state: 'deleted'; readonly deed: Deed | null }
-  /** It is there and not part of this apply; why no assignment brings it any more, as far as that is known. */
+  /** The module is stored but not part of this apply. `cause` says why no assignment names it any more, if known. */
   | { readonly state: 'not_named'; readonly cause: string | null }
   | {
       readonly state: 'named';
@@ -101,14 +101,15 @@ interface RemovedResource {
   readonly kind: string;
   readonly identity: string;
   readonly id: string | null;
-  /** The apply that last put it there. */
+  /** ID of the apply that last put it there. */
   readonly operation_id: string;
+  /** Unix milliseconds. */
   readonly applied_at: number;
-  /** 1 when its module was only named in a request. */
+  /** 1 when the module was only named in a request, else 0. */
   readonly ad_hoc: number;
 }
 
-/** One clause for a message. `tagChange` is the last change of the agent's tags since the resource was applied. */
+/** Returns one clause for a message. `tagChange` is the last change of the agent's tags since the resource was applied. */
 function removalCause(resource: RemovedResource, facts: ModuleFacts, tagChange: Deed | null): string {
   const { module } = resource;
   switch (facts.state) {
@@ -141,7 +142,10 @@ function causeWithinModule(
 
 const by = (deed: Deed | null): string => (deed === null ? '' : ` by ${deed.who} at ${deed.when}`);
 
-/** Whether a definition declares a resource: under this very identity, perhaps under one with expressions, or not. */
+/**
+ * Returns `literal` if the definition declares this identity or ID, `perhaps` if only an identity with expressions could match,
+ * else `none`.
+ */
 function declarationOf(
   { kind, identity, id }: RemovedResource,
   definition: ModuleDefinition,
@@ -160,7 +164,7 @@ function declarationOf(
   return found;
 }
 
-/** What an assignment was before or after a change. */
+/** Content of an assignment before or after a change. */
 interface AssignmentContent {
   readonly modules: readonly string[];
   readonly selector: string;
@@ -172,7 +176,7 @@ interface AssignmentChange {
   readonly at: number;
   readonly deed: Deed;
   readonly before: AssignmentContent;
-  /** Null when it was deleted. */
+  /** Null when the assignment was deleted. */
   readonly after: AssignmentContent | null;
 }
 
@@ -185,17 +189,20 @@ interface TagChange {
 }
 
 interface AssignmentHistory {
-  /** Those of now. */
+  /** The current assignments. */
   readonly assignments: readonly CurrentAssignment[];
-  /** Newest first. */
+  /** Changes of assignments, newest first. */
   readonly changes: readonly AssignmentChange[];
-  /** Of the agent, newest first. */
+  /** Changes of the agent's tags, newest first. */
   readonly tagChanges: readonly TagChange[];
-  /** Of the agent, as they are now. */
+  /** Current attributes of the agent. */
   readonly attributes: AgentLabels['attributes'];
 }
 
-/** One clause for a message, or null when the history does not tell. `since` is when the resource was applied. */
+/**
+ * Returns one clause for a message, or null without an explaining change. `since` is the time of application in Unix
+ * milliseconds.
+ */
 function assignmentCause(module: string, since: number, history: AssignmentHistory): string | null {
   return (
     causeOfChange(
@@ -205,7 +212,7 @@ function assignmentCause(module: string, since: number, history: AssignmentHisto
   );
 }
 
-/** The newest change that took the module away from somebody. */
+/** Returns the newest change of an assignment that dropped the module or changed the selector, as a clause; null if none. */
 function causeOfChange(module: string, changes: readonly AssignmentChange[]): string | null {
   for (const { name, deed, before, after } of changes) {
     if (!before.modules.includes(module)) continue;
@@ -219,7 +226,7 @@ function causeOfChange(module: string, changes: readonly AssignmentChange[]): st
   return null;
 }
 
-/** The newest change of tags after which an assignment of the module did not match any more. */
+/** Returns the newest tag change after which an assignment of the module no longer matched, as a clause; null if none. */
 function causeOfTags(module: string, since: number, history: AssignmentHistory): string | null {
   const { attributes, tagChanges, assignments } = history;
   for (const { name, selector, modules } of assignments) {
@@ -237,7 +244,7 @@ function causeOfTags(module: string, since: number, history: AssignmentHistory):
   return null;
 }
 
-/** `tag role=web was removed`, of the tags that the selector asks for. */
+/** Describes the changes of the tags that the selector uses, such as `tag role=web was removed`. */
 function tagsThatChanged({ terms }: Selector, { before, after }: TagChange): string {
   const keys = [...new Set(terms.map(({ key }) => key))].filter((key) => key.startsWith('tag.'));
   const told = keys.map((key) => key.slice('tag.'.length)).flatMap((key) => changeOf(key, before[key], after[key]));
@@ -253,7 +260,7 @@ function changeOf(key: string, before: string | undefined, after: string | undef
 
 const shown = (key: string, value: string): string => (value === '' ? key : `${key}=${value}`);
 
-/** Events of a kind that are looked through. */
+/** Maximum number of audit events searched per kind. */
 const EVENTS = 200;
 
 interface HistoryOptions {

@@ -31,10 +31,13 @@ interface RolloutsOptions extends Pick<Core, 'db' | 'logger' | 'newId' | 'uow'> 
 
 interface RolloutRequest {
   readonly assignment: string;
-  /** Modules beside those of the assignments. */
+  /** Modules to run in addition to those of the assignments. */
   readonly modules: readonly string[];
+  /** Maximum number of agents in flight. */
   readonly concurrency: number;
+  /** Number of connected agents that go first; the others start only after all of them succeed. */
   readonly canary: number;
+  /** Number of failed agents after which no other agent starts; null for no limit. */
   readonly maxFailures: number | null;
 }
 
@@ -45,20 +48,21 @@ interface PlanRolloutRequest extends RolloutRequest {
 }
 
 export interface ApplyRolloutRequest extends RolloutRequest {
+  /** Number of removals allowed per agent; null for the removal guard. */
   readonly allowRemovals: number | null;
-  /** `plan_hash` by node ID: these agents alone, each only when its plan still holds. */
+  /** `plan_hash` by node ID: limits the rollout to these agents, each only while its plan still holds. */
   readonly expect: Readonly<Record<string, string>> | null;
 }
 
-/** Whoever watches a rollout. */
+/** Receives the progress of a rollout. */
 export interface RolloutWatcher {
   readonly onStarted: (id: string, agents: number) => void;
-  /** Told of each agent with its whole answer. */
+  /** Receives each agent's complete result. */
   readonly onAgent: (result: AgentResult) => Promise<void>;
 }
 
 interface StartedRollout {
-  /** As it is before the first agent. */
+  /** The rollout before its first agent. */
   readonly rollout: Rollout;
   /** Rejects with `shutting_down` when the orchestrator stops. */
   readonly finished: Promise<Rollout>;
@@ -67,12 +71,13 @@ interface StartedRollout {
 interface Running {
   readonly head: RolloutHead;
   readonly operations: Set<string>;
+  /** Reason why no further agent starts; null while agents may start. */
   halted: string | null;
 }
 
 interface Beginning {
   readonly deed: 'planned' | 'applied';
-  /** Agents by node ID, beside which no other is meant; null for all that match. */
+  /** Limits the rollout to the agents with these node IDs; null for all agents that match. */
   readonly only: Readonly<Record<string, string>> | null;
   readonly sent: readonly SentModule[];
 }
@@ -84,14 +89,16 @@ export class Rollouts {
 
   constructor(options: RolloutsOptions) {
     this.options = options;
-    // Every agent of every rollout listens to it.
+    // Every agent of every rollout adds a listener to this signal.
     setMaxListeners(0, this.shutdown.signal);
   }
 
-  /** Throws `assignment_not_found`, `module_not_found`, and the signal's reason when it is aborted. */
+  /**
+   * Plans on every matching agent. Throws `assignment_not_found`, `module_not_found`, or the signal's reason when it is aborted.
+   */
   async plan(request: PlanRolloutRequest, context: RequestContext, watcher: RolloutWatcher | null): Promise<Rollout> {
     const { modules, sent = [], signal } = request;
-    // Every agent that is planned listens to it.
+    // Every planned agent adds a listener to this signal.
     setMaxListeners(0, signal);
     const { head, agents } = await this.begin(request, { deed: 'planned', only: null, sent }, context);
     watcher?.onStarted(head.id, head.agents);
@@ -104,9 +111,7 @@ export class Rollouts {
     return rolloutView(head, results);
   }
 
-  /**
-   * Starts a rollout that goes on without whoever asked for it. Throws `assignment_not_found`, `module_not_found`.
-   */
+  /** Starts a rollout that continues when the caller disconnects. Throws `assignment_not_found` or `module_not_found`. */
   async apply(
     request: ApplyRolloutRequest,
     context: RequestContext,
@@ -119,17 +124,17 @@ export class Rollouts {
     const finished = this.walk(request, agents, {
       halted: () => (this.shutdown.signal.aborted ? 'not started: the orchestrator stops' : running.halted),
       run: (agent) => this.applyOne(agent, { request, running, detailed: watcher !== null }, context),
-      // A slow watcher holds nobody up.
+      // Not awaited: a slow watcher must not delay the rollout.
       onResult: async (result) => void watcher?.onAgent(result),
     })
       .then((results) => this.conclude(head, results))
       .finally(() => this.running.delete(head.id));
-    // Whoever does not wait is not told.
+    // Avoids an unhandled rejection when the caller does not wait.
     finished.catch(() => undefined);
     return { rollout: rolloutView(head, []), finished };
   }
 
-  /** Starts no further agent, and cancels what runs; returns those operations. Throws `rollout_not_found`. */
+  /** Starts no further agent and cancels running applies; returns their operation IDs. Throws `rollout_not_found`. */
   async cancel(id: string, context: RequestContext): Promise<string[]> {
     const { uow, applies } = this.options;
     const running = this.running.get(id);
@@ -161,7 +166,7 @@ export class Rollouts {
     return cancelled;
   }
 
-  /** No further agent starts; what runs goes on on its agent. */
+  /** Starts no further agent; running applies continue on their agents. */
   stop(): void {
     this.shutdown.abort();
   }
@@ -266,7 +271,7 @@ export class Rollouts {
     }
   }
 
-  /** Others may be using every place that the orchestrator has for operations. */
+  /** Retries `start` when a lease is released, while other operations use every slot of the orchestrator. */
   private async whenThereIsRoom<T>(start: () => Promise<T>, signal: AbortSignal): Promise<T> {
     const { leases } = this.options;
     for (;;) {
@@ -298,14 +303,14 @@ function refuseUnlessFinished(error: unknown): void {
   if (!isFault(error, 'operation_finished')) throw error;
 }
 
-/** With the whole answer, where somebody wants it. */
+/** Result of one agent, with the complete run result if the caller asked for it. */
 export type AgentResult = Extract<RolloutEvent, { readonly event: 'agent' }>['agent'];
 
 type Finished = Pick<Operation | RunResult, 'operation_id' | 'status' | 'summary' | 'error'>;
 
-/** Faults of an agent that nothing reached. */
+/** Fault codes of agents that were never reached. */
 const UNREACHABLE: readonly string[] = ['agent_not_connected', 'not_delivered'];
-/** Faults that tell that an agent is not meant any more. */
+/** Fault codes of agents that no longer belong to the rollout. */
 const NOT_MEANT: readonly string[] = ['assignment_changed', 'agent_not_found', 'agent_not_approved'];
 
 function finishedResult(agent: AgentRow, run: Finished, result: RunResult | null): AgentResult {
@@ -319,11 +324,11 @@ function finishedResult(agent: AgentRow, run: Finished, result: RunResult | null
 const endWithoutReason = ({ status }: Finished): RolloutResult['error'] =>
   status === 'cancelled' || status === 'interrupted' ? { code: status, message: `the apply was ${status}` } : null;
 
-/** What was thrown for one agent stays with it. */
+/** Converts an error into a result, so that one agent's error does not end the rollout. */
 function failedResult(agent: AgentRow, error: unknown, operationId: string | null): AgentResult {
   const code = isFault(error) ? error.code : 'internal';
   const status = UNREACHABLE.includes(code) ? 'unreachable' : NOT_MEANT.includes(code) ? 'skipped' : 'failed';
-  // A mistake of ours is for the log.
+  // Unexpected errors are details for the log, not for the response.
   const message = isFault(error) ? messageOf(error) : 'something went wrong in the orchestrator; see its log';
   return { ...nameOf(agent), status, operation_id: operationId, summary: null, error: { code, message }, result: null };
 }
@@ -342,7 +347,7 @@ const nameOf = ({ node_id, name }: AgentRow) => ({ node_id, name });
 interface RolloutHead {
   readonly assignment: string;
   readonly id: string;
-  /** How many agents it is about. */
+  /** Number of agents in the rollout. */
   readonly agents: number;
 }
 

@@ -1,4 +1,4 @@
-/** Modules prepared for resolution, once for each content: the stored ones, and those that a request brings along. */
+/** Prepares stored modules and modules sent with a request for resolution, and caches the result by content hash. */
 import { Fault, type FaultDetail, isFault } from '../../../src/kernel/fault.js';
 import type { JsonObject } from '../../../src/kernel/json.js';
 import { type CompiledModule, compileSteps } from '../../../src/language/compile-module.js';
@@ -14,27 +14,27 @@ import { checkUpload, digestOf, requireName, type TextParser } from './text-pars
 interface Prepared {
   readonly definition: ModuleDefinition;
   readonly compiled: CompiledModule;
-  /** Names of the secrets that it may need. */
+  /** Names of the secrets that the module may need. */
   readonly secrets: ReadonlySet<string>;
-  /** Places that were asked for, by JSON pointer. */
+  /** Positions that were looked up so far, by JSON pointer. */
   readonly positions: Map<string, Position>;
 }
 
 export interface CurrentModule extends Omit<Prepared, 'positions'> {
   readonly name: string;
-  /** Hex, of the text in UTF-8. */
+  /** SHA-256 of the text in UTF-8, in hex. */
   readonly sha256: string;
   /** The stored revision; null for a module that came with the request. */
   readonly stored: ModuleHead | null;
 }
 
-/** A module that came with a request: it takes the place of the stored one of its name, and is not stored. */
+/** A module that came with a request: it replaces the stored module of that name, and is not stored. */
 export interface SentModule extends CurrentModule {
   readonly stored: null;
   readonly content: string;
 }
 
-/** What an event says of modules that came with a request: what follows the summary, and the digests of their texts. */
+/** Returns the suffix of an event's summary and its metadata (SHA-256 of the texts) for modules that came with a request. */
 export function sentNote(sent: readonly SentModule[]): { readonly suffix: string; readonly metadata: JsonObject } {
   if (sent.length === 0) return { suffix: '', metadata: {} };
   const shown = sent.slice(0, NAMED).map(({ name }) => name);
@@ -45,7 +45,7 @@ export function sentNote(sent: readonly SentModule[]): { readonly suffix: string
   };
 }
 
-/** Modules that a summary names. */
+/** Maximum number of modules that a summary names. */
 const NAMED = 5;
 
 /** A module's text with the name that it is sent under. */
@@ -54,7 +54,7 @@ interface ModuleSource {
   readonly content: string;
 }
 
-/** Contents kept at a time; the least recently used goes first. */
+/** Maximum number of cached contents; the least recently used is evicted first. */
 const CACHE_SIZE = 256;
 
 export class CurrentModules {
@@ -65,7 +65,10 @@ export class CurrentModules {
     this.parser = parser;
   }
 
-  /** In the order of the names, those that were sent in place of stored ones. Throws `module_not_found` for the first that is not there. */
+  /**
+   * Returns modules in the order of `names`; sent modules replace stored ones. Throws `module_not_found` for the first missing
+   * one.
+   */
   async find(
     db: Queryable,
     names: readonly string[],
@@ -84,7 +87,10 @@ export class CurrentModules {
     return modules;
   }
 
-  /** Prepares texts that came with a request. Throws `invalid_module` with every mistake of the first wrong one, `invalid_body`. */
+  /**
+   * Parses texts that came with a request. Throws `invalid_module` with every mistake of the first invalid text, or
+   * `invalid_body` for a duplicate name.
+   */
   async read(sources: readonly ModuleSource[]): Promise<readonly SentModule[]> {
     const modules = new Map<string, SentModule>();
     for (const { name, content } of sources) {
@@ -97,7 +103,7 @@ export class CurrentModules {
     return [...modules.values()];
   }
 
-  /** Where JSON pointers into the definition stand in the text. */
+  /** Returns the positions of JSON pointers in the text of the module. */
   async locate(
     db: Queryable,
     module: CurrentModule | SentModule,
@@ -164,18 +170,18 @@ export function moduleNotFound(name: string, revision?: number): Fault {
   });
 }
 
-/** Where JSON pointers into the definition of a module stand in its text. */
+/** Returns the positions of JSON pointers in the text of a module. */
 type Locate = (module: CurrentModule, pointers: readonly string[]) => Promise<ReadonlyMap<string, Position>>;
 
 type Request = Omit<CompiledRequest, 'modules'> & { readonly modules: readonly CurrentModule[] };
 
-/** Throws the faults of `resolve`. */
+/** Resolves the modules. Throws the faults of `resolve`, with lines and columns. */
 export async function resolveLocated({ modules, ...rest }: Request, locate: Locate): Promise<Resolution> {
   try {
     return await inSlices(resolveSteps({ ...rest, modules: modules.map(({ compiled }) => compiled) }));
   } catch (error) {
     if (!isFault(error) || mistakesOf(error).length === 0) throw error;
-    // Once more, as its messages name places, and texts are looked at only when there is something to tell.
+    // Resolves a second time, because messages name positions: texts are parsed for positions only when there is a mistake.
     const located = await withPlaces(modules, mistakesOf(error), locate);
     try {
       return await inSlices(resolveSteps({ ...rest, modules: located.map(({ compiled }) => compiled) }));
@@ -198,7 +204,7 @@ interface Located extends Pick<CurrentModule, 'name' | 'compiled'> {
   readonly positions: ReadonlyMap<string, Position> | null;
 }
 
-/** The modules with the places of their resources, as far as a mistake may name them. */
+/** Adds positions to the modules that a mistake may name. */
 async function withPlaces(
   modules: readonly CurrentModule[],
   mistakes: readonly Mistake[],

@@ -1,5 +1,4 @@
-/** Modules: upload, list, read and delete. */
-
+/** Uploads, lists, reads and deletes modules. */
 import type { Module, ModuleEntry, ModuleRevision, moduleRoutes, Warning } from '../../../src/contract/modules.js';
 import { toSeconds } from '../../../src/kernel/clock.js';
 import { Fault } from '../../../src/kernel/fault.js';
@@ -24,7 +23,7 @@ interface ModuleServiceOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
   readonly parser: TextParser;
 }
 
-/** Revisions of a module that are kept. */
+/** Number of revisions kept per module. */
 const KEPT_REVISIONS = 50;
 
 export class ModuleService {
@@ -34,12 +33,12 @@ export class ModuleService {
     this.options = options;
   }
 
-  /** By name. */
+  /** Returns all modules, by name. */
   async list(): Promise<ModuleEntry[]> {
     return (await listModules(this.options.db)).map(entryOf);
   }
 
-  /** The current revision, or an older one that is still kept. Throws `module_not_found`. */
+  /** Returns the current revision, or an older one that is still kept. Throws `module_not_found`. */
   async get(name: string, revision?: number | null): Promise<Module> {
     const row = await findModuleRevision(this.options.db, name, revision ?? null);
     if (row === null) throw moduleNotFound(name, revision ?? undefined);
@@ -47,7 +46,7 @@ export class ModuleService {
     return { ...entryOf(row), revision: row.revision, sha256, content, definition: JSON.parse(row.definition_json) };
   }
 
-  /** The kept revisions, newest first. Throws `module_not_found`. */
+  /** Returns the kept revisions, newest first. Throws `module_not_found`. */
   async revisions(name: string): Promise<ModuleRevision[]> {
     const rows = await listModuleRevisions(this.options.db, name);
     if (rows.length === 0) throw moduleNotFound(name);
@@ -55,7 +54,7 @@ export class ModuleService {
   }
 
   /**
-   * Stores a new revision, unless the text is that of the current one: then nothing changes and the current one is told.
+   * Stores a new revision. If the text equals the current revision, changes nothing and returns that one with `changed: false`.
    * Throws `invalid_module` with every mistake.
    */
   async upload(
@@ -83,7 +82,10 @@ export class ModuleService {
     return { ...entryOf(stored), changed: stored.changed, warnings: [...warnings] };
   }
 
-  /** Throws `module_not_found`, `module_in_use`. What the module put on agents stays there and is removed by their next apply. */
+  /**
+   * Deletes a module. Its resources stay on agents until their next apply removes them. Throws `module_not_found` or
+   * `module_in_use`.
+   */
   async remove(name: string, context: RequestContext): Promise<void> {
     await this.options.uow.write(async (tx, emit) => {
       await refuseInUse(tx, name);
@@ -117,7 +119,7 @@ const entryOf = (row: { readonly name: string; readonly uploaded_at: number; rea
   uploaded_by: row.uploaded_by,
 });
 
-/** Handlers of modules. */
+/** HTTP handlers of modules. */
 export const moduleHandlers = (modules: ModuleService): HandlersFor<typeof moduleRoutes> => ({
   listModules: async () => ({ status: 200, body: await modules.list() }),
   uploadModule: async ({ body, context }) => ({ status: 201, body: await modules.upload(body, context) }),

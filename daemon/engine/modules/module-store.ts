@@ -1,4 +1,4 @@
-/** Modules and their revisions. Rows as they are stored: `definition_json` is for the caller to parse. */
+/** Stores modules and their revisions. Callers parse `definition_json` themselves. */
 import { chunks } from '../../database/batches.js';
 import type { Queryable, Row } from '../../database/schema.js';
 
@@ -11,11 +11,12 @@ interface NewRevision {
   readonly sha256: string;
   readonly content: string;
   readonly definition_json: string;
+  /** Unix milliseconds. */
   readonly uploaded_at: number;
   readonly uploaded_by: string;
 }
 
-/** By name. */
+/** Returns all modules, by name. */
 export async function listModules(db: Queryable): Promise<readonly ModuleRow[]> {
   return db.selectFrom('modules').selectAll().orderBy('name').execute();
 }
@@ -24,7 +25,7 @@ export async function findModule(db: Queryable, name: string): Promise<ModuleRow
   return (await db.selectFrom('modules').selectAll().where('name', '=', name).executeTakeFirst()) ?? null;
 }
 
-/** The given revision of a module, or its current one. */
+/** Returns the given revision of a module, or its current one; null if it does not exist. */
 export async function findModuleRevision(
   db: Queryable,
   name: string,
@@ -47,7 +48,7 @@ export async function findModuleRevision(
   return row ?? null;
 }
 
-/** The current revisions of the named modules, in no order; a name that is not there is left out. */
+/** Returns the current revisions of the named modules, in no defined order. Leaves out unknown names. */
 export async function findModuleRevisions(
   db: Queryable,
   names: readonly string[],
@@ -69,10 +70,10 @@ export async function findModuleRevisions(
   return rows;
 }
 
-/** What tells a revision apart, without its text. */
+/** A revision without its text and definition. */
 export type ModuleHead = Omit<ModuleRevisionRow, 'content' | 'definition_json'>;
 
-/** As `findModuleRevisions`, without the texts. */
+/** Same as `findModuleRevisions`, without texts and definitions. */
 export async function findModuleHeads(db: Queryable, names: readonly string[]): Promise<readonly ModuleHead[]> {
   const heads: ModuleHead[] = [];
   for (const part of chunks(names, 500)) {
@@ -89,7 +90,7 @@ export async function findModuleHeads(db: Queryable, names: readonly string[]): 
   return heads;
 }
 
-/** Stores a revision and makes it the current one; returns its number, which is never given twice while the module lives. */
+/** Stores a revision, makes it current and returns its number, which is unique while the module exists. */
 export async function addModuleRevision(db: Queryable, revision: NewRevision): Promise<number> {
   const { name, uploaded_at, uploaded_by } = revision;
   const number = ((await findModule(db, name))?.revision ?? 0) + 1;
@@ -105,7 +106,7 @@ export async function addModuleRevision(db: Queryable, revision: NewRevision): P
   return number;
 }
 
-/** The revisions that are kept, newest first, without their content. */
+/** Returns the kept revisions, newest first, without their content. */
 export async function listModuleRevisions(
   db: Queryable,
   name: string,
@@ -118,7 +119,7 @@ export async function listModuleRevisions(
     .execute();
 }
 
-/** Drops all but the newest revisions. */
+/** Deletes all but the newest `keep` revisions. */
 export async function pruneModuleRevisions(db: Queryable, name: string, keep: number): Promise<void> {
   const oldest = await db
     .selectFrom('module_revisions')
@@ -132,7 +133,7 @@ export async function pruneModuleRevisions(db: Queryable, name: string, keep: nu
   await db.deleteFrom('module_revisions').where('name', '=', name).where('revision', '<=', oldest.revision).execute();
 }
 
-/** Takes all revisions with it. False when there is no such module. */
+/** Deletes a module with all its revisions. Returns false when it does not exist. */
 export async function deleteModule(db: Queryable, name: string): Promise<boolean> {
   const result = await db.deleteFrom('modules').where('name', '=', name).executeTakeFirst();
   return result.numDeletedRows > 0n;

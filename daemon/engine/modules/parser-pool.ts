@@ -1,4 +1,4 @@
-/** Parses modules in threads: a large one takes half a second, in which no other request would be answered. */
+/** Parses modules in worker threads: a large module takes half a second, which would block all other requests. */
 import { Worker } from 'node:worker_threads';
 import { Fault, messageOf } from '../../../src/kernel/fault.js';
 import type { Service } from '../../../src/kernel/service.js';
@@ -6,22 +6,22 @@ import type { Position } from '../../../src/language/diagnostic.js';
 import type { Core } from '../../core/core.js';
 import type { ParsedText, TextParser } from './text-parser.js';
 
-/** What a thread is sent: a text to parse, or with pointers, to find their positions in. */
+/** A text to parse, or with pointers, a text to find their positions in. */
 export interface ParserTask {
   readonly content: string;
   readonly pointers: readonly string[] | null;
 }
 
 export interface ParserPoolOptions extends Pick<Core, 'logger'> {
-  /** Threads at a time. */
+  /** Maximum number of threads. */
   readonly threads?: number;
-  /** Texts that wait for a thread. */
+  /** Maximum number of texts that wait for a thread. */
   readonly waiting?: number;
-  /** The heap of a thread, in megabytes. */
+  /** Heap limit of a thread, in megabytes. */
   readonly heap?: number;
-  /** A thread that has nothing to do for so long ends and gives its memory back, in milliseconds. */
+  /** Idle time after which a thread ends to free its memory, in milliseconds. */
   readonly idleAfter?: number;
-  /** A text that takes longer ends its thread, in milliseconds. */
+  /** Timeout of one text, after which its thread is terminated, in milliseconds. */
   readonly patience?: number;
 }
 
@@ -37,7 +37,7 @@ interface Thread {
   readonly worker: Worker;
   readonly ended: Promise<void>;
   job: Job | null;
-  /** Ends the thread when its job takes too long, or when none comes. */
+  /** Ends the thread when its job times out, or when it stays idle. */
   timer: NodeJS.Timeout | undefined;
 }
 
@@ -63,12 +63,12 @@ export class ParserPool implements TextParser, Service {
     await Promise.all([...this.threads].map(({ worker, ended }) => worker.terminate().then(() => ended)));
   }
 
-  /** Throws `rate_limited` when too many texts wait, `shutting_down`; an Error when the thread breaks down. */
+  /** Parses a text. Throws `rate_limited` when too many texts wait, `shutting_down`, and an Error when the thread crashes. */
   async parse(content: string): Promise<ParsedText> {
     return JSON.parse(await this.run({ content, pointers: null }));
   }
 
-  /** Throws as `parse` does. */
+  /** Returns the positions of JSON pointers in a text. Throws the same errors as `parse`. */
   async locate(content: string, pointers: readonly string[]): Promise<readonly Position[]> {
     return JSON.parse(await this.run({ content, pointers }));
   }
@@ -82,7 +82,7 @@ export class ParserPool implements TextParser, Service {
     });
   }
 
-  /** Gives waiting texts to threads that are free, and starts threads for them. */
+  /** Assigns waiting texts to free threads, and starts threads as needed. */
   private assign(): void {
     while (this.waiting.length > 0) {
       const thread = [...this.threads].find(({ job }) => job === null) ?? this.begin();
@@ -94,7 +94,7 @@ export class ParserPool implements TextParser, Service {
     }
   }
 
-  /** A new thread; null when there are as many as there may be. */
+  /** Starts a thread; returns null at the maximum number of threads. */
   private begin(): Thread | null {
     const { threads, heap, logger } = this.options;
     if (this.threads.size >= threads) return null;
@@ -132,7 +132,7 @@ export class ParserPool implements TextParser, Service {
   private endAfter(thread: Thread, milliseconds: number): void {
     clearTimeout(thread.timer);
     thread.timer = setTimeout(() => {
-      // From here on it takes no further text.
+      // Removed first, so that the terminating thread gets no further text.
       this.threads.delete(thread);
       void thread.worker.terminate();
     }, milliseconds).unref();

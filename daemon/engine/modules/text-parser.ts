@@ -1,5 +1,4 @@
-/** Parses texts of modules for the engine: its interface, and the parser that works where it is called. */
-
+/** Parses module texts for the engine, on the calling thread or through an interface for other threads. */
 import { createHash } from 'node:crypto';
 import type { Warning } from '../../../src/contract/modules.js';
 import { Fault, type FaultDetail } from '../../../src/kernel/fault.js';
@@ -8,17 +7,17 @@ import { parseModule } from '../../../src/language/parse-module.js';
 import type { ModuleDefinition } from '../../../src/language/schema.js';
 
 export interface ParsedText {
-  /** Null when there is an error. */
+  /** Null when the text has an error. */
   readonly definition: ModuleDefinition | null;
-  /** Errors and warnings in the order of their places. */
+  /** Errors and warnings, by position. */
   readonly diagnostics: readonly Diagnostic[];
-  /** The place of the module's name. */
+  /** Position of the module's name. */
   readonly name: Position;
 }
 
 export interface TextParser {
   parse(content: string): Promise<ParsedText>;
-  /** The positions in a text that JSON pointers into its definition mean. */
+  /** Returns the positions in a text for JSON pointers into its definition. */
   locate(content: string, pointers: readonly string[]): Promise<readonly Position[]>;
 }
 
@@ -32,24 +31,24 @@ export function locateIn(content: string, pointers: readonly string[]): readonly
   return pointers.map(locate);
 }
 
-/** Parses on the calling thread, which a large module holds up for half a second. */
+/** Parses on the calling thread; a large module blocks it for half a second. */
 export const inlineParser: TextParser = {
   parse: async (content) => parseText(content),
   locate: async (content, pointers) => locateIn(content, pointers),
 };
 
-/** From the text of a module that a request brings to its definition, or every mistake in it. */
+/** A valid module text: its definition, digest and warnings. */
 interface CheckedModule {
   readonly definition: ModuleDefinition;
-  /** Hex, of the text in UTF-8. */
+  /** SHA-256 of the text in UTF-8, in hex. */
   readonly sha256: string;
   readonly warnings: readonly Warning[];
 }
 
-/** SHA-256 of a text in UTF-8, in hex. */
+/** Returns the SHA-256 of a text in UTF-8, in hex. */
 export const digestOf = (content: string): string => createHash('sha256').update(content).digest('hex');
 
-/** Throws `invalid_module` with every mistake of the text, and when it has another name than the one given. */
+/** Parses a text. Throws `invalid_module` with every mistake, including a name that differs from the given one. */
 export async function checkUpload(
   parser: TextParser,
   { name, content }: { readonly name: string; readonly content: string },
@@ -69,7 +68,7 @@ export async function checkUpload(
   };
 }
 
-/** Throws `invalid_module` when a definition has another name than the one that it was sent under. */
+/** Throws `invalid_module` when the definition's name differs from the name it was sent under. */
 export function requireName(name: string, definition: ModuleDefinition): void {
   if (definition.name !== name) throw invalid(name, [misnamed(name, definition)]);
 }

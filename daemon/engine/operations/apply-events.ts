@@ -1,21 +1,21 @@
-/** The audit events of applies. */
+/** Builds the audit events of applies. */
 import type { JsonObject } from '../../../src/kernel/json.js';
 import type { Summary } from '../../../src/resources/result.js';
 import { type DomainEvent, type EventType, type Party, SYSTEM } from '../../core/domain-event.js';
 import type { LiveOperation, OperationFacts } from './live-operations.js';
 import type { OperationState } from './operation-state.js';
 
-/** The agent of an operation or a run, as party of an event. */
+/** Returns the agent of an operation or run as the party of an event. */
 export const agentParty = ({ nodeId, nodeName }: Pick<OperationFacts, 'nodeId' | 'nodeName'>): Party => ({
   id: nodeId,
   name: nodeName ?? nodeId,
   type: 'agent',
 });
 
-/** Modules that a summary names. */
+/** Maximum number of modules that a summary names. */
 const NAMED = 5;
 
-/** `modules a, b`, `module a` or `no modules`. */
+/** Returns `modules a, b`, `module a` or `no modules`. */
 export function listModules(names: readonly string[]): string {
   if (names.length === 0) return 'no modules';
   const shown = names.slice(0, NAMED).join(', ');
@@ -34,7 +34,7 @@ type EndState = Extract<OperationState, { state: keyof typeof ENDS }>;
 
 export const isEnd = (state: OperationState): state is EndState => state.state in ENDS;
 
-/** Who ended it: whoever cancelled it, the agent that reported, or the orchestrator that gave up on it. */
+/** Source of the end: a report of the agent, or the orchestrator giving up. A cancelled apply names its canceller instead. */
 export type EndedBy = 'agent' | 'orchestrator';
 
 export function endEvent(operation: LiveOperation, end: EndState, by: EndedBy): DomainEvent {
@@ -58,7 +58,7 @@ export function endEvent(operation: LiveOperation, end: EndState, by: EndedBy): 
   return { type, actor, target, summary: what, metadata };
 }
 
-/** Ends the drift that a check has found: a successful apply leaves the agent as it was applied. */
+/** Returns the event that ends detected drift: after a successful apply, the agent is as applied. */
 export function repairEvent({ facts }: LiveOperation, driftId: string): DomainEvent {
   const target = agentParty(facts);
   const name = target.name === '' ? target.id : target.name;
@@ -71,7 +71,7 @@ export function repairEvent({ facts }: LiveOperation, driftId: string): DomainEv
   };
 }
 
-/** `3 changed, 1 failed of 10`. */
+/** Returns counts such as `3 changed, 1 failed of 10`. */
 function countsOf(summary: Summary): string {
   const counts = (['changed', 'failed', 'skipped'] as const)
     .filter((status) => summary[status] > 0)

@@ -1,4 +1,4 @@
-/** The applies that this process has to do with now. */
+/** Applies held in memory: those in progress, and interrupted ones whose agent still reports. */
 import type { NodeId } from '../../../src/kernel/ids.js';
 import type { DesiredResource, Removal } from '../../../src/resources/desired.js';
 import { type ResourceResult, type Summary, summarize } from '../../../src/resources/result.js';
@@ -28,7 +28,7 @@ export class LiveOperations {
     return [...(this.byNode.get(nodeId) ?? [])];
   }
 
-  /** One that counts as interrupted, but which the agent has not finished telling about; undefined when there is none. */
+  /** Returns an interrupted operation whose agent has not finished its report, or undefined. */
   late(nodeId: NodeId): LiveOperation | undefined {
     return this.ofNode(nodeId).find((operation) => !operation.isActive);
   }
@@ -47,7 +47,7 @@ export class LiveOperations {
   }
 }
 
-/** An apply that is under way, or whose journal an agent sends after all: what the store does not keep in this form. */
+/** Identity and origin of an apply, which never change. */
 export interface OperationFacts {
   readonly id: string;
   readonly nodeId: NodeId;
@@ -61,17 +61,17 @@ export interface OperationFacts {
   readonly generation: number;
 }
 
-/** What was or is to be dispatched. */
+/** Content of an apply, dispatched or to be dispatched. */
 export interface OperationContent {
   readonly resources: readonly DesiredResource[];
   readonly removals: readonly Removal[];
-  /** Results of removals that cannot be sent; they are told with those of the agent. */
+  /** Results of removals that cannot be sent; reported with those of the agent. */
   readonly failures: readonly ResourceResult[];
   /** Modules that no assignment names. */
   readonly adHoc: ReadonlySet<string>;
-  /** The secrets in the resources and removals. */
+  /** Hashes of the secrets in the resources and removals. */
   readonly secrets: SecretHashes;
-  /** The observation of the machine that it depends on. */
+  /** Hash of the observation that the machine must still match; null without a plan. */
   readonly expect: string | null;
 }
 
@@ -83,32 +83,33 @@ interface Outcome extends ItemOutcome {
 interface LiveOperationOptions extends OperationFacts {
   readonly state: OperationState;
   readonly cancelledBy: Party | null;
-  /** Secrets masked. */
+  /** Content with masks in the place of secrets. */
   readonly content: OperationContent;
-  /** With its secrets, as it is to be sent; null when that is not known any more. */
+  /** Content with secrets, as sent to the agent; null when the secrets are no longer known. */
   readonly dispatch: RunContent | null;
   readonly outcomes: readonly Outcome[];
   /** Monotonic milliseconds. */
   readonly now: number;
 }
 
+/** An apply in progress, or an interrupted one whose agent still sends its journal. */
 export class LiveOperation {
   readonly facts: OperationFacts;
   readonly content: OperationContent;
   readonly items: RunItems;
-  /** Takes the secrets of the run out of what is reported about it, as far as they are known still. */
+  /** Removes the secrets of the run from reported items, as far as the secrets are still known. */
   readonly scrub: (item: RunItem) => RunItem;
-  /** Since when this process has known it, in monotonic milliseconds: deadlines are counted from there. */
+  /** Start of all deadlines in monotonic milliseconds: the time at which this process learned of the operation. */
   readonly since: number;
   state: OperationState;
   cancelledBy: Party | null;
-  /** True when the store does not know of the state yet. */
+  /** True while the current state is not saved in the store. */
   unsaved = false;
-  /** The position from which results were asked for again and have not come yet. */
+  /** Position from which results were last requested again; null when none are outstanding. */
   resumedFrom: number | null = null;
   /** Failures of removals that were not sent, once they are among the results. */
   told: readonly ResourceResult[] = [];
-  /** When the agent last said something about it, in monotonic milliseconds. */
+  /** Time of the agent's last message about it, in monotonic milliseconds. */
   heard: number;
   private readonly stored: Outcome[];
   private readonly dispatch: RunContent | null;
@@ -136,17 +137,17 @@ export class LiveOperation {
     return this.facts.nodeId;
   }
 
-  /** False for one that counts as interrupted while its agent still sends what it did. */
+  /** False for an interrupted operation whose agent still reports. */
   get isActive(): boolean {
     return isActive(this.state);
   }
 
-  /** Stored results, in the order they came; their number is the position of the next one. */
+  /** Stored results, in the order they arrived; their count is the position of the next one. */
   get outcomes(): readonly Outcome[] {
     return this.stored;
   }
 
-  /** True for an item that was sent with a secret in it. */
+  /** Returns true for an item that was sent with a secret in it. */
   isSecret(index: number): boolean {
     const { resources, removals } = this.content;
     const item = resources[index] ?? removals[index - resources.length];
@@ -157,14 +158,14 @@ export class LiveOperation {
     return { ...summarize([...this.stored, ...this.told]), total: this.items.count + this.content.failures.length };
   }
 
-  /** Notes that results are stored. */
+  /** Adds stored results. */
   add(items: readonly RunItem[]): void {
     this.stored.push(...items.map(outcomeOf));
     this.items.note(items.map(({ index }) => index));
     this.resumedFrom = null;
   }
 
-  /** What to send to begin it; null when it cannot be sent, because its secrets are not known any more. */
+  /** Returns the messages that start the apply; null when its secrets are no longer known, so that it cannot be sent. */
   messages(): readonly OrchestratorMessage[] | null {
     if (this.dispatch === null) return null;
     const { id, epoch, generation } = this.facts;

@@ -1,4 +1,4 @@
-/** Moves applies from state to state: sends them, cancels them, ends them. */
+/** Moves applies from state to state: sends, cancels and ends them. */
 import { isFault } from '../../../src/kernel/fault.js';
 import type { NodeId } from '../../../src/kernel/ids.js';
 import type { Core } from '../../core/core.js';
@@ -20,7 +20,7 @@ interface OperationDriverOptions extends Pick<Core, 'logger'> {
   readonly feed: OperationFeed;
 }
 
-/** What returns a promise here has to be called in the lane of the agent. */
+/** Async methods must be called in the lane of the agent. */
 export class OperationDriver {
   private readonly options: OperationDriverOptions;
   private readonly leases = new Map<string, ApplyLease>();
@@ -29,15 +29,15 @@ export class OperationDriver {
     this.options = options;
   }
 
-  /** Takes over an active operation with the lease of its agent, which is released at its end. */
+  /** Takes over an active operation and owns the lease of its agent, which it releases at the end. */
   adopt(operation: LiveOperation, lease: ApplyLease): void {
     this.options.live.add(operation);
     this.leases.set(operation.id, lease);
   }
 
   /**
-   * Sends an operation whose state says that it is sent. When nothing goes out, the agent's next inventory will tell: so
-   * nothing may go out on a new connection before its inventory, which would not name what came after it was made.
+   * Sends an operation in state `dispatched`. If it cannot be sent now, the agent's next inventory reveals that it is missing.
+   * Sends nothing on a new connection before its inventory, which would not name a run that arrived after the inventory was made.
    */
   send(operation: LiveOperation): void {
     const { link, sessions } = this.options;
@@ -45,7 +45,7 @@ export class OperationDriver {
     if (messages !== null && sessions.isReady(operation.nodeId)) link.send(operation.nodeId, messages);
   }
 
-  /** Sends what waits for its agent, if that is ready and has nothing older to tell. */
+  /** Sends queued operations of the agent, if the agent is ready and owes no report of an older one. */
   async sendQueued(nodeId: NodeId): Promise<void> {
     const { live, sessions } = this.options;
     if (!sessions.isReady(nodeId) || live.late(nodeId) !== undefined) return;
@@ -54,7 +54,7 @@ export class OperationDriver {
     }
   }
 
-  /** Asks for an end at the next resource boundary; one that was never sent ends at once. */
+  /** Cancels an operation at the next resource boundary; one that was never sent ends at once. */
   async cancel(operation: LiveOperation, by: Party): Promise<void> {
     const { records, link } = this.options;
     if (operation.cancelledBy === null) await records.saveCancellation(operation, by);
@@ -62,20 +62,20 @@ export class OperationDriver {
     else link.send(operation.nodeId, [{ type: 'run_cancel', run_id: operation.id }]);
   }
 
-  /** The connection is gone: what an agent tells about an interrupted operation, it tells again when it is back. */
+  /** Handles a lost connection. Drops interrupted operations, because the agent repeats their reports when it reconnects. */
   disconnected(nodeId: NodeId): void {
     const { live, sessions } = this.options;
     sessions.closed(nodeId);
     for (const operation of live.ofNode(nodeId)) if (!operation.isActive) live.remove(operation);
   }
 
-  /** The agent was rejected or removed: whatever was under way there ends now. */
+  /** Ends all operations of an agent that was rejected or removed. */
   async revoked(nodeId: NodeId): Promise<void> {
     this.disconnected(nodeId);
     for (const operation of this.options.live.ofNode(nodeId)) await this.apply(operation, { type: 'revoked' });
   }
 
-  /** Moves an operation on and stores its new state; an end releases the agent and is told to everybody. */
+  /** Moves an operation to its next state and stores that. An end releases the agent's lease and notifies all subscribers. */
   async apply(operation: LiveOperation, event: OperationEvent, by: EndedBy = 'orchestrator'): Promise<void> {
     const { records, live, feed, logger } = this.options;
     const next = transition(operation.state, event);
@@ -109,7 +109,7 @@ export class OperationDriver {
     }
   }
 
-  /** Why it may not be sent any more although it was stored; null when it may. */
+  /** Returns the reason why a stored operation may no longer be sent, or null. */
   private async refusal(operation: LiveOperation): Promise<string | null> {
     try {
       await this.options.records.noteDispatch(operation);

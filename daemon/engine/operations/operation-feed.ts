@@ -1,14 +1,16 @@
-/** Wakes those who follow an operation; they read what is new from the store, so that a slow one holds nothing up. */
+/** Wakes the followers of an operation, which read from the store: a slow follower blocks nothing. */
+
+/** Event that a follower of an operation receives. */
 export type News =
   /** Results or an end are in the store. */
   | 'changed'
-  /** The agent has said nothing for too long. */
+  /** The agent has been silent for too long. */
   | 'silent'
   /** The orchestrator stops. */
   | 'closed';
 
 interface Subscription {
-  /** News since the last call, or the next one; `closed` also when the signal is aborted. */
+  /** Returns unread news, or waits for the next; returns `closed` when the signal is aborted. */
   next(signal: AbortSignal): Promise<News>;
   close(): void;
 }

@@ -1,5 +1,4 @@
-/** What scripts wrote in applies, as it is stored: without secrets, and sealed where there might be some all the same. */
-
+/** Stores outputs of scripts in applies: known secrets are scrubbed, and outputs that may still hold secrets are sealed. */
 import { encodeTime } from 'ulid';
 import { scrubber } from '../../../src/kernel/tainted.js';
 import type { Output } from '../../../src/resources/result.js';
@@ -16,23 +15,23 @@ interface SealedOutput {
   readonly key_id: string;
 }
 
-/** Whoever has the keys for the outputs of sensitive scripts. */
+/** Encrypts and decrypts the outputs of sensitive scripts. */
 export interface OutputVault {
-  /** Null when it has no key: then the output is not kept. */
+  /** Returns null without a key; then the output is not kept. */
   seal(output: string, place: OperationOutputKey): SealedOutput | null;
-  /** Null when it cannot be opened any more. */
+  /** Returns null when the text can no longer be decrypted. */
   open(sealed: SealedOutput, place: OperationOutputKey): string | null;
 }
 
-/** An orchestrator that keeps no outputs of sensitive scripts. */
+/** A vault without keys: outputs of sensitive scripts are not kept. */
 export const noVault: OutputVault = { seal: () => null, open: () => null };
 
-/** Bytes of the outputs of one operation together; what goes beyond is not kept. */
+/** Maximum bytes of all outputs of one operation; the excess is not kept. */
 export const MAX_OPERATION_OUTPUT = 16 * 1024 * 1024;
 
 /**
- * Makes the function that takes the secrets of a run out of what its agent reports, which has done so already unless
- * something is wrong with it. Null for a run whose secrets are not known any more.
+ * Returns a function that removes the secrets of a run from reported items, as a second line of defence after the agent.
+ * `dispatch` is null for a run whose secrets are no longer known.
  */
 export function itemScrubber(dispatch: RunContent | null): (item: RunItem) => RunItem {
   const secrets = dispatch === null ? [] : [...dispatch.resources, ...dispatch.removals].flatMap(secretValues);
@@ -54,12 +53,12 @@ interface OutputsToSave {
   /** Position of the first item in the sequence of results. */
   readonly first: number;
   readonly items: readonly RunItem[];
-  /** Tells of an item whether it was sent with a secret in it. */
+  /** Returns true for an item that was sent with a secret in it. */
   readonly isSecret: (index: number) => boolean;
   readonly vault: OutputVault;
 }
 
-/** Stores what the items wrote, in the transaction of their results. */
+/** Stores the outputs of items, in the transaction of their results. */
 export async function saveOutputs(tx: Queryable, outputs: OutputsToSave): Promise<void> {
   const { operationId, first, items, isSecret, vault } = outputs;
   if (!items.some(({ output }) => output)) return;
@@ -76,6 +75,7 @@ export async function saveOutputs(tx: Queryable, outputs: OutputsToSave): Promis
 }
 
 interface Storing {
+  /** Bytes left for outputs of this operation. */
   readonly room: number;
   readonly isSealed: boolean;
   readonly vault: OutputVault;
@@ -89,11 +89,11 @@ function outputRow(output: Output, { room, isSealed, vault, key }: Storing) {
   return { size: Buffer.byteLength(text), ...(sealed ?? { output: text, key_id: null }) };
 }
 
-/** How it ended, without what it wrote. */
+/** Returns the exit code without the output. */
 const withoutText = ({ exit_code }: Output): string =>
   JSON.stringify({ stdout: '', stderr: '', exit_code, truncated: true } satisfies Output);
 
-/** By `module/identity`. What cannot be opened any more is left out. */
+/** Returns outputs by `module/identity`. Leaves out those that can no longer be decrypted. */
 export async function readOutputs(
   db: Queryable,
   operationId: string,
@@ -108,9 +108,9 @@ export async function readOutputs(
   return Object.fromEntries(outputs);
 }
 
-/** What scripts wrote in applies; that of sensitive ones is sealed, and this room neither seals nor opens. */
+/** A stored output. Sensitive ones are sealed; the functions below neither seal nor open them. */
 type OperationOutputRow = Row<'operation_outputs'>;
-/** Outputs that are deleted in one transaction at most. */
+/** Maximum number of outputs deleted in one transaction. */
 const OUTPUTS_AT_ONCE = 1000;
 
 export async function insertOperationOutputs(
@@ -120,7 +120,7 @@ export async function insertOperationOutputs(
   for (const row of rows) await db.insertInto('operation_outputs').values(row).execute();
 }
 
-/** In the order they came. */
+/** Returns the outputs in the order they arrived. */
 export async function listOperationOutputs(db: Queryable, operationId: string): Promise<readonly OperationOutputRow[]> {
   return db
     .selectFrom('operation_outputs')
@@ -130,7 +130,7 @@ export async function listOperationOutputs(db: Queryable, operationId: string): 
     .execute();
 }
 
-/** Bytes of all outputs of an operation. */
+/** Returns the bytes of all outputs of an operation. */
 async function sizeOfOperationOutputs(db: Queryable, operationId: string): Promise<number> {
   const { size } = await db
     .selectFrom('operation_outputs')
@@ -141,14 +141,14 @@ async function sizeOfOperationOutputs(db: Queryable, operationId: string): Promi
 }
 
 /**
- * Deletes outputs of operations that began before a time in ms, the oldest first, until they come to so many bytes;
- * returns how many.
+ * Deletes outputs of operations that began before `time` (Unix milliseconds), oldest first, until their total reaches `bytes`.
+ * Deletes at most `OUTPUTS_AT_ONCE`. Returns the number of deleted outputs.
  */
 export async function deleteOutputsBefore(db: Queryable, time: number, bytes: number): Promise<number> {
   const old = await db
     .selectFrom('operation_outputs')
     .select(['operation_id', 'position', 'size'])
-    // Operation IDs are ULIDs, so their order is that of time.
+    // Operation IDs are ULIDs, so they sort by time.
     .where('operation_id', '<', encodeTime(time))
     .orderBy('operation_id')
     .orderBy('position')

@@ -1,4 +1,4 @@
-/** Looks up operations, and follows those that are under way. */
+/** Reads operations, and follows those in progress. */
 import { setImmediate } from 'node:timers/promises';
 import {
   OPERATION_LIST_LIMIT,
@@ -39,17 +39,17 @@ interface OperationPageRequest {
   readonly limit: number;
   readonly offset: number;
   readonly status: Operation['status'] | null;
-  /** Only those of this rollout. */
+  /** Only operations of this rollout. */
   readonly rollout?: string | null;
 }
 
 interface FollowOptions {
   readonly signal: AbortSignal;
-  /** Waits for an agent that says nothing, however long; else that is `agent_timeout`. */
+  /** Waits for a silent agent without limit; otherwise silence throws `agent_timeout`. */
   readonly isPatient: boolean;
 }
 
-/** Results that are read at a time. */
+/** Results read at a time. */
 const PAGE = 500;
 
 export class OperationReader {
@@ -59,12 +59,12 @@ export class OperationReader {
     this.options = options;
   }
 
-  /** Throws `operation_not_found`. */
+  /** Returns an operation. Throws `operation_not_found`. */
   async get(operationId: string): Promise<Operation> {
     return this.view(await this.head(operationId));
   }
 
-  /** Throws `operation_not_found`. */
+  /** Returns an operation with its results. Throws `operation_not_found`. */
   async detail(operationId: string): Promise<OperationDetail> {
     const operation = await this.get(operationId);
     const rows: OperationResultRow[] = [];
@@ -72,14 +72,14 @@ export class OperationReader {
     return { ...operation, resources: await inSlices(inRunOrder(rows)) };
   }
 
-  /** The answer to an apply, as far as it has come. */
+  /** Returns the response to an apply, with the results so far. Throws `operation_not_found`. */
   async result(operationId: string, warnings: RunResult['warnings']): Promise<RunResult> {
     const { node_name, kind, assignments, rollout_id, requested_by, ...detail } = await this.detail(operationId);
     const has_changes = detail.resources.some(({ status }) => status === 'changed');
     return { ...detail, has_changes, warnings, plan_hash: null };
   }
 
-  /** Most recent first; of one agent or of all. Throws `agent_not_found`. */
+  /** Returns the operations of one agent or all agents, most recent first. Throws `agent_not_found`. */
   async list(page: OperationPageRequest, nodeId?: string) {
     const { db } = this.options;
     const { limit, offset } = page;
@@ -91,7 +91,9 @@ export class OperationReader {
     return { operations: rows.map((row) => this.view(row)), total, limit, offset };
   }
 
-  /** Throws `agent_not_found`, and `operation_not_found` also for an operation of another agent. */
+  /**
+   * Returns an operation of an agent. Throws `agent_not_found`, and `operation_not_found` also for an operation of another agent.
+   */
   async ofAgent(nodeId: string, operationId: string): Promise<Operation> {
     const filter = await this.agentFilter(nodeId);
     const head = await findOperationHead(this.options.db, operationId);
@@ -102,8 +104,8 @@ export class OperationReader {
   }
 
   /**
-   * What scripts have written so far, by `module/identity`. Throws `agent_not_found`, and `operation_not_found` also for
-   * an operation of another agent.
+   * Returns the outputs of scripts so far, by `module/identity`. Throws `agent_not_found`, and `operation_not_found` also for an
+   * operation of another agent.
    */
   async output(nodeId: string, operationId: string): Promise<Record<string, Output>> {
     await this.ofAgent(nodeId, operationId);
@@ -111,8 +113,8 @@ export class OperationReader {
   }
 
   /**
-   * The results of an operation in the order they came, the stored ones first, until its end. Throws
-   * `operation_not_found`, and with the operation going on `agent_timeout`, or `shutting_down` when the signal is aborted.
+   * Yields the results of an operation in the order they arrive until its end, stored ones first. Throws `operation_not_found`.
+   * Throws `agent_timeout` on silence, and `shutting_down` when the signal is aborted; the operation continues in both cases.
    */
   async *follow(operationId: string, { signal, isPatient }: FollowOptions): AsyncGenerator<ResourceResult> {
     const { feed } = this.options;
@@ -120,7 +122,7 @@ export class OperationReader {
     const subscription = feed.subscribe(operationId);
     try {
       for (let position = 0, isOver = false; !isOver; ) {
-        // What ended before the results were read has no more of them.
+        // Read before the results: an operation that has ended by now adds no more of them.
         isOver = !this.options.live.get(operationId)?.isActive;
         for await (const page of this.storedFrom(operationId, position)) {
           position += page.length;
@@ -133,7 +135,7 @@ export class OperationReader {
     }
   }
 
-  /** Waits for the end. Throws like `follow` for an agent that says nothing, and `shutting_down`. */
+  /** Waits for the end. Throws `agent_timeout` on silence, and `shutting_down` when the signal is aborted. */
   async ended(operationId: string, signal: AbortSignal): Promise<void> {
     const subscription = this.options.feed.subscribe(operationId);
     try {
@@ -145,7 +147,7 @@ export class OperationReader {
     }
   }
 
-  /** Pages, between which others use the store. */
+  /** Yields pages of results, and yields to the event loop between them so that other work can use the store. */
   private async *storedFrom(operationId: string, from: number): AsyncGenerator<readonly OperationResultRow[]> {
     for (let position = from; ; position += PAGE) {
       const page = await pageOperationResults(this.options.db, operationId, { from: position, limit: PAGE });
@@ -163,7 +165,7 @@ export class OperationReader {
 
   private view(row: OperationHead): Operation {
     const live = this.options.live.get(row.operation_id);
-    // Between the end in the store and the end here, the stored row is ahead.
+    // The store records an end before the memory does: in between, the stored row is newer.
     if (!live?.isActive || row.finished_at !== null) return operationView(row);
     return operationView({ ...row, state: live.state.state }, live.summary());
   }
@@ -190,7 +192,7 @@ function throwNews(operationId: string, news: News, isPatient: boolean): void {
   }
 }
 
-/** Handlers of the believed state and of operations. */
+/** Services used by the HTTP handlers of operations and the believed state. */
 interface OperationServices {
   readonly applies: Applies;
   readonly operations: OperationReader;

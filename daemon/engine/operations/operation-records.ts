@@ -1,4 +1,4 @@
-/** Applies in the store: their beginning, their results and their end, each with its audit event in one transaction. */
+/** Stores the beginning, results and end of applies, in one transaction with their audit events. */
 import type { NodeId } from '../../../src/kernel/ids.js';
 import type { ResourceResult } from '../../../src/resources/result.js';
 import type { RunItem } from '../../../src/wire/messages.js';
@@ -33,11 +33,11 @@ interface NewOperation {
   readonly modules: readonly string[];
   readonly assignments: readonly string[];
   readonly rolloutId: string | null;
-  /** Secrets masked. */
+  /** Content with masks in the place of secrets. */
   readonly content: OperationContent;
-  /** With its secrets. */
+  /** Content with secrets. */
   readonly dispatch: RunContent;
-  /** True when it is sent as soon as it is stored. */
+  /** True when the operation is sent right after it is stored. */
   readonly isSentAtOnce: boolean;
 }
 
@@ -49,8 +49,8 @@ export class OperationRecords {
   }
 
   /**
-   * Stores an apply that nobody has heard of yet. Throws `agent_not_approved`, `agent_not_found` or `secret_unavailable`
-   * as of this moment.
+   * Stores a new apply before any other part knows it. Throws `agent_not_approved`, `agent_not_found` or `secret_unavailable` as
+   * of this transaction.
    */
   async create(operation: NewOperation, context: RequestContext): Promise<LiveOperation> {
     const { uow, clock, epoch, secrets } = this.options;
@@ -92,8 +92,8 @@ export class OperationRecords {
   }
 
   /**
-   * Puts the secrets of an apply into the log that waited for its agent and is sent now. Throws `secret_unavailable` when
-   * the agent may not have one of them any more.
+   * Emits the audit events for the secrets of a queued apply that is about to be sent. Throws `secret_unavailable` when the agent
+   * may no longer have one of them.
    */
   async noteDispatch(operation: LiveOperation): Promise<void> {
     const { uow, secrets } = this.options;
@@ -104,7 +104,7 @@ export class OperationRecords {
     });
   }
 
-  /** Stores a state that is no end, and then sets it; without one, the state as it is. */
+  /** Stores a non-final state, then sets it; by default stores the current state. */
   async saveState(operation: LiveOperation, state: OperationState = operation.state): Promise<void> {
     await this.options.uow.write((tx) => updateOperation(tx, operation.id, columnsOf(state)));
     operation.state = state;
@@ -141,8 +141,8 @@ export class OperationRecords {
   }
 
   /**
-   * Stores an end together with what it means for the believed state. An operation that was interrupted before and is
-   * interrupted now raises no second event.
+   * Stores an end with its changes to the believed state. Emits no second event when an interrupted operation ends as interrupted
+   * again.
    */
   async saveEnd(operation: LiveOperation, end: OperationState, by: EndedBy): Promise<void> {
     if (!isEnd(end)) throw new Error(`${end.state} is no end of operation ${operation.id}`);
@@ -167,7 +167,7 @@ export class OperationRecords {
   }
 }
 
-/** The id of the check that found the drift which an apply of the whole desired set ends, or null. */
+/** Returns the ID of the check whose drift a successful apply repairs, or null. */
 async function repairedDrift(tx: Queryable, { nodeId }: LiveOperation): Promise<string | null> {
   const agent = await findAgent(tx, nodeId);
   if (agent === null) return null;
@@ -192,13 +192,13 @@ const useOf = ({ facts, content }: LiveOperation) => ({
   metadata: { operation_id: facts.id, requested_by: facts.requestedBy, request_id: facts.requestId },
 });
 
-/** True for an end with results: the agent did what it was sent, or a part of it. */
+/** Returns true for an end with results: the agent carried out the run, at least in part. */
 const isReported = ({ outcomes }: LiveOperation, end: OperationState, by: EndedBy): boolean =>
   by === 'agent' &&
   end.state !== 'interrupted' &&
   (outcomes.length > 0 || end.state !== 'failed' || end.error === null);
 
-/** Failures of removals that were not sent, after everything that was. */
+/** Returns rows for the failures of unsent removals, positioned after all other results. */
 const rowsOf = ({ id, outcomes, items }: LiveOperation, failures: readonly ResourceResult[]) =>
   failures.map((result, offset) => ({
     operation_id: id,
@@ -226,7 +226,7 @@ function rowOf(operation: LiveOperation) {
   };
 }
 
-/** A state in its columns. What is known about acceptance stays when it does not matter any more. */
+/** Returns the columns of a state. A final state leaves `accepted` unchanged. */
 function columnsOf(state: OperationState) {
   const accepted = state.state === 'running' || (state.state === 'recovering' && state.accepted);
   const error = 'error' in state ? state.error : null;

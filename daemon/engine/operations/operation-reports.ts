@@ -1,4 +1,4 @@
-/** Takes in what agents say about applies: results in sequence, ends, and what their journals hold. */
+/** Processes agents' reports about applies: results in sequence, ends, and the contents of their journals. */
 import { Fault } from '../../../src/kernel/fault.js';
 import type { NodeId } from '../../../src/kernel/ids.js';
 import type { AgentMessageOf, OrchestratorMessage, RunEnd, RunItem } from '../../../src/wire/messages.js';
@@ -25,7 +25,7 @@ interface OperationReportsOptions extends Pick<Core, 'clock' | 'db'> {
   readonly driver: OperationDriver;
 }
 
-/** Everything here has to be called in the lane of the agent. */
+/** All methods must be called in the lane of the agent. */
 export class OperationReports {
   private readonly options: OperationReportsOptions;
 
@@ -33,11 +33,11 @@ export class OperationReports {
     this.options = options;
   }
 
-  /** Throws `protocol_violation` for what the agent cannot say. */
+  /** Handles a report about a run. Throws `protocol_violation` for an impossible report. */
   async receive(nodeId: NodeId, message: RunMessage): Promise<void> {
     const operation = await this.find(nodeId, message.run_id);
     if (operation === null) {
-      // It is over, or nobody knows it: the journal need not keep it.
+      // The run has ended or is unknown: the agent can drop it from its journal.
       if (message.type === 'run_finished') this.reply(nodeId, [{ type: 'run_ack', run_id: message.run_id }]);
       return;
     }
@@ -46,7 +46,7 @@ export class OperationReports {
     if (message.type === 'run_finished') await this.takeEnd(operation, message);
   }
 
-  /** What the agent has in its journal at the beginning of a connection; `session` is the one that it came in. */
+  /** Reconciles the agent's journal at the start of a connection; `session` is the connection of the inventory. */
   async reconcile(nodeId: NodeId, { runs }: AgentMessageOf<'inventory'>, session: Session): Promise<void> {
     const { live, sessions, driver } = this.options;
     if (!sessions.isCurrent(nodeId, session)) return;
@@ -71,7 +71,10 @@ export class OperationReports {
     await driver.sendQueued(nodeId);
   }
 
-  /** The operation that an agent speaks of; null when nothing is expected of it. */
+  /**
+   * Returns the operation of a run, or null when no report of it is expected. Throws `protocol_violation` for another agent's
+   * run.
+   */
   private async find(nodeId: NodeId, runId: string): Promise<LiveOperation | null> {
     const { db, clock, live } = this.options;
     const known = live.get(runId);
@@ -92,7 +95,7 @@ export class OperationReports {
     operation.heard = this.options.clock.monotonic();
     const next = transition(operation.state, { type: 'accepted' });
     if (next === operation.state) return;
-    // Stored with the first results: the agent's journal tells it again should this process die before.
+    // Saved with the first results: if this process dies first, the agent's journal reports it again.
     operation.state = next;
     operation.unsaved = true;
   }
@@ -123,7 +126,7 @@ export class OperationReports {
     await driver.sendQueued(operation.nodeId);
   }
 
-  /** Asks for the results that are missing, once for each position. */
+  /** Requests missing results, once for each position. */
   private resume(operation: LiveOperation): void {
     const from = operation.outcomes.length;
     if (operation.resumedFrom === from) return;
@@ -131,7 +134,7 @@ export class OperationReports {
     this.reply(operation.nodeId, [{ type: 'run_resume', run_id: operation.id, from }]);
   }
 
-  /** The agent is back and has never heard of an operation, or has lost it. */
+  /** Handles an operation that the reconnected agent never received or has lost. */
   private async absent(operation: LiveOperation): Promise<void> {
     const { clock, limits, live, driver } = this.options;
     const overdue = clock.monotonic() - operation.since >= limits.dispatch;
@@ -147,13 +150,13 @@ export class OperationReports {
 const foreign = (runId: string): Fault =>
   new Fault('protocol_violation', `the agent speaks of run ${runId}, which is another agent's`);
 
-/** What the end that an agent reports amounts to, together with the results that it reported before. */
+/** The end of a run, derived from the agent's report and the results it sent before. */
 interface ReportedEnd {
   readonly end: RunEnd;
   readonly error: OperationError | null;
 }
 
-/** A success without all results, or with failed ones, is none; nor is one with a removal that could not be sent. */
+/** Turns a reported success into a failure when results are missing or failed, or when a removal could not be sent. */
 function endOfReport({ end, error }: AgentMessageOf<'run_finished'>, operation: LiveOperation): ReportedEnd {
   if (end === 'refused') {
     return { end, error: error ?? { code: 'apply_failed', message: 'the agent refused the apply without a reason' } };
@@ -169,14 +172,14 @@ function endOfReport({ end, error }: AgentMessageOf<'run_finished'>, operation: 
   return failed || isUnsent ? { end: 'failed', error: null } : { end, error: null };
 }
 
-/** Positions of results: what of a message is new, and whether something before it is missing. */
+/** Comparison of reported positions with stored ones. */
 type Arrival =
   | { readonly kind: 'new'; readonly items: readonly RunItem[] }
   | { readonly kind: 'duplicate' }
-  /** Results between those known and these are missing. */
+  /** Results between the stored ones and these are missing. */
   | { readonly kind: 'gap' };
 
-/** Results at `from`, `from + 1`, … when the next unknown position is `expected`. */
+/** Compares results at `from`, `from + 1`, … with the next missing position `expected`. */
 function arrival(expected: number, from: number, items: readonly RunItem[]): Arrival {
   if (from > expected) return { kind: 'gap' };
   const fresh = items.slice(expected - from);

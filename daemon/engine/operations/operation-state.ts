@@ -1,5 +1,4 @@
-/** The states of an apply and the one function that moves between them (`docs/protocols/apply.md`). */
-
+/** States of an apply, and the one function that moves between them (`docs/protocols/apply.md`). */
 import type { Operation } from '../../../src/contract/operations.js';
 import { toSeconds } from '../../../src/kernel/clock.js';
 import { assertNever, Fault } from '../../../src/kernel/fault.js';
@@ -16,40 +15,40 @@ export interface OperationError {
 export type OperationState =
   /** Stored, not sent. */
   | { readonly state: 'queued' }
-  /** Sent; the agent has not said that it has it. */
+  /** Sent, but not yet confirmed by the agent. */
   | { readonly state: 'dispatched' }
   /** In the agent's journal. */
   | { readonly state: 'running' }
-  /** Dispatched (or, if `accepted`, running) when the orchestrator stopped; the agent has not been asked yet. */
+  /** Dispatched (or, if `accepted`, running) when the orchestrator stopped; not yet reconciled with the agent. */
   | { readonly state: 'recovering'; readonly accepted: boolean }
   | { readonly state: 'succeeded' }
   | { readonly state: 'failed'; readonly error: OperationError | null }
   | { readonly state: 'cancelled' }
-  /** How far it came is not known, unless the agent's journal arrives later. */
+  /** Progress unknown, unless the agent's journal arrives later. */
   | { readonly state: 'interrupted'; readonly error: OperationError | null };
 
 type OperationStateName = OperationState['state'];
 
 export type OperationEvent =
-  /** The run goes to the agent. */
+  /** The run was sent to the agent. */
   | { readonly type: 'sent' }
-  /** The agent has it in its journal. */
+  /** The agent has the run in its journal. */
   | { readonly type: 'accepted' }
-  /** The agent is back and does not have it. `overdue`: the time for delivery is over. */
+  /** The agent has reconnected without the run. `overdue` is true when the time for delivery is over. */
   | { readonly type: 'absent'; readonly overdue: boolean }
-  /** The agent said how it ended, and every result is stored. */
+  /** The agent reported the end, and every result is stored. */
   | { readonly type: 'finished'; readonly end: RunEnd; readonly error: OperationError | null }
-  /** It was cancelled before it was sent. */
+  /** The operation was cancelled before it was sent. */
   | { readonly type: 'withdrawn' }
-  /** It cannot be sent any more. */
+  /** The operation can no longer be sent. */
   | { readonly type: 'undeliverable'; readonly reason: string }
-  /** Nothing was heard of it in the time that its state allows. */
+  /** The timeout of the current state has passed without a report. */
   | { readonly type: 'expired' }
   /** The agent was rejected or removed. */
   | { readonly type: 'revoked' }
-  /** The orchestrator starts and finds it in the store. */
+  /** The starting orchestrator found the operation in the store. */
   | { readonly type: 'restarted' }
-  /** The same, in a store that was put back to an earlier state: it may have been sent since, and may have ended. */
+  /** Same as `restarted`, in a store restored to an earlier state: the run may have been sent or ended since. */
   | { readonly type: 'put_back' };
 
 /** States in which an apply occupies its agent. */
@@ -58,8 +57,8 @@ export const ACTIVE_STATES = ['queued', 'dispatched', 'running', 'recovering'] a
 export const isActive = ({ state }: OperationState): boolean => ACTIVE_STATES.some((active) => active === state);
 
 /**
- * The state after an event; the same object when the event changes nothing.
- * Throws `protocol_violation` for what an agent cannot say about a run that it was never sent.
+ * Returns the state after an event; the same object when the event changes nothing. Throws `protocol_violation` when an agent
+ * reports about a run that it was never sent.
  */
 export function transition(from: OperationState, event: OperationEvent): OperationState {
   switch (event.type) {
@@ -214,7 +213,7 @@ const notDelivered = (reason: string): OperationState => ({
 
 const neverSent = (): Fault => new Fault('protocol_violation', 'the agent speaks of a run that it was never sent');
 
-/** The API's names. */
+/** Returns the name of a state in the API. */
 export function statusOf(state: OperationStateName): Operation['status'] {
   switch (state) {
     case 'queued':
@@ -241,11 +240,11 @@ const NAMES = [
   'interrupted',
 ] as const satisfies readonly OperationStateName[];
 
-/** The states that the API shows under a name. */
+/** Returns the states with a given name in the API. */
 export const statesOf = (status: Operation['status']): readonly OperationStateName[] =>
   NAMES.filter((name) => statusOf(name) === status);
 
-/** What the store keeps of a state. */
+/** Columns of a stored state. */
 interface StoredState {
   readonly state: string;
   /** 0 or 1. */
@@ -253,7 +252,7 @@ interface StoredState {
   readonly error: OperationError | null;
 }
 
-/** A state as it is stored; throws for a name that this program does not know. */
+/** Parses a stored state. Throws an Error for an unknown name. */
 export function parseState({ state, accepted, error }: StoredState): OperationState {
   const name = NAMES.find((known) => known === state);
   switch (name) {
@@ -275,13 +274,13 @@ export function parseState({ state, accepted, error }: StoredState): OperationSt
   }
 }
 
-/** Operations as the API shows them. */
+/** Parses the stored error of an operation; null without one. */
 export const errorOf = ({ error_json }: { readonly error_json: string | null }): OperationError | null =>
   error_json === null ? null : JSON.parse(error_json);
 
 export const stateOf = (row: OperationHead) => parseState({ ...row, error: errorOf(row) });
 
-/** `summary` is the one of the moment when it is known, else the stored one. */
+/** Returns an operation for the API. `summary` is the live one, if there is one; by default the stored one is used. */
 export function operationView(row: OperationHead, summary?: Summary): Operation {
   return {
     operation_id: row.operation_id,
@@ -302,7 +301,7 @@ export function operationView(row: OperationHead, summary?: Summary): Operation 
 
 export const resultOf = (row: OperationResultRow): ResourceResult => JSON.parse(row.result_json);
 
-/** In the order of the run, which is not that in which they came. */
+/** Returns the results in the order of the run, which differs from the order of arrival. */
 export const inRunOrder = (rows: readonly OperationResultRow[]): Steps<ResourceResult[]> =>
   mapped(
     [...rows].sort((a, b) => a.item_index - b.item_index),

@@ -1,11 +1,11 @@
-/** Applies and their results. Rows as they are stored: every `*_json` column is for the caller to parse. */
+/** Stores applies and their results. Callers parse the `*_json` columns themselves. */
 import { expressionBuilder, type Updateable } from 'kysely';
 import { encodeTime } from 'ulid';
 import { chunks, upTo } from '../../database/batches.js';
 import type { Database, NewRow, OperationTable, Queryable, Row } from '../../database/schema.js';
 
 export type OperationRow = Row<'operations'>;
-/** An operation without what was dispatched, which can be large. */
+/** An operation without its dispatched content, which can be large. */
 export type OperationHead = Omit<OperationRow, 'desired_json' | 'removals_json'>;
 export type OperationResultRow = Row<'operation_results'>;
 
@@ -43,10 +43,7 @@ export async function findOperationHead(db: Queryable, operationId: string): Pro
   return (await query.executeTakeFirst()) ?? null;
 }
 
-/**
- * Changes an operation, with `from` only while it is in one of those states.
- * False when there is no such operation or it is in another state.
- */
+/** Updates an operation; with `from`, only while it is in one of those states. Returns false when no row matches. */
 export async function updateOperation(
   db: Queryable,
   operationId: string,
@@ -60,7 +57,7 @@ export async function updateOperation(
 
 interface OperationFilter {
   readonly nodeId?: string | undefined;
-  /** Leaves out operations with lower ids, which belong to an agent that was removed. */
+  /** Leaves out operations with lower IDs, which belong to a removed agent with the same node ID. */
   readonly since?: string | undefined;
   readonly states?: readonly string[] | undefined;
   readonly rolloutId?: string | undefined;
@@ -71,7 +68,7 @@ interface OperationPage extends OperationFilter {
   readonly offset?: number | undefined;
 }
 
-/** Most recent first. */
+/** Returns a page of operations, most recent first. */
 export async function listOperations(db: Queryable, page: OperationPage): Promise<readonly OperationHead[]> {
   return db
     .selectFrom('operations')
@@ -92,7 +89,7 @@ export async function countOperations(db: Queryable, filter: OperationFilter = {
   return count;
 }
 
-/** All operations in these states with what was dispatched, oldest first; of one agent or of all. */
+/** Returns all operations in these states with their dispatched content, oldest first; of one agent or all agents. */
 export async function listOperationsInStates(
   db: Queryable,
   states: readonly string[],
@@ -118,7 +115,7 @@ export async function insertOperationResults(
   for (const part of chunks(results, 200)) await db.insertInto('operation_results').values(part).execute();
 }
 
-/** In the order they came, optionally from a position on. */
+/** Returns the results in the order they arrived, optionally from a position on. */
 export async function listOperationResults(
   db: Queryable,
   operationId: string,
@@ -133,7 +130,7 @@ export async function listOperationResults(
     .execute();
 }
 
-/** At most `limit` results from a position on, in the order they came. */
+/** Returns at most `limit` results from a position on, in the order they arrived. */
 export async function pageOperationResults(
   db: Queryable,
   operationId: string,
@@ -149,7 +146,7 @@ export async function pageOperationResults(
     .execute();
 }
 
-/** How many results are stored, which is the position of the next one. */
+/** Returns the number of stored results, which is the position of the next one. */
 export async function countOperationResults(db: Queryable, operationId: string): Promise<number> {
   const { count } = await db
     .selectFrom('operation_results')
@@ -159,7 +156,7 @@ export async function countOperationResults(db: Queryable, operationId: string):
   return count;
 }
 
-/** The newest operation of an agent, or null. */
+/** Returns the newest operation of an agent, or null. */
 export async function lastOperationOf(
   db: Queryable,
   nodeId: string,
@@ -174,18 +171,19 @@ export async function lastOperationOf(
   return newest ?? null;
 }
 
-/** Operations that are deleted in one transaction at most. */
+/** Maximum number of operations deleted in one transaction. */
 const OPERATIONS_AT_ONCE = 1000;
 
 /**
- * Deletes ended operations that began before a time in ms, with their results and outputs, the oldest first, until they
- * come to so many results; returns how many operations. Those that the believed state refers to stay.
+ * Deletes ended operations that began before `time` (Unix milliseconds), with their results and outputs, oldest first. Stops once
+ * they have about `results` results in total, and keeps operations that the believed state refers to. Returns the number of
+ * deleted operations.
  */
 export async function deleteOperationsBefore(db: Queryable, time: number, results: number): Promise<number> {
   const old = await db
     .selectFrom('operations')
     .select(['operation_id', 'summary_json'])
-    // Operation IDs are ULIDs, so their order is that of time.
+    // Operation IDs are ULIDs, so they sort by time.
     .where('operation_id', '<', encodeTime(time))
     .where('finished_at', 'is not', null)
     .where('operation_id', 'not in', (not) =>
@@ -202,7 +200,7 @@ export async function deleteOperationsBefore(db: Queryable, time: number, result
   return doomed.length;
 }
 
-/** How many operations there are in each state. */
+/** Returns the number of operations in each state. */
 export async function countOperationsByState(db: Queryable): Promise<ReadonlyMap<string, number>> {
   const rows = await db
     .selectFrom('operations')

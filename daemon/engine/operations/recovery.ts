@@ -1,5 +1,4 @@
-/** Takes up the applies that the store holds as under way when the orchestrator starts. */
-
+/** Resumes stored applies that are in progress when the orchestrator starts, and enforces deadlines of applies. */
 import type { Clock } from '../../../src/kernel/clock.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import { isNodeId } from '../../../src/kernel/ids.js';
@@ -44,13 +43,13 @@ export class Recovery {
   }
 }
 
-/** Brings operations back from the store: at the start, and when an agent still has something to tell about one. */
+/** Loads an operation whose agent still has something to report; returns null if it does not exist. */
 export async function loadOperation(db: Queryable, operationId: string, clock: Clock): Promise<LiveOperation | null> {
   const row = await findOperation(db, operationId);
   return row === null ? null : restore(db, row, clock);
 }
 
-/** The operation of a row with the results that are stored. */
+/** Returns the operation of a row, with its stored results. */
 async function restore(db: Queryable, row: OperationRow, clock: Clock): Promise<LiveOperation> {
   const { operation_id: id, node_id: nodeId } = row;
   if (!isNodeId(nodeId)) throw new Fault('internal', `operation ${id} is stored with the node ID "${nodeId}"`);
@@ -79,7 +78,6 @@ async function restore(db: Queryable, row: OperationRow, clock: Clock): Promise<
 
 const flagOf = (column: number | null): boolean | null => (column === null ? null : column === 1);
 
-/** Ends applies that have waited for too long, and tells those who wait for an agent that says nothing. */
 interface OperationDeadlinesOptions extends Pick<Core, 'clock'> {
   readonly limits: EngineLimits;
   readonly link: AgentLink;
@@ -89,6 +87,7 @@ interface OperationDeadlinesOptions extends Pick<Core, 'clock'> {
   readonly driver: OperationDriver;
 }
 
+/** Ends applies whose deadline has passed, and notifies followers of silent agents. */
 export class OperationDeadlines {
   private readonly options: OperationDeadlinesOptions;
 
@@ -96,7 +95,7 @@ export class OperationDeadlines {
     this.options = options;
   }
 
-  /** To be called in the lane of the agent. */
+  /** Checks the deadlines of one operation. Must be called in the lane of the agent. */
   async check(operation: LiveOperation): Promise<void> {
     const { clock, limits, link, live, records, feed, driver } = this.options;
     const now = clock.monotonic();
@@ -107,7 +106,7 @@ export class OperationDeadlines {
     }
     if (operation.unsaved) await records.saveState(operation);
     if (now - operation.since >= this.patience(operation)) {
-      // Should it have arrived after all, it is not to run unwatched.
+      // If it did arrive, it must not run unsupervised.
       if (operation.state.state !== 'queued')
         link.send(operation.nodeId, [{ type: 'run_cancel', run_id: operation.id }]);
       await driver.apply(operation, { type: 'expired' });
@@ -117,7 +116,7 @@ export class OperationDeadlines {
     if (silence >= (works ? limits.workSilence : limits.silence)) feed.tell(operation.id, 'silent');
   }
 
-  /** How long an operation may stay in its state, in milliseconds since this process has known it. */
+  /** Returns the timeout of the current state, in milliseconds since this process has known the operation. */
   private patience({ state }: LiveOperation): number {
     const { limits } = this.options;
     if (state.state === 'queued' || state.state === 'dispatched') return limits.dispatch;

@@ -1,4 +1,4 @@
-/** What a type of channel is: the configuration it takes, which parts of that are secret, and what it sends. */
+/** Defines a channel type: its configuration schema, its secret members and the request it sends. */
 import type { Static, TObject } from 'typebox';
 import { MASKED } from '../../../src/contract/channels.js';
 import { Fault, type FaultDetail } from '../../../src/kernel/fault.js';
@@ -6,54 +6,58 @@ import type { JsonObject, JsonValue } from '../../../src/kernel/json.js';
 import { validator } from '../../../src/kernel/validator.js';
 import type { Message } from '../message.js';
 
-/** A request that a channel makes; its body is JSON. */
+/** An HTTP request of a channel, with a JSON body. */
 export interface Outgoing {
   readonly url: string;
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: string;
 }
 
-/** A configuration of some type, checked. */
+/** A validated channel configuration. */
 export interface ReadConfig {
-  /** What is stored. */
+  /** Configuration to store, with secrets. */
   readonly config: JsonObject;
-  /** What is shown. */
+  /** Configuration to show, without secrets. */
   readonly masked: JsonObject;
-  /** What it sends to, and the member that says so. */
+  /** URL that it sends to, and the name of the member that holds the URL. */
   readonly destination: { readonly member: string; readonly url: string };
-  /** @param now Unix milliseconds of this attempt */
+  /**
+   * Returns the request for a message.
+   * @param now Unix milliseconds of this attempt
+   */
   request(message: Message, now: number): Outgoing;
 }
 
 export interface ChannelKind {
-  /** Members whose value, or whose path, is never shown. */
+  /** Members whose value, or whose URL path, is never shown. */
   readonly secretMembers: readonly string[];
-  /** Throws `invalid_body` with every mistake. */
+  /** Validates a configuration. Throws `invalid_body` with every mistake. */
   read(given: unknown): ReadConfig;
-  /** Mistakes of a configuration that comes in, beyond those for which `read` refuses a stored one too. */
+  /** Returns mistakes that only new configurations are refused for; `read` must still accept a stored one with them. */
   newMistakes(config: JsonObject): readonly FaultDetail[];
 }
 
 interface ChannelKindSpec<S extends TObject> {
   readonly schema: S;
-  /** Members that are shown as `MASKED`. */
+  /** Members shown as `MASKED`. */
   readonly secrets: readonly (string & keyof Static<S>)[];
-  /** Members that are URLs. */
+  /** Members that hold a URL. */
   readonly urls: readonly (string & keyof Static<S>)[];
-  /** Members that are the URL of a server, without a path. */
+  /** Members that hold the URL of a server, without a path. */
   readonly servers?: readonly (string & keyof Static<S>)[];
-  /** Members that are URLs with a secret path. */
+  /** Members that hold a URL with a secret path. */
   readonly secretUrls: readonly (string & keyof Static<S>)[];
-  /** Where an absent server is. */
+  /** Destination when no URL is configured. */
   readonly standardUrl?: string;
   /** Returns the mistake in the value of a secret member, or null. */
   readonly secretMistake?: (name: string, value: string) => string | null;
   readonly request: (config: Static<S>, message: Message, now: number) => Outgoing;
 }
 
-/** Bytes of a body at most. */
+/** Maximum bytes of a request body. */
 const MOST_BYTES = 20_000;
 
+/** Returns the channel type of a spec. */
 export function defineChannel<S extends TObject>(spec: ChannelKindSpec<S>): ChannelKind {
   const { schema, secrets, urls, secretUrls, servers = [], standardUrl = '', secretMistake } = spec;
   const addresses = [...urls, ...servers, ...secretUrls];
@@ -84,7 +88,10 @@ export function defineChannel<S extends TObject>(spec: ChannelKindSpec<S>): Chan
   };
 }
 
-/** URLs are read leniently: tabs and line breaks vanish from them, and a header must never get one. */
+/**
+ * Returns the mistake in a text, or null. The URL parser silently drops tabs and line breaks, and a header must never
+ * contain them, so control characters are refused here.
+ */
 function textMistake(value: string, isUrl: boolean): string | null {
   if (/[\u0000-\u001f\u007f-\u009f]/.test(value)) return 'must not hold line breaks or other control characters';
   return isUrl && /\s/.test(value) ? 'must not hold white space' : null;
@@ -99,7 +106,10 @@ function destinationOf(
   return { member, url: String(config[member] ?? standardUrl) };
 }
 
-/** @param errors each with the pointer into the body */
+/**
+ * Returns the fault `invalid_body`.
+ * @param errors mistakes, each with a pointer into the request body
+ */
 export const invalidConfig = (errors: readonly FaultDetail[]): Fault =>
   new Fault(
     'invalid_body',
@@ -109,7 +119,7 @@ export const invalidConfig = (errors: readonly FaultDetail[]): Fault =>
     },
   );
 
-/** A URL with a secret path as it is shown. */
+/** Returns a URL with its secret path masked. */
 const maskedUrl = (url: string): string => `${new URL(url).origin}/${MASKED}`;
 
 function withoutNulls(given: unknown): Record<string, JsonValue> {
@@ -147,7 +157,7 @@ function mask(config: JsonObject, secrets: readonly string[], secretUrls: readon
   return masked;
 }
 
-/** All parts of a message are short but its metadata, which is left out when it makes the body too long. */
+/** Returns the request, without metadata when the body is too long: metadata is the only part that can be large. */
 function bounded(message: Message, request: (message: Message) => Outgoing): Outgoing {
   const outgoing = request(message);
   return Buffer.byteLength(outgoing.body) <= MOST_BYTES ? outgoing : request({ ...message, metadata: {} });

@@ -1,4 +1,4 @@
-/** The type `discord`: one embed, in the colour of the severity. */
+/** The channel type `discord`: sends one embed in the colour of the severity. */
 import { HookConfigSchema } from '../../../src/contract/channels.js';
 import { toTimestamp } from '../../../src/kernel/clock.js';
 import type { Message } from '../message.js';
@@ -20,7 +20,7 @@ export const discord = defineChannel({
     url,
     headers: {},
     body: JSON.stringify({
-      // Nobody is called, whatever stands in the text.
+      // Text from an agent must not be able to mention users or roles.
       allowed_mentions: { parse: [] },
       embeds: [
         {
@@ -35,6 +35,9 @@ export const discord = defineChannel({
   }),
 });
 
-/** Marks, links, mentions and emoji stand for themselves; what only counts at the beginning of a line is escaped there. */
+/**
+ * Escapes Markdown, links, mentions and emoji. Characters that are special only at the beginning of a line are escaped
+ * only there.
+ */
 const escapeMarkdown = (text: string): string =>
   text.replace(/[\\`*_~|<>[\]()@:]/g, '\\$&').replace(/^(\s*)([-+#]|\d+(?=\.))/, '$1\\$2');

@@ -1,14 +1,14 @@
-/** The type `ntfy`: a message published as JSON, which holds every character, as headers would not. */
+/** The channel type `ntfy`: publishes as JSON, because HTTP headers cannot carry every character. */
 import { NtfyConfigSchema } from '../../../src/contract/channels.js';
 import type { Message } from '../message.js';
 import { defineChannel } from './channel-kind.js';
 
 const PUBLIC_SERVICE = 'https://ntfy.sh/';
 
-/** From 1 to 5; 3 is the standard. */
+/** ntfy priorities, from 1 to 5; ntfy's default is 3. */
 const PRIORITIES: Readonly<Record<Message['severity'], number>> = { info: 2, notice: 3, warning: 4, critical: 5 };
 
-/** Names of emoji stand in front of the title, others below the message. */
+/** Emoji names, which ntfy renders in front of the title; it shows other tags below the message. */
 const TAGS: Readonly<Record<Message['severity'], string>> = {
   info: 'information_source',
   notice: 'bell',
@@ -37,5 +37,5 @@ export const ntfy = defineChannel({
   }),
 });
 
-/** A token with anything else in it is none, and must not break the request. */
+/** Returns the visible ASCII characters of a text. A stored token with other characters must not break the request. */
 const headerText = (text: string): string => text.replace(/[^\x21-\x7e]/g, '');

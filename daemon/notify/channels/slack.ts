@@ -1,4 +1,4 @@
-/** The type `slack`: blocks of plain text, and a line for clients that show no blocks. */
+/** The channel type `slack`: sends plain-text blocks, and a line of text for clients without blocks. */
 import { HookConfigSchema } from '../../../src/contract/channels.js';
 import { toTimestamp } from '../../../src/kernel/clock.js';
 import { defineChannel } from './channel-kind.js';
@@ -30,6 +30,6 @@ export const slack = defineChannel({
 
 const plain = (text: string) => ({ type: 'plain_text', text, emoji: false });
 
-/** The three characters that begin everything special, in plain text too: links, mentions, `<!channel>`. */
+/** Escapes the three characters that Slack treats as special even in plain text (links, mentions, `<!channel>`). */
 const escapeText = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');

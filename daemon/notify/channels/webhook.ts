@@ -1,4 +1,4 @@
-/** The type `webhook`: JSON with the headers of Standard Webhooks, signed when there is a secret. */
+/** The channel type `webhook`: sends JSON with Standard Webhooks headers, signed when a secret is configured. */
 import { createHmac } from 'node:crypto';
 import { WebhookConfigSchema } from '../../../src/contract/channels.js';
 import { toSeconds, toTimestamp } from '../../../src/kernel/clock.js';
@@ -33,10 +33,10 @@ const bodyOf = ({ id, event_type, severity, summary, timestamp, actor, target, m
   metadata,
 });
 
-/** The bytes behind `whsec_`, else those of the text. */
+/** Returns the decoded bytes after `whsec_`, or the bytes of the text for any other secret. */
 const keyOf = (secret: string): Buffer => encodedKey(secret) ?? Buffer.from(secret);
 
-/** The bytes behind `whsec_`; null when they are not base64. */
+/** Returns the decoded bytes after `whsec_`; null without the prefix or when they are not base64. */
 function encodedKey(secret: string): Buffer | null {
   const [, encoded] = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(secret) ?? [];
   return encoded === undefined ? null : Buffer.from(encoded, 'base64');

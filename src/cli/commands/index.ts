@@ -233,7 +233,11 @@ export const GROUPS: readonly Group[] = [
     standard: 'list',
     absent: new Map([['get', 'a stored value is never given back; the rest of a secret: orch secrets show NAME']]),
   },
-  { path: 'maintenance', summary: 'schedule windows that pause drift checks and notifications', standard: 'list' },
+  {
+    path: 'maintenance',
+    summary: 'schedule windows that pause drift checks and deliveries to channels',
+    standard: 'list',
+  },
   { path: 'channels', summary: 'manage the channels that notifications are sent to', standard: 'list' },
   { path: 'notifications', summary: 'list alerts raised by the fleet', standard: 'list' },
   { path: 'audit', summary: 'query and verify the audit log', standard: 'list' },

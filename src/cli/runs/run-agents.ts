@@ -8,7 +8,7 @@ import type { ResourceResult } from '../../resources/result.js';
 import type { Context } from '../context.js';
 import { integer } from '../define-command.js';
 import { agentName, count } from '../format.js';
-import { planBody, type RunModules } from '../modules/send-modules.js';
+import type { RunModules } from '../modules/send-modules.js';
 import { isNoteworthy, type RunKind, resourceName } from '../render/plan-lines.js';
 import { type AgentRun, hasResult, type Result, type RunAgent, standingOf } from './agent-run.js';
 
@@ -68,11 +68,13 @@ const isFatal = (fault: Fault): boolean =>
   FATAL.some((code) => code === fault.code && fault.data?.operation_id === undefined);
 
 /** Plans on agents. Stores nothing. */
-export function planAgents(
+export async function planAgents(
   context: Context,
   api: ApiClient,
   { agents, modules, pace, fleet }: RunTargets,
 ): Promise<readonly AgentRun[]> {
+  // Loaded here, because drift checks and the list of operations need no modules.
+  const { planBody } = await import('../modules/send-modules.js');
   const body = planBody(modules);
   return runAgents(context, {
     kind: 'plan',

@@ -13,7 +13,7 @@ const MOST = { timeout: 20_000, interval: 10 };
 
 /** The thread runs what is built, so its other side does too. */
 async function start(options: Partial<CreateScreensOptions> = {}) {
-  const url = pathToFileURL(`${dist}create-screens.js`).href;
+  const url = pathToFileURL(`${dist}screens.js`).href;
   const { createScreens } = (await import(url)) as typeof import('../../../daemon/terminal/emulator/screens.js');
   const errors: string[] = [];
   const logger = { ...silentLogger, error: (message: string) => void errors.push(message) };
