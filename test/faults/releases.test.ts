@@ -27,6 +27,9 @@ describe.skipIf(reason !== null)(`with a release before${reason === null ? '' : 
     execFileSync('tar', ['-x', '-C', directory], { input: archive });
     // Linked file by file: the bundle names modules by their place in the tree.
     execFileSync('cp', ['-al', join(root, 'node_modules'), directory]);
+    // Adds the libraries that only the older release has; the others, with what was compiled for them, stay as they are.
+    rmSync(join(directory, 'node_modules/.package-lock.json'), { force: true });
+    execFileSync('npm', ['install', '--silent', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: directory });
     execFileSync('npm', ['run', '--silent', 'build'], { cwd: directory, stdio: ['ignore', 'pipe', 'pipe'] });
     writeFileSync(join(directory, 'built'), '');
   });
