@@ -1,10 +1,11 @@
 /** The documentation says what the code says. Refresh the reference pages with UPDATE_DOCS=1. */
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { PROTOCOL_VERSION, VERSION } from '../src/kernel/version.js';
-import { cliPage, configurationPage, errorsPage } from './support/reference-docs.js';
+import { cliPages } from './support/cli-reference.js';
+import { configurationPage, errorsPage } from './support/reference-docs.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
@@ -13,11 +14,22 @@ describe('the reference pages', () => {
   it.each([
     ['docs/configuration.md', configurationPage],
     ['docs/errors.md', errorsPage],
-    ['docs/cli.md', cliPage],
-  ])('%s is up to date', async (path, page) => {
-    const text = await page();
+  ])('%s is up to date', (path, page) => {
+    const text = page();
     if (process.env.UPDATE_DOCS === '1') writeFileSync(join(root, path), text);
     expect(read(path)).toBe(text);
+  });
+
+  it('of the command line are up to date', async () => {
+    const pages = await cliPages();
+    if (process.env.UPDATE_DOCS === '1') {
+      rmSync(join(root, 'docs/cli'), { recursive: true, force: true });
+      mkdirSync(join(root, 'docs/cli'));
+      for (const [path, text] of pages) writeFileSync(join(root, path), text);
+    }
+    for (const [path, text] of pages) expect(read(path)).toBe(text);
+    const files = readdirSync(join(root, 'docs/cli')).map((name) => `docs/cli/${name}`);
+    expect(['docs/cli.md', ...files].sort()).toEqual([...pages.keys()].sort());
   });
 });
 

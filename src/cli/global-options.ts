@@ -11,7 +11,7 @@ const outputOption = (extra: readonly ExtraFormat[]) =>
   choice('FORMAT', [...OUTPUT_FORMATS, ...extra], 'output format (see: orch help output)', { short: 'o' });
 
 /** Options of every command. */
-const OUTPUT_OPTIONS = {
+export const OUTPUT_OPTIONS = {
   output: outputOption([]),
   json: flag('the same as -o json'),
   color: negativeFlag('no colours'),
@@ -19,7 +19,7 @@ const OUTPUT_OPTIONS = {
 } as const satisfies Options;
 
 /** Options of commands that talk to an orchestrator. Other commands accept and ignore them. */
-const CONNECTION_OPTIONS = {
+export const CONNECTION_OPTIONS = {
   url: text('URL', `URL of the orchestrator, such as https://host:${API_PORT}`),
   profile: text('NAME', 'profile of the orchestrator', { completes: 'profile' }),
   tlsFingerprint: text('HEX', "SHA-256 of the SPKI of the orchestrator's TLS certificate"),
@@ -29,7 +29,7 @@ const CONNECTION_OPTIONS = {
 } as const satisfies Options;
 
 /** Options of commands that ask for consent. */
-const CONSENT_OPTIONS = {
+export const CONSENT_OPTIONS = {
   yes: flag('skip the question', { short: 'y' }),
 } as const satisfies Options;
 

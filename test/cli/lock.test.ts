@@ -1,6 +1,6 @@
 /** Every command is complete: it loads, explains itself, and its help names all it takes. */
 import { describe, expect, it } from 'vitest';
-import { helpAll, TOPICS } from '../../src/cli/commands/help.js';
+import { TOPICS } from '../../src/cli/commands/help.js';
 import { COMMANDS, GROUPS, SECTIONS } from '../../src/cli/commands/index.js';
 import { flagOf } from '../../src/cli/define-command.js';
 import { entryOf, findCommand, wordsBelow } from '../../src/cli/find-command.js';
@@ -69,14 +69,13 @@ describe('the index', () => {
 
 describe('orch help --all', () => {
   it('holds every command and every topic', async () => {
-    const text = await helpAll();
+    const { stdout: text } = await runOrch(['help', '--all']);
     expect(listed.filter(({ path }) => !text.includes(`── orch ${path} ──`))).toEqual([]);
     for (const { name } of TOPICS) expect(text).toContain(`help ${name}`);
-    expect((await runOrch(['help', '--all'])).stdout).toBe(text);
   });
 
   it('fits 120 columns', async () => {
-    const tooLong = (await helpAll()).split('\n').filter((line) => line.length > 120);
+    const tooLong = (await runOrch(['help', '--all'])).stdout.split('\n').filter((line) => line.length > 120);
     expect(tooLong).toEqual([]);
   });
 });

@@ -1,6 +1,5 @@
 /** The reference pages under docs/ that are made from the definitions in the code. */
 
-import { helpAll } from '../../src/cli/commands/help.js';
 import { FAULTS } from '../../src/contract/faults.js';
 import { AGENT_SETTINGS } from '../../src/settings/agent.js';
 import { SERVE_SETTINGS } from '../../src/settings/serve.js';
@@ -81,17 +80,5 @@ These come from the programs themselves, or stand in the result of one resource:
 | code | meaning |
 |---|---|
 ${local.map(([code, { title }]) => `| \`${code}\` | ${cell(title)} |`).join('\n')}
-`;
-}
-
-/** docs/cli.md */
-export async function cliPage(): Promise<string> {
-  return `# The \`orch\` command
-
-Made from the same definitions as \`orch help --all\`.
-
-\`\`\`
-${(await helpAll()).trimEnd()}
-\`\`\`
 `;
 }

@@ -18,8 +18,6 @@ import { entryOf, findCommand, groupOf, wordsBelow } from '../find-command.js';
 import { optionsBeside } from '../global-options.js';
 import { fields, fieldsOf, headed, type Line, lines, linesOf, stack, stackOf, styled, type View } from '../outcome.js';
 import { argumentSyntax } from '../parse-input.js';
-import { loadPaint } from '../render/paint.js';
-import { renderView } from '../render/render-view.js';
 import { COMMANDS, type CommandEntry, SECTIONS } from './index.js';
 
 export interface Topic {
@@ -31,7 +29,7 @@ export interface Topic {
 export const TOPICS: readonly Topic[] = [
   {
     name: 'exit-codes',
-    summary: 'what the exit status of a command tells',
+    summary: 'the exit statuses of commands',
     view: () =>
       headed(
         'How orch ends',
@@ -40,9 +38,9 @@ export const TOPICS: readonly Topic[] = [
   },
   {
     name: 'environment',
-    summary: 'the variables that orch reads',
+    summary: 'the environment variables that orch reads',
     view: () =>
-      stack(headed('Variables', lines('A flag stands above its variable, and both above the profile.')), environment),
+      stack(headed('Variables', lines('A flag overrides its variable, and both override the profile.')), environment),
   },
   {
     name: 'selectors',
@@ -62,7 +60,7 @@ export const command = defineCommand({
   args: {
     words: optionalList('WORD', `the words of a command, or a topic: ${TOPICS.map(({ name }) => name).join(', ')}`),
   },
-  options: { all: flag('every command and every topic') },
+  options: { all: flag('print the help of all commands and topics') },
   run: async (_context, { words, all }) => {
     if (all) return { view: await helpAllView() };
     return { view: await helpOf(words) };
@@ -102,7 +100,7 @@ export function overview(): View {
     headed(title, indented(words.map((word) => [word, summaryOf(word)] as const))),
   );
   return stackOf([
-    lines(['orch', ' manages a fleet of machines by what they should be.']),
+    lines(['orch', ' keeps a fleet of machines in the state that you describe.']),
     headed('For example', linesOf(EXAMPLES.map((example) => `  ${example}`))),
     ...sections,
     headed('Topics', indented(TOPICS.map(({ name, summary }) => [`help ${name}`, summary] as const))),
@@ -135,6 +133,7 @@ export async function groupHelp(path: string): Promise<View> {
 
 export async function commandHelp(entry: CommandEntry): Promise<View> {
   const command = await entry.load();
+  const access = accessOf(command);
   const below = wordsBelow(entry.path).map((word) => `${entry.path} ${word}`);
   return stack(
     linesOf(command.examples.map((example): Line => [styled('dim', '$ '), example])),
@@ -151,11 +150,12 @@ export async function commandHelp(entry: CommandEntry): Promise<View> {
       below.map((path) => [path, summaryOf(path)] as const),
     ),
     linesOf(command.detail),
-    linesOf(accessLine(command)),
+    linesOf(access === null ? [] : [access]),
   );
 }
 
-function usageOf(path: string, { args, options }: Command): string {
+/** Returns the command line of a command, with its arguments and required options. */
+export function usageOf(path: string, { args, options }: Command): string {
   const syntaxOf = (dashed: boolean) =>
     Object.values(args).flatMap((argument: Argument<unknown>) =>
       (argument.dashed ?? false) === dashed ? argumentSyntax(argument) : [],
@@ -170,34 +170,30 @@ function usageOf(path: string, { args, options }: Command): string {
 const optionRows = (options: Options): readonly (readonly [string, string])[] =>
   Object.entries(options).map(([key, option]) => [optionSyntax(key, option), optionSummary(option)] as const);
 
-function optionSyntax(key: string, option: Option<unknown>): string {
+/** Returns the flags of an option, aligned for a table. */
+export function optionSyntax(key: string, option: Option<unknown>): string {
   const short = option.short === null ? '    ' : `-${option.short}, `;
   return `${short}${flagOf(key, option)}${option.placeholder === null ? '' : ` ${option.placeholder}`}`;
 }
 
-function optionSummary({ summary, choices, many }: Option<unknown>): string {
+/** Returns the meaning of an option, with its choices. */
+export function optionSummary({ summary, choices, many }: Option<unknown>): string {
   const words = choices === null ? '' : `: ${choices.join(', ')}`;
   return `${summary}${words}${many ? ' (may be repeated)' : ''}`;
 }
 
-/** Returns the line about the required role; none if each operator may run the command. */
-function accessLine({ access }: Command): readonly Line[] {
-  if (access === 'admin') return ['Needs the role admin.'];
-  return access === 'operator' ? ['Not for the role viewer.'] : [];
+/** Returns a sentence about the required role; null if each operator may run the command. */
+export function accessOf({ access }: Command): string | null {
+  if (access === 'admin') return 'Needs the role admin.';
+  return access === 'operator' ? 'Not for the role viewer.' : null;
 }
 
 const summaryOf = (path: string): string => groupOf(path)?.summary ?? entryOf(path)?.summary ?? '';
 
 const section = (title: string, rows: readonly (readonly [string, string])[]): View => headed(title, indented(rows));
 
-/** Returns the help of all commands and topics as plain text, for the reference and manual pages. */
-export async function helpAll(): Promise<string> {
-  const rendered = renderView(await helpAllView(), { paint: await loadPaint(false), wide: true, columns: null });
-  return rendered.map((line) => `${line}\n`).join('');
-}
-
 /** Returns the overview, the commands in index order, and the topics. */
-export async function helpAllView(): Promise<View> {
+async function helpAllView(): Promise<View> {
   const commands: View[] = [];
   for (const entry of COMMANDS.filter(({ hidden }) => !hidden)) {
     commands.push(lines(styled('accent', `── orch ${entry.path} ──`)), await commandHelp(entry));
@@ -212,13 +208,13 @@ const environment = fields(
   ['ORCH_CA', 'file of the certificate authority to accept (--ca)'],
   ['ORCH_KEY_FILE', "file of your operator's private key (--key-file)"],
   ['ORCH_KEY', 'the private key itself, as PEM'],
-  ['ORCH_TOKEN', 'a session token; there is no login then'],
+  ['ORCH_TOKEN', 'a session token, used instead of a login'],
   ['ORCH_ALLOW_UNBOUND_LOGIN', 'true: log in to servers that do not bind the login to their certificate'],
   ['ORCH_ALLOW_PLAIN_HTTP', 'true: speak plain HTTP to hosts beyond loopback'],
-  ['HTTPS_PROXY, NO_PROXY', 'the proxy to go through, and for which hosts not'],
+  ['HTTPS_PROXY, NO_PROXY', 'the proxy, and the hosts that need none'],
   ['NO_COLOR, FORCE_COLOR', 'never, or always, print colours (--no-color); also CLICOLOR=0, CLICOLOR_FORCE=1'],
-  ['XDG_CONFIG_HOME', 'where orch/config.yaml and orch/operator.key are; ~/.config'],
-  ['XDG_STATE_HOME', 'where session tokens are kept; ~/.local/state'],
+  ['XDG_CONFIG_HOME', 'directory of orch/config.yaml and orch/operator.key [~/.config]'],
+  ['XDG_STATE_HOME', 'directory of session tokens [~/.local/state]'],
 );
 
 const selectorText: readonly Line[] = [
@@ -239,7 +235,7 @@ const selectorTable = fields(
 );
 
 const outputTable = fields(
-  ['-o table', 'for people; cut to fit the terminal (standard)'],
+  ['-o table', 'for people, cut to fit the terminal [default]'],
   ['-o wide', 'the same with more columns, never cut'],
   ['-o json', "the API's own answer; --json for short"],
   ['-o yaml', 'the same as YAML'],
@@ -250,10 +246,10 @@ const outputText: readonly Line[] = [
   'Standard output carries the answer alone. Progress, questions, warnings and errors go to standard error.',
   'With -o json an error is the problem document of the API (RFC 9457) on standard error, on one line, the last one.',
   'There, "code" is stable; what failed on this machine has the same shape and a code of its own.',
-  'plan, apply and drift of one NODE print the answer of the API; of several, one object',
-  '{has_changes, results: [{node_id, name, status, result, error}], summary}; so does --selector, whatever it matches.',
-  'plan and apply with --assignment print the answer of the API, which has no result in it; -v shows people everything.',
-  'The output of exec is that of the remote command; with -o json it is one object of each agent, one a line of several.',
-  'Long lists with --all print one answer after the other, a page each.',
-  'Control characters in what agents and servers say are shown as \\x1b, \\u202e, never obeyed; JSON and YAML escape them.',
+  'plan, apply and drift with one NODE print the answer of the API. With several, or with --selector, they print one object',
+  '{has_changes, results: [{node_id, name, status, result, error}], summary}.',
+  'plan and apply with --assignment print the answer of the API, which contains no results.',
+  'exec prints the output of the remote command; with -o json one object per agent, with several agents one per line.',
+  'Long lists with --all print one API answer per page, one after another.',
+  'Control characters in text of agents and servers are shown as \\x1b or \\u202e. JSON and YAML escape them.',
 ];

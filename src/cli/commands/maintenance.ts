@@ -26,7 +26,7 @@ export const startMaintenance = defineCommand({
   access: 'admin',
   options: {
     for: text('TIME', 'duration, such as 30m, 2h or 1d'),
-    endsAt: text('TIME', 'end, in place of --for: a date, RFC 3339, or a distance'),
+    endsAt: text('TIME', 'end, in place of --for: a date, RFC 3339, or a duration'),
     reason: requiredText('TEXT', 'reason of the maintenance'),
   },
   run: async (context, { reason, for: span, endsAt }) => {
@@ -52,7 +52,7 @@ export const scheduleMaintenance = defineCommand({
   detail: ['A date alone means midnight UTC; 12h means in twelve hours.'],
   access: 'admin',
   options: {
-    from: requiredText('TIME', 'start: a date, RFC 3339, or a distance such as 12h'),
+    from: requiredText('TIME', 'start: a date, RFC 3339, or a duration such as 12h'),
     until: text('TIME', 'end, in the same forms'),
     for: text('TIME', 'duration, in place of --until, such as 30m, 2h or 1d'),
     reason: requiredText('TEXT', 'reason of the maintenance'),

@@ -33,7 +33,7 @@ export const setSecret = defineCommand({
     file: text('FILE', 'read the value from a file', { completes: 'file' }),
     value: text('VALUE', 'the value itself'),
     description: text('TEXT', 'description; empty removes it'),
-    expires: text('TIME', 'expiry: a date, RFC 3339, or a distance such as 90d'),
+    expires: text('TIME', 'expiry: a date, RFC 3339, or a duration such as 90d'),
     clear_expires: flag('remove the expiry'),
     restrict_tags: text('SELECTOR', 'restrict it to agents that match; empty removes the restriction'),
     restrict_nodes: text('NODE,…', 'restrict it to these agents; empty removes the restriction'),

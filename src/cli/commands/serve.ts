@@ -18,20 +18,20 @@ export const serve = defineCommand({
     'orch serve --data-dir ./orch --api-port 0',
   ],
   detail: [
-    'A flag stands above its variable (ORCH_SERVE_AGENT_PORT for --agent-port), and that above the configuration file.',
-    'Stops within 10 seconds of SIGTERM or SIGINT; SIGHUP reads the configuration again.',
+    'A flag overrides its variable (ORCH_SERVE_AGENT_PORT for --agent-port), and a variable overrides the configuration',
+    'file. SIGTERM and SIGINT stop the orchestrator within 10 seconds. SIGHUP reads the configuration again.',
   ],
   access: 'local',
   ownsSignals: true,
   options: {
-    config: text('FILE', 'configuration file; /etc/orch/orchestrator.yaml when it is there', { completes: 'file' }),
+    config: text('FILE', 'configuration file [/etc/orch/orchestrator.yaml if it exists]', { completes: 'file' }),
     config_schema: flag('print the JSON Schema of the configuration file and end'),
     ready_file: text('FILE', 'write the addresses there, as JSON, once connections are accepted', {
       completes: 'file',
     }),
-    new_epoch: flag('begin a new epoch: after a data directory was copied back by hand'),
-    new_store: flag('begin with an empty store beside the keys of one that is lost'),
-    new_identity: flag('take another identity key for a lost one; agents have to be repinned'),
+    new_epoch: flag('begin a new epoch, after a data directory was copied back by hand'),
+    new_store: flag('begin with an empty store if the store of the present keys is lost'),
+    new_identity: flag('create a new identity key if the old one is lost; agents must be repinned'),
     ...settingOptions(SERVE_SETTINGS),
   },
   run: async ({ programs }, given) => ({ exitStatus: await programs.serve(flagsOf(SERVE_SETTINGS, given)) }),
@@ -39,7 +39,7 @@ export const serve = defineCommand({
 
 /** Options that choose the orchestrator of this host. */
 export const storeOptions = {
-  config: text('FILE', 'configuration file; /etc/orch/orchestrator.yaml when it is there', { completes: 'file' }),
+  config: text('FILE', 'configuration file [/etc/orch/orchestrator.yaml if it exists]', { completes: 'file' }),
   data_dir: text('DIR', 'data directory of the orchestrator', { completes: 'file' }),
 } as const;
 
@@ -47,14 +47,14 @@ export const storeOptions = {
 export const rotateSecretsKey = defineCommand({
   examples: ['orch serve rotate-secrets-key', 'orch serve rotate-secrets-key --data-dir ./orch'],
   detail: [
-    'Runs beside the orchestrator, on its host and as its user. All values are re-encrypted, then the old key is kept',
+    'Run it beside the orchestrator, on its host and as its user. It re-encrypts all values, and then keeps the old key',
     'as secrets.key.1 (or .2 …) in the data directory: restores of older backups need it, so delete it only with them.',
     'The next start completes a rotation that was cut off. A copy of the old key with an older store or backup still reveals',
     'the old values, so change those secrets.',
   ],
   access: 'local',
   options: {
-    config: text('FILE', 'configuration file; /etc/orch/orchestrator.yaml when it is there', { completes: 'file' }),
+    config: text('FILE', 'configuration file [/etc/orch/orchestrator.yaml if it exists]', { completes: 'file' }),
     data_dir: text('DIR', 'data directory of the orchestrator', { completes: 'file' }),
   },
   run: async ({ programs }, given) => {
@@ -79,10 +79,10 @@ export const rotateSecretsKey = defineCommand({
 export const acceptClock = defineCommand({
   examples: ['orch serve accept-clock', 'orch serve accept-clock --data-dir /var/lib/orch --yes'],
   detail: [
-    'Runs beside the orchestrator, on its host and as its user. When the clock of the host has jumped ahead by more than',
-    'a week, the orchestrator deletes nothing for its age until the clock is right again or this command says that it',
-    'is right, as after a long time out of use. It also ends the warning about events that lie ahead of the clock.',
-    'Afterwards, data that is past its retention by this clock is deleted.',
+    'Run it beside the orchestrator, on its host and as its user. After the clock of the host has jumped ahead by more than',
+    'a week, the orchestrator stops deleting old data. It resumes when the clock is right again, or when this command',
+    'confirms that the new time is right, as after a long shutdown. Data past its retention by the new time is then',
+    'deleted. The command also ends the warning about events that are ahead of the clock.',
   ],
   access: 'local',
   consent: true,
@@ -108,10 +108,10 @@ export const acceptClock = defineCommand({
 export const backUpStore = defineCommand({
   examples: ['orch serve backup /mnt/backup/orch.db', 'orch serve backup "/mnt/backup/orch-$(date +%F).db" -o json'],
   detail: [
-    'Runs on the host of the orchestrator, beside it or while it is stopped. A running orchestrator writes the file itself,',
-    'with its own rights. The file has its name once it is whole, checked and in the audit log.',
-    'It holds the store alone, and neither the keys in the data directory nor what is kept in files there. So it is not',
-    'enough to read secrets or to play the orchestrator, and not enough to go on: copy the keys once, to another place.',
+    'Run it on the host of the orchestrator, while the orchestrator runs or is stopped. A running orchestrator writes the',
+    'file itself, with its own rights. The file gets its name once it is complete, checked and in the audit log.',
+    'It contains the store only. The keys and the recordings in the data directory are not in it: copy the keys once, to',
+    'another place. A restore needs them, and with the backup and the keys together all secrets can be read.',
   ],
   access: 'local',
   args: { file: argument('FILE', 'the new file', 'file') },
@@ -131,18 +131,17 @@ export const backUpStore = defineCommand({
 export const restoreStore = defineCommand({
   examples: ['orch serve restore /mnt/backup/orch.db', 'orch serve restore orch.db --data-dir /var/lib/orch --yes'],
   detail: [
-    'While the orchestrator is stopped, on its host and as its user. FILE is checked first: whether it is whole, not of a',
-    'newer orch, and fits the keys in the data directory; on a new host, put those there before. The store that is there',
-    'is kept beside it. A new epoch begins, so that agents take applies of a store that is older than they are.',
-    'Logins end and open enrolment tokens are revoked. Applies that were under way are not sent again. Notifications',
-    'that were waiting are sent, some perhaps for the second time. Recordings of terminals that are in the data directory',
-    'and newer than FILE are listed again.',
+    'Run it while the orchestrator is stopped, on its host and as its user. On a new host, first put the keys into the data',
+    'directory. The command checks that FILE is complete, is not from a newer orch, and matches these keys. It keeps the',
+    'present store beside the restored one. A new epoch begins, so that agents accept applies of the older store.',
+    'Sessions end, and open enrolment tokens are revoked. Applies in progress are not sent again. Pending notifications',
+    'are sent, some perhaps a second time. Recordings in the data directory that are newer than FILE are listed again.',
   ],
   access: 'local',
   consent: true,
   args: { file: argument('FILE', 'a backup', 'file') },
   options: {
-    new_identity: flag('go on without the identity.key of the backup: every agent has to be repinned'),
+    new_identity: flag('continue without the identity.key of the backup; every agent must be repinned'),
     ...storeOptions,
   },
   run: async ({ programs, prompt, present }, { file, new_identity: newIdentity, ...which }) => {
@@ -160,8 +159,9 @@ export const restoreStore = defineCommand({
 export const recoverAdmin = defineCommand({
   examples: ['orch serve recover-admin @ada.pub', 'orch serve recover-admin 3b6a27bc…29 --username ada'],
   detail: [
-    'For the case that all admins have lost their keys. Runs on the host of the stopped orchestrator, as its user: adds',
-    'the key as an admin, or makes its operator an admin. The audit log records it, and all channels get a notification.',
+    'Use it if all admins have lost their keys. Run it on the host of the stopped orchestrator, as its user. It adds the',
+    'key as an admin, or makes the operator of that key an admin. The audit log records it, and all channels get a',
+    'notification.',
   ],
   access: 'local',
   consent: true,

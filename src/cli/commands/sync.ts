@@ -26,19 +26,19 @@ import {
 export const command = defineCommand({
   examples: ['orch sync site/ --plan', 'orch sync site/', 'orch sync site/ --prune --yes'],
   detail: [
-    'Makes the modules and assignments of the orchestrator those of a directory, as from a repository: every *.orch.yaml at',
-    'any depth is a module, assignments.yaml and *.assignments.yaml list assignments (name, modules, selector, description).',
-    'Nothing is sent unless every file is valid, assignments find their modules, and the modules of each agent go together.',
-    'Then modules are uploaded, assignments made and changed, and with --prune what is in no file is deleted, assignments',
-    'first. Nothing is applied: what it would change on machines shows orch plan. A sync that was cut off is run again.',
-    'Signs: + create, ~ update, - delete; --verbose shows what changes in modules.',
+    'Makes the modules and assignments of the orchestrator match a directory. Every *.orch.yaml at any depth is a module.',
+    'assignments.yaml and *.assignments.yaml list assignments (name, modules, selector, description).',
+    'It sends nothing unless every file is valid, each assignment finds its modules, and the modules of each agent do not',
+    'conflict. Then it uploads modules, and creates and changes assignments. With --prune it deletes assignments and modules',
+    'that are in no file. It applies nothing: orch plan shows what an apply would change. If it is cut off, run it again.',
+    'Signs: + create, ~ update, - delete; --verbose shows the changes in modules.',
   ],
   access: 'operator',
   consent: true,
   args: { directory: argument('DIR', 'the directory, such as a checkout of a repository', 'file') },
   options: {
     prune: flag('delete modules and assignments that are in no file'),
-    plan: flag('show what would be done, and do nothing'),
+    plan: flag('show the changes without making them'),
     detailedExitcode: flag('end with 2 if the sync has changes'),
   },
   run: async (context, { directory, prune, plan: isPlan, detailedExitcode }) => {

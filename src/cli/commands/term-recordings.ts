@@ -34,18 +34,18 @@ export const getTranscript = defineCommand({
     'orch term transcript 01JQ2Z6T0V5X8Y4M3N7P9R1S2T --format raw | sha256sum',
   ],
   detail: [
-    'Forms: cast is the recording itself (asciicast version 2, for asciinema and "orch term replay"), raw every byte that the',
-    'program wrote, txt its lines without control sequences, html a page with colours and without scripts. Of a session that',
-    'is still open it is what has been stored so far. That you read it goes into the audit log.',
-    'Files and pipes get cast and raw unchanged, with all control sequences of the recorded program;',
-    '--harmless removes those. Output to a terminal is always harmless.',
+    'Formats: cast is the recording itself (asciicast version 2, for asciinema and "orch term replay"). raw is every byte',
+    'that the program wrote. txt is its lines without control sequences. html is a page with colours and without scripts.',
+    'While a session is open, the command returns what is stored so far. The audit log records that you read it.',
+    'Files and pipes get cast and raw unchanged, with all control sequences of the recorded program.',
+    '--harmless removes all but those that draw. Output to a terminal is always harmless.',
   ],
   access: 'operator',
   args: { id: sessionArgument },
   options: {
-    format: choice('FORM', FORMATS, 'form of the recording [txt on a terminal, else cast]'),
+    format: choice('FORM', FORMATS, 'format of the output [txt on a terminal, else cast]'),
     out: text('FILE', 'write it to a new file', { completes: 'file' }),
-    harmless: flag('cast and raw without what acts on a terminal instead of drawing'),
+    harmless: flag('remove control sequences that do more than draw'),
   },
   run: async (context, { id, format, out, harmless }) => {
     const { streams, signal } = context;
@@ -71,16 +71,16 @@ export const replayRecording = defineCommand({
     'orch term replay 01JQ2Z6T0V5X8Y4M3N7P9R1S2T --at 12:30',
   ],
   detail: [
-    'Shows what was shown, until Ctrl-C. Only what draws reaches your terminal: no title, clipboard, question or mouse mode',
-    'of the recorded program does. The window should be at least as large as the recorded one. Files of asciicast version 2',
-    'may come from other programs, and may be gzipped.',
+    'Plays the output with its timing, until Ctrl-C. Only sequences that draw reach your terminal: the recorded program',
+    'cannot set the title, the clipboard or a mouse mode, nor query the terminal. Your window should be at least as large as',
+    'the recorded one. FILE is asciicast version 2, also from another program, and may be gzipped.',
   ],
   access: 'operator',
   args: { recording: argument('ID|FILE', 'session ID or a unique beginning of one, or a file', 'terminal') },
   options: {
-    speed: text('N', 'so many times as fast: 2, 0.5'),
-    idleLimit: text('SECONDS', 'make pauses no longer than that'),
-    at: text('TIME', 'begin with the screen of that time: 90, 12:30 or 1:02:03'),
+    speed: text('N', 'playback speed, such as 2 or 0.5 [1]'),
+    idleLimit: text('SECONDS', 'maximum length of a pause'),
+    at: text('TIME', 'begin with the screen at this time: 90, 12:30 or 1:02:03'),
   },
   run: async (context, input) => {
     const { stdout } = context.streams;
@@ -115,16 +115,16 @@ export const replayRecording = defineCommand({
 export const searchRecordings = defineCommand({
   examples: ['orch term grep "permission denied" -i', 'orch term grep "rm -rf" --node web-01 --since "30d ago"'],
   detail: [
-    'Lines of recordings that a regular expression matches, of the newest sessions first. The time behind each session is the',
-    'place in its recording, which "orch term replay ID --at TIME" begins with. The search ends after 15 seconds. That you',
-    'search, and for what, goes into the audit log. Each recording that was searched is compared with its SHA-256 in the',
-    'audit log when its session is over; those that do not fit, or cannot be read, are named, and the exit status is 1.',
+    'Lists the lines of recordings that match a regular expression, newest sessions first. The time after each session is the',
+    'position in its recording: "orch term replay ID --at TIME" begins there. The search ends after 15 seconds. The audit log',
+    'records the search and its pattern. The recording of each ended session is compared with its SHA-256 in the audit log.',
+    'Recordings that differ or cannot be read are named, and the exit status is 1.',
   ],
   access: 'operator',
   args: { pattern: argument('PATTERN', 'a regular expression') },
   options: {
-    ignoreCase: flag('take capital and small letters for the same', { short: 'i' }),
-    since: text('TIME', 'only sessions opened from then on: RFC 3339, a date, or "2h ago"'),
+    ignoreCase: flag('ignore case', { short: 'i' }),
+    since: text('TIME', 'only sessions opened since: RFC 3339, a date, or "2h ago"'),
     node: text('NODE', 'only sessions on this agent', { completes: 'node' }),
     operator: text('OPERATOR', 'only sessions opened by this operator', { completes: 'operator' }),
     limit: integer('N', `maximum number of lines [${TERMINAL_SEARCH_LIMIT.standard}]`, 1),

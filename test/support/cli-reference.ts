@@ -1,0 +1,129 @@
+/** The reference of the command line, docs/cli.md and docs/cli/, made from the definitions of the commands. */
+import { accessOf, optionSummary, optionSyntax, TOPICS, usageOf } from '../../src/cli/commands/help.js';
+import { COMMANDS, type CommandEntry, GROUPS, SECTIONS } from '../../src/cli/commands/index.js';
+import { type Command, flagOf, type Options } from '../../src/cli/define-command.js';
+import { CONNECTION_OPTIONS, CONSENT_OPTIONS, OUTPUT_OPTIONS } from '../../src/cli/global-options.js';
+import { loadPaint } from '../../src/cli/render/paint.js';
+import { renderView } from '../../src/cli/render/render-view.js';
+import { SERVE_SETTINGS } from '../../src/settings/serve.js';
+import { flagOf as settingFlag } from '../../src/settings/setting.js';
+
+/** Returns the pages by path: docs/cli.md lists all commands, and each section of the help has a page of its own. */
+export async function cliPages(): Promise<ReadonlyMap<string, string>> {
+  const sections = SECTIONS.map(([title, words]) => ({
+    title,
+    file: `${title.toLowerCase().replaceAll(' ', '-')}.md`,
+    entries: words.flatMap((word) => COMMANDS.filter(({ path }) => path.split(' ')[0] === word)),
+  }));
+  const pages = await Promise.all(
+    sections.map(async ({ title, file, entries }) => [`docs/cli/${file}`, await sectionPage(title, entries)] as const),
+  );
+  const lists = sections.map(({ title, file, entries }) => {
+    const rows = entries.map(
+      ({ path, summary }) => [`[\`orch ${path}\`](cli/${file}#orch-${path.replaceAll(' ', '-')})`, summary] as const,
+    );
+    return `## ${title}\n\n${table(['command', 'purpose'], rows)}`;
+  });
+  const standards = GROUPS.flatMap(({ path, standard }) =>
+    standard === undefined ? [] : `\`orch ${path}\` is \`orch ${path} ${standard}\``,
+  );
+  const paint = await loadPaint(false);
+  const topics = TOPICS.map(({ name, view }) => {
+    const text = renderView(view(), { paint, wide: true, columns: null }).join('\n');
+    return `### \`orch help ${name}\`\n\n${block(text)}`;
+  });
+  const index = `# The \`orch\` command
+
+\`orch COMMAND --help\` explains one command. \`orch help --all\` prints the help of all commands.
+
+${lists.join('\n\n')}
+
+A group without a further word runs one of its commands: ${standards.join(', ')}.
+
+## Common options
+
+Every command accepts these options:
+
+${optionTable(OUTPUT_OPTIONS)}
+
+Commands that talk to the orchestrator also accept these. A flag overrides its [variable](#orch-help-environment), and a variable overrides the profile.
+
+${optionTable(CONNECTION_OPTIONS)}
+
+Commands that ask for consent also accept this one. Without a terminal they never ask: they fail with exit status 64 unless it is given.
+
+${optionTable(CONSENT_OPTIONS)}
+
+## Topics
+
+${topics.join('\n\n')}
+`;
+  return new Map([['docs/cli.md', index], ...pages]);
+}
+
+async function sectionPage(title: string, entries: readonly CommandEntry[]): Promise<string> {
+  const sections = await Promise.all(entries.map(async (entry) => commandSection(entry, await entry.load())));
+  return `# Commands: ${title}
+
+[cli.md](../cli.md) lists all commands, and the [common options](../cli.md#common-options) that this page does not repeat.
+
+${sections.join('\n\n')}
+`;
+}
+
+function commandSection({ path, summary }: CommandEntry, command: Command): string {
+  const { args, detail, examples } = command;
+  const options = Object.fromEntries(
+    Object.entries(command.options).filter(([key, option]) => !SETTING_FLAGS.has(flagOf(key, option))),
+  );
+  const isComplete = Object.keys(options).length === Object.keys(command.options).length;
+  const rows = Object.values(args).map((one) => [`\`${one.placeholder}\``, one.summary] as const);
+  const access = accessOf(command);
+  return [
+    `## \`orch ${path}\``,
+    `${prose(capitalized(summary))}.`,
+    block(usageOf(path, command)),
+    ...(rows.length === 0 ? [] : [table(['argument', 'meaning'], rows)]),
+    ...(Object.keys(options).length === 0 ? [] : [optionTable(options)]),
+    ...(isComplete ? [] : ['Each setting in [configuration.md](../configuration.md) is an option too.']),
+    ...(detail.length === 0 ? [] : [prose(detail.join('\n'))]),
+    ...(access === null ? [] : [access]),
+    ...(examples.length === 1 ? ['Example:'] : ['Examples:']),
+    block(examples.join('\n')),
+  ].join('\n\n');
+}
+
+/** Flags of the settings of `orch serve` except its data directory, which other commands have too. */
+const SETTING_FLAGS: ReadonlySet<string> = new Set(
+  Object.entries(SERVE_SETTINGS)
+    .filter(([key]) => key !== 'data_dir')
+    .map(([key, setting]) => settingFlag(key, setting).flag),
+);
+
+const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+
+const block = (text: string): string => `\`\`\`\n${text}\n\`\`\``;
+
+const optionTable = (options: Options): string =>
+  table(
+    ['option', 'meaning'],
+    Object.entries(options).map(([key, option]) => [
+      `\`${optionSyntax(key, option).trim().replaceAll('|', '\\|')}\``,
+      optionSummary(option),
+    ]),
+  );
+
+/** Returns a table whose first column is Markdown and whose second column is text of the help. */
+function table(head: readonly [string, string], rows: readonly (readonly [string, string])[]): string {
+  const lines = rows.map(([first, second]) => `| ${first} | ${prose(second)} |`);
+  return [`| ${head.join(' | ')} |`, '|---|---|', ...lines].join('\n');
+}
+
+/** Returns text of the help as Markdown: quoted commands become code, and characters with a meaning are escaped. */
+const prose = (text: string): string =>
+  text
+    .split(/"(orch [^"]+)"/)
+    .map((piece, index) => (index % 2 === 1 ? `\`${piece.replaceAll('\n', ' ')}\`` : escaped(piece)))
+    .join('');
+
+const escaped = (text: string): string => text.replaceAll(/[\\*~<|`[\]]/g, '\\$&').replaceAll(/^[-+#>]/gm, '\\$&');
