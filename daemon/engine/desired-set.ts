@@ -131,6 +131,6 @@ function* unwanted(
 }
 
 async function factsOf(db: Queryable, agent: AgentRow): Promise<AgentFacts> {
-  const attributes: Record<string, string> = JSON.parse(agent.attributes_json);
-  return { node_id: agent.node_id, name: agent.name ?? '', attributes, tags: await tagsOf(db, agent.node_id) };
+  const { node_id, name, attributes } = agent;
+  return { node_id, name: name ?? '', attributes, tags: await tagsOf(db, node_id) };
 }

@@ -136,7 +136,7 @@ export class AgentService {
       initial_ip: row.initial_ip,
       agent_version: row.agent_version,
       public_key: row.public_key,
-      attributes: JSON.parse(row.attributes_json) as Record<string, string>,
+      attributes: { ...row.attributes },
       tags: { ...tags },
     };
   }

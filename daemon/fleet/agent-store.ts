@@ -1,4 +1,4 @@
-/** Rows of agents, and the records, events and names derived from them. The caller parses `attributes_json`. */
+/** Rows of agents, and the records, events and names derived from them. */
 import type { Updateable } from 'kysely';
 import type { AgentStatus } from '../../src/contract/agent-statuses.js';
 import { Fault } from '../../src/kernel/fault.js';
@@ -6,21 +6,34 @@ import type { JsonObject } from '../../src/kernel/json.js';
 import type { AgentMessageOf } from '../../src/wire/messages.js';
 import type { DomainEvent, EventType, Party } from '../core/domain-event.js';
 import { chunks } from '../database/batches.js';
+import { type Decoded, jsonColumns } from '../database/json-columns.js';
 import type { AgentTable, NewRow, Queryable, Row } from '../database/schema.js';
 import type { AgentConnection } from './agent-connection.js';
 
-export type AgentRow = Row<'agents'>;
+/** Attributes that an agent reports, such as its platform. */
+export type Attributes = Readonly<Record<string, string>>;
 
-export async function insertAgent(db: Queryable, agent: NewRow<'agents'>): Promise<void> {
-  await db.insertInto('agents').values(agent).execute();
+interface AgentValues {
+  readonly attributes: Attributes;
+}
+
+const columns = jsonColumns<AgentValues>({ attributes: true });
+
+export type AgentRow = Decoded<Row<'agents'>, AgentValues>;
+export type NewAgentRow = Decoded<NewRow<'agents'>, AgentValues>;
+
+export async function insertAgent(db: Queryable, agent: NewAgentRow): Promise<void> {
+  await db.insertInto('agents').values(columns.encode(agent)).execute();
 }
 
 export async function findAgent(db: Queryable, nodeId: string): Promise<AgentRow | null> {
-  return (await db.selectFrom('agents').selectAll().where('node_id', '=', nodeId).executeTakeFirst()) ?? null;
+  const row = await db.selectFrom('agents').selectAll().where('node_id', '=', nodeId).executeTakeFirst();
+  return row === undefined ? null : columns.decode(row);
 }
 
 export async function findAgentByName(db: Queryable, name: string): Promise<AgentRow | null> {
-  return (await db.selectFrom('agents').selectAll().where('name', '=', name).executeTakeFirst()) ?? null;
+  const row = await db.selectFrom('agents').selectAll().where('name', '=', name).executeTakeFirst();
+  return row === undefined ? null : columns.decode(row);
 }
 
 /** Returns the names of agents that begin with `start`. */
@@ -34,9 +47,10 @@ async function agentNamesFrom(db: Queryable, start: string): Promise<ReadonlySet
 export async function updateAgent(
   db: Queryable,
   nodeId: string,
-  change: Omit<Updateable<AgentTable>, 'node_id'>,
+  change: Decoded<Omit<Updateable<AgentTable>, 'node_id'>, AgentValues>,
 ): Promise<boolean> {
-  const result = await db.updateTable('agents').set(change).where('node_id', '=', nodeId).executeTakeFirst();
+  const query = db.updateTable('agents').set(columns.encode(change)).where('node_id', '=', nodeId);
+  const result = await query.executeTakeFirst();
   return result.numUpdatedRows > 0n;
 }
 
@@ -76,7 +90,8 @@ export async function listAgents(db: Queryable, page: AgentPage = {}): Promise<r
         : query.where((is) => is.or([is('name', '>', name), is('name', 'is', null)]));
   }
   query = query.orderBy('name', (by) => by.asc().nullsLast()).orderBy('node_id');
-  return page.limit === undefined ? query.execute() : query.limit(page.limit).execute();
+  if (page.limit !== undefined) query = query.limit(page.limit);
+  return (await query.execute()).map((row) => columns.decode(row));
 }
 
 async function lastOfPage(db: Queryable, nodeId: string): Promise<Pick<AgentRow, 'name' | 'node_id'>> {
@@ -120,7 +135,8 @@ export async function listPendingAgents(
 export async function findAgents(db: Queryable, nodeIds: readonly string[]): Promise<readonly AgentRow[]> {
   const rows: AgentRow[] = [];
   for (const part of chunks(nodeIds, 500)) {
-    rows.push(...(await db.selectFrom('agents').selectAll().where('node_id', 'in', part).execute()));
+    const found = await db.selectFrom('agents').selectAll().where('node_id', 'in', part).execute();
+    rows.push(...found.map((row) => columns.decode(row)));
   }
   return rows;
 }
@@ -235,7 +251,7 @@ export const recordOfNew = (
   initial_ip: connection.remoteAddress,
   agent_version: hello.agent_version,
   protocol_version: hello.protocol_version,
-  attributes_json: JSON.stringify(hello.attributes),
+  attributes: hello.attributes,
   state_operation_id: null,
   enrolment_token_id: null,
 });

@@ -15,6 +15,7 @@ import { formatEnrolmentToken } from '../../src/wire/enrolment-token.js';
 import { findActiveOperator } from '../auth/operator-store.js';
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type Party, type RequestContext } from '../core/domain-event.js';
+import { type Decoded, jsonColumns } from '../database/json-columns.js';
 import type { NewRow, Queryable, Row } from '../database/schema.js';
 import type { HandlersFor } from '../http/handler.js';
 import { requireTags } from './tag-service.js';
@@ -53,7 +54,7 @@ export class EnrolmentTokens {
       expires_at: now + (wanted.ttl_secs ?? TOKEN_TTL.standard) * 1000,
       uses,
       uses_left: uses,
-      tags_json: JSON.stringify(tags),
+      tags,
       auto_approve: wanted.auto_approve ? 1 : 0,
       last_used_at: null,
       revoked_at: null,
@@ -105,7 +106,7 @@ function present(row: EnrolmentTokenRow): EnrolmentTokenRecord {
     expires_at: toSeconds(row.expires_at),
     uses: row.uses,
     uses_left: row.uses_left,
-    tags: { ...(JSON.parse(row.tags_json) as Tags) },
+    tags: { ...row.tags },
     auto_approve: row.auto_approve === 1,
     last_used_at: row.last_used_at === null ? null : toSeconds(row.last_used_at),
   };
@@ -121,22 +122,31 @@ const unknownToken = (id: string): Fault =>
     hint: 'orch enroll list shows those there are',
   });
 
-/** A stored enrolment token; of its secret only a hash is stored. The caller parses `tags_json`. */
-export type EnrolmentTokenRow = Row<'enrolment_tokens'>;
+/** A stored enrolment token; of its secret only a hash is stored. */
+export type EnrolmentTokenRow = Decoded<Row<'enrolment_tokens'>, TokenValues>;
+type NewToken = Decoded<NewRow<'enrolment_tokens'>, TokenValues>;
 
-export async function insertEnrolmentToken(db: Queryable, token: NewRow<'enrolment_tokens'>): Promise<void> {
-  await db.insertInto('enrolment_tokens').values(token).execute();
+interface TokenValues {
+  /** Tags that its agents get. */
+  readonly tags: Tags;
+}
+
+const columns = jsonColumns<TokenValues>({ tags: true });
+
+export async function insertEnrolmentToken(db: Queryable, token: NewToken): Promise<void> {
+  await db.insertInto('enrolment_tokens').values(columns.encode(token)).execute();
 }
 
 /** Returns the tokens that were not revoked, oldest first. */
 export async function listEnrolmentTokens(db: Queryable): Promise<readonly EnrolmentTokenRow[]> {
   const query = db.selectFrom('enrolment_tokens').selectAll().where('revoked_at', 'is', null);
-  return query.orderBy('token_id').execute();
+  return (await query.orderBy('token_id').execute()).map((row) => columns.decode(row));
 }
 
 export async function findEnrolmentToken(db: Queryable, tokenId: string): Promise<EnrolmentTokenRow | null> {
   const query = db.selectFrom('enrolment_tokens').selectAll().where('token_id', '=', tokenId);
-  return (await query.executeTakeFirst()) ?? null;
+  const row = await query.executeTakeFirst();
+  return row === undefined ? null : columns.decode(row);
 }
 
 /** Takes one of the remaining uses. Returns false, without a change, when none is left. */

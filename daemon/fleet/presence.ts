@@ -7,12 +7,19 @@ import type { DomainEvent, EventType } from '../core/domain-event.js';
 import type { Emit } from '../core/unit-of-work.js';
 import type { Queryable } from '../database/schema.js';
 import type { AgentConnection } from './agent-connection.js';
-import { type AgentRow, agentEvent, agentLabel, findAgent, listed, updateAgent } from './agent-store.js';
+import {
+  type AgentRow,
+  type Attributes,
+  agentEvent,
+  agentLabel,
+  findAgent,
+  listed,
+  updateAgent,
+} from './agent-store.js';
 import { lastOf, RepeatedEvents, ReportThrottle, type Summarize } from './report-throttle.js';
 
 type PresenceOptions = Pick<Core, 'clock' | 'uow'>;
 
-type Attributes = Readonly<Record<string, string>>;
 type Hello = AgentMessageOf<'hello'>;
 
 export class Presence {
@@ -137,10 +144,10 @@ export class Presence {
   }
 
   private async noteAttributes(tx: Queryable, emit: Emit, agent: AgentRow, attributes: Attributes): Promise<void> {
-    const before: Attributes = JSON.parse(agent.attributes_json);
+    const before = agent.attributes;
     if (canonicalJson(before) === canonicalJson(attributes)) return;
     const updated_at = this.options.clock.now();
-    await updateAgent(tx, agent.node_id, { attributes_json: JSON.stringify(attributes), updated_at });
+    await updateAgent(tx, agent.node_id, { attributes, updated_at });
     if (agent.status !== 'approved') return;
     const names = new Set([...Object.keys(before), ...Object.keys(attributes)]);
     const changed = [...names].filter((name) => before[name] !== attributes[name]).sort();

@@ -13,7 +13,7 @@ import {
   isSecretOf,
   takeTokenUse,
 } from './enrolment-tokens.js';
-import { replaceTags, type Tags, tagsOf } from './tag-store.js';
+import { replaceTags, tagsOf } from './tag-store.js';
 
 /** Result of checking an agent's token. */
 export type Pass =
@@ -116,7 +116,7 @@ async function giveTags(
   emit: Emit,
   { token, agent }: Pick<Redemption, 'token'> & { readonly agent: Pick<AgentRow, 'node_id' | 'name'> },
 ): Promise<void> {
-  const given: Tags = JSON.parse(token.tags_json);
+  const given = token.tags;
   const before = await tagsOf(tx, agent.node_id);
   const changed = Object.keys(given).filter((key) => before[key] !== given[key]);
   if (changed.length === 0) return;

@@ -8,7 +8,8 @@ import type { Service } from '../../src/kernel/service.js';
 import type { RecordedEvent } from '../core/audit-log.js';
 import type { Core } from '../core/core.js';
 import { type DomainEvent, SYSTEM } from '../core/domain-event.js';
-import type { NewRow, Queryable, Row } from '../database/schema.js';
+import { type Decoded, jsonColumns } from '../database/json-columns.js';
+import type { Queryable, Row } from '../database/schema.js';
 import { findAgent } from '../fleet/agent-store.js';
 import type { Raising } from './raising.js';
 
@@ -68,23 +69,22 @@ export class Absences implements Service {
     }
   }
 
-  private tell(rows: readonly AgentAbsenceRow[]): Promise<void> {
+  private tell(rows: readonly AgentAbsence[]): Promise<void> {
     const { uow, raising } = this.options;
     return uow.write(async (tx) => {
       for (const { node_id: nodeId, away_since: since } of rows) {
         const row = await findAgentAbsence(tx, nodeId);
-        if (row === null || row.away_since !== since || row.event_json === null) continue;
+        if (row === null || row.away_since !== since || row.event === null) continue;
         await deleteAgentAbsence(tx, nodeId);
-        const event: RecordedEvent = JSON.parse(row.event_json);
         const name = await nameOfApproved(tx, nodeId);
         if (name === null) continue;
         const summary = `Agent ${name} has been gone for more than ${AWAY_MS / 1000} seconds`;
-        await raising.raise(tx, event, { summary, channels: 'all' });
+        await raising.raise(tx, row.event, { summary, channels: 'all' });
       }
     });
   }
 
-  private noteLost(rows: readonly AgentAbsenceRow[]): Promise<void> {
+  private noteLost(rows: readonly AgentAbsence[]): Promise<void> {
     const { uow } = this.options;
     return uow.write(async (tx, emit) => {
       for (const { node_id: nodeId, connected_at: since } of rows) {
@@ -113,9 +113,22 @@ const lostAgent = (nodeId: string, name: string): DomainEvent => ({
 });
 
 /** State of one agent: connected, or away without a notification raised yet. */
-type AgentAbsenceRow = Row<'agent_absences'>;
+type AgentAbsenceRow = Decoded<Row<'agent_absences'>, AbsenceValues>;
 
-export async function putAgentAbsence(db: Queryable, row: NewRow<'agent_absences'>): Promise<void> {
+/** A state without its event. */
+type AgentAbsence = Omit<AgentAbsenceRow, 'event'>;
+
+const TIMES = ['node_id', 'connected_at', 'away_since'] as const satisfies readonly (keyof AgentAbsence)[];
+
+interface AbsenceValues {
+  /** Event of the disconnect; null while the agent is connected. */
+  readonly event: RecordedEvent | null;
+}
+
+const columns = jsonColumns<AbsenceValues>({ event: true });
+
+export async function putAgentAbsence(db: Queryable, absence: AgentAbsenceRow): Promise<void> {
+  const row = columns.encode(absence);
   const { node_id: _id, ...rest } = row;
   await db
     .insertInto('agent_absences')
@@ -125,7 +138,8 @@ export async function putAgentAbsence(db: Queryable, row: NewRow<'agent_absences
 }
 
 async function findAgentAbsence(db: Queryable, nodeId: string): Promise<AgentAbsenceRow | null> {
-  return (await db.selectFrom('agent_absences').selectAll().where('node_id', '=', nodeId).executeTakeFirst()) ?? null;
+  const row = await db.selectFrom('agent_absences').selectAll().where('node_id', '=', nodeId).executeTakeFirst();
+  return row === undefined ? null : columns.decode(row);
 }
 
 export async function deleteAgentAbsence(db: Queryable, nodeId: string): Promise<void> {
@@ -140,10 +154,10 @@ async function agentsAwaySince(
   db: Queryable,
   { from, to, now }: { readonly from: number; readonly to: number; readonly now: number },
   limit: number,
-): Promise<readonly AgentAbsenceRow[]> {
+): Promise<readonly AgentAbsence[]> {
   const query = db
     .selectFrom('agent_absences')
-    .selectAll()
+    .select(TIMES)
     .where('away_since', '>=', from)
     .where((is) => is.or([is('away_since', '<=', to), is('away_since', '>', now)]));
   return query.orderBy('away_since').limit(limit).execute();
@@ -154,10 +168,10 @@ async function agentsConnectedBefore(
   db: Queryable,
   { time, now }: { readonly time: number; readonly now: number },
   limit: number,
-): Promise<readonly AgentAbsenceRow[]> {
+): Promise<readonly AgentAbsence[]> {
   const query = db
     .selectFrom('agent_absences')
-    .selectAll()
+    .select(TIMES)
     .where((is) => is.or([is('connected_at', '<', time), is('connected_at', '>', now)]));
   return query.orderBy('node_id').limit(limit).execute();
 }

@@ -31,6 +31,7 @@ import {
   insertChannel,
   listChannels,
   requireChannel,
+  sealedConfig,
   updateChannel,
 } from './channel-store.js';
 import { invalidConfig, type ReadConfig } from './channels/channel-kind.js';
@@ -70,7 +71,7 @@ export class ChannelService {
     const place = { channel_id: newId(), row_version: 1 };
     const row: ChannelRow = {
       ...place,
-      ...vault.seal(JSON.stringify(read.config), place),
+      ...sealedConfig(vault, read.config, place),
       name,
       channel_type,
       created_at: clock.now(),
@@ -145,7 +146,7 @@ export class ChannelService {
       this.requireReachable(read);
       if (before.disabled_at !== null || stored === null || canonicalJson(stored) !== canonicalJson(read.config)) {
         const place = { channel_id: before.channel_id, row_version: before.row_version + 1 };
-        const sealed = vault.seal(JSON.stringify(read.config), place);
+        const sealed = sealedConfig(vault, read.config, place);
         row = { ...row, ...place, ...sealed, disabled_at: null, failing: 0 };
         changed.push('the configuration');
       }

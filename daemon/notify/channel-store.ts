@@ -67,6 +67,13 @@ export const channelParty = ({ channel_id: id, name }: Pick<ChannelRow, 'channel
   type: 'channel',
 });
 
+/** Returns the encrypted configuration of this version of a channel. Throws `secrets_locked`. */
+export const sealedConfig = (
+  vault: ChannelVault,
+  config: JsonObject,
+  place: Pick<ChannelRow, 'channel_id' | 'row_version'>,
+): Pick<ChannelRow, 'sealed' | 'key_id'> => vault.seal(JSON.stringify(config), place);
+
 /** Returns the decrypted configuration. Throws `secrets_locked`. */
 export const configOf = (vault: ChannelVault, row: ChannelRow): JsonObject => JSON.parse(vault.open(row));
 

@@ -50,9 +50,9 @@ export const messageOfRow = (row: NotificationRow): Message => ({
   severity: severityOf(row.severity),
   summary: row.summary,
   timestamp: row.timestamp,
-  actor: JSON.parse(row.actor_json),
-  target: JSON.parse(row.target_json),
-  metadata: JSON.parse(row.metadata_json),
+  actor: row.actor,
+  target: row.target,
+  metadata: row.metadata,
 });
 
 export const severityOf = (text: string): Message['severity'] =>

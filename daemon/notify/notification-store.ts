@@ -1,21 +1,36 @@
 /** Queries of notifications and of each operator's read marks. */
 import { expressionBuilder, sql } from 'kysely';
+import type { JsonObject } from '../../src/kernel/json.js';
+import type { Party } from '../core/domain-event.js';
+import { type Decoded, jsonColumns } from '../database/json-columns.js';
 import type { Database, NewRow, Queryable, Row } from '../database/schema.js';
 
-export type NotificationRow = Row<'notifications'>;
+interface NotificationValues {
+  readonly actor: Party;
+  readonly target: Party;
+  readonly metadata: JsonObject;
+}
+
+const columns = jsonColumns<NotificationValues>({ actor: true, target: true, metadata: true });
+
+export type NotificationRow = Decoded<Row<'notifications'>, NotificationValues>;
+type NewNotification = Decoded<Omit<NewRow<'notifications'>, 'seq'>, NotificationValues>;
 
 /** Inserts a notification and returns its `seq`. */
-export async function insertNotification(db: Queryable, row: Omit<NewRow<'notifications'>, 'seq'>): Promise<number> {
-  const { seq } = await db.insertInto('notifications').values(row).returning('seq').executeTakeFirstOrThrow();
+export async function insertNotification(db: Queryable, row: NewNotification): Promise<number> {
+  const query = db.insertInto('notifications').values(columns.encode(row)).returning('seq');
+  const { seq } = await query.executeTakeFirstOrThrow();
   return seq;
 }
 
 export async function findNotification(db: Queryable, id: string): Promise<NotificationRow | null> {
-  return (await db.selectFrom('notifications').selectAll().where('id', '=', id).executeTakeFirst()) ?? null;
+  const row = await db.selectFrom('notifications').selectAll().where('id', '=', id).executeTakeFirst();
+  return row === undefined ? null : columns.decode(row);
 }
 
 export async function findNotificationBySeq(db: Queryable, seq: number): Promise<NotificationRow | null> {
-  return (await db.selectFrom('notifications').selectAll().where('seq', '=', seq).executeTakeFirst()) ?? null;
+  const row = await db.selectFrom('notifications').selectAll().where('seq', '=', seq).executeTakeFirst();
+  return row === undefined ? null : columns.decode(row);
 }
 
 interface NotificationQuery {
@@ -48,7 +63,7 @@ export async function listNotifications(
   if (before != null) query = query.where('notifications.seq', '<', seqOf(before));
   // The index skips everything up to the "read all" mark, however many rows that is.
   if (unreadOnly) query = query.where('notifications.seq', '>', await readTo(db, operatorId)).where(isRead, '=', 0);
-  return query.execute();
+  return (await query.execute()).map((row) => columns.decode(row));
 }
 
 export async function countUnread(db: Queryable, operatorId: string): Promise<number> {

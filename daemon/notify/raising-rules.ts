@@ -23,14 +23,13 @@ export const RULES: Readonly<Partial<Record<EventType, Rule>>> = {
   'agent.duplicate_identity': asItIs,
   'agent.journal_lost': asItIs,
   'agent.connected': async (tx, { target, timestamp }) => {
-    await putAgentAbsence(tx, { node_id: target.id, connected_at: timestamp, away_since: null, event_json: null });
+    await putAgentAbsence(tx, { node_id: target.id, connected_at: timestamp, away_since: null, event: null });
     return null;
   },
   // Raised later, if the agent has not returned by then: see `Absences`.
   'agent.disconnected': async (tx, event) => {
     const { target, timestamp } = event;
-    const absence = { node_id: target.id, connected_at: null, away_since: timestamp };
-    await putAgentAbsence(tx, { ...absence, event_json: JSON.stringify(event) });
+    await putAgentAbsence(tx, { node_id: target.id, connected_at: null, away_since: timestamp, event });
     return null;
   },
   'agent.rejected': forgetAgent,

@@ -33,14 +33,7 @@ export class Raising {
   async raise(tx: Queryable, event: RecordedEvent, { summary, channels }: Raised): Promise<void> {
     const { newId, isMaintenance, onRaised } = this.options;
     const message = messageOf({ ...event, id: newId(), summary });
-    const { actor, target, metadata, ...rest } = message;
-    const seq = await insertNotification(tx, {
-      ...rest,
-      event_id: event.id,
-      actor_json: JSON.stringify(actor),
-      target_json: JSON.stringify(target),
-      metadata_json: JSON.stringify(metadata),
-    });
+    const seq = await insertNotification(tx, { ...message, event_id: event.id });
     const suppressed = isMaintenance();
     const state = suppressed ? 'suppressed' : 'pending';
     const receivers = await receiversOf(tx, channels);

@@ -23,7 +23,7 @@ export function sessionView(row: TerminalRow, live: LiveSession | undefined): Te
     operator: row.operator,
     user: row.user,
     shell: row.shell,
-    command: row.command_json === null ? null : (JSON.parse(row.command_json) as string[]),
+    command: row.command === null ? null : [...row.command],
     reason: row.reason,
     exit_code: row.exit_code,
     exit_signal: row.exit_signal,

@@ -211,7 +211,7 @@ const sessionRow = (facts: SessionFacts, { program, size, recording }: SessionPa
   kind: facts.kind,
   user: program.user,
   shell: program.shell,
-  command_json: facts.command === null ? null : JSON.stringify(facts.command),
+  command: facts.command,
   cols: size.cols,
   rows: size.rows,
   term: facts.term,

@@ -6,6 +6,7 @@ import type { JsonObject } from '../../src/kernel/json.js';
 import { type Exit, endedStatus } from '../../src/terminal/exit.js';
 import type { Core } from '../core/core.js';
 import { type DomainEvent, type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
+import { type Decoded, jsonColumns } from '../database/json-columns.js';
 import type { NewRow, Queryable, Row, TerminalSessionTable } from '../database/schema.js';
 import { nodeLabel, type SessionFacts } from './session/session-core.js';
 
@@ -48,7 +49,7 @@ export class SessionStore {
     this.options = options;
   }
 
-  async opened(facts: SessionFacts, row: NewRow<'terminal_sessions'>, context: RequestContext): Promise<void> {
+  async opened(facts: SessionFacts, row: NewTerminalRow, context: RequestContext): Promise<void> {
     await this.options.uow.write(async (tx, emit) => {
       await insertTerminal(tx, row);
       const { user = null, shell = null, recording } = row;
@@ -258,15 +259,24 @@ function refusedEvent(
 }
 
 /** Terminal sessions and commands. Their IDs sort by the time at which they were opened; times are milliseconds. */
-export type TerminalRow = Row<'terminal_sessions'>;
+export type TerminalRow = Decoded<Row<'terminal_sessions'>, TerminalValues>;
+type NewTerminalRow = Decoded<NewRow<'terminal_sessions'>, TerminalValues>;
 
-export async function insertTerminal(db: Queryable, row: NewRow<'terminal_sessions'>): Promise<void> {
-  await db.insertInto('terminal_sessions').values(row).execute();
+interface TerminalValues {
+  /** Program and arguments of a command; null for a shell. */
+  readonly command: readonly string[] | null;
+}
+
+const columns = jsonColumns<TerminalValues>({ command: true });
+
+export async function insertTerminal(db: Queryable, row: NewTerminalRow): Promise<void> {
+  await db.insertInto('terminal_sessions').values(columns.encode(row)).execute();
 }
 
 export async function findTerminal(db: Queryable, sessionId: string): Promise<TerminalRow | null> {
   const query = db.selectFrom('terminal_sessions').selectAll().where('session_id', '=', sessionId);
-  return (await query.executeTakeFirst()) ?? null;
+  const row = await query.executeTakeFirst();
+  return row === undefined ? null : columns.decode(row);
 }
 
 /** Which of these IDs there are; a thousand at most. */
@@ -275,10 +285,10 @@ export async function knownTerminals(db: Queryable, ids: readonly string[]): Pro
   return new Set(rows.map(({ session_id }) => session_id));
 }
 
-type TerminalChange = Omit<Updateable<TerminalSessionTable>, 'session_id'>;
+type TerminalChange = Decoded<Omit<Updateable<TerminalSessionTable>, 'session_id'>, TerminalValues>;
 
 export async function updateTerminal(db: Queryable, sessionId: string, change: TerminalChange): Promise<void> {
-  await db.updateTable('terminal_sessions').set(change).where('session_id', '=', sessionId).execute();
+  await db.updateTable('terminal_sessions').set(columns.encode(change)).where('session_id', '=', sessionId).execute();
 }
 
 interface TerminalFilter {
@@ -308,13 +318,14 @@ export async function listTerminals(db: Queryable, page: TerminalPage): Promise<
   if (operator != null) {
     query = query.where((is) => is.or([is('operator_id', '=', operator), is('operator', '=', operator)]));
   }
-  return query.orderBy('session_id', 'desc').limit(page.limit).offset(page.offset).execute();
+  const rows = await query.orderBy('session_id', 'desc').limit(page.limit).offset(page.offset).execute();
+  return rows.map((row) => columns.decode(row));
 }
 
 /** Those that have not ended, the oldest first. */
 export async function listActiveTerminals(db: Queryable): Promise<readonly TerminalRow[]> {
   const query = db.selectFrom('terminal_sessions').selectAll().where('status', '=', 'active');
-  return query.orderBy('session_id').execute();
+  return (await query.orderBy('session_id').execute()).map((row) => columns.decode(row));
 }
 
 interface RecordedFilter extends Pick<TerminalFilter, 'node' | 'operator'> {
@@ -336,12 +347,15 @@ export async function listRecordedTerminals(db: Queryable, filter: RecordedFilte
   }
   if (since !== null) query = query.where('opened_at', '>=', since);
   if (olderThan !== null) query = query.where('session_id', '<', olderThan);
-  return query.orderBy('session_id', 'desc').limit(limit).execute();
+  const rows = await query.orderBy('session_id', 'desc').limit(limit).execute();
+  return rows.map((row) => columns.decode(row));
 }
 
 /** Those that ended before that time and have a recording, the oldest first. */
 export async function listOldRecordings(db: Queryable, before: number, limit: number): Promise<readonly TerminalRow[]> {
   const query = db.selectFrom('terminal_sessions').selectAll().where('status', '!=', 'active');
   const old = query.where('closed_at', '<', before).where('transcript', 'is not', null);
-  return old.where('recording', 'not in', ['off', 'pruned']).orderBy('session_id').limit(limit).execute();
+  const recorded = old.where('recording', 'not in', ['off', 'pruned']);
+  const rows = await recorded.orderBy('session_id').limit(limit).execute();
+  return rows.map((row) => columns.decode(row));
 }

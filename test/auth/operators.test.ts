@@ -153,7 +153,7 @@ describe('removing an operator', () => {
       expires_at: now + 60_000,
       uses: 2,
       uses_left: 1,
-      tags_json: '{}',
+      tags: {},
       auto_approve: 1,
     };
     for (const [token_id, created_by] of [

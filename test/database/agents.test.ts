@@ -54,7 +54,7 @@ describe('agents', () => {
 
   it('are found, changed and counted', async () => {
     const db = await fleet();
-    expect(await findAgent(db, node('1'))).toMatchObject({ name: 'web-1', attributes_json: '{}' });
+    expect(await findAgent(db, node('1'))).toMatchObject({ name: 'web-1', attributes: {} });
     expect(await findAgent(db, node('0'))).toBeNull();
     expect(await findAgentByName(db, 'web-2')).toMatchObject({ node_id: node('3') });
     expect(await findAgentByName(db, 'web')).toBeNull();

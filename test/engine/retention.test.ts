@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { SYSTEM } from '../../daemon/core/domain-event.js';
 import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import { Retention, type RetentionDays } from '../../daemon/housekeeping.js';
 import { findNotification, insertNotification } from '../../daemon/notify/notification-store.js';
@@ -94,9 +95,9 @@ describe('retention', () => {
         severity: 'warning',
         summary: 'web-01 has drifted',
         timestamp: bench.clock.now(),
-        actor_json: '{}',
-        target_json: '{}',
-        metadata_json: '{}',
+        actor: SYSTEM,
+        target: SYSTEM,
+        metadata: {},
       });
     await raise('old');
     bench.clock.advance(60 * DAY);

@@ -31,7 +31,7 @@ async function fill(fleet: Fleet, entries: readonly Entry[]): Promise<void> {
       initial_ip: '192.0.2.1',
       agent_version: '0.1.0',
       protocol_version: 1,
-      attributes_json: JSON.stringify(attributes ?? {}),
+      attributes: attributes ?? {},
       state_operation_id: null,
     });
     if (tags) await fleet.tags.replace(OPERATOR, node_id, tags);

@@ -6,6 +6,7 @@ import { onTestFinished } from 'vitest';
 import { type OpenDatabase, type OpenDatabaseOptions, openDatabase } from '../../daemon/database/database.js';
 import { type Sqlite as LoadedSqlite, loadSqlite } from '../../daemon/database/load-sqlite.js';
 import type { Database, NewRow, Row } from '../../daemon/database/schema.js';
+import type { NewAgentRow } from '../../daemon/fleet/agent-store.js';
 import type { Clock } from '../../src/kernel/clock.js';
 import { type Fault, isFault } from '../../src/kernel/fault.js';
 import { type LogFields, type Logger, silentLogger } from '../../src/kernel/logger.js';
@@ -96,7 +97,7 @@ export async function rejection(promise: Promise<unknown>): Promise<Fault> {
   throw new Error('nothing was thrown');
 }
 
-export const agentRow = (change: Partial<NewRow<'agents'>> & { readonly node_id: string }): NewRow<'agents'> => ({
+export const agentRow = (change: Partial<NewAgentRow> & { readonly node_id: string }): NewAgentRow => ({
   public_key: change.node_id.repeat(2),
   name: null,
   status: 'approved',
@@ -108,7 +109,7 @@ export const agentRow = (change: Partial<NewRow<'agents'>> & { readonly node_id:
   initial_ip: '192.0.2.1',
   agent_version: '0.1.0',
   protocol_version: 1,
-  attributes_json: '{}',
+  attributes: {},
   state_operation_id: null,
   ...change,
 });

@@ -136,10 +136,10 @@ export class Bench {
   /** An approved agent, connected unless told otherwise. */
   async agent(digit: string, { connected = true, name = `web-${digit}` } = {}): Promise<ScriptedAgent> {
     const id = nodeId(digit);
-    const attributes_json = JSON.stringify({ platform: 'linux', arch: 'x86_64', distro: 'debian' });
+    const attributes = { platform: 'linux', arch: 'x86_64', distro: 'debian' };
     await insertAgent(
       this.db,
-      agentRow({ node_id: id, name, attributes_json, created_at: this.clock.now(), created_id: this.newId() }),
+      agentRow({ node_id: id, name, attributes, created_at: this.clock.now(), created_id: this.newId() }),
     );
     const agent = this.fleet.add(id);
     if (connected) {

@@ -94,10 +94,7 @@ export async function selectedAgents(db: Queryable, selector: Selector): Promise
   return agents.filter((agent) => matches(selector, labelsOf(agent, tags.get(agent.node_id) ?? {})));
 }
 
-const labelsOf = ({ attributes_json }: Pick<AgentRow, 'attributes_json'>, tags: AgentLabels['tags']): AgentLabels => ({
-  attributes: JSON.parse(attributes_json),
-  tags,
-});
+const labelsOf = ({ attributes }: AgentRow, tags: AgentLabels['tags']): AgentLabels => ({ attributes, tags });
 
 /** Name and modules of an assignment that matches an agent. */
 interface MatchingAssignment {

@@ -282,7 +282,7 @@ async function assignmentHistory(
     assignments: await assignments.all(db),
     changes: changes.flatMap(assignmentChange),
     tagChanges: tags.flatMap(tagChange),
-    attributes: agent === null ? {} : JSON.parse(agent.attributes_json),
+    attributes: agent?.attributes ?? {},
   };
 }
 

@@ -216,7 +216,7 @@ function strayRow(stray: Stray, operatorId: string): TerminalRow {
     kind: session.command === null ? 'shell' : 'exec',
     user: null,
     shell: session.shell,
-    command_json: session.command === null ? null : JSON.stringify(session.command),
+    command: session.command,
     cols: clamped(stray.cols),
     rows: clamped(stray.rows),
     term: stray.term,

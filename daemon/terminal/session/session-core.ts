@@ -72,7 +72,7 @@ export const factsOfRow = (row: TerminalRow): SessionFacts => ({
   operatorId: row.operator_id,
   operator: row.operator,
   kind: row.kind,
-  command: row.command_json === null ? null : (JSON.parse(row.command_json) as string[]),
+  command: row.command,
   term: row.term,
   openedAt: row.opened_at,
 });

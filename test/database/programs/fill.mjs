@@ -81,7 +81,7 @@ await uow.write(async (tx, emit) => {
     initial_ip: '192.0.2.10',
     agent_version: '0.1.0',
     protocol_version: 1,
-    attributes_json: '{"platform":"linux"}',
+    attributes: { platform: 'linux' },
     state_operation_id: operation_id,
     enrolment_token_id: token_id,
   });
@@ -93,7 +93,7 @@ await uow.write(async (tx, emit) => {
     expires_at: start + 3_600_000,
     uses: 1,
     uses_left: 0,
-    tags_json: '{"role":"web"}',
+    tags: { role: 'web' },
     auto_approve: 1,
     last_used_at: start,
     revoked_at: null,
@@ -232,9 +232,9 @@ await insertChannel(db, {
 });
 const notified = [];
 for (const summary of ['one', 'two']) {
-  const party = JSON.stringify({ id: 'system', name: 'orchestrator', type: 'system' });
+  const party = { id: 'system', name: 'orchestrator', type: 'system' };
   const row = { id: newId(), event_id: newId(), event_type: 'drift.detected', severity: 'warning', summary };
-  const parties = { actor_json: party, target_json: party, metadata_json: '{}' };
+  const parties = { actor: party, target: party, metadata: {} };
   notified.push(await insertNotification(db, { ...row, ...parties, timestamp: start }));
   if (summary === 'one') await markAllRead(db, operator_id);
   else await markRead(db, operator_id, notified.at(-1));
@@ -244,7 +244,7 @@ await insertDeliveries(
   db,
   notified.map((seq) => ({ channel_id, seq, ...pending, updated_at: start })),
 );
-await putAgentAbsence(db, { node_id: 'f'.repeat(32), connected_at: start, away_since: null, event_json: null });
+await putAgentAbsence(db, { node_id: 'f'.repeat(32), connected_at: start, away_since: null, event: null });
 await putLoginStreak(db, { subject: operator_id, failures: 2, told_at: null });
 await noteLoginAddress(db, { operator_id, address: '192.0.2.7', last_login_at: start });
 const times = { starts_at: start, ends_at: start + 3_600_000, created_at: start };
@@ -255,7 +255,7 @@ await insertTerminal(db, {
   kind: 'shell',
   user: 'root',
   shell: '/bin/sh',
-  command_json: null,
+  command: null,
   cols: 80,
   rows: 24,
   term: 'xterm',

@@ -229,7 +229,7 @@ function rowOf({ head, path }: { readonly head: RecordingHead; readonly path: st
   const { sessionId, openedAt, cols, rows, term, shell, nodeId, nodeName, operator } = head;
   return {
     ...{ session_id: sessionId, node_id: nodeId, node_name: nodeName, operator_id: 'a'.repeat(32), operator },
-    ...{ kind: 'shell', user: 'root', shell, command_json: null, cols, rows, term, status: 'active', reason: null },
+    ...{ kind: 'shell', user: 'root', shell, command: null, cols, rows, term, status: 'active', reason: null },
     ...{ exit_code: null, exit_signal: null, opened_at: openedAt, closed_at: null, recording: 'on', transcript: path },
     ...{ transcript_sha256: null, output_bytes: 0, resume_hash: null, resume_operator_id: null },
   };

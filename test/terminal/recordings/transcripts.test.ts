@@ -95,7 +95,7 @@ const rowOf = (head: ReturnType<typeof newHead>, more: Partial<TerminalRow>): Te
   kind: 'shell',
   user: 'root',
   shell: head.shell,
-  command_json: null,
+  command: null,
   ...{ cols: 80, rows: 24, term: 'xterm', status: 'active', reason: null, exit_code: null, exit_signal: null },
   opened_at: head.openedAt,
   closed_at: null,
