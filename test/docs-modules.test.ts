@@ -7,7 +7,9 @@ import { memberNames } from '../src/language/shape-schema.js';
 import { CATALOGUE } from '../src/resources/catalogue.js';
 import { TRIGGER_FIELDS } from '../src/resources/kind.js';
 
-const page = readFileSync(new URL('../docs/modules.md', import.meta.url), 'utf8');
+const read = (name: string) => readFileSync(new URL(`../docs/${name}`, import.meta.url), 'utf8');
+const language = read('modules.md');
+const kinds = read('kinds.md');
 
 interface Block {
   readonly line: number;
@@ -21,15 +23,9 @@ const blocksOf = (text: string): readonly Block[] =>
     text: match[1] ?? '',
   }));
 
-/** What is between a heading and the next one of its level or above. */
-function sectionOf(heading: string): string {
-  const start = page.indexOf(`\n${heading}\n`) + 1;
-  if (start === 0) return '';
-  const level = heading.indexOf(' ');
-  const rest = page.slice(start + heading.length);
-  const end = rest.search(new RegExp(`^#{2,${level}} `, 'm'));
-  return end === -1 ? rest : rest.slice(0, end);
-}
+/** Returns the text below a heading of the second level, up to the next one. */
+const sectionOf = (page: string, heading: string): string =>
+  page.split(/^## /m).find((section) => section.startsWith(`${heading}\n`)) ?? '';
 
 /** Blocks that are only entries become a module for every agent. */
 const moduleOf = (text: string): string =>
@@ -41,34 +37,37 @@ const firstColumn = (text: string): readonly string[] =>
     [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name),
   );
 
-describe('docs/modules.md', () => {
-  it.each(blocksOf(page))('has a valid module on line $line', ({ text }) => {
+describe('the reference of modules', () => {
+  it.each([
+    ...blocksOf(language).map((block) => ({ name: 'modules.md', ...block })),
+    ...blocksOf(kinds).map((block) => ({ name: 'kinds.md', ...block })),
+  ])('has a valid module in $name on line $line', ({ text }) => {
     const source = moduleOf(text);
     const { diagnostics } = parseModule(source);
     expect(diagnostics.map((one) => renderDiagnostic(one, { file: 'example', source }))).toEqual([]);
   });
 
   it('has a section for every kind and for no other', () => {
-    const kinds = [...sectionOf('## Resource kinds').matchAll(/^### `(.+)`$/gm)].map(([, kind]) => kind);
-    expect([...kinds].sort()).toEqual([...CATALOGUE.keys()].sort());
+    const sections = [...kinds.matchAll(/^## `(.+)`$/gm)].map(([, kind]) => kind);
+    expect([...sections].sort()).toEqual([...CATALOGUE.keys()].sort());
   });
 
   it.each([...CATALOGUE.values()])('shows $kind, and says what each of its fields means', ({ kind, schema }) => {
-    const section = sectionOf(`### \`${kind}\``);
+    const section = sectionOf(kinds, `\`${kind}\``);
     expect(blocksOf(section).some(({ text }) => text.includes(`${kind}:`))).toBe(true);
     expect([...firstColumn(section)].sort()).toEqual([...memberNames(schema)].sort());
   });
 
   it('says which kinds have which triggers', () => {
     for (const field of TRIGGER_FIELDS) {
-      const [, cell = ''] = new RegExp(`^\\| \`${field}\` \\| ([^|]+) \\|`, 'm').exec(page) ?? [];
+      const [, cell = ''] = new RegExp(`^\\| \`${field}\` \\| ([^|]+) \\|`, 'm').exec(language) ?? [];
       const named = [...cell.matchAll(/`([^`]+)`/g)].map(([, kind]) => kind);
-      const kinds = [...CATALOGUE.values()].filter(({ schema }) => memberNames(schema).includes(field));
-      expect(named.sort(), field).toEqual(kinds.map(({ kind }) => kind).sort());
+      const having = [...CATALOGUE.values()].filter(({ schema }) => memberNames(schema).includes(field));
+      expect(named.sort(), field).toEqual(having.map(({ kind }) => kind).sort());
     }
   });
 
   it('knows every code of validation and no other', () => {
-    expect([...firstColumn(sectionOf('## What validation says'))].sort()).toEqual([...DIAGNOSTIC_CODES].sort());
+    expect([...firstColumn(sectionOf(language, 'Diagnostics'))].sort()).toEqual([...DIAGNOSTIC_CODES].sort());
   });
 });
