@@ -11,7 +11,7 @@ export const AGENT_SETTINGS = {
     maximum: 3600,
   }),
   'remote_terminal.enabled': flag({
-    summary: 'let operators open shells and run commands on this machine; turning it off ends those that are open',
+    summary: 'let operators open shells and run commands on this machine; turning it off ends open ones',
     default: false,
   }),
   'remote_terminal.shell': path({
@@ -20,7 +20,7 @@ export const AGENT_SETTINGS = {
     maxLength: 4096,
   }),
   'remote_terminal.allow_operator_shell_override': flag({
-    summary: 'let operators ask for another shell of /etc/shells',
+    summary: 'let operators choose another shell of /etc/shells',
     default: false,
   }),
   'remote_terminal.max_sessions': integer({
@@ -35,8 +35,8 @@ export const AGENT_SETTINGS = {
     maxLength: 256,
   }),
   'remote_terminal.accept_env': words({
-    summary: 'variables of the operator that shells and commands get',
-    detail: 'names, or beginnings with *; variables that decide which code runs are never passed on',
+    summary: 'variables of the operator that shells and commands accept',
+    detail: 'names, or prefixes with *; variables that decide which code runs are never accepted',
     default: ['LANG', 'LC_*', 'COLORTERM'],
     placeholder: 'NAME,…',
     pattern: '^[A-Za-z_][A-Za-z0-9_]*\\*?$',

@@ -26,18 +26,18 @@ export const SERVE_SETTINGS = {
   api_port: port({ summary: 'TCP port of the API', default: API_PORT }),
   api_host: text({ summary: 'address the API listens on', default: '127.0.0.1', placeholder: 'ADDRESS' }),
   advertised_host: text({
-    summary: 'name or address under which others reach this host',
+    summary: 'name or address under which other hosts reach this one',
     detail: 'part of the API certificate',
     placeholder: 'NAME',
   }),
   data_dir: path({
-    summary: 'keys and store',
+    summary: 'directory of keys and store',
     detail: 'without root, orch/serve in $XDG_STATE_HOME or ~/.local/state',
     placeholder: 'DIR',
     computedDefault: '/var/lib/orch as root, else in $XDG_STATE_HOME',
   }),
   bootstrap_key: text({
-    summary: 'public key of the first operator; used while there is none',
+    summary: 'public key of the first operator; used until an operator exists',
     detail: 'in hex or as an OpenSSH line',
     placeholder: 'KEY',
   }),
@@ -120,7 +120,7 @@ export const SERVE_SETTINGS = {
   'retention.transcripts_days': days('how long recordings of terminals are kept', 90),
   'terminal.record': oneOf(['required', 'best_effort', 'off'], {
     summary: 'record terminals',
-    detail: 'required: no session without a recording; best_effort: the session goes on without one',
+    detail: 'required: no session without a recording; best_effort: the session continues without one',
     default: 'best_effort',
     placeholder: 'WHEN',
     live: true,
@@ -168,7 +168,7 @@ export const SERVE_SETTINGS = {
     maximum: TEBIBYTE,
   }),
   'terminal.disk_floor_bytes': integer({
-    summary: 'record nothing with less than this free on the disk',
+    summary: 'minimum free disk space for recording',
     default: 1024 * MEBIBYTE,
     unit: 'bytes',
     minimum: 0,
@@ -182,13 +182,13 @@ export const SERVE_SETTINGS = {
     live: true,
   }),
   'notifications.allow_networks': words({
-    summary: 'networks open to channels although they are not public',
-    detail: 'on any port and over plain HTTP too',
+    summary: 'private networks that channels may send to',
+    detail: 'on any port, also over plain HTTP',
     placeholder: 'CIDR,…',
     live: true,
   }),
   'notifications.allow_http': flag({
-    summary: 'send notifications without TLS too, on port 80',
+    summary: 'also send notifications without TLS',
     default: false,
     live: true,
   }),
@@ -215,7 +215,7 @@ export const SERVE_SETTINGS = {
   }),
   'audit.retention_days': integer({
     summary: 'how long audit events are kept',
-    detail: 'holds until an admin sets it with orch audit retention',
+    detail: 'until an admin sets it with orch audit retention',
     default: 90,
     unit: 'days',
     zero: 'for ever',

@@ -20,10 +20,11 @@ export function configurationPage({ serve, agent }: Tables = { serve: SERVE_SETT
   });
   return `# Configuration of \`orch serve\`
 
-Each setting is a flag, an environment variable and a key of a YAML file, in that order of precedence. The variable of a key is
-\`ORCH_SERVE_\` and its name in capitals with \`_\` for \`.\`, such as \`ORCH_SERVE_LOG_LEVEL\`. The file is the one of \`--config\`, else
-\`/etc/orch/orchestrator.yaml\` when it is there; a dot in a key is a mapping in the file, and a list, elsewhere words between commas, may be
-one there:
+Each setting is a flag, an environment variable and a key of a YAML file, in that order of precedence.
+
+- **Variable.** \`ORCH_SERVE_\` and the key in capitals, with \`_\` in place of \`.\`: \`ORCH_SERVE_LOG_LEVEL\`.
+- **File.** The file of \`--config\`, else \`/etc/orch/orchestrator.yaml\` if it exists. A dot in a key is a mapping in the file.
+- **Lists.** Words separated by commas; in the file also a YAML list.
 
 \`\`\`yaml
 api_host: 0.0.0.0
@@ -31,8 +32,8 @@ log:
   level: debug
 \`\`\`
 
-Unknown keys and bad values stop the start with file, line and reason. \`orch serve --config-schema\` prints a JSON Schema for
-editors. On SIGHUP the file is read again; the settings marked so take effect at once.
+An unknown key or an invalid value stops the start, with file, line and reason. \`orch serve --config-schema\` prints a JSON Schema for editors.
+On SIGHUP \`orch serve\` reads the file again. Settings marked SIGHUP then take effect; the others take effect at the next start.
 
 | key | flag | default | meaning | takes effect on |
 |---|---|---|---|---|
@@ -40,9 +41,9 @@ ${rows.join('\n')}
 
 # Configuration of \`orch agent\`
 
-The file is the one of \`--config\` or \`ORCH_AGENT_CONFIG\`, else \`/etc/orch/agent.yaml\` for root and \`orch/agent.yaml\` in the configuration
-directory for others, when it is there. It is read again whenever it changes, without a restart; a file that is not valid stops
-the start, and later is logged and changes nothing. \`orch agent config-schema\` prints a JSON Schema for editors.
+The file is that of \`--config\` or \`ORCH_AGENT_CONFIG\`, else \`/etc/orch/agent.yaml\` if it exists; without root it is \`orch/agent.yaml\` in
+\`$XDG_CONFIG_HOME\` (\`~/.config\`). The agent reads the file again whenever it changes. An invalid file stops the start; later it is logged and ignored.
+\`orch agent config-schema\` prints a JSON Schema for editors. [terminal.md](terminal.md) explains \`remote_terminal\`.
 
 | key | default | meaning |
 |---|---|---|
