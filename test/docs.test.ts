@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { PROTOCOL_VERSION, VERSION } from '../src/kernel/version.js';
+import { AgentMessageSchemas, OrchestratorMessageSchemas } from '../src/wire/messages.js';
 import { cliPages } from './support/cli-reference.js';
 import { configurationPage, errorsPage } from './support/reference-docs.js';
 
@@ -55,6 +56,12 @@ describe('the documents', () => {
     expect(VERSION).toBe((JSON.parse(read('package.json')) as { version: string }).version);
     expect(read('CHANGELOG.md')).toContain(`## ${VERSION}`);
     expect(read('src/wire/version.ts')).toMatch(new RegExp(`^ \\*   ${PROTOCOL_VERSION}  `, 'm'));
+  });
+
+  it('explains every message of the agent link', () => {
+    const page = read('docs/protocols/agent-link.md');
+    const types = Object.keys({ ...AgentMessageSchemas, ...OrchestratorMessageSchemas });
+    expect(types.filter((type) => !page.includes(`\`${type}\``))).toEqual([]);
   });
 
   it('lists every package that the product depends on, with its reason', () => {

@@ -1,6 +1,6 @@
 /** The connections that this process holds; all other data about agents is in the store. */
 import type { NodeId } from '../../src/kernel/ids.js';
-import type { AgentMessage, OrchestratorMessage } from '../../src/wire/messages.js';
+import type { AgentMessageOf, OrchestratorMessage } from '../../src/wire/messages.js';
 import type { AgentConnection } from './agent-connection.js';
 
 /** Holds at most one connection per agent, from its hello until it ends. */
@@ -70,10 +70,7 @@ export interface AgentLink {
 }
 
 /** Messages of approved agents that the engine handles. */
-export type EngineMessage = Exclude<
-  AgentMessage,
-  { type: 'hello' | 'attributes' | 'metrics' | 'terminal_answer' | 'terminals' }
->;
+export type EngineMessage = AgentMessageOf<'inventory' | 'run_accepted' | 'run_results' | 'run_finished'>;
 
 /** Events of the connections for the engine. */
 export interface AgentTraffic {

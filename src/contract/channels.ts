@@ -10,28 +10,39 @@ export type ChannelType = (typeof CHANNEL_TYPES)[number];
 const Url = Type.String({ minLength: 1, maxLength: 2048, description: 'https, or http if the setting allows it' });
 const Credential = Type.String({ minLength: 1, maxLength: 1024 });
 
-export const WebhookConfigSchema = closed({
-  url: Url,
-  secret: optional({ ...Credential, description: 'Signs each delivery; `whsec_` and base64, or any text' }),
-});
+const HookConfigSchema = closed({ webhook_url: Url });
 
-export const HookConfigSchema = closed({ webhook_url: Url });
-
-export const NtfyConfigSchema = closed({
-  topic: Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$' }),
-  url: optional({ ...Url, description: 'Server; default: the public service' }),
-  token: optional(Credential),
-  priority: optional(
-    Type.Integer({ minimum: 1, maximum: 5, description: 'Priority; default: derived from the severity' }),
-  ),
-});
+/** Configuration of each channel type. */
+export const CHANNEL_CONFIGS = {
+  webhook: closed({
+    url: Url,
+    secret: optional({ ...Credential, description: 'Signs each delivery; `whsec_` and base64, or any text' }),
+  }),
+  discord: HookConfigSchema,
+  slack: HookConfigSchema,
+  ntfy: closed({
+    topic: Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$' }),
+    url: optional({ ...Url, description: 'Server; default: the public service' }),
+    token: optional(Credential),
+    priority: optional(
+      Type.Integer({ minimum: 1, maximum: 5, description: 'Priority; default: derived from the severity' }),
+    ),
+  }),
+} as const satisfies Readonly<Record<ChannelType, Type.TObject>>;
 
 /** Placeholder for the secret parts of a configuration in answers. */
 export const MASKED = '********';
 
+/** Returns the members of a type's configuration, such as `{url, secret?}`. */
+function membersOf(type: ChannelType): string {
+  const { properties, required }: Type.TObject = CHANNEL_CONFIGS[type];
+  const members = Object.keys(properties).map((name) => (required.includes(name) ? name : `${name}?`));
+  return `{${members.join(', ')}}`;
+}
+
 const ChannelConfig = Type.Record(Type.String(), Type.Unknown(), {
   description:
-    'webhook `{url, secret?}`, discord and slack `{webhook_url}`, ntfy `{topic, url?, token?, priority?}`. Answers mask ' +
+    `${CHANNEL_TYPES.map((type) => `${type} \`${membersOf(type)}\``).join(', ')}. Answers mask ` +
     '`secret`, `token` and the path of `webhook_url`; a masked value that is sent back keeps the stored one.',
 });
 

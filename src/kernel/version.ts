@@ -2,8 +2,3 @@
 export const VERSION = '0.1.0';
 /** Version of the agent link's protocol; its history is in `src/wire/version.ts`. */
 export const PROTOCOL_VERSION = 2;
-/**
- * Rises with each change that older programs of the same protocol version ignore: a new message, or a new member of a
- * message.
- */
-export const PROTOCOL_REVISION = 1;

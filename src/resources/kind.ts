@@ -73,8 +73,11 @@ export interface PlanContext {
   digest(value: unknown): string;
 }
 
-/** A namespace of identities: resources of one family with the same identity are the same thing on the machine. */
-export type Family = 'path' | 'group' | 'user' | 'service' | 'script' | `package-${string}`;
+/**
+ * A namespace of identities: resources of one family with the same identity are the same thing on the machine. A kind that shares
+ * its identities with no other has its own key as its family, such as `package-apt`.
+ */
+export type Family = 'path' | 'group' | 'user' | 'service' | 'script' | `${string}-${string}`;
 
 /** Families whose identities are local to a module, so that two modules may use the same one. */
 export const MODULE_FAMILIES: ReadonlySet<Family> = new Set(['script']);

@@ -1,12 +1,13 @@
 /**
- * The messages of the agent link as they were released. A change needs a new version or revision in `src/kernel/version.ts`,
+ * The messages of the agent link as they were released. A change needs a new version or revision in `src/wire/version.ts`,
  * because the other end of a link may be of another release; `UPDATE_GOLDENS=1` writes the file then.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { PROTOCOL_REVISION, PROTOCOL_VERSION } from '../../src/kernel/version.js';
+import { PROTOCOL_VERSION } from '../../src/kernel/version.js';
 import { AgentMessageSchemas, OrchestratorMessageSchemas } from '../../src/wire/messages.js';
+import { PROTOCOL_REVISION } from '../../src/wire/version.js';
 
 const file = fileURLToPath(new URL('messages.json', import.meta.url));
 

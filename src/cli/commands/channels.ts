@@ -1,6 +1,12 @@
 /** The commands of `orch channels`. */
 import type { ApiClient } from '../../client/api-client.js';
-import { CHANNEL_TYPES, type Channel, type ChannelType, type Delivery } from '../../contract/channels.js';
+import {
+  CHANNEL_CONFIGS,
+  CHANNEL_TYPES,
+  type Channel,
+  type ChannelType,
+  type Delivery,
+} from '../../contract/channels.js';
 import { Fault, messageOf } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { argument, choice, defineCommand, flagOf, integer, listWords, text } from '../define-command.js';
@@ -202,15 +208,16 @@ export interface ConfigInput {
 
 type Part = Exclude<keyof ConfigInput, 'config'>;
 
-/** Configuration member that each option sets, by channel type. */
-const MEMBERS: Readonly<Record<ChannelType, Readonly<Partial<Record<Part, string>>>>> = {
-  webhook: { to: 'url', secret: 'secret' },
-  discord: { to: 'webhook_url' },
-  slack: { to: 'webhook_url' },
-  ntfy: { to: 'url', topic: 'topic', token: 'token', priority: 'priority' },
-};
-
 const PARTS: readonly Part[] = ['to', 'secret', 'topic', 'token', 'priority'];
+
+/** Members that hold the address of a channel, which `--to` sets. Other options set the member of their name. */
+const ADDRESSES: readonly string[] = ['url', 'webhook_url'];
+
+/** Returns the configuration member that an option sets; undefined if the type has none. */
+function memberOf(type: ChannelType, part: Part): string | undefined {
+  const names = part === 'to' ? ADDRESSES : [part];
+  return names.find((name) => name in CHANNEL_CONFIGS[type].properties);
+}
 
 /**
  * Returns the given configuration members, where an empty text removes a member. Returns null if no option was given.
@@ -228,7 +235,7 @@ export async function givenConfig(
   }
   const config: Record<string, unknown> = {};
   for (const part of given) {
-    const member = MEMBERS[type][part];
+    const member = memberOf(type, part);
     if (member === undefined) throw new Fault('usage', `${flagOf(part)} is not for channels of the type ${type}`);
     config[member] = input[part] === '' ? null : input[part];
   }
@@ -237,8 +244,10 @@ export async function givenConfig(
 
 /** Asks for the webhook URL of Discord and Slack, which is a secret. Throws `usage` for other types. */
 export async function askedConfig(context: Context, type: ChannelType): Promise<Readonly<Record<string, unknown>>> {
-  if (MEMBERS[type].to !== 'webhook_url') {
-    const needed = type === 'ntfy' ? '--topic' : '--to';
+  if (memberOf(type, 'to') !== 'webhook_url') {
+    const { required }: { readonly required: readonly string[] } = CHANNEL_CONFIGS[type];
+    const parts = PARTS.filter((part) => required.includes(memberOf(type, part) ?? ''));
+    const needed = parts.map((part) => flagOf(part)).join(' and ') || '--config';
     throw new Fault('usage', `a channel of the type ${type} needs ${needed}`, {
       hint: 'orch channels add --help shows an example of each type',
     });

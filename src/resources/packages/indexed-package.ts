@@ -16,7 +16,7 @@ import { checkPackage, type PackageBody, PackageBodySchema, type PackageText, wa
 /** The parts in which the managers differ. */
 export interface IndexedManager {
   /** Both the kind and its family. */
-  readonly kind: 'package-apt' | 'package-dnf';
+  readonly kind: `package-${string}`;
   readonly name: PackageText;
   readonly version: PackageText;
   /** Returns the command line that ends the hold of a package. */
