@@ -40,6 +40,8 @@ const root = join(import.meta.dirname, 'cases');
 const has = (list: Case['declares']) => (family: Family, identity: string) =>
   (list ?? []).some(([one, other]) => one === family && other === identity);
 
+it('cover every kind', () => expect(readdirSync(root).sort()).toEqual([...CATALOGUE.keys()].sort()));
+
 describe.each(readdirSync(root))('%s', (name) => {
   const kind = CATALOGUE.get(name);
   const files = readdirSync(join(root, name)).map((file) => join(root, name, file));
