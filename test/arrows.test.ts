@@ -47,9 +47,13 @@ function roomOf(file: string): string | undefined {
   return candidates.sort((a, b) => b.length - a.length)[0];
 }
 
+const withoutComments = (file: string): string =>
+  readFileSync(join(root, file), 'utf8').replace(/\/\*[\s\S]*?\*\//g, '');
+
 function specifiers(file: string): readonly string[] {
-  const text = readFileSync(join(root, file), 'utf8').replace(/\/\*[\s\S]*?\*\//g, '');
-  return [...text.matchAll(/(?:\bfrom\s*|\bimport\s*\(?\s*)'([^']+)'/g)].map(([, specifier]) => specifier as string);
+  return [...withoutComments(file).matchAll(/(?:\bfrom\s*|\bimport\s*\(?\s*)'([^']+)'/g)].map(
+    ([, specifier]) => specifier as string,
+  );
 }
 
 const imports: readonly Import[] = files.flatMap((from) =>
@@ -91,5 +95,14 @@ describe('the house', () => {
       .flatMap((file) => specifiers(file).map((specifier) => `${file}: ${specifier}`))
       .filter((line) => /: (node:|fs$|path$|crypto$|os$|process$)/.test(line));
     expect(tainted).toEqual([]);
+  });
+
+  it('names columns of JSON only in the stores of their tables, where they are decoded', () => {
+    const own = /^daemon\/database\/(schema|json-columns|migrations\/.*)\.ts$/;
+    const strays = files
+      .filter((file) => file.startsWith('daemon/') && !own.test(file))
+      .map((file) => ({ file, text: withoutComments(file) }))
+      .filter(({ text }) => /\w_json\b/.test(text) && !/\.(selectFrom|insertInto|updateTable)\(/.test(text));
+    expect(strays.map(({ file }) => file)).toEqual([]);
   });
 });

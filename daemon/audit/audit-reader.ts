@@ -2,7 +2,7 @@
 import { type AuditEvent, SEVERITIES } from '../../src/contract/audit.js';
 import { toTimestamp } from '../../src/kernel/clock.js';
 import { operatorIdMeant } from '../auth/operator-store.js';
-import { type AuditRow, type AuditWindowQuery, listAuditRows, nodeIdsOfName } from '../core/audit-store.js';
+import { type AuditRow, type AuditWindowQuery, listAuditRows, metadataOf, nodeIdsOfName } from '../core/audit-store.js';
 import type { Severity } from '../core/domain-event.js';
 import type { Queryable } from '../database/schema.js';
 import { findAgentByName } from '../fleet/agent-store.js';
@@ -64,7 +64,7 @@ export function auditEventOf(row: AuditRow): AuditEvent {
     severity: isSeverity(row.severity) ? row.severity : 'notice',
     summary: row.summary,
     timestamp: toTimestamp(row.timestamp),
-    metadata: JSON.parse(row.metadata_json),
+    metadata: metadataOf(row),
     actor: { id: row.actor_id, name: row.actor_name, type: row.actor_type },
     target: { id: row.target_id, name: row.target_name, type: row.target_type },
   };

@@ -1,7 +1,7 @@
 /** Wires the services of the audit log: checkpoints, pruning, retention, verification and feed. */
 import type { Core } from '../core/core.js';
 import { AUDIT_LOG, eventOfRequest, type RequestContext } from '../core/domain-event.js';
-import { getMeta, setMeta } from '../database/meta.js';
+import { getMetaJson, setMetaJson } from '../database/meta.js';
 import type { Queryable } from '../database/schema.js';
 import { AuditFeed } from './audit-feed.js';
 import { AuditPruning } from './audit-pruning.js';
@@ -54,15 +54,15 @@ export class AuditRetention {
 
   /** Returns the retention in days; null keeps events for ever. */
   async days(db: Queryable = this.options.db): Promise<number | null> {
-    const text = await getMeta(db, KEY);
-    return text === null ? this.options.standard() : JSON.parse(text);
+    const days = await getMetaJson<number | null>(db, KEY);
+    return days === undefined ? this.options.standard() : days;
   }
 
   /** Sets the retention in days, null for ever, and emits an event. */
   async set(days: number | null, context: RequestContext): Promise<void> {
     await this.options.uow.write(async (tx, emit) => {
       const before = await this.days(tx);
-      await setMeta(tx, KEY, JSON.stringify(days));
+      await setMetaJson(tx, KEY, days);
       emit(
         eventOfRequest(context, {
           type: 'audit.retention_changed',

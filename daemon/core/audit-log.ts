@@ -12,6 +12,8 @@ import {
   findAuditCut,
   insertAuditRows,
   lastAuditRow,
+  metadataColumn,
+  metadataOf,
   newestCheckpoints,
   noteAuditTurn,
 } from './audit-store.js';
@@ -94,7 +96,7 @@ export function hashOf(row: Omit<AuditRow, 'hash'>, previous: string): string {
     timestamp: row.timestamp,
     actor: { id: row.actor_id, name: row.actor_name, type: row.actor_type },
     target: { id: row.target_id, name: row.target_name, type: row.target_type },
-    metadata: JSON.parse(row.metadata_json),
+    metadata: metadataOf(row),
   };
   return createHash('sha256').update(Buffer.from(previous, 'hex')).update(canonicalJson(event)).digest('hex');
 }
@@ -125,7 +127,7 @@ function rowOf(event: DomainEvent, { previous, ...place }: Place): AuditRow {
     target_id: target.id,
     target_name: target.name,
     target_type: target.type,
-    metadata_json: canonicalJson(event.metadata),
+    ...metadataColumn(event.metadata),
   };
   return { ...row, hash: hashOf(row, previous) };
 }

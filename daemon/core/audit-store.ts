@@ -1,10 +1,21 @@
-/** Rows of the audit log and its signed marks. The caller parses `metadata_json`. */
+/** Rows of the audit log and its signed marks. */
 import { type Expression, type ExpressionBuilder, expressionBuilder, type SqlBool } from 'kysely';
+import { canonicalJson, type JsonObject } from '../../src/kernel/json.js';
 import { chunks } from '../database/batches.js';
-import { getMeta, setMeta } from '../database/meta.js';
+import { getMetaJson, setMetaJson } from '../database/meta.js';
 import type { Database, Queryable, Row } from '../database/schema.js';
 
+/** An event as it is stored. Its metadata stay text, because a walk along the chain also reads damaged events. */
 export type AuditRow = Row<'audit_events'>;
+
+/** Returns the metadata of an event. Throws a SyntaxError for a damaged text. */
+export const metadataOf = <T = JsonObject>({ metadata_json }: Pick<AuditRow, 'metadata_json'>): T =>
+  JSON.parse(metadata_json);
+
+/** Returns the column of an event's metadata. */
+export const metadataColumn = (metadata: JsonObject): Pick<AuditRow, 'metadata_json'> => ({
+  metadata_json: canonicalJson(metadata),
+});
 
 export async function insertAuditRows(db: Queryable, rows: readonly AuditRow[]): Promise<void> {
   for (const part of chunks(rows, 500)) await db.insertInto('audit_events').values(part).execute();
@@ -50,11 +61,11 @@ const TURNS = 'audit.turns';
 
 /** Notes that the time of event `seq` is earlier than its predecessor's. */
 export async function noteAuditTurn(tx: Queryable, seq: number): Promise<void> {
-  await setMeta(tx, TURNS, JSON.stringify([...(await auditTurns(tx)), seq]));
+  await setMetaJson(tx, TURNS, [...(await auditTurns(tx)), seq]);
 }
 
 async function auditTurns(db: Queryable): Promise<readonly number[]> {
-  return JSON.parse((await getMeta(db, TURNS)) ?? '[]');
+  return (await getMetaJson<readonly number[]>(db, TURNS)) ?? [];
 }
 
 /** Returns the lowest `seq` of an event at or after `time` (Unix milliseconds), or null. */

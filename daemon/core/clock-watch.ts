@@ -5,8 +5,7 @@
 import { toTimestamp } from '../../src/kernel/clock.js';
 import { messageOf } from '../../src/kernel/fault.js';
 import type { Service } from '../../src/kernel/service.js';
-import { getMeta, setMeta } from '../database/meta.js';
-import type { Queryable } from '../database/schema.js';
+import { getMetaJson, setMetaJson } from '../database/meta.js';
 import { lastAuditRow, newestAuditTime } from './audit-store.js';
 import { BELIEVED_MS, ClockTrust, JUMP_MS } from './clock-trust.js';
 import type { Core } from './core.js';
@@ -62,7 +61,7 @@ export class ClockWatch implements Service {
   /** Compares the clock with the newest time in the store. */
   async start(): Promise<void> {
     const { db, clock } = this.options;
-    const kept = await readKept(db);
+    const kept = (await getMetaJson<Kept>(db, KEY)) ?? null;
     const last = await lastAuditRow(db);
     this.newest = await newestAuditTime(db);
     this.known = kept?.known ?? 0;
@@ -127,7 +126,7 @@ export class ClockWatch implements Service {
     const { uow } = this.options;
     await uow.write(async (tx, emit) => {
       const known = Math.max(this.known, this.newest);
-      await setMeta(tx, KEY, JSON.stringify({ wall: this.options.clock.now(), doubt: 0, known } satisfies Kept));
+      await setMetaJson<Kept>(tx, KEY, { wall: this.options.clock.now(), doubt: 0, known });
       emit({
         type: 'orchestrator.clock_accepted',
         actor: SYSTEM,
@@ -148,7 +147,7 @@ export class ClockWatch implements Service {
     const untold = this.untold.splice(0);
     try {
       await uow.write(async (tx, emit) => {
-        await setMeta(tx, KEY, JSON.stringify({ ...this.trust.memory, known: this.known } satisfies Kept));
+        await setMetaJson<Kept>(tx, KEY, { ...this.trust.memory, known: this.known });
         for (const event of untold) emit(event);
       });
       this.newest = await newestAuditTime(db);
@@ -185,11 +184,6 @@ export class ClockWatch implements Service {
     const { clock } = this.options;
     return { wall: clock.now(), steady: clock.monotonic() };
   }
-}
-
-async function readKept(db: Queryable): Promise<Kept | null> {
-  const text = await getMeta(db, KEY);
-  return text === null ? null : JSON.parse(text);
 }
 
 const UNITS = [

@@ -15,6 +15,16 @@ export async function setMeta(db: Queryable, key: string, value: string): Promis
     .execute();
 }
 
+/** Returns the value of a key that holds JSON, or undefined when it was never set. Throws a SyntaxError for other text. */
+export async function getMetaJson<T>(db: Queryable, key: string): Promise<T | undefined> {
+  const text = await getMeta(db, key);
+  return text === null ? undefined : JSON.parse(text);
+}
+
+export async function setMetaJson<T>(db: Queryable, key: string, value: T): Promise<void> {
+  await setMeta(db, key, JSON.stringify(value));
+}
+
 export async function deleteMeta(db: Queryable, key: string): Promise<void> {
   await db.deleteFrom('meta').where('key', '=', key).execute();
 }

@@ -1,4 +1,7 @@
-/** Types of the store's tables. Times are Unix milliseconds, `*_json` columns hold JSON text, flags are 0 or 1. */
+/**
+ * Types of the store's tables. Times are Unix milliseconds, flags are 0 or 1. `*_json` columns hold
+ * JSON text that only the store of the table decodes and encodes: `json-columns.ts`.
+ */
 import type { Generated, Insertable, Kysely, Selectable } from 'kysely';
 
 interface MetaTable {

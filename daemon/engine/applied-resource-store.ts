@@ -1,10 +1,14 @@
-/** Stores the believed state of agents. Callers parse `body_json` and `taint_json` themselves. */
+/**
+ * Stores the believed state of agents. Bodies stay text until `appliedResource` or `removalOf` decodes one, because most
+ * applies only compare them.
+ */
 import { setImmediate } from 'node:timers/promises';
 import { CATALOGUE } from '../../src/resources/catalogue.js';
 import type { DesiredResource, Origin, Removal } from '../../src/resources/desired.js';
 import { MODULE_FAMILIES } from '../../src/resources/kind.js';
 import { chunks } from '../database/batches.js';
 import type { NewRow, Queryable, Row } from '../database/schema.js';
+import type { SecretHashes } from './agent-secrets.js';
 
 export type AppliedResourceRow = Row<'applied_resources'>;
 
@@ -128,6 +132,43 @@ export function appliedResource(row: AppliedResourceRow): DesiredResource {
   const { module, kind, identity, id, name } = row;
   return { module, kind, identity, id, name, ...bodyOf(row), after: [] };
 }
+
+/** Returns true when a secret is in the resource. */
+export const hasSecrets = ({ taint_json }: AppliedResourceRow): boolean => taint_json !== null;
+
+/** Returns the hashes of the secrets that the resource was applied with. */
+export const secretHashesOf = ({ secrets_json }: AppliedResourceRow): SecretHashes => JSON.parse(secrets_json ?? '{}');
+
+/**
+ * Returns the columns of a resource with masks in the place of secrets.
+ * @param secrets hashes of its secrets; null when it holds none
+ */
+export const resourceColumns = (
+  { body, taint }: Pick<DesiredResource, 'body' | 'taint'>,
+  secrets: SecretHashes | null,
+): Pick<AppliedResourceRow, 'body_json' | 'taint_json' | 'secrets_json'> => ({
+  body_json: JSON.stringify(body),
+  taint_json: taint === undefined ? null : JSON.stringify(taint),
+  secrets_json: secrets === null ? null : JSON.stringify(secrets),
+});
+
+const COMPARED = [
+  'module',
+  'kind',
+  'identity',
+  'id',
+  'name',
+  'body_json',
+  'taint_json',
+  'origin',
+  'position',
+  'ad_hoc',
+  'secrets_json',
+] as const satisfies readonly (keyof AppliedResourceRow)[];
+
+/** Returns true when two rows of one resource differ at most in their operation and its time. */
+export const isSameResource = (one: NewRow<'applied_resources'>, other: AppliedResourceRow): boolean =>
+  COMPARED.every((column) => (one[column] ?? null) === other[column]);
 
 function bodyOf({ body_json, taint_json }: AppliedResourceRow): Pick<DesiredResource, 'body' | 'taint'> {
   return { body: JSON.parse(body_json), ...(taint_json === null ? {} : { taint: JSON.parse(taint_json) }) };

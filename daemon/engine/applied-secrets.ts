@@ -4,7 +4,14 @@ import type { SecretSource } from '../../src/language/fill.js';
 import { refusalOf, revive, secretsIn } from '../../src/language/revive.js';
 import type { DesiredResource } from '../../src/resources/desired.js';
 import type { ResourceResult } from '../../src/resources/result.js';
-import { type AppliedResourceRow, appliedResource, keyText, resourceKey } from './applied-resource-store.js';
+import {
+  type AppliedResourceRow,
+  appliedResource,
+  hasSecrets,
+  keyText,
+  resourceKey,
+  secretHashesOf,
+} from './applied-resource-store.js';
 
 /** Leading digits of a hash that are shown to operators, as in a mask. */
 const TAG_DIGITS = 4;
@@ -34,7 +41,7 @@ export function* reviveApplied(rows: readonly AppliedResourceRow[], source: Secr
 
 /** Returns the names of all secrets in the rows. */
 export function* secretsOfRows(rows: readonly AppliedResourceRow[]): Steps<ReadonlySet<string>> {
-  const names = yield* mapped(rows, (row) => (row.taint_json === null ? [] : secretsIn(appliedResource(row))));
+  const names = yield* mapped(rows, (row) => (hasSecrets(row) ? secretsIn(appliedResource(row)) : []));
   return new Set(names.flat());
 }
 
@@ -58,9 +65,8 @@ export function changedSecretNotes(
   };
 }
 
-function noteOf({ secrets_json }: AppliedResourceRow, hashes: ReadonlyMap<string, string>): string | null {
-  const applied: Readonly<Record<string, string>> = JSON.parse(secrets_json ?? '{}');
-  const changes = Object.entries(applied).flatMap(([name, before]) => {
+function noteOf(row: AppliedResourceRow, hashes: ReadonlyMap<string, string>): string | null {
+  const changes = Object.entries(secretHashesOf(row)).flatMap(([name, before]) => {
     const now = hashes.get(name);
     return now === undefined || now === before ? [] : [`${name} changed since (#${tagOf(before)}, now #${tagOf(now)})`];
   });

@@ -17,7 +17,7 @@ import { findModuleHeads } from './modules/module-store.js';
 import type { LiveOperations } from './operations/live-operations.js';
 import type { OperationDriver } from './operations/operation-driver.js';
 import type { OperationRecords } from './operations/operation-records.js';
-import { operationNotFound, stateOf } from './operations/operation-state.js';
+import { operationNotFound, parseState } from './operations/operation-state.js';
 import { findOperationHead } from './operations/operation-store.js';
 import { desiredHash, splitPlanHash } from './plans.js';
 import { maskContent, runContent } from './run-content.js';
@@ -175,7 +175,7 @@ export class Applies {
 
   private async finished(operationId: string): Promise<Fault> {
     const head = await findOperationHead(this.options.db, operationId);
-    const state = head === null ? 'over' : stateOf(head).state;
+    const state = head === null ? 'over' : parseState(head).state;
     return new Fault('operation_finished', `operation ${operationId} is ${state} already`, {
       data: { operation_id: operationId, status: state },
     });

@@ -11,9 +11,11 @@ import {
   type AppliedResourceRow,
   confirmAppliedResources,
   deleteAppliedResources,
+  isSameResource,
   keyText,
   listAppliedResources,
   putAppliedResources,
+  resourceColumns,
   resourceKey,
 } from './applied-resource-store.js';
 import { inSlices } from './lanes.js';
@@ -78,7 +80,7 @@ interface Applied {
 }
 
 function appliedRow(apply: FinishedApply, { resource, outcome, last }: Applied): NewRow<'applied_resources'> {
-  const { module, kind, identity, id, name, body, taint } = resource;
+  const { module, kind, identity, id, name } = resource;
   return {
     node_id: apply.nodeId,
     ...resourceKey(resource),
@@ -87,20 +89,21 @@ function appliedRow(apply: FinishedApply, { resource, outcome, last }: Applied):
     identity,
     id,
     name,
-    body_json: JSON.stringify(body),
-    taint_json: taint === undefined ? null : JSON.stringify(taint),
+    ...resourceColumns(resource, hashesOf(resource, apply.secrets)),
     origin: last?.origin ?? originOf(outcome),
     operation_id: apply.operationId,
     applied_at: apply.finishedAt,
     position: outcome.index,
     ad_hoc: apply.adHoc.has(module) ? 1 : 0,
-    secrets_json: hashesOf(resource, apply.secrets),
   };
 }
 
-function hashesOf(resource: DesiredResource, secrets: SecretHashes): string | null {
-  const names = secretsIn(resource).filter((name) => secrets[name] !== undefined);
-  return names.length === 0 ? null : JSON.stringify(Object.fromEntries(names.map((name) => [name, secrets[name]])));
+function hashesOf(resource: DesiredResource, secrets: SecretHashes): SecretHashes | null {
+  const held = secretsIn(resource).flatMap((name) => {
+    const hash = secrets[name];
+    return hash === undefined ? [] : [[name, hash] as const];
+  });
+  return held.length === 0 ? null : Object.fromEntries(held);
 }
 
 /** A resource that may have existed before counts as adopted, and is never removed. */
@@ -112,25 +115,11 @@ function* isConfirmation({ put, remove }: BelievedChange, existing: readonly App
   const before = new Map(yield* mapped(existing, (row) => [keyText(row), row] as const));
   for (const row of put) {
     const last = before.get(keyText(row));
-    if (last === undefined || COMPARED.some((column) => (row[column] ?? null) !== last[column])) return false;
+    if (last === undefined || !isSameResource(row, last)) return false;
     yield;
   }
   return true;
 }
-
-const COMPARED = [
-  'module',
-  'kind',
-  'identity',
-  'id',
-  'name',
-  'body_json',
-  'taint_json',
-  'origin',
-  'position',
-  'ad_hoc',
-  'secrets_json',
-] as const satisfies readonly (keyof AppliedResourceRow)[];
 
 /** Changes to the believed state at the end of an apply, to be saved in the transaction that stores the end. */
 interface BelievedEnd extends BelievedChange {

@@ -3,16 +3,24 @@ import { encodeTime } from 'ulid';
 import { DRIFT_STATUSES, type DriftDetail, type DriftRecord } from '../../src/contract/runs.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { isFault, messageOf } from '../../src/kernel/fault.js';
-import type { ResourceResult } from '../../src/resources/result.js';
+import type { ResourceResult, Summary } from '../../src/resources/result.js';
 import type { EventType } from '../core/domain-event.js';
-import type { DriftTable, NewRow, Queryable, Row } from '../database/schema.js';
+import { type Decoded, jsonColumns } from '../database/json-columns.js';
+import type { DriftTable, Queryable, Row } from '../database/schema.js';
 import type { Observed } from './observations.js';
-import { errorOf, type OperationError } from './operations/operation-state.js';
+import type { OperationError } from './operations/operation-state.js';
 
-/** Callers parse the `*_json` columns themselves. */
-export type DriftRow = Row<'drift_records'>;
+interface DriftValues {
+  readonly summary: Summary;
+  readonly resources: readonly ResourceResult[];
+  readonly error: OperationError | null;
+}
+
+const columns = jsonColumns<DriftValues>({ summary: true, resources: true, error: true });
+
+export type DriftRow = Decoded<Row<'drift_records'>, DriftValues>;
 /** A record without its resources. */
-type DriftHead = Omit<DriftRow, 'resources_json'>;
+type DriftHead = Omit<DriftRow, 'resources'>;
 
 const HEAD = [
   'drift_id',
@@ -28,12 +36,13 @@ const HEAD = [
   'error_json',
 ] as const satisfies readonly (keyof DriftTable)[];
 
-export async function insertDrift(db: Queryable, record: NewRow<'drift_records'>): Promise<void> {
-  await db.insertInto('drift_records').values(record).execute();
+export async function insertDrift(db: Queryable, record: DriftRow): Promise<void> {
+  await db.insertInto('drift_records').values(columns.encode(record)).execute();
 }
 
 export async function findDrift(db: Queryable, driftId: string): Promise<DriftRow | null> {
-  return (await db.selectFrom('drift_records').selectAll().where('drift_id', '=', driftId).executeTakeFirst()) ?? null;
+  const row = await db.selectFrom('drift_records').selectAll().where('drift_id', '=', driftId).executeTakeFirst();
+  return row === undefined ? null : columns.decode(row);
 }
 
 interface DriftFilter {
@@ -50,7 +59,8 @@ export async function listDrift(
   db: Queryable,
   page: DriftFilter & { readonly limit: number },
 ): Promise<readonly DriftHead[]> {
-  return newest(db, page).select(HEAD).limit(page.limit).execute();
+  const rows = await newest(db, page).select(HEAD).limit(page.limit).execute();
+  return rows.map((row) => columns.decode(row));
 }
 
 /** Returns the newest record of an agent, or null. */
@@ -58,7 +68,8 @@ export async function latestDrift(
   db: Queryable,
   filter: DriftFilter & { readonly nodeId: string },
 ): Promise<DriftRow | null> {
-  return (await newest(db, filter).selectAll().limit(1).executeTakeFirst()) ?? null;
+  const row = await newest(db, filter).selectAll().limit(1).executeTakeFirst();
+  return row === undefined ? null : columns.decode(row);
 }
 
 /** Returns the newest check of an agent with a result, or null. */
@@ -145,14 +156,14 @@ export function driftView(row: DriftHead): DriftRecord {
     started_at: toSeconds(row.started_at),
     finished_at: toSeconds(row.finished_at),
     has_changes: row.has_changes === 1,
-    summary: JSON.parse(row.summary_json),
-    error: errorOf(row),
+    summary: row.summary,
+    error: row.error,
   };
 }
 
 export const driftDetail = (row: DriftRow): DriftDetail => ({
   ...driftView(row),
-  resources: JSON.parse(row.resources_json),
+  resources: [...row.resources],
 });
 
 /** Types of the events that a drift check emits. */

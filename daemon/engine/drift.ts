@@ -172,9 +172,9 @@ function rowOf(check: Check, { status, results, error }: DriftOutcome, finishedA
     started_at: startedAt,
     finished_at: finishedAt,
     has_changes: results.some((result) => result.status === 'pending') ? 1 : 0,
-    summary_json: JSON.stringify(summarize(results)),
-    resources_json: JSON.stringify(results),
-    error_json: error === null ? null : JSON.stringify(error),
+    summary: summarize(results),
+    resources: results,
+    error,
   };
 }
 

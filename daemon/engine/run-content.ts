@@ -1,13 +1,11 @@
-/** Content of a plan or apply: limits, checks of reported results, and its stored form. */
+/** Content of a plan or apply: limits, checks of reported results, and its form with masks. */
 import { Fault } from '../../src/kernel/fault.js';
 import { mapped, type Steps } from '../../src/kernel/steps.js';
-import type { DesiredResource, Removal } from '../../src/resources/desired.js';
 import type { ResourceResult } from '../../src/resources/result.js';
 import { isTainted, maskResource } from '../../src/resources/tainted-body.js';
 import { LINK_LIMITS } from '../../src/wire/limits.js';
 import type { RunItem } from '../../src/wire/messages.js';
 import type { RunContent } from '../../src/wire/parts.js';
-import type { SecretHashes } from './agent-secrets.js';
 import type { DesiredSet } from './desired-set.js';
 import type { OperationContent } from './operations/live-operations.js';
 
@@ -74,40 +72,6 @@ const sameAddress = (sent: Address, result: ResourceResult): boolean =>
   sent.module === result.module && sent.kind === result.kind && sent.identity === result.identity;
 
 const violation = (what: string): Fault => new Fault('protocol_violation', `the agent reported ${what}`);
-
-/** Dispatched content of an operation in the store, with secrets masked. */
-interface StoredContent {
-  readonly desired_json: string;
-  readonly removals_json: string;
-}
-
-interface Desired {
-  readonly resources: readonly DesiredResource[];
-  readonly ad_hoc: readonly string[];
-  readonly expect: string | null;
-  /** Absent in rows stored before secrets existed. */
-  readonly secrets?: SecretHashes;
-  readonly failures?: OperationContent['failures'];
-}
-
-export function storeContent({
-  resources,
-  removals,
-  failures,
-  adHoc,
-  expect,
-  secrets,
-}: OperationContent): StoredContent {
-  const desired: Desired = { resources, ad_hoc: [...adHoc], expect, secrets, failures };
-  return { desired_json: JSON.stringify(desired), removals_json: JSON.stringify(removals) };
-}
-
-export function readContent({ desired_json, removals_json }: StoredContent): OperationContent {
-  const desired: Desired = JSON.parse(desired_json);
-  const removals: readonly Removal[] = JSON.parse(removals_json);
-  const { resources, failures = [], ad_hoc: adHoc, expect, secrets = {} } = desired;
-  return { resources, removals, failures, adHoc: new Set(adHoc), expect, secrets };
-}
 
 /** Returns the content with masks in the place of secrets. */
 export function* maskContent({ resources, removals }: RunContent): Steps<RunContent> {

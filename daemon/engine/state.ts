@@ -14,8 +14,7 @@ import {
 import type { DesiredSet, DesiredSets } from './desired-set.js';
 import type { Lanes } from './lanes.js';
 import { findModuleHeads } from './modules/module-store.js';
-import { findOperation } from './operations/operation-store.js';
-import { readContent } from './run-content.js';
+import { contentOf, findOperation } from './operations/operation-store.js';
 
 interface StateReaderOptions extends Pick<Core, 'db'> {
   readonly desiredSets: DesiredSets;
@@ -53,7 +52,7 @@ export class StateReader {
   private async desired({ row }: KnownAgent): Promise<DesiredSet | null> {
     const { db, desiredSets } = this.options;
     const last = row.state_operation_id === null ? null : await findOperation(db, row.state_operation_id);
-    const names = last === null ? [] : [...readContent(last).adHoc];
+    const names = last === null ? [] : [...contentOf(last).adHoc];
     const present = new Set((await findModuleHeads(db, names)).map(({ name }) => name));
     try {
       return await desiredSets.of(db, row, { named: names.filter((name) => present.has(name)) });

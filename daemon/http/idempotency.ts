@@ -179,7 +179,7 @@ const lost = (): Fault =>
     },
   );
 
-/** Stored answers to requests with an `Idempotency-Key`. The caller parses `body_json`. */
+/** A stored answer to a request with an `Idempotency-Key`. Its `body_json` is the text that was sent. */
 type IdempotencyRow = Row<'idempotency_keys'>;
 
 /** Key of one operator. */

@@ -1,7 +1,7 @@
 /** Loads the keys of the secrets at startup and refuses keys that do not match the store. */
 import { Fault, isFault } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
-import { getMeta, setMeta } from '../database/meta.js';
+import { getMetaJson, setMetaJson } from '../database/meta.js';
 import type { Queryable } from '../database/schema.js';
 import { createKeyFile, keptKeyFiles, newSecretKeys, nextKeptFile, readKeyFile, type SecretKeys } from './key-file.js';
 import { Keyring, type Sealed } from './keyring.js';
@@ -62,13 +62,12 @@ export async function findFormerKeys(options: Omit<OpenKeyringOptions, 'logger'>
 
 /** Seals the canary with the current key. */
 export async function writeCanary(db: Queryable, keyring: Keyring): Promise<void> {
-  await setMeta(db, CANARY, JSON.stringify(keyring.seal('canary', CANARY_PLACE)));
+  await setMetaJson<Sealed>(db, CANARY, keyring.seal('canary', CANARY_PLACE));
 }
 
 /** Returns the sealed canary; null in a store that has none yet. */
 export async function readCanary(db: Queryable): Promise<Sealed | null> {
-  const text = await getMeta(db, CANARY);
-  return text === null ? null : JSON.parse(text);
+  return (await getMetaJson<Sealed>(db, CANARY)) ?? null;
 }
 
 function newKeys({ file, randomBytes, logger }: OpenKeyringOptions, isEmpty: boolean): SecretKeys {

@@ -8,7 +8,7 @@ import type { AgentRow } from '../fleet/agent-store.js';
 import { tagsOf } from '../fleet/tag-store.js';
 import type { Keyring } from './keyring.js';
 import { type Recipient, refusalBy } from './restriction.js';
-import { belongingOf, findSecrets, restrictionOf, type SecretRow } from './secret-store.js';
+import { belongingOf, findSecrets, type SecretRow } from './secret-store.js';
 
 interface SecretLenderOptions extends Pick<Core, 'clock' | 'logger'> {
   readonly keyring: Keyring;
@@ -34,7 +34,9 @@ export class SecretLender {
   /** Returns a snapshot of the named secrets for an agent. A secret is decrypted only when `source` is called for it. */
   async lend(db: Queryable, agent: AgentRow, names: ReadonlySet<string>): Promise<LentSecrets> {
     const rows = new Map((await findSecrets(db, [...names])).map((row) => [row.name, row]));
-    const tags = [...rows.values()].some((row) => restrictionOf(row) !== null) ? await tagsOf(db, agent.node_id) : {};
+    const tags = [...rows.values()].some(({ restriction }) => restriction !== null)
+      ? await tagsOf(db, agent.node_id)
+      : {};
     const recipient = { nodeId: agent.node_id, name: agent.name ?? agent.node_id, tags };
     const hashes = new Map<string, string>();
     return {
@@ -52,11 +54,10 @@ export class SecretLender {
     };
   }
 
-  private refusal({ expires_at, ...row }: SecretRow, recipient: Recipient): string | null {
+  private refusal({ expires_at, restriction }: SecretRow, recipient: Recipient): string | null {
     if (expires_at !== null && expires_at <= this.options.clock.now()) {
       return `expired at ${toTimestamp(expires_at)}`;
     }
-    const restriction = restrictionOf(row);
     return restriction === null ? null : refusalBy(restriction, recipient);
   }
 

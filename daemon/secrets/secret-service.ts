@@ -1,7 +1,9 @@
 /** Creates, lists, changes and deletes secrets; their values are write-only. */
+import { isDeepStrictEqual } from 'node:util';
 import {
   type CreateSecret,
   MAX_SECRET_BYTES,
+  type Restriction,
   type Secret,
   type SecretUsage,
   type secretRoutes,
@@ -25,7 +27,6 @@ import {
   findSecret,
   insertSecret,
   listSecrets,
-  restrictionOf,
   type SecretRow,
   secretNotFound,
   secretParty,
@@ -145,7 +146,7 @@ export class SecretService {
   private newRow(given: CreateSecret, { actor }: RequestContext): SecretRow {
     const { clock, newId, keyring } = this.options;
     const now = clock.now();
-    const { description, expires_at, restriction_json } = readChange(given);
+    const { description, expires_at, restriction } = readChange(given);
     const place = { secret_id: newId(), name: given.name, row_version: 1 };
     return {
       ...place,
@@ -153,7 +154,7 @@ export class SecretService {
       description: description ?? null,
       expires_at: expires_at ?? null,
       expiry_told: 0,
-      restriction_json: restriction_json ?? null,
+      restriction: restriction ?? null,
       created_at: now,
       created_by: actor.id,
       updated_at: now,
@@ -165,7 +166,7 @@ export class SecretService {
 const withoutKeys = ({ secret_id: _id, name: _name, ...rest }: SecretRow) => rest;
 
 function detailsOf(row: SecretRow): JsonObject {
-  const restriction = restrictionOf(row);
+  const { restriction } = row;
   return {
     expires_at: row.expires_at === null ? null : toTimestamp(row.expires_at),
     restriction: restriction === null ? null : { ...restriction },
@@ -203,25 +204,25 @@ export const secretHandlers = ({ secrets, usage }: SecretHandlersOptions): Handl
   getSecretUsage: async ({ params }) => ({ status: 200, body: await usage(params.name) }),
 });
 
-/** Changed columns in their stored form; absent columns stay. */
+/** Changed members of a row; absent members stay. */
 interface Change {
   readonly description?: string | null;
   readonly expires_at?: number | null;
-  readonly restriction_json?: string | null;
+  readonly restriction?: Restriction | null;
 }
 
 const FIELDS = [
   ['description', 'the description'],
   ['expires_at', 'the expiry'],
-  ['restriction_json', 'the restriction'],
+  ['restriction', 'the restriction'],
 ] as const satisfies readonly (readonly [keyof Change, string])[];
 
-/** Returns the changed columns. Throws `invalid_body`, `invalid_restriction`, `invalid_selector`. */
+/** Returns the changed members. Throws `invalid_body`, `invalid_restriction`, `invalid_selector`. */
 function readChange({ description, expires_at, restriction }: Omit<UpdateSecret, 'value'>): Change {
   return {
     ...(description === undefined ? {} : { description }),
     ...(expires_at === undefined ? {} : { expires_at: readExpiry(expires_at) }),
-    ...(restriction === undefined ? {} : { restriction_json: textOf(readRestriction(restriction)) }),
+    ...(restriction === undefined ? {} : { restriction: readRestriction(restriction) }),
   };
 }
 
@@ -245,8 +246,10 @@ interface Changed {
  */
 function applyChange(before: SecretRow, { change, value, actor, clock, keyring }: ChangeOptions): Changed {
   const isNewValue = value !== null && value !== readable(before, keyring);
-  const fields = FIELDS.filter(([column]) => change[column] !== undefined && change[column] !== before[column]);
-  const changed = [...(isNewValue ? ['the value'] : []), ...fields.map(([, name]) => name)];
+  const fields = FIELDS.filter(
+    ([name]) => change[name] !== undefined && !isDeepStrictEqual(change[name], before[name]),
+  );
+  const changed = [...(isNewValue ? ['the value'] : []), ...fields.map(([, title]) => title)];
   if (changed.length === 0) return { row: before, changed };
   const row_version = before.row_version + 1;
   const text = isNewValue ? value : keyring.open(before, belongingOf(before));
@@ -266,8 +269,6 @@ function readable(row: SecretRow, keyring: Keyring): string | null {
     throw error;
   }
 }
-
-const textOf = (value: object | null): string | null => (value === null ? null : JSON.stringify(value));
 
 /** Throws `invalid_name` for a name that is not valid. */
 function checkName(name: string): void {

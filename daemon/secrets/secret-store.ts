@@ -5,14 +5,22 @@ import { toTimestamp } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Party } from '../core/domain-event.js';
 import { chunks } from '../database/batches.js';
-import type { NewRow, Queryable, Row, SecretTable } from '../database/schema.js';
+import { type Decoded, jsonColumns } from '../database/json-columns.js';
+import type { Queryable, Row, SecretTable } from '../database/schema.js';
 import type { Belonging } from './keyring.js';
 
-export type SecretRow = Row<'secrets'>;
+interface SecretValues {
+  /** Agents that may have it; null for every approved agent. */
+  readonly restriction: Restriction | null;
+}
+
+const columns = jsonColumns<SecretValues>({ restriction: true });
+
+export type SecretRow = Decoded<Row<'secrets'>, SecretValues>;
 
 /** Returns all secrets without their sealed values, ordered by name. */
 export async function listSecrets(db: Queryable): Promise<readonly Omit<SecretRow, 'sealed'>[]> {
-  return db
+  const rows = await db
     .selectFrom('secrets')
     .select([
       'secret_id',
@@ -30,31 +38,34 @@ export async function listSecrets(db: Queryable): Promise<readonly Omit<SecretRo
     ])
     .orderBy('name')
     .execute();
+  return rows.map((row) => columns.decode(row));
 }
 
 export async function findSecret(db: Queryable, name: string): Promise<SecretRow | null> {
-  return (await db.selectFrom('secrets').selectAll().where('name', '=', name).executeTakeFirst()) ?? null;
+  const row = await db.selectFrom('secrets').selectAll().where('name', '=', name).executeTakeFirst();
+  return row === undefined ? null : columns.decode(row);
 }
 
 /** Returns the secrets with these names, in no order; skips unknown names. */
 export async function findSecrets(db: Queryable, names: readonly string[]): Promise<readonly SecretRow[]> {
   const rows: SecretRow[] = [];
   for (const part of chunks(names, 500)) {
-    rows.push(...(await db.selectFrom('secrets').selectAll().where('name', 'in', part).execute()));
+    const found = await db.selectFrom('secrets').selectAll().where('name', 'in', part).execute();
+    rows.push(...found.map((row) => columns.decode(row)));
   }
   return rows;
 }
 
-export async function insertSecret(db: Queryable, row: NewRow<'secrets'>): Promise<void> {
-  await db.insertInto('secrets').values(row).execute();
+export async function insertSecret(db: Queryable, row: SecretRow): Promise<void> {
+  await db.insertInto('secrets').values(columns.encode(row)).execute();
 }
 
 export async function updateSecret(
   db: Queryable,
   secretId: string,
-  change: Omit<Updateable<SecretTable>, 'secret_id' | 'name'>,
+  change: Decoded<Omit<Updateable<SecretTable>, 'secret_id' | 'name'>, SecretValues>,
 ): Promise<void> {
-  await db.updateTable('secrets').set(change).where('secret_id', '=', secretId).execute();
+  await db.updateTable('secrets').set(columns.encode(change)).where('secret_id', '=', secretId).execute();
 }
 
 export async function deleteSecret(db: Queryable, secretId: string): Promise<void> {
@@ -62,10 +73,13 @@ export async function deleteSecret(db: Queryable, secretId: string): Promise<voi
 }
 
 /** Returns secrets that expired at or before `now` (Unix milliseconds) and have no expiry event yet. */
-export async function expiredSecrets(db: Queryable, now: number): Promise<readonly SecretRow[]> {
+export async function expiredSecrets(
+  db: Queryable,
+  now: number,
+): Promise<readonly Pick<SecretRow, 'secret_id' | 'name' | 'expires_at'>[]> {
   return db
     .selectFrom('secrets')
-    .selectAll()
+    .select(['secret_id', 'name', 'expires_at'])
     .where('expiry_told', '=', 0)
     .where('expires_at', '<=', now)
     .orderBy('expires_at')
@@ -75,11 +89,12 @@ export async function expiredSecrets(db: Queryable, now: number): Promise<readon
 /** Returns a secret as a party of events. */
 export const secretParty = (name: string): Party => ({ id: name, name, type: 'secret' });
 
-export const restrictionOf = ({ restriction_json }: Pick<SecretRow, 'restriction_json'>): Restriction | null =>
-  restriction_json === null ? null : JSON.parse(restriction_json);
-
 /** Returns the record and version that a sealed value is bound to. */
-export const belongingOf = ({ secret_id, name, row_version }: Omit<SecretRow, 'sealed'>): Belonging => ({
+export const belongingOf = ({
+  secret_id,
+  name,
+  row_version,
+}: Pick<SecretRow, 'secret_id' | 'name' | 'row_version'>): Belonging => ({
   recordId: secret_id,
   name,
   version: row_version,
@@ -87,7 +102,7 @@ export const belongingOf = ({ secret_id, name, row_version }: Omit<SecretRow, 's
 
 /** Returns a secret as the API shows it. */
 export function secretView(row: Omit<SecretRow, 'sealed'>): Secret {
-  const restriction = restrictionOf(row);
+  const { restriction } = row;
   return {
     name: row.name,
     description: row.description,

@@ -3,8 +3,10 @@ import type { SecretUsage } from '../../src/contract/secrets.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { secretNames } from '../../src/language/expression.js';
+import type { ModuleDefinition } from '../../src/language/schema.js';
 import type { Core } from '../core/core.js';
-import type { Queryable, Row } from '../database/schema.js';
+import { jsonColumns } from '../database/json-columns.js';
+import type { Queryable } from '../database/schema.js';
 import type { Keyring } from './keyring.js';
 import { belongingOf, findSecret, secretNotFound } from './secret-store.js';
 
@@ -17,12 +19,12 @@ export async function secretUsage({ db, keyring }: SecretUsageOptions, name: str
   const row = await findSecret(db, name);
   if (row === null) throw secretNotFound(name);
   const candidates = await definitionsWith(db, name);
-  const modules = candidates.filter(({ definition_json }) => secretNames(JSON.parse(definition_json)).has(name));
+  const modules = candidates.filter(({ definition }) => secretNames(definition).has(name));
   const hash = currentHash();
   const agents = new Map<string, SecretUsage['agents'][number]>();
   for (const { node_id, agent_name, applied_at, secrets } of await appliedSecrets(db, name)) {
     const known = agents.get(node_id);
-    const current = secrets[name] === hash && (known?.current ?? true);
+    const current = secrets?.[name] === hash && (known?.current ?? true);
     const newest = Math.max(toSeconds(applied_at), known?.applied_at ?? 0);
     agents.set(node_id, { node_id, name: agent_name, current, applied_at: newest });
   }
@@ -38,12 +40,16 @@ export async function secretUsage({ db, keyring }: SecretUsageOptions, name: str
   }
 }
 
+interface NamedDefinition {
+  readonly name: string;
+  readonly definition: ModuleDefinition;
+}
+
+const moduleColumns = jsonColumns<Pick<NamedDefinition, 'definition'>>({ definition: true });
+
 /** Returns the current module definitions that contain a text, ordered by module name. */
-async function definitionsWith(
-  db: Queryable,
-  text: string,
-): Promise<readonly Pick<Row<'module_revisions'>, 'name' | 'definition_json'>[]> {
-  return db
+async function definitionsWith(db: Queryable, text: string): Promise<readonly NamedDefinition[]> {
+  const rows = await db
     .selectFrom('modules')
     .innerJoin('module_revisions as current', (join) =>
       join.onRef('modules.name', '=', 'current.name').onRef('modules.revision', '=', 'current.revision'),
@@ -52,6 +58,7 @@ async function definitionsWith(
     .where((is) => is(is.fn('instr', ['current.definition_json', is.val(text)]), '>', 0))
     .orderBy('current.name')
     .execute();
+  return rows.map((row) => moduleColumns.decode(row));
 }
 
 /** Hashes of the secret values that a resource of an agent was applied with. */
@@ -61,25 +68,21 @@ interface AppliedSecrets {
   /** Unix milliseconds. */
   readonly applied_at: number;
   /** Keyed hashes of the values, by secret name. */
-  readonly secrets: Readonly<Record<string, string>>;
+  readonly secrets: Readonly<Record<string, string>> | null;
 }
+
+const appliedColumns = jsonColumns<Pick<AppliedSecrets, 'secrets'>>({ secrets: true });
 
 /** Returns every applied resource that uses the secret, ordered by agent. */
 async function appliedSecrets(db: Queryable, name: string): Promise<readonly AppliedSecrets[]> {
   const rows = await db
     .selectFrom('applied_resources')
     .innerJoin('agents', 'agents.node_id', 'applied_resources.node_id')
-    .select(['applied_resources.node_id', 'agents.name', 'applied_at', 'secrets_json'])
+    .select(['applied_resources.node_id', 'agents.name as agent_name', 'applied_at', 'secrets_json'])
     .where('secrets_json', 'like', `%${JSON.stringify(name)}:%`)
     .orderBy('agents.name')
     .orderBy('applied_resources.node_id')
     .execute();
-  const all = rows.map(({ node_id, name: agent_name, applied_at, secrets_json }) => ({
-    node_id,
-    agent_name,
-    applied_at,
-    secrets: JSON.parse(secrets_json ?? '{}'),
-  }));
   // `like` treats `_` as a wildcard and ignores case, so the matches are checked exactly.
-  return all.filter(({ secrets }) => Object.hasOwn(secrets, name));
+  return rows.map((row) => appliedColumns.decode(row)).filter(({ secrets }) => Object.hasOwn(secrets ?? {}, name));
 }

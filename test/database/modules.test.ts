@@ -5,7 +5,7 @@ import {
   findModule,
   findModuleHeads,
   findModuleRevision,
-  findModuleRevisions,
+  findModuleText,
   listModuleRevisions,
   listModules,
   pruneModuleRevisions,
@@ -16,7 +16,7 @@ const revision = (name: string, content: string, uploaded_at = 1000) => ({
   name,
   content,
   sha256: content.padEnd(64, '0'),
-  definition_json: '{}',
+  definition: { name, resources: [] },
   uploaded_at,
   uploaded_by: 'alice',
 });
@@ -34,6 +34,8 @@ describe('modules', () => {
     expect(await findModule(db, 'web')).toMatchObject({ revision: 2, uploaded_at: 2000 });
     expect(await findModuleRevision(db, 'web')).toMatchObject({ content: 'two', revision: 2 });
     expect(await findModuleRevision(db, 'web', 1)).toMatchObject({ content: 'one', uploaded_at: 1000 });
+    expect(await findModuleText(db, 'web', 1)).toBe('one');
+    expect(await findModuleText(db, 'web', 3)).toBeNull();
     expect(await findModuleRevision(db, 'web', null)).toMatchObject({ content: 'two' });
     expect(await findModuleRevision(db, 'web', 3)).toBeNull();
     expect(await findModuleRevision(db, 'db')).toBeNull();
@@ -44,10 +46,8 @@ describe('modules', () => {
     await addModuleRevision(db, revision('web', 'one'));
     await addModuleRevision(db, revision('web', 'two'));
     await addModuleRevision(db, revision('base', 'three'));
-    const found = await findModuleRevisions(db, ['base', 'nothing', 'web']);
-    expect(found.map(({ name, content }) => `${name} ${content}`).toSorted()).toEqual(['base three', 'web two']);
-    const heads = await findModuleHeads(db, ['web']);
-    expect(heads).toEqual([expect.objectContaining({ name: 'web', revision: 2 })]);
+    const heads = await findModuleHeads(db, ['base', 'nothing', 'web']);
+    expect(heads.map(({ name, revision }) => `${name} ${revision}`).toSorted()).toEqual(['base 1', 'web 2']);
     expect(heads[0]).not.toHaveProperty('content');
   });
 

@@ -9,9 +9,10 @@ import {
   listOperationResults,
   listOperations,
   listOperationsInStates,
+  resultOf,
   updateOperation,
 } from '../../daemon/engine/operations/operation-store.js';
-import { node, openStore, operationRow } from '../support/database.js';
+import { node, openStore, operationRow, unchanged } from '../support/database.js';
 
 async function history() {
   const { db } = await openStore();
@@ -65,15 +66,15 @@ describe('operations', () => {
       operation_id: 'A3',
       position,
       item_index: position,
-      result_json: `{"n":${position}}`,
+      result: unchanged(`/f/${position}`),
       existed: position % 2,
     }));
     await insertOperationResults(db, results);
     await insertOperationResults(db, []);
     expect(await countOperationResults(db, 'A3')).toBe(450);
-    expect((await listOperationResults(db, 'A3', 448)).map((row) => row.result_json)).toEqual([
-      '{"n":448}',
-      '{"n":449}',
+    expect((await listOperationResults(db, 'A3', 448)).map((row) => resultOf(row).identity)).toEqual([
+      '/f/448',
+      '/f/449',
     ]);
     expect(await listOperationResults(db, 'A4')).toEqual([]);
     await expect(insertOperationResults(db, results.slice(0, 1))).rejects.toThrow('UNIQUE');

@@ -18,7 +18,8 @@ import {
   releaseIdempotencyKey,
   reserveIdempotencyKey,
 } from '../../daemon/http/idempotency.js';
-import { agentRow, node, openStore } from '../support/database.js';
+import { summarize } from '../../src/resources/result.js';
+import { agentRow, node, openStore, unchanged } from '../support/database.js';
 
 const applied = (path: string, change: Partial<NewRow<'applied_resources'>> = {}): NewRow<'applied_resources'> => ({
   node_id: node('a'),
@@ -89,9 +90,9 @@ describe('drift records', () => {
         started_at,
         finished_at: started_at,
         has_changes: status === 'drifted' ? 1 : 0,
-        summary_json: '{}',
-        resources_json: '["large"]',
-        error_json: null,
+        summary: summarize([]),
+        resources: [unchanged('/f')],
+        error: null,
       });
     await record('D1', node('a'), 'drifted', 100);
     await record('D2', node('b'), 'drifted', 200);
@@ -103,8 +104,11 @@ describe('drift records', () => {
     expect(await ids({ nodeId: node('a') })).toBe('D3 D1');
     expect(await ids({ status: 'drifted' })).toBe('D2 D1');
     expect(await ids({ nodeId: node('a'), status: 'drifted', since: 'D2' })).toBe('');
-    expect((await listDrift(db, { limit: 1 }))[0]).not.toHaveProperty('resources_json');
-    expect(await latestDrift(db, { nodeId: node('a') })).toMatchObject({ drift_id: 'D3', resources_json: '["large"]' });
+    expect((await listDrift(db, { limit: 1 }))[0]).not.toHaveProperty('resources');
+    expect(await latestDrift(db, { nodeId: node('a') })).toMatchObject({
+      drift_id: 'D3',
+      resources: [unchanged('/f')],
+    });
     expect(await latestDrift(db, { nodeId: node('c') })).toBeNull();
     expect(await findDrift(db, 'D1')).toMatchObject({ has_changes: 1 });
     expect(await findDrift(db, 'D9')).toBeNull();

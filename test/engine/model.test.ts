@@ -1,7 +1,7 @@
 /** Any mixture of work, cuts, restarts and lost disks ends with the store holding exactly what the agents did. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { listOperationResults, listOperations } from '../../daemon/engine/operations/operation-store.js';
+import { listOperationResults, listOperations, resultOf } from '../../daemon/engine/operations/operation-store.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { ALICE, Bench, type ScriptedAgent } from '../support/engine.js';
 
@@ -205,15 +205,15 @@ async function check({ bench, agents }: Model): Promise<void> {
     for (const [key, count] of one.executions) expect([key, count]).toEqual([key, 1]);
     expect([...one.journal.keys()]).toEqual([]);
     const operations = await listOperations(bench.db, { nodeId: one.nodeId, limit: 1000 });
-    for (const { operation_id: id, state, error_json } of operations) {
+    for (const { operation_id: id, state, error } of operations) {
       expect(['succeeded', 'failed', 'cancelled', 'interrupted']).toContain(state);
       const rows = await listOperationResults(bench.db, id);
       const stored = rows.map((row) => ({
         index: row.item_index,
-        result: JSON.parse(row.result_json),
+        result: resultOf(row),
         existed: row.existed === null ? null : row.existed === 1,
       }));
-      expect({ id, state, error_json, stored }).toEqual({ id, state, error_json, stored: one.history.get(id) ?? [] });
+      expect({ id, state, error, stored }).toEqual({ id, state, error, stored: one.history.get(id) ?? [] });
       expect(rows.map(({ position }) => position)).toEqual(rows.map((_, index) => index));
       const events = ends.get(id) ?? [];
       expect(events[0]).toBe('state.apply_started');

@@ -152,7 +152,7 @@ describe('a secret in a module', () => {
     await bench.settle();
     const stored = await findOperation(bench.db, id);
     expect(stored).toMatchObject({ state: 'failed' });
-    expect(stored?.error_json).toContain('may not be given to agent');
+    expect(stored?.error?.message).toContain('may not be given to agent');
     expect(agent.received.filter(({ type }) => type === 'run')).toEqual([]);
     expect(usesOf(bench)).toEqual([]);
     await service.update('DB_PASSWORD', { restriction: null }, ALICE);

@@ -25,7 +25,7 @@ async function fill({ db, keyring }: SecretBench, count: number): Promise<void> 
         description: null,
         expires_at: null,
         expiry_told: 0,
-        restriction_json: null,
+        restriction: null,
         created_at: 1,
         created_by: 'ada',
         updated_at: 1,

@@ -5,11 +5,13 @@ import { monotonicFactory } from 'ulid';
 import { onTestFinished } from 'vitest';
 import { type OpenDatabase, type OpenDatabaseOptions, openDatabase } from '../../daemon/database/database.js';
 import { type Sqlite as LoadedSqlite, loadSqlite } from '../../daemon/database/load-sqlite.js';
-import type { Database, NewRow, Row } from '../../daemon/database/schema.js';
+import type { Database, Row } from '../../daemon/database/schema.js';
+import type { NewOperationRow } from '../../daemon/engine/operations/operation-store.js';
 import type { NewAgentRow } from '../../daemon/fleet/agent-store.js';
 import type { Clock } from '../../src/kernel/clock.js';
 import { type Fault, isFault } from '../../src/kernel/fault.js';
 import { type LogFields, type Logger, silentLogger } from '../../src/kernel/logger.js';
+import { type ResourceResult, summarize } from '../../src/resources/result.js';
 
 /** An empty directory that goes away with the test. */
 export function temporaryDirectory(): string {
@@ -114,14 +116,21 @@ export const agentRow = (change: Partial<NewAgentRow> & { readonly node_id: stri
   ...change,
 });
 
+/** Result of a resource that was found as desired. */
+export const unchanged = (identity: string): ResourceResult => ({
+  ...{ module: 'web', kind: 'file-unix', identity, id: null, name: null },
+  ...{ action: 'none', status: 'unchanged', changes: [], diff: null, sensitive: false },
+  ...{ reason: null, error: null, duration_ms: 1 },
+});
+
 export const operationRow = (
-  change: Partial<NewRow<'operations'>> & { readonly operation_id: string },
-): NewRow<'operations'> => ({
+  change: Partial<NewOperationRow> & { readonly operation_id: string },
+): NewOperationRow => ({
   node_id: 'a'.repeat(32),
   node_name: 'web-1',
   state: 'queued',
-  modules_json: '[]',
-  assignments_json: '[]',
+  modules: [],
+  assignments: [],
   requested_by: 'system',
   request_id: 'r',
   started_at: 1000,
@@ -130,9 +139,9 @@ export const operationRow = (
   generation: 1,
   desired_json: '[]',
   removals_json: '[]',
-  summary_json: '{}',
-  error_json: null,
-  cancelled_by_json: null,
+  summary: summarize([]),
+  error: null,
+  cancelled_by: null,
   ...change,
 });
 

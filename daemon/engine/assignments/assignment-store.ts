@@ -1,13 +1,19 @@
 /** Stores assignments, caches their parsed form, and finds the agents that they match. */
-import type { Updateable } from 'kysely';
 import type { AgentLabels } from '../../../src/language/clause.js';
 import { matches, parseSelector, type Selector } from '../../../src/language/selector.js';
+import { type Decoded, jsonColumns } from '../../database/json-columns.js';
 import { getMeta, setMeta } from '../../database/meta.js';
-import type { AssignmentTable, NewRow, Queryable, Row } from '../../database/schema.js';
+import type { Queryable, Row } from '../../database/schema.js';
 import { type AgentRow, listAgents } from '../../fleet/agent-store.js';
 import { tagsByAgent, tagsOf } from '../../fleet/tag-store.js';
 
-export type AssignmentRow = Row<'assignments'>;
+interface AssignmentValues {
+  readonly modules: readonly string[];
+}
+
+const columns = jsonColumns<AssignmentValues>({ modules: true });
+
+export type AssignmentRow = Decoded<Row<'assignments'>, AssignmentValues>;
 
 /** Meta key of the revision, which changes with every change of any assignment. */
 const REVISION = 'assignments.revision';
@@ -19,26 +25,29 @@ const assignmentsRevision = (db: Queryable): Promise<string | null> => getMeta(d
 export const setAssignmentsRevision = (db: Queryable, revision: string): Promise<void> =>
   setMeta(db, REVISION, revision);
 
-/** Returns all assignments, by name. Callers parse `modules_json` themselves. */
+/** Returns all assignments, by name. */
 export async function listAssignments(db: Queryable): Promise<readonly AssignmentRow[]> {
-  return db.selectFrom('assignments').selectAll().orderBy('name').execute();
+  const rows = await db.selectFrom('assignments').selectAll().orderBy('name').execute();
+  return rows.map((row) => columns.decode(row));
 }
 
 export async function findAssignment(db: Queryable, name: string): Promise<AssignmentRow | null> {
-  return (await db.selectFrom('assignments').selectAll().where('name', '=', name).executeTakeFirst()) ?? null;
+  const row = await db.selectFrom('assignments').selectAll().where('name', '=', name).executeTakeFirst();
+  return row === undefined ? null : columns.decode(row);
 }
 
-export async function insertAssignment(db: Queryable, assignment: NewRow<'assignments'>): Promise<void> {
-  await db.insertInto('assignments').values(assignment).execute();
+export async function insertAssignment(db: Queryable, assignment: AssignmentRow): Promise<void> {
+  await db.insertInto('assignments').values(columns.encode(assignment)).execute();
 }
 
 /** Returns false when the assignment does not exist. */
 export async function updateAssignment(
   db: Queryable,
   name: string,
-  change: Pick<Updateable<AssignmentTable>, 'modules_json' | 'selector' | 'description'>,
+  change: Pick<AssignmentRow, 'modules' | 'selector' | 'description'>,
 ): Promise<boolean> {
-  const result = await db.updateTable('assignments').set(change).where('name', '=', name).executeTakeFirst();
+  const query = db.updateTable('assignments').set(columns.encode(change)).where('name', '=', name);
+  const result = await query.executeTakeFirst();
   return result.numUpdatedRows > 0n;
 }
 
@@ -67,11 +76,7 @@ export class CurrentAssignments {
     const revision = await assignmentsRevision(db);
     if (this.held?.revision === revision) return this.held.assignments;
     const assignments = (await listAssignments(db)).map(
-      ({ name, modules_json, selector }): CurrentAssignment => ({
-        name,
-        modules: JSON.parse(modules_json),
-        selector: parseSelector(selector),
-      }),
+      ({ name, modules, selector }): CurrentAssignment => ({ name, modules, selector: parseSelector(selector) }),
     );
     this.held = { revision, assignments };
     return assignments;

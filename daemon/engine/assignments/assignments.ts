@@ -1,4 +1,5 @@
 /** Lists, creates, reads, changes and deletes assignments. */
+import { isDeepStrictEqual } from 'node:util';
 import type { Assignment, AssignmentDetail } from '../../../src/contract/assignments.js';
 import { toSeconds } from '../../../src/kernel/clock.js';
 import { Fault } from '../../../src/kernel/fault.js';
@@ -62,7 +63,7 @@ export class Assignments {
     parseSelector(selector);
     const row: AssignmentRow = {
       name,
-      modules_json: JSON.stringify([...new Set(modules)]),
+      modules: [...new Set(modules)],
       selector,
       description: description || null,
       created_at: this.options.clock.now(),
@@ -97,8 +98,8 @@ export class Assignments {
       const after = changed(before, change);
       const fields = fieldsThatDiffer(before, after);
       if (fields.length === 0) return assignmentView(before);
-      const { modules_json, selector, description } = after;
-      await updateAssignment(tx, name, { modules_json, selector, description });
+      const { modules, selector, description } = after;
+      await updateAssignment(tx, name, { modules, selector, description });
       await setAssignmentsRevision(tx, this.options.newId());
       emit(
         eventOfRequest(context, {
@@ -145,20 +146,18 @@ export async function requireAssignment(db: Queryable, name: string): Promise<As
 /** Returns the names of the assignments that name a module. */
 export async function assignmentsOfModule(db: Queryable, module: string): Promise<readonly string[]> {
   const rows = await listAssignments(db);
-  return rows.filter((row) => modulesOf(row).includes(module)).map(({ name }) => name);
+  return rows.filter(({ modules }) => modules.includes(module)).map(({ name }) => name);
 }
 
-const modulesOf = ({ modules_json }: AssignmentRow): string[] => JSON.parse(modules_json);
-
 const contentOf = (row: AssignmentRow) => ({
-  modules: modulesOf(row),
+  modules: row.modules,
   selector: row.selector,
   description: row.description,
 });
 
 const assignmentView = (row: AssignmentRow): Assignment => ({
   name: row.name,
-  modules: modulesOf(row),
+  modules: [...row.modules],
   selector: row.selector,
   description: row.description,
   created_at: toSeconds(row.created_at),
@@ -167,15 +166,15 @@ const assignmentView = (row: AssignmentRow): Assignment => ({
 
 const changed = (row: AssignmentRow, { modules, selector, description }: AssignmentChange): AssignmentRow => ({
   ...row,
-  modules_json: modules === null ? row.modules_json : JSON.stringify([...new Set(modules)]),
+  modules: modules === null ? row.modules : [...new Set(modules)],
   selector: selector ?? row.selector,
   description: description === null ? row.description : description || null,
 });
 
-const FIELDS = { modules: 'modules_json', selector: 'selector', description: 'description' } as const;
+const FIELDS = ['modules', 'selector', 'description'] as const satisfies readonly (keyof AssignmentRow)[];
 
 const fieldsThatDiffer = (before: AssignmentRow, after: AssignmentRow): readonly string[] =>
-  Object.entries(FIELDS).flatMap(([name, column]) => (before[column] === after[column] ? [] : [name]));
+  FIELDS.filter((name) => !isDeepStrictEqual(before[name], after[name]));
 
 /** Throws `unknown_module`, with one error for each name without a module. */
 async function refuseUnknownModules(db: Queryable, names: readonly string[]): Promise<void> {

@@ -6,7 +6,7 @@ import type { ModuleDefinition } from '../../../src/language/schema.js';
 import { matches, type Selector } from '../../../src/language/selector.js';
 import { CATALOGUE } from '../../../src/resources/catalogue.js';
 import { findOperator } from '../../auth/operator-store.js';
-import { type AuditRow, listAuditRows } from '../../core/audit-store.js';
+import { type AuditRow, listAuditRows, metadataOf } from '../../core/audit-store.js';
 import type { Queryable } from '../../database/schema.js';
 import { findAgent } from '../../fleet/agent-store.js';
 import type { CurrentModule } from '../modules/current-modules.js';
@@ -287,14 +287,12 @@ async function assignmentHistory(
 }
 
 function assignmentChange(row: AuditRow): readonly AssignmentChange[] {
-  const { before, after = null }: { before?: AssignmentContent; after?: AssignmentContent | null } = JSON.parse(
-    row.metadata_json,
-  );
+  const { before, after = null } = metadataOf<Partial<Pick<AssignmentChange, 'before' | 'after'>>>(row);
   return before === undefined ? [] : [{ name: row.target_id, ...placeOf(row), before, after }];
 }
 
 function tagChange(row: AuditRow): readonly TagChange[] {
-  const { before, after }: Partial<Pick<TagChange, 'before' | 'after'>> = JSON.parse(row.metadata_json);
+  const { before, after } = metadataOf<Partial<Pick<TagChange, 'before' | 'after'>>>(row);
   return before === undefined || after === undefined ? [] : [{ ...placeOf(row), before, after }];
 }
 

@@ -8,7 +8,7 @@ import { type CompiledRequest, type Resolution, resolveSteps } from '../../../sr
 import type { ModuleDefinition } from '../../../src/language/schema.js';
 import type { Queryable } from '../../database/schema.js';
 import { inSlices } from '../lanes.js';
-import { findModuleHeads, findModuleRevision, type ModuleHead } from './module-store.js';
+import { findModuleHeads, findModuleRevision, findModuleText, type ModuleHead } from './module-store.js';
 import { checkUpload, digestOf, requireName, type TextParser } from './text-parser.js';
 
 interface Prepared {
@@ -132,7 +132,7 @@ export class CurrentModules {
   private async load(db: Queryable, { name, revision, sha256 }: ModuleHead): Promise<Prepared> {
     const row = await findModuleRevision(db, name, revision);
     if (row === null) throw moduleNotFound(name);
-    return this.prepare(sha256, JSON.parse(row.definition_json));
+    return this.prepare(sha256, row.definition);
   }
 
   private async parse(name: string, content: string): Promise<Prepared> {
@@ -158,8 +158,7 @@ export class CurrentModules {
 async function textOf(db: Queryable, module: CurrentModule | SentModule): Promise<string | null> {
   if ('content' in module) return module.content;
   const { name, stored } = module;
-  const row = stored === null ? null : await findModuleRevision(db, name, stored.revision);
-  return row?.content ?? null;
+  return stored === null ? null : findModuleText(db, name, stored.revision);
 }
 
 export function moduleNotFound(name: string, revision?: number): Fault {

@@ -43,7 +43,7 @@ export class ModuleService {
     const row = await findModuleRevision(this.options.db, name, revision ?? null);
     if (row === null) throw moduleNotFound(name, revision ?? undefined);
     const { sha256, content } = row;
-    return { ...entryOf(row), revision: row.revision, sha256, content, definition: JSON.parse(row.definition_json) };
+    return { ...entryOf(row), revision: row.revision, sha256, content, definition: { ...row.definition } };
   }
 
   /** Returns the kept revisions, newest first. Throws `module_not_found`. */
@@ -66,8 +66,7 @@ export class ModuleService {
     const stored = await this.options.uow.write(async (tx, emit) => {
       const [current] = await findModuleHeads(tx, [name]);
       if (current?.sha256 === sha256) return { ...current, changed: false };
-      const definition_json = JSON.stringify(definition);
-      const revision = await addModuleRevision(tx, { name, sha256, content, definition_json, ...uploaded });
+      const revision = await addModuleRevision(tx, { name, sha256, content, definition, ...uploaded });
       await pruneModuleRevisions(tx, name, KEPT_REVISIONS);
       emit(
         eventOfRequest(context, {

@@ -1,16 +1,25 @@
-/** Stores modules and their revisions. Callers parse `definition_json` themselves. */
+/** Stores modules and their revisions. */
+import type { ModuleDefinition } from '../../../src/language/schema.js';
 import { chunks } from '../../database/batches.js';
+import { type Decoded, jsonColumns } from '../../database/json-columns.js';
 import type { Queryable, Row } from '../../database/schema.js';
 
 type ModuleRow = Row<'modules'>;
-type ModuleRevisionRow = Row<'module_revisions'>;
+
+interface RevisionValues {
+  readonly definition: ModuleDefinition;
+}
+
+const columns = jsonColumns<RevisionValues>({ definition: true });
+
+type ModuleRevisionRow = Decoded<Row<'module_revisions'>, RevisionValues>;
 
 interface NewRevision {
   readonly name: string;
   /** SHA-256 of the content in hex. */
   readonly sha256: string;
   readonly content: string;
-  readonly definition_json: string;
+  readonly definition: ModuleDefinition;
   /** Unix milliseconds. */
   readonly uploaded_at: number;
   readonly uploaded_by: string;
@@ -45,35 +54,22 @@ export async function findModuleRevision(
               .onRef('modules.revision', '=', 'module_revisions.revision'),
           )
           .executeTakeFirst();
-  return row ?? null;
+  return row === undefined ? null : columns.decode(row);
 }
 
-/** Returns the current revisions of the named modules, in no defined order. Leaves out unknown names. */
-export async function findModuleRevisions(
-  db: Queryable,
-  names: readonly string[],
-): Promise<readonly ModuleRevisionRow[]> {
-  const rows: ModuleRevisionRow[] = [];
-  for (const part of chunks(names, 500)) {
-    const found = await db
-      .selectFrom('modules')
-      .innerJoin('module_revisions', (join) =>
-        join
-          .onRef('modules.name', '=', 'module_revisions.name')
-          .onRef('modules.revision', '=', 'module_revisions.revision'),
-      )
-      .selectAll('module_revisions')
-      .where('modules.name', 'in', part)
-      .execute();
-    rows.push(...found);
-  }
-  return rows;
+/** Returns the text of a revision; null if it does not exist. */
+export async function findModuleText(db: Queryable, name: string, revision: number): Promise<string | null> {
+  const query = db.selectFrom('module_revisions').select('content').where('name', '=', name);
+  return (await query.where('revision', '=', revision).executeTakeFirst())?.content ?? null;
 }
 
 /** A revision without its text and definition. */
-export type ModuleHead = Omit<ModuleRevisionRow, 'content' | 'definition_json'>;
+export type ModuleHead = Omit<ModuleRevisionRow, 'content' | 'definition'>;
 
-/** Same as `findModuleRevisions`, without texts and definitions. */
+/**
+ * Returns the current revisions of the named modules without texts and definitions, in no defined order. Leaves out unknown
+ * names.
+ */
 export async function findModuleHeads(db: Queryable, names: readonly string[]): Promise<readonly ModuleHead[]> {
   const heads: ModuleHead[] = [];
   for (const part of chunks(names, 500)) {
@@ -101,16 +97,13 @@ export async function addModuleRevision(db: Queryable, revision: NewRevision): P
     .execute();
   await db
     .insertInto('module_revisions')
-    .values({ ...revision, revision: number })
+    .values(columns.encode({ ...revision, revision: number }))
     .execute();
   return number;
 }
 
 /** Returns the kept revisions, newest first, without their content. */
-export async function listModuleRevisions(
-  db: Queryable,
-  name: string,
-): Promise<readonly Omit<ModuleRevisionRow, 'content' | 'definition_json'>[]> {
+export async function listModuleRevisions(db: Queryable, name: string): Promise<readonly ModuleHead[]> {
   return db
     .selectFrom('module_revisions')
     .select(['name', 'revision', 'sha256', 'uploaded_at', 'uploaded_by'])

@@ -19,7 +19,7 @@ import type { StateReader } from '../state.js';
 import type { LiveOperations } from './live-operations.js';
 import type { News, OperationFeed } from './operation-feed.js';
 import { type OutputVault, readOutputs } from './operation-outputs.js';
-import { inRunOrder, operationNotFound, operationView, resultOf, statesOf } from './operation-state.js';
+import { inRunOrder, operationNotFound, operationView, statesOf } from './operation-state.js';
 import {
   countOperations,
   findOperationHead,
@@ -27,6 +27,7 @@ import {
   type OperationHead,
   type OperationResultRow,
   pageOperationResults,
+  resultOf,
 } from './operation-store.js';
 
 interface OperationReaderOptions extends Pick<Core, 'db'> {

@@ -13,12 +13,11 @@ import { type AgentSecrets, noteSecretUse } from '../agent-secrets.js';
 import { believedEnd, saveBelievedState } from '../believed-state.js';
 import { latestDriftResult, latestDriftState } from '../drift-store.js';
 import type { Epoch } from '../epoch.js';
-import { storeContent } from '../run-content.js';
 import { agentParty, type EndedBy, endEvent, isEnd, listModules, repairEvent } from './apply-events.js';
 import { LiveOperation, type OperationContent } from './live-operations.js';
 import { type OutputVault, saveOutputs } from './operation-outputs.js';
 import { type OperationState, transition } from './operation-state.js';
-import { insertOperation, insertOperationResults, updateOperation } from './operation-store.js';
+import { contentColumns, insertOperation, insertOperationResults, updateOperation } from './operation-store.js';
 
 interface OperationRecordsOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
   readonly epoch: Epoch;
@@ -73,13 +72,13 @@ export class OperationRecords {
       outcomes: [],
       now: clock.monotonic(),
     });
-    const stored = storeContent(content);
+    const stored = contentColumns(content);
     await uow.write(async (tx, emit) => {
       const agent = await approvedAgent(tx, nodeId);
       await setMeta(tx, epoch.key, epoch.text(number));
       await insertOperation(tx, {
         ...rowOf(live),
-        assignments_json: JSON.stringify(assignments),
+        assignments,
         rollout_id: rolloutId,
         ...stored,
       });
@@ -112,8 +111,7 @@ export class OperationRecords {
   }
 
   async saveCancellation(operation: LiveOperation, by: Party): Promise<void> {
-    const cancelled_by_json = JSON.stringify(by);
-    await this.options.uow.write((tx) => updateOperation(tx, operation.id, { cancelled_by_json }));
+    await this.options.uow.write((tx) => updateOperation(tx, operation.id, { cancelled_by: by }));
     operation.cancelledBy = by;
   }
 
@@ -129,7 +127,7 @@ export class OperationRecords {
         operation_id: operation.id,
         position: first + offset,
         item_index: index,
-        result_json: JSON.stringify(result),
+        result,
         existed: existed === null ? null : Number(existed),
       }));
       await insertOperationResults(tx, rows);
@@ -156,7 +154,7 @@ export class OperationRecords {
       await updateOperation(tx, operation.id, {
         ...columnsOf(end),
         finished_at: finishedAt,
-        summary_json: JSON.stringify(operation.summary()),
+        summary: operation.summary(),
       });
       await saveBelievedState(tx, believed, end.state === 'succeeded');
       if (end.state !== operation.state.state) emit(endEvent(operation, end, by));
@@ -204,7 +202,7 @@ const rowsOf = ({ id, outcomes, items }: LiveOperation, failures: readonly Resou
     operation_id: id,
     position: outcomes.length + offset,
     item_index: items.count + offset,
-    result_json: JSON.stringify(result),
+    result,
     existed: null,
   }));
 
@@ -215,24 +213,24 @@ function rowOf(operation: LiveOperation) {
     node_id: facts.nodeId,
     node_name: facts.nodeName,
     ...columnsOf(state),
-    modules_json: JSON.stringify(facts.modules),
+    modules: facts.modules,
     requested_by: facts.requestedBy,
     request_id: facts.requestId,
     started_at: facts.startedAt,
     finished_at: null,
     epoch: facts.epoch,
     generation: facts.generation,
-    summary_json: JSON.stringify(operation.summary()),
+    summary: operation.summary(),
+    cancelled_by: null,
   };
 }
 
 /** Returns the columns of a state. A final state leaves `accepted` unchanged. */
 function columnsOf(state: OperationState) {
   const accepted = state.state === 'running' || (state.state === 'recovering' && state.accepted);
-  const error = 'error' in state ? state.error : null;
   return {
     state: state.state,
-    error_json: error === null ? null : JSON.stringify(error),
+    error: 'error' in state ? state.error : null,
     ...(isEnd(state) ? {} : { accepted: Number(accepted) }),
   };
 }

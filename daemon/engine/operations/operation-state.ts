@@ -5,7 +5,7 @@ import { assertNever, Fault } from '../../../src/kernel/fault.js';
 import { mapped, type Steps } from '../../../src/kernel/steps.js';
 import type { ResourceResult, Summary } from '../../../src/resources/result.js';
 import type { RunEnd } from '../../../src/wire/messages.js';
-import type { OperationHead, OperationResultRow } from './operation-store.js';
+import { type OperationHead, type OperationResultRow, resultOf } from './operation-store.js';
 
 export interface OperationError {
   readonly code: string;
@@ -274,12 +274,6 @@ export function parseState({ state, accepted, error }: StoredState): OperationSt
   }
 }
 
-/** Parses the stored error of an operation; null without one. */
-export const errorOf = ({ error_json }: { readonly error_json: string | null }): OperationError | null =>
-  error_json === null ? null : JSON.parse(error_json);
-
-export const stateOf = (row: OperationHead) => parseState({ ...row, error: errorOf(row) });
-
 /** Returns an operation for the API. `summary` is the live one, if there is one; by default the stored one is used. */
 export function operationView(row: OperationHead, summary?: Summary): Operation {
   return {
@@ -287,19 +281,17 @@ export function operationView(row: OperationHead, summary?: Summary): Operation 
     node_id: row.node_id,
     node_name: row.node_name,
     kind: 'apply',
-    status: statusOf(stateOf(row).state),
-    modules: JSON.parse(row.modules_json),
-    assignments: JSON.parse(row.assignments_json),
+    status: statusOf(parseState(row).state),
+    modules: [...row.modules],
+    assignments: [...row.assignments],
     rollout_id: row.rollout_id,
     requested_by: row.requested_by,
     started_at: toSeconds(row.started_at),
     finished_at: row.finished_at === null ? null : toSeconds(row.finished_at),
-    summary: summary ?? JSON.parse(row.summary_json),
-    error: errorOf(row),
+    summary: summary ?? row.summary,
+    error: row.error,
   };
 }
-
-export const resultOf = (row: OperationResultRow): ResourceResult => JSON.parse(row.result_json);
 
 /** Returns the results in the order of the run, which differs from the order of arrival. */
 export const inRunOrder = (rows: readonly OperationResultRow[]): Steps<ResourceResult[]> =>

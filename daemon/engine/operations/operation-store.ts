@@ -1,13 +1,49 @@
-/** Stores applies and their results. Callers parse the `*_json` columns themselves. */
+/** Stores applies, their dispatched content and their results. */
 import { expressionBuilder, type Updateable } from 'kysely';
 import { encodeTime } from 'ulid';
+import type { DesiredResource, Removal } from '../../../src/resources/desired.js';
+import type { ResourceResult, Summary } from '../../../src/resources/result.js';
+import type { Party } from '../../core/domain-event.js';
 import { chunks, upTo } from '../../database/batches.js';
+import { type Decoded, jsonColumns } from '../../database/json-columns.js';
 import type { Database, NewRow, OperationTable, Queryable, Row } from '../../database/schema.js';
+import type { SecretHashes } from '../agent-secrets.js';
+import type { OperationContent } from './live-operations.js';
+import type { OperationError } from './operation-state.js';
 
-export type OperationRow = Row<'operations'>;
-/** An operation without its dispatched content, which can be large. */
-export type OperationHead = Omit<OperationRow, 'desired_json' | 'removals_json'>;
+interface OperationValues {
+  /** Names of modules and of assignments. */
+  readonly modules: readonly string[];
+  readonly assignments: readonly string[];
+  readonly summary: Summary;
+  readonly error: OperationError | null;
+  /** Party that cancelled it; null for none. */
+  readonly cancelled_by: Party | null;
+}
+
+const columns = jsonColumns<OperationValues>({
+  modules: true,
+  assignments: true,
+  summary: true,
+  error: true,
+  cancelled_by: true,
+});
+
+/** An operation. Its content is large and stays text until `contentOf` decodes it. */
+export type OperationRow = Decoded<Row<'operations'>, OperationValues>;
+export type NewOperationRow = Decoded<NewRow<'operations'>, OperationValues>;
+/** An operation without its dispatched content. */
+export type OperationHead = Omit<OperationRow, keyof StoredContent>;
+
+interface ResultValues {
+  readonly result: ResourceResult;
+}
+
+const resultColumns = jsonColumns<ResultValues>({ result: true });
+
+/** A result, which stays text until `resultOf` decodes it: an operation may have 10,000. */
 export type OperationResultRow = Row<'operation_results'>;
+type NewResultRow = Decoded<NewRow<'operation_results'>, ResultValues>;
 
 const HEAD = [
   'operation_id',
@@ -29,28 +65,30 @@ const HEAD = [
   'rollout_id',
 ] as const satisfies readonly (keyof OperationTable)[];
 
-export async function insertOperation(db: Queryable, operation: NewRow<'operations'>): Promise<void> {
-  await db.insertInto('operations').values(operation).execute();
+export async function insertOperation(db: Queryable, operation: NewOperationRow): Promise<void> {
+  await db.insertInto('operations').values(columns.encode(operation)).execute();
 }
 
 export async function findOperation(db: Queryable, operationId: string): Promise<OperationRow | null> {
   const query = db.selectFrom('operations').selectAll().where('operation_id', '=', operationId);
-  return (await query.executeTakeFirst()) ?? null;
+  const row = await query.executeTakeFirst();
+  return row === undefined ? null : columns.decode(row);
 }
 
 export async function findOperationHead(db: Queryable, operationId: string): Promise<OperationHead | null> {
   const query = db.selectFrom('operations').select(HEAD).where('operation_id', '=', operationId);
-  return (await query.executeTakeFirst()) ?? null;
+  const row = await query.executeTakeFirst();
+  return row === undefined ? null : columns.decode(row);
 }
 
 /** Updates an operation; with `from`, only while it is in one of those states. Returns false when no row matches. */
 export async function updateOperation(
   db: Queryable,
   operationId: string,
-  change: Omit<Updateable<OperationTable>, 'operation_id'>,
+  change: Decoded<Omit<Updateable<OperationTable>, 'operation_id'>, OperationValues>,
   from?: readonly string[],
 ): Promise<boolean> {
-  let query = db.updateTable('operations').set(change).where('operation_id', '=', operationId);
+  let query = db.updateTable('operations').set(columns.encode(change)).where('operation_id', '=', operationId);
   if (from) query = query.where('state', 'in', from);
   return (await query.executeTakeFirst()).numUpdatedRows > 0n;
 }
@@ -70,7 +108,7 @@ interface OperationPage extends OperationFilter {
 
 /** Returns a page of operations, most recent first. */
 export async function listOperations(db: Queryable, page: OperationPage): Promise<readonly OperationHead[]> {
-  return db
+  const rows = await db
     .selectFrom('operations')
     .select(HEAD)
     .where(matches(page))
@@ -78,6 +116,7 @@ export async function listOperations(db: Queryable, page: OperationPage): Promis
     .limit(page.limit)
     .offset(page.offset ?? 0)
     .execute();
+  return rows.map((row) => columns.decode(row));
 }
 
 export async function countOperations(db: Queryable, filter: OperationFilter = {}): Promise<number> {
@@ -95,7 +134,8 @@ export async function listOperationsInStates(
   states: readonly string[],
   nodeId?: string,
 ): Promise<readonly OperationRow[]> {
-  return db.selectFrom('operations').selectAll().where(matches({ states, nodeId })).orderBy('operation_id').execute();
+  const query = db.selectFrom('operations').selectAll().where(matches({ states, nodeId }));
+  return (await query.orderBy('operation_id').execute()).map((row) => columns.decode(row));
 }
 
 function matches({ nodeId, since, states, rolloutId }: OperationFilter) {
@@ -108,12 +148,45 @@ function matches({ nodeId, since, states, rolloutId }: OperationFilter) {
   ]);
 }
 
-export async function insertOperationResults(
-  db: Queryable,
-  results: readonly NewRow<'operation_results'>[],
-): Promise<void> {
-  for (const part of chunks(results, 200)) await db.insertInto('operation_results').values(part).execute();
+/** Columns of the dispatched content of an operation, with secrets masked. */
+type StoredContent = Pick<Row<'operations'>, 'desired_json' | 'removals_json'>;
+
+/** Value of `desired_json`. */
+interface Desired {
+  readonly resources: readonly DesiredResource[];
+  readonly ad_hoc: readonly string[];
+  readonly expect: string | null;
+  /** Absent in rows stored before secrets existed. */
+  readonly secrets?: SecretHashes;
+  readonly failures?: OperationContent['failures'];
 }
+
+/** Returns the columns of a content. Takes long for a large one, so call it before the transaction that stores them. */
+export function contentColumns(content: OperationContent): StoredContent {
+  const { resources, removals, failures, adHoc, expect, secrets } = content;
+  const desired: Desired = { resources, ad_hoc: [...adHoc], expect, secrets, failures };
+  return { desired_json: JSON.stringify(desired), removals_json: JSON.stringify(removals) };
+}
+
+/** Returns the dispatched content of an operation. */
+export function contentOf({ desired_json, removals_json }: StoredContent): OperationContent {
+  const desired: Desired = JSON.parse(desired_json);
+  const removals: readonly Removal[] = JSON.parse(removals_json);
+  const { resources, failures = [], ad_hoc: adHoc, expect, secrets = {} } = desired;
+  return { resources, removals, failures, adHoc: new Set(adHoc), expect, secrets };
+}
+
+export async function insertOperationResults(db: Queryable, results: readonly NewResultRow[]): Promise<void> {
+  for (const part of chunks(results, 200)) {
+    await db
+      .insertInto('operation_results')
+      .values(part.map((row) => resultColumns.encode(row)))
+      .execute();
+  }
+}
+
+/** Returns the result of a row. */
+export const resultOf = ({ result_json }: OperationResultRow): ResourceResult => JSON.parse(result_json);
 
 /** Returns the results in the order they arrived, optionally from a position on. */
 export async function listOperationResults(
@@ -193,7 +266,7 @@ export async function deleteOperationsBefore(db: Queryable, time: number, result
     .orderBy('operation_id')
     .limit(OPERATIONS_AT_ONCE)
     .execute();
-  const doomed = upTo(old, results, ({ summary_json }) => 1 + Number(JSON.parse(summary_json).total ?? 0));
+  const doomed = upTo(old, results, (row) => 1 + columns.decode(row).summary.total);
   for (const { operation_id } of doomed) {
     await db.deleteFrom('operations').where('operation_id', '=', operation_id).execute();
   }

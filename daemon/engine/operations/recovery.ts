@@ -8,13 +8,20 @@ import type { AgentLink } from '../../fleet/connection-registry.js';
 import type { EngineLimits } from '../engine-limits.js';
 import type { Epoch } from '../epoch.js';
 import type { Leases } from '../leases.js';
-import { readContent, sendable } from '../run-content.js';
+import { sendable } from '../run-content.js';
 import { LiveOperation, type LiveOperations, outcomeOf } from './live-operations.js';
 import type { OperationDriver } from './operation-driver.js';
 import type { OperationFeed } from './operation-feed.js';
 import type { OperationRecords } from './operation-records.js';
-import { ACTIVE_STATES, resultOf, stateOf, transition } from './operation-state.js';
-import { findOperation, listOperationResults, listOperationsInStates, type OperationRow } from './operation-store.js';
+import { ACTIVE_STATES, parseState, transition } from './operation-state.js';
+import {
+  contentOf,
+  findOperation,
+  listOperationResults,
+  listOperationsInStates,
+  type OperationRow,
+  resultOf,
+} from './operation-store.js';
 
 interface RecoveryOptions extends Pick<Core, 'clock' | 'db'> {
   readonly epoch: Epoch;
@@ -53,20 +60,20 @@ export async function loadOperation(db: Queryable, operationId: string, clock: C
 async function restore(db: Queryable, row: OperationRow, clock: Clock): Promise<LiveOperation> {
   const { operation_id: id, node_id: nodeId } = row;
   if (!isNodeId(nodeId)) throw new Fault('internal', `operation ${id} is stored with the node ID "${nodeId}"`);
-  const content = readContent(row);
+  const content = contentOf(row);
   const results = await listOperationResults(db, id);
   return new LiveOperation({
     id,
     nodeId,
     nodeName: row.node_name,
-    modules: JSON.parse(row.modules_json),
+    modules: row.modules,
     requestedBy: row.requested_by,
     requestId: row.request_id,
     startedAt: row.started_at,
     epoch: row.epoch,
     generation: row.generation,
-    state: stateOf(row),
-    cancelledBy: row.cancelled_by_json === null ? null : JSON.parse(row.cancelled_by_json),
+    state: parseState(row),
+    cancelledBy: row.cancelled_by,
     content,
     dispatch: sendable(content),
     outcomes: results.map((stored) =>

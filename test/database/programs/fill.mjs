@@ -66,7 +66,7 @@ const node_id = '3f'.repeat(16);
 const rollout_id = newId();
 const operation_id = newId();
 const token_id = newId();
-const summary_json = '{"total":1,"unchanged":0,"pending":0,"changed":1,"failed":0,"skipped":0,"removed":0}';
+const summary = { total: 1, unchanged: 0, pending: 0, changed: 1, failed: 0, skipped: 0, removed: 0 };
 await uow.write(async (tx, emit) => {
   await insertAgent(tx, {
     node_id,
@@ -110,7 +110,7 @@ await uow.write(async (tx, emit) => {
     name: 'motd',
     sha256: '0'.repeat(64),
     content: 'name: motd\n',
-    definition_json: '{"name":"motd"}',
+    definition: { name: 'motd' },
     uploaded_at: start,
     uploaded_by: operator_id,
   });
@@ -119,8 +119,8 @@ await uow.write(async (tx, emit) => {
     node_id,
     node_name: 'web-1',
     state: 'succeeded',
-    modules_json: '["motd"]',
-    assignments_json: '[]',
+    modules: ['motd'],
+    assignments: [],
     requested_by: operator_id,
     request_id: 'request-4',
     started_at: start,
@@ -129,15 +129,15 @@ await uow.write(async (tx, emit) => {
     generation: 1,
     desired_json: '[]',
     removals_json: '[]',
-    summary_json,
-    error_json: null,
+    summary,
+    error: null,
     accepted: 1,
-    cancelled_by_json: null,
+    cancelled_by: null,
     rollout_id,
   });
   await insertAssignment(tx, {
     name: 'web',
-    modules_json: '["motd"]',
+    modules: ['motd'],
     selector: 'role=web',
     description: null,
     created_at: start,
@@ -157,7 +157,7 @@ await uow.write(async (tx, emit) => {
     },
   ]);
   await setAssignmentsRevision(tx, rollout_id);
-  await insertOperationResults(tx, [{ operation_id, position: 0, item_index: 0, result_json: '{}', existed: 0 }]);
+  await insertOperationResults(tx, [{ operation_id, position: 0, item_index: 0, result: {}, existed: 0 }]);
   const output = '{"stdout":"done\\n","stderr":"","exit_code":0,"truncated":false}';
   await insertOperationOutputs(tx, [
     { operation_id, position: 0, name: 'motd/greet', size: output.length, output, key_id: null },
@@ -191,7 +191,7 @@ await uow.write(async (tx, emit) => {
     description: 'for the test',
     expires_at: null,
     expiry_told: 0,
-    restriction_json: '{"node_ids":null,"tags":"role=web"}',
+    restriction: { node_ids: null, tags: 'role=web' },
     created_at: start,
     created_by: operator_id,
     updated_at: start,
@@ -207,9 +207,9 @@ await uow.write(async (tx, emit) => {
     started_at: start,
     finished_at: start,
     has_changes: 0,
-    summary_json,
-    resources_json: '[]',
-    error_json: null,
+    summary,
+    resources: [],
+    error: null,
   });
   const reservation = { operator_id, key: 'k-1', route: 'applyAgent', request_hash: '0'.repeat(64), created_at: start };
   await reserveIdempotencyKey(tx, reservation, 0);
