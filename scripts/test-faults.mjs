@@ -17,7 +17,12 @@ for (const [name, value] of Object.entries(values)) {
 }
 const { status } = spawnSync('npx', ['vitest', 'run', 'test/faults'], {
   cwd: fileURLToPath(new URL('..', import.meta.url)),
-  env: { ...process.env, ORCH_FAULT_ROUNDS: values.rounds, ORCH_FAULT_SEED: values.seed },
+  env: {
+    ...process.env,
+    ORCH_FAULT_ROUNDS: values.rounds,
+    ORCH_FAULT_SEED: values.seed,
+    ORCH_FAULT_RELEASES: 'all',
+  },
   stdio: 'inherit',
 });
 process.exitCode = status ?? 1;

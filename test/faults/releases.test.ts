@@ -1,72 +1,85 @@
-/** An older release against this one, in both directions: a fleet is upgraded from the orchestrator on, host by host. */
-import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+/**
+ * Earlier releases against this one, in both directions: a fleet is upgraded from the orchestrator on, host by host. The
+ * earlier release is the commit before the newest change of the product; `npm run test:faults` and `npm run test:long`
+ * add one of the protocol version before.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
 import type { RunResult } from '../../src/contract/runs.js';
-import { ORCH, type Ready, Sandbox, until } from '../support/orch.js';
+import type { TerminalSession } from '../../src/contract/terminal.js';
+import { PROTOCOL_VERSION } from '../../src/kernel/version.js';
+import { ORCH, type Ready, type Running, Sandbox, until } from '../support/orch.js';
+import { Pty } from '../support/pty.js';
 import { TEST_SHELL } from '../support/test-shell.js';
+import { type Built, buildRelease, type Found, previousRelease, releaseNamed } from './earlier-release.js';
 
-/** The commit whose build is the older release. It is built with the libraries of this tree. */
+/** A release of protocol version 1. */
 const OLDER = '744b653';
-const root = fileURLToPath(new URL('../..', import.meta.url));
-const git = (...args: readonly string[]) => spawnSync('git', ['-C', root, ...args], { encoding: 'utf8' });
-const reason = git('cat-file', '-e', `${OLDER}^{commit}`).status === 0 ? null : 'the history is not here';
+const releases: readonly (readonly [name: string, found: Found])[] = [
+  ['previous', previousRelease()],
+  ...(process.env.ORCH_FAULT_RELEASES === 'all' ? [['older', releaseNamed(OLDER)] as const] : []),
+];
 
-describe.skipIf(reason !== null)(`with a release before${reason === null ? '' : ` (skipped: ${reason})`}`, () => {
-  const directory = join(root, '.cache', `older-${OLDER}-${process.version}`);
-  const older = join(directory, 'dist/orch/orch.js');
+for (const [name, found] of releases) {
+  const title = 'commit' in found ? `${name} release, ${found.commit.slice(0, 7)}` : `${name} release`;
+  describe.skipIf('missing' in found)(
+    `with the ${title}${'missing' in found ? ` (skipped: ${found.missing})` : ''}`,
+    () => {
+      let release: Built;
+      beforeAll(async () => {
+        release = await buildRelease('commit' in found ? found.commit : '', `release-${name}`);
+      }, 900_000);
 
-  beforeAll(() => {
-    if (existsSync(join(directory, 'built'))) return;
-    rmSync(directory, { recursive: true, force: true });
-    mkdirSync(directory, { recursive: true });
-    const archive = execFileSync('git', ['-C', root, 'archive', OLDER], { maxBuffer: 2 ** 28 });
-    execFileSync('tar', ['-x', '-C', directory], { input: archive });
-    // Linked file by file: the bundle names modules by their place in the tree.
-    execFileSync('cp', ['-al', join(root, 'node_modules'), directory]);
-    // Adds the libraries that only the older release has; the others, with what was compiled for them, stay as they are.
-    rmSync(join(directory, 'node_modules/.package-lock.json'), { force: true });
-    execFileSync('npm', ['install', '--silent', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: directory });
-    execFileSync('npm', ['run', '--silent', 'build'], { cwd: directory, stdio: ['ignore', 'pipe', 'pipe'] });
-    writeFileSync(join(directory, 'built'), '');
-  });
+      it('as an agent: is served with what its protocol version has, and upgraded in place', async () => {
+        const { server, ready } = await orchestrator(ORCH);
+        const agent = machine(release.program, ready);
+        await approve(server);
+        await applies(server, agent.sandbox, ['one', 'two']);
+        if (release.protocol === PROTOCOL_VERSION) await echoes(server);
+        else await refusesTerminals(server);
+        const violations = await server.orch(['audit', '--type', 'agent.protocol_violation', '-o', 'json']);
+        expect(violations.stdout).not.toContain('agent.protocol_violation');
+        await agent.upgrade();
+        await connected(server);
+        await applies(server, agent.sandbox, ['two', 'three'], 'unchanged');
+        await echoes(server);
+      });
 
-  it('serves agents of the older release, and says what they cannot do yet', async () => {
-    const { server, ready } = await orchestrator(ORCH);
-    const agent = machine(older, ready);
-    const agents = () => server.json<Agent[]>(['agents', 'list']);
-    await approve(server);
-    await applies(server, agent.sandbox);
-    const refused = await server.orch(['exec', 'web-01', '--', 'true']);
-    expect(refused).toMatchObject({ status: 255 });
-    expect(refused.stderr).toContain('install the orch of the orchestrator on that machine');
-    const violations = await server.orch(['audit', '--type', 'agent.protocol_violation', '-o', 'json']);
-    expect(violations.stdout).not.toContain('agent.protocol_violation');
-    expect((await agents())[0]?.connected).toBe(true);
-  });
-
-  it('is turned away by an orchestrator of the older release with the reason, and taken once that is upgraded', async () => {
-    const { server, running, ready } = await orchestrator(older);
-    const agent = machine(ORCH, ready);
-    await until(() => agent.running.output().includes('upgrade the orchestrator'), 'the agent says why it is refused');
-    await until(() => running.output().includes('upgrade the orchestrator'), 'the orchestrator says so too');
-    await running.stop();
-    server.program = ORCH;
-    // It would dial again by itself within a minute.
-    await agent.running.stop();
-    const ports = ['--api-port', portOf(ready.api_url), '--agent-port', portOf(ready.agent_address)];
-    await server.serve(ports);
-    agent.start();
-    await approve(server);
-    await applies(server, agent.sandbox);
-    expect(await server.orch(['exec', 'web-01', '--', 'echo', 'here'])).toMatchObject({ status: 0, stdout: 'here\n' });
-  });
-});
-
-const portOf = (address: string): string => /:(\d+)$/.exec(address)?.[1] ?? '';
+      it('as an orchestrator: serves an agent of the same protocol version, and keeps everything when it is upgraded', async () => {
+        const { server, running, ready } = await orchestrator(release.program);
+        const agent = machine(ORCH, ready);
+        const isServed = release.protocol === PROTOCOL_VERSION;
+        if (isServed) {
+          await approve(server);
+          await applies(server, agent.sandbox, ['one', 'two']);
+          await echoes(server);
+        } else {
+          await until(
+            () => agent.running().output().includes('upgrade the orchestrator'),
+            'the agent says why it is refused',
+          );
+          await until(() => running.output().includes('upgrade the orchestrator'), 'the orchestrator says so too');
+        }
+        const before = await server.json<readonly unknown[]>(['ops', 'list']);
+        await upgrade(server, running, ready);
+        // It would dial again by itself within a minute.
+        await agent.upgrade();
+        if (isServed) await connected(server);
+        else await approve(server);
+        expect(await server.json(['ops', 'list'])).toEqual(before);
+        await applies(server, agent.sandbox, ['two', 'three'], isServed ? 'unchanged' : 'changed');
+        await echoes(server);
+        expect(await server.orch(['audit', 'verify'])).toMatchObject({ status: 0 });
+        if (isServed)
+          expect(await transcripts(server)).toEqual([
+            expect.stringContaining('echo is'),
+            expect.stringContaining('echo is'),
+          ]);
+      });
+    },
+  );
+}
 
 async function orchestrator(program: string) {
   const server = new Sandbox(program);
@@ -78,6 +91,14 @@ async function orchestrator(program: string) {
   return { server, running, ready };
 }
 
+/** Starts this release on the data directory and the ports of the earlier one. */
+async function upgrade(server: Sandbox, running: Running, { api_url, agent_address }: Ready): Promise<void> {
+  const portOf = (address: string): string => /:(\d+)$/.exec(address)?.[1] ?? '';
+  await running.stop();
+  server.program = ORCH;
+  await server.serve(['--api-port', portOf(api_url), '--agent-port', portOf(agent_address)]);
+}
+
 function machine(program: string, ready: Ready) {
   const sandbox = new Sandbox(program);
   onTestFinished(() => sandbox.dispose());
@@ -85,25 +106,75 @@ function machine(program: string, ready: Ready) {
   writeFileSync(config, `remote_terminal: {enabled: true, shell: ${TEST_SHELL}}\n`);
   const key = ['--orchestrator-key', ready.public_key, '--data-dir', sandbox.path('agent'), '--config', config];
   const start = () => sandbox.start(['agent', 'connect', ready.agent_address, ...key]);
-  return { sandbox, start, running: start() };
+  let running = start();
+  return {
+    sandbox,
+    running: () => running,
+    /** Starts this release on the data directory of the stopped agent. */
+    upgrade: async () => {
+      await running.stop();
+      sandbox.program = ORCH;
+      running = start();
+    },
+  };
 }
+
+const agents = (server: Sandbox) => server.json<Agent[]>(['agents', 'list']);
+const connected = (server: Sandbox) =>
+  until(async () => (await agents(server))[0]?.connected === true, 'the agent is connected');
 
 async function approve(server: Sandbox): Promise<void> {
-  const agents = () => server.json<Agent[]>(['agents', 'list']);
-  await until(async () => (await agents()).length === 1, 'the agent waits');
-  await server.json(['agents', 'approve', (await agents())[0]?.node_id ?? '', '--name', 'web-01', '--yes']);
-  await until(async () => (await agents())[0]?.connected === true, 'the agent is connected');
+  await until(async () => (await agents(server)).length === 1, 'the agent waits');
+  const [agent] = await agents(server);
+  await server.json(['agents', 'approve', agent?.node_id ?? '', '--name', 'web-01', '--yes']);
+  await connected(server);
 }
 
-/** Applies twice, the second time with another content. */
-async function applies(server: Sandbox, agent: Sandbox): Promise<void> {
+/** Applies a file with one content after the other. */
+async function applies(
+  server: Sandbox,
+  agent: Sandbox,
+  contents: readonly string[],
+  first: 'changed' | 'unchanged' = 'changed',
+): Promise<void> {
   const file = agent.path('motd');
   const module = server.path('site.orch.yaml');
-  for (const content of ['one', 'two']) {
+  for (const [index, content] of contents.entries()) {
     const resource = `{file-unix: {path: ${file}, content: ${content}}}`;
     writeFileSync(module, `name: site\nsupports: [{platform: linux}]\nresources:\n  - resource: ${resource}\n`);
     const result = await server.json<RunResult>(['apply', 'web-01', '-f', module, '--yes']);
-    expect(result.status).toBe('succeeded');
+    expect(result).toMatchObject({
+      status: 'succeeded',
+      resources: [{ identity: file, status: index === 0 ? first : 'changed' }],
+    });
     expect(readFileSync(file, 'utf8')).toBe(content);
   }
+}
+
+/** Types into a shell on the agent, and reads its echo and the output. */
+async function echoes(server: Sandbox): Promise<void> {
+  const pty = new Pty([process.execPath, server.program, 'term', 'web-01'], { env: server.env, cwd: server.root });
+  onTestFinished(() => pty.kill());
+  await pty.shows(/[$#] $/);
+  pty.write("echo 'echo' is $((40 + 2))\r");
+  await pty.shows(/echo 'echo' is[\s\S]*echo is 42/);
+  pty.write('exit 7\r');
+  expect(await pty.ended()).toBe(7);
+  expect(await server.orch(['exec', 'web-01', '--', 'echo', 'here'])).toMatchObject({ status: 0, stdout: 'here\n' });
+}
+
+async function refusesTerminals(server: Sandbox): Promise<void> {
+  const refused = await server.orch(['exec', 'web-01', '--', 'true']);
+  expect(refused).toMatchObject({ status: 255 });
+  expect(refused.stderr).toContain('install the orch of the orchestrator on that machine');
+  expect((await agents(server))[0]?.connected).toBe(true);
+}
+
+/** Recorded output of the shells, newest first. */
+async function transcripts(server: Sandbox): Promise<readonly string[]> {
+  const sessions = await server.json<TerminalSession[]>(['term', 'list', '--all']);
+  const shells = sessions.filter(({ kind }) => kind === 'shell');
+  return Promise.all(
+    shells.map(async ({ session_id }) => (await server.orch(['term', 'transcript', session_id])).stdout),
+  );
 }
