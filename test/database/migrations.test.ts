@@ -195,6 +195,14 @@ describe('an operator who was added several times', () => {
 });
 
 describe('an old store', () => {
+  it.each(versions)('of schema %i has the schema that the migrations up to there make', async (version) => {
+    const migrations = MIGRATIONS.slice(0, version);
+    const released = await openStore({ file: oldStore(version), migrations });
+    const made = await openStore({ migrations });
+    const advice = `stores of schema ${version} exist: leave their migrations as they were, and change the schema in a new one`;
+    expect(await schemaOf(made.db), advice).toEqual(await schemaOf(released.db));
+  });
+
   it.each(versions)('of schema %i becomes like a new one', async (version) => {
     const old = await openStore({ file: oldStore(version) });
     const fresh = await openStore();

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { constants, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { constants, createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -17,6 +17,12 @@ export function temporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'orch-identity-'));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   return directory;
+}
+
+/** Returns always the same Ed25519 key. */
+export function fixedKey(): KeyObject {
+  const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), Buffer.alloc(32, 7)]);
+  return createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
 }
 
 /** True when the program is on this machine. */

@@ -1,0 +1,127 @@
+/** Files that commands write and later releases read: saved plans, and what `--local` has applied. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  type BelievedState,
+  type Changes,
+  ChangesSchema,
+  loadState,
+  saveState,
+} from '../../src/cli/local/believed-state.js';
+import { Announcements, KeptResults } from '../../src/cli/local/journal.js';
+import { RunResultSchema } from '../../src/contract/runs.js';
+import { Home, runOrch } from '../support/cli.js';
+import { applied, planned, readings, runResult, streamOf, ulid } from '../support/cli-world.js';
+import { loggedIn, startFakeApi } from '../support/fake-api.js';
+import { type Complete, describeReleased } from '../support/released.js';
+
+const one: Complete<BelievedState['applied'][number]> = {
+  module: 'site',
+  kind: 'file-unix',
+  identity: '/etc/motd',
+  id: 'motd',
+  name: 'the message of the day',
+  body: { path: '/etc/motd', content: '********' },
+  taint: { '/content': [{ start: 0, end: 8, secret: 'TOKEN', tag: 'ab12' }] },
+  origin: 'created',
+  operation_id: ulid(1),
+};
+const believed: Complete<BelievedState> = {
+  version: 1,
+  mask_key: '5a'.repeat(32),
+  operation_id: ulid(1),
+  applied: [one, { ...one, identity: '/etc/other', origin: 'adopted' }],
+};
+const changes: Complete<Changes> = {
+  operation_id: ulid(2),
+  put: [one],
+  gone: ['path:/etc/old'],
+  order: ['path:/etc/motd'],
+};
+
+const SITE = 'name: site\nsupports: [{platform: linux}]\nresources: []\n';
+const URL = 'https://orch.example:8443';
+
+/** Runs `orch` against an orchestrator of the test; its requests with their bodies. */
+async function orchestrated(argv: readonly string[], home: Home): Promise<readonly unknown[]> {
+  const sent: unknown[] = [];
+  const api = await startFakeApi({ ...readings, listAssignments: { body: [] } });
+  try {
+    api.answer({
+      listModuleRevisions: { problem: 'module_not_found', detail: 'there is no such module' },
+      uploadModule: ({ body }) => {
+        sent.push({ uploaded: body });
+        return { body: { name: 'site', uploaded_at: 1, uploaded_by: 'ada', changed: true, warnings: [] } };
+      },
+      planAgent: ({ params }) =>
+        streamOf(runResult(planned, { node_id: params.node_id ?? '', plan_hash: 'c'.repeat(64) })),
+      applyAgent: ({ params, body }) => {
+        sent.push({ node_id: params.node_id, body });
+        return streamOf(runResult(applied, { node_id: params.node_id ?? '', operation_id: ulid(1) }));
+      },
+    });
+    const { status, stderr } = await runOrch(argv, { env: { ...loggedIn(api), ...home.env, NO_COLOR: '1' } });
+    if (status !== 0) throw new Error(`orch ${argv.join(' ')} ended with ${status}:\n${stderr}`);
+    const [file = ''] = argv.filter((word) => word.endsWith('.orchplan'));
+    writeFileSync(file, readFileSync(file, 'utf8').replaceAll(api.url, URL), { mode: 0o600 });
+  } finally {
+    await api.stop();
+  }
+  return sent;
+}
+
+async function withHome<T>(work: (home: Home) => Promise<T>): Promise<T> {
+  const home = new Home();
+  try {
+    return await work(home);
+  } finally {
+    home.dispose();
+  }
+}
+
+describeReleased(import.meta.url, [
+  {
+    name: 'saved-plan',
+    // Revision 1 is version 1 of the format, without sources.
+    revision: 2,
+    version: 'VERSION in src/cli/runs/saved-plan.ts',
+    shapes: { result: RunResultSchema },
+    write: (directory) =>
+      withHome(async (home) => {
+        const module = home.file('site.orch.yaml');
+        writeFileSync(module, SITE);
+        const file = join(directory, 'next.orchplan');
+        await orchestrated(['plan', 'web-01', 'web-02', '-f', module, '--out', file], home);
+        writeFileSync(file, readFileSync(file, 'utf8').replaceAll(home.path, '~'), { mode: 0o600 });
+      }),
+    read: (directory) => withHome((home) => orchestrated(['apply', join(directory, 'next.orchplan'), '--yes'], home)),
+  },
+  {
+    name: 'local-state',
+    revision: 1,
+    version: 'version in src/cli/local/believed-state.ts',
+    write: (directory) => saveState(directory, believed),
+    read: loadState,
+  },
+  {
+    name: 'local-journal',
+    revision: 1,
+    version: null,
+    shapes: { changes: ChangesSchema },
+    write: (directory) => {
+      new KeptResults(directory).note(changes, () => undefined);
+      new Announcements(directory).add([
+        ['path:/etc/motd', false],
+        ['path:/etc/other', true],
+      ]);
+    },
+    read: (directory) => {
+      const announced = new Announcements(directory);
+      const keys = ['path:/etc/motd', 'path:/etc/other', 'path:/etc/none'];
+      return {
+        earlier: new KeptResults(directory).earlier,
+        existed: keys.map((key) => announced.existed(key) ?? null),
+      };
+    },
+  },
+]);

@@ -1,0 +1,336 @@
+/**
+ * What the orchestrator keeps beside its tables' columns: JSON in the store, sealed values with their key file, and signed
+ * places of the audit log. The tables themselves are held by `migrations.test.ts`.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { AUDIT_HEAD_FILE, AuditHead, readHead } from '../../daemon/audit/audit-head.js';
+import {
+  AuditKey,
+  checkpointText,
+  isSignedWith,
+  markOfRow,
+  rowOfMark,
+  signMark,
+} from '../../daemon/audit/checkpoint.js';
+import { type BackupNote, parseNote } from '../../daemon/backup/backup-note.js';
+import type { RecordedEvent } from '../../daemon/core/audit-log.js';
+import type { Party } from '../../daemon/core/domain-event.js';
+import type { AppliedResourceRow } from '../../daemon/engine/applied-resource-store.js';
+import { appliedResource, removalOf } from '../../daemon/engine/applied-resource-store.js';
+import { driftDetail } from '../../daemon/engine/drift-store.js';
+import { epochOf } from '../../daemon/engine/epoch.js';
+import type { OperationContent } from '../../daemon/engine/operations/live-operations.js';
+import { operationView, resultOf } from '../../daemon/engine/operations/operation-state.js';
+import { readContent, storeContent } from '../../daemon/engine/run-content.js';
+import { messageOfRow } from '../../daemon/notify/message.js';
+import { createKeyFile, readKeyFile, type SecretKeys } from '../../daemon/secrets/key-file.js';
+import { Keyring } from '../../daemon/secrets/keyring.js';
+import { belongingOf, restrictionOf } from '../../daemon/secrets/secret-store.js';
+import { ChannelVault, OutputVault } from '../../daemon/secrets/vaults.js';
+import type { Restriction } from '../../src/contract/secrets.js';
+import { silentLogger } from '../../src/kernel/logger.js';
+import { compileModule } from '../../src/language/compile-module.js';
+import { parseModule } from '../../src/language/parse-module.js';
+import { resolveCompiled } from '../../src/language/resolve.js';
+import type { DesiredResource, Removal } from '../../src/resources/desired.js';
+import {
+  type Output,
+  OutputSchema,
+  type ResourceResult,
+  ResourceResultSchema,
+  type Summary,
+} from '../../src/resources/result.js';
+import { ManualClock } from '../support/database.js';
+import { fixedKey } from '../support/identity.js';
+import { type Complete, describeReleased } from '../support/released.js';
+
+const ID = '01JQ2Z6T0V5X8Y4M3N7P9R1S2T';
+const NODE = '3f'.repeat(16);
+const START = Date.parse('2026-03-01T12:00:00Z');
+
+const party: Complete<Party> = { id: 'a'.repeat(32), name: 'ada', type: 'operator' };
+const address = { module: 'site', kind: 'file-unix', identity: '/etc/motd', id: 'motd', name: 'the message' };
+const body = { path: '/etc/motd', content: 'one ********' };
+const taint = { '/content': [{ start: 4, end: 12, secret: 'TOKEN', tag: 'ab12' }] };
+const resource: Complete<DesiredResource> = { ...address, body, taint, after: [], triggers: { rerun_on: [0] } };
+const removal: Complete<Removal> = { ...address, body, taint, origin: 'created' };
+const error = { code: 'disk_full', message: 'the disk is full' };
+const result: Complete<ResourceResult> = {
+  ...address,
+  action: 'update',
+  status: 'failed',
+  changes: [{ field: 'content', before: 'a', after: 'b' }],
+  diff: '@@ -1 +1 @@\n-a\n+b\n',
+  sensitive: true,
+  reason: 'it was triggered',
+  error,
+  duration_ms: 12,
+};
+const summary: Complete<Summary> = {
+  total: 6,
+  unchanged: 1,
+  pending: 2,
+  changed: 1,
+  failed: 1,
+  skipped: 1,
+  removed: 1,
+};
+const output: Complete<Output> = { stdout: 'done\n', stderr: '', exit_code: 0, truncated: false };
+const restriction: Complete<Restriction> = { node_ids: [NODE], tags: 'role=web' };
+const note: Complete<BackupNote> = { made_at: START, version: '0.1.0', public_key: 'ab'.repeat(32) };
+const event: Complete<Omit<RecordedEvent, 'metadata'>> & Pick<RecordedEvent, 'metadata'> = {
+  type: 'agent.disconnected',
+  actor: party,
+  target: { id: NODE, name: 'web-01', type: 'agent' },
+  summary: 'web-01 was disconnected',
+  metadata: { reason: 'closed' },
+  id: ID,
+  seq: 41,
+  timestamp: START,
+};
+const content: OperationContent = {
+  resources: [resource],
+  removals: [removal],
+  failures: [result],
+  adHoc: new Set(['site']),
+  secrets: { TOKEN: '0'.repeat(32) },
+  expect: 'c'.repeat(64),
+};
+
+const MODULE = `name: site
+supports: [{platform: linux, tag.role: web}]
+templates:
+  - {id: greeting, content: "host \${{ agent.name }}\\n"}
+resources:
+  - id: dir
+    name: the directory
+    resource: {directory-unix: {path: /etc/site}}
+  - id: conf
+    depends_on: [dir]
+    variants:
+      - when: {distro: debian}
+        resource: {file-unix: {path: /etc/site/conf, template: greeting}}
+      - when: {distro: debian, version: "12"}
+        resource: {file-unix: {path: /etc/site/conf, content: "token \${{ secrets.TOKEN }}\\n"}}
+  - id: greet
+    resource: {file-unix: {path: /etc/site/greet, template: greeting}}
+  - id: run
+    resource: {script: {program: sh, apply: "true", rerun_on: [conf]}}
+`;
+
+/** The texts of JSON columns, and of values in `meta`. */
+function writeColumns(directory: string): void {
+  const columns = {
+    'agents.attributes_json': { platform: 'linux' },
+    'assignments.modules_json': ['site'],
+    'module_revisions.definition_json': parseModule(MODULE).definition,
+    'operations.modules_json': ['site'],
+    'operations.assignments_json': ['web'],
+    'operations.summary_json': summary,
+    'operations.error_json': error,
+    'operations.cancelled_by_json': party,
+    'operation_results.result_json': result,
+    'operation_outputs.output': output,
+    'applied_resources.body_json': body,
+    'applied_resources.taint_json': taint,
+    'applied_resources.secrets_json': content.secrets,
+    'secrets.restriction_json': restriction,
+    'drift_records.resources_json': [result],
+    'notifications.actor_json': event.actor,
+    'notifications.target_json': event.target,
+    'notifications.metadata_json': event.metadata,
+    'agent_absences.event_json': event,
+    'terminal_sessions.command_json': ['echo', 'here'],
+    'meta.backup': note,
+  };
+  const { desired_json, removals_json } = storeContent(content);
+  const texts = {
+    ...Object.fromEntries(Object.entries(columns).map(([name, value]) => [name, JSON.stringify(value)])),
+    'operations.desired_json': desired_json,
+    'operations.removals_json': removals_json,
+    'meta.engine.generation': '2.41',
+  };
+  writeFileSync(join(directory, 'columns.json'), JSON.stringify(texts, null, 1));
+}
+
+function readColumns(directory: string): unknown {
+  const texts: Readonly<Record<string, string>> = JSON.parse(readFileSync(join(directory, 'columns.json'), 'utf8'));
+  const text = (name: string): string => texts[name] ?? '';
+  const common = { node_id: NODE, operation_id: ID, ...address, started_at: START, finished_at: START };
+  const operation = {
+    ...common,
+    node_name: 'web-01',
+    state: 'failed',
+    modules_json: text('operations.modules_json'),
+    assignments_json: text('operations.assignments_json'),
+    requested_by: 'ada',
+    request_id: 'r',
+    epoch: 1,
+    generation: 1,
+    summary_json: text('operations.summary_json'),
+    error_json: text('operations.error_json'),
+    accepted: 1,
+    cancelled_by_json: null,
+    rollout_id: null,
+  };
+  const applied: AppliedResourceRow = {
+    ...common,
+    family: 'path',
+    identity_key: '/etc/motd',
+    body_json: text('applied_resources.body_json'),
+    taint_json: text('applied_resources.taint_json'),
+    origin: 'created',
+    applied_at: START,
+    position: 0,
+    ad_hoc: 0,
+    secrets_json: text('applied_resources.secrets_json'),
+  };
+  const drift = {
+    ...common,
+    drift_id: ID,
+    status: 'drifted',
+    trigger: 'manual',
+    requested_by: 'ada',
+    has_changes: 1,
+    summary_json: text('operations.summary_json'),
+    resources_json: text('drift_records.resources_json'),
+    error_json: text('operations.error_json'),
+  };
+  const notification = {
+    seq: 1,
+    id: ID,
+    event_id: ID,
+    event_type: 'agent.disconnected',
+    severity: 'warning',
+    summary: 'gone',
+    timestamp: START,
+    actor_json: text('notifications.actor_json'),
+    target_json: text('notifications.target_json'),
+    metadata_json: text('notifications.metadata_json'),
+  };
+  const stored = readContent({
+    desired_json: text('operations.desired_json'),
+    removals_json: text('operations.removals_json'),
+  });
+  const module = compileModule({ name: 'site', definition: JSON.parse(text('module_revisions.definition_json')) });
+  const attributes = {
+    ...JSON.parse(text('agents.attributes_json')),
+    distro: 'debian',
+    version: '12',
+    hostname: 'web',
+  };
+  const secret = () => ({ value: 'abc', tag: 'ab12' });
+  return {
+    operation: operationView(operation),
+    result: resultOf({
+      operation_id: ID,
+      position: 0,
+      item_index: 0,
+      existed: 1,
+      result_json: text('operation_results.result_json'),
+    }),
+    content: { ...stored, adHoc: [...stored.adHoc] },
+    applied: [appliedResource(applied), removalOf(applied)],
+    drift: driftDetail(drift),
+    message: messageOfRow(notification),
+    restriction: restrictionOf({ restriction_json: text('secrets.restriction_json') }),
+    backup: parseNote(text('meta.backup')),
+    epoch: epochOf(text('meta.engine.generation')),
+    resolved: resolveCompiled({
+      modules: [module],
+      agent: { node_id: NODE, name: 'web-01', attributes, tags: { role: 'web' } },
+      secret,
+    }).resources,
+  };
+}
+
+const keys: SecretKeys = {
+  hashKey: Buffer.alloc(32, 1),
+  sealing: [
+    { id: '0123456789abcdef', key: Buffer.alloc(32, 2) },
+    { id: 'fedcba9876543210', key: Buffer.alloc(32, 3) },
+  ],
+};
+const keyringOf = (directory: string): Keyring => {
+  const file = join(directory, 'secrets.key');
+  return new Keyring({ file, keys: readKeyFile(file) ?? keys, randomBytes: (length) => Buffer.alloc(length, 9) });
+};
+const secretRow = { secret_id: ID, name: 'TOKEN', row_version: 3 };
+const channelRow = { channel_id: ID, row_version: 2 };
+const outputRow = { operation_id: ID, position: 4 };
+
+function writeSecrets(directory: string): void {
+  createKeyFile(join(directory, 'secrets.key'), keys);
+  const keyring = keyringOf(directory);
+  const sealed = {
+    secret: keyring.seal('the value', belongingOf(secretRow as Parameters<typeof belongingOf>[0])),
+    channel: new ChannelVault({ keyring }).seal('{"url":"https://hook.example"}', channelRow),
+    output: new OutputVault({ keyring, logger: silentLogger }).seal(JSON.stringify(output), outputRow),
+    hash: keyring.hash('TOKEN', 'the value'),
+    digest: keyring.digest('a request'),
+  };
+  writeFileSync(join(directory, 'sealed.json'), JSON.stringify(sealed, null, 1));
+}
+
+function readSecrets(directory: string): unknown {
+  const keyring = keyringOf(directory);
+  const sealed = JSON.parse(readFileSync(join(directory, 'sealed.json'), 'utf8'));
+  return {
+    secret: keyring.open(sealed.secret, belongingOf(secretRow as Parameters<typeof belongingOf>[0])),
+    channel: new ChannelVault({ keyring }).open({ ...sealed.channel, ...channelRow }),
+    output: new OutputVault({ keyring, logger: silentLogger }).open(sealed.output, outputRow),
+    isSameHash: sealed.hash === keyring.hash('TOKEN', 'the value'),
+    isSameDigest: sealed.digest === keyring.digest('a request'),
+    keyIds: readKeyFile(join(directory, 'secrets.key'))?.sealing.map(({ id }) => id),
+  };
+}
+
+async function writeMarks(directory: string): Promise<void> {
+  const key = new AuditKey(fixedKey());
+  const clock = new ManualClock();
+  const head = new AuditHead({ file: join(directory, AUDIT_HEAD_FILE), key, clock, logger: silentLogger });
+  head.open(2, { seq: 40, hash: 'a'.repeat(64) });
+  head.committed({ seq: 41, hash: 'b'.repeat(64) });
+  await head.close();
+  const marks = (['checkpoint', 'cut'] as const).map((kind) =>
+    signMark(key, { kind, epoch: 2, seq: 40, hash: 'a'.repeat(64), time: START }),
+  );
+  writeFileSync(join(directory, 'marks.json'), JSON.stringify(marks.map(rowOfMark), null, 1));
+}
+
+function readMarks(directory: string): unknown {
+  const key = new AuditKey(fixedKey());
+  const rows: readonly ReturnType<typeof rowOfMark>[] = JSON.parse(readFileSync(join(directory, 'marks.json'), 'utf8'));
+  const marks = rows.map(markOfRow);
+  return {
+    head: readHead(join(directory, AUDIT_HEAD_FILE), key),
+    marks: marks.map((mark) => ({ ...mark, isSigned: isSignedWith(key, mark) })),
+    checkpoint: marks.map(checkpointText)[0],
+  };
+}
+
+describeReleased(import.meta.url, [
+  {
+    name: 'columns',
+    revision: 1,
+    version: null,
+    shapes: { result: ResourceResultSchema, output: OutputSchema },
+    write: writeColumns,
+    read: readColumns,
+  },
+  {
+    name: 'secrets',
+    revision: 1,
+    version: 'HEAD in daemon/secrets/key-file.ts and VERSION in daemon/secrets/keyring.ts',
+    write: writeSecrets,
+    read: readSecrets,
+  },
+  {
+    name: 'audit-marks',
+    revision: 1,
+    version: 'HEADS in daemon/audit/checkpoint.ts',
+    write: writeMarks,
+    read: readMarks,
+  },
+]);
