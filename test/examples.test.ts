@@ -42,7 +42,7 @@ const definitionOf = (file: string) => {
 };
 
 describe("the agent's configuration file", () => {
-  it('is valid, and allows terminals as somebody who is not root', async () => {
+  it('is valid, and allows terminals as a user other than root', async () => {
     const path = fileURLToPath(new URL('config/agent.yaml', examples));
     const { settings } = await AgentSettingsFile.open({ path, isOptional: false, logger: silentLogger });
     expect(settings).toMatchObject({ 'remote_terminal.enabled': true, 'remote_terminal.user': 'operations' });
