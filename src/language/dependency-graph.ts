@@ -1,8 +1,8 @@
 /** The dependency graph of one module, independent of agents. */
+import { stableOrder } from '../kernel/order.js';
 import type { Body, TriggerField } from '../resources/kind.js';
 import type { KindSet, KnownKind } from './kind-set.js';
 import { keyOf } from './merge.js';
-import { stableOrder } from './order.js';
 import { type ModuleDefinition, type ResourceEntry, STANDARD_KINDS } from './schema.js';
 
 /**

@@ -1,4 +1,5 @@
 /** Resolves the modules of one agent into one set of resources in the order of application. */
+import { findCycles, stableOrder } from '../kernel/order.js';
 import { finish, mapped, type Steps } from '../kernel/steps.js';
 import type { Span } from '../kernel/tainted.js';
 import type { DesiredResource } from '../resources/desired.js';
@@ -7,7 +8,6 @@ import { type CompiledModule, compileModule, type ModuleSource } from './compile
 import type { AgentFacts, SecretSource } from './fill.js';
 import type { KindSet } from './kind-set.js';
 import { keyOf, type MergedSet, merge, type Node } from './merge.js';
-import { findCycles, stableOrder } from './order.js';
 import { quoted, shortened } from './printable.js';
 import { placeOf, type Realized, realize } from './realize.js';
 import { type ResolutionError, throwErrors } from './resolution-error.js';

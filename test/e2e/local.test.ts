@@ -99,6 +99,15 @@ describe('what is no longer declared', () => {
     expect((await json<RunResult>('plan', '-f', path)).summary.total).toBe(1);
   });
 
+  it('is removed with its directory, which a later apply put behind it', async () => {
+    await json('apply', '-f', module('site', directory(), file('a', 'a\n')), '--yes');
+    await json('apply', '-f', module('site', file('a', 'a\n'), directory()), '--yes');
+    const path = module('site', `  - resource: {file-unix: {path: ${site}-other, content: b}}\n`);
+    expect((await orch('plan', '-f', path)).stdout).toContain('2 to remove');
+    await json('apply', '-f', path, '--yes', '--allow-removals', '2');
+    expect(existsSync(site)).toBe(false);
+  });
+
   it('is kept when it is much, or all, unless the number is given', async () => {
     const many = Array.from({ length: 11 }, (_, index) => file(`f${index}`, 'x\n'));
     await json('apply', '-f', module('site', directory(), ...many), '--yes');

@@ -13,7 +13,7 @@ import {
   type Recovered,
   WorkerRecorder,
 } from './recorder.js';
-import { compressRecording, findRecording, namesIn, TRANSCRIPTS, UNFINISHED } from './recording-files.js';
+import { compressRecording, findRecording, isThere, namesIn, TRANSCRIPTS, UNFINISHED } from './recording-files.js';
 import { type BegunRecording, RecordingThread } from './recording-thread.js';
 
 export interface RecordingsOptions extends Pick<Core, 'clock' | 'logger'> {
@@ -48,7 +48,10 @@ class Store implements RecordingStore {
   private readonly open = new Map<string, WorkerRecorder>();
   private thread: RecordingThread | null = null;
   private idle: NodeJS.Timeout | undefined;
-  /** Compressions run one by one, so that many ending sessions do not occupy the machine. */
+  /**
+   * Compressions run one by one, so that many ending sessions do not occupy the machine. Unfinished ones are removed in the same
+   * queue, because a compression writes a file of the same name.
+   */
   private compressing: Promise<void> = Promise.resolve();
   private readonly stopping = new AbortController();
 
@@ -95,7 +98,7 @@ class Store implements RecordingStore {
       for (const name of await namesIn(join(root, month))) {
         const path = join(root, month, name);
         const sessionId = name.slice(0, 26);
-        if (name.endsWith(UNFINISHED)) await rm(path, { force: true }).catch(() => {});
+        if (name.endsWith(UNFINISHED)) this.inTurn(() => rm(path, { force: true }).catch(() => {}));
         else if (name.endsWith('.cast') && !isActive(sessionId) && !this.open.has(sessionId)) this.compress(path);
       }
     }
@@ -153,10 +156,11 @@ class Store implements RecordingStore {
   }
 
   private compress(path: string): void {
-    this.compressing = this.compressing.then(async () => {
+    this.inTurn(async () => {
       if (this.stopping.signal.aborted) return;
       try {
-        await compressRecording(path, this.stopping.signal);
+        // An earlier turn may have compressed it.
+        if (await isThere(path)) await compressRecording(path, this.stopping.signal);
       } catch (error) {
         if (this.stopping.signal.aborted) return;
         this.options.logger.warn('a recording could not be compressed', {
@@ -165,5 +169,10 @@ class Store implements RecordingStore {
         });
       }
     });
+  }
+
+  /** Queues work on compressed files. It must not reject. */
+  private inTurn(work: () => Promise<void>): void {
+    this.compressing = this.compressing.then(work);
   }
 }

@@ -12,7 +12,7 @@ import { LedgerUpdates } from './ledger-updates.js';
 import { type Observation, Observations, refusalOf } from './observations.js';
 import { ResourceProgress } from './resource-progress.js';
 import { type Finding, ItemWriter } from './run-item.js';
-import { type Moment, Scope } from './scope.js';
+import { type Moment, removalOrder, Scope } from './scope.js';
 import { isRemoval, type Refusal, type Target, targetsOf } from './target.js';
 import { type Due, NOTHING_DUE, Triggers } from './triggers.js';
 
@@ -40,7 +40,7 @@ interface RunAim {
 export class Run {
   readonly host: Host;
   readonly desired: readonly Target[];
-  /** Removals, last applied first. */
+  /** Removals in their order. */
   readonly removals: readonly Target[];
   readonly scope: Scope;
   readonly triggers: Triggers;
@@ -63,7 +63,7 @@ export class Run {
     this.scope = new Scope(targets, ledger);
     this.progress = new ResourceProgress(this.scope);
     this.desired = targets.slice(0, content.resources.length);
-    this.removals = targets.slice(content.resources.length).reverse();
+    this.removals = removalOrder(targets.slice(content.resources.length));
     this.writer = new ItemWriter(targets);
     this.observations = new Observations(host, options.purpose, targets);
     this.triggers = new Triggers({

@@ -1,9 +1,10 @@
 /** Relations between the resources of a run: declared identities, dependencies, removals and directories made on the way. */
 import { Fault } from '../../kernel/fault.js';
-import type { PlanContext, ReadPurpose } from '../../resources/kind.js';
+import { stableOrder } from '../../kernel/order.js';
+import type { Family, PlanContext, ReadPurpose } from '../../resources/kind.js';
 import { isTainted } from '../../resources/tainted-body.js';
 import type { Ledger } from './ledger.js';
-import { isRemoval, keyOf, ledgerKey, type Target } from './target.js';
+import { isRemoval, type KnownTarget, keyOf, ledgerKey, type Target } from './target.js';
 
 /** The part of a plan's context that changes while the run proceeds. */
 export type Moment = Pick<PlanContext, 'accounts' | 'due' | 'mayAppear'> & { readonly purpose: ReadPurpose };
@@ -34,8 +35,7 @@ export class Scope {
   before({ index, kind, source }: Target): readonly number[] {
     if (isRemoval(source)) return [];
     if (kind === null) return source.after;
-    const holders = [...kind.requires(source.body), ...(kind.above?.(source.body) ?? [])];
-    const needed = holders.map(({ family, identity }) => this.declared.get(keyOf(family, identity)));
+    const needed = holdersOf(kind, source).map(({ family, identity }) => this.declared.get(keyOf(family, identity)));
     const earlier = needed.filter((at) => at !== undefined && at < index) as readonly number[];
     return earlier.length === 0 ? source.after : [...new Set([...source.after, ...earlier])];
   }
@@ -80,4 +80,42 @@ export class Scope {
   at(index: number): Target | undefined {
     return this.targets[index];
   }
+}
+
+/** Returns the resources that a resource needs if they are declared: such as its directory and all above it, and its owner. */
+const holdersOf = (kind: KnownTarget['kind'], { body }: Target['source']) => [
+  ...kind.requires(body),
+  ...(kind.above?.(body) ?? []),
+];
+
+/**
+ * Returns removals in their order: last applied first, except that a resource is removed after all that need it, such as a
+ * directory after everything in it. A directory is applied after a file in it when the file waits for something else, or when
+ * an earlier apply made the directory.
+ * @param applied removals in the order of application
+ */
+export function removalOrder(applied: readonly Target[]): readonly Target[] {
+  const lastFirst = applied.toReversed();
+  const everything = stableOrder(dependentsOf(lastFirst));
+  // Services may require each other in a circle. Paths cannot.
+  const order = everything ?? stableOrder(dependentsOf(lastFirst, 'path')) ?? lastFirst.keys();
+  return [...order].flatMap((place) => lastFirst[place] ?? []);
+}
+
+/** Returns for each target the places of those that need it. */
+function dependentsOf(targets: readonly Target[], of?: Family): readonly (readonly number[])[] {
+  const dependents = targets.map((): number[] => []);
+  const holders = new Map<string, number[]>();
+  for (const [place, { kind, source }] of targets.entries()) {
+    const at = dependents[place];
+    if (at && kind && (of ?? kind.family) === kind.family) holders.set(keyOf(kind.family, source.identity), at);
+  }
+  for (const [place, { kind, source }] of targets.entries()) {
+    if (kind === null) continue;
+    for (const { family, identity } of holdersOf(kind, source)) {
+      const dependentsOfHolder = holders.get(keyOf(family, identity));
+      if (dependentsOfHolder !== undefined && dependentsOfHolder !== dependents[place]) dependentsOfHolder.push(place);
+    }
+  }
+  return dependents;
 }

@@ -1,6 +1,6 @@
 /** Output streams of programs: FIFOs for most, unlinked files for programs that may outlive the agent. */
-import { execFile } from 'node:child_process';
-import { closeSync, constants, fstatSync, ftruncateSync, openSync, readSync, unlinkSync } from 'node:fs';
+import { execFile, spawn } from 'node:child_process';
+import { closeSync, constants, fstatSync, openSync, readSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { systemCodeOf } from '../../kernel/fault.js';
@@ -123,15 +123,21 @@ class PipeOutput implements OutputStream {
 const APPEND = constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY | constants.O_APPEND;
 /** Milliseconds between two reads of an output file. */
 const LOOK_MS = 500;
-/** Bytes from which a file is truncated after it was read. */
+/** Bytes that are read and not yet freed, from which a file's disk space is freed. */
 const MAX_FILE = 16 * 1024 * 1024;
 
+/**
+ * Captures output through an unlinked file. What was read is freed as a hole, because a truncation would lose what the program
+ * writes between the last read and it. Where the system cannot make holes, the file grows until the program ends.
+ */
 class FileOutput implements OutputStream {
   readonly descriptor: number;
   readonly capture = new Capture();
   private readonly reading: number;
   private readonly buffer = Buffer.allocUnsafe(64 * 1024);
   private position = 0;
+  /** Bytes from the start that have been freed. */
+  private freed = 0;
   private timer: NodeJS.Timeout | undefined;
 
   /** @param path a free path */
@@ -144,7 +150,10 @@ class FileOutput implements OutputStream {
   /** Resolves at once, because the end of writing cannot be detected; the program's own output is complete at its end. */
   async start(): Promise<void> {
     closeSync(this.descriptor);
-    this.timer = setInterval(() => this.look(), LOOK_MS);
+    this.timer = setInterval(() => {
+      this.look();
+      if (this.position - this.freed >= MAX_FILE) this.free();
+    }, LOOK_MS);
   }
 
   look(): void {
@@ -165,15 +174,25 @@ class FileOutput implements OutputStream {
   private read(): void {
     const { size } = fstatSync(this.reading);
     // A program that reopens `/dev/stdout` truncates the file.
-    if (size < this.position) this.position = 0;
+    if (size < this.position) {
+      this.position = 0;
+      this.freed = 0;
+    }
     while (this.position < size) {
       const count = readSync(this.reading, this.buffer, 0, this.buffer.length, this.position);
       if (count === 0) return;
       this.capture.add(this.buffer.subarray(0, count));
       this.position += count;
     }
-    if (size < MAX_FILE) return;
-    ftruncateSync(this.reading, 0);
-    this.position = 0;
+  }
+
+  /** Frees the disk space of what was read. Node cannot make holes, and only the descriptor still names the file. */
+  private free(): void {
+    const hole = ['--punch-hole', '--offset', '0', '--length', String(this.position)];
+    const stdio = [this.reading, 'ignore', 'ignore'] as const;
+    const child = spawn('fallocate', [...hole, '/proc/self/fd/0'], { env: environmentOf({}), stdio: [...stdio] });
+    child.on('error', () => {});
+    child.unref();
+    this.freed = this.position;
   }
 }

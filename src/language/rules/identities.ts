@@ -1,10 +1,10 @@
 /** No two resources of a module are the same thing on one agent, and each comes after what holds it. */
 
+import { stableOrder } from '../../kernel/order.js';
 import { type Choice, canMeet, choicesAmong, type Reach } from '../clause.js';
 import type { Place } from '../diagnostic.js';
 import { hasExpression, parseText } from '../expression.js';
 import type { OutlineOption } from '../kind-choice.js';
-import { stableOrder } from '../order.js';
 import type { OutlineEntry, RuleContext } from '../outline.js';
 import { quoted } from '../printable.js';
 import { dependenciesOf } from './references.js';

@@ -1,9 +1,9 @@
 /** Rules on references inside a module: ids, dependencies without cycles, and templates. */
+import { type Dependencies, findCycles } from '../../kernel/order.js';
 import { hasExpression } from '../expression.js';
 import type { OutlineOption } from '../kind-choice.js';
 import { items, type LocatedMap, member, type Named, named } from '../located.js';
 import { suggestion } from '../nearest.js';
-import { type Dependencies, findCycles } from '../order.js';
 import type { Outline, OutlineEntry, RuleContext } from '../outline.js';
 import { quoted } from '../printable.js';
 

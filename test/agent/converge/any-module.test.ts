@@ -86,6 +86,17 @@ const scenario = fc.record({ module: anyModule, machine });
 const orderly = fc.record({ module: orderedModule, machine });
 const runs = { numRuns: 150, plugins: [fc.afterEach(closeAll)] };
 
+/** A directory that is declared behind its file, and made before it because the file waits for something else. */
+const LATE_DIRECTORY: ModuleDefinition = {
+  name: 'm',
+  supports: [{}],
+  resources: [
+    { id: 'd', resource: { 'directory-unix': { path: '/d' } } },
+    { depends_on: ['d'], resource: { 'file-unix': { path: '/a/g' } } },
+    { resource: { 'directory-unix': { path: '/a' } } },
+  ],
+};
+
 describe('any module on any machine', () => {
   it('that is applied without a failure leaves nothing to plan and no drift', async () => {
     let converged = 0;
@@ -176,16 +187,11 @@ describe('any module on any machine', () => {
         });
         const removed = await managed.apply({ resources: [], removals });
         expect(removed.end).toBe('succeeded');
-        // A directory declared after a file in it is released: it is not empty yet when its turn comes.
-        const released = removed.results.flatMap(({ result }) =>
-          result.kind === 'directory-unix' && result.reason?.endsWith('is not empty') ? [result.identity] : [],
-        );
-        const kept = new Set([...before.files.nodes.keys(), ...released]);
-        expect([...managed.machine.files.nodes.keys()].sort()).toEqual([...kept].sort());
+        expect([...managed.machine.files.nodes.keys()].sort()).toEqual([...before.files.nodes.keys()].sort());
         expect([...managed.machine.groups.keys()].sort()).toEqual([...before.groups.keys()].sort());
         expect(managed.journal.owed).toEqual([]);
       }),
-      runs,
+      { ...runs, examples: [[{ module: LATE_DIRECTORY, machine: {} }]] },
     );
   });
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { groupsToApply, groupsToRemove } from '../../../src/agent/converge/grouping.js';
 import { NO_LEDGER } from '../../../src/agent/converge/ledger.js';
-import { Scope } from '../../../src/agent/converge/scope.js';
+import { removalOrder, Scope } from '../../../src/agent/converge/scope.js';
 import { targetsOf } from '../../../src/agent/converge/target.js';
 import type { DesiredResource } from '../../../src/resources/desired.js';
 import { content, directory, file, removal } from '../../support/agent.js';
@@ -82,5 +82,36 @@ describe('groups to remove', () => {
       ['/e', '/d/b', '/d/a'],
       ['/d'],
     ]);
+  });
+});
+
+describe('the order of removals', () => {
+  const ordered = (applied: readonly DesiredResource[]): readonly string[] => {
+    const removals = applied.map((one) => removal(one));
+    return removalOrder(targetsOf(content([], removals), 'linux')).map(({ source }) => source.identity);
+  };
+  const unit = (name: string, body: Record<string, unknown>) => ({
+    ...file(name),
+    kind: 'service-systemd',
+    body: { name, ...body },
+  });
+
+  it('is that of the apply backwards', () => {
+    expect(ordered([directory('/d'), file('/d/a'), unit('web.service', {}), file('/x')])).toEqual([
+      '/x',
+      'web.service',
+      '/d/a',
+      '/d',
+    ]);
+  });
+
+  it('has a directory behind all that was applied before it, however deep, and moves nothing else', () => {
+    const applied = [file('/d/e/a'), unit('web.service', {}), directory('/d'), file('/x'), directory('/d/e')];
+    expect(ordered(applied)).toEqual(['/x', 'web.service', '/d/e/a', '/d/e', '/d']);
+  });
+
+  it('has the files of a circle of services in their directories', () => {
+    const circle = [unit('a.service', { dependencies: ['b'] }), unit('b.service', { dependencies: ['a'] })];
+    expect(ordered([file('/d/a'), ...circle, directory('/d')])).toEqual(['b.service', 'a.service', '/d/a', '/d']);
   });
 });

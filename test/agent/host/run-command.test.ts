@@ -17,7 +17,7 @@ import { describe, expect, it, onTestFinished, type TestContext } from 'vitest';
 import { UnixHost, type UnixHostOptions } from '../../../src/agent/host/this-host.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import { type Command, type CommandResult, MAX_OUTPUT_BYTES } from '../../../src/resources/command.js';
-import { place } from '../../support/agent.js';
+import { needs, place } from '../../support/agent.js';
 import { until } from '../../support/orch.js';
 
 const run = (command: Command, options: Partial<UnixHostOptions> = {}): Promise<CommandResult> =>
@@ -408,6 +408,29 @@ describe('a command that outlives the agent', () => {
   it('may open its streams by their names', async () => {
     const result = await run(sh('echo one; echo two >/dev/stderr; echo three', { lifetime: 'outlive' }));
     expect(result).toMatchObject({ end: exited(0), stdout: 'one\nthree\n', stderr: 'two\n' });
+  });
+
+  it('loses nothing of what it writes while its output is read and freed', async () => {
+    const bytes = 96 * 2 ** 20;
+    const text = `
+      const { writeSync } = require('node:fs');
+      const line = Buffer.from('x'.repeat(4095) + '\\n');
+      for (let at = 0; at < ${bytes}; at += line.length) {
+        writeSync(1, line);
+        for (const began = performance.now(); performance.now() - began < 0.1; );
+      }`;
+    const { end, stdout } = await run({ argv: [process.execPath, '-e', text], lifetime: 'outlive' });
+    expect(end).toEqual(exited(0));
+    const dropped = Number(/\n… (\d+) bytes are left out …\n/.exec(stdout)?.[1]);
+    expect(dropped).toBe(bytes - MAX_OUTPUT_BYTES);
+  });
+
+  it('fills no disk with what was read', async (context) => {
+    needs(context, spawnSync('fallocate', ['--version']).status === 0, 'fallocate');
+    const line = `head -c ${64 * 2 ** 20} /dev/zero
+      while test $(stat -L -c %b /proc/self/fd/3) -gt 2048; do sleep 0.1; done; echo done >&2`;
+    const command = sh(`{ ${line}; } 3>&1`, { lifetime: 'outlive' });
+    expect(await run(command)).toMatchObject({ end: exited(0), stderr: 'done\n', truncated: true });
   });
 
   it('is ended by its own time-out', async () => {

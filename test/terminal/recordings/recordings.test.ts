@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { toRaw } from '../../../src/terminal/recording/convert-cast.js';
 import { scanCast } from '../../../src/terminal/recording/scan-cast.js';
@@ -269,6 +269,19 @@ describe('a recording that goes on after a restart', () => {
     );
     expect((await rawOf(readPlain(dataDir, activePath))).toString()).toBe('text');
     expect((await rawOf(readPlain(dataDir, overPath))).toString()).toBe('text');
+  });
+
+  it('that is being compressed when others are tidied is compressed once', async () => {
+    const logger = recordingLogger();
+    const { dataDir, recordings } = openRecordings({ logger });
+    const recorder = await recordings.create(newHead(), newEvents());
+    for (let frame = 0; frame < 200; frame += 1) recorder.write('out', randomBytes(60_000));
+    await recorder.close();
+    const month = dirname(join(dataDir, recorder.path));
+    await until('its compression has begun', () => readdirSync(month).some((name) => name.endsWith('.gz.tmp')));
+    await recordings.tidy(() => false);
+    expect(logger.lines).toEqual([]);
+    expect(readdirSync(month)).toEqual([basename(`${recorder.path}.gz`)]);
   });
 
   it('does without what it cannot read at the next start, and waits for nobody', async () => {
