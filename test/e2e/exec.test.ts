@@ -12,6 +12,7 @@ import { openSigner } from '../../src/client/login.js';
 import type { Agent } from '../../src/contract/agents.js';
 import type { AuditEvent } from '../../src/contract/audit.js';
 import type { TerminalDetail, TerminalSession } from '../../src/contract/terminal.js';
+import { isFault } from '../../src/kernel/fault.js';
 import { type Finished, type Ready, Sandbox, until } from '../support/orch.js';
 import { refuseRuntimeWarnings } from '../support/runtime-warnings.js';
 
@@ -346,10 +347,15 @@ describe('more commands than an agent runs at a time', () => {
     const others = await exec(['-l', 'role=web', '--yes', '--', 'echo', 'here']);
     expect(others).toMatchObject({ status: 3, stdout: expect.stringMatching(/^web-0\d \| here\n$/) as string });
 
+    // A slow machine may not start one of them in time, and gives it up then.
+    const close = (session_id: string) =>
+      api.call('closeTerminal', { params: { session_id } }).catch((error: unknown) => {
+        if (!isFault(error, 'terminal_over')) throw error;
+      });
     const [first = '', ...rest] = opened;
-    await api.call('closeTerminal', { params: { session_id: first } });
+    await close(first);
     await until(async () => (await exec([name, '--', 'true'])).status === 0, 'there is room again');
-    for (const session_id of rest) await api.call('closeTerminal', { params: { session_id } });
+    for (const session_id of rest) await close(session_id);
     const running = await sandbox.json<TerminalSession[]>(['term', 'list', '--kind', 'exec']);
     expect(running).toEqual([]);
   });
