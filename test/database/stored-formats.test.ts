@@ -16,20 +16,21 @@ import {
 import { type BackupNote, parseNote } from '../../daemon/backup/backup-note.js';
 import type { RecordedEvent } from '../../daemon/core/audit-log.js';
 import type { Party } from '../../daemon/core/domain-event.js';
-import type { AppliedResourceRow } from '../../daemon/engine/applied-resource-store.js';
-import { appliedResource, removalOf } from '../../daemon/engine/applied-resource-store.js';
-import { driftDetail } from '../../daemon/engine/drift-store.js';
+import { appliedResource, listAppliedResources, removalOf } from '../../daemon/engine/applied-resource-store.js';
+import { driftDetail, findDrift } from '../../daemon/engine/drift-store.js';
 import { epochOf } from '../../daemon/engine/epoch.js';
-import type { OperationContent } from '../../daemon/engine/operations/live-operations.js';
-import { operationView, resultOf } from '../../daemon/engine/operations/operation-state.js';
-import { readContent, storeContent } from '../../daemon/engine/run-content.js';
+import { inRunOrder, operationView } from '../../daemon/engine/operations/operation-state.js';
+import { findOperation, listOperationResults } from '../../daemon/engine/operations/operation-store.js';
+import { loadOperation } from '../../daemon/engine/operations/recovery.js';
 import { messageOfRow } from '../../daemon/notify/message.js';
+import { findNotificationBySeq } from '../../daemon/notify/notification-store.js';
 import { createKeyFile, readKeyFile, type SecretKeys } from '../../daemon/secrets/key-file.js';
 import { Keyring } from '../../daemon/secrets/keyring.js';
-import { belongingOf, restrictionOf } from '../../daemon/secrets/secret-store.js';
+import { belongingOf, findSecret, secretView } from '../../daemon/secrets/secret-store.js';
 import { ChannelVault, OutputVault } from '../../daemon/secrets/vaults.js';
 import type { Restriction } from '../../src/contract/secrets.js';
 import { silentLogger } from '../../src/kernel/logger.js';
+import { finish } from '../../src/kernel/steps.js';
 import { compileModule } from '../../src/language/compile-module.js';
 import { parseModule } from '../../src/language/parse-module.js';
 import { resolveCompiled } from '../../src/language/resolve.js';
@@ -41,7 +42,7 @@ import {
   ResourceResultSchema,
   type Summary,
 } from '../../src/resources/result.js';
-import { ManualClock } from '../support/database.js';
+import { ManualClock, openStore, Sqlite } from '../support/database.js';
 import { fixedKey } from '../support/identity.js';
 import { type Complete, describeReleased } from '../support/released.js';
 
@@ -89,14 +90,7 @@ const event: Complete<Omit<RecordedEvent, 'metadata'>> & Pick<RecordedEvent, 'me
   seq: 41,
   timestamp: START,
 };
-const content: OperationContent = {
-  resources: [resource],
-  removals: [removal],
-  failures: [result],
-  adHoc: new Set(['site']),
-  secrets: { TOKEN: '0'.repeat(32) },
-  expect: 'c'.repeat(64),
-};
+const secrets = { TOKEN: '0'.repeat(32) };
 
 const MODULE = `name: site
 supports: [{platform: linux, tag.role: web}]
@@ -119,7 +113,7 @@ resources:
     resource: {script: {program: sh, apply: "true", rerun_on: [conf]}}
 `;
 
-/** The texts of JSON columns, and of values in `meta`. */
+/** Writes the texts of JSON columns and of values in `meta`, and the schema of their store. */
 function writeColumns(directory: string): void {
   const columns = {
     'agents.attributes_json': { platform: 'linux' },
@@ -127,6 +121,14 @@ function writeColumns(directory: string): void {
     'module_revisions.definition_json': parseModule(MODULE).definition,
     'operations.modules_json': ['site'],
     'operations.assignments_json': ['web'],
+    'operations.desired_json': {
+      resources: [resource],
+      ad_hoc: ['site'],
+      expect: 'c'.repeat(64),
+      secrets,
+      failures: [result],
+    },
+    'operations.removals_json': [removal],
     'operations.summary_json': summary,
     'operations.error_json': error,
     'operations.cancelled_by_json': party,
@@ -134,8 +136,10 @@ function writeColumns(directory: string): void {
     'operation_outputs.output': output,
     'applied_resources.body_json': body,
     'applied_resources.taint_json': taint,
-    'applied_resources.secrets_json': content.secrets,
+    'applied_resources.secrets_json': secrets,
     'secrets.restriction_json': restriction,
+    'drift_records.summary_json': summary,
+    'drift_records.error_json': error,
     'drift_records.resources_json': [result],
     'notifications.actor_json': event.actor,
     'notifications.target_json': event.target,
@@ -144,75 +148,34 @@ function writeColumns(directory: string): void {
     'terminal_sessions.command_json': ['echo', 'here'],
     'meta.backup': note,
   };
-  const { desired_json, removals_json } = storeContent(content);
   const texts = {
     ...Object.fromEntries(Object.entries(columns).map(([name, value]) => [name, JSON.stringify(value)])),
-    'operations.desired_json': desired_json,
-    'operations.removals_json': removals_json,
     'meta.engine.generation': '2.41',
+    schema: '12',
   };
   writeFileSync(join(directory, 'columns.json'), JSON.stringify(texts, null, 1));
 }
 
-function readColumns(directory: string): unknown {
+/** Puts the texts into the rows of a store of their schema, and reads these rows. */
+async function readColumns(directory: string): Promise<unknown> {
   const texts: Readonly<Record<string, string>> = JSON.parse(readFileSync(join(directory, 'columns.json'), 'utf8'));
   const text = (name: string): string => texts[name] ?? '';
-  const common = { node_id: NODE, operation_id: ID, ...address, started_at: START, finished_at: START };
-  const operation = {
-    ...common,
-    node_name: 'web-01',
-    state: 'failed',
-    modules_json: text('operations.modules_json'),
-    assignments_json: text('operations.assignments_json'),
-    requested_by: 'ada',
-    request_id: 'r',
-    epoch: 1,
-    generation: 1,
-    summary_json: text('operations.summary_json'),
-    error_json: text('operations.error_json'),
-    accepted: 1,
-    cancelled_by_json: null,
-    rollout_id: null,
-  };
-  const applied: AppliedResourceRow = {
-    ...common,
-    family: 'path',
-    identity_key: '/etc/motd',
-    body_json: text('applied_resources.body_json'),
-    taint_json: text('applied_resources.taint_json'),
-    origin: 'created',
-    applied_at: START,
-    position: 0,
-    ad_hoc: 0,
-    secrets_json: text('applied_resources.secrets_json'),
-  };
-  const drift = {
-    ...common,
-    drift_id: ID,
-    status: 'drifted',
-    trigger: 'manual',
-    requested_by: 'ada',
-    has_changes: 1,
-    summary_json: text('operations.summary_json'),
-    resources_json: text('drift_records.resources_json'),
-    error_json: text('operations.error_json'),
-  };
-  const notification = {
-    seq: 1,
-    id: ID,
-    event_id: ID,
-    event_type: 'agent.disconnected',
-    severity: 'warning',
-    summary: 'gone',
-    timestamp: START,
-    actor_json: text('notifications.actor_json'),
-    target_json: text('notifications.target_json'),
-    metadata_json: text('notifications.metadata_json'),
-  };
-  const stored = readContent({
-    desired_json: text('operations.desired_json'),
-    removals_json: text('operations.removals_json'),
-  });
+  const file = join(directory, 'orch.db');
+  const connection = new Sqlite(file);
+  connection.exec(readFileSync(join(import.meta.dirname, `databases/${text('schema')}.sql`), 'utf8'));
+  for (const [name, value] of Object.entries(texts)) {
+    const [table, column] = name.split('.');
+    if (column !== undefined && table !== 'meta')
+      connection.prepare(`update "${table}" set "${column}" = ?`).run(value);
+  }
+  const idOf = (table: string, column: string) =>
+    String(connection.prepare(`select ${column} from ${table}`).pluck().get());
+  const [id, driftId] = [idOf('operations', 'operation_id'), idOf('drift_records', 'drift_id')];
+  connection.close();
+  const { db } = await openStore({ file });
+  const operation = some(await findOperation(db, id));
+  const { content } = some(await loadOperation(db, id, new ManualClock()));
+  const applied = await listAppliedResources(db, NODE);
   const module = compileModule({ name: 'site', definition: JSON.parse(text('module_revisions.definition_json')) });
   const attributes = {
     ...JSON.parse(text('agents.attributes_json')),
@@ -220,29 +183,24 @@ function readColumns(directory: string): unknown {
     version: '12',
     hostname: 'web',
   };
-  const secret = () => ({ value: 'abc', tag: 'ab12' });
+  const agent = { node_id: NODE, name: 'web-01', attributes, tags: { role: 'web' } };
   return {
     operation: operationView(operation),
-    result: resultOf({
-      operation_id: ID,
-      position: 0,
-      item_index: 0,
-      existed: 1,
-      result_json: text('operation_results.result_json'),
-    }),
-    content: { ...stored, adHoc: [...stored.adHoc] },
-    applied: [appliedResource(applied), removalOf(applied)],
-    drift: driftDetail(drift),
-    message: messageOfRow(notification),
-    restriction: restrictionOf({ restriction_json: text('secrets.restriction_json') }),
+    results: finish(inRunOrder(await listOperationResults(db, id))),
+    content: { ...content, adHoc: [...content.adHoc] },
+    applied: applied.map((row) => [appliedResource(row), removalOf(row)]),
+    drift: driftDetail(some(await findDrift(db, driftId))),
+    message: messageOfRow(some(await findNotificationBySeq(db, 1))),
+    secret: secretView(some(await findSecret(db, 'TOKEN'))),
     backup: parseNote(text('meta.backup')),
     epoch: epochOf(text('meta.engine.generation')),
-    resolved: resolveCompiled({
-      modules: [module],
-      agent: { node_id: NODE, name: 'web-01', attributes, tags: { role: 'web' } },
-      secret,
-    }).resources,
+    resolved: resolveCompiled({ modules: [module], agent, secret: () => ({ value: 'abc', tag: 'ab12' }) }).resources,
   };
+}
+
+function some<T>(found: T | null): T {
+  if (found === null) throw new Error('the row is gone');
+  return found;
 }
 
 const keys: SecretKeys = {
