@@ -31,10 +31,10 @@ export const SERVE_SETTINGS = {
     placeholder: 'NAME',
   }),
   data_dir: path({
-    summary: 'directory of keys and store',
+    summary: 'keys and store',
     detail: 'without root, orch/serve in $XDG_STATE_HOME or ~/.local/state',
     placeholder: 'DIR',
-    computedDefault: '/var/lib/orch as root, else in $XDG_STATE_HOME',
+    computedDefault: '/var/lib/orch, else in $XDG_STATE_HOME',
   }),
   bootstrap_key: text({
     summary: 'public key of the first operator; used until an operator exists',
