@@ -46,23 +46,28 @@ it('counts tests, and a file that fails outside of its tests', () => {
 });
 
 it('counts what had run when the runner was ended, and names the files that did not end', () => {
+  // Vitest may hold a result back until the next test starts (its `throttle` in 4.1), so many short tests wait for the first.
   const { results, status } = runTests(
     project({
       'a.test.mjs': `
         import { readFileSync } from 'node:fs';
         import { it } from 'vitest';
-        it('x', () => {});
-        it('y', async () => {
-          while (!readFileSync(process.env.ORCH_TEST_RESULTS, 'utf8').includes('"passed"')) {
+        const runner = process.ppid;
+        for (let index = 0; index < 1000; index += 1) {
+          it(String(index), async () => {
             await new Promise((resolve) => setTimeout(resolve, 20));
-          }
-          process.kill(process.ppid, 'SIGKILL');
-        });`,
+            if (!readFileSync(process.env.ORCH_TEST_RESULTS, 'utf8').includes('"passed"')) return;
+            process.kill(runner, 'SIGKILL');
+            await new Promise(() => {});
+          });
+        }`,
     }),
   );
   expect(status).toBeNull();
   expect(summary(results, 124)).toEqual({
-    text: '1 test files did not end:\n  a.test.mjs\n1 passed, 1 failed, 0 skipped\n',
+    text: expect.stringMatching(
+      /^1 test files did not end:\n {2}a\.test\.mjs\n[1-9]\d* passed, 1 failed, 0 skipped\n$/,
+    ),
     status: 1,
   });
 });
