@@ -90,7 +90,7 @@ export function createHousekeeping(core: Core, parts: HousekeepingParts): Housek
       { name: 'failed logins', run: () => auth.failures.flush() },
       { name: 'expired sessions', run: () => auth.sessions.prune() },
       { name: 'expired enrolment tokens', run: () => fleet.enrolmentTokens.prune() },
-      { name: 'expired secrets', run: () => secrets.service.tellExpired() },
+      { name: 'expired secrets', run: () => secrets.service.emitExpired() },
       { name: 'old addresses of logins', run: () => notify.pruneAddresses() },
       { name: 'old metrics', run: () => metrics.prune() },
       { name: 'old records', run: () => retention.run() },

@@ -47,7 +47,7 @@ import { MetricsPoller, metricsSchedule } from './metrics/metrics-poller.js';
 import { OwnMetrics } from './metrics/own-metrics.js';
 import { addressPolicy, resolveHost } from './notify/address-policy.js';
 import { countPendingDeliveries } from './notify/delivery-store.js';
-import { createNotify, createRaiser } from './notify/notify.js';
+import { createNotificationQueue, createNotify } from './notify/notify.js';
 import type { Keyring } from './secrets/keyring.js';
 import { openKeyring } from './secrets/open-keyring.js';
 import { createSecrets, type Secrets } from './secrets/secrets.js';
@@ -86,8 +86,8 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   const { data_dir: dataDir } = settings;
   const { isFirst, mayBeEmpty } = examineDirectory(dataDir, options);
   if (isFirst) namedOperator(options);
-  const refuseEmpty = mayBeEmpty ? {} : { refuseEmpty: () => lostStore(dataDir) };
-  const store = await openDatabase({ ...options, ...refuseEmpty, file: join(dataDir, 'orch.db') });
+  const faultIfEmpty = mayBeEmpty ? undefined : () => lostStore(dataDir);
+  const store = await openDatabase({ ...options, faultIfEmpty, file: join(dataDir, 'orch.db') });
   try {
     const { privateKey, replaced } = await identityOf(store.db, dataDir, options);
     const auditKey = new AuditKey(loadOrCreateKey(join(dataDir, 'audit.key')));
@@ -165,14 +165,14 @@ class AssembledOrchestrator implements Orchestrator {
     const isMaintenance = () => this.maintenance.isMaintenance();
     const problems = () => [...this.clockWatch.problems(), ...this.storeCheck.problems()];
     const bus = new EventBus(logger);
-    const raiser = createRaiser({ newId, isMaintenance });
+    const queue = createNotificationQueue({ newId, isMaintenance });
     const uow = new TransactionalWriter({
       db,
       clock,
       newId,
       publish: (event) => bus.publish(event),
       onCommitted: (head) => this.auditHead.committed(head),
-      onRecorded: (tx, events) => raiser.raising.record(tx, events),
+      onRecorded: (tx, events) => queue.writer.record(tx, events),
     });
     this.clockWatch = new ClockWatch({ db, uow, clock, logger });
     const { ageTime } = this.clockWatch;
@@ -191,8 +191,8 @@ class AssembledOrchestrator implements Orchestrator {
       link: registry,
       limits: engineLimits(settings()),
       removalGuard: () => settings().removal_guard,
-      secrets: secrets.lender,
-      vault: secrets.vault,
+      secrets: secrets.resolver,
+      outputCipher: secrets.outputCipher,
       parser,
     });
     const metrics = new MetricsPoller({
@@ -207,14 +207,14 @@ class AssembledOrchestrator implements Orchestrator {
       registry,
       traffic: engine.traffic,
       terminals: terminals.terminals,
-      sideDoor: terminals.agentEndpoint,
+      terminalEndpoint: terminals.agentEndpoint,
       onMetrics: (nodeId, answer) => metrics.receive(nodeId, answer),
     });
     const auth = createAuth(core, { serverSpki: spkiOf(settings(), certificate) });
     const ownPorts = () => [this.api.address().port, this.listener.address().port];
     const notify = createNotify(core, {
-      raiser,
-      vault: secrets.channels,
+      queue,
+      cipher: secrets.channelCipher,
       network: { policy: addressPolicy(settings, ownPorts), resolve: resolveHost },
       isMaintenance,
       random: Math.random,
@@ -228,7 +228,7 @@ class AssembledOrchestrator implements Orchestrator {
       queues: { notifications: () => countPendingDeliveries(db) },
     });
     bus.subscribe('all', (event) => {
-      own.happened(event.type);
+      own.countEvent(event.type);
       logger.debug(event.summary, { event: event.type });
     });
     const audit = createAudit(core, { key: options.auditKey, epoch: storedEpoch });
@@ -257,7 +257,7 @@ class AssembledOrchestrator implements Orchestrator {
       this.maintenance,
       engine,
       metrics,
-      notify.absences,
+      notify.offlineWatch,
       terminals.service,
       fleet.gateway,
       fleet.listener,
@@ -278,7 +278,7 @@ class AssembledOrchestrator implements Orchestrator {
       await this.clockWatch.start();
       started.push(this.audit.checkpoints);
       await this.audit.checkpoints.start();
-      await this.beginAnew();
+      await this.recordStartChanges();
       this.auditHead.open(await storedEpoch(this.options.store.db), await readChainHead(this.options.store.db));
       const first = await addFirstOperator({ ...this.options, operators: this.auth.operators });
       await this.endRotation();
@@ -331,7 +331,7 @@ class AssembledOrchestrator implements Orchestrator {
     };
   }
 
-  private async beginAnew(): Promise<void> {
+  private async recordStartChanges(): Promise<void> {
     const { newEpoch: wantsEpoch, newStore, replaced, lost, logger } = this.options;
     if (newStore || wantsEpoch) {
       await newEpoch({ ...this.options, uow: this.core.uow, by: newStore ? 'new_store' : 'new_epoch' });

@@ -6,7 +6,7 @@ import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { AuditEvent } from '../../src/contract/audit.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Service } from '../../src/kernel/service.js';
-import { operatorIdMeant } from '../auth/operator-store.js';
+import { resolveOperatorId } from '../auth/operator-store.js';
 import {
   findAuditCut,
   findAuditRow,
@@ -16,7 +16,7 @@ import {
   listAuditWindow,
 } from '../core/audit-store.js';
 import type { Core } from '../core/core.js';
-import { Doorbell } from '../core/event-bus.js';
+import { WakeSignal } from '../core/event-bus.js';
 import { type AuditFilter, auditEventOf, windowQueryOf } from './audit-reader.js';
 
 type AuditFeedOptions = Pick<Core, 'bus' | 'db'>;
@@ -50,7 +50,7 @@ const GATHER_MS = 20;
 export class AuditFeed implements Service {
   readonly name = 'audit feed';
   private readonly options: AuditFeedOptions;
-  private readonly bells = new Set<Doorbell>();
+  private readonly signals = new Set<WakeSignal>();
   private unsubscribe = () => {};
   private stopped = false;
 
@@ -59,14 +59,14 @@ export class AuditFeed implements Service {
   }
 
   async start(): Promise<void> {
-    this.unsubscribe = this.options.bus.subscribe('all', () => this.ringAll());
+    this.unsubscribe = this.options.bus.subscribe('all', () => this.wakeAll());
   }
 
   /** Ends every stream with `shutting_down`. */
   async stop(): Promise<void> {
     this.stopped = true;
     this.unsubscribe();
-    this.ringAll();
+    this.wakeAll();
   }
 
   /**
@@ -78,11 +78,11 @@ export class AuditFeed implements Service {
     const { operator, ...others } = options.filter;
     // Resolved to an ID once, because the operator may be removed or renamed while the reader follows.
     let operatorId = await this.operatorMeant(operator);
-    if (this.bells.size >= MOST) throw tooMany();
-    const bell = new Doorbell();
-    const ring = () => bell.ring();
-    signal.addEventListener('abort', ring);
-    this.bells.add(bell);
+    if (this.signals.size >= MOST) throw tooMany();
+    const wakeup = new WakeSignal();
+    const wake = () => wakeup.set();
+    signal.addEventListener('abort', wake);
+    this.signals.add(wakeup);
     try {
       let place = await this.placeOf(options);
       yield { events: [], place: await this.idAt(place) };
@@ -92,17 +92,17 @@ export class AuditFeed implements Service {
         const { events, to, isEnd } = await this.read({ ...others, operator: operatorId }, place);
         place = to;
         if (isEnd || events.length > 0) yield { events, place: await this.idAt(place) };
-        await (isEnd ? this.more(bell) : setImmediate());
+        await (isEnd ? this.more(wakeup) : setImmediate());
       }
     } finally {
-      this.bells.delete(bell);
-      signal.removeEventListener('abort', ring);
+      this.signals.delete(wakeup);
+      signal.removeEventListener('abort', wake);
     }
   }
 
   /** Returns the operator's ID, or the given text until an operator of that name exists. Throws `invalid_filter`. */
   private async operatorMeant(nameOrId: string | undefined): Promise<string | undefined> {
-    return nameOrId === undefined ? undefined : operatorIdMeant(this.options.db, nameOrId);
+    return nameOrId === undefined ? undefined : resolveOperatorId(this.options.db, nameOrId);
   }
 
   /** Returns the `seq` after which a reader starts. */
@@ -126,13 +126,13 @@ export class AuditFeed implements Service {
     return (await findAuditRow(this.options.db, seq))?.id ?? null;
   }
 
-  private async more(bell: Doorbell): Promise<void> {
-    await bell.wait(TICK_MS);
+  private async more(wakeup: WakeSignal): Promise<void> {
+    await wakeup.wait(TICK_MS);
     if (!this.stopped) await setTimeout(GATHER_MS);
   }
 
-  private ringAll(): void {
-    for (const bell of this.bells) bell.ring();
+  private wakeAll(): void {
+    for (const signal of this.signals) signal.set();
   }
 }
 

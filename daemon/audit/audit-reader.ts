@@ -1,7 +1,7 @@
 /** Reads filtered pages of the audit log. */
 import { type AuditEvent, SEVERITIES } from '../../src/contract/audit.js';
 import { toTimestamp } from '../../src/kernel/clock.js';
-import { operatorIdMeant } from '../auth/operator-store.js';
+import { resolveOperatorId } from '../auth/operator-store.js';
 import { type AuditRow, type AuditWindowQuery, listAuditRows, metadataOf, nodeIdsOfName } from '../core/audit-store.js';
 import type { Severity } from '../core/domain-event.js';
 import type { Queryable } from '../database/schema.js';
@@ -47,7 +47,7 @@ export async function windowQueryOf(db: Queryable, filter: AuditFilter): Promise
     eventTypes: filter.eventType === undefined ? undefined : [filter.eventType],
     category: filter.category,
     agents: filter.agent === undefined ? undefined : await agentIds(db, filter.agent),
-    operators: filter.operator === undefined ? undefined : [await operatorIdMeant(db, filter.operator)],
+    operators: filter.operator === undefined ? undefined : [await resolveOperatorId(db, filter.operator)],
   };
 }
 

@@ -144,7 +144,7 @@ export const cutTail = (last: number, mark: Mark): AuditProblem => ({
   seq: last + 1,
   id: null,
   detail:
-    `the end of the log was cut off: it ends with event ${last}, and ${told(mark)} there was an event ${mark.seq}` +
+    `the end of the log was cut off: it ends with event ${last}, and ${onDate(mark)} there was an event ${mark.seq}` +
     (mark.epoch > 1 ? `, in epoch ${mark.epoch} of the store` : ''),
 });
 
@@ -182,4 +182,4 @@ export const foreignCheckpoint = (mark: Mark, publicKey: string): AuditProblem =
         'it is of another orchestrator, or the key was replaced (look for audit.key_changed in the log)',
 });
 
-const told = ({ time }: Mark): string => `on ${toTimestamp(time)}`;
+const onDate = ({ time }: Mark): string => `on ${toTimestamp(time)}`;

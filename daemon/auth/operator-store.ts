@@ -92,12 +92,12 @@ export async function markOperatorRemoved(db: Queryable, operatorId: string, rem
 }
 
 /**
- * Revokes enrolment tokens with uses left, only those of `maker` if given. Returns the number revoked. Expired tokens
+ * Revokes enrolment tokens with uses left, only those of `creator` if given. Returns the number revoked. Expired tokens
  * are included, because setting the clock back would make them valid again.
  */
-export async function revokeUnusedTokens(db: Queryable, now: number, maker?: string): Promise<number> {
+export async function revokeUnusedTokens(db: Queryable, now: number, creator?: string): Promise<number> {
   let query = db.updateTable('enrolment_tokens').set({ revoked_at: now });
-  if (maker !== undefined) query = query.where('created_by', '=', maker);
+  if (creator !== undefined) query = query.where('created_by', '=', creator);
   const result = await query.where('revoked_at', 'is', null).where('uses_left', '>', 0).executeTakeFirst();
   return Number(result.numUpdatedRows);
 }
@@ -130,7 +130,7 @@ export const partyOfOperator = ({ operator_id, username }: Pick<OperatorRow, 'op
  * username, else the only operator who ever had it. Returns the text itself when no operator ever had it. Throws
  * `invalid_filter` when several had it.
  */
-export async function operatorIdMeant(db: Queryable, nameOrId: string): Promise<string> {
+export async function resolveOperatorId(db: Queryable, nameOrId: string): Promise<string> {
   if ((await findOperator(db, nameOrId)) !== null) return nameOrId;
   const current = await findActiveOperatorByName(db, nameOrId);
   if (current !== null) return current.operator_id;

@@ -56,7 +56,7 @@ export class Backups {
         throw isFault(error) ? error : notWritable(file, error);
       });
       checkTarget(target, dataDir);
-      await this.tell(file, sealed);
+      await this.recordEvent(file, sealed);
       putInPlace(copy, file);
       const { bytes, sha256, schema, last } = sealed;
       const end = { last_seq: last?.seq ?? 0, last_hash: last?.hash ?? '' };
@@ -75,7 +75,7 @@ export class Backups {
   }
 
   /** Emits the event of the backup. Runs before the rename, so that no backup exists without its audit event. */
-  private async tell(file: string, { bytes, sha256, last }: SealedCopy): Promise<void> {
+  private async recordEvent(file: string, { bytes, sha256, last }: SealedCopy): Promise<void> {
     await this.options.uow.write(async (_, emit) => {
       emit({
         type: 'orchestrator.backed_up',

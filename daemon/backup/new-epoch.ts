@@ -30,8 +30,8 @@ export async function newEpoch({ uow, clock, logger, by }: NewEpochOptions): Pro
   // The epochs that the agents have seen are unknown. A lost store's epochs began at 1 and grew by restores, so they are
   // far below the number of days since 1970.
   const others = [Math.floor(now / DAY)];
-  const anew = await uow.write(async (tx, emit): Promise<Anew> => {
-    const begun = await beginAnew(tx, { now, others });
+  const anew = await uow.write(async (tx, emit): Promise<EpochReset> => {
+    const begun = await resetForNewEpoch(tx, { now, others });
     await deleteMeta(tx, NOTE_KEY);
     emit({
       type: 'orchestrator.restored',
@@ -46,7 +46,7 @@ export async function newEpoch({ uow, clock, logger, by }: NewEpochOptions): Pro
 }
 
 /** State that a store restored to an earlier point must not revive. */
-export interface Anew {
+export interface EpochReset {
   readonly epoch: number;
   /** Number of deleted sessions: their operators may have logged out or been removed since. */
   readonly sessions: number;
@@ -62,10 +62,10 @@ export interface Anew {
  * Begins a new epoch, deletes all sessions and revokes unused tokens. Returns the counts.
  * @param others epochs of other stores with the same agents, which the new epoch must exceed
  */
-export async function beginAnew(
+export async function resetForNewEpoch(
   tx: Queryable,
   { now, others }: { readonly now: number; readonly others: readonly number[] },
-): Promise<Anew> {
+): Promise<EpochReset> {
   return {
     epoch: await beginEpoch(tx, { now, others }),
     sessions: await deleteAllSessions(tx),

@@ -15,7 +15,7 @@ import { unknownAmong } from '../terminal/recordings/stray-recordings.js';
 import { IDENTITY_KEY, NOTE_KEY } from './backup-note.js';
 import { syncPath } from './backup-target.js';
 import { checkIdentity, checkStore, copyIn } from './check-backup.js';
-import { type Anew, beginAnew } from './new-epoch.js';
+import { type EpochReset, resetForNewEpoch } from './new-epoch.js';
 import { readFacts, type StoreFacts, withRawStore } from './raw-store.js';
 import { requireOwnDirectory, STORE_FILE } from './starting-directory.js';
 import { type StoppedCommand, type StoppedOptions, type StoppedStore, withStore } from './stopped-store.js';
@@ -54,7 +54,7 @@ export interface RestorePlan {
   readonly agents_back: readonly string[];
 }
 
-export interface Restored extends RestorePlan, Anew {
+export interface Restored extends RestorePlan, EpochReset {
   /** Path of the replaced store; null when there was none. */
   readonly kept: string | null;
   /** Number of recordings whose sessions are unknown to the restored store; `orch serve` adopts them. */
@@ -112,7 +112,7 @@ async function prepare(
   const recordings = (await unknownAmong(db, await listRecordings(dataDir))).length;
   const others = typeof present === 'string' ? [] : [present.epoch];
   return uow.write(async (tx, emit) => {
-    const anew = await beginAnew(tx, { now: clock.now(), others });
+    const anew = await resetForNewEpoch(tx, { now: clock.now(), others });
     await deleteMeta(tx, NOTE_KEY);
     if (newIdentity) await setMeta(tx, IDENTITY_KEY, '');
     const { file, sha256, made_at, last_seq, last_hash, present_seq } = plan;

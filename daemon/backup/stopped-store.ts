@@ -13,7 +13,7 @@ import { MIGRATIONS } from '../database/migrations/index.js';
 import { risingIds } from '../database/rising-ids.js';
 import type { Database } from '../database/schema.js';
 import { isActive, listWindows } from '../maintenance/window-store.js';
-import { createRaiser } from '../notify/notify.js';
+import { createNotificationQueue } from '../notify/notify.js';
 import type { BackupReport, BackupTarget } from './backup-target.js';
 import { Backups } from './backups.js';
 import { readFacts, withRawStore } from './raw-store.js';
@@ -73,8 +73,8 @@ export async function withStore<T>(
     const newId = await risingIds(db, options.newId);
     const windows = await listWindows(db);
     const isMaintenance = () => windows.some((row) => isActive(row, clock.now()));
-    const { raising } = createRaiser({ newId, isMaintenance });
-    const onRecorded = (...recorded: Parameters<typeof raising.record>) => raising.record(...recorded);
+    const { writer } = createNotificationQueue({ newId, isMaintenance });
+    const onRecorded = (...recorded: Parameters<typeof writer.record>) => writer.record(...recorded);
     return await work({ db, store, uow: new TransactionalWriter({ db, clock, newId, publish: () => {}, onRecorded }) });
   } finally {
     await store.close();

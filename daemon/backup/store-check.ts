@@ -79,7 +79,7 @@ export class StoreCheck implements Service {
       signal.throwIfAborted();
       if (this.damage === null) this.damage = (await verification.run({ since: null, signal })).problem?.detail ?? null;
       if (this.damage === null) logger.debug('the store was checked and is whole', { file });
-      else await this.tell(this.damage);
+      else await this.recordDamage(this.damage);
     } catch (error) {
       if (!signal.aborted) logger.error('the store could not be checked', { file, reason: messageOf(error) });
     } finally {
@@ -93,7 +93,7 @@ export class StoreCheck implements Service {
     this.damage = await damageIn(this.copy, signal);
   }
 
-  private async tell(damage: string): Promise<void> {
+  private async recordDamage(damage: string): Promise<void> {
     const { uow, logger, file } = this.options;
     const hint = 'put a backup in its place: orch serve restore FILE';
     logger.error('the store is damaged', { file, reason: damage, hint });

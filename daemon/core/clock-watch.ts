@@ -49,7 +49,7 @@ export class ClockWatch implements Service {
   /** Latest time in the audit log in Unix milliseconds. */
   private newest = 0;
   /** Jumps not yet recorded in the audit log. */
-  private untold: DomainEvent[] = [];
+  private unrecorded: DomainEvent[] = [];
   private timer: NodeJS.Timeout | undefined;
   private round: Promise<void> = Promise.resolve();
 
@@ -90,12 +90,12 @@ export class ClockWatch implements Service {
 
   /** Returns the time by which age is judged, in Unix milliseconds; behind the wall clock while that is not trusted. */
   readonly ageTime = (): number => {
-    this.look();
+    this.check();
     return this.trust.time;
   };
 
   report(): ClockReport {
-    this.look();
+    this.check();
     const now = this.options.clock.now();
     const ahead = this.newest - now;
     return {
@@ -143,8 +143,8 @@ export class ClockWatch implements Service {
   /** Reads the clock, records jumps in the audit log, and stores the state for the next start. Never rejects. */
   async tick(): Promise<void> {
     const { db, uow, logger } = this.options;
-    this.look();
-    const untold = this.untold.splice(0);
+    this.check();
+    const untold = this.unrecorded.splice(0);
     try {
       await uow.write(async (tx, emit) => {
         await setMetaJson<Kept>(tx, KEY, { ...this.trust.memory, known: this.known });
@@ -152,12 +152,12 @@ export class ClockWatch implements Service {
       });
       this.newest = await newestAuditTime(db);
     } catch (error) {
-      this.untold.unshift(...untold);
+      this.unrecorded.unshift(...untold);
       logger.error('the time of the clock could not be kept, it is tried again', { reason: messageOf(error) });
     }
   }
 
-  private look(): void {
+  private check(): void {
     const step = this.trust.read(this.reading());
     if (step !== 0) this.noteJump(step, 'while the orchestrator ran');
   }
@@ -171,7 +171,7 @@ export class ClockWatch implements Service {
       ? 'nothing is deleted for its age until the clock is right again or accepted: orch serve accept-clock'
       : '';
     logger.warn(summary, { milliseconds: Math.round(step), ...(waits ? { hint } : {}) });
-    this.untold.push({
+    this.unrecorded.push({
       type: 'orchestrator.clock_jumped',
       actor: SYSTEM,
       target: SYSTEM,

@@ -31,11 +31,11 @@ export class EventBus {
 
   publish(event: RecordedEvent): void {
     for (const { types, subscriber } of [...this.subscriptions]) {
-      if (types === null || types.has(event.type)) this.tell(subscriber, event);
+      if (types === null || types.has(event.type)) this.deliver(subscriber, event);
     }
   }
 
-  private tell(subscriber: Subscriber, event: RecordedEvent): void {
+  private deliver(subscriber: Subscriber, event: RecordedEvent): void {
     const failed = (error: unknown) =>
       this.logger.error('a subscriber failed', { event: event.id, type: event.type, reason: messageOf(error), error });
     try {
@@ -47,28 +47,28 @@ export class EventBus {
   }
 }
 
-/** Wakes one waiting loop. A ring with no waiter is kept for the next wait. */
-export class Doorbell {
-  private rung = false;
-  private answer: (() => void) | null = null;
+/** Wakes one waiting loop. A signal set while nothing waits is kept for the next wait. */
+export class WakeSignal {
+  private isSet = false;
+  private wakeWaiter: (() => void) | null = null;
 
-  ring(): void {
-    this.rung = true;
-    this.answer?.();
+  set(): void {
+    this.isSet = true;
+    this.wakeWaiter?.();
   }
 
-  /** Resolves on a ring, at once when one came since the last wait, or after `ms` milliseconds. */
+  /** Resolves when the signal is set, at once when it was set since the last wait, or after `ms` milliseconds. */
   async wait(ms: number): Promise<void> {
-    if (!this.rung) {
+    if (!this.isSet) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, ms);
-        this.answer = () => {
+        this.wakeWaiter = () => {
           clearTimeout(timer);
           resolve();
         };
       });
-      this.answer = null;
+      this.wakeWaiter = null;
     }
-    this.rung = false;
+    this.isSet = false;
   }
 }

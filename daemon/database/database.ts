@@ -23,7 +23,7 @@ export interface OpenDatabaseOptions {
   /** Migrations to run [default: those of this program]. */
   readonly migrations?: readonly Migration[];
   /** Returns the fault to throw instead of creating a store without any table. */
-  readonly refuseEmpty?: () => Fault;
+  readonly faultIfEmpty?: (() => Fault) | undefined;
 }
 
 export interface OpenDatabase {
@@ -52,7 +52,7 @@ export async function openDatabase(options: OpenDatabaseOptions): Promise<OpenDa
   const connection = connect(sqlite, options.file);
   try {
     configure(connection);
-    if (options.refuseEmpty && schemaVersionOf(connection) === 0) throw options.refuseEmpty();
+    if (options.faultIfEmpty && schemaVersionOf(connection) === 0) throw options.faultIfEmpty();
     checkAfterCrash(connection, options);
     let isOpen = false;
     const dialect = new SqliteDialect({ connection, onFatal: (error) => isOpen && options.onFatal(error) });

@@ -159,7 +159,7 @@ interface OperationOutputTable {
   name: string;
   /** Bytes of the JSON text before sealing. */
   size: number;
-  /** JSON, sealed when there is a `key_id`: `secrets/vaults.ts`. */
+  /** JSON, sealed when there is a `key_id`: `secrets/ciphers.ts`. */
   output: string;
   /** ID of the sealing key; null when it is not sealed. */
   key_id: string | null;
@@ -290,7 +290,7 @@ export interface ChannelTable {
   channel_id: string;
   name: string;
   channel_type: string;
-  /** Configuration as JSON under authenticated encryption: `secrets/vaults.ts`. */
+  /** Configuration as JSON under authenticated encryption: `secrets/ciphers.ts`. */
   sealed: string;
   /** ID of the sealing key. */
   key_id: string;

@@ -13,7 +13,7 @@ import { agentParty } from './operations/apply-events.js';
 export type SecretHashes = Readonly<Record<string, string>>;
 
 /** Secrets as of one moment. */
-export interface LentSecrets {
+export interface ResolvedSecrets {
   readonly source: SecretSource;
   /** Hashes of all values that `source` has returned so far, by secret name. */
   readonly hashes: ReadonlyMap<string, string>;
@@ -21,12 +21,12 @@ export interface LentSecrets {
 
 export interface AgentSecrets {
   /** Returns the named secrets, as far as the agent may have them now. */
-  lend(db: Queryable, agent: AgentRow, names: ReadonlySet<string>): Promise<LentSecrets>;
+  resolve(db: Queryable, agent: AgentRow, names: ReadonlySet<string>): Promise<ResolvedSecrets>;
 }
 
 /** The source for an orchestrator without secrets: every secret is unknown. */
 export const noSecrets: AgentSecrets = {
-  lend: async () => ({ source: () => null, hashes: new Map() }),
+  resolve: async () => ({ source: () => null, hashes: new Map() }),
 };
 
 interface SecretUse {
@@ -47,7 +47,7 @@ export async function noteSecretUse(
   { agent, names, actor, purpose, metadata }: SecretUse,
 ): Promise<void> {
   if (names.length === 0) return;
-  const { source } = await secrets.lend(tx, agent.row, new Set(names));
+  const { source } = await secrets.resolve(tx, agent.row, new Set(names));
   for (const name of names) {
     const found = source(name);
     if (found === null || 'refused' in found) throw unavailable(name, found?.refused);

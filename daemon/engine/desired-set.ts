@@ -8,7 +8,7 @@ import type { ResourceResult } from '../../src/resources/result.js';
 import type { Queryable } from '../database/schema.js';
 import type { AgentRow } from '../fleet/agent-store.js';
 import { tagsOf } from '../fleet/tag-store.js';
-import type { AgentSecrets, LentSecrets, SecretHashes } from './agent-secrets.js';
+import type { AgentSecrets, ResolvedSecrets, SecretHashes } from './agent-secrets.js';
 import {
   type AppliedResourceRow,
   keyText,
@@ -72,9 +72,9 @@ export class DesiredSets {
     const assignments = await assigned(db, agent);
     const always = new Set(assignments.flatMap((assignment) => assignment.modules));
     const modules = await current.find(db, [...new Set([...always, ...named])], sent);
-    const lent = await secrets.lend(db, agent, new Set(modules.flatMap(({ secrets: names }) => [...names])));
+    const resolved = await secrets.resolve(db, agent, new Set(modules.flatMap(({ secrets: names }) => [...names])));
     const { resources, warnings } = await resolveLocated(
-      { modules, agent: await factsOf(db, agent), secret: lent.source },
+      { modules, agent: await factsOf(db, agent), secret: resolved.source },
       (module, pointers) => current.locate(db, module, pointers),
     );
     // Holding the lane keeps every apply of the agent from ending during the read.
@@ -86,7 +86,7 @@ export class DesiredSets {
       assignments: assignments.map(({ name }) => name),
       adHoc: new Set(named.filter((name) => !always.has(name))),
       resources,
-      secrets: Object.fromEntries([...lent.hashes, ...revived.hashes]),
+      secrets: Object.fromEntries([...resolved.hashes, ...revived.hashes]),
       removed,
       removals: revived.removals,
       failures: revived.failures,
@@ -99,8 +99,8 @@ export class DesiredSets {
     db: Queryable,
     agent: AgentRow,
     masked: readonly Removal[],
-  ): Promise<RevivedRemovals & Pick<LentSecrets, 'hashes'>> {
-    const { source, hashes } = await this.options.secrets.lend(db, agent, secretsOfRemovals(masked));
+  ): Promise<RevivedRemovals & Pick<ResolvedSecrets, 'hashes'>> {
+    const { source, hashes } = await this.options.secrets.resolve(db, agent, secretsOfRemovals(masked));
     return { ...reviveRemovals(masked, source), hashes };
   }
 

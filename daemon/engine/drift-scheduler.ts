@@ -41,7 +41,7 @@ export class DriftScheduler implements Service {
   private readonly running = new Map<NodeId, Promise<void>>();
   /** Agents whose check is due, longest overdue first. */
   private due: NodeId[] = [];
-  private lastLook = Number.NEGATIVE_INFINITY;
+  private lastSearch = Number.NEGATIVE_INFINITY;
   private round: Promise<void> = Promise.resolve();
   private shutdown = new AbortController();
   private timer: NodeJS.Timeout | undefined;
@@ -77,9 +77,9 @@ export class DriftScheduler implements Service {
     }
     try {
       const now = this.options.clock.monotonic();
-      if (now - this.lastLook >= Math.max(TICK, schedule.interval / LOOKS)) {
-        this.lastLook = now;
-        await this.look(schedule);
+      if (now - this.lastSearch >= Math.max(TICK, schedule.interval / LOOKS)) {
+        this.lastSearch = now;
+        await this.findDue(schedule);
       }
       await this.begin(schedule);
     } catch (error) {
@@ -88,7 +88,7 @@ export class DriftScheduler implements Service {
   }
 
   /** Finds the agents whose slot in the interval has passed since their last check. */
-  private async look({ interval }: DriftSchedule): Promise<void> {
+  private async findDue({ interval }: DriftSchedule): Promise<void> {
     const { db, clock } = this.options;
     const now = clock.now();
     const agents = (await listManagedAgents(db)).filter(isNodeId);

@@ -5,7 +5,7 @@ import { summarize } from '../../src/resources/result.js';
 import type { Core } from '../core/core.js';
 import { type Party, SYSTEM } from '../core/domain-event.js';
 import { type AgentGate, agentLabel, approvedAgent, type KnownAgent, knownAgent } from './agent-gate.js';
-import { type AgentSecrets, type LentSecrets, noteSecretUse } from './agent-secrets.js';
+import { type AgentSecrets, noteSecretUse, type ResolvedSecrets } from './agent-secrets.js';
 import { listAppliedResources } from './applied-resource-store.js';
 import { changedSecretNotes, reviveApplied, secretsOfRows } from './applied-secrets.js';
 import {
@@ -122,21 +122,21 @@ export class Drift {
     const { nodeId, row } = check.agent;
     try {
       const applied = await lanes.enter(nodeId, () => listAppliedResources(db, nodeId));
-      const lent = await secrets.lend(db, row, await inSlices(secretsOfRows(applied)));
-      const { resources, failures } = await inSlices(reviveApplied(applied, lent.source));
-      await this.noteSecrets(check, lent);
+      const resolved = await secrets.resolve(db, row, await inSlices(secretsOfRows(applied)));
+      const { resources, failures } = await inSlices(reviveApplied(applied, resolved.source));
+      await this.noteSecrets(check, resolved);
       const content = { resources, removals: [] };
       const onResult = () => undefined;
       const observation = new Observation({ runId: check.driftId, nodeId, mode: 'drift', content, onResult });
       const found = await observations.run(observation, signal);
-      const results = [...found.results.map(changedSecretNotes(applied, lent.hashes)), ...failures];
+      const results = [...found.results.map(changedSecretNotes(applied, resolved.hashes)), ...failures];
       return { outcome: outcomeOf({ ...found, results }), thrown: null };
     } catch (error) {
       return { outcome: outcomeOfFailure(error), thrown: error };
     }
   }
 
-  private async noteSecrets({ agent, driftId, request }: Check, { hashes }: LentSecrets): Promise<void> {
+  private async noteSecrets({ agent, driftId, request }: Check, { hashes }: ResolvedSecrets): Promise<void> {
     if (hashes.size === 0) return;
     const { uow, secrets } = this.options;
     const by = request.requestedBy;

@@ -23,7 +23,7 @@ import { Observations } from './observations.js';
 import { LiveOperations } from './operations/live-operations.js';
 import { OperationDriver } from './operations/operation-driver.js';
 import { OperationFeed } from './operations/operation-feed.js';
-import { noVault, type OutputVault } from './operations/operation-outputs.js';
+import { noCipher, type OutputCipher } from './operations/operation-outputs.js';
 import { OperationReader } from './operations/operation-reader.js';
 import { OperationRecords } from './operations/operation-records.js';
 import { OperationReports } from './operations/operation-reports.js';
@@ -43,7 +43,7 @@ export interface EngineOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'n
   /** Parser of module texts; by default it runs on the calling thread. */
   readonly parser?: TextParser;
   /** Encrypts outputs of scripts with secrets; without it these outputs are not kept. */
-  readonly vault?: OutputVault;
+  readonly outputCipher?: OutputCipher;
 }
 
 /** Milliseconds between checks of deadlines. */
@@ -79,7 +79,7 @@ export class Engine implements Service {
     const sessions = new AgentSessions();
     const epoch = new Epoch();
     const secrets = options.secrets ?? noSecrets;
-    const vault = options.vault ?? noVault;
+    const outputCipher = options.outputCipher ?? noCipher;
     const gate = new AgentGate({ db, link, live });
     const leases = new Leases(clock, limits);
     const assignments = new CurrentAssignments();
@@ -91,7 +91,7 @@ export class Engine implements Service {
       secrets,
       lanes,
     });
-    const records = new OperationRecords({ ...options, secrets, vault, epoch });
+    const records = new OperationRecords({ ...options, secrets, outputCipher, epoch });
     const observations = new Observations({ link, clock, limits });
     const driver = new OperationDriver({ logger, link, live, sessions, records, feed });
     const operations = { db, clock, limits, link, live, sessions, records, feed, driver };
@@ -105,7 +105,7 @@ export class Engine implements Service {
     this.sources = (sources) => current.read(sources);
     this.assignments = new Assignments(options);
     this.applies = new Applies({ ...shared, assignments, removalGuard, sessions, live, records, driver });
-    this.operations = new OperationReader({ db, live, feed, vault });
+    this.operations = new OperationReader({ db, live, feed, outputCipher });
     this.plans = new Plans(shared);
     this.drift = new Drift(shared);
     const { plans, applies } = this;

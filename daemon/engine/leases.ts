@@ -28,7 +28,7 @@ interface Waiter {
   refuse(fault: Fault): void;
 }
 
-interface Occupation {
+interface AgentLeases {
   /** ID of the apply in progress, or null. */
   apply: string | null;
   observer: Observer | null;
@@ -36,9 +36,9 @@ interface Occupation {
 }
 
 export class Leases {
-  private readonly occupations = new Map<NodeId, Occupation>();
+  private readonly byAgent = new Map<NodeId, AgentLeases>();
   private held = 0;
-  private roomSeekers: (() => void)[] = [];
+  private slotWaiters: (() => void)[] = [];
   private readonly clock: Clock;
   private readonly limits: EngineLimits;
 
@@ -49,13 +49,13 @@ export class Leases {
 
   /** Returns the ID of the apply in progress on an agent, or null. */
   applying(nodeId: NodeId): string | null {
-    return this.occupations.get(nodeId)?.apply ?? null;
+    return this.byAgent.get(nodeId)?.apply ?? null;
   }
 
   /** Locks the agent for an apply. Throws `operation_in_progress` if it has one already, or too many runs are in progress. */
   takeForApply(nodeId: NodeId, operationId: string): ApplyLease {
-    this.refuseBusy(nodeId);
-    this.refuseCrowd();
+    this.rejectIfBusy(nodeId);
+    this.rejectIfFull();
     return this.hold(nodeId, operationId);
   }
 
@@ -69,74 +69,74 @@ export class Leases {
    * when an apply or too many runs are in progress, when too many checks wait, or when the wait times out.
    */
   async takeForObserver(nodeId: NodeId, observer: Observer): Promise<Lease> {
-    this.refuseBusy(nodeId);
-    this.refuseCrowd();
-    const occupation = this.occupy(nodeId);
-    if (occupation.observer === null) occupation.observer = observer;
-    else await this.wait(nodeId, occupation, observer);
+    this.rejectIfBusy(nodeId);
+    this.rejectIfFull();
+    const leases = this.leasesOf(nodeId);
+    if (leases.observer === null) leases.observer = observer;
+    else await this.wait(nodeId, leases, observer);
     this.held += 1;
     return this.once(() => {
       this.leave();
-      this.admitNext(nodeId, occupation);
+      this.admitNext(nodeId, leases);
     });
   }
 
   /** Resolves when the next run ends, or at once if the limit is not reached. */
-  roomAgain(): Promise<void> {
+  whenSlotFree(): Promise<void> {
     if (this.held < this.limits.operations) return Promise.resolve();
-    return new Promise((resolve) => this.roomSeekers.push(resolve));
+    return new Promise((resolve) => this.slotWaiters.push(resolve));
   }
 
   /** Rejects plans and drift checks whose wait has timed out. */
   tick(): void {
     const now = this.clock.monotonic();
-    for (const [nodeId, { queue }] of this.occupations) {
+    for (const [nodeId, { queue }] of this.byAgent) {
       while (queue[0] !== undefined && queue[0].deadline <= now) queue.shift()?.refuse(observed(nodeId));
     }
   }
 
   private hold(nodeId: NodeId, operationId: string): ApplyLease {
-    const occupation = this.occupy(nodeId);
-    occupation.apply = operationId;
+    const leases = this.leasesOf(nodeId);
+    leases.apply = operationId;
     this.held += 1;
     const lease = this.once(() => {
-      if (occupation.apply === operationId) occupation.apply = null;
+      if (leases.apply === operationId) leases.apply = null;
       this.leave();
-      this.tidy(nodeId, occupation);
+      this.dropIfIdle(nodeId, leases);
     });
     const claim = () => {
-      for (const waiter of occupation.queue.splice(0)) waiter.refuse(inProgress(nodeId, operationId));
-      occupation.observer?.cancel();
+      for (const waiter of leases.queue.splice(0)) waiter.refuse(inProgress(nodeId, operationId));
+      leases.observer?.cancel();
     };
     return { ...lease, claim };
   }
 
   private leave(): void {
     this.held -= 1;
-    for (const tell of this.roomSeekers.splice(0)) tell();
+    for (const tell of this.slotWaiters.splice(0)) tell();
   }
 
-  private wait(nodeId: NodeId, { queue }: Occupation, observer: Observer): Promise<void> {
+  private wait(nodeId: NodeId, { queue }: AgentLeases, observer: Observer): Promise<void> {
     if (queue.length >= this.limits.waiting) throw observed(nodeId);
     const deadline = this.clock.monotonic() + this.limits.turn;
     return new Promise((admit, refuse) => queue.push({ observer, deadline, admit, refuse }));
   }
 
-  private admitNext(nodeId: NodeId, occupation: Occupation): void {
-    const next = occupation.queue.shift();
-    occupation.observer = next?.observer ?? null;
+  private admitNext(nodeId: NodeId, leases: AgentLeases): void {
+    const next = leases.queue.shift();
+    leases.observer = next?.observer ?? null;
     next?.admit();
-    this.tidy(nodeId, occupation);
+    this.dropIfIdle(nodeId, leases);
   }
 
-  private occupy(nodeId: NodeId): Occupation {
-    const occupation = this.occupations.get(nodeId) ?? { apply: null, observer: null, queue: [] };
-    this.occupations.set(nodeId, occupation);
-    return occupation;
+  private leasesOf(nodeId: NodeId): AgentLeases {
+    const leases = this.byAgent.get(nodeId) ?? { apply: null, observer: null, queue: [] };
+    this.byAgent.set(nodeId, leases);
+    return leases;
   }
 
-  private tidy(nodeId: NodeId, { apply, observer, queue }: Occupation): void {
-    if (apply === null && observer === null && queue.length === 0) this.occupations.delete(nodeId);
+  private dropIfIdle(nodeId: NodeId, { apply, observer, queue }: AgentLeases): void {
+    if (apply === null && observer === null && queue.length === 0) this.byAgent.delete(nodeId);
   }
 
   private once(release: () => void): Lease {
@@ -150,12 +150,12 @@ export class Leases {
     };
   }
 
-  private refuseBusy(nodeId: NodeId): void {
+  private rejectIfBusy(nodeId: NodeId): void {
     const apply = this.applying(nodeId);
     if (apply !== null) throw inProgress(nodeId, apply);
   }
 
-  private refuseCrowd(): void {
+  private rejectIfFull(): void {
     const { operations } = this.limits;
     if (this.held < operations) return;
     throw new Fault('operation_in_progress', `${operations} operations are in progress, which is the most at a time`, {

@@ -15,7 +15,7 @@ export type RunMessage = Exclude<EngineMessage, { type: 'inventory' }>;
 interface Entry {
   readonly observation: Observation;
   /** Time of the agent's last message about the run, in monotonic milliseconds. */
-  heard: number;
+  lastMessageAt: number;
 }
 
 interface ObservationsOptions extends Pick<Core, 'clock'> {
@@ -39,7 +39,7 @@ export class Observations {
     const abort = () => this.drop(observation, abortFault(signal));
     if (signal.aborted) throw abortFault(signal);
     signal.addEventListener('abort', abort, { once: true });
-    this.entries.set(observation.runId, { observation, heard: this.options.clock.monotonic() });
+    this.entries.set(observation.runId, { observation, lastMessageAt: this.options.clock.monotonic() });
     try {
       if (!this.options.link.send(observation.nodeId, observation.messages())) throw connectionLost(observation);
       return await observation.outcome;
@@ -57,7 +57,7 @@ export class Observations {
     if (observation.nodeId !== nodeId) {
       throw new Fault('protocol_violation', `the agent speaks of run ${message.run_id}, which is another agent's`);
     }
-    entry.heard = this.options.clock.monotonic();
+    entry.lastMessageAt = this.options.clock.monotonic();
     if (message.type === 'run_results') observation.take(message);
     if (message.type === 'run_finished') observation.finish(message);
     return true;
@@ -73,7 +73,7 @@ export class Observations {
   tick(): void {
     const { clock, limits } = this.options;
     const now = clock.monotonic();
-    for (const { observation, heard } of this.entries.values()) {
+    for (const { observation, lastMessageAt: heard } of this.entries.values()) {
       if (now - heard >= limits.silence) this.drop(observation, silent(observation, limits.silence));
     }
   }

@@ -64,7 +64,7 @@ const applyAgent =
     );
     if (body.wait === false) return { status: 202, body: await operations.result(operationId, warnings) };
     await stream?.({ event: 'started', operation_id: operationId });
-    for await (const resource of operations.follow(operationId, { signal, isPatient: false })) {
+    for await (const resource of operations.follow(operationId, { signal, ignoresSilence: false })) {
       await stream?.({ event: 'resource', resource });
     }
     const result = await operations.result(operationId, warnings);

@@ -25,7 +25,7 @@ export class Traffic implements AgentTraffic {
   async receive(nodeId: NodeId, message: EngineMessage): Promise<void> {
     const { sessions, lanes, observations, reports } = this.options;
     if (message.type === 'inventory') {
-      const session = sessions.told(nodeId);
+      const session = sessions.recordInventory(nodeId);
       await lanes.enter(nodeId, () => reports.reconcile(nodeId, message, session));
     } else if (!observations.receive(nodeId, message)) {
       await lanes.enter(nodeId, () => reports.receive(nodeId, message));
@@ -54,7 +54,7 @@ export class AgentSessions {
   private readonly acknowledged = new Map<NodeId, Set<string>>();
 
   /** Records an inventory. Throws `protocol_violation` for a second one on the same connection. */
-  told(nodeId: NodeId): Session {
+  recordInventory(nodeId: NodeId): Session {
     if (this.sessions.has(nodeId)) throw new Fault('protocol_violation', 'the agent told its inventory a second time');
     const session = { isReady: false };
     this.sessions.set(nodeId, session);

@@ -55,10 +55,10 @@ export class AgentConnection {
   private readonly queue: AgentMessage[] = [];
   private events: ConnectionEvents | undefined;
   private current: ConnectionState = 'fresh';
-  private greeted = false;
+  private hasHello = false;
   private version = 1;
   private draining = false;
-  private goodbye: NodeJS.Timeout | undefined;
+  private closeTimer: NodeJS.Timeout | undefined;
 
   constructor(options: ConnectionOptions) {
     this.socket = options.socket;
@@ -79,15 +79,15 @@ export class AgentConnection {
     this.events = events;
     this.limit(LINK_LIMITS.pendingFrame, () => this.fail(tooMuch()));
     this.socket.on('message', (data, isBinary) => this.take(data, isBinary));
-    this.socket.on('ping', () => this.liveness.heard());
-    this.socket.on('pong', () => this.liveness.heard());
+    this.socket.on('ping', () => this.liveness.recordMessage());
+    this.socket.on('pong', () => this.liveness.recordMessage());
     this.socket.on('error', (error) => {
       // Other errors come from the transport, and its close event follows.
       const isPeers = this.current !== 'closed' && systemCodeOf(error)?.startsWith('WS_ERR_');
       if (isPeers) this.fail(violation(`a broken frame: ${messageOf(error)}`));
     });
     this.socket.on('close', () => {
-      clearTimeout(this.goodbye);
+      clearTimeout(this.closeTimer);
       this.end();
     });
   }
@@ -104,12 +104,12 @@ export class AgentConnection {
   }
 
   /** Sets the agent's protocol version, from its hello. */
-  speaks(version: number): void {
+  setVersion(version: number): void {
     this.version = version;
   }
 
   /** Returns false when the agent's protocol version lacks messages of this type. */
-  knows(type: OrchestratorMessage['type']): boolean {
+  supports(type: OrchestratorMessage['type']): boolean {
     return isKnown(this.version, type);
   }
 
@@ -118,7 +118,7 @@ export class AgentConnection {
    * exceeded the limit and the connection was terminated.
    */
   send(message: OrchestratorMessage): boolean {
-    if (!this.knows(message.type) || this.current === 'closed' || this.socket.readyState !== this.socket.OPEN)
+    if (!this.supports(message.type) || this.current === 'closed' || this.socket.readyState !== this.socket.OPEN)
       return false;
     this.socket.send(encode(message));
     if (this.socket.bufferedAmount <= LINK_LIMITS.unsent) return true;
@@ -149,7 +149,7 @@ export class AgentConnection {
     this.socket.close(code, closeReason(reason));
     // Resume reading for the peer's answer; a peer that sends none must not hold the socket open.
     this.socket.resume();
-    this.goodbye = setTimeout(() => this.socket.terminate(), GOODBYE);
+    this.closeTimer = setTimeout(() => this.socket.terminate(), GOODBYE);
   }
 
   /** Terminates the connection without a close frame. */
@@ -169,7 +169,7 @@ export class AgentConnection {
 
   private take(data: RawData, isBinary: boolean): void {
     if (this.current === 'closed') return;
-    this.liveness.heard();
+    this.liveness.recordMessage();
     try {
       const message = this.decode(this.textOf(data, isBinary));
       if (message instanceof UnknownMessage) {
@@ -195,11 +195,11 @@ export class AgentConnection {
 
   private allowed(message: AgentMessage): AgentMessage {
     // Exactly one hello, before everything else.
-    if ((message.type === 'hello') === this.greeted) throw violation(`${message.type} out of turn`);
+    if ((message.type === 'hello') === this.hasHello) throw violation(`${message.type} out of turn`);
     if (this.current !== 'approved' && !PENDING_MESSAGES.has(message.type)) {
       throw violation(`${message.type} before it was approved`);
     }
-    this.greeted = true;
+    this.hasHello = true;
     return message;
   }
 
@@ -256,18 +256,18 @@ type Watcher = (isAlive: boolean) => void;
 class Liveness {
   private readonly clock: Clock;
   private readonly watchers = new Set<Watcher>();
-  private lastHeard: number;
+  private lastMessageAt: number;
   private lastAsked: number;
 
   constructor(clock: Clock) {
     this.clock = clock;
-    this.lastHeard = clock.monotonic();
-    this.lastAsked = this.lastHeard;
+    this.lastMessageAt = clock.monotonic();
+    this.lastAsked = this.lastMessageAt;
   }
 
-  heard(): void {
-    this.lastHeard = this.clock.monotonic();
-    this.tell(true);
+  recordMessage(): void {
+    this.lastMessageAt = this.clock.monotonic();
+    this.report(true);
   }
 
   /** Notes that a ping was sent. */
@@ -276,11 +276,11 @@ class Liveness {
   }
 
   ended(): void {
-    this.tell(false);
+    this.report(false);
   }
 
   isDead(): boolean {
-    return this.clock.monotonic() - this.lastHeard >= LINK_LIMITS.deadAfter;
+    return this.clock.monotonic() - this.lastMessageAt >= LINK_LIMITS.deadAfter;
   }
 
   isPingDue(): boolean {
@@ -295,7 +295,7 @@ class Liveness {
     };
   }
 
-  private tell(isAlive: boolean): void {
+  private report(isAlive: boolean): void {
     for (const watcher of [...this.watchers]) watcher(isAlive);
   }
 }

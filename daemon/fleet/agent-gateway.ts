@@ -69,7 +69,7 @@ export class AgentGateway implements Service {
   private readonly hellos = new WeakMap<AgentConnection, AgentMessageOf<'hello'>>();
   private readonly work: BackgroundWork;
   private heartbeat: NodeJS.Timeout | undefined;
-  private sweep: NodeJS.Timeout | undefined;
+  private sweepTimer: NodeJS.Timeout | undefined;
 
   constructor(options: GatewayOptions) {
     this.options = options;
@@ -83,7 +83,7 @@ export class AgentGateway implements Service {
       registry.heartbeat();
       this.work.start(this.flush());
     }, BEAT_EVERY);
-    this.sweep = setInterval(() => this.work.start(enrolment.sweep()), SWEEP_EVERY);
+    this.sweepTimer = setInterval(() => this.work.start(enrolment.sweep()), SWEEP_EVERY);
   }
 
   /**
@@ -92,11 +92,11 @@ export class AgentGateway implements Service {
    */
   async stop(): Promise<void> {
     clearInterval(this.heartbeat);
-    clearInterval(this.sweep);
+    clearInterval(this.sweepTimer);
     for (const connection of this.open) connection.close(CLOSE.goingAway, 'the orchestrator stops');
-    await this.work.settled();
+    await this.work.idle();
     this.work.start(this.flush(true));
-    await this.work.settled();
+    await this.work.idle();
   }
 
   /** Records repeated events as summaries. */
@@ -128,7 +128,7 @@ export class AgentGateway implements Service {
   approved(nodeId: NodeId): void {
     const connection = this.options.registry.get(nodeId);
     const hello = connection && this.hellos.get(connection);
-    if (hello) this.work.start(this.settle(connection, hello));
+    if (hello) this.work.start(this.sendStatus(connection, hello));
   }
 
   /** Closes the connection of a rejected or removed agent in this tick, and ends its runs and terminals. */
@@ -142,7 +142,7 @@ export class AgentGateway implements Service {
       case 'hello':
         return this.hello(connection, message);
       case 'attributes':
-        this.refuseHaste(connection);
+        this.rejectIfRateLimited(connection);
         return this.options.presence.attributesChanged(connection, message.attributes);
       case 'metrics':
         return this.options.onMetrics(connection.nodeId, message);
@@ -163,7 +163,7 @@ export class AgentGateway implements Service {
    * Rejects too frequent reports. Agents check their attributes once a minute; one that reports continuously would
    * flood the audit log.
    */
-  private refuseHaste(connection: AgentConnection): void {
+  private rejectIfRateLimited(connection: AgentConnection): void {
     const now = this.options.clock.monotonic();
     const last = this.reported.get(connection);
     if (last !== undefined && now - last < ATTRIBUTES_EVERY) {
@@ -173,13 +173,13 @@ export class AgentGateway implements Service {
   }
 
   private async hello(connection: AgentConnection, hello: AgentMessageOf<'hello'>): Promise<void> {
-    connection.speaks(hello.protocol_version);
+    connection.setVersion(hello.protocol_version);
     if (!(await this.claim(connection))) return;
     const { enrolment_token: _, ...known } = hello;
     this.hellos.set(connection, known);
     const admission = await this.options.enrolment.admit(connection, hello);
     if (admission.verdict !== null) this.judged(connection, admission.verdict);
-    if (admission.kind === 'admitted') return this.settle(connection, hello);
+    if (admission.kind === 'admitted') return this.sendStatus(connection, hello);
     connection.close(admission.closeCode, admission.reason);
     this.refused(connection, admission.reason);
   }
@@ -214,7 +214,7 @@ export class AgentGateway implements Service {
   }
 
   /** Sends the agent its status, according to its current record. */
-  private async settle(connection: AgentConnection, hello: AgentMessageOf<'hello'>): Promise<void> {
+  private async sendStatus(connection: AgentConnection, hello: AgentMessageOf<'hello'>): Promise<void> {
     const agent = await this.options.presence.arrived(connection, hello);
     if (agent === null) return connection.close(CLOSE.goingAway, 'the record of this agent is gone, so it enrols anew');
     if (agent.status === 'rejected') return connection.close(CLOSE.rejected, REJECTED);
@@ -230,7 +230,7 @@ export class AgentGateway implements Service {
     const { nodeId: node_id, remoteAddress: address } = connection;
     if (fault.code === 'protocol_violation') {
       logger.warn('an agent broke the protocol', { node_id, address, reason: fault.message });
-      this.work.start(presence.violated(connection, fault.message));
+      this.work.start(presence.recordViolation(connection, fault.message));
     } else if (fault.code === 'protocol_mismatch') {
       this.refused(connection, fault.message, Number(fault.data?.protocol_version));
     } else {
@@ -300,7 +300,7 @@ class BackgroundWork {
   }
 
   /** Resolves when no work is in flight. */
-  async settled(): Promise<void> {
+  async idle(): Promise<void> {
     while (this.running.size > 0) await Promise.allSettled(this.running);
   }
 }

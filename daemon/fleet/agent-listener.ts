@@ -30,7 +30,7 @@ export interface AgentPeer {
 }
 
 /** A second WebSocket endpoint for proved agents, besides the link. */
-interface SideDoor {
+interface SharedPortEndpoint {
   readonly path: string;
   /** Subprotocol that the agent must request. */
   readonly protocol: string;
@@ -60,7 +60,7 @@ export interface AgentListenerOptions extends Pick<Core, 'logger'> {
   readonly privateKey: KeyObject;
   /** Called in the tick of the upgrade, so that listeners attached here miss nothing. */
   readonly onConnection: (peer: AgentPeer) => void;
-  readonly sideDoor?: SideDoor;
+  readonly terminalEndpoint?: SharedPortEndpoint;
   readonly timeouts?: Partial<ListenerTimeouts>;
   /** Maximum connections of all kinds; further ones are closed at once. */
   readonly maxConnections?: number;
@@ -88,11 +88,16 @@ export class AgentListener implements Service {
   constructor(options: AgentListenerOptions) {
     this.options = options;
     this.timeouts = { ...TIMEOUTS, ...options.timeouts };
-    const { sideDoor: door } = options;
+    const { terminalEndpoint: endpoint } = options;
     const handleProtocols = (offered: ReadonlySet<string>) =>
-      door !== undefined && offered.has(door.protocol) && door.protocol;
-    this.side = door
-      ? new WebSocketServer({ noServer: true, perMessageDeflate: false, maxPayload: door.maxPayload, handleProtocols })
+      endpoint !== undefined && offered.has(endpoint.protocol) && endpoint.protocol;
+    this.side = endpoint
+      ? new WebSocketServer({
+          noServer: true,
+          perMessageDeflate: false,
+          maxPayload: endpoint.maxPayload,
+          handleProtocols,
+        })
       : null;
   }
 
@@ -176,13 +181,13 @@ export class AgentListener implements Service {
       socket.destroy();
       return;
     }
-    const { sideDoor: door } = this.options;
+    const { terminalEndpoint: endpoint } = this.options;
     const nodeId = nodeIdOf(publicKey);
-    if (door !== undefined && this.side !== null && request.url === door.path && door.expects(nodeId)) {
+    if (endpoint !== undefined && this.side !== null && request.url === endpoint.path && endpoint.expects(nodeId)) {
       this.side.handleUpgrade(request, socket, head, (opened) => {
         opened.on('error', () => undefined);
-        if (opened.protocol !== door.protocol) return opened.terminate();
-        door.accept({ socket: opened, connection: socket, publicKey, nodeId, remoteAddress });
+        if (opened.protocol !== endpoint.protocol) return opened.terminate();
+        endpoint.accept({ socket: opened, connection: socket, publicKey, nodeId, remoteAddress });
       });
       return;
     }

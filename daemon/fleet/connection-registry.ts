@@ -43,8 +43,8 @@ export class ConnectionRegistry implements AgentLink {
   }
 
   /** Returns false for an agent that is not connected, or whose protocol version lacks messages of this type. */
-  knows(nodeId: NodeId, type: OrchestratorMessage['type']): boolean {
-    return this.connections.get(nodeId)?.knows(type) ?? false;
+  supports(nodeId: NodeId, type: OrchestratorMessage['type']): boolean {
+    return this.connections.get(nodeId)?.supports(type) ?? false;
   }
 
   /** Returns the approved agents that are connected. */

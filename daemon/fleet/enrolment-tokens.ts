@@ -78,7 +78,7 @@ export class EnrolmentTokens {
   async list(): Promise<readonly EnrolmentTokenRecord[]> {
     const { db } = this.options;
     const standing: EnrolmentTokenRecord[] = [];
-    for (const row of await listEnrolmentTokens(db)) if (await isMakerAdmin(db, row)) standing.push(present(row));
+    for (const row of await listEnrolmentTokens(db)) if (await isCreatorAdmin(db, row)) standing.push(present(row));
     return standing;
   }
 
@@ -190,7 +190,7 @@ export const enrolmentTokenHandlers = (tokens: EnrolmentTokens): HandlersFor<typ
 /**
  * Returns true when the token's creator is an active admin. Removing an operator also revokes that operator's tokens.
  */
-export async function isMakerAdmin(db: Queryable, { created_by }: EnrolmentTokenRow): Promise<boolean> {
+export async function isCreatorAdmin(db: Queryable, { created_by }: EnrolmentTokenRow): Promise<boolean> {
   return (await findActiveOperator(db, created_by))?.role === 'admin';
 }
 

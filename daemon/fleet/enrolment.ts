@@ -23,7 +23,7 @@ import {
 } from './agent-store.js';
 import type { ConnectionRegistry } from './connection-registry.js';
 import { RepeatedEvents, type Summarize } from './report-throttle.js';
-import { type Pass, passOf, redeem } from './token-redemption.js';
+import { checkToken, redeem, type TokenCheck } from './token-redemption.js';
 
 type Admission =
   | { readonly kind: 'admitted'; readonly verdict: TokenVerdict | null }
@@ -45,10 +45,10 @@ interface EnrolmentOptions extends Pick<Core, 'ageTime' | 'clock' | 'newId' | 'u
   readonly limits: () => EnrolmentLimits;
 }
 
-interface Arrival extends NewAgent {
+interface EnrolmentRequest extends NewAgent {
   /** Record of the agent; null for an unknown one. */
   readonly agent: AgentRow | null;
-  readonly pass: Pass;
+  readonly pass: TokenCheck;
 }
 
 type PendingAgent = Awaited<ReturnType<typeof listPendingAgents>>[number];
@@ -77,7 +77,7 @@ export class Enrolment {
 
   constructor(options: EnrolmentOptions) {
     this.options = options;
-    this.repeated = new RepeatedEvents({ clock: options.clock, atOnce: 20, summarize: summarizeStrangers });
+    this.repeated = new RepeatedEvents({ clock: options.clock, individually: 20, summarize: summarizeStrangers });
   }
 
   /**
@@ -99,7 +99,7 @@ export class Enrolment {
       const agent = await findAgent(tx, nodeId);
       if (agent?.status === 'rejected') return REJECTED;
       if (agent?.status === 'approved') return { kind: 'admitted', verdict: null };
-      const pass = await passOf(tx, { nodeId, agent, token: hello.enrolment_token }, clock.now());
+      const pass = await checkToken(tx, { nodeId, agent, token: hello.enrolment_token }, clock.now());
       return this.place(tx, emit, { connection, hello, agent, pass });
     });
   }
@@ -117,13 +117,13 @@ export class Enrolment {
   }
 
   /** Places an agent that is neither approved nor rejected: in the queue, or where its token puts it. */
-  private async place(tx: Queryable, emit: Emit, arrival: Arrival): Promise<Admission> {
+  private async place(tx: Queryable, emit: Emit, arrival: EnrolmentRequest): Promise<Admission> {
     const { connection, hello, agent, pass } = arrival;
     const { verdict } = pass;
-    if (agent === null && !pass.isVouched) {
+    if (agent === null && !pass.isAccepted) {
       const pending = (await listPendingAgents(tx)).filter((one) => one.enrolment_token_id === null);
       if (this.isCrowded(pending, connection)) return { kind: 'refused', verdict, ...CROWDED };
-      const surplus = this.surplus(pending, this.options.limits().pendingCapacity - 1);
+      const surplus = this.longestAbsent(pending, this.options.limits().pendingCapacity - 1);
       if (surplus === null) return { kind: 'refused', verdict, ...FULL };
       for (const one of surplus) {
         await this.forget(tx, emit, one, 'too many agents wait for approval, and it had been away the longest');
@@ -149,7 +149,7 @@ export class Enrolment {
    * Returns the agents to remove so that at most `room` stay: the longest absent ones. Returns null when the
    * connected ones alone exceed it, because new agents never displace them.
    */
-  private surplus(pending: readonly PendingAgent[], room: number): readonly PendingAgent[] | null {
+  private longestAbsent(pending: readonly PendingAgent[], room: number): readonly PendingAgent[] | null {
     const excess = pending.length - room;
     if (excess <= 0) return [];
     const { registry } = this.options;
@@ -170,7 +170,7 @@ export class Enrolment {
     if (this.repeated.passes('forgotten', event)) emit(event);
   }
 
-  private async record(tx: Queryable, emit: Emit, arrival: Arrival): Promise<AgentRow> {
+  private async record(tx: Queryable, emit: Emit, arrival: EnrolmentRequest): Promise<AgentRow> {
     const { clock, newId } = this.options;
     const record = recordOfNew(arrival, { id: newId(), now: clock.now() });
     await insertAgent(tx, record);

@@ -14,7 +14,7 @@ import { TagService } from './tag-service.js';
 
 interface FleetOptions
   extends Pick<GatewayOptions, 'traffic' | 'terminals' | 'onMetrics'>,
-    Pick<AgentListenerOptions, 'sideDoor'> {
+    Pick<AgentListenerOptions, 'terminalEndpoint'> {
   readonly privateKey: KeyObject;
   readonly publicKey: PublicKeyHex;
   readonly registry: ConnectionRegistry;

@@ -28,7 +28,7 @@ export class Presence {
   /** Repeated events of approved agents, by agent. */
   private readonly changes: RepeatedEvents;
   /** Repeated events of unknown keys, counted together, because keys and addresses cost an attacker nothing. */
-  private readonly strangers: RepeatedEvents;
+  private readonly unknownKeys: RepeatedEvents;
   /** Record of each connection's agent, as of its last recorded arrival. */
   private readonly arrivals = new WeakMap<AgentConnection, AgentRow>();
 
@@ -36,8 +36,8 @@ export class Presence {
     this.options = options;
     const { clock } = options;
     this.throttle = new ReportThrottle(clock);
-    this.changes = new RepeatedEvents({ clock, atOnce: 6, summarize: summarizeChanges });
-    this.strangers = new RepeatedEvents({ clock, atOnce: 10, summarize: lastOf });
+    this.changes = new RepeatedEvents({ clock, individually: 6, summarize: summarizeChanges });
+    this.unknownKeys = new RepeatedEvents({ clock, individually: 10, summarize: lastOf });
   }
 
   /**
@@ -50,7 +50,7 @@ export class Presence {
         for (const event of events) if ((await findAgent(tx, event.target.id))?.status === 'approved') emit(event);
       });
     await this.changes.flush(record, everything);
-    await this.strangers.flush((events) => uow.write(async (_tx, emit) => events.forEach(emit)), everything);
+    await this.unknownKeys.flush((events) => uow.write(async (_tx, emit) => events.forEach(emit)), everything);
   }
 
   /**
@@ -117,11 +117,11 @@ export class Presence {
       const agent = (await findAgent(tx, nodeId)) ?? { node_id: nodeId, name: null };
       const summary = `The enrolment token of agent ${agentLabel(agent)} (${address}) was not accepted: ${reason}`;
       const event = agentEvent('agent.refused', agent, summary, { reason: `enrolment token: ${reason}`, address });
-      if (this.strangers.passes('token', event)) emit(event);
+      if (this.unknownKeys.passes('token', event)) emit(event);
     });
   }
 
-  async violated(connection: AgentConnection, reason: string): Promise<void> {
+  async recordViolation(connection: AgentConnection, reason: string): Promise<void> {
     await this.report('agent.protocol_violation', connection, { reason });
   }
 
@@ -180,7 +180,7 @@ export class Presence {
       const agent = known ?? { node_id: nodeId, name: null };
       const summary = REPORTS[type](agentLabel(agent), metadata.reason ?? address);
       const event = agentEvent(type, agent, summary, { ...metadata, address });
-      if (!isStranger || this.strangers.passes(type, event)) emit(event);
+      if (!isStranger || this.unknownKeys.passes(type, event)) emit(event);
     });
   }
 }

@@ -49,7 +49,7 @@ export type Summarize = (events: readonly DomainEvent[], count: number) => Domai
 
 interface RepeatedEventsOptions extends Pick<Core, 'clock'> {
   /** Number of events of a subject per window that are recorded individually. */
-  readonly atOnce: number;
+  readonly individually: number;
   readonly summarize: Summarize;
 }
 
@@ -73,7 +73,7 @@ export class RepeatedEvents {
       repeats = { since: now, recorded: 0, waiting: [], held: 0 };
       this.subjects.set(subject, repeats);
     }
-    if (repeats.recorded < this.options.atOnce) {
+    if (repeats.recorded < this.options.individually) {
       repeats.recorded += 1;
       return true;
     }

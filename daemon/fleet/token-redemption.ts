@@ -9,21 +9,21 @@ import { type AgentRow, agentEvent, agentLabel, agentParty, freeNameOf, listed, 
 import {
   type EnrolmentTokenRow,
   findEnrolmentToken,
-  isMakerAdmin,
+  isCreatorAdmin,
   isSecretOf,
   takeTokenUse,
 } from './enrolment-tokens.js';
 import { replaceTags, tagsOf } from './tag-store.js';
 
 /** Result of checking an agent's token. */
-export type Pass =
+export type TokenCheck =
   /** The agent sent no token. */
-  | { readonly verdict: null; readonly isVouched: false }
-  | { readonly verdict: Exclude<TokenVerdict, 'accepted'>; readonly isVouched: false }
+  | { readonly verdict: null; readonly isAccepted: false }
+  | { readonly verdict: Exclude<TokenVerdict, 'accepted'>; readonly isAccepted: false }
   /** `token` must be redeemed; null when the agent has redeemed it already. */
   | {
       readonly verdict: 'accepted';
-      readonly isVouched: true;
+      readonly isAccepted: true;
       readonly token: EnrolmentTokenRow | null;
       /** True when the token approves the agent. */
       readonly approves: boolean;
@@ -40,25 +40,25 @@ interface Bearer {
 /** Milliseconds by which the clock may have been corrected since a token was created. */
 const AHEAD_MS = 5 * 60_000;
 
-const NO_PASS: Pass = { verdict: null, isVouched: false };
+const NO_TOKEN: TokenCheck = { verdict: null, isAccepted: false };
 
 /** Checks a token without a change. The reason of a refusal is only revealed to a bearer of its secret. */
-export async function passOf(tx: Queryable, { nodeId, agent, token }: Bearer, now: number): Promise<Pass> {
-  if (token == null) return NO_PASS;
+export async function checkToken(tx: Queryable, { nodeId, agent, token }: Bearer, now: number): Promise<TokenCheck> {
+  if (token == null) return NO_TOKEN;
   const shown = parseEnrolmentToken(token);
   const row = shown === null ? null : await findEnrolmentToken(tx, shown.id);
   const isKnown = isSecretOf(row?.secret_hash ?? null, shown?.secret ?? new Uint8Array(32));
-  if (row === null || !isKnown) return { verdict: 'unknown', isVouched: false };
+  if (row === null || !isKnown) return { verdict: 'unknown', isAccepted: false };
   // The connection broke before the agent received the answer; this costs no further use.
   if (agent?.enrolment_token_id === row.token_id) {
-    return { verdict: 'accepted', isVouched: true, token: null, approves: false };
+    return { verdict: 'accepted', isAccepted: true, token: null, approves: false };
   }
-  if (row.revoked_at !== null || !(await isMakerAdmin(tx, row))) return { verdict: 'revoked', isVouched: false };
+  if (row.revoked_at !== null || !(await isCreatorAdmin(tx, row))) return { verdict: 'revoked', isAccepted: false };
   // A token created while the clock was ahead would stay valid longer by that much.
-  if (row.expires_at <= now || row.created_at > now + AHEAD_MS) return { verdict: 'expired', isVouched: false };
-  if (row.uses_left <= 0) return { verdict: 'used_up', isVouched: false };
+  if (row.expires_at <= now || row.created_at > now + AHEAD_MS) return { verdict: 'expired', isAccepted: false };
+  if (row.uses_left <= 0) return { verdict: 'used_up', isAccepted: false };
   const approves = row.auto_approve === 1 && !(await wasRemovedByOperator(tx, nodeId));
-  return { verdict: 'accepted', isVouched: true, token: row, approves };
+  return { verdict: 'accepted', isAccepted: true, token: row, approves };
 }
 
 interface Redemption {

@@ -16,7 +16,7 @@ import { type IdempotentRequests, idempotencyKeyOf, type Outcome } from './idemp
 import { type Rendered, renderFault, sendRendered } from './rendered.js';
 import { readBytes } from './request-body.js';
 import { announcesBody, type Input, inputReader } from './request-input.js';
-import { type AnyHandler, type Outlets, type RunOptions, runner } from './run-handler.js';
+import { type AnyHandler, type RunOptions, runner, type StreamTargets } from './run-handler.js';
 import { EventStream, isGone, LineStream, wantsLines } from './streams.js';
 
 interface EndpointOptions extends RunOptions {
@@ -81,7 +81,7 @@ export function createEndpoint(route: RouteSpec, handler: AnyHandler, options: E
     return isSession ? guardSession(exchange, exchange.response, authenticate) : null;
   }
 
-  function outletsOf({ request: { method, headers }, response }: Exchange): Outlets {
+  function outletsOf({ request: { method, headers }, response }: Exchange): StreamTargets {
     const isStream = route.stream !== undefined && wantsLines(headers.accept);
     const lastId = headers['last-event-id'];
     const isWanted = method !== 'HEAD';
@@ -134,7 +134,7 @@ const tlsRequired = (): Fault =>
     hint: 'use https, or call the API from its own host; a proxy in front has to send X-Forwarded-Proto: https',
   });
 
-function send(exchange: Exchange, { lines, events }: Outlets, { rendered, replayed }: Outcome): void {
+function send(exchange: Exchange, { lines, events }: StreamTargets, { rendered, replayed }: Outcome): void {
   const { response } = exchange;
   const { status, payload } = rendered;
   const failed = status >= 400 && payload !== null;

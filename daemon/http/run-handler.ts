@@ -31,12 +31,12 @@ interface AnyAnswer {
 }
 
 /** Targets of a streamed answer; null when the client gets a plain one. */
-export interface Outlets {
+export interface StreamTargets {
   readonly lines: LineStream | null;
-  readonly events: EventOutlet | null;
+  readonly events: EventTarget | null;
 }
 
-interface EventOutlet {
+interface EventTarget {
   readonly stream: EventStream;
   /** `Last-Event-ID` of the request. */
   readonly lastId: string | null;
@@ -57,7 +57,7 @@ export function runner(route: RouteSpec, handler: AnyHandler, { logger, validate
     checkPiece(line);
     return stream.write(line);
   };
-  const eventsOf = ({ stream, lastId }: EventOutlet): Events<unknown> => ({
+  const eventsOf = ({ stream, lastId }: EventTarget): Events<unknown> => ({
     lastId,
     open: (place) => stream.open(place),
     send: (id, data) => {
@@ -66,7 +66,7 @@ export function runner(route: RouteSpec, handler: AnyHandler, { logger, validate
     },
     beat: (place) => stream.beat(place),
   });
-  return async (exchange: Exchange, input: Input, { lines, events }: Outlets): Promise<Rendered> => {
+  return async (exchange: Exchange, input: Input, { lines, events }: StreamTargets): Promise<Rendered> => {
     const { requestId, baseUrl, cancellation, session, token } = exchange;
     try {
       const context = { actor: actorOf(session?.operator), requestId, address: exchange.address };

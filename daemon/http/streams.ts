@@ -19,7 +19,7 @@ const RETRY_MS = 2000;
 export class EventStream {
   private readonly response: ServerResponse;
   private readonly limits: EventStreamLimits;
-  private begun = false;
+  private hasStarted = false;
   private lastSent = 0;
 
   /** Sends nothing before `open`, so until then the answer may still be another one. */
@@ -29,12 +29,12 @@ export class EventStream {
   }
 
   get started(): boolean {
-    return this.begun;
+    return this.hasStarted;
   }
 
   /** Answers with 200, so that the client knows it is connected. */
   async open(place: string | null): Promise<void> {
-    this.begun = true;
+    this.hasStarted = true;
     beginStream(this.response, `${EVENT_STREAM}; charset=utf-8`);
     await this.write(`retry: ${RETRY_MS}\n${placeLine(place)}\n`);
   }
@@ -83,8 +83,8 @@ export const wantsLines = (accept: string | undefined): boolean =>
 export class LineStream {
   private readonly response: ServerResponse;
   private readonly maxBacklog: number;
-  private begun = false;
-  private roomAgain: Promise<void> | null = null;
+  private hasStarted = false;
+  private drained: Promise<void> | null = null;
 
   /** Sends nothing before the first line, so until then the answer may still be another one. */
   constructor(response: ServerResponse, maxBacklog: number) {
@@ -93,7 +93,7 @@ export class LineStream {
   }
 
   get started(): boolean {
-    return this.begun;
+    return this.hasStarted;
   }
 
   /**
@@ -103,13 +103,13 @@ export class LineStream {
   write(line: unknown): Promise<void> {
     const { response } = this;
     if (isGone(response)) return Promise.resolve();
-    if (!this.begun) this.begin();
+    if (!this.hasStarted) this.begin();
     if (response.write(`${JSON.stringify(line)}\n`)) return Promise.resolve();
     if (response.writableLength > this.maxBacklog) response.destroy();
-    this.roomAgain ??= hasRoom(response).then(() => {
-      this.roomAgain = null;
+    this.drained ??= hasRoom(response).then(() => {
+      this.drained = null;
     });
-    return this.roomAgain;
+    return this.drained;
   }
 
   end(): void {
@@ -117,7 +117,7 @@ export class LineStream {
   }
 
   private begin(): void {
-    this.begun = true;
+    this.hasStarted = true;
     beginStream(this.response, `${NDJSON}; charset=utf-8`);
   }
 }

@@ -2,7 +2,14 @@
 import { messageOf } from '../../src/kernel/fault.js';
 import type { Service } from '../../src/kernel/service.js';
 import type { Core } from '../core/core.js';
-import { isActive, listWindows, momentEvent, momentsUntil, updateWindow, type WindowRow } from './window-store.js';
+import {
+  isActive,
+  listWindows,
+  transitionEvent,
+  transitionsUntil,
+  updateWindow,
+  type WindowRow,
+} from './window-store.js';
 
 type MaintenanceWatchOptions = Pick<Core, 'clock' | 'db' | 'logger' | 'uow'>;
 
@@ -49,9 +56,9 @@ export class MaintenanceWatch implements Service {
   /** Records what is due. Never rejects; a failed write is retried at the next tick. */
   async tick(): Promise<void> {
     const now = this.options.clock.now();
-    if (momentsUntil(now, this.windows).length === 0) return;
+    if (transitionsUntil(now, this.windows).length === 0) return;
     try {
-      await this.tell(now);
+      await this.recordDue(now);
       await this.load();
     } catch (error) {
       const reason = messageOf(error);
@@ -59,11 +66,11 @@ export class MaintenanceWatch implements Service {
     }
   }
 
-  private async tell(now: number): Promise<void> {
+  private async recordDue(now: number): Promise<void> {
     await this.options.uow.write(async (tx, emit) => {
-      for (const moment of momentsUntil(now, await listWindows(tx))) {
+      for (const moment of transitionsUntil(now, await listWindows(tx))) {
         await updateWindow(tx, moment.row.window_id, { told: moment.told });
-        emit(momentEvent(moment, null));
+        emit(transitionEvent(moment, null));
       }
     });
   }

@@ -15,14 +15,14 @@ import type { HandlersFor } from '../http/handler.js';
 import {
   deleteWindow,
   findWindow,
+  hasEnded,
   insertWindow,
-  isOver,
   listWindows,
-  type Moment,
-  momentEvent,
-  momentsUntil,
+  transitionEvent,
+  transitionsUntil,
   updateWindow,
   type WindowRow,
+  type WindowTransition,
   windowDetails,
   windowNotFound,
   windowParty,
@@ -68,8 +68,8 @@ export class MaintenanceWindows {
       told: ends_at <= now ? 'ended' : 'nothing',
     };
     await uow.write(async (tx, emit) => {
-      const moments = momentsUntil(now, [row]);
-      await insertWindow(tx, { ...row, told: toldBy(moments, row) });
+      const moments = transitionsUntil(now, [row]);
+      await insertWindow(tx, { ...row, told: recordedState(moments, row) });
       emit(
         eventOfRequest(context, {
           type: 'maintenance.created',
@@ -78,7 +78,7 @@ export class MaintenanceWindows {
           metadata: windowDetails(row),
         }),
       );
-      tell(moments, emit, context);
+      emitTransitions(moments, emit, context);
     });
     await onChanged();
     return windowView(row, now);
@@ -97,9 +97,9 @@ export class MaintenanceWindows {
       const row = { ...before, ends_at, reason: given.reason ?? before.reason };
       if (row.ends_at === before.ends_at && row.reason === before.reason) return windowView(before, now);
       checkOrder(row);
-      if (row.ends_at !== before.ends_at && isOver(before, now)) throw windowOver(before);
-      const moments = momentsUntil(now, [row]);
-      const told = toldBy(moments, row);
+      if (row.ends_at !== before.ends_at && hasEnded(before, now)) throw windowOver(before);
+      const moments = transitionsUntil(now, [row]);
+      const told = recordedState(moments, row);
       await updateWindow(tx, id, { ends_at: row.ends_at, reason: row.reason, told });
       emit(
         eventOfRequest(context, {
@@ -109,7 +109,7 @@ export class MaintenanceWindows {
           metadata: { ...windowDetails(row), before: { reason: before.reason, ends_at: toTimestamp(before.ends_at) } },
         }),
       );
-      tell(moments, emit, context);
+      emitTransitions(moments, emit, context);
       return windowView({ ...row, told }, now);
     });
     await onChanged();
@@ -122,9 +122,9 @@ export class MaintenanceWindows {
     const now = clock.now();
     await uow.write(async (tx, emit) => {
       const row = await requireWindow(tx, id);
-      const due = momentsUntil(now, [row]);
-      const isUnderWay = toldBy(due, row) === 'started';
-      tell(isUnderWay ? [...due, { row, told: 'ended', at: now }] : due, emit, context);
+      const due = transitionsUntil(now, [row]);
+      const isUnderWay = recordedState(due, row) === 'started';
+      emitTransitions(isUnderWay ? [...due, { row, told: 'ended', at: now }] : due, emit, context);
       await deleteWindow(tx, id);
       emit(
         eventOfRequest(context, {
@@ -139,10 +139,11 @@ export class MaintenanceWindows {
   }
 }
 
-const toldBy = (moments: readonly Moment[], row: WindowRow): WindowRow['told'] => moments.at(-1)?.told ?? row.told;
+const recordedState = (moments: readonly WindowTransition[], row: WindowRow): WindowRow['told'] =>
+  moments.at(-1)?.told ?? row.told;
 
-function tell(moments: readonly Moment[], emit: Emit, context: RequestContext): void {
-  for (const moment of moments) emit(momentEvent(moment, context));
+function emitTransitions(moments: readonly WindowTransition[], emit: Emit, context: RequestContext): void {
+  for (const moment of moments) emit(transitionEvent(moment, context));
 }
 
 async function requireWindow(db: Queryable, id: string): Promise<WindowRow> {

@@ -46,7 +46,7 @@ type Times = Pick<WindowRow, 'starts_at' | 'ends_at'>;
 export const isActive = ({ starts_at, ends_at }: Times, now: number): boolean => starts_at <= now && now < ends_at;
 
 /** Returns true once the end has passed. It stays true after its end was recorded, even when the clock is set back. */
-export const isOver = ({ ends_at, told }: WindowRow, now: number): boolean => told === 'ended' || ends_at <= now;
+export const hasEnded = ({ ends_at, told }: WindowRow, now: number): boolean => told === 'ended' || ends_at <= now;
 
 export const windowParty = ({ window_id, reason }: WindowRow): Party => ({
   id: window_id,
@@ -67,7 +67,7 @@ export const windowView = (row: WindowRow, now: number): MaintenanceWindow => ({
   ends_at: toSeconds(row.ends_at),
   created_by: row.created_by,
   created_at: toSeconds(row.created_at),
-  status: isOver(row, now) ? 'ended' : isActive(row, now) ? 'active' : 'scheduled',
+  status: hasEnded(row, now) ? 'ended' : isActive(row, now) ? 'active' : 'scheduled',
 });
 
 export const windowNotFound = (id: string): Fault =>
@@ -76,7 +76,7 @@ export const windowNotFound = (id: string): Fault =>
   });
 
 /** Start or end of a window. Each is recorded once, whenever it is noticed. */
-export interface Moment {
+export interface WindowTransition {
   readonly row: WindowRow;
   /** State of the window in the audit log once this is recorded. */
   readonly told: 'started' | 'ended';
@@ -87,13 +87,13 @@ export interface Moment {
 /**
  * Returns the moments up to `now` that are not recorded yet, in order. A start sorts before an end at the same time.
  */
-export function momentsUntil(now: number, rows: readonly WindowRow[]): readonly Moment[] {
-  const due = rows.flatMap((row) => momentsOf(row)).filter(({ at }) => at <= now);
+export function transitionsUntil(now: number, rows: readonly WindowRow[]): readonly WindowTransition[] {
+  const due = rows.flatMap((row) => transitionsOf(row)).filter(({ at }) => at <= now);
   return due.sort((a, b) => a.at - b.at || (a.told === b.told ? 0 : a.told === 'started' ? -1 : 1));
 }
 
-function momentsOf(row: WindowRow): readonly Moment[] {
-  const end: Moment = { row, told: 'ended', at: row.ends_at };
+function transitionsOf(row: WindowRow): readonly WindowTransition[] {
+  const end: WindowTransition = { row, told: 'ended', at: row.ends_at };
   switch (row.told) {
     case 'nothing':
       return [{ row, told: 'started', at: row.starts_at }, end];
@@ -105,7 +105,7 @@ function momentsOf(row: WindowRow): readonly Moment[] {
 }
 
 /** Builds the audit event; `context` is the request that caused the moment, or null when its time had come. */
-export function momentEvent({ row, told, at }: Moment, context: RequestContext | null): DomainEvent {
+export function transitionEvent({ row, told, at }: WindowTransition, context: RequestContext | null): DomainEvent {
   const event = {
     type: `maintenance.${told}`,
     target: windowParty(row),

@@ -114,7 +114,7 @@ export class OwnMetrics {
     return this.registry.contentType;
   }
 
-  happened(type: EventType): void {
+  countEvent(type: EventType): void {
     this.events.inc({ type });
   }
 

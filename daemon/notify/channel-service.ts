@@ -14,11 +14,11 @@ import { Fault } from '../../src/kernel/fault.js';
 import { canonicalJson, type JsonObject, type JsonValue } from '../../src/kernel/json.js';
 import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
-import type { Doorbell } from '../core/event-bus.js';
+import type { WakeSignal } from '../core/event-bus.js';
 import type { Queryable } from '../database/schema.js';
 import type { HandlersFor } from '../http/handler.js';
 import { pageFrom } from '../http/query-string.js';
-import type { ChannelVault } from '../secrets/vaults.js';
+import type { ChannelCipher } from '../secrets/ciphers.js';
 import type { AddressPolicy } from './address-policy.js';
 import {
   type ChannelRow,
@@ -36,14 +36,14 @@ import {
 } from './channel-store.js';
 import { invalidConfig, type ReadConfig } from './channels/channel-kind.js';
 import { CHANNEL_KINDS, typeOf } from './channels/channel-types.js';
-import { hastenDeliveries, listDeliveries } from './delivery-store.js';
+import { listDeliveries, makeDeliveriesDue } from './delivery-store.js';
 import type { Notify } from './notify.js';
 
 interface ChannelServiceOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
-  readonly vault: ChannelVault;
+  readonly cipher: ChannelCipher;
   readonly policy: Pick<AddressPolicy, 'refusalAtOnce'>;
-  /** Doorbell of the outbox, rung when a delivery may be due. */
-  readonly bell: Pick<Doorbell, 'ring'>;
+  /** Signal of the outbox, set when a delivery may be due. */
+  readonly outboxSignal: Pick<WakeSignal, 'set'>;
 }
 
 export class ChannelService {
@@ -65,13 +65,13 @@ export class ChannelService {
 
   /** Creates a channel and returns it. Throws `channel_exists`, and `invalid_body` also for an address that is never allowed. */
   async create({ channel_type, name, config }: CreateChannel, context: RequestContext): Promise<Channel> {
-    const { uow, clock, newId, vault } = this.options;
+    const { uow, clock, newId, cipher } = this.options;
     const read = readConfig(channel_type, config, null);
     this.requireReachable(read);
     const place = { channel_id: newId(), row_version: 1 };
     const row: ChannelRow = {
       ...place,
-      ...sealedConfig(vault, read.config, place),
+      ...sealedConfig(cipher, read.config, place),
       name,
       channel_type,
       created_at: clock.now(),
@@ -95,7 +95,7 @@ export class ChannelService {
    * Throws `channel_not_found`, `channel_exists`, `invalid_body`.
    */
   async update(id: string, given: UpdateChannel, context: RequestContext): Promise<Channel> {
-    const { uow, clock, bell } = this.options;
+    const { uow, clock, outboxSignal } = this.options;
     return uow.write(async (tx, emit) => {
       const before = await requireChannel(tx, id);
       const { row, changed } = this.changed(before, given);
@@ -104,8 +104,8 @@ export class ChannelService {
       const { channel_id: _id, ...change } = row;
       await updateChannel(tx, id, change);
       // Pending retries were scheduled because of the old configuration, so they are due now.
-      if (row.row_version !== before.row_version) await hastenDeliveries(tx, id, clock.now());
-      bell.ring();
+      if (row.row_version !== before.row_version) await makeDeliveriesDue(tx, id, clock.now());
+      outboxSignal.set();
       emit(
         channelEvent('channel.updated', `changed ${changed.join(' and ')} of the channel ${row.name}`, {
           row,
@@ -140,13 +140,13 @@ export class ChannelService {
       changed.push('the name');
     }
     if (config) {
-      const { vault } = this.options;
-      const stored = configOrNull(vault, before);
+      const { cipher } = this.options;
+      const stored = configOrNull(cipher, before);
       const read = readConfig(typeOf(before), config, stored);
       this.requireReachable(read);
       if (before.disabled_at !== null || stored === null || canonicalJson(stored) !== canonicalJson(read.config)) {
         const place = { channel_id: before.channel_id, row_version: before.row_version + 1 };
-        const sealed = sealedConfig(vault, read.config, place);
+        const sealed = sealedConfig(cipher, read.config, place);
         row = { ...row, ...place, ...sealed, disabled_at: null, failing: 0 };
         changed.push('the configuration');
       }
@@ -164,7 +164,7 @@ export class ChannelService {
   }
 
   private view(row: ChannelRow): Channel {
-    return channelView(row, this.options.vault);
+    return channelView(row, this.options.cipher);
   }
 }
 

@@ -12,7 +12,7 @@ import {
   type RequestContext,
 } from '../core/domain-event.js';
 import type { ChannelTable, NewRow, Queryable, Row } from '../database/schema.js';
-import type { ChannelVault } from '../secrets/vaults.js';
+import type { ChannelCipher } from '../secrets/ciphers.js';
 import { CHANNEL_KINDS, typeOf } from './channels/channel-types.js';
 import type { LoggedDelivery } from './delivery-store.js';
 
@@ -75,12 +75,12 @@ export const sealedConfig = (
 ): Pick<ChannelRow, 'sealed' | 'key_id'> => vault.seal(JSON.stringify(config), place);
 
 /** Returns the decrypted configuration. Throws `secrets_locked`. */
-export const configOf = (vault: ChannelVault, row: ChannelRow): JsonObject => JSON.parse(vault.open(row));
+export const configOf = (cipher: ChannelCipher, row: ChannelRow): JsonObject => JSON.parse(cipher.open(row));
 
 /** Returns the decrypted configuration; null when it cannot be decrypted. */
-export function configOrNull(vault: ChannelVault, row: ChannelRow): JsonObject | null {
+export function configOrNull(cipher: ChannelCipher, row: ChannelRow): JsonObject | null {
   try {
-    return configOf(vault, row);
+    return configOf(cipher, row);
   } catch (error) {
     if (isFault(error, 'secrets_locked')) return null;
     throw error;
@@ -88,13 +88,13 @@ export function configOrNull(vault: ChannelVault, row: ChannelRow): JsonObject |
 }
 
 /** Returns a channel as the API shows it. A configuration that cannot be decrypted is shown empty. */
-export function channelView(row: ChannelRow, vault: ChannelVault): Channel {
+export function channelView(row: ChannelRow, cipher: ChannelCipher): Channel {
   const { attempted_at: attemptedAt, attempt_error: error } = row;
   return {
     id: row.channel_id,
     name: row.name,
     channel_type: typeOf(row),
-    config: { ...maskedConfig(row, vault) },
+    config: { ...maskedConfig(row, cipher) },
     created_at: toSeconds(row.created_at),
     created_by: row.created_by,
     disabled_at: row.disabled_at === null ? null : toSeconds(row.disabled_at),
@@ -140,8 +140,8 @@ export const channelEvent = (
     metadata: { channel_type: row.channel_type, ...metadata },
   });
 
-function maskedConfig(row: ChannelRow, vault: ChannelVault): JsonObject {
-  const config = configOrNull(vault, row);
+function maskedConfig(row: ChannelRow, cipher: ChannelCipher): JsonObject {
+  const config = configOrNull(cipher, row);
   return config === null ? {} : CHANNEL_KINDS[typeOf(row)].read(config).masked;
 }
 

@@ -3,16 +3,16 @@ import type { ChannelTest } from '../../src/contract/channels.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
-import type { Doorbell } from '../core/event-bus.js';
+import type { WakeSignal } from '../core/event-bus.js';
 import { type ChannelRow, channelEvent, channelParty, requireChannel, updateChannel } from './channel-store.js';
-import { hastenDeliveries } from './delivery-store.js';
+import { makeDeliveriesDue } from './delivery-store.js';
 import { type Message, messageOf } from './message.js';
 import type { Attempt, Sender } from './sender.js';
 
 interface ChannelTesterOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly sender: Sender;
-  /** Doorbell of the outbox, rung when a delivery may be due. */
-  readonly bell: Pick<Doorbell, 'ring'>;
+  /** Signal of the outbox, set when a delivery may be due. */
+  readonly outboxSignal: Pick<WakeSignal, 'set'>;
 }
 
 export class ChannelTester {
@@ -57,7 +57,7 @@ export class ChannelTester {
   }
 
   private async note(row: ChannelRow, attempt: Attempt, context: RequestContext): Promise<void> {
-    const { uow, clock, bell } = this.options;
+    const { uow, clock, outboxSignal } = this.options;
     const { delivered, status, reason, error } = attempt;
     await uow.write(async (tx, emit) => {
       await updateChannel(tx, row.channel_id, {
@@ -66,8 +66,8 @@ export class ChannelTester {
         attempt_error: error,
         ...(delivered ? { disabled_at: null, failing: 0 } : {}),
       });
-      if (delivered) await hastenDeliveries(tx, row.channel_id, clock.now());
-      bell.ring();
+      if (delivered) await makeDeliveriesDue(tx, row.channel_id, clock.now());
+      outboxSignal.set();
       const what = `tested the channel ${row.name}: ${error ?? 'delivered'}`;
       emit(
         channelEvent('channel.tested', what, { row, context, metadata: { delivered, status_code: status, reason } }),

@@ -73,7 +73,7 @@ export async function nextDeliveryAt(db: Queryable, channelId: string, behind: n
 }
 
 /** Makes every pending delivery of a channel due at `now`. */
-export async function hastenDeliveries(db: Queryable, channelId: string, now: number): Promise<void> {
+export async function makeDeliveriesDue(db: Queryable, channelId: string, now: number): Promise<void> {
   await db
     .updateTable('deliveries')
     .set({ next_at: now })

@@ -133,7 +133,7 @@ function ready(socket: Socket, event: 'connect' | 'secureConnect', signal: Abort
 interface Deadline {
   readonly signal: AbortSignal;
   /** Returns true once the timeout has expired. */
-  isOver(): boolean;
+  hasExpired(): boolean;
   /** Releases the timer and the listener on the outer signal; the owner must call it. */
   clear(): void;
 }
@@ -151,7 +151,7 @@ export function deadlineOf(ms: number, outer: AbortSignal): Deadline {
   if (outer.aborted) abort();
   return {
     signal: controller.signal,
-    isOver: () => over,
+    hasExpired: () => over,
     clear: () => {
       clearTimeout(timer);
       outer.removeEventListener('abort', abort);

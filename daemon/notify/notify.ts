@@ -1,33 +1,33 @@
 /** Wires notifications, their channels and the outbox. */
 import type { NewId } from '../../src/kernel/ids.js';
 import type { Core } from '../core/core.js';
-import { Doorbell } from '../core/event-bus.js';
-import type { ChannelVault } from '../secrets/vaults.js';
-import { Absences } from './absences.js';
+import { WakeSignal } from '../core/event-bus.js';
+import type { ChannelCipher } from '../secrets/ciphers.js';
 import { ChannelService } from './channel-service.js';
 import { ChannelTester } from './channel-tester.js';
 import { DeliveryLog } from './delivery-log.js';
 import type { DialOptions } from './dial.js';
 import { Inbox } from './inbox.js';
+import { deleteLoginAddressesBefore } from './notification-rules.js';
+import { NotificationWriter } from './notification-writer.js';
+import { OfflineWatch } from './offline-watch.js';
 import { Outbox } from './outbox.js';
-import { Raising } from './raising.js';
-import { deleteLoginAddressesBefore } from './raising-rules.js';
 import { Sender } from './sender.js';
 
 interface NotifyOptions {
-  readonly vault: ChannelVault;
+  readonly cipher: ChannelCipher;
   readonly network: DialOptions;
-  readonly raiser: Raiser;
+  readonly queue: NotificationQueue;
   readonly isMaintenance: () => boolean;
   /** Returns a uniform number in [0, 1). */
   readonly random: () => number;
 }
 
 /** The part that the unit of work depends on, and that is therefore created first. */
-interface Raiser {
-  readonly raising: Raising;
-  /** Rung when a delivery may be due. */
-  readonly bell: Doorbell;
+interface NotificationQueue {
+  readonly writer: NotificationWriter;
+  /** Set when a delivery may be due. */
+  readonly outboxSignal: WakeSignal;
 }
 
 export interface Notify {
@@ -35,7 +35,7 @@ export interface Notify {
   readonly tester: ChannelTester;
   readonly inbox: Inbox;
   readonly outbox: Outbox;
-  readonly absences: Absences;
+  readonly offlineWatch: OfflineWatch;
   /** Deletes login addresses that have been unused for `ADDRESS_DAYS`. */
   pruneAddresses(): Promise<void>;
 }
@@ -44,10 +44,13 @@ export interface Notify {
 const ADDRESS_DAYS = 180;
 const DAY = 86_400_000;
 
-/** Returns the writer of notifications and the bell that it rings. */
-export function createRaiser(options: { readonly newId: NewId; readonly isMaintenance: () => boolean }): Raiser {
-  const bell = new Doorbell();
-  return { bell, raising: new Raising({ ...options, onRaised: () => bell.ring() }) };
+/** Returns the writer of notifications and the signal that it sets. */
+export function createNotificationQueue(options: {
+  readonly newId: NewId;
+  readonly isMaintenance: () => boolean;
+}): NotificationQueue {
+  const outboxSignal = new WakeSignal();
+  return { outboxSignal, writer: new NotificationWriter({ ...options, onRaised: () => outboxSignal.set() }) };
 }
 
 export function createNotify(
@@ -55,15 +58,15 @@ export function createNotify(
   own: NotifyOptions,
 ): Notify {
   const options = { ...core, ...own };
-  const { db, ageTime, raiser } = options;
+  const { db, ageTime, queue } = options;
   const sender = new Sender(options);
   const log = new DeliveryLog(options);
   return {
-    channels: new ChannelService({ ...options, policy: options.network.policy, bell: raiser.bell }),
-    tester: new ChannelTester({ ...options, sender, bell: raiser.bell }),
+    channels: new ChannelService({ ...options, policy: options.network.policy, outboxSignal: queue.outboxSignal }),
+    tester: new ChannelTester({ ...options, sender, outboxSignal: queue.outboxSignal }),
     inbox: new Inbox(options),
-    outbox: new Outbox({ ...options, sender, log, bell: raiser.bell }),
-    absences: new Absences({ ...options, raising: raiser.raising }),
+    outbox: new Outbox({ ...options, sender, log, signal: queue.outboxSignal }),
+    offlineWatch: new OfflineWatch({ ...options, writer: queue.writer }),
     pruneAddresses: () => deleteLoginAddressesBefore(db, ageTime() - ADDRESS_DAYS * DAY),
   };
 }

@@ -6,7 +6,7 @@ import { setMaxListeners } from 'node:events';
 import { messageOf as messageOfError } from '../../src/kernel/fault.js';
 import type { Service } from '../../src/kernel/service.js';
 import type { Core } from '../core/core.js';
-import type { Doorbell } from '../core/event-bus.js';
+import type { WakeSignal } from '../core/event-bus.js';
 import { type ChannelRow, findChannel, listChannels } from './channel-store.js';
 import type { DeliveryLog } from './delivery-log.js';
 import { type DeliveryRow, dueDeliveries, nextDeliveryAt } from './delivery-store.js';
@@ -17,8 +17,8 @@ import type { Sender } from './sender.js';
 interface OutboxOptions extends Pick<Core, 'clock' | 'db' | 'logger'> {
   readonly sender: Sender;
   readonly log: DeliveryLog;
-  /** Rung when a delivery may be due. */
-  readonly bell: Doorbell;
+  /** Set when a delivery may be due. */
+  readonly signal: WakeSignal;
   readonly isMaintenance: () => boolean;
 }
 
@@ -55,7 +55,7 @@ export class Outbox implements Service {
   /** Stops the loop and drains. A delivery without an answer within the grace period is sent again after the next start. */
   async stop(): Promise<void> {
     this.isStopping = true;
-    this.options.bell.ring();
+    this.options.signal.set();
     await this.loop;
     const timer = setTimeout(() => this.cancel.abort(new Error('the orchestrator stops')), FAREWELL_MS);
     await Promise.all([...this.running.values()].flatMap((of) => [...of.values()]));
@@ -63,29 +63,29 @@ export class Outbox implements Service {
   }
 
   private async run(): Promise<void> {
-    const { bell, logger } = this.options;
+    const { signal, logger } = this.options;
     while (!this.isStopping) {
       let pause = TROUBLE_MS;
       try {
-        pause = await this.beginDue();
+        pause = await this.startDue();
       } catch (error) {
         logger.error('notifications could not be sent, it is tried again', { reason: messageOfError(error) });
       }
-      if (!this.isStopping) await bell.wait(pause);
+      if (!this.isStopping) await signal.wait(pause);
     }
   }
 
   /** Starts the due deliveries of all enabled channels. Returns the milliseconds until the next poll. */
-  private async beginDue(): Promise<number> {
+  private async startDue(): Promise<number> {
     const { db } = this.options;
     const pauses: number[] = [];
     for (const channel of await listChannels(db)) {
-      if (channel.disabled_at === null) pauses.push(await this.beginDueOf(channel));
+      if (channel.disabled_at === null) pauses.push(await this.startDueOf(channel));
     }
     return Math.min(LOOK_MS, ...pauses);
   }
 
-  private async beginDueOf(channel: ChannelRow): Promise<number> {
+  private async startDueOf(channel: ChannelRow): Promise<number> {
     const { db, clock } = this.options;
     const { channel_id: channelId } = channel;
     const rest = (this.paused.get(placeOf(channel)) ?? 0) - clock.monotonic();
@@ -104,7 +104,7 @@ export class Outbox implements Service {
   }
 
   private begin(running: Map<number, Promise<void>>, channel: ChannelRow, delivery: DeliveryRow): void {
-    const { bell, clock, logger } = this.options;
+    const { signal, clock, logger } = this.options;
     const done = this.deliver(delivery)
       .catch((error: unknown) => {
         if (this.cancel.signal.aborted) return;
@@ -114,7 +114,7 @@ export class Outbox implements Service {
       })
       .finally(() => {
         running.delete(delivery.seq);
-        bell.ring();
+        signal.set();
       });
     running.set(delivery.seq, done);
   }

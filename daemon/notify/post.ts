@@ -38,8 +38,9 @@ export async function post(outgoing: Outgoing, options: DialOptions, cancel: Abo
   } catch (error) {
     if (error instanceof DeliveryProblem) throw error;
     cancel.throwIfAborted();
-    if (total.isOver()) throw new DeliveryProblem('timeout', `there was no answer within ${TOTAL_MS / 1000} seconds`);
-    if (connect.isOver()) throw new DeliveryProblem('timeout', `no connection within ${CONNECT_MS / 1000} seconds`);
+    if (total.hasExpired())
+      throw new DeliveryProblem('timeout', `there was no answer within ${TOTAL_MS / 1000} seconds`);
+    if (connect.hasExpired()) throw new DeliveryProblem('timeout', `no connection within ${CONNECT_MS / 1000} seconds`);
     throw new DeliveryProblem('cut_off', `the connection ended before the answer: ${messageOf(error)}`);
   } finally {
     connect.clear();

@@ -1,7 +1,7 @@
 /** Makes one attempt to send a message through a channel and reports its outcome. */
 import { isFault } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
-import type { ChannelVault } from '../secrets/vaults.js';
+import type { ChannelCipher } from '../secrets/ciphers.js';
 import { type ChannelRow, configOf } from './channel-store.js';
 import { CHANNEL_KINDS, typeOf } from './channels/channel-types.js';
 import { DeliveryProblem, type DeliveryReason, readRetryAfter } from './delivery-log.js';
@@ -10,7 +10,7 @@ import { type Message, plainText } from './message.js';
 import { post, type Reply } from './post.js';
 
 interface SenderOptions extends Pick<Core, 'clock'> {
-  readonly vault: ChannelVault;
+  readonly cipher: ChannelCipher;
   readonly network: DialOptions;
 }
 
@@ -33,10 +33,10 @@ export class Sender {
 
   /** Sends the message and returns the outcome; a failed delivery is returned, not thrown. Rejects when `cancel` is aborted. */
   async attempt(channel: ChannelRow, message: Message, cancel: AbortSignal): Promise<Attempt> {
-    const { clock, vault, network } = this.options;
+    const { clock, cipher, network } = this.options;
     try {
       const kind = CHANNEL_KINDS[typeOf(channel)];
-      const outgoing = kind.read(configOf(vault, channel)).request(message, clock.now());
+      const outgoing = kind.read(configOf(cipher, channel)).request(message, clock.now());
       return attemptOf(await post(outgoing, network, cancel), clock.now());
     } catch (error) {
       if (error instanceof DeliveryProblem) return failed(error.reason, error.message);

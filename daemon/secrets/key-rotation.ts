@@ -3,6 +3,7 @@ import { Fault } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
 import { SYSTEM } from '../core/domain-event.js';
 import type { Queryable } from '../database/schema.js';
+import type { ChannelCipher, OutputCipher } from './ciphers.js';
 import type { Keyring } from './keyring.js';
 import { readCanary, writeCanary } from './open-keyring.js';
 import {
@@ -13,13 +14,12 @@ import {
   resealOperationOutput,
   secretsOfOtherKeys,
 } from './sealed-tables.js';
-import { belongingOf, updateSecret } from './secret-store.js';
-import type { ChannelVault, OutputVault } from './vaults.js';
+import { sealedRecordOf, updateSecret } from './secret-store.js';
 
 interface KeyRotationOptions extends Pick<Core, 'db' | 'logger' | 'uow'> {
   readonly keyring: Keyring;
-  readonly vault: OutputVault;
-  readonly channels: ChannelVault;
+  readonly outputCipher: OutputCipher;
+  readonly channelCipher: ChannelCipher;
 }
 
 interface Rotated {
@@ -99,7 +99,7 @@ export class KeyRotation {
     return uow.write(async (tx: Queryable) => {
       const rows = await secretsOfOtherKeys(tx, keyring.currentId, BATCH);
       for (const row of rows) {
-        const belonging = belongingOf(row);
+        const belonging = sealedRecordOf(row);
         await updateSecret(tx, row.secret_id, keyring.seal(keyring.open(row, belonging), belonging));
       }
       return rows.length;
@@ -107,10 +107,10 @@ export class KeyRotation {
   }
 
   private sealChannelBatch(): Promise<number> {
-    const { uow, keyring, channels } = this.options;
+    const { uow, keyring, channelCipher } = this.options;
     return uow.write(async (tx: Queryable) => {
       const rows = await channelsOfOtherKeys(tx, keyring.currentId, BATCH);
-      for (const row of rows) await resealChannel(tx, row.channel_id, channels.seal(channels.open(row), row));
+      for (const row of rows) await resealChannel(tx, row.channel_id, channelCipher.seal(channelCipher.open(row), row));
       return rows.length;
     });
   }
@@ -128,14 +128,14 @@ export class KeyRotation {
   }
 
   private sealOutputBatch(after: OperationOutputKey | null): Promise<OutputBatch> {
-    const { uow, keyring, vault } = this.options;
+    const { uow, keyring, outputCipher } = this.options;
     return uow.write(async (tx) => {
       const rows = await outputsOfOtherKeys(tx, keyring.currentId, { after, limit: OUTPUT_BATCH });
       let sealed = 0;
       for (const { output, key_id, ...place } of rows) {
-        const text = key_id === null ? null : vault.open({ output, key_id }, place);
+        const text = key_id === null ? null : outputCipher.open({ output, key_id }, place);
         if (text === null) continue;
-        await resealOperationOutput(tx, place, vault.seal(text, place));
+        await resealOperationOutput(tx, place, outputCipher.seal(text, place));
         sealed += 1;
       }
       return { sealed, last: rows.length < OUTPUT_BATCH ? null : (rows.at(-1) ?? null) };

@@ -10,7 +10,7 @@ export interface Sealed {
   readonly key_id: string;
 }
 
-export type Belonging = Omit<Place, 'keyId'>;
+export type SealedRecord = Omit<AssociatedData, 'keyId'>;
 
 interface KeyringOptions extends Pick<Core, 'randomBytes'> {
   readonly file: string;
@@ -40,14 +40,14 @@ export class Keyring {
   }
 
   /** Returns the text sealed with the current key. */
-  seal(text: string, belonging: Belonging): Sealed {
+  seal(text: string, belonging: SealedRecord): Sealed {
     const { id, key } = this.current;
     const { randomBytes } = this.options;
     return { sealed: seal(text, { key, place: { ...belonging, keyId: id }, randomBytes }), key_id: id };
   }
 
   /** Returns the decrypted text. Throws `secrets_locked` when its key is missing or it was altered. */
-  open({ sealed, key_id: keyId }: Sealed, belonging: Belonging): string {
+  open({ sealed, key_id: keyId }: Sealed, belonging: SealedRecord): string {
     const found = this.keys.sealing.find(({ id }) => id === keyId);
     if (found !== undefined) return open(sealed, { key: found.key, place: { ...belonging, keyId } });
     const { file } = this.options;
@@ -94,7 +94,7 @@ export class Keyring {
 }
 
 /** Record that a sealed text is bound to as associated data. None of the strings contains `|`, its separator. */
-export interface Place {
+export interface AssociatedData {
   readonly keyId: string;
   readonly recordId: string;
   readonly name: string;
@@ -104,7 +104,7 @@ export interface Place {
 interface SealOptions extends Pick<Core, 'randomBytes'> {
   /** 32 bytes. */
   readonly key: Buffer;
-  readonly place: Place;
+  readonly place: AssociatedData;
 }
 
 const VERSION = 1;
@@ -142,10 +142,10 @@ export function open(sealed: string, { key, place }: Omit<SealOptions, 'randomBy
 const recordKey = (key: Buffer, salt: Buffer): Buffer =>
   Buffer.from(hkdfSync('sha256', key, salt, 'orch-secret-v1', 32));
 
-const associated = ({ keyId, recordId, name, version }: Place): Buffer =>
+const associated = ({ keyId, recordId, name, version }: AssociatedData): Buffer =>
   Buffer.from([VERSION, keyId, recordId, name, version].join('|'));
 
-const notAsSealed = ({ name }: Place, cause?: unknown): Fault =>
+const notAsSealed = ({ name }: AssociatedData, cause?: unknown): Fault =>
   new Fault('secrets_locked', `"${name}" cannot be decrypted: it was altered in the store, or another key sealed it`, {
     cause,
   });

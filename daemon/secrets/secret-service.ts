@@ -21,13 +21,13 @@ import { parseTimestamp } from '../http/parse-timestamp.js';
 import type { Keyring } from './keyring.js';
 import { readRestriction } from './restriction.js';
 import {
-  belongingOf,
   deleteSecret,
   expiredSecrets,
   findSecret,
   insertSecret,
   listSecrets,
   type SecretRow,
+  sealedRecordOf,
   secretNotFound,
   secretParty,
   secretView,
@@ -126,7 +126,7 @@ export class SecretService {
   }
 
   /** Emits an event for each secret that expired since the last call; called each minute. */
-  async tellExpired(): Promise<void> {
+  async emitExpired(): Promise<void> {
     const { db, uow, ageTime } = this.options;
     if ((await expiredSecrets(db, ageTime())).length === 0) return;
     await uow.write(async (tx, emit) => {
@@ -252,8 +252,8 @@ function applyChange(before: SecretRow, { change, value, actor, clock, keyring }
   const changed = [...(isNewValue ? ['the value'] : []), ...fields.map(([, title]) => title)];
   if (changed.length === 0) return { row: before, changed };
   const row_version = before.row_version + 1;
-  const text = isNewValue ? value : keyring.open(before, belongingOf(before));
-  const sealed = keyring.seal(text, belongingOf({ ...before, row_version }));
+  const text = isNewValue ? value : keyring.open(before, sealedRecordOf(before));
+  const sealed = keyring.seal(text, sealedRecordOf({ ...before, row_version }));
   const isSameExpiry = change.expires_at === undefined || change.expires_at === before.expires_at;
   const expiry_told = isSameExpiry ? before.expiry_told : 0;
   const updated = { row_version, expiry_told, updated_at: clock.now(), updated_by: actor.id };
@@ -263,7 +263,7 @@ function applyChange(before: SecretRow, { change, value, actor, clock, keyring }
 /** Returns the value; null when it cannot be decrypted, which setting a new value repairs. */
 function readable(row: SecretRow, keyring: Keyring): string | null {
   try {
-    return keyring.open(row, belongingOf(row));
+    return keyring.open(row, sealedRecordOf(row));
   } catch (error) {
     if (isFault(error, 'secrets_locked')) return null;
     throw error;

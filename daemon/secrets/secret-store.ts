@@ -7,7 +7,7 @@ import type { Party } from '../core/domain-event.js';
 import { chunks } from '../database/batches.js';
 import { type Decoded, jsonColumns } from '../database/json-columns.js';
 import type { Queryable, Row, SecretTable } from '../database/schema.js';
-import type { Belonging } from './keyring.js';
+import type { SealedRecord } from './keyring.js';
 
 interface SecretValues {
   /** Agents that may have it; null for every approved agent. */
@@ -90,11 +90,11 @@ export async function expiredSecrets(
 export const secretParty = (name: string): Party => ({ id: name, name, type: 'secret' });
 
 /** Returns the record and version that a sealed value is bound to. */
-export const belongingOf = ({
+export const sealedRecordOf = ({
   secret_id,
   name,
   row_version,
-}: Pick<SecretRow, 'secret_id' | 'name' | 'row_version'>): Belonging => ({
+}: Pick<SecretRow, 'secret_id' | 'name' | 'row_version'>): SealedRecord => ({
   recordId: secret_id,
   name,
   version: row_version,

@@ -8,7 +8,7 @@ import type { Core } from '../core/core.js';
 import { jsonColumns } from '../database/json-columns.js';
 import type { Queryable } from '../database/schema.js';
 import type { Keyring } from './keyring.js';
-import { belongingOf, findSecret, secretNotFound } from './secret-store.js';
+import { findSecret, sealedRecordOf, secretNotFound } from './secret-store.js';
 
 interface SecretUsageOptions extends Pick<Core, 'db'> {
   readonly keyring: Keyring;
@@ -32,7 +32,7 @@ export async function secretUsage({ db, keyring }: SecretUsageOptions, name: str
 
   function currentHash(): string | null {
     try {
-      return row === null ? null : keyring.hash(name, keyring.open(row, belongingOf(row)));
+      return row === null ? null : keyring.hash(name, keyring.open(row, sealedRecordOf(row)));
     } catch (error) {
       if (isFault(error, 'secrets_locked')) return null;
       throw error;

@@ -1,18 +1,18 @@
-/** Wires the secrets of an orchestrator: service, lender, vaults, usage and key rotation. */
+/** Wires the secrets of an orchestrator: service, resolver, ciphers, usage and key rotation. */
 import type { SecretUsage } from '../../src/contract/secrets.js';
 import type { Core } from '../core/core.js';
+import { ChannelCipher, OutputCipher } from './ciphers.js';
 import { KeyRotation } from './key-rotation.js';
 import type { Keyring } from './keyring.js';
-import { SecretLender } from './secret-lender.js';
+import { SecretResolver } from './secret-resolver.js';
 import { SecretService } from './secret-service.js';
 import { secretUsage } from './secret-usage.js';
-import { ChannelVault, OutputVault } from './vaults.js';
 
 export interface Secrets {
   readonly service: SecretService;
-  readonly lender: SecretLender;
-  readonly vault: OutputVault;
-  readonly channels: ChannelVault;
+  readonly resolver: SecretResolver;
+  readonly outputCipher: OutputCipher;
+  readonly channelCipher: ChannelCipher;
   readonly rotation: KeyRotation;
   /** Returns the usage of a secret. Throws `secret_not_found`. */
   usage(name: string): Promise<SecretUsage>;
@@ -23,14 +23,14 @@ export function createSecrets(
   { keyring }: { readonly keyring: Keyring },
 ): Secrets {
   const tools = { ...core, keyring };
-  const vault = new OutputVault(tools);
-  const channels = new ChannelVault(tools);
+  const outputCipher = new OutputCipher(tools);
+  const channelCipher = new ChannelCipher(tools);
   return {
     service: new SecretService(tools),
-    lender: new SecretLender(tools),
-    vault,
-    channels,
-    rotation: new KeyRotation({ ...tools, vault, channels }),
+    resolver: new SecretResolver(tools),
+    outputCipher,
+    channelCipher,
+    rotation: new KeyRotation({ ...tools, outputCipher, channelCipher }),
     usage: (name) => secretUsage(tools, name),
   };
 }

@@ -121,7 +121,7 @@ export interface TerminalLink {
   /** Reports whether the agent is connected and knows that it is approved. */
   isConnected(nodeId: NodeId): boolean;
   /** Reports whether the agent is connected and knows messages of this type. */
-  knows(nodeId: NodeId, type: OrchestratorMessage['type']): boolean;
+  supports(nodeId: NodeId, type: OrchestratorMessage['type']): boolean;
   /** Sends messages. Returns false when the agent is not connected. */
   send(nodeId: NodeId, messages: readonly OrchestratorMessage[]): boolean;
 }

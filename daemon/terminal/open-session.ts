@@ -98,7 +98,7 @@ export class SessionOpener {
     const { clock, db, link, newId } = this.options;
     const agent = await approvedAgent(db, nodeId);
     if (!link.isConnected(agent.nodeId)) throw notConnected(agent.name ?? agent.nodeId);
-    if (!link.knows(agent.nodeId, 'terminal_open')) throw tooOld(agent.name ?? agent.nodeId);
+    if (!link.supports(agent.nodeId, 'terminal_open')) throw tooOld(agent.name ?? agent.nodeId);
     return {
       id: newId(),
       nodeId: agent.nodeId,

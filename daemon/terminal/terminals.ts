@@ -8,7 +8,7 @@ import type { ExitReason } from '../../src/terminal/exit.js';
 import { TERMINAL_CLOSE } from '../../src/terminal/limits.js';
 import type { AgentHello, TerminalMode } from '../../src/terminal/notes.js';
 import type { AgentMessageOf } from '../../src/wire/messages.js';
-import { operatorIdMeant } from '../auth/operator-store.js';
+import { resolveOperatorId } from '../auth/operator-store.js';
 import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
 import { isActiveOperator, requireOperator } from './eligibility.js';
@@ -154,7 +154,7 @@ export class Terminals implements Service {
   /** Lists sessions, newest first. Throws `invalid_filter` when several removed operators have the given name. */
   async list(page: TerminalPage): Promise<TerminalSession[]> {
     const { db } = this.options;
-    const operator = page.operator == null ? null : await operatorIdMeant(db, page.operator);
+    const operator = page.operator == null ? null : await resolveOperatorId(db, page.operator);
     const rows = await listTerminals(db, { ...page, operator });
     return rows.map((row) => sessionView(row, this.live.get(row.session_id)));
   }

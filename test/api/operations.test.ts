@@ -67,7 +67,7 @@ const RAISED_ELSEWHERE: Readonly<Record<string, string>> = {
   'drift.resolved': 'engine/plan-drift.test.ts',
   'drift.failed': 'engine/plan-drift.test.ts',
   'drift.pruned': 'engine/retention.test.ts',
-  'secret.used': 'secrets/lending.test.ts',
+  'secret.used': 'secrets/resolving.test.ts',
   'secret.expired': 'secrets/service.test.ts',
   'secret.key_rotated': 'secrets/rotation.test.ts',
   'channel.delivery_failed': 'notify/outbox.test.ts',

@@ -278,7 +278,7 @@ describe('those who wait for an apply', () => {
     const watch = async () => {
       const { signal } = new AbortController();
       const seen: string[] = [];
-      for await (const { identity } of bench.engine.operations.follow(id, { signal, isPatient: true }))
+      for await (const { identity } of bench.engine.operations.follow(id, { signal, ignoresSilence: true }))
         seen.push(identity);
       return seen;
     };
@@ -296,9 +296,9 @@ describe('those who wait for an apply', () => {
     agent.mute = true;
     await bench.upload('site', FILES);
     const id = await bench.start(agent, ['site']);
-    const follow = async (isPatient: boolean) => {
+    const follow = async (ignoresSilence: boolean) => {
       const { signal } = new AbortController();
-      for await (const _ of bench.engine.operations.follow(id, { signal, isPatient }));
+      for await (const _ of bench.engine.operations.follow(id, { signal, ignoresSilence }));
     };
     const waiting = rejection(follow(false));
     const patient = follow(true);
@@ -328,7 +328,7 @@ describe('those who wait for an apply', () => {
     let isOver = false;
     const waiting = (async () => {
       const { signal } = new AbortController();
-      for await (const _ of bench.engine.operations.follow(id, { signal, isPatient: false }));
+      for await (const _ of bench.engine.operations.follow(id, { signal, ignoresSilence: false }));
       isOver = true;
     })();
     bench.clock.advance(10 * 60_000);
@@ -349,7 +349,7 @@ describe('those who wait for an apply', () => {
     const { signal } = new AbortController();
     const waiting = rejection(
       (async () => {
-        for await (const _ of bench.engine.operations.follow(id, { signal, isPatient: true }));
+        for await (const _ of bench.engine.operations.follow(id, { signal, ignoresSilence: true }));
       })(),
     );
     await bench.settle();

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { EngineOptions } from '../../daemon/engine/engine.js';
 import { MAX_OPERATION_OUTPUT } from '../../daemon/engine/operations/operation-outputs.js';
+import { OutputCipher } from '../../daemon/secrets/ciphers.js';
 import { newSecretKeys } from '../../daemon/secrets/key-file.js';
 import { Keyring } from '../../daemon/secrets/keyring.js';
-import { OutputVault } from '../../daemon/secrets/vaults.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import type { Output } from '../../src/resources/result.js';
 import { LINK_LIMITS } from '../../src/wire/limits.js';
@@ -24,10 +24,10 @@ const output = (change: Partial<Output> = {}): Output => ({
   ...change,
 });
 
-function vault(): OutputVault {
+function cipher(): OutputCipher {
   const file = join(temporaryDirectory(), 'secrets.key');
   const keyring = new Keyring({ file, keys: newSecretKeys(randomBytes), randomBytes });
-  return new OutputVault({ keyring, logger: silentLogger });
+  return new OutputCipher({ keyring, logger: silentLogger });
 }
 
 async function benchWith(files: Readonly<Record<string, string>>, options: Partial<EngineOptions> = {}) {
@@ -81,7 +81,7 @@ describe('what scripts write in an apply', () => {
   });
 
   it('is sealed when secrets were sent with it, and masked should the agent not have done it', async () => {
-    const options = { secrets: oneSecret(SECRET), vault: vault() };
+    const options = { secrets: oneSecret(SECRET), outputCipher: cipher() };
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the module language
     const { bench, agent } = await benchWith({ '/a': 'token=${{ secrets.TOKEN }}', '/b': 'open' }, options);
     const forms = [
@@ -103,7 +103,7 @@ describe('what scripts write in an apply', () => {
   });
 
   it('is sealed also when it comes after a restart, which forgets the values', async () => {
-    const options = { secrets: oneSecret(SECRET), vault: vault() };
+    const options = { secrets: oneSecret(SECRET), outputCipher: cipher() };
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the module language
     const { bench, agent } = await benchWith({ '/a': '${{ secrets.TOKEN }}' }, options);
     agent.outputs.set('/a', output({ stdout: 'in the clear all the same' }));
@@ -129,10 +129,10 @@ describe('what scripts write in an apply', () => {
     expect((await applied(keyless.bench, keyless.agent)).outputs).toEqual({
       'site//a': { stdout: '', stderr: '', exit_code: 7, truncated: true },
     });
-    const [before, after] = [vault(), vault()];
+    const [before, after] = [cipher(), cipher()];
     const lost = await benchWith(files, {
       secrets,
-      vault: { seal: (...of) => before.seal(...of), open: (...of) => after.open(...of) },
+      outputCipher: { seal: (...of) => before.seal(...of), open: (...of) => after.open(...of) },
     });
     lost.agent.outputs.set('/a', output());
     expect((await applied(lost.bench, lost.agent)).outputs).toEqual({});

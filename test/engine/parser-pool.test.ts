@@ -67,7 +67,7 @@ describe('the parser in threads', () => {
   });
 
   it('ends a thread whose text takes too long, and goes on with another', async () => {
-    const { pool } = await open({ threads: 1, patience: 1 });
+    const { pool } = await open({ threads: 1, timeoutMs: 1 });
     expect(await rejectionOf(pool.parse(LARGE))).toContain('it took too long');
   });
 

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { AgentSecrets } from '../../daemon/engine/agent-secrets.js';
 import { listOperationOutputs } from '../../daemon/engine/operations/operation-outputs.js';
+import { OutputCipher } from '../../daemon/secrets/ciphers.js';
 import { newSecretKeys } from '../../daemon/secrets/key-file.js';
 import { Keyring } from '../../daemon/secrets/keyring.js';
-import { OutputVault } from '../../daemon/secrets/vaults.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import type { SecretRefusal } from '../../src/language/fill.js';
 import type { Removal } from '../../src/resources/desired.js';
@@ -16,7 +16,7 @@ import { ALICE, type Bench, openBench } from '../support/engine.js';
 /** Values of secrets, which the test changes; a refusal is why the agent does not get one. */
 function changing(values: Map<string, string | SecretRefusal>): AgentSecrets {
   return {
-    lend: async () => {
+    resolve: async () => {
       const hashes = new Map<string, string>();
       return {
         hashes,
@@ -44,10 +44,10 @@ const UNDO = `apply: "install", undo: "leave --token=\${{ secrets.TOKEN }}"`;
 const LOGIN = `apply: "login \${{ secrets.LOGIN }}", undo: "logout"`;
 const NO_UNDO = `apply: "echo \${{ secrets.LOGIN }}"`;
 
-function vault(): OutputVault {
+function cipher(): OutputCipher {
   const file = join(temporaryDirectory(), 'secrets.key');
   const keyring = new Keyring({ file, keys: newSecretKeys(randomBytes), randomBytes });
-  return new OutputVault({ keyring, logger: silentLogger });
+  return new OutputCipher({ keyring, logger: silentLogger });
 }
 
 async function applied(members: Readonly<Record<string, string>>) {
@@ -55,7 +55,7 @@ async function applied(members: Readonly<Record<string, string>>) {
     ['TOKEN', 'first-value'],
     ['LOGIN', 'some-login'],
   ]);
-  const bench = await openBench({ secrets: changing(values), vault: vault() });
+  const bench = await openBench({ secrets: changing(values), outputCipher: cipher() });
   const agent = await bench.agent('1');
   await upload(bench, members);
   await bench.apply(agent, ['site']);

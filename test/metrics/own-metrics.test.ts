@@ -19,8 +19,8 @@ describe('the counters', () => {
       problems: () => [{ code: 'clock_jumped' }],
       queues: { deliveries: async () => waiting },
     });
-    own.happened('agent.approved');
-    own.happened('agent.approved');
+    own.countEvent('agent.approved');
+    own.countEvent('agent.approved');
     own.answered({ route: 'getStatus', method: 'GET', status: 200, seconds: 0.004 });
     const text = await own.text();
     for (const line of [

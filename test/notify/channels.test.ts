@@ -177,7 +177,7 @@ describe('channels', () => {
     const kept = await call('PUT', `/channels/${json.id}`, { body: { config: { ...masked } } });
     expect(kept.json.config).toEqual(masked);
     const [row] = await notify.db.selectFrom('channels').selectAll().execute();
-    expect(row === undefined ? null : JSON.parse(notify.secrets.channels.open(row))).toEqual(config);
+    expect(row === undefined ? null : JSON.parse(notify.secrets.channelCipher.open(row))).toEqual(config);
     expect(bytesOf(notify)).not.toContain('t0ken');
     await notify.close();
     expect(bytesOf(notify)).not.toContain('t0ken');

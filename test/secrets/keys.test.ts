@@ -27,11 +27,13 @@ describe('the key file', () => {
 
   it('opens what an earlier process has sealed', async () => {
     const directory = await withSecret();
-    const { service, clock, lender, db } = await openSecrets({ directory });
+    const { service, clock, resolver, db } = await openSecrets({ directory });
     expect(await service.list()).toHaveLength(1);
     expect(clock.now()).toBeGreaterThan(0);
-    const row = { node_id: 'a'.repeat(32), name: 'web-01' } as Parameters<typeof lender.lend>[1];
-    expect((await lender.lend(db, row, new Set(['TOKEN']))).source('TOKEN')).toMatchObject({ value: 'correct horse' });
+    const row = { node_id: 'a'.repeat(32), name: 'web-01' } as Parameters<typeof resolver.resolve>[1];
+    expect((await resolver.resolve(db, row, new Set(['TOKEN']))).source('TOKEN')).toMatchObject({
+      value: 'correct horse',
+    });
   });
 
   it('that is missing keeps a store with secrets from starting', async () => {

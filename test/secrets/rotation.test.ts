@@ -6,7 +6,7 @@ import { insertOperationOutputs, listOperationOutputs } from '../../daemon/engin
 import { insertOperation } from '../../daemon/engine/operations/operation-store.js';
 import { readCanary } from '../../daemon/secrets/open-keyring.js';
 import { resealOperationOutput } from '../../daemon/secrets/sealed-tables.js';
-import { belongingOf, findSecret, insertSecret, updateSecret } from '../../daemon/secrets/secret-store.js';
+import { findSecret, insertSecret, sealedRecordOf, updateSecret } from '../../daemon/secrets/secret-store.js';
 import { operationRow, rejection } from '../support/database.js';
 import { ADA, openSecrets, type SecretBench } from '../support/secrets.js';
 
@@ -38,27 +38,27 @@ async function fill({ db, keyring }: SecretBench, count: number): Promise<void> 
 /** The values of all secrets, opened. */
 async function valuesOf({ db, keyring }: SecretBench): Promise<readonly string[]> {
   const rows = await db.selectFrom('secrets').selectAll().orderBy('secret_id').execute();
-  return rows.map((row) => keyring.open(row, belongingOf(row)));
+  return rows.map((row) => keyring.open(row, sealedRecordOf(row)));
 }
 
 const keyIdsOf = async ({ db }: SecretBench): Promise<readonly string[]> =>
   (await db.selectFrom('secrets').select('key_id').distinct().execute()).map(({ key_id }) => key_id);
 
 /** Sealed outputs out 0, out 1, … of one operation, and one that is not sealed. */
-async function fillOutputs({ db, vault }: SecretBench, count: number): Promise<void> {
+async function fillOutputs({ db, outputCipher }: SecretBench, count: number): Promise<void> {
   await insertOperation(db, operationRow({ operation_id: 'OP', state: 'succeeded' }));
   const rows = Array.from({ length: count }, (_, position) => {
     const place = { operation_id: 'OP', position };
-    return { ...place, name: `m/${position}`, size: 9, ...vault.seal(`out ${position}`, place) };
+    return { ...place, name: `m/${position}`, size: 9, ...outputCipher.seal(`out ${position}`, place) };
   });
   const open = { operation_id: 'OP', position: count, name: 'm/open', size: 4, output: 'open', key_id: null };
   await insertOperationOutputs(db, [...rows, open]);
 }
 
 /** What can be read of them. */
-const outputsOf = async ({ db, vault }: SecretBench) =>
+const outputsOf = async ({ db, outputCipher }: SecretBench) =>
   (await listOperationOutputs(db, 'OP')).map(({ output, key_id, ...place }) =>
-    key_id === null ? output : vault.open({ output, key_id }, place),
+    key_id === null ? output : outputCipher.open({ output, key_id }, place),
   );
 
 describe('a rotation', () => {
@@ -81,8 +81,8 @@ describe('a rotation', () => {
     bench.keyring.addKey();
     const rows = await listOperationOutputs(bench.db, 'OP');
     for (const { output, key_id, ...place } of rows.slice(0, 25)) {
-      const text = bench.vault.open({ output, key_id: key_id ?? '' }, place);
-      await resealOperationOutput(bench.db, place, bench.vault.seal(text ?? '', place));
+      const text = bench.outputCipher.open({ output, key_id: key_id ?? '' }, place);
+      await resealOperationOutput(bench.db, place, bench.outputCipher.seal(text ?? '', place));
     }
     await bench.close();
     const next = await openSecrets({ directory: bench.directory });
@@ -163,7 +163,7 @@ describe('a rotation', () => {
     const rows = await bench.db.selectFrom('secrets').selectAll().orderBy('secret_id').limit(done).execute();
     await bench.db.transaction().execute(async (tx) => {
       for (const row of rows) {
-        const belonging = belongingOf(row);
+        const belonging = sealedRecordOf(row);
         await updateSecret(tx, row.secret_id, bench.keyring.seal(bench.keyring.open(row, belonging), belonging));
       }
     });

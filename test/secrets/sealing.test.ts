@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { open, type Place, seal } from '../../daemon/secrets/keyring.js';
+import { type AssociatedData, open, seal } from '../../daemon/secrets/keyring.js';
 import { isFault } from '../../src/kernel/fault.js';
 
 const key = randomBytes(32);
-const place: Place = { keyId: '0123456789abcdef', recordId: '01K', name: 'DB_PASSWORD', version: 3 };
+const place: AssociatedData = { keyId: '0123456789abcdef', recordId: '01K', name: 'DB_PASSWORD', version: 3 };
 const sealed = seal('correct horse', { key, place, randomBytes });
 
 function failure(work: () => unknown): string {

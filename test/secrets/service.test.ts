@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { belongingOf, findSecret, updateSecret } from '../../daemon/secrets/secret-store.js';
+import { findSecret, sealedRecordOf, updateSecret } from '../../daemon/secrets/secret-store.js';
 import type { CreateSecret, UpdateSecret } from '../../src/contract/secrets.js';
 import { rejection } from '../support/database.js';
 import { ADA, formsOf, openSecrets } from '../support/secrets.js';
@@ -50,7 +50,7 @@ describe('a secret', () => {
     expect(cleared).toMatchObject({ description: null, expires_at: null });
     expect(cleared).not.toHaveProperty('restriction');
     const row = await findSecret(bench.db, 'T');
-    expect(row && bench.keyring.open(row, belongingOf(row))).toBe(VALUE);
+    expect(row && bench.keyring.open(row, sealedRecordOf(row))).toBe(VALUE);
     expect(bench.events.at(-1)?.summary).toBe(
       'ada changed the description, the expiry, the restriction of the secret T',
     );
@@ -80,7 +80,7 @@ describe('a secret', () => {
     const bench = await openSecrets();
     await bench.service.create({ name: 'T', value: 'é'.repeat(32 * 1024) }, ADA);
     const row = await findSecret(bench.db, 'T');
-    expect(row && bench.keyring.open(row, belongingOf(row))).toHaveLength(32 * 1024);
+    expect(row && bench.keyring.open(row, sealedRecordOf(row))).toHaveLength(32 * 1024);
   });
 
   it.each<[string, Partial<CreateSecret>, string, RegExp]>([
@@ -137,17 +137,17 @@ describe('a secret', () => {
     const bench = await openSecrets();
     await bench.service.create({ name: 'T', value: 'correct horse', expires_at: '2026-03-01T12:01:00Z' }, ADA);
     await bench.service.create({ name: 'FOREVER', value: 'correct horse' }, ADA);
-    await bench.service.tellExpired();
+    await bench.service.emitExpired();
     expect(bench.events).toHaveLength(2);
     bench.clock.advance(60_000);
-    await bench.service.tellExpired();
-    await bench.service.tellExpired();
+    await bench.service.emitExpired();
+    await bench.service.emitExpired();
     expect(bench.events.slice(2).map(({ type, summary }) => [type, summary])).toEqual([
       ['secret.expired', 'the secret T has expired'],
     ]);
     await bench.service.update('T', { expires_at: '2026-03-01T12:02:00Z' }, ADA);
     bench.clock.advance(60_000);
-    await bench.service.tellExpired();
+    await bench.service.emitExpired();
     expect(bench.events.filter(({ type }) => type === 'secret.expired')).toHaveLength(2);
   });
 });

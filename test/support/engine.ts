@@ -265,7 +265,7 @@ export class Bench {
 
 /** Secrets of one value, whatever their names. */
 export const oneSecret = (value: string): AgentSecrets => ({
-  lend: async (_db, _agent, names) => {
+  resolve: async (_db, _agent, names) => {
     const hashes = new Map([...names].map((name) => [name, '1a2b'.padEnd(32, '0')]));
     return { source: () => ({ value, tag: '1a2b' }), hashes };
   },

@@ -11,7 +11,7 @@ import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import type { OpenDatabase } from '../../daemon/database/database.js';
 import { AddressPolicy, type AddressRules } from '../../daemon/notify/address-policy.js';
 import type { DialOptions } from '../../daemon/notify/dial.js';
-import { createNotify, createRaiser, type Notify } from '../../daemon/notify/notify.js';
+import { createNotificationQueue, createNotify, type Notify } from '../../daemon/notify/notify.js';
 import { openKeyring } from '../../daemon/secrets/open-keyring.js';
 import { createSecrets, type Secrets } from '../../daemon/secrets/secrets.js';
 import type { Channel, ChannelType, Delivery } from '../../src/contract/channels.js';
@@ -64,13 +64,13 @@ export async function openNotify(options: NotifyBenchOptions = {}): Promise<Noti
   const keyring = await openKeyring({ file: join(directory, 'secrets.key'), db, randomBytes, logger });
   let isActive = false;
   const isMaintenance = () => isActive;
-  const raiser = createRaiser({ newId, isMaintenance });
+  const queue = createNotificationQueue({ newId, isMaintenance });
   const uow = new TransactionalWriter({
     db,
     clock,
     newId,
     publish: (one) => void events.push(one),
-    onRecorded: (tx, recorded) => raiser.raising.record(tx, recorded),
+    onRecorded: (tx, recorded) => queue.writer.record(tx, recorded),
   });
   const secrets = createSecrets({ db, uow, clock, ageTime: () => clock.now(), newId, logger }, { keyring });
   const policy = new AddressPolicy({
@@ -78,13 +78,13 @@ export async function openNotify(options: NotifyBenchOptions = {}): Promise<Noti
     own: () => ({ ports: options.ownPorts ?? [], addresses: [] }),
   });
   const network = { policy, resolve: async () => ['127.0.0.1'], ...options.network };
-  const vault = secrets.channels;
+  const cipher = secrets.channelCipher;
   const notify = createNotify(
     { db, uow, clock, ageTime: () => clock.now(), newId, logger },
-    { vault, network, raiser, isMaintenance, random: () => 0 },
+    { cipher, network, queue, isMaintenance, random: () => 0 },
   );
   let isOpen = true;
-  await notify.absences.start();
+  await notify.offlineWatch.start();
   await notify.outbox.start();
   return {
     ...notify,
@@ -110,8 +110,8 @@ export async function openNotify(options: NotifyBenchOptions = {}): Promise<Noti
     },
     pass: async (ms) => {
       clock.advance(ms);
-      raiser.bell.ring();
-      await notify.absences.check();
+      queue.outboxSignal.set();
+      await notify.offlineWatch.check();
     },
     maintenance: (active) => {
       isActive = active;
@@ -120,7 +120,7 @@ export async function openNotify(options: NotifyBenchOptions = {}): Promise<Noti
       if (!isOpen) return;
       isOpen = false;
       await notify.outbox.stop();
-      await notify.absences.stop();
+      await notify.offlineWatch.stop();
       await store.close();
     },
   };

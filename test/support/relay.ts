@@ -208,7 +208,7 @@ export class Room {
       resumeKey: resumeKeyOf(identity.privateKey),
       link: {
         isConnected: () => this.isLinked,
-        knows: () => this.isLinked,
+        supports: () => this.isLinked,
         send: (_, messages) => {
           if (this.isLinked) for (const message of messages) this.agent.receive(message);
           return this.isLinked;
@@ -233,7 +233,7 @@ export class Room {
       port: 0,
       privateKey: identity.privateKey,
       onConnection: ({ socket }) => socket.terminate(),
-      sideDoor: room.agentEndpoint,
+      terminalEndpoint: room.agentEndpoint,
       logger: silentLogger,
       timeouts: { stop: 500 },
     });

@@ -45,7 +45,7 @@ export async function removalCauses(db: Queryable, input: CausesInput): Promise<
     const { module, applied_at } = removal;
     const known = facts.get(module) ?? { state: 'not_named', cause: assignmentCause(module, applied_at, history) };
     const changed = tagChange !== undefined && tagChange.timestamp >= removal.applied_at;
-    return removalCause(removal, known, changed ? deedOf(tagChange) : null);
+    return removalCause(removal, known, changed ? stampOf(tagChange) : null);
   });
 }
 
@@ -62,35 +62,35 @@ async function moduleFacts(
   if (named?.stored) {
     const { revision, uploaded_at, uploaded_by } = named.stored;
     const { definition } = named;
-    const who = (await findOperator(db, uploaded_by))?.username ?? uploaded_by;
-    const uploaded = { who, when: toTimestamp(uploaded_at) };
+    const actor = (await findOperator(db, uploaded_by))?.username ?? uploaded_by;
+    const uploaded = { actor, time: toTimestamp(uploaded_at) };
     return { state: 'named', revision, uploaded, uploadedAt: uploaded_at, definition };
   }
   if ((await findModuleHeads(db, [module])).length > 0) return null;
   const deletions = await listAuditRows(db, { eventTypes: ['module.deleted'], from: since, limit: DELETIONS });
   const deletion = deletions.find((row) => row.target_id === module);
-  return { state: 'deleted', deed: deletion === undefined ? null : deedOf(deletion) };
+  return { state: 'deleted', deletion: deletion === undefined ? null : stampOf(deletion) };
 }
 
-const deedOf = (row: AuditRow): Deed => ({ who: row.actor_name, when: toTimestamp(row.timestamp) });
+const stampOf = (row: AuditRow): ChangeStamp => ({ actor: row.actor_name, time: toTimestamp(row.timestamp) });
 
 /** Actor and time of a change, for messages. */
-interface Deed {
-  readonly who: string;
+interface ChangeStamp {
+  readonly actor: string;
   /** RFC 3339. */
-  readonly when: string;
+  readonly time: string;
 }
 
 /** State of the module of a removal. */
 type ModuleFacts =
   /** The module is no longer stored. */
-  | { readonly state: 'deleted'; readonly deed: Deed | null }
+  | { readonly state: 'deleted'; readonly deletion: ChangeStamp | null }
   /** The module is stored but not part of this apply. `cause` says why no assignment names it any more, if known. */
   | { readonly state: 'not_named'; readonly cause: string | null }
   | {
       readonly state: 'named';
       readonly revision: number;
-      readonly uploaded: Deed;
+      readonly uploaded: ChangeStamp;
       /** Unix milliseconds. */
       readonly uploadedAt: number;
       readonly definition: ModuleDefinition;
@@ -110,11 +110,11 @@ interface RemovedResource {
 }
 
 /** Returns one clause for a message. `tagChange` is the last change of the agent's tags since the resource was applied. */
-function removalCause(resource: RemovedResource, facts: ModuleFacts, tagChange: Deed | null): string {
+function removalCause(resource: RemovedResource, facts: ModuleFacts, tagChange: ChangeStamp | null): string {
   const { module } = resource;
   switch (facts.state) {
     case 'deleted':
-      return `module ${module} was deleted${by(facts.deed)}`;
+      return `module ${module} was deleted${by(facts.deletion)}`;
     case 'not_named':
       return resource.ad_hoc === 1
         ? `module ${module} was only named in operation ${resource.operation_id}`
@@ -127,7 +127,7 @@ function removalCause(resource: RemovedResource, facts: ModuleFacts, tagChange: 
 function causeWithinModule(
   resource: RemovedResource,
   { revision, uploaded, uploadedAt, definition }: Extract<ModuleFacts, { state: 'named' }>,
-  tagChange: Deed | null,
+  tagChange: ChangeStamp | null,
 ): string {
   const { module } = resource;
   const declared = declarationOf(resource, definition);
@@ -140,7 +140,7 @@ function causeWithinModule(
     : `an attribute of the agent that module ${module} uses has changed`;
 }
 
-const by = (deed: Deed | null): string => (deed === null ? '' : ` by ${deed.who} at ${deed.when}`);
+const by = (stamp: ChangeStamp | null): string => (stamp === null ? '' : ` by ${stamp.actor} at ${stamp.time}`);
 
 /**
  * Returns `literal` if the definition declares this identity or ID, `perhaps` if only an identity with expressions could match,
@@ -174,7 +174,7 @@ interface AssignmentChange {
   readonly name: string;
   /** Unix milliseconds. */
   readonly at: number;
-  readonly deed: Deed;
+  readonly stamp: ChangeStamp;
   readonly before: AssignmentContent;
   /** Null when the assignment was deleted. */
   readonly after: AssignmentContent | null;
@@ -183,7 +183,7 @@ interface AssignmentChange {
 interface TagChange {
   /** Unix milliseconds. */
   readonly at: number;
-  readonly deed: Deed;
+  readonly stamp: ChangeStamp;
   readonly before: AgentLabels['tags'];
   readonly after: AgentLabels['tags'];
 }
@@ -214,9 +214,9 @@ function assignmentCause(module: string, since: number, history: AssignmentHisto
 
 /** Returns the newest change of an assignment that dropped the module or changed the selector, as a clause; null if none. */
 function causeOfChange(module: string, changes: readonly AssignmentChange[]): string | null {
-  for (const { name, deed, before, after } of changes) {
+  for (const { name, stamp, before, after } of changes) {
     if (!before.modules.includes(module)) continue;
-    const by = `by ${deed.who} at ${deed.when}`;
+    const by = `by ${stamp.actor} at ${stamp.time}`;
     if (after === null) return `assignment ${name} was deleted ${by}`;
     if (!after.modules.includes(module)) return `module ${module} was taken out of assignment ${name} ${by}`;
     if (after.selector !== before.selector) {
@@ -238,8 +238,8 @@ function causeOfTags(module: string, since: number, history: AssignmentHistory):
         !matches(selector, { attributes, tags: after }),
     );
     if (change === undefined) continue;
-    const { deed } = change;
-    return `assignment ${name} (${selector.text}) does not match any more: ${tagsThatChanged(selector, change)} by ${deed.who} at ${deed.when}`;
+    const { stamp } = change;
+    return `assignment ${name} (${selector.text}) does not match any more: ${tagsThatChanged(selector, change)} by ${stamp.actor} at ${stamp.time}`;
   }
   return null;
 }
@@ -298,5 +298,5 @@ function tagChange(row: AuditRow): readonly TagChange[] {
 
 const placeOf = (row: AuditRow) => ({
   at: row.timestamp,
-  deed: { who: row.actor_name, when: toTimestamp(row.timestamp) },
+  stamp: { actor: row.actor_name, time: toTimestamp(row.timestamp) },
 });

@@ -275,7 +275,7 @@ export class Rollouts {
   private async whenThereIsRoom<T>(start: () => Promise<T>, signal: AbortSignal): Promise<T> {
     const { leases } = this.options;
     for (;;) {
-      const room = leases.roomAgain();
+      const room = leases.whenSlotFree();
       try {
         return await start();
       } catch (error) {

@@ -96,7 +96,7 @@ export class CurrentModules {
     for (const { name, content } of sources) {
       if (modules.has(name)) throw new Fault('invalid_body', `/sources has the module "${name}" twice`);
       const sha256 = digestOf(content);
-      const { positions: _, ...prepared } = this.recall(sha256) ?? (await this.parse(name, content));
+      const { positions: _, ...prepared } = this.cached(sha256) ?? (await this.parse(name, content));
       requireName(name, prepared.definition);
       modules.set(name, { name, sha256, stored: null, content, ...prepared });
     }
@@ -119,11 +119,11 @@ export class CurrentModules {
 
   private async stored(db: Queryable, head: ModuleHead): Promise<CurrentModule> {
     const { name, sha256 } = head;
-    const { positions: _, ...prepared } = this.recall(sha256) ?? (await this.load(db, head));
+    const { positions: _, ...prepared } = this.cached(sha256) ?? (await this.load(db, head));
     return { name, sha256, stored: head, ...prepared };
   }
 
-  private recall(sha256: string): Prepared | undefined {
+  private cached(sha256: string): Prepared | undefined {
     const known = this.prepared.get(sha256);
     if (known !== undefined) this.keep(sha256, known);
     return known;

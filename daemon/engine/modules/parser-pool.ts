@@ -22,10 +22,10 @@ export interface ParserPoolOptions extends Pick<Core, 'logger'> {
   /** Idle time after which a thread ends to free its memory, in milliseconds. */
   readonly idleAfter?: number;
   /** Timeout of one text, after which its thread is terminated, in milliseconds. */
-  readonly patience?: number;
+  readonly timeoutMs?: number;
 }
 
-const STANDARD = { threads: 2, waiting: 64, heap: 512, idleAfter: 60_000, patience: 60_000 } as const;
+const STANDARD = { threads: 2, waiting: 64, heap: 512, idleAfter: 60_000, timeoutMs: 60_000 } as const;
 
 interface Job {
   readonly task: ParserTask;
@@ -89,7 +89,7 @@ export class ParserPool implements TextParser, Service {
       const job = thread === null ? undefined : this.waiting.shift();
       if (thread === null || job === undefined) return;
       thread.job = job;
-      this.endAfter(thread, this.options.patience);
+      this.endAfter(thread, this.options.timeoutMs);
       thread.worker.postMessage(job.task);
     }
   }

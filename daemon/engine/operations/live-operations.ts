@@ -108,9 +108,9 @@ export class LiveOperation {
   /** Position from which results were last requested again; null when none are outstanding. */
   resumedFrom: number | null = null;
   /** Failures of removals that were not sent, once they are among the results. */
-  told: readonly ResourceResult[] = [];
+  reportedFailures: readonly ResourceResult[] = [];
   /** Time of the agent's last message about it, in monotonic milliseconds. */
-  heard: number;
+  lastMessageAt: number;
   private readonly stored: Outcome[];
   private readonly dispatch: RunContent | null;
 
@@ -122,7 +122,7 @@ export class LiveOperation {
     this.items.note(outcomes.map(({ index }) => index));
     this.scrub = itemScrubber(dispatch);
     this.since = now;
-    this.heard = now;
+    this.lastMessageAt = now;
     this.state = state;
     this.cancelledBy = cancelledBy;
     this.stored = [...outcomes];
@@ -155,7 +155,10 @@ export class LiveOperation {
   }
 
   summary(): Summary {
-    return { ...summarize([...this.stored, ...this.told]), total: this.items.count + this.content.failures.length };
+    return {
+      ...summarize([...this.stored, ...this.reportedFailures]),
+      total: this.items.count + this.content.failures.length,
+    };
   }
 
   /** Adds stored results. */

@@ -88,7 +88,7 @@ export class OperationDriver {
     live.remove(operation);
     this.leases.get(operation.id)?.release();
     this.leases.delete(operation.id);
-    feed.tell(operation.id, 'changed');
+    feed.publish(operation.id, 'changed');
     logger.info('an apply ended', { operation_id: operation.id, node_id: operation.nodeId, state: next.state });
   }
 

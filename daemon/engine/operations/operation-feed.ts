@@ -45,12 +45,12 @@ export class OperationFeed {
     };
   }
 
-  tell(operationId: string, news: News): void {
+  publish(operationId: string, news: News): void {
     for (const tell of [...(this.subscribers.get(operationId) ?? [])]) tell(news);
   }
 
   close(): void {
-    for (const id of [...this.subscribers.keys()]) this.tell(id, 'closed');
+    for (const id of [...this.subscribers.keys()]) this.publish(id, 'closed');
   }
 
   private add(operationId: string, tell: (news: News) => void): void {

@@ -16,15 +16,15 @@ interface SealedOutput {
 }
 
 /** Encrypts and decrypts the outputs of sensitive scripts. */
-export interface OutputVault {
+export interface OutputCipher {
   /** Returns null without a key; then the output is not kept. */
   seal(output: string, place: OperationOutputKey): SealedOutput | null;
   /** Returns null when the text can no longer be decrypted. */
   open(sealed: SealedOutput, place: OperationOutputKey): string | null;
 }
 
-/** A vault without keys: outputs of sensitive scripts are not kept. */
-export const noVault: OutputVault = { seal: () => null, open: () => null };
+/** A cipher without keys: outputs of sensitive scripts are not kept. */
+export const noCipher: OutputCipher = { seal: () => null, open: () => null };
 
 /** Maximum bytes of all outputs of one operation; the excess is not kept. */
 export const MAX_OPERATION_OUTPUT = 16 * 1024 * 1024;
@@ -55,19 +55,19 @@ interface OutputsToSave {
   readonly items: readonly RunItem[];
   /** Returns true for an item that was sent with a secret in it. */
   readonly isSecret: (index: number) => boolean;
-  readonly vault: OutputVault;
+  readonly cipher: OutputCipher;
 }
 
 /** Stores the outputs of items, in the transaction of their results. */
 export async function saveOutputs(tx: Queryable, outputs: OutputsToSave): Promise<void> {
-  const { operationId, first, items, isSecret, vault } = outputs;
+  const { operationId, first, items, isSecret, cipher } = outputs;
   if (!items.some(({ output }) => output)) return;
   const rows: OperationOutputRow[] = [];
   let room = MAX_OPERATION_OUTPUT - (await sizeOfOperationOutputs(tx, operationId));
   for (const [offset, { index, result, output }] of items.entries()) {
     if (!output) continue;
     const key = { operation_id: operationId, position: first + offset };
-    const row = outputRow(output, { room, isSealed: result.sensitive || isSecret(index), vault, key });
+    const row = outputRow(output, { room, isSealed: result.sensitive || isSecret(index), cipher, key });
     room -= row.size;
     rows.push({ ...key, name: `${result.module}/${result.identity}`, ...row });
   }
@@ -78,14 +78,14 @@ interface Storing {
   /** Bytes left for outputs of this operation. */
   readonly room: number;
   readonly isSealed: boolean;
-  readonly vault: OutputVault;
+  readonly cipher: OutputCipher;
   readonly key: OperationOutputKey;
 }
 
-function outputRow(output: Output, { room, isSealed, vault, key }: Storing) {
+function outputRow(output: Output, { room, isSealed, cipher, key }: Storing) {
   const whole = JSON.stringify(output);
   const text = Buffer.byteLength(whole) > room ? withoutText(output) : whole;
-  const sealed = isSealed ? (vault.seal(text, key) ?? { output: withoutText(output), key_id: null }) : null;
+  const sealed = isSealed ? (cipher.seal(text, key) ?? { output: withoutText(output), key_id: null }) : null;
   return { size: Buffer.byteLength(text), ...(sealed ?? { output: text, key_id: null }) };
 }
 
@@ -97,12 +97,12 @@ const withoutText = ({ exit_code }: Output): string =>
 export async function readOutputs(
   db: Queryable,
   operationId: string,
-  vault: OutputVault,
+  cipher: OutputCipher,
 ): Promise<Record<string, Output>> {
   const outputs: [string, Output][] = [];
   for (const row of await listOperationOutputs(db, operationId)) {
     const { name, output, key_id } = row;
-    const text = key_id === null ? output : vault.open({ output, key_id }, row);
+    const text = key_id === null ? output : cipher.open({ output, key_id }, row);
     if (text !== null) outputs.push([name, JSON.parse(text)]);
   }
   return Object.fromEntries(outputs);

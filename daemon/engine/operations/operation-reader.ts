@@ -18,7 +18,7 @@ import { inSlices } from '../lanes.js';
 import type { StateReader } from '../state.js';
 import type { LiveOperations } from './live-operations.js';
 import type { News, OperationFeed } from './operation-feed.js';
-import { type OutputVault, readOutputs } from './operation-outputs.js';
+import { type OutputCipher, readOutputs } from './operation-outputs.js';
 import { inRunOrder, operationNotFound, operationView, statesOf } from './operation-state.js';
 import {
   countOperations,
@@ -33,7 +33,7 @@ import {
 interface OperationReaderOptions extends Pick<Core, 'db'> {
   readonly live: LiveOperations;
   readonly feed: OperationFeed;
-  readonly vault: OutputVault;
+  readonly outputCipher: OutputCipher;
 }
 
 interface OperationPageRequest {
@@ -47,7 +47,7 @@ interface OperationPageRequest {
 interface FollowOptions {
   readonly signal: AbortSignal;
   /** Waits for a silent agent without limit; otherwise silence throws `agent_timeout`. */
-  readonly isPatient: boolean;
+  readonly ignoresSilence: boolean;
 }
 
 /** Results read at a time. */
@@ -110,14 +110,14 @@ export class OperationReader {
    */
   async output(nodeId: string, operationId: string): Promise<Record<string, Output>> {
     await this.ofAgent(nodeId, operationId);
-    return readOutputs(this.options.db, operationId, this.options.vault);
+    return readOutputs(this.options.db, operationId, this.options.outputCipher);
   }
 
   /**
    * Yields the results of an operation in the order they arrive until its end, stored ones first. Throws `operation_not_found`.
    * Throws `agent_timeout` on silence, and `shutting_down` when the signal is aborted; the operation continues in both cases.
    */
-  async *follow(operationId: string, { signal, isPatient }: FollowOptions): AsyncGenerator<ResourceResult> {
+  async *follow(operationId: string, { signal, ignoresSilence }: FollowOptions): AsyncGenerator<ResourceResult> {
     const { feed } = this.options;
     await this.head(operationId);
     const subscription = feed.subscribe(operationId);
@@ -129,7 +129,7 @@ export class OperationReader {
           position += page.length;
           yield* page.map(resultOf);
         }
-        if (!isOver) throwNews(operationId, await subscription.next(signal), isPatient);
+        if (!isOver) throwNews(operationId, await subscription.next(signal), ignoresSilence);
       }
     } finally {
       subscription.close();
@@ -227,7 +227,7 @@ const getOperation =
     if (stream !== null) {
       await operations.get(operation_id);
       await stream({ event: 'started', operation_id });
-      for await (const resource of operations.follow(operation_id, { signal, isPatient: true })) {
+      for await (const resource of operations.follow(operation_id, { signal, ignoresSilence: true })) {
         await stream({ event: 'resource', resource });
       }
       const result = await operations.result(operation_id, []);

@@ -15,14 +15,14 @@ import { latestDriftResult, latestDriftState } from '../drift-store.js';
 import type { Epoch } from '../epoch.js';
 import { agentParty, type EndedBy, endEvent, isEnd, listModules, repairEvent } from './apply-events.js';
 import { LiveOperation, type OperationContent } from './live-operations.js';
-import { type OutputVault, saveOutputs } from './operation-outputs.js';
+import { type OutputCipher, saveOutputs } from './operation-outputs.js';
 import { type OperationState, transition } from './operation-state.js';
 import { contentColumns, insertOperation, insertOperationResults, updateOperation } from './operation-store.js';
 
 interface OperationRecordsOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
   readonly epoch: Epoch;
   readonly secrets: AgentSecrets;
-  readonly vault: OutputVault;
+  readonly outputCipher: OutputCipher;
 }
 
 interface NewOperation {
@@ -117,7 +117,7 @@ export class OperationRecords {
 
   /** Stores the next results with their outputs, and the state if it is not stored yet. */
   async saveResults(operation: LiveOperation, reported: readonly RunItem[]): Promise<void> {
-    const { uow, vault } = this.options;
+    const { uow, outputCipher: cipher } = this.options;
     const items = reported.map(operation.scrub);
     const first = operation.outcomes.length;
     const { state } = operation;
@@ -132,7 +132,7 @@ export class OperationRecords {
       }));
       await insertOperationResults(tx, rows);
       const isSecret = (index: number) => operation.isSecret(index);
-      await saveOutputs(tx, { operationId: operation.id, first, items, isSecret, vault });
+      await saveOutputs(tx, { operationId: operation.id, first, items, isSecret, cipher });
     });
     operation.unsaved = false;
     operation.add(items);
@@ -146,11 +146,11 @@ export class OperationRecords {
     if (!isEnd(end)) throw new Error(`${end.state} is no end of operation ${operation.id}`);
     const { db, uow, clock } = this.options;
     const finishedAt = clock.now();
-    operation.told = isReported(operation, end, by) ? operation.content.failures : [];
+    operation.reportedFailures = isReported(operation, end, by) ? operation.content.failures : [];
     const believed = await believedEnd(db, operation, finishedAt);
     await uow.write(async (tx, emit) => {
       const repaired = end.state === 'succeeded' ? await repairedDrift(tx, operation) : null;
-      await insertOperationResults(tx, rowsOf(operation, operation.told));
+      await insertOperationResults(tx, rowsOf(operation, operation.reportedFailures));
       await updateOperation(tx, operation.id, {
         ...columnsOf(end),
         finished_at: finishedAt,

@@ -92,7 +92,7 @@ export class OperationReports {
   }
 
   private accept(operation: LiveOperation): void {
-    operation.heard = this.options.clock.monotonic();
+    operation.lastMessageAt = this.options.clock.monotonic();
     const next = transition(operation.state, { type: 'accepted' });
     if (next === operation.state) return;
     // Saved with the first results: if this process dies first, the agent's journal reports it again.
@@ -102,11 +102,11 @@ export class OperationReports {
 
   private async takeResults(operation: LiveOperation, message: AgentMessageOf<'run_results'>): Promise<void> {
     const { records, feed } = this.options;
-    const arrived = arrival(operation.outcomes.length, message.from, message.items);
+    const arrived = checkPositions(operation.outcomes.length, message.from, message.items);
     if (arrived.kind === 'gap') this.resume(operation);
     if (arrived.kind !== 'new') return;
     await records.saveResults(operation, operation.items.check(arrived.items));
-    feed.tell(operation.id, 'changed');
+    feed.publish(operation.id, 'changed');
   }
 
   private async takeEnd(operation: LiveOperation, message: AgentMessageOf<'run_finished'>): Promise<void> {
@@ -173,14 +173,14 @@ function endOfReport({ end, error }: AgentMessageOf<'run_finished'>, operation: 
 }
 
 /** Comparison of reported positions with stored ones. */
-type Arrival =
+type ReportCheck =
   | { readonly kind: 'new'; readonly items: readonly RunItem[] }
   | { readonly kind: 'duplicate' }
   /** Results between the stored ones and these are missing. */
   | { readonly kind: 'gap' };
 
 /** Compares results at `from`, `from + 1`, … with the next missing position `expected`. */
-function arrival(expected: number, from: number, items: readonly RunItem[]): Arrival {
+function checkPositions(expected: number, from: number, items: readonly RunItem[]): ReportCheck {
   if (from > expected) return { kind: 'gap' };
   const fresh = items.slice(expected - from);
   return fresh.length === 0 ? { kind: 'duplicate' } : { kind: 'new', items: fresh };

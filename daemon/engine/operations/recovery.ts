@@ -106,13 +106,13 @@ export class OperationDeadlines {
   async check(operation: LiveOperation): Promise<void> {
     const { clock, limits, link, live, records, feed, driver } = this.options;
     const now = clock.monotonic();
-    const silence = now - operation.heard;
+    const silence = now - operation.lastMessageAt;
     if (!operation.isActive) {
       if (silence >= limits.workSilence) live.remove(operation);
       return;
     }
     if (operation.unsaved) await records.saveState(operation);
-    if (now - operation.since >= this.patience(operation)) {
+    if (now - operation.since >= this.timeoutOf(operation)) {
       // If it did arrive, it must not run unsupervised.
       if (operation.state.state !== 'queued')
         link.send(operation.nodeId, [{ type: 'run_cancel', run_id: operation.id }]);
@@ -120,11 +120,11 @@ export class OperationDeadlines {
       return;
     }
     const works = operation.state.state === 'running' && link.isConnected(operation.nodeId);
-    if (silence >= (works ? limits.workSilence : limits.silence)) feed.tell(operation.id, 'silent');
+    if (silence >= (works ? limits.workSilence : limits.silence)) feed.publish(operation.id, 'silent');
   }
 
   /** Returns the timeout of the current state, in milliseconds since this process has known the operation. */
-  private patience({ state }: LiveOperation): number {
+  private timeoutOf({ state }: LiveOperation): number {
     const { limits } = this.options;
     if (state.state === 'queued' || state.state === 'dispatched') return limits.dispatch;
     return state.state === 'recovering' ? limits.recovery : Number.POSITIVE_INFINITY;

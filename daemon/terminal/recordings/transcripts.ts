@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream';
 import type { TerminalMatch } from '../../../src/contract/terminal.js';
 import { toSeconds, toTimestamp } from '../../../src/kernel/clock.js';
 import { Fault, messageOf } from '../../../src/kernel/fault.js';
-import { operatorIdMeant } from '../../auth/operator-store.js';
+import { resolveOperatorId } from '../../auth/operator-store.js';
 import type { Core } from '../../core/core.js';
 import { eventOfRequest, type Party, type RequestContext, SYSTEM } from '../../core/domain-event.js';
 import {
@@ -97,7 +97,7 @@ export class Transcripts {
    */
   async search(query: TranscriptSearchQuery, context: RequestContext): Promise<FoundTranscripts> {
     const { db, uow, searchWithin = SEARCH_WITHIN } = this.options;
-    const operator = query.operator == null ? null : await operatorIdMeant(db, query.operator);
+    const operator = query.operator == null ? null : await resolveOperatorId(db, query.operator);
     const found = await this.searching.run(this.recordings({ ...query, operator }), {
       ...searchOptions(query),
       within: searchWithin,

@@ -8,9 +8,9 @@ import type { AgentRow } from '../fleet/agent-store.js';
 import { tagsOf } from '../fleet/tag-store.js';
 import type { Keyring } from './keyring.js';
 import { type Recipient, refusalBy } from './restriction.js';
-import { belongingOf, findSecrets, type SecretRow } from './secret-store.js';
+import { findSecrets, type SecretRow, sealedRecordOf } from './secret-store.js';
 
-interface SecretLenderOptions extends Pick<Core, 'clock' | 'logger'> {
+interface SecretResolverOptions extends Pick<Core, 'clock' | 'logger'> {
   readonly keyring: Keyring;
 }
 
@@ -18,21 +18,21 @@ interface SecretLenderOptions extends Pick<Core, 'clock' | 'logger'> {
 const TAG_DIGITS = 4;
 
 /** A snapshot of the requested secrets. */
-interface LentSecrets {
+interface ResolvedSecrets {
   readonly source: SecretSource;
   /** Keyed hashes, by name, of the values that `source` has returned so far. */
   readonly hashes: ReadonlyMap<string, string>;
 }
 
-export class SecretLender {
-  private readonly options: SecretLenderOptions;
+export class SecretResolver {
+  private readonly options: SecretResolverOptions;
 
-  constructor(options: SecretLenderOptions) {
+  constructor(options: SecretResolverOptions) {
     this.options = options;
   }
 
   /** Returns a snapshot of the named secrets for an agent. A secret is decrypted only when `source` is called for it. */
-  async lend(db: Queryable, agent: AgentRow, names: ReadonlySet<string>): Promise<LentSecrets> {
+  async resolve(db: Queryable, agent: AgentRow, names: ReadonlySet<string>): Promise<ResolvedSecrets> {
     const rows = new Map((await findSecrets(db, [...names])).map((row) => [row.name, row]));
     const tags = [...rows.values()].some(({ restriction }) => restriction !== null)
       ? await tagsOf(db, agent.node_id)
@@ -63,7 +63,7 @@ export class SecretLender {
 
   private valueOf(row: SecretRow): string | null {
     try {
-      return this.options.keyring.open(row, belongingOf(row));
+      return this.options.keyring.open(row, sealedRecordOf(row));
     } catch (error) {
       if (!isFault(error, 'secrets_locked')) throw error;
       this.options.logger.error('a secret cannot be decrypted', { secret: row.name, reason: error.message });

@@ -2,22 +2,22 @@
 import type { RecordedEvent } from '../core/audit-log.js';
 import type { EventType } from '../core/domain-event.js';
 import type { Queryable, Row } from '../database/schema.js';
-import { deleteAgentAbsence, putAgentAbsence } from './absences.js';
 import { deleteReadMarks } from './notification-store.js';
+import { deleteAgentAbsence, putAgentAbsence } from './offline-watch.js';
 
 /** The notification that an event raises. */
-export interface Raised {
+export interface NotificationDraft {
   readonly summary: string;
   /** Receiving channels: all, none, or all but one. */
   readonly channels: 'all' | 'none' | { readonly except: string };
 }
 
 /** Returns the notification to raise, or null. Runs in the transaction of the event. */
-type Rule = (tx: Queryable, event: RecordedEvent) => Promise<Raised | null>;
+type Rule = (tx: Queryable, event: RecordedEvent) => Promise<NotificationDraft | null>;
 
 const asItIs: Rule = async (_tx, { summary }) => ({ summary, channels: 'all' });
 
-export const RULES: Readonly<Partial<Record<EventType, Rule>>> = {
+export const NOTIFICATION_RULES: Readonly<Partial<Record<EventType, Rule>>> = {
   'agent.pending': asItIs,
   'agent.refused': asItIs,
   'agent.duplicate_identity': asItIs,
@@ -26,7 +26,7 @@ export const RULES: Readonly<Partial<Record<EventType, Rule>>> = {
     await putAgentAbsence(tx, { node_id: target.id, connected_at: timestamp, away_since: null, event: null });
     return null;
   },
-  // Raised later, if the agent has not returned by then: see `Absences`.
+  // Raised later, if the agent has not returned by then: see `OfflineWatch`.
   'agent.disconnected': async (tx, event) => {
     const { target, timestamp } = event;
     await putAgentAbsence(tx, { node_id: target.id, connected_at: null, away_since: timestamp, event });
@@ -70,7 +70,10 @@ const STREAK = 5;
 const TOLD_EVERY = 3_600_000;
 
 /** Counts the failures of an event, which may stand for several. Returns a notification when the streak is due. */
-async function loginFailed(tx: Queryable, { target, metadata, timestamp }: RecordedEvent): Promise<Raised | null> {
+async function loginFailed(
+  tx: Queryable,
+  { target, metadata, timestamp }: RecordedEvent,
+): Promise<NotificationDraft | null> {
   const before = await findLoginStreak(tx, target.id);
   const failures = (before?.failures ?? 0) + (typeof metadata.count === 'number' ? metadata.count : 1);
   const toldAt = before?.told_at ?? null;
@@ -85,7 +88,10 @@ async function loginFailed(tx: Queryable, { target, metadata, timestamp }: Recor
   return isDue ? { summary, channels: 'all' } : null;
 }
 
-async function loginSucceeded(tx: Queryable, { target, metadata, timestamp }: RecordedEvent): Promise<Raised | null> {
+async function loginSucceeded(
+  tx: Queryable,
+  { target, metadata, timestamp }: RecordedEvent,
+): Promise<NotificationDraft | null> {
   await deleteLoginStreak(tx, target.id);
   const { address } = metadata;
   if (typeof address !== 'string') return null;

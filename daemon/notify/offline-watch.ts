@@ -11,10 +11,10 @@ import { type DomainEvent, SYSTEM } from '../core/domain-event.js';
 import { type Decoded, jsonColumns } from '../database/json-columns.js';
 import type { Queryable, Row } from '../database/schema.js';
 import { findAgent } from '../fleet/agent-store.js';
-import type { Raising } from './raising.js';
+import type { NotificationWriter } from './notification-writer.js';
 
-interface AbsencesOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'uow'> {
-  readonly raising: Raising;
+interface OfflineWatchOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'uow'> {
+  readonly writer: NotificationWriter;
 }
 
 /** Milliseconds that an agent may be away before a notification is raised. */
@@ -25,15 +25,15 @@ const TICK_MS = 1_000;
 /** Maximum agents per transaction. */
 const AT_ONCE = 100;
 
-export class Absences implements Service {
-  readonly name = 'absences of agents';
-  private readonly options: AbsencesOptions;
+export class OfflineWatch implements Service {
+  readonly name = 'watch of offline agents';
+  private readonly options: OfflineWatchOptions;
   private timer: NodeJS.Timeout | undefined;
   private checking: Promise<void> | null = null;
   /** Time of the start in milliseconds, by the wall clock and by the monotonic clock. */
   private started = { wall: 0, steady: 0 };
 
-  constructor(options: AbsencesOptions) {
+  constructor(options: OfflineWatchOptions) {
     this.options = options;
   }
 
@@ -61,16 +61,16 @@ export class Absences implements Service {
       const now = clock.now();
       const span = { from: isSettled ? 0 : wall, to: now - AWAY_MS, now };
       const away = await agentsAwaySince(db, span, AT_ONCE);
-      if (away.length > 0) await this.tell(away);
+      if (away.length > 0) await this.notifyAbsent(away);
       const lost = isSettled ? await agentsConnectedBefore(db, { time: wall, now }, AT_ONCE) : [];
-      if (lost.length > 0) await this.noteLost(lost);
+      if (lost.length > 0) await this.recordLost(lost);
     } catch (error) {
       logger.error('absent agents could not be told of, it is tried again', { reason: messageOf(error) });
     }
   }
 
-  private tell(rows: readonly AgentAbsence[]): Promise<void> {
-    const { uow, raising } = this.options;
+  private notifyAbsent(rows: readonly AgentAbsence[]): Promise<void> {
+    const { uow, writer } = this.options;
     return uow.write(async (tx) => {
       for (const { node_id: nodeId, away_since: since } of rows) {
         const row = await findAgentAbsence(tx, nodeId);
@@ -79,12 +79,12 @@ export class Absences implements Service {
         const name = await nameOfApproved(tx, nodeId);
         if (name === null) continue;
         const summary = `Agent ${name} has been gone for more than ${AWAY_MS / 1000} seconds`;
-        await raising.raise(tx, row.event, { summary, channels: 'all' });
+        await writer.raise(tx, row.event, { summary, channels: 'all' });
       }
     });
   }
 
-  private noteLost(rows: readonly AgentAbsence[]): Promise<void> {
+  private recordLost(rows: readonly AgentAbsence[]): Promise<void> {
     const { uow } = this.options;
     return uow.write(async (tx, emit) => {
       for (const { node_id: nodeId, connected_at: since } of rows) {

@@ -25,12 +25,12 @@ interface SecretsOfBench extends Secrets {
 }
 
 async function openWithSecrets(): Promise<SecretsOfBench> {
-  const lenders: AgentSecrets[] = [];
+  const resolvers: AgentSecrets[] = [];
   const secrets: AgentSecrets = {
-    lend: async (db, agent, names) => {
-      const [lender] = lenders;
-      if (lender === undefined) throw new Error('the bench is not open');
-      return lender.lend(db, agent, names);
+    resolve: async (db, agent, names) => {
+      const [resolver] = resolvers;
+      if (resolver === undefined) throw new Error('the bench is not open');
+      return resolver.resolve(db, agent, names);
     },
   };
   const bench = await openBench({ secrets });
@@ -39,7 +39,7 @@ async function openWithSecrets(): Promise<SecretsOfBench> {
   const { db, clock, newId } = bench;
   const uow = new TransactionalWriter({ db, clock, newId, publish: (event) => bench.events.push(event) });
   const all = createSecrets({ db, uow, clock, ageTime: () => clock.now(), newId, logger: silentLogger }, { keyring });
-  lenders.push(all.lender);
+  resolvers.push(all.resolver);
   return { ...all, bench, keyring };
 }
 

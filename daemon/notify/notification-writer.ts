@@ -5,32 +5,32 @@ import type { Queryable } from '../database/schema.js';
 import { enabledChannelIds } from './channel-store.js';
 import { insertDeliveries } from './delivery-store.js';
 import { messageOf } from './message.js';
+import { NOTIFICATION_RULES, type NotificationDraft } from './notification-rules.js';
 import { insertNotification } from './notification-store.js';
-import { type Raised, RULES } from './raising-rules.js';
 
-interface RaisingOptions extends Pick<Core, 'newId'> {
+interface NotificationWriterOptions extends Pick<Core, 'newId'> {
   /** Returns true while a maintenance window is active: notifications are then stored and not sent. */
   readonly isMaintenance: () => boolean;
   /** Called when deliveries were stored, before the commit. */
   readonly onRaised: () => void;
 }
 
-export class Raising {
-  private readonly options: RaisingOptions;
+export class NotificationWriter {
+  private readonly options: NotificationWriterOptions;
 
-  constructor(options: RaisingOptions) {
+  constructor(options: NotificationWriterOptions) {
     this.options = options;
   }
 
   /** Stores the notifications of `events`. The caller passes the transaction that records the events. */
   async record(tx: Queryable, events: readonly RecordedEvent[]): Promise<void> {
     for (const event of events) {
-      const raised = (await RULES[event.type]?.(tx, event)) ?? null;
+      const raised = (await NOTIFICATION_RULES[event.type]?.(tx, event)) ?? null;
       if (raised !== null) await this.raise(tx, event, raised);
     }
   }
 
-  async raise(tx: Queryable, event: RecordedEvent, { summary, channels }: Raised): Promise<void> {
+  async raise(tx: Queryable, event: RecordedEvent, { summary, channels }: NotificationDraft): Promise<void> {
     const { newId, isMaintenance, onRaised } = this.options;
     const message = messageOf({ ...event, id: newId(), summary });
     const seq = await insertNotification(tx, { ...message, event_id: event.id });
@@ -47,7 +47,7 @@ export class Raising {
   }
 }
 
-async function receiversOf(tx: Queryable, channels: Raised['channels']): Promise<readonly string[]> {
+async function receiversOf(tx: Queryable, channels: NotificationDraft['channels']): Promise<readonly string[]> {
   if (channels === 'none') return [];
   const all = await enabledChannelIds(tx);
   return channels === 'all' ? all : all.filter((id) => id !== channels.except);

@@ -2,10 +2,10 @@
 import { isFault } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
 import type { Row } from '../database/schema.js';
-import type { Belonging, Keyring, Sealed } from './keyring.js';
+import type { Keyring, Sealed, SealedRecord } from './keyring.js';
 import type { OperationOutputKey } from './sealed-tables.js';
 
-interface ChannelVaultOptions {
+interface ChannelCipherOptions {
   readonly keyring: Keyring;
 }
 
@@ -13,40 +13,40 @@ interface ChannelVaultOptions {
 type ChannelPlace = Pick<Row<'channels'>, 'channel_id' | 'row_version'>;
 
 /** Seals channel configurations: their addresses, tokens and signing secrets. */
-export class ChannelVault {
+export class ChannelCipher {
   private readonly keyring: Keyring;
 
-  constructor({ keyring }: ChannelVaultOptions) {
+  constructor({ keyring }: ChannelCipherOptions) {
     this.keyring = keyring;
   }
 
   seal(config: string, place: ChannelPlace): Sealed {
-    return this.keyring.seal(config, channelBelonging(place));
+    return this.keyring.seal(config, channelRecord(place));
   }
 
   /** Returns the decrypted configuration. Throws `secrets_locked`. */
   open(row: Sealed & ChannelPlace): string {
-    return this.keyring.open(row, channelBelonging(row));
+    return this.keyring.open(row, channelRecord(row));
   }
 }
 
-const channelBelonging = ({ channel_id, row_version }: ChannelPlace): Belonging => ({
+const channelRecord = ({ channel_id, row_version }: ChannelPlace): SealedRecord => ({
   recordId: channel_id,
   name: `the configuration of channel ${channel_id}`,
   version: row_version,
 });
 
-interface OutputVaultOptions extends Pick<Core, 'logger'> {
+interface OutputCipherOptions extends Pick<Core, 'logger'> {
   readonly keyring: Keyring;
 }
 
 type SealedOutput = Pick<Row<'operation_outputs'>, 'output'> & { readonly key_id: string };
 
 /** Seals the outputs of scripts that used secrets, each bound to its operation and position. */
-export class OutputVault {
-  private readonly options: OutputVaultOptions;
+export class OutputCipher {
+  private readonly options: OutputCipherOptions;
 
-  constructor(options: OutputVaultOptions) {
+  constructor(options: OutputCipherOptions) {
     this.options = options;
   }
 
@@ -70,7 +70,7 @@ export class OutputVault {
 
 const placeOf = ({ operation_id, position }: OperationOutputKey) => ({ operation_id, position });
 
-const outputBelonging = ({ operation_id, position }: OperationOutputKey): Belonging => ({
+const outputBelonging = ({ operation_id, position }: OperationOutputKey): SealedRecord => ({
   recordId: operation_id,
   name: `output ${position} of operation ${operation_id}`,
   version: 1,
