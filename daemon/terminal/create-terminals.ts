@@ -8,7 +8,7 @@ import { ClientEndpoint, createAgentEndpoint, Refusals } from './endpoints.js';
 import { type TerminalLink, type TerminalRules, terminalRules } from './live-sessions.js';
 import type { Recordings } from './recordings/recorder.js';
 import { createRecordings } from './recordings/recordings.js';
-import { takeUpStrays } from './recordings/stray-recordings.js';
+import { adoptStrayRecordings } from './recordings/stray-recordings.js';
 import { Transcripts } from './recordings/transcripts.js';
 import { ResumeSecrets, resumeKeyOf } from './session/resume.js';
 import { SessionFactory } from './session-factory.js';
@@ -57,8 +57,8 @@ export function createTerminals(
   const { signal } = stopping;
   const tidy = async () => {
     await terminals.restored();
-    await takeUpStrays({ ...core, dataDir, isActive, since: () => own.since(db), signal });
-    await recordings.tidy(isActive);
+    await adoptStrayRecordings({ ...core, dataDir, isActive, since: () => own.since(db), signal });
+    await recordings.cleanUp(isActive);
   };
   let tidying: Promise<void> = Promise.resolve();
   const service: Service = {
@@ -96,12 +96,12 @@ interface RelayOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'newId' | 
 /** Makes the relay between agents and clients, without screens and recordings of its own. */
 export function createRelay(options: RelayOptions) {
   const { uow, clock, logger, randomBytes, resumeKey } = options;
-  const book = new SessionStore({ uow, clock });
+  const store = new SessionStore({ uow, clock });
   const tickets = new Tickets(options);
-  const refusals = new Refusals({ store: book, clock, logger });
+  const refusals = new Refusals({ store, clock, logger });
   const parts = new SessionFactory(options);
   const resumeSecrets = new ResumeSecrets({ key: resumeKey, randomBytes });
-  const terminals = new Terminals({ ...options, store: book, factory: parts, tickets, resumeSecrets });
+  const terminals = new Terminals({ ...options, store, factory: parts, tickets, resumeSecrets });
   const door = { terminals, tickets, refusals, clock, logger, ...(options.times ? { times: options.times } : {}) };
   return { terminals, agentEndpoint: createAgentEndpoint(door), clientEndpoint: new ClientEndpoint(door) };
 }

@@ -140,7 +140,7 @@ function accept({ socket: raw, connection, nodeId, remoteAddress }: AgentPeer, o
     onHello: (value) => {
       session = hello(value);
     },
-    onClosed: () => session?.agentLeft(socket),
+    onClosed: () => session?.detachAgent(socket),
   });
 
   function hello(value: unknown): LiveSession | null {
@@ -155,7 +155,7 @@ function accept({ socket: raw, connection, nodeId, remoteAddress }: AgentPeer, o
       socket.close(TERMINAL_CLOSE.ticket, 'the ticket is not good');
       return null;
     }
-    const found = terminals.agentCame(grant, socket, value);
+    const found = terminals.attachAgent(grant, socket, value);
     if (found === null) socket.close(TERMINAL_CLOSE.unknown, 'there is no such session');
     return found;
   }
@@ -191,14 +191,14 @@ const MOST = 1_000;
 /** Records refused sockets in the audit log, at a limited rate. */
 export class Refusals {
   private readonly options: RefusalsOptions;
-  private readonly told = new Map<string, number>();
+  private readonly lastRecorded = new Map<string, number>();
 
   constructor(options: RefusalsOptions) {
     this.options = options;
   }
 
   record({ reason, address, sessionId, grant, nodeId }: RefusedSocket): void {
-    const { store: book, logger } = this.options;
+    const { store, logger } = this.options;
     logger.warn('a socket of a terminal was refused', { session_id: sessionId, address, reason });
     if (!this.passes(`${grant?.sessionId ?? ''} ${address}`)) return;
     const about = nodeId ?? grant?.nodeId ?? null;
@@ -209,20 +209,20 @@ export class Refusals {
           ? operatorParty(grant.operator)
           : SYSTEM;
     const facts = { id: grant?.sessionId ?? null, nodeId: (about ?? 'unknown') as NodeId, nodeName: null };
-    book.refused(facts, { reason, by, address }).catch((error: unknown) => {
+    store.refused(facts, { reason, by, address }).catch((error: unknown) => {
       logger.error('a refusal was not recorded', { reason: messageOf(error) });
     });
   }
 
   private passes(key: string): boolean {
     const now = this.options.clock.monotonic();
-    const last = this.told.get(key);
+    const last = this.lastRecorded.get(key);
     if (last !== undefined && now - last < EVERY) return false;
-    this.told.delete(key);
-    this.told.set(key, now);
-    for (const oldest of this.told.keys()) {
-      if (this.told.size <= MOST) break;
-      this.told.delete(oldest);
+    this.lastRecorded.delete(key);
+    this.lastRecorded.set(key, now);
+    for (const oldest of this.lastRecorded.keys()) {
+      if (this.lastRecorded.size <= MOST) break;
+      this.lastRecorded.delete(oldest);
     }
     return true;
   }

@@ -7,7 +7,7 @@ import type { Core } from '../core/core.js';
 import { LiveSession } from './session/live-session.js';
 import type { ResumeSecrets } from './session/resume.js';
 import { hasTerminal, type SessionFacts } from './session/session-core.js';
-import { type ClockLimits, isOver } from './session/session-lifecycle.js';
+import { type ClockLimits, hasEnded } from './session/session-lifecycle.js';
 import type { ResumeKey, SessionStore } from './session-store.js';
 
 interface LiveSessionsOptions extends Pick<Core, 'clock' | 'logger'> {
@@ -42,7 +42,7 @@ export class LiveSessions {
   /** Returns the number of open shells of an operator. */
   shellsOf(operatorId: string): number {
     return this.all.filter(
-      ({ facts, state }) => facts.kind === 'shell' && facts.operatorId === operatorId && !isOver(state),
+      ({ facts, state }) => facts.kind === 'shell' && facts.operatorId === operatorId && !hasEnded(state),
     ).length;
   }
 
@@ -55,7 +55,7 @@ export class LiveSessions {
       resume,
       limits: () => clockLimits(rules(), hasTerminal(facts)),
       dismiss: () => this.dismiss(facts.nodeId, facts.id),
-      onGone: () => {
+      onDone: () => {
         if (this.sessions.get(facts.id) === session) this.sessions.delete(facts.id);
       },
     });

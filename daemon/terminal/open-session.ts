@@ -11,7 +11,7 @@ import type { LiveSessions, TerminalLink, TerminalRules } from './live-sessions.
 import type { LiveSession } from './session/live-session.js';
 import { type ResumeSecrets, resumeHash } from './session/resume.js';
 import type { SessionFacts } from './session/session-core.js';
-import { isOver } from './session/session-lifecycle.js';
+import { hasEnded } from './session/session-lifecycle.js';
 import type { SessionFactory, SessionParts, Size } from './session-factory.js';
 import { findTerminal, type ResumeKey, type SessionStore, type TerminalRow } from './session-store.js';
 import { notConnected, type StartRequests, tooOld } from './start-requests.js';
@@ -121,7 +121,7 @@ export class SessionOpener {
   }
 
   private async open(facts: SessionFacts, size: Size, program: Program, context: RequestContext): Promise<Opened> {
-    const { store: book, db, live, startRequests: opening, factory: parts, resumeSecrets, tickets } = this.options;
+    const { store, db, live, startRequests: opening, factory: parts, resumeSecrets, tickets } = this.options;
     const { id: sessionId, nodeId } = facts;
     const firstSecret = resumeSecrets.issue(sessionId, facts.operatorId);
     const session = live.add(facts, null);
@@ -145,12 +145,12 @@ export class SessionOpener {
       refuseOver(session);
       // Stores the key of the first client too, which saves that client a write when it attaches.
       const key = { hash: resumeHash(firstSecret), operatorId: facts.operatorId };
-      await book.opened(facts, sessionRow(facts, made, key), context);
+      await store.opened(facts, sessionRow(facts, made, key), context);
       await this.storeEarlyEnd(session, made);
       refuseOver(session);
       session.open(made);
     } catch (error) {
-      session.endSoon('failed');
+      session.endInBackground('failed');
       made?.screen?.close();
       if (made !== null) await this.discardRecording(facts, made);
       if (isFault(error)) await this.refused(facts, error, context);
@@ -172,7 +172,7 @@ export class SessionOpener {
 
   /** Stores the end of a session that ended while its start was being stored. */
   private async storeEarlyEnd({ facts, state }: LiveSession, { recording, size }: SessionParts): Promise<void> {
-    if (!isOver(state)) return;
+    if (!hasEnded(state)) return;
     const transcriptSha256 = await recording.seal(null);
     const { exit } = state;
     await this.options.store.ended(facts, {
@@ -194,7 +194,7 @@ export class SessionOpener {
 
 /** Throws when the session ended before it was open, because its operator was removed or its agent rejected. */
 function refuseOver({ state, facts }: LiveSession): void {
-  if (!isOver(state)) return;
+  if (!hasEnded(state)) return;
   if (state.exit.reason === 'operator_removed') throw operatorRemoved();
   throw new Fault('agent_not_approved', `agent ${facts.nodeId} is not approved any more`, {
     hint: 'see what there is: orch agents list',

@@ -47,7 +47,7 @@ export class SharedSlots {
 }
 
 /** Output of one session that waits for more of it, so that single bytes share a message. */
-export class Gathering {
+export class OutputBatch {
   private readonly slots: SharedSlots;
   private readonly post: (place: OutputPlace, transfer: readonly ArrayBuffer[]) => void;
   private slot: Slot | null = null;
@@ -100,7 +100,7 @@ export class Gathering {
 export class ReceivedSlots {
   private readonly slots: Buffer[] = [];
 
-  learn(slot: number, memory: SharedArrayBuffer): void {
+  add(slot: number, memory: SharedArrayBuffer): void {
     this.slots[slot] = Buffer.from(memory);
   }
 

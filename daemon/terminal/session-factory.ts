@@ -37,7 +37,7 @@ export class SessionFactory {
   async begin(owner: SessionOwner, program: ProgramFacts, size: Size): Promise<SessionParts> {
     const recording = await this.record(owner, program, size);
     const screen = this.screenOf(owner, size, () => owner.advanced());
-    return { program, size, recording, screen: trailing(screen, recording, 0), start: 0, tail: [], isInStep: true };
+    return { program, size, recording, screen: trailing(screen, recording, 0), start: 0, tail: [], isReady: true };
   }
 
   /** Restores the parts after a restart; never rejects. A failed recording is reported when the session starts to listen. */
@@ -45,7 +45,7 @@ export class SessionFactory {
     const { user, shell, cols, rows, transcript } = row;
     const program = { user, shell };
     const size = { cols, rows };
-    const common = { program, size, isInStep: false };
+    const common = { program, size, isReady: false };
     const lost = { ...common, screen: null, start: 0, tail: [] };
     if (row.recording !== 'on') return { ...lost, recording: SessionRecording.none(row.recording, transcript) };
     const recording = this.recordingOf(owner, transcript);
@@ -186,5 +186,5 @@ export interface SessionParts {
   /** Output right before `start`, for clients that resume. */
   readonly tail: readonly Piece[];
   /** False after a restart, until the agent has sent its offsets. */
-  readonly isInStep: boolean;
+  readonly isReady: boolean;
 }

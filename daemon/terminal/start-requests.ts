@@ -51,10 +51,10 @@ export class StartRequests {
 
   /** Asks the agent. Throws the agent's refusal, `agent_not_connected`, `agent_timeout`. */
   ask(nodeId: NodeId, message: OrchestratorMessageOf<'terminal_open'>): Promise<ProgramFacts> {
-    const { link, timeoutMs: patience } = this.options;
+    const { link, timeoutMs } = this.options;
     const id = message.session_id;
     const needsTty = message.tty === true;
-    const timer = setTimeout(() => this.fail(id, timedOut(patience)), patience);
+    const timer = setTimeout(() => this.fail(id, timedOut(timeoutMs)), timeoutMs);
     const answer = new Promise<ProgramFacts>((resolve, reject) =>
       this.waiting.set(id, { nodeId, needsTty, timer, resolve, reject }),
     );
@@ -75,7 +75,7 @@ export class StartRequests {
   }
 
   /** Fails all requests to an agent that disconnected. */
-  lost(nodeId: NodeId): void {
+  failAgent(nodeId: NodeId): void {
     for (const [id, waiting] of this.waiting) if (waiting.nodeId === nodeId) this.fail(id, notConnected(nodeId));
   }
 
@@ -107,7 +107,7 @@ const noTty = (label: string): Fault =>
 export const notConnected = (label: string): Fault =>
   new Fault('agent_not_connected', `agent ${label} is not connected`, { hint: 'start it, or wait until it is back' });
 
-const timedOut = (patience: number): Fault =>
-  new Fault('agent_timeout', `the agent answered nothing for ${patience / 1000} s`, {
+const timedOut = (timeoutMs: number): Fault =>
+  new Fault('agent_timeout', `the agent answered nothing for ${timeoutMs / 1000} s`, {
     hint: 'look at its log, or try again',
   });

@@ -17,14 +17,14 @@ export interface SocketTimes {
   readonly ping: number;
   readonly dead: number;
   /** Time limit for the peer to answer a close. */
-  readonly goodbye: number;
+  readonly closeTimeout: number;
 }
 
 const SOCKET_TIMES: SocketTimes = {
   hello: TERMINAL_LIMITS.helloDeadline,
   ping: TERMINAL_LIMITS.pingInterval,
   dead: TERMINAL_LIMITS.deadAfter,
-  goodbye: 2_000,
+  closeTimeout: 2_000,
 };
 
 interface SocketEvents {
@@ -61,25 +61,25 @@ export class TerminalSocket {
   private readonly deadline: NodeJS.Timeout;
   private readonly held: { readonly frame: Frame; readonly data: Buffer }[] = [];
   private onFrame: OnFrame | null = null;
-  private greeted = false;
+  private hasHello = false;
   /** Bytes read in event-loop round `heardIn`. */
-  private heard = 0;
-  private heardIn = 0;
+  private roundBytes = 0;
+  private lastRound = 0;
   private ended = false;
-  private lastHeard: number;
+  private lastMessageAt: number;
   private lastAsked: number;
   private silences = 0;
   /** Time of the first unanswered ping; null without one. */
   private askedAt: number | null = null;
   private latest: number | null = null;
   private onLatency: ((ms: number) => void) | null = null;
-  private goodbye: NodeJS.Timeout | undefined;
+  private closeTimer: NodeJS.Timeout | undefined;
 
   constructor(options: TerminalSocketOptions) {
     this.options = options;
     this.times = options.times ?? SOCKET_TIMES;
-    this.lastHeard = this.now();
-    this.lastAsked = this.lastHeard;
+    this.lastMessageAt = this.now();
+    this.lastAsked = this.lastMessageAt;
     this.deadline = setTimeout(() => this.close(TERMINAL_CLOSE.violation, 'no hello in time'), this.times.hello);
     const { connection, socket } = options;
     socket.binaryType = 'nodebuffer';
@@ -120,7 +120,7 @@ export class TerminalSocket {
     this.onFrame = onFrame;
     this.options.socket.resume();
     try {
-      for (const { frame, data } of this.held.splice(0)) this.hand(frame, data);
+      for (const { frame, data } of this.held.splice(0)) this.handle(frame, data);
     } catch (error) {
       this.failed(error);
     }
@@ -139,7 +139,7 @@ export class TerminalSocket {
   /** Sends a ping when it is due, and cuts the socket after too much silence. */
   beat(): void {
     const now = this.now();
-    if (now - this.lastHeard >= this.times.dead) this.terminate();
+    if (now - this.lastMessageAt >= this.times.dead) this.terminate();
     else if (now - this.lastAsked >= this.times.ping) this.ping();
   }
 
@@ -155,7 +155,7 @@ export class TerminalSocket {
     const { socket } = this.options;
     socket.close(code, reason);
     socket.resume();
-    this.goodbye = setTimeout(() => socket.terminate(), this.times.goodbye);
+    this.closeTimer = setTimeout(() => socket.terminate(), this.times.closeTimeout);
     this.end();
   }
 
@@ -167,8 +167,8 @@ export class TerminalSocket {
   private take(data: RawData, isBinary: boolean): void {
     if (this.ended) return;
     const now = this.now();
-    if (now - this.lastHeard > SILENCE_MS) this.silences += 1;
-    this.lastHeard = now;
+    if (now - this.lastMessageAt > SILENCE_MS) this.silences += 1;
+    this.lastMessageAt = now;
     this.askedAt = null;
     if (Buffer.isBuffer(data)) YOUNG.read(data.length);
     try {
@@ -188,21 +188,21 @@ export class TerminalSocket {
       this.answered(frame.t);
       return;
     }
-    if (this.greeted) {
-      this.hand(frame, data);
+    if (this.hasHello) {
+      this.handle(frame, data);
       return;
     }
     if (frame.type !== 'hello') throw new Fault('protocol_violation', 'the peer did not begin with a hello');
-    this.greeted = true;
+    this.hasHello = true;
     clearTimeout(this.deadline);
     this.options.onHello(frame.value);
   }
 
-  private hand(frame: Frame, data: Buffer): void {
+  private handle(frame: Frame, data: Buffer): void {
     if (this.ended) return;
     if (this.onFrame !== null) {
       this.onFrame(frame, data);
-      this.takeTurns(data.length);
+      this.pauseAfterShare(data.length);
       return;
     }
     if (this.held.length === HELD) throw new Fault('protocol_violation', 'the peer did not wait for an answer');
@@ -211,12 +211,12 @@ export class TerminalSocket {
   }
 
   /** Pauses a socket that has read its share, because Node would read it until it is empty. */
-  private takeTurns(length: number): void {
+  private pauseAfterShare(length: number): void {
     const { round } = TURNS;
-    if (round !== this.heardIn) this.heard = 0;
-    this.heardIn = round;
-    this.heard += length;
-    if (this.heard < TURN || this.ended || this.options.socket.isPaused) return;
+    if (round !== this.lastRound) this.roundBytes = 0;
+    this.lastRound = round;
+    this.roundBytes += length;
+    if (this.roundBytes < TURN || this.ended || this.options.socket.isPaused) return;
     this.options.socket.pause();
     TURNS.wait(() => this.options.socket.resume());
   }
@@ -246,7 +246,7 @@ export class TerminalSocket {
   }
 
   private end(): void {
-    if (this.options.socket.readyState === this.options.socket.CLOSED) clearTimeout(this.goodbye);
+    if (this.options.socket.readyState === this.options.socket.CLOSED) clearTimeout(this.closeTimer);
     if (this.ended) return;
     this.ended = true;
     clearTimeout(this.deadline);

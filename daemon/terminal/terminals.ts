@@ -17,10 +17,10 @@ import { LiveSessions, type TerminalLink, type TerminalRules } from './live-sess
 import { type Caller, type ExecRequest, type Opened, SessionOpener, type ShellRequest } from './open-session.js';
 import type { Recordings } from './recordings/recorder.js';
 import type { LiveSession } from './session/live-session.js';
-import type { Arrival } from './session/participants.js';
+import type { JoinRequest } from './session/participants.js';
 import type { ResumeSecrets } from './session/resume.js';
 import { exitOf, factsOfRow } from './session/session-core.js';
-import { isOver } from './session/session-lifecycle.js';
+import { hasEnded } from './session/session-lifecycle.js';
 import type { SessionFactory } from './session-factory.js';
 import {
   findTerminal,
@@ -62,7 +62,7 @@ export class Terminals implements Service {
   private readonly opening: StartRequests;
   private readonly opener: SessionOpener;
   /** Clients with a valid ticket that are not served yet. */
-  private readonly arrivals = new Set<Arrival>();
+  private readonly joins = new Set<JoinRequest>();
   private timer: NodeJS.Timeout | undefined;
   private restoring: Promise<unknown> = Promise.resolve();
   private isStopping = false;
@@ -179,12 +179,12 @@ export class Terminals implements Service {
 
   /** Handles the loss of an agent link. Terminal sockets may survive it. */
   disconnected(nodeId: NodeId): void {
-    this.opening.lost(nodeId);
+    this.opening.failAgent(nodeId);
   }
 
   /** Ends everything of an agent that was rejected or removed. */
   async revoked(nodeId: NodeId): Promise<void> {
-    this.opening.lost(nodeId);
+    this.opening.failAgent(nodeId);
     this.options.tickets.revoke((grant) => grant.nodeId === nodeId);
     await this.endAll((session) => session.facts.nodeId === nodeId, 'agent_rejected');
   }
@@ -192,7 +192,7 @@ export class Terminals implements Service {
   /** Ends everything of an operator that was removed. */
   async operatorRemoved(operatorId: string): Promise<void> {
     this.options.tickets.revoke((grant) => grant.for === 'client' && grant.operator.operator_id === operatorId);
-    for (const { grant, socket } of this.arrivals) if (grant.operator.operator_id === operatorId) revoke(socket);
+    for (const { grant, socket } of this.joins) if (grant.operator.operator_id === operatorId) revoke(socket);
     for (const session of this.live.all) session.revoke(operatorId);
     await this.endAll((session) => session.facts.operatorId === operatorId, 'operator_removed');
   }
@@ -203,9 +203,9 @@ export class Terminals implements Service {
   }
 
   /** Takes the socket of an agent with a valid ticket. Returns its session, or null. */
-  agentCame({ sessionId }: AgentGrant, socket: TerminalSocket, hello: AgentHello): LiveSession | null {
+  attachAgent({ sessionId }: AgentGrant, socket: TerminalSocket, hello: AgentHello): LiveSession | null {
     const session = this.live.get(sessionId);
-    session?.agentCame(socket, hello);
+    session?.attachAgent(socket, hello);
     return session ?? null;
   }
 
@@ -214,22 +214,22 @@ export class Terminals implements Service {
   }
 
   /** Serves a client with a valid ticket. */
-  join(session: LiveSession, arrival: Arrival): void {
-    this.arrivals.add(arrival);
-    this.serve(session, arrival)
+  join(session: LiveSession, request: JoinRequest): void {
+    this.joins.add(request);
+    this.serve(session, request)
       .catch((error: unknown) => {
         const { id: session_id } = session.facts;
         this.options.logger.error('a terminal could not be attached to', { session_id, reason: messageOf(error) });
-        arrival.socket.terminate();
+        request.socket.terminate();
       })
-      .finally(() => this.arrivals.delete(arrival));
+      .finally(() => this.joins.delete(request));
   }
 
-  /** A removal of the operator before this is found in the store, a later one closes the arrivals. */
-  private async serve(session: LiveSession, arrival: Arrival): Promise<void> {
-    const { operator_id: operatorId } = arrival.grant.operator;
-    if (await isActiveOperator(this.options.db, operatorId)) await session.join(arrival);
-    else revoke(arrival.socket);
+  /** A removal of the operator before this is found in the store, a later one closes the joins. */
+  private async serve(session: LiveSession, request: JoinRequest): Promise<void> {
+    const { operator_id: operatorId } = request.grant.operator;
+    if (await isActiveOperator(this.options.db, operatorId)) await session.join(request);
+    else revoke(request.socket);
   }
 
   private refuseWhileStopping(): void {
@@ -238,7 +238,7 @@ export class Terminals implements Service {
 
   private async endAll(isMeant: (session: LiveSession) => boolean, reason: ExitReason): Promise<void> {
     await this.restoring;
-    const meant = this.live.all.filter((session) => isMeant(session) && !isOver(session.state));
+    const meant = this.live.all.filter((session) => isMeant(session) && !hasEnded(session.state));
     await Promise.all(meant.map((session) => session.end(exitOf(reason))));
   }
 
@@ -268,7 +268,7 @@ function reconcile(nodeId: NodeId, list: AgentMessageOf<'terminals'>, options: R
   const there = new Set(list.sessions.map(({ session_id }) => session_id));
   for (const { session_id: id, attached } of list.sessions) {
     const session = live.get(id);
-    if (session === undefined || session.facts.nodeId !== nodeId || isOver(session.state)) {
+    if (session === undefined || session.facts.nodeId !== nodeId || hasEnded(session.state)) {
       live.dismiss(nodeId, id);
     } else if (!attached || !session.hasAgent) {
       const ticket = tickets.issue({ for: 'agent', sessionId: id, nodeId });
@@ -277,7 +277,7 @@ function reconcile(nodeId: NodeId, list: AgentMessageOf<'terminals'>, options: R
   }
   for (const session of live.all) {
     if (session.facts.nodeId !== nodeId || there.has(session.facts.id)) continue;
-    if (session.state.phase === 'active') session.endSoon('agent_lost');
+    if (session.state.phase === 'active') session.endInBackground('agent_lost');
   }
 }
 
@@ -297,7 +297,7 @@ async function restore(row: TerminalRow, { live, factory: parts }: RestoreOption
   const resume = hash === null || operatorId === null ? null : { hash, operatorId };
   const session = live.add(factsOfRow(row), resume);
   const made = await parts.restore(session, row);
-  if (!isOver(session.state)) return session.open(made);
+  if (!hasEnded(session.state)) return session.open(made);
   made.screen?.close();
   await made.recording.release();
 }

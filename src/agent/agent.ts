@@ -224,7 +224,7 @@ class Agent {
       });
       this.untrusted.reset();
       this.state = { ...this.state, orchestrator_key: orchestratorKey };
-      this.terminals?.reach({ ...target, key: orchestratorKey });
+      this.terminals?.setAddress({ ...target, key: orchestratorKey });
       return this.ended(await this.serve(socket, orchestratorKey, signal));
     } catch (error) {
       if (signal.aborted) return null;

@@ -144,12 +144,12 @@ const isWrongPassphrase = (error: unknown): boolean =>
   wantsPassphrase(error) || (isFault(error, 'key_invalid') && error.data?.reason === 'passphrase_wrong');
 
 /** Runs a question with exclusive use of the terminal. */
-export type GiveWay = <T>(ask: () => Promise<T>) => Promise<T>;
+export type WithTerminal = <T>(ask: () => Promise<T>) => Promise<T>;
 
 export interface TerminalApi {
   readonly api: ApiClient;
-  /** Routes later questions through `giveWay`. */
-  askThrough(giveWay: GiveWay): void;
+  /** Routes later questions through `withTerminal`. */
+  setQuestionRoute(withTerminal: WithTerminal): void;
 }
 
 /**
@@ -157,7 +157,7 @@ export interface TerminalApi {
  * not go to the agent. The caller closes the client.
  */
 export async function terminalApi(context: Context): Promise<TerminalApi> {
-  let through: GiveWay = (ask) => ask();
+  let through: WithTerminal = (ask) => ask();
   const { prompt } = context;
   const api = await connectApi({
     ...context,
@@ -169,8 +169,8 @@ export async function terminalApi(context: Context): Promise<TerminalApi> {
   });
   return {
     api,
-    askThrough: (giveWay) => {
-      through = giveWay;
+    setQuestionRoute: (withTerminal) => {
+      through = withTerminal;
     },
   };
 }

@@ -71,11 +71,11 @@ let arriving: Arriving | null = null;
 export class DirectMessages {
   private readonly options: DirectMessagesOptions;
   private readonly mask: number;
-  private readonly theirs: Listener | null;
+  private readonly wsListener: Listener | null;
   /** Remaining bytes of a frame that `ws` reads. */
   private owed = 0;
   /** Start of an incomplete frame head, which `ws` already has. */
-  private begun: Buffer = NOTHING;
+  private partialHead: Buffer = NOTHING;
 
   constructor(options: DirectMessagesOptions) {
     const { connection, end, socket } = options;
@@ -83,9 +83,9 @@ export class DirectMessages {
     this.mask = end === 'client' ? MASKED : 0;
     const listeners = connection.listeners('data');
     // Leaves everything to a `ws` that reads in another way.
-    this.theirs = listeners.length === 1 ? (listeners[0] as Listener) : null;
-    if (this.theirs === null) return;
-    connection.off('data', this.theirs);
+    this.wsListener = listeners.length === 1 ? (listeners[0] as Listener) : null;
+    if (this.wsListener === null) return;
+    connection.off('data', this.wsListener);
     connection.on('data', this.take);
     const stop = () => connection.off('data', this.take);
     // After that, `ws` reads the rest if at all.
@@ -97,7 +97,7 @@ export class DirectMessages {
   send(first: Buffer, ...more: readonly Buffer[]): void {
     const { connection, socket } = this.options;
     if (socket.readyState !== socket.OPEN) return;
-    if (first === arriving?.message && this.passOn(arriving, more)) return;
+    if (first === arriving?.message && this.forward(arriving, more)) return;
     let { length } = first;
     for (const part of more) length += part.length;
     const head = headLengthFor(length) + (this.mask === 0 ? 0 : MASK_LENGTH);
@@ -118,7 +118,7 @@ export class DirectMessages {
   }
 
   /** Forwards a message without a copy. The room of its old head takes the new one. */
-  private passOn({ chunk, from, room, message }: Arriving, more: readonly Buffer[]): boolean {
+  private forward({ chunk, from, room, message }: Arriving, more: readonly Buffer[]): boolean {
     const head = headLengthFor(message.length);
     const { connection } = this.options;
     // Data that waits long must not pin memory that V8 collects.
@@ -130,7 +130,7 @@ export class DirectMessages {
 
   private readonly take = (chunk: Buffer): void => {
     for (let at = 0; at < chunk.length; ) {
-      if (this.owed > 0 || this.begun.length > 0) at = this.leave(chunk, at);
+      if (this.owed > 0 || this.partialHead.length > 0) at = this.leave(chunk, at);
       else at = this.read(chunk, at);
     }
   };
@@ -139,13 +139,13 @@ export class DirectMessages {
   private read(chunk: Buffer, at: number): number {
     const head = headLength(chunk, at);
     if (head === 0) {
-      this.begun = Buffer.from(chunk.subarray(at));
+      this.partialHead = Buffer.from(chunk.subarray(at));
       this.pass(chunk.subarray(at));
       return chunk.length;
     }
     const length = payloadLength(chunk, at);
     const from = at + head;
-    if (chunk[at] !== WHOLE_BINARY || !this.isMaskedWell(chunk, at) || from + length > chunk.length) {
+    if (chunk[at] !== WHOLE_BINARY || !this.hasExpectedMask(chunk, at) || from + length > chunk.length) {
       this.owed = this.isUsual(chunk, at) ? head + length : Number.POSITIVE_INFINITY;
       return this.leave(chunk, at);
     }
@@ -163,17 +163,17 @@ export class DirectMessages {
 
   /** Leaves bytes of a frame to `ws`. Returns the start of the next frame. */
   private leave(chunk: Buffer, at: number): number {
-    if (this.begun.length > 0) {
-      const start = Buffer.concat([this.begun, chunk.subarray(at, at + MOST_HEAD)]);
+    if (this.partialHead.length > 0) {
+      const start = Buffer.concat([this.partialHead, chunk.subarray(at, at + MOST_HEAD)]);
       const head = headLength(start, 0);
       if (head === 0) {
-        this.begun = start;
+        this.partialHead = start;
         this.pass(chunk.subarray(at));
         return chunk.length;
       }
-      const left = head + payloadLength(start, 0) - this.begun.length;
+      const left = head + payloadLength(start, 0) - this.partialHead.length;
       this.owed = this.isUsual(start, 0) ? left : Number.POSITIVE_INFINITY;
-      this.begun = NOTHING;
+      this.partialHead = NOTHING;
     }
     const end = Math.min(chunk.length, at + this.owed);
     this.owed -= end - at;
@@ -186,15 +186,15 @@ export class DirectMessages {
     const first = bytes[at];
     const isShort = ((bytes[at + 1] as number) & ~MASKED) <= SHORT;
     const isControl = (first === PING || first === PONG) && isShort;
-    return (first === WHOLE_BINARY || isControl) && this.isMaskedWell(bytes, at);
+    return (first === WHOLE_BINARY || isControl) && this.hasExpectedMask(bytes, at);
   }
 
-  private isMaskedWell(bytes: Buffer, at: number): boolean {
+  private hasExpectedMask(bytes: Buffer, at: number): boolean {
     return ((bytes[at + 1] as number) & MASKED) !== this.mask;
   }
 
   private pass(bytes: Buffer): void {
-    this.theirs?.call(this.options.connection, bytes);
+    this.wsListener?.call(this.options.connection, bytes);
   }
 }
 

@@ -9,41 +9,41 @@ import { TERMINAL_LIMITS } from './limits.js';
 /** Milliseconds without any frame that count as a silence. Every sender pings more often. */
 export const SILENCE_MS = TERMINAL_LIMITS.pingInterval + 1_000;
 
-export type Passage = 'take' | 'ask' | 'ignore';
+export type InputDecision = 'take' | 'ask' | 'ignore';
 
 export class InputGate {
-  private isKnown = false;
-  private isShut = false;
-  private seen = 0;
+  private supportsPlace = false;
+  private isClosed = false;
+  private seenStalls = 0;
 
   /** True when the sender understands `place`; older versions do not. */
   get canAsk(): boolean {
-    return this.isKnown;
+    return this.supportsPlace;
   }
 
   /**
    * Decides about input that has just arrived. After `ask` the gate stays shut until `open`.
    * @param stalls number of silences on the socket so far
    */
-  passage(stalls: number): Passage {
-    if (this.isShut) return 'ignore';
-    const isDoubtful = this.isKnown && stalls !== this.seen;
-    this.seen = stalls;
+  decide(stalls: number): InputDecision {
+    if (this.isClosed) return 'ignore';
+    const isDoubtful = this.supportsPlace && stalls !== this.seenStalls;
+    this.seenStalls = stalls;
     if (!isDoubtful) return 'take';
-    this.isShut = true;
+    this.isClosed = true;
     return 'ask';
   }
 
   /** Ignores input until `open`, because the sender was asked. */
-  shut(): void {
-    this.isShut = true;
+  close(): void {
+    this.isClosed = true;
   }
 
   /** Takes input again: the sender sent `anew`. @param stalls see `passage` */
   open(stalls: number): void {
-    this.isKnown = true;
-    this.isShut = false;
-    this.seen = stalls;
+    this.supportsPlace = true;
+    this.isClosed = false;
+    this.seenStalls = stalls;
   }
 }
 

@@ -44,7 +44,7 @@ export class ConsumerWindow {
   /** Limit given to the producer. It never decreases, because the producer may have used it. */
   private limit: number;
   private consumed: number;
-  private told: number;
+  private acknowledged: number;
   /** Limits at which the producer may have waited and that the consumer has not passed. */
   private readonly stops: Stop[];
   private hasStarved = false;
@@ -62,7 +62,7 @@ export class ConsumerWindow {
     this.size = first;
     this.limit = offset + first;
     this.consumed = offset;
-    this.told = offset;
+    this.acknowledged = offset;
     this.sampleStart = clock.monotonic();
     this.stops = [{ limit: this.limit, at: this.sampleStart }];
   }
@@ -90,19 +90,19 @@ export class ConsumerWindow {
     while ((this.stops[0]?.limit ?? consumed) < consumed) this.stops.shift();
     if (isDry && this.stops[0]?.limit === consumed) {
       this.grow();
-      const credit = this.tell();
+      const credit = this.issueCredit();
       this.waitsSince = this.stops[1]?.at ?? null;
       return credit;
     }
-    if (this.consumed - this.told < Math.max(this.size / 4, MIN_TAKEN)) return null;
-    return this.tell();
+    if (this.consumed - this.acknowledged < Math.max(this.size / 4, MIN_TAKEN)) return null;
+    return this.issueCredit();
   }
 
   /** Continues at another offset, as after a snapshot. */
   jump(offset: number): Credit {
     this.waitsSince = null;
     this.consumed = offset;
-    return this.tell();
+    return this.issueCredit();
   }
 
   /** Doubles the window because the consumer ran dry while the producer waited. */
@@ -125,12 +125,12 @@ export class ConsumerWindow {
     return Math.max(this.measuredTrip, this.wait);
   }
 
-  private tell(): Credit {
+  private issueCredit(): Credit {
     const now = this.clock.monotonic();
     const elapsed = now - this.sampleStart;
     // A window that is too small may not show within a round trip.
     if (elapsed >= Math.max(SAMPLE, 2 * this.roundTrip)) this.sample(elapsed);
-    this.told = this.consumed;
+    this.acknowledged = this.consumed;
     const limit = Math.max(this.limit, this.consumed + this.size);
     if (limit > this.limit) this.stops.push({ limit, at: now });
     this.limit = limit;

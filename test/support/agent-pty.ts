@@ -51,7 +51,7 @@ export class Running implements ProgramListener {
     this.pieces.push({ stream, bytes: Buffer.from(bytes) });
   }
 
-  tookInput(total: number): void {
+  inputTaken(total: number): void {
     this.taken = total;
   }
 

@@ -318,7 +318,7 @@ export class AgentEnd {
       authLog: (line) => void this.authLog.push(line),
       ...more,
     });
-    this.terminals.reach({ host: '127.0.0.1', port: orchestrator.port, key: orchestrator.identity.publicKey });
+    this.terminals.setAddress({ host: '127.0.0.1', port: orchestrator.port, key: orchestrator.identity.publicKey });
     this.terminals.subscribe((report) => this.hear(report));
     onTestFinished(async () => {
       await this.terminals.stop();

@@ -7,7 +7,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import { onTestFinished } from 'vitest';
 import type { RecorderEvents, RecordingHead } from '../../daemon/terminal/recordings/recorder.js';
-import { isThere } from '../../daemon/terminal/recordings/recording-files.js';
+import { exists } from '../../daemon/terminal/recordings/recording-files.js';
 import type { RecordingStore, RecordingsOptions } from '../../daemon/terminal/recordings/recordings.js';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
@@ -28,7 +28,7 @@ export function createRecordings(options: RecordingsOptions): RecordingStore {
     recover: (head, events) => store.recover(head, events).catch(rethrow),
     locate: (path) => store.locate(path),
     durableSize: (sessionId) => store.durableSize(sessionId),
-    tidy: (isActive) => store.tidy(isActive),
+    cleanUp: (isActive) => store.cleanUp(isActive),
     stop: () => store.stop(),
   };
 }
@@ -98,5 +98,5 @@ export const until = (what: string, isSo: () => boolean | Promise<boolean>): Pro
 export const compressed = (dataDir: string, path: string): Promise<void> =>
   until(
     'the recording is compressed',
-    async () => !(await isThere(join(dataDir, path))) && (await isThere(join(dataDir, `${path}.gz`))),
+    async () => !(await exists(join(dataDir, path))) && (await exists(join(dataDir, `${path}.gz`))),
   );

@@ -218,7 +218,7 @@ export class Room {
       screens,
       rules: () => this.rules,
       timeoutMs: options.timeoutMs ?? 10_000,
-      times: { hello: 5_000, ping: 10_000, dead: 3_600_000, goodbye: 2_000, ...options.times },
+      times: { hello: 5_000, ping: 10_000, dead: 3_600_000, closeTimeout: 2_000, ...options.times },
     });
     this.agent.send = (message) => room.terminals.receive(this.agent.nodeId, message as never);
     const transcripts = new Transcripts({

@@ -8,7 +8,7 @@ const port = parentPort;
 
 const turns = new ScreenScheduler({
   maker: new ScreenMaker(),
-  say: (message, transfer = []) => port.postMessage(message, transfer),
+  post: (message, transfer = []) => port.postMessage(message, transfer),
   monotonic: () => performance.now(),
 });
 port.on('message', (message: ToEmulator) => turns.take(message));

@@ -119,12 +119,12 @@ const SHIFTS = ['', '\x0e', '\x1bn', '\x1bo'] as const;
 
 const moveTo = (row: number, col: number): string => `\x1b[${row + 1};${col + 1}H`;
 
-const within = (value: number, count: number): number => Math.min(Math.max(value, 0), count - 1);
+const clamp = (value: number, count: number): number => Math.min(Math.max(value, 0), count - 1);
 
 /** Moves to the saved cursor with its style and character set. */
 export function savedState(buffer: ScreenBuffer, { cols, rows }: Size, nameOf: CharsetName): string {
   const name = nameOf(buffer.savedCharset);
-  const place = moveTo(within(buffer.savedY - buffer.ybase, rows), within(buffer.savedX, cols));
+  const place = moveTo(clamp(buffer.savedY - buffer.ybase, rows), clamp(buffer.savedX, cols));
   return `${place}${sgr(buffer.savedCurAttrData)}${name === undefined ? '' : `\x1b(${name}`}`;
 }
 
@@ -152,9 +152,9 @@ export function margins(buffer: ScreenBuffer, { rows }: Size): string {
 /** Places the cursor. A cursor that waits to wrap needs the last character of the row to be drawn again. */
 export function cursor(buffer: ScreenBuffer, core: Core, { cols, rows }: Size, lastCell: LastCell | null): string {
   const isOrigin = core.coreService.decPrivateModes.origin;
-  const row = within(buffer.y, rows) - (isOrigin ? buffer.scrollTop : 0);
+  const row = clamp(buffer.y, rows) - (isOrigin ? buffer.scrollTop : 0);
   const origin = isOrigin ? '\x1b[?6h' : '';
-  if (buffer.x < cols || lastCell === null) return origin + moveTo(row, within(buffer.x, cols));
+  if (buffer.x < cols || lastCell === null) return origin + moveTo(row, clamp(buffer.x, cols));
   return origin + moveTo(row, lastCell.col) + lastCell.look + lastCell.chars;
 }
 

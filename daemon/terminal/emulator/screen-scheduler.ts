@@ -36,7 +36,7 @@ interface Entry {
 
 interface ScreenSchedulerOptions {
   readonly maker: Pick<ScreenMaker, 'make'>;
-  readonly say: (message: FromEmulator, transfer?: readonly ArrayBuffer[]) => void;
+  readonly post: (message: FromEmulator, transfer?: readonly ArrayBuffer[]) => void;
   /** Returns milliseconds of a monotonic clock. */
   readonly monotonic: () => number;
 }
@@ -45,10 +45,10 @@ export class ScreenScheduler {
   private readonly options: ScreenSchedulerOptions;
   private readonly entries = new Map<number, Entry>();
   private readonly waiting: Entry[] = [];
-  private readonly untold = new Set<Entry>();
+  private readonly unreported = new Set<Entry>();
   private readonly slots = new ReceivedSlots();
   private free: number[] = [];
-  private turnsUntold = 0;
+  private unreportedTurns = 0;
   private isScheduled = false;
 
   constructor(options: ScreenSchedulerOptions) {
@@ -61,7 +61,7 @@ export class ScreenScheduler {
       return;
     }
     if (message.do === 'slot') {
-      this.slots.learn(message.slot, message.memory);
+      this.slots.add(message.slot, message.memory);
       return;
     }
     const entry = this.entries.get(message.id);
@@ -92,7 +92,7 @@ export class ScreenScheduler {
     this.release(entry.todo);
     entry.todo = [];
     this.entries.delete(entry.id);
-    this.untold.delete(entry);
+    this.unreported.delete(entry);
     entry.screen.dispose();
   }
 
@@ -114,14 +114,14 @@ export class ScreenScheduler {
       this.work(entry);
     } catch (error) {
       this.drop(entry);
-      this.options.say({ is: 'failed', id: entry.id, reason: messageOf(error) });
+      this.options.post({ is: 'failed', id: entry.id, reason: messageOf(error) });
     }
     if (entry.todo.length > 0) {
       entry.isWaiting = true;
       this.waiting.push(entry);
     }
-    this.turnsUntold += 1;
-    if (this.waiting.length === 0 || this.turnsUntold >= TURNS_UNTOLD) this.tell();
+    this.unreportedTurns += 1;
+    if (this.waiting.length === 0 || this.unreportedTurns >= TURNS_UNTOLD) this.report();
   }
 
   private work(entry: Entry): void {
@@ -139,7 +139,7 @@ export class ScreenScheduler {
       entry.screen.write(piece);
       entry.offset += passed + piece.length;
       left -= passed + piece.length;
-      this.untold.add(entry);
+      this.unreported.add(entry);
       const rest = message.bytes.subarray(passed + piece.length);
       if (rest.length === 0) {
         entry.todo.shift();
@@ -158,28 +158,28 @@ export class ScreenScheduler {
       const { id, cols, rows } = entry;
       const offset = entry.offset - entry.screen.pending;
       const bytes = Uint8Array.from(entry.screen.picture(LONGEST_PICTURE));
-      this.tell();
-      this.options.say({ is: 'picture', id, cols, rows, offset, bytes }, [bytes.buffer]);
+      this.report();
+      this.options.post({ is: 'picture', id, cols, rows, offset, bytes }, [bytes.buffer]);
     }
   }
 
   /** Frees the slots of work that is dropped. */
   private release(todo: readonly Todo[]): void {
     for (const each of todo) if (each.do === 'write' && each.slot !== null) this.free.push(each.slot);
-    this.tellFree();
+    this.reportFreeSlots();
   }
 
-  private tellFree(): void {
-    if (this.free.length > 0) this.options.say({ is: 'free', slots: this.free });
+  private reportFreeSlots(): void {
+    if (this.free.length > 0) this.options.post({ is: 'free', slots: this.free });
     this.free = [];
   }
 
-  private tell(): void {
-    this.turnsUntold = 0;
-    this.tellFree();
-    if (this.untold.size === 0) return;
-    this.options.say({ is: 'parsed', offsets: [...this.untold].map(({ id, offset }) => [id, offset] as const) });
-    this.untold.clear();
+  private report(): void {
+    this.unreportedTurns = 0;
+    this.reportFreeSlots();
+    if (this.unreported.size === 0) return;
+    this.options.post({ is: 'parsed', offsets: [...this.unreported].map(({ id, offset }) => [id, offset] as const) });
+    this.unreported.clear();
   }
 }
 

@@ -6,7 +6,7 @@ import type { Service } from '../../../src/kernel/service.js';
 import { clampSize } from '../../../src/terminal/limits.js';
 import type { SnapshotHead } from '../../../src/terminal/notes.js';
 import type { Core } from '../../core/core.js';
-import { Gathering, SharedSlots } from '../output-slots.js';
+import { OutputBatch, SharedSlots } from '../output-slots.js';
 import type { FromEmulator, ToEmulator } from './screen-scheduler.js';
 
 /** A picture of a screen: bytes that draw it on any terminal, whatever it showed before. */
@@ -132,7 +132,7 @@ export class EmulatorThread {
     });
     this.slots = new SharedSlots((slot, memory) => this.post({ do: 'slot', slot, memory }));
     this.worker.unref();
-    this.worker.on('message', (message: FromEmulator) => this.hear(message));
+    this.worker.on('message', (message: FromEmulator) => this.handle(message));
     this.worker.on('error', ({ message }) =>
       options.logger.error('the terminal emulator broke down; terminals that are open have no picture any more', {
         reason: message,
@@ -160,7 +160,7 @@ export class EmulatorThread {
       onParsed: options.onParsed,
       slots: this.slots,
       post: (message, transfer) => this.post(message, transfer),
-      onUnsent: () => this.flushLater(screen),
+      onPending: () => this.flushLater(screen),
       onClose: () => this.forget(screen),
     });
     this.screens.set(id, screen);
@@ -181,7 +181,7 @@ export class EmulatorThread {
     this.worker.postMessage(message, transfer);
   }
 
-  private hear(message: FromEmulator): void {
+  private handle(message: FromEmulator): void {
     switch (message.is) {
       case 'parsed':
         for (const [id, offset] of message.offsets) this.screens.get(id)?.advance(offset);
@@ -231,7 +231,7 @@ export interface EmulatedScreenOptions {
   readonly slots: SharedSlots;
   readonly post: (message: ToEmulator, transfer?: readonly ArrayBuffer[]) => void;
   /** Called when `flush` is needed soon. */
-  readonly onUnsent: () => void;
+  readonly onPending: () => void;
   readonly onClose: () => void;
 }
 
@@ -243,7 +243,7 @@ interface Question {
 /** The relay's side of one screen: collects its output for the thread, and delivers pictures. */
 export class EmulatedScreen implements Screen {
   private readonly options: EmulatedScreenOptions;
-  private readonly gathering: Gathering;
+  private readonly gathering: OutputBatch;
   private written: number;
   private readonly questions: Question[] = [];
   private hasFailed = false;
@@ -255,7 +255,7 @@ export class EmulatedScreen implements Screen {
     this.written = options.offset;
     this.parsed = options.offset;
     const { id, slots, post } = options;
-    this.gathering = new Gathering(slots, (place, transfer) => post({ do: 'write', id, ...place }, transfer));
+    this.gathering = new OutputBatch(slots, (place, transfer) => post({ do: 'write', id, ...place }, transfer));
   }
 
   get id(): number {
@@ -267,11 +267,11 @@ export class EmulatedScreen implements Screen {
     if (bytes.length === 0 || this.isClosed) return;
     this.written += bytes.length;
     if (this.hasFailed) {
-      this.tellAll();
+      this.reportProgress();
       return;
     }
     this.gathering.add(bytes);
-    if (this.gathering.waiting > 0) this.options.onUnsent();
+    if (this.gathering.waiting > 0) this.options.onPending();
   }
 
   resize(cols: number, rows: number): void {
@@ -320,11 +320,11 @@ export class EmulatedScreen implements Screen {
     this.hasFailed = true;
     this.gathering.drop();
     this.refuse();
-    this.tellAll();
+    this.reportProgress();
   }
 
   /** Reports asynchronously, because `write` must not call back synchronously. */
-  private tellAll(): void {
+  private reportProgress(): void {
     queueMicrotask(() => this.advance(this.written));
   }
 

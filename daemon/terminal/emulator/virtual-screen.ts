@@ -56,20 +56,20 @@ export class ScreenMaker {
 export class VirtualScreen {
   private readonly terminal: xterm.Terminal;
   private readonly core: Core;
-  private readonly restrained: LimitedOutput;
+  private readonly limited: LimitedOutput;
   private readonly nameOf: CharsetName;
-  private torn: Buffer = Buffer.alloc(0);
+  private incomplete: Buffer = Buffer.alloc(0);
 
   constructor(terminal: xterm.Terminal, core: Core, widths: WidthProvider) {
     this.terminal = terminal;
     this.core = core;
     this.nameOf = charsetNames(core);
-    this.restrained = limitOutput(core, widths.wcwidth);
+    this.limited = limitOutput(core, widths.wcwidth);
   }
 
   /** Number of written bytes that are not on the screen yet: an incomplete character. */
   get pending(): number {
-    return this.torn.length;
+    return this.incomplete.length;
   }
 
   /**
@@ -78,9 +78,9 @@ export class VirtualScreen {
    */
   write(bytes: Uint8Array): void {
     const given = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-    const all = this.torn.length === 0 ? given : Buffer.concat([this.torn, given]);
+    const all = this.incomplete.length === 0 ? given : Buffer.concat([this.incomplete, given]);
     const whole = all.length - beginningAtEnd(all);
-    this.torn = Buffer.from(all.subarray(whole));
+    this.incomplete = Buffer.from(all.subarray(whole));
     this.core._inputHandler.parse(all.subarray(0, whole));
   }
 
@@ -163,7 +163,7 @@ export class VirtualScreen {
   }
 
   private title(): string {
-    const title = this.restrained.title();
+    const title = this.limited.title();
     return title === null ? '' : `\x1b]2;${title.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '')}\x1b\\`;
   }
 }

@@ -31,7 +31,7 @@ export class LineMemory {
   };
 
   /** The blocks of everything that was allocated since; what follows is in others. */
-  handOver(): readonly Buffer[] {
+  takeBlocks(): readonly Buffer[] {
     const { used } = this;
     this.used = [];
     this.current = null;
@@ -39,7 +39,7 @@ export class LineMemory {
   }
 
   /** Nothing in these is needed any more. */
-  handBack(blocks: readonly Buffer[]): void {
+  release(blocks: readonly Buffer[]): void {
     for (const block of blocks) this.pool.give(block);
   }
 }

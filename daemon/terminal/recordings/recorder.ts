@@ -6,7 +6,7 @@ import type { OutputStream } from '../../../src/terminal/frames.js';
 import { eventLine, parseEvent } from '../../../src/terminal/recording/cast-format.js';
 import { MAX_LINE_BYTES } from '../../../src/terminal/recording/read-cast.js';
 import type { Core } from '../../core/core.js';
-import { Gathering } from '../output-slots.js';
+import { OutputBatch } from '../output-slots.js';
 import { RecordedOutput } from './recorded-output.js';
 import { hashFile } from './recording-files.js';
 import { type BegunRecording, BROKEN, type RecordingListener, type RecordingThread } from './recording-thread.js';
@@ -89,7 +89,7 @@ export interface Recordings {
 interface WorkerRecorderOptions extends Pick<Core, 'clock'> {
   readonly id: number;
   readonly thread: RecordingThread;
-  readonly begun: BegunRecording;
+  readonly opened: BegunRecording;
   readonly events: RecorderEvents;
   /** Unix milliseconds. */
   readonly openedAt: number;
@@ -107,22 +107,22 @@ export class WorkerRecorder implements Recorder, RecordingListener {
   private stored: number;
   private storedSize: number;
   /** Output that is collected into one event. */
-  private readonly gathering: Gathering;
+  private readonly batch: OutputBatch;
   private stream: OutputStream = 'out';
   private timer: NodeJS.Timeout | undefined;
   private stopped: 'truncated' | 'failed' | null = null;
-  private mending: Promise<void> | null = null;
+  private recovery: Promise<void> | null = null;
   private ending: Promise<RecordingEnd> | null = null;
 
   constructor(options: WorkerRecorderOptions) {
-    const { path, durable, size } = options.begun;
+    const { path, durable, size } = options.opened;
     this.options = options;
     this.path = path;
     this.given = durable;
     this.stored = durable;
     this.storedSize = size;
     const { id, thread } = options;
-    this.gathering = new Gathering(thread.slots, (place, transfer) =>
+    this.batch = new OutputBatch(thread.slots, (place, transfer) =>
       thread.post({ do: 'write', id, stream: this.stream, ...place }, transfer),
     );
   }
@@ -155,8 +155,8 @@ export class WorkerRecorder implements Recorder, RecordingListener {
     if (!this.isRecording) return;
     if (stream !== this.stream) this.flush();
     this.stream = stream;
-    this.gathering.add(bytes);
-    if (this.gathering.waiting > 0) this.timer ??= setTimeout(() => this.flush(), RECORDING_LIMITS.coalesce);
+    this.batch.add(bytes);
+    if (this.batch.waiting > 0) this.timer ??= setTimeout(() => this.flush(), RECORDING_LIMITS.coalesce);
   }
 
   resize(cols: number, rows: number): void {
@@ -204,28 +204,28 @@ export class WorkerRecorder implements Recorder, RecordingListener {
   onBroken(): void {
     const { clock, openedAt, fullPath } = this.options;
     const at = Math.max(0, clock.now() - openedAt) / 1000;
-    this.mending = mendRecording(fullPath, at, `recording stopped: ${BROKEN}`);
+    this.recovery = mendRecording(fullPath, at, `recording stopped: ${BROKEN}`);
     this.onStopped('failed', BROKEN);
   }
 
   private flush(): void {
     clearTimeout(this.timer);
     this.timer = undefined;
-    this.gathering.flush();
+    this.batch.flush();
   }
 
   /** Drops the collected output. */
   private drop(): void {
     clearTimeout(this.timer);
     this.timer = undefined;
-    this.gathering.drop();
+    this.batch.drop();
   }
 
   private async finish(question: Parameters<RecordingThread['end']>[0]): Promise<RecordingEnd> {
     const { fullPath, onClosed, thread } = this.options;
     this.flush();
-    const end = this.mending === null ? await thread.end(question) : null;
-    await this.mending;
+    const end = this.recovery === null ? await thread.end(question) : null;
+    await this.recovery;
     onClosed(question.do === 'close');
     return end ?? { state: 'failed', sha256: await hashFile(fullPath) };
   }

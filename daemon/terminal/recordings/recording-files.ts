@@ -66,12 +66,12 @@ export const namesOf = (path: string): readonly string[] => [path, `${path}.gz`]
  * @param path as stored
  */
 export async function findRecording(dataDir: string, path: string): Promise<string | null> {
-  for (const name of namesOf(path)) if (await isThere(join(dataDir, name))) return name;
+  for (const name of namesOf(path)) if (await exists(join(dataDir, name))) return name;
   return null;
 }
 
 /** Reports whether a file exists. */
-export async function isThere(path: string): Promise<boolean> {
+export async function exists(path: string): Promise<boolean> {
   try {
     await stat(path);
     return true;
@@ -139,10 +139,10 @@ export async function compressRecording(path: string, signal: AbortSignal): Prom
 }
 
 /** Undoes the compression of a recording, if it was compressed. */
-export async function plainAgain(path: string): Promise<void> {
-  if (await isThere(path)) return;
+export async function undoCompression(path: string): Promise<void> {
+  if (await exists(path)) return;
   const compressed = `${path}.gz`;
-  if (!(await isThere(compressed))) return;
+  if (!(await exists(compressed))) return;
   const unfinished = path + UNFINISHED;
   await rm(unfinished, { force: true });
   const target = await open(unfinished, 'wx', 0o600);

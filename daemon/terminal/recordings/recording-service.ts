@@ -10,7 +10,7 @@ import { ReceivedSlots } from '../output-slots.js';
 import { LineMemory, linePool } from './line-memory.js';
 import { scanRecording } from './recorded-output.js';
 import type { RecordingHead } from './recorder.js';
-import { DirectorySyncs, hashFile, plainAgain, recordingPath } from './recording-files.js';
+import { DirectorySyncs, hashFile, recordingPath, undoCompression } from './recording-files.js';
 import type {
   BegunRecording,
   FromRecordingThread,
@@ -23,8 +23,8 @@ import type {
 import { RecordingWriter, type WriterEvents } from './recording-writer.js';
 
 interface RecordingServiceOptions {
-  readonly maker: RecordingOpener;
-  readonly say: (message: FromRecordingThread) => void;
+  readonly opener: RecordingOpener;
+  readonly post: (message: FromRecordingThread) => void;
 }
 
 export class RecordingService {
@@ -44,7 +44,7 @@ export class RecordingService {
         void this.reply(message.ask, message.question);
         return;
       case 'slot':
-        this.slots.learn(message.slot, message.memory);
+        this.slots.add(message.slot, message.memory);
         return;
       case 'write':
         this.write(message);
@@ -61,30 +61,30 @@ export class RecordingService {
     const { id, slot, stream } = message;
     this.writers.get(id)?.write(stream, this.slots.read(message));
     if (slot === null) return;
-    if (this.free.length === 0) setImmediate(() => this.tellFree());
+    if (this.free.length === 0) setImmediate(() => this.reportFreeSlots());
     this.free.push(slot);
   }
 
-  private tellFree(): void {
+  private reportFreeSlots(): void {
     const slots = this.free;
     this.free = [];
-    this.options.say({ is: 'free', slots });
+    this.options.post({ is: 'free', slots });
   }
 
   private async reply(ask: number, question: RecordingQuestion): Promise<void> {
-    const { say } = this.options;
+    const { post } = this.options;
     try {
-      say({ is: 'answer', ask, answer: await this.answer(question) });
+      post({ is: 'answer', ask, answer: await this.answer(question) });
     } catch (error) {
-      say({ is: 'refused', ask, fault: toldFault(error) });
+      post({ is: 'refused', ask, fault: toldFault(error) });
     }
   }
 
   private async answer(question: RecordingQuestion): Promise<RecordingAnswer> {
-    const { maker } = this.options;
+    const { opener } = this.options;
     const { id } = question;
     if (question.do === 'create' || question.do === 'recover') {
-      const { writer, ...begun } = await maker[question.do](question.head, this.events(id));
+      const { writer, ...begun } = await opener[question.do](question.head, this.events(id));
       this.writers.set(id, writer);
       return begun;
     }
@@ -96,10 +96,10 @@ export class RecordingService {
   }
 
   private events(id: number): WriterEvents {
-    const { say } = this.options;
+    const { post } = this.options;
     return {
-      onDurable: (offset, size) => say({ is: 'durable', id, offset, size }),
-      onStopped: (state, reason) => say({ is: 'stopped', id, state, reason }),
+      onDurable: (offset, size) => post({ is: 'durable', id, offset, size }),
+      onStopped: (state, reason) => post({ is: 'stopped', id, state, reason }),
     };
   }
 }
@@ -167,7 +167,7 @@ export class RecordingOpener {
     const full = join(this.options.dataDir, path);
     try {
       // The orchestrator may have ended after closing the recording and before storing the end of the session.
-      await plainAgain(full);
+      await undoCompression(full);
       const { scanned, tail } = await scanRecording(full);
       const { offset: durable, size } = scanned;
       const file = await open(full, 'a');

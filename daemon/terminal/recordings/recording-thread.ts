@@ -47,7 +47,7 @@ export class RecordingThread {
       resourceLimits: HEAP,
     });
     this.slots = new SharedSlots((slot, memory) => this.post({ do: 'slot', slot, memory }));
-    this.worker.on('message', (message: FromRecordingThread) => this.hear(message));
+    this.worker.on('message', (message: FromRecordingThread) => this.handle(message));
     this.worker.on('error', ({ message }) =>
       options.logger.error(
         'the thread that records terminals broke down; those that are open are not recorded any more',
@@ -124,7 +124,7 @@ export class RecordingThread {
     });
   }
 
-  private hear(message: FromRecordingThread): void {
+  private handle(message: FromRecordingThread): void {
     switch (message.is) {
       case 'answer':
         this.answered(message.ask)?.resolve(message.answer);

@@ -8,7 +8,7 @@ const port = parentPort;
 
 const clock = { now: () => Date.now(), monotonic: () => performance.now() };
 const desk = new RecordingService({
-  maker: new RecordingOpener({ ...(workerData as RecordingWorkerData), clock }),
-  say: (message) => port.postMessage(message),
+  opener: new RecordingOpener({ ...(workerData as RecordingWorkerData), clock }),
+  post: (message) => port.postMessage(message),
 });
 port.on('message', (message: ToRecordingThread) => desk.take(message));

@@ -75,7 +75,7 @@ export class RecordingWriter {
 
   /** Records output as one event. Does not keep the buffer. */
   write(stream: OutputStream, bytes: Buffer): void {
-    if (this.isOver || bytes.length === 0) return;
+    if (this.hasEnded || bytes.length === 0) return;
     this.add(this.encoder.output(this.now(), stream, bytes));
     if (this.encoder.unchecked >= RECORDING_LIMITS.checkpoint) this.add(this.encoder.checkpoint(this.now()));
     const { maxBytes } = this.options;
@@ -84,12 +84,12 @@ export class RecordingWriter {
   }
 
   resize(cols: number, rows: number): void {
-    if (this.isOver) return;
+    if (this.hasEnded) return;
     this.add(this.encoder.resize(this.now(), cols, rows));
   }
 
   mark(text: string): void {
-    if (this.isOver) return;
+    if (this.hasEnded) return;
     this.add(this.encoder.mark(this.now(), text));
   }
 
@@ -105,7 +105,7 @@ export class RecordingWriter {
     return this.ending;
   }
 
-  private get isOver(): boolean {
+  private get hasEnded(): boolean {
     return this.stop !== null || this.ending !== null;
   }
 
@@ -150,7 +150,7 @@ export class RecordingWriter {
   }
 
   /** Resolves when the loop is idle. */
-  private async settled(): Promise<void> {
+  private async idle(): Promise<void> {
     while (this.isWorking) await this.work;
   }
 
@@ -169,13 +169,13 @@ export class RecordingWriter {
   private async append(): Promise<void> {
     const { lines } = this;
     const { memory } = this.options;
-    const blocks = memory.handOver();
+    const blocks = memory.takeBlocks();
     this.lines = [];
     this.linesLength = 0;
     try {
       await this.writeAll(lines);
     } finally {
-      memory.handBack(blocks);
+      memory.release(blocks);
     }
   }
 
@@ -210,7 +210,7 @@ export class RecordingWriter {
     if (isNew) await this.options.file.datasync();
     if (size > this.storedSize) this.options.events.onDurable(offset, size);
     this.storedSize = size;
-    await this.askDisk();
+    await this.checkFreeSpace();
   }
 
   /** Writes an incomplete character that did not change between two syncs, so that it becomes durable. */
@@ -222,15 +222,15 @@ export class RecordingWriter {
     this.lastFlushed = offset;
   }
 
-  private async askDisk(): Promise<void> {
+  private async checkFreeSpace(): Promise<void> {
     const at = this.options.clock.monotonic();
     const isDue =
       at - this.diskAsked.at >= RECORDING_LIMITS.askDiskAfter ||
       this.size - this.diskAsked.size >= RECORDING_LIMITS.askDiskBytes;
-    if (!isDue || this.isOver) return;
+    if (!isDue || this.hasEnded) return;
     this.diskAsked = { at, size: this.size };
     const problem = await this.options.diskProblem();
-    if (problem !== null && !this.isOver) this.end({ state: 'truncated', reason: problem });
+    if (problem !== null && !this.hasEnded) this.end({ state: 'truncated', reason: problem });
   }
 
   /** Stops recording, after writing everything collected so far. */
@@ -267,7 +267,7 @@ export class RecordingWriter {
   }
 
   private async finish(status: number | null): Promise<RecordingEnd> {
-    await this.settled();
+    await this.idle();
     if (this.stop === null) {
       this.push(this.encoder.flush(this.now()));
       if (status !== null) this.push(this.encoder.exit(this.now(), status));
@@ -279,7 +279,7 @@ export class RecordingWriter {
 
   /** Does not write an incomplete character, because it is resent with its rest. */
   private async leave(): Promise<RecordingEnd> {
-    await this.settled();
+    await this.idle();
     await this.closeFile();
     return { state: this.stop?.state ?? 'complete', sha256: this.encoder.sha256 };
   }
@@ -287,7 +287,7 @@ export class RecordingWriter {
   private async closeFile(): Promise<void> {
     this.isSyncDue = true;
     this.run();
-    await this.settled();
+    await this.idle();
     for (const timer of this.timers.values()) clearTimeout(timer);
     this.timers.clear();
     await this.options.file.close().catch(() => {});

@@ -36,7 +36,7 @@ export interface RecordingStore extends Recordings {
    * after all sessions are recovered.
    * @param isActive reports whether the recording of a session may continue
    */
-  tidy(isActive: (sessionId: string) => boolean): Promise<void>;
+  cleanUp(isActive: (sessionId: string) => boolean): Promise<void>;
   /** Releases open recordings. The next start compresses the rest. */
   stop(): Promise<void>;
 }
@@ -77,8 +77,8 @@ class Store implements RecordingStore {
     return this.open.get(sessionId)?.durableSize ?? null;
   }
 
-  async tidy(isActive: (sessionId: string) => boolean): Promise<void> {
-    await this.tidyAll(isActive).catch((error: unknown) => {
+  async cleanUp(isActive: (sessionId: string) => boolean): Promise<void> {
+    await this.cleanUpAll(isActive).catch((error: unknown) => {
       this.options.logger.error('recordings could not be tidied', { reason: messageOf(error) });
     });
     await this.compressing;
@@ -92,7 +92,7 @@ class Store implements RecordingStore {
     await this.thread?.stop();
   }
 
-  private async tidyAll(isActive: (sessionId: string) => boolean): Promise<void> {
+  private async cleanUpAll(isActive: (sessionId: string) => boolean): Promise<void> {
     const root = join(this.options.dataDir, TRANSCRIPTS);
     for (const month of await namesIn(root)) {
       for (const name of await namesIn(join(root, month))) {
@@ -113,23 +113,23 @@ class Store implements RecordingStore {
     clearTimeout(this.idle);
     this.thread ??= this.startThread();
     const { thread } = this;
-    const { id, begun } = await thread.begin(how, head).catch((error: unknown) => {
+    const { id, begun: opened } = await thread.begin(how, head).catch((error: unknown) => {
       this.endLater();
       throw error;
     });
     const recorder = new WorkerRecorder({
-      ...{ id, thread, begun, events, clock },
+      ...{ id, thread, opened, events, clock },
       openedAt: head.openedAt,
-      fullPath: join(dataDir, begun.path),
+      fullPath: join(dataDir, opened.path),
       onClosed: (isDone) => {
         this.open.delete(head.sessionId);
-        if (isDone) this.compress(join(dataDir, begun.path));
+        if (isDone) this.compress(join(dataDir, opened.path));
         this.endLater();
       },
     });
     this.open.set(head.sessionId, recorder);
     thread.join(id, recorder);
-    return { recorder, begun };
+    return { recorder, begun: opened };
   }
 
   private startThread(): RecordingThread {

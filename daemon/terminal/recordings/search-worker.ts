@@ -13,7 +13,7 @@ const BEFORE = 200;
 
 const { pattern, ignoreCase } = workerData as SearchWorkerData;
 const expression = new RegExp(pattern, ignoreCase ? 'iu' : 'u');
-const tell = (message: FromSearchWorker) => parentPort?.postMessage(message);
+const post = (message: FromSearchWorker) => parentPort?.postMessage(message);
 
 /** Searches a recording. Returns the hex SHA-256 of the plain file, or null when it was not read completely. */
 async function search({ path, length, most }: ToSearchWorker): Promise<string | null> {
@@ -25,7 +25,7 @@ async function search({ path, length, most }: ToSearchWorker): Promise<string | 
     const match = found < most ? expression.exec(line.text) : null;
     if (match === null) return;
     found += 1;
-    tell({ is: 'match', at: line.at, line: cut(line.text, match.index) });
+    post({ is: 'match', at: line.at, line: cut(line.text, match.index) });
   };
   for await (const item of items) {
     if (item.kind === 'output') lines.write(item.at, item.text).forEach(look);
@@ -65,7 +65,7 @@ function cut(text: string, index: number): string {
 
 parentPort?.on('message', (question: ToSearchWorker) => {
   answer(question).then(
-    (isAltered) => tell({ is: 'done', problem: null, isAltered }),
-    (error: unknown) => tell({ is: 'done', problem: messageOf(error), isAltered: true }),
+    (isAltered) => post({ is: 'done', problem: null, isAltered }),
+    (error: unknown) => post({ is: 'done', problem: messageOf(error), isAltered: true }),
   );
 });

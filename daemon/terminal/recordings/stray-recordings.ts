@@ -29,7 +29,7 @@ export interface StrayOptions extends Pick<Core, 'db' | 'logger' | 'uow'> {
 }
 
 /** Adopts or deletes unknown recordings; never rejects. Call it once at the start. */
-export async function takeUpStrays(options: StrayOptions): Promise<void> {
+export async function adoptStrayRecordings(options: StrayOptions): Promise<void> {
   const { db, dataDir, isActive, logger, signal } = options;
   try {
     // Checked before the store is read, because a session that has ended is stored.

@@ -13,7 +13,7 @@ export interface SearchOptions {
   /** Maximum number of matches. */
   readonly limit: number;
   /** Time limit in milliseconds. */
-  readonly within: number;
+  readonly timeoutMs: number;
   /** Aborts the search, which rejects with the reason. */
   readonly signal: AbortSignal;
 }
@@ -82,7 +82,7 @@ export class TranscriptSearch {
       isOver = true;
       void worker.terminate();
     };
-    const deadline = setTimeout(end, options.within);
+    const deadline = setTimeout(end, options.timeoutMs);
     options.signal.addEventListener('abort', end, { once: true });
     worker.on('error', (error) => this.logger.warn('a search broke down', { reason: messageOf(error) }));
     worker.once('exit', () => {

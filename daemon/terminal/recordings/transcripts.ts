@@ -100,7 +100,7 @@ export class Transcripts {
     const operator = query.operator == null ? null : await resolveOperatorId(db, query.operator);
     const found = await this.searching.run(this.recordings({ ...query, operator }), {
       ...searchOptions(query),
-      within: searchWithin,
+      timeoutMs: searchWithin,
     });
     await uow.write(async (_, emit) =>
       emit(
@@ -182,7 +182,7 @@ const searchOptions = ({
   ignore_case,
   limit,
   signal,
-}: TranscriptSearchQuery): Omit<SearchOptions, 'within'> => ({
+}: TranscriptSearchQuery): Omit<SearchOptions, 'timeoutMs'> => ({
   pattern,
   ignoreCase: ignore_case === true,
   limit,

@@ -12,67 +12,67 @@ import type { SessionCore } from './session-core.js';
 import { BY_AGENT } from './session-lifecycle.js';
 
 /** Milliseconds of untaken input after which the agent is pinged, and after which an unanswered ping counts as silence. */
-const INPUT_ASKS = 900;
-const INPUT_PATIENCE = 1_900;
-const ANSWER_WITHIN = 900;
-const UNTOLD: Credit = { consumed: -1, limit: -1 };
+const PROBE_AFTER = 900;
+const INPUT_TIMEOUT = 1_900;
+const ANSWER_TIMEOUT = 900;
+const NO_CREDIT: Credit = { consumed: -1, limit: -1 };
 /** Minimum bytes of new credit that are worth a frame. */
-const WORTH = TERMINAL_LIMITS.leastWindow / 4;
+const MIN_GROWTH = TERMINAL_LIMITS.leastWindow / 4;
 
 export class AgentSide {
   private readonly clock: Pick<Clock, 'monotonic'>;
   private socket: TerminalSocket | null = null;
-  private said: AgentHello | null = null;
-  private told = UNTOLD;
-  private awaySince: number | null;
+  private lastHello: AgentHello | null = null;
+  private sentCredit = NO_CREDIT;
+  private lostSince: number | null;
   private isQuiet = false;
   /** Signals that arrived while the agent was away, without duplicates. */
   private readonly waiting = new Set<TerminalSignal>();
 
   constructor(clock: Pick<Clock, 'monotonic'>) {
     this.clock = clock;
-    this.awaySince = clock.monotonic();
+    this.lostSince = clock.monotonic();
   }
 
-  get isHere(): boolean {
+  get isConnected(): boolean {
     return this.socket !== null;
   }
 
   /** Monotonic time in milliseconds at which the socket was lost; null while it is open. */
   get lostAt(): number | null {
-    return this.awaySince;
+    return this.lostSince;
   }
 
   /** Latest hello; null before the first. */
   get hello(): AgentHello | null {
-    return this.said;
+    return this.lastHello;
   }
 
   /** Output offset up to which the agent may send. */
   get allowed(): number {
-    return this.told.limit;
+    return this.sentCredit.limit;
   }
 
-  came(socket: TerminalSocket, hello: AgentHello): void {
+  attach(socket: TerminalSocket, hello: AgentHello): void {
     const before = this.socket;
     this.socket = socket;
-    this.said = hello;
-    this.awaySince = null;
+    this.lastHello = hello;
+    this.lostSince = null;
     this.isQuiet = false;
     before?.close(TERMINAL_CLOSE.replaced, 'another socket has taken the place of this one');
   }
 
   /** Handles the loss of a socket. Returns false when another socket replaced it before. */
-  left(socket: TerminalSocket): boolean {
+  detach(socket: TerminalSocket): boolean {
     if (this.socket !== socket) return false;
     this.socket = null;
-    this.awaySince = this.clock.monotonic();
+    this.lostSince = this.clock.monotonic();
     return true;
   }
 
   /** Forgets the credit, because a new socket starts without any. */
-  startOver(): void {
-    this.told = UNTOLD;
+  resetCredit(): void {
+    this.sentCredit = NO_CREDIT;
   }
 
   listen(onFrame: OnFrame): void {
@@ -110,8 +110,8 @@ export class AgentSide {
     if (this.socket === null) return false;
     // Read before the next ping, which would look unanswered at once.
     const { roundTrip, unanswered } = this.socket;
-    if (inputAge > INPUT_ASKS) this.socket.probe();
-    const isLate = inputAge > INPUT_PATIENCE && unanswered > ANSWER_WITHIN + (roundTrip ?? 0);
+    if (inputAge > PROBE_AFTER) this.socket.probe();
+    const isLate = inputAge > INPUT_TIMEOUT && unanswered > ANSWER_TIMEOUT + (roundTrip ?? 0);
     this.isQuiet = unanswered > 0 && (this.isQuiet || isLate);
     return this.isQuiet;
   }
@@ -128,17 +128,19 @@ export class AgentSide {
    * @param isDue whether any new credit is worth a frame
    */
   allow(credit: Credit, received: number, isDue: boolean): void {
-    const { socket, told } = this;
+    const { socket, sentCredit } = this;
     if (socket === null) return;
-    const consumed = Math.max(credit.consumed, told.consumed);
-    const limit = Math.max(credit.limit, told.limit);
-    const grown = limit - told.limit;
+    const consumed = Math.max(credit.consumed, sentCredit.consumed);
+    const limit = Math.max(credit.limit, sentCredit.limit);
+    const grown = limit - sentCredit.limit;
     const isNews = isDue
-      ? grown > 0 || consumed > told.consumed
-      : told.limit < 0 || grown >= WORTH || (grown > 0 && told.limit - received < TERMINAL_LIMITS.leastWindow);
-    const isStored = consumed - told.consumed >= TERMINAL_LIMITS.leastWindow;
+      ? grown > 0 || consumed > sentCredit.consumed
+      : sentCredit.limit < 0 ||
+        grown >= MIN_GROWTH ||
+        (grown > 0 && sentCredit.limit - received < TERMINAL_LIMITS.leastWindow);
+    const isStored = consumed - sentCredit.consumed >= TERMINAL_LIMITS.leastWindow;
     if (!isNews && !isStored) return;
-    this.told = { consumed, limit };
+    this.sentCredit = { consumed, limit };
     socket.send(ackFrame(consumed, limit));
   }
 }
@@ -148,33 +150,33 @@ const isExit = validator(ExitSchema);
 /** Handles the frames of the agent: output, acknowledgements and the exit. */
 export class AgentFrames {
   private readonly core: SessionCore;
-  private readonly onInStep: () => void;
+  private readonly onReady: () => void;
 
   /** @param onInStep called when the agent has sent its offsets */
   constructor(core: SessionCore, onInStep: () => void) {
     this.core = core;
-    this.onInStep = onInStep;
+    this.onReady = onInStep;
   }
 
   /** Starts the exchange with an agent that has connected: sends credit, input and signals, then reads its frames. */
-  greet(): void {
-    const { agent, input, pace, participants: people, relay } = this.core;
-    if (!agent.isHere || agent.hello === null) return;
+  start(): void {
+    const { agent, input, pace, participants, relay } = this.core;
+    if (!agent.isConnected || agent.hello === null) return;
     const { kept_from: keptFrom, taken: hasTaken } = agent.hello;
-    if (keptFrom > relay.received) this.miss(keptFrom);
-    agent.startOver();
+    if (keptFrom > relay.received) this.skipLost(keptFrom);
+    agent.resetCredit();
     pace();
-    input.agentCame(hasTaken);
+    input.agentAttached(hasTaken);
     agent.sendWaiting();
     agent.listen((frame, data) => this.take(frame, data));
-    this.onInStep();
+    this.onReady();
     const { taken } = input;
-    people.writer?.socket.send(ackFrame(taken, taken + TERMINAL_LIMITS.inputBacklog));
-    people.tell({ kind: 'agent_link', connected: true });
+    participants.writer?.socket.send(ackFrame(taken, taken + TERMINAL_LIMITS.inputBacklog));
+    participants.broadcast({ kind: 'agent_link', connected: true });
   }
 
   /** Skips output that the agent no longer has. */
-  private miss(from: number): void {
+  private skipLost(from: number): void {
     const { facts, logger, recording, relay } = this.core;
     logger.warn('output of a terminal was lost', { session_id: facts.id, from: relay.received, to: from });
     relay.mark(`${from - relay.received} bytes of output were lost`);
@@ -184,17 +186,17 @@ export class AgentFrames {
 
   /** Forwards the agent's `place` to the writer, who decides about input that waited too long. */
   private placed(offset: number): void {
-    const { input, participants: people } = this.core;
-    const { writer } = people;
+    const { input, participants } = this.core;
+    const { writer } = participants;
     const place = input.placed(offset, writer?.gate.canAsk ?? true);
     if (place === null || writer === null) return;
-    writer.gate.shut();
+    writer.gate.close();
     writer.socket.send(placeFrame(place));
   }
 
   private take(frame: Frame, data: Buffer): void {
-    const { agent, clock, lifecycle: course, end, input, pace, participants: people, relay } = this.core;
-    if (course.isOver) return;
+    const { agent, clock, lifecycle, end, input, pace, participants, relay } = this.core;
+    if (lifecycle.hasEnded) return;
     switch (frame.type) {
       case 'output':
         relay.take(frame, data, clock.monotonic());
@@ -203,13 +205,13 @@ export class AgentFrames {
         return;
       case 'ack':
         input.acked(frame.consumed);
-        people.writer?.socket.send(data);
+        participants.writer?.socket.send(data);
         return;
       case 'place':
         this.placed(frame.offset);
         return;
       case 'echo':
-        people.writer?.socket.send(data);
+        participants.writer?.socket.send(data);
         return;
       case 'exit':
         if (!isExit.check(frame.value)) throw new Fault('protocol_violation', 'the peer sent an exit that is none');

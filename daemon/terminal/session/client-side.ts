@@ -52,8 +52,8 @@ export class ClientFrames {
 
   /** Handles a frame. Throws Fault `protocol_violation` for a type that clients do not send. */
   take(client: AttachedClient, frame: Frame, data: Buffer): void {
-    const { agent, input, pace, participants: people } = this.core;
-    const isWriter = client === people.writer;
+    const { agent, input, pace, participants } = this.core;
+    const isWriter = client === participants.writer;
     switch (frame.type) {
       case 'ack':
         client.output.acked(frame.consumed, frame.limit);
@@ -88,29 +88,29 @@ export class ClientFrames {
   }
 
   private type(client: AttachedClient, { offset, bytes }: Extract<Frame, { readonly type: 'input' }>): void {
-    const { input, clocks: watch } = this.core;
+    const { input, clocks } = this.core;
     const { socket } = client;
-    watch.typed();
+    clocks.typed();
     if (!this.passes(client)) return;
     if (!input.take(offset, bytes)) socket.close(TERMINAL_CLOSE.overrun, 'more input than was asked for');
   }
 
   /** Reports whether input is taken. Asks the client about input that may be old. */
   private passes({ gate, socket }: AttachedClient): boolean {
-    const passage = gate.passage(socket.stalls);
+    const passage = gate.decide(socket.stalls);
     if (passage === 'ask') socket.send(placeFrame(this.core.input.end));
     return passage === 'take';
   }
 
   private resize(cols: number, rows: number): void {
-    const { lifecycle: course, input, relay } = this.core;
-    if (course.isOver) return;
+    const { lifecycle, input, relay } = this.core;
+    if (lifecycle.hasEnded) return;
     input.resize(cols, rows);
     relay.resize(cols, rows);
   }
 
   private noted(client: AttachedClient, kind: ClientNote['kind']): void {
-    const { agent, clock, lifecycle: course, end, participants: people, relay } = this.core;
+    const { agent, clock, lifecycle, end, participants, relay } = this.core;
     const { asks, output, socket } = client;
     if (kind !== 'close' && !asks.take(clock.monotonic())) return;
     switch (kind) {
@@ -118,13 +118,13 @@ export class ClientFrames {
         if (relay.hasScreen) output.beginWithPicture();
         return;
       case 'ask_pen':
-        if (client !== people.writer) this.options.askPen(client);
+        if (client !== participants.writer) this.options.askPen(client);
         return;
       case 'ask_latency':
         agent.measure((ms) => socket.send(noteFrame({ kind: 'latency', agent_ms: ms })));
         return;
       case 'close':
-        if (client !== people.writer || course.isOver) return;
+        if (client !== participants.writer || lifecycle.hasEnded) return;
         end(exitOf('closed'), contextOf(client));
     }
   }
@@ -208,14 +208,14 @@ export class ClientOutput {
     const { backlog } = this.options;
     const picture = this.options.picture();
     if (picture === null) {
-      this.goOnWithout(Math.max(this.sent, backlog.start));
+      this.continueWithoutPicture(Math.max(this.sent, backlog.start));
       return;
     }
     this.stage = 'picture';
     this.pictured = backlog.end;
     picture.then(
       (drawn) => this.draw(drawn),
-      () => this.goOnWithout(this.pictured),
+      () => this.continueWithoutPicture(this.pictured),
     );
   }
 
@@ -265,20 +265,20 @@ export class ClientOutput {
     const isTaken = frame.length <= TERMINAL_LIMITS.pictureFrame;
     if (isTaken) {
       this.options.send(frame);
-      this.goOnAt(offset);
+      this.continueAt(offset);
     } else {
-      this.goOnWithout(this.pictured);
+      this.continueWithoutPicture(this.pictured);
     }
   }
 
   /** Continues without a picture. An empty snapshot tells the client about the gap. */
-  private goOnWithout(offset: number): void {
+  private continueWithoutPicture(offset: number): void {
     const head = { cols: 0, rows: 0, offset };
     if (this.hasBegun && offset > this.sent) this.options.send(snapshotFrame(head, Buffer.alloc(0)));
-    this.goOnAt(offset);
+    this.continueAt(offset);
   }
 
-  private goOnAt(offset: number): void {
+  private continueAt(offset: number): void {
     this.hasBegun = true;
     this.stage = 'streaming';
     this.sent = offset;

@@ -83,7 +83,7 @@ export class InputRelay {
   }
 
   /** Sends missing input to an agent that has connected and whose program has taken input up to `taken`. */
-  agentCame(taken: number): void {
+  agentAttached(taken: number): void {
     if (taken > this.backlog.end) this.restart(taken);
     else this.backlog.dropBefore(taken);
     this.ages.dropBefore(this.backlog.start);

@@ -13,7 +13,7 @@ import { AgentFrames, AgentSide } from './agent-side.js';
 import { ClientFrames } from './client-side.js';
 import { InputRelay } from './input-relay.js';
 import { OutputRelay } from './output-relay.js';
-import { Admission, type Arrival, Participants } from './participants.js';
+import { Admission, type JoinRequest, Participants } from './participants.js';
 import { ResumeKeys, type ResumeSecrets } from './resume.js';
 import { exitOf, hasTerminal, type SessionCore, type SessionFacts } from './session-core.js';
 import {
@@ -34,7 +34,7 @@ interface LiveSessionOptions extends Pick<Core, 'clock' | 'logger'> {
   /** Tells the agent over its link that the session is over. */
   readonly dismiss: () => void;
   /** Called when the end is stored and no client is served. */
-  readonly onGone: () => void;
+  readonly onDone: () => void;
 }
 
 /** Current state of an open session, which the store gets at the end. */
@@ -66,10 +66,10 @@ export class LiveSession {
   private readonly input: InputRelay;
   private readonly clocks: SessionClocks;
   /** Resolves when clients can be served: output and input offsets are known, or the session is over. */
-  private readonly inStep: { readonly promise: Promise<void>; readonly resolve: () => void };
+  private readonly ready: { readonly promise: Promise<void>; readonly resolve: () => void };
   private running: Running | null = null;
   /** True when the clients know that the agent is silent. */
-  private isSilenceTold = false;
+  private isSilenceAnnounced = false;
   private storing: Promise<void> | null = null;
 
   constructor(options: LiveSessionOptions) {
@@ -88,7 +88,7 @@ export class LiveSession {
     const promise = new Promise<void>((done) => {
       resolve = done;
     });
-    this.inStep = { promise, resolve };
+    this.ready = { promise, resolve };
   }
 
   get state(): SessionState {
@@ -110,7 +110,7 @@ export class LiveSession {
 
   /** Whether the agent's socket for this session is open. */
   get hasAgent(): boolean {
-    return this.agent.isHere;
+    return this.agent.isConnected;
   }
 
   /** Opens the session once recording, screen and row exist. The first acknowledgement lets the agent start the program. */
@@ -118,36 +118,36 @@ export class LiveSession {
     this.lifecycle.take({ type: 'opened' });
     const running = this.run(parts);
     this.running = running;
-    if (parts.isInStep) this.inStep.resolve();
-    if (this.agent.isHere) this.lifecycle.take({ type: 'agent_came' });
-    running.agentFrames.greet();
+    if (parts.isReady) this.ready.resolve();
+    if (this.agent.isConnected) this.lifecycle.take({ type: 'agent_came' });
+    running.agentFrames.start();
     parts.recording.listen((stop) => this.recordingStopped(running.core, stop));
   }
 
   /** Takes the socket of the agent, which redeemed a ticket for this session. */
-  agentCame(socket: TerminalSocket, hello: AgentHello): void {
-    if (this.lifecycle.isOver) {
+  attachAgent(socket: TerminalSocket, hello: AgentHello): void {
+    if (this.lifecycle.hasEnded) {
       socket.close(TERMINAL_CLOSE.done, 'the session is over');
       return;
     }
-    this.agent.came(socket, hello);
-    this.isSilenceTold = false;
+    this.agent.attach(socket, hello);
+    this.isSilenceAnnounced = false;
     if (this.running === null) return;
     this.lifecycle.take({ type: 'agent_came' });
-    this.running.agentFrames.greet();
+    this.running.agentFrames.start();
   }
 
-  agentLeft(socket: TerminalSocket): void {
-    if (!this.agent.left(socket) || !this.lifecycle.isActive) return;
+  detachAgent(socket: TerminalSocket): void {
+    if (!this.agent.detach(socket) || !this.lifecycle.isActive) return;
     this.lifecycle.take({ type: 'agent_left' });
-    this.participants.tell({ kind: 'agent_link', connected: false });
+    this.participants.broadcast({ kind: 'agent_link', connected: false });
   }
 
   /** Serves a client that attaches or resumes. */
-  async join(arrival: Arrival): Promise<void> {
-    await this.inStep.promise;
-    if (this.running !== null) await this.running.joining.join(arrival);
-    else arrival.socket.close(TERMINAL_CLOSE.unknown, 'the session is over');
+  async join(request: JoinRequest): Promise<void> {
+    await this.ready.promise;
+    if (this.running !== null) await this.running.joining.join(request);
+    else request.socket.close(TERMINAL_CLOSE.unknown, 'the session is over');
   }
 
   /** Handles the loss of a client's socket, and frees the pen if it was the writer's. */
@@ -157,7 +157,7 @@ export class LiveSession {
 
   /** Reports whether the session is open, or over and not yet fully shown to the writer. */
   isServing(operatorId: string): boolean {
-    return this.running?.ending.isServing(operatorId) ?? !this.lifecycle.isOver;
+    return this.running?.ending.isServing(operatorId) ?? !this.lifecycle.hasEnded;
   }
 
   /** Closes the sockets of an operator who lost access. */
@@ -178,7 +178,7 @@ export class LiveSession {
   }
 
   /** Ends the session in the background. */
-  endSoon(reason: ExitReason): void {
+  endInBackground(reason: ExitReason): void {
     this.background(this.end({ ...exitOf(reason), final_offset: this.running?.core.relay.received ?? null }));
   }
 
@@ -191,7 +191,7 @@ export class LiveSession {
   /** Releases screen and recording while the session continues. */
   async release(): Promise<void> {
     this.running?.core.relay.dropScreen();
-    if (this.lifecycle.isOver) await this.storing;
+    if (this.lifecycle.hasEnded) await this.storing;
     else await this.running?.core.recording.release();
   }
 
@@ -205,22 +205,22 @@ export class LiveSession {
     this.agent.beat();
     for (const { socket } of this.participants.all) socket.beat();
     if (this.running === null) return;
-    if (this.lifecycle.isOver) {
-      this.running.ending.leaveWhenServed();
+    if (this.lifecycle.hasEnded) {
+      this.running.ending.finishWhenDelivered();
       return;
     }
-    this.tellSilence();
-    this.running.core.relay.settle(this.options.clock.monotonic(), QUIET);
+    this.announceSilence();
+    this.running.core.relay.shrinkWhenQuiet(this.options.clock.monotonic(), QUIET);
     this.pace(true);
-    this.look();
+    this.enforceLimits();
   }
 
   private run(parts: SessionParts): Running {
-    const { facts, lifecycle: course, participants: people, agent, input, clocks: watch } = this;
-    const { store: book, clock, logger, resume, resumeSecrets } = this.options;
+    const { facts, lifecycle, participants, agent, input, clocks } = this;
+    const { store, clock, logger, resume, resumeSecrets } = this.options;
     const core: SessionCore = {
-      ...{ facts, lifecycle: course, participants: people, agent, input, clocks: watch, store: book, clock, logger },
-      keys: new ResumeKeys({ sessionId: facts.id, secrets: resumeSecrets, pen: resume }),
+      ...{ facts, lifecycle, participants, agent, input, clocks, store, clock, logger },
+      keys: new ResumeKeys({ sessionId: facts.id, secrets: resumeSecrets, writer: resume }),
       recording: parts.recording,
       relay: new OutputRelay({ ...parts, recorder: parts.recording.recorder, isLossless: !hasTerminal(facts) }),
       end: (exit, by) => this.background(this.end(exit, by)),
@@ -229,49 +229,53 @@ export class LiveSession {
     const ending = new SessionEnding(core, this.options);
     const frames = new ClientFrames({ core, askPen: (client) => this.background(joining.askPen(client)) });
     const joining: Admission = new Admission({ core, ending, frames });
-    return { core, ending, joining, agentFrames: new AgentFrames(core, this.inStep.resolve) };
+    return { core, ending, joining, agentFrames: new AgentFrames(core, this.ready.resolve) };
   }
 
   private async finish(exit: Exit, by: RequestContext | null): Promise<void> {
     this.lifecycle.take({ type: 'ended', exit });
-    this.inStep.resolve();
+    this.ready.resolve();
     if (this.running !== null) return this.running.ending.store(exit, by);
-    const { dismiss, onGone } = this.options;
+    const { dismiss, onDone } = this.options;
     dismiss();
     this.lifecycle.take({ type: 'stored' });
-    onGone();
+    onDone();
   }
 
   private recordingStopped({ relay }: SessionCore, { reason, state, isFatal }: RecordingStop): void {
     relay.dropRecorder();
-    if (this.lifecycle.isOver) return;
+    if (this.lifecycle.hasEnded) return;
     if (isFatal) {
-      this.endSoon('recording_failed');
+      this.endInBackground('recording_failed');
       return;
     }
-    this.participants.tell({ kind: 'recording', recorded: false, text: `this is not recorded any more: ${reason}` });
+    this.participants.broadcast({
+      kind: 'recording',
+      recorded: false,
+      text: `this is not recorded any more: ${reason}`,
+    });
     this.background(this.options.store.recordingStopped(this.facts, state));
     this.pace(false);
   }
 
   /** Tells clients about a silent agent. Unacknowledged input is the first sign of a dead connection. */
-  private tellSilence(): void {
-    if (!this.agent.isHere) return;
+  private announceSilence(): void {
+    if (!this.agent.isConnected) return;
     const isSilent = this.agent.isSilent(this.input.age);
-    if (isSilent === this.isSilenceTold) return;
-    this.isSilenceTold = isSilent;
-    this.participants.tell({ kind: 'agent_link', connected: !isSilent });
+    if (isSilent === this.isSilenceAnnounced) return;
+    this.isSilenceAnnounced = isSilent;
+    this.participants.broadcast({ kind: 'agent_link', connected: !isSilent });
   }
 
   /** Ends the session when a time limit is reached, and warns clients before. */
-  private look(): void {
-    const isAway = hasTerminal(this.facts) ? this.participants.count === 0 : this.participants.writer === null;
+  private enforceLimits(): void {
+    const isDetached = hasTerminal(this.facts) ? this.participants.count === 0 : this.participants.writer === null;
     const { openedAt } = this.facts;
-    const alarm = this.clocks.alarm(this.options.limits(), { openedAt, isAway, agentLostAt: this.agent.lostAt });
+    const alarm = this.clocks.check(this.options.limits(), { openedAt, isDetached, agentLostAt: this.agent.lostAt });
     if (alarm === null) return;
     const { left, reason, text } = alarm;
-    if (left <= 0) this.endSoon(reason);
-    else this.participants.tell({ kind: 'ending', seconds: Math.ceil(left / 1000), text });
+    if (left <= 0) this.endInBackground(reason);
+    else this.participants.broadcast({ kind: 'ending', seconds: Math.ceil(left / 1000), text });
   }
 
   /** Sends credit to the agent. @param isDue whether a small amount is sent too */

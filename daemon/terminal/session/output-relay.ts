@@ -144,7 +144,7 @@ export class OutputRelay {
   }
 
   /** Keeps less output after `quiet` milliseconds without any. */
-  settle(now: number, quiet: number): void {
+  shrinkWhenQuiet(now: number, quiet: number): void {
     if (now - this.idleSince >= quiet) this.trim(TERMINAL_LIMITS.idleBacklog);
   }
 

@@ -17,7 +17,7 @@ const LONGEST = 256;
 
 export class Participants {
   private readonly clients = new Set<AttachedClient>();
-  private pen: AttachedClient | null = null;
+  private current: AttachedClient | null = null;
 
   /** A copy, because sending may remove clients. */
   get all(): readonly AttachedClient[] {
@@ -30,13 +30,13 @@ export class Participants {
 
   /** Client that types, resizes and paces the output; null without one. */
   get writer(): AttachedClient | null {
-    return this.pen;
+    return this.current;
   }
 
   get names(): { readonly writer: string | null; readonly viewers: string[] } {
-    const viewers = this.all.filter((client) => client !== this.pen);
+    const viewers = this.all.filter((client) => client !== this.current);
     return {
-      writer: this.pen?.operator.username ?? null,
+      writer: this.current?.operator.username ?? null,
       viewers: viewers.map(({ operator }) => operator.username),
     };
   }
@@ -48,22 +48,22 @@ export class Participants {
   /** Adds a client. One in mode `write` takes the pen. */
   add(client: AttachedClient): void {
     this.clients.add(client);
-    if (client.mode === 'write') this.givePen(client);
+    if (client.mode === 'write') this.setWriter(client);
   }
 
   /** Makes an attached client the writer; the writer before it becomes a viewer. */
-  givePen(client: AttachedClient): void {
-    if (this.pen !== null) this.pen.mode = 'read';
+  setWriter(client: AttachedClient): void {
+    if (this.current !== null) this.current.mode = 'read';
     client.mode = 'write';
-    this.pen = client;
+    this.current = client;
   }
 
   remove(client: AttachedClient): void {
     this.clients.delete(client);
-    if (this.pen === client) this.pen = null;
+    if (this.current === client) this.current = null;
   }
 
-  tell(said: ServerNote): void {
+  broadcast(said: ServerNote): void {
     for (const { socket } of this.clients) socket.send(noteFrame(said));
   }
 
@@ -82,7 +82,7 @@ export class Participants {
 }
 
 /** A client that has redeemed a ticket. */
-export interface Arrival {
+export interface JoinRequest {
   readonly socket: TerminalSocket;
   readonly grant: ClientGrant;
   readonly hello: ClientHello;
@@ -118,19 +118,19 @@ export class Admission {
   }
 
   /** Serves a client that attaches or resumes. */
-  async join(arrival: Arrival): Promise<void> {
-    const { socket, grant, hello, address } = arrival;
-    const { store: book, facts, keys } = this.core;
+  async join(request: JoinRequest): Promise<void> {
+    const { socket, grant, hello, address } = request;
+    const { store, facts, keys } = this.core;
     const { operator } = grant;
     if (!socket.isOpen) return;
     if (!this.options.ending.isServing(operator.operator_id)) return leave(socket);
     const { resume } = hello;
     const owner = resume === null ? null : keys.ownerOf(resume.secret);
-    if (resume === null || owner === null) return this.inTurn(() => this.joinAnew(arrival));
-    if (owner === operator.operator_id) return this.joinAgain(arrival, resume);
+    if (resume === null || owner === null) return this.enqueue(() => this.attach(request));
+    if (owner === operator.operator_id) return this.resume(request, resume);
     socket.close(TERMINAL_CLOSE.revoked, 'this session was resumed with the secret of another operator');
     const reason = 'the resume secret of another operator';
-    await book.refused(facts, { reason, by: operatorParty(operator), address });
+    await store.refused(facts, { reason, by: operatorParty(operator), address });
   }
 
   /** Removes the client of a socket that has closed, and frees its pen. */
@@ -144,69 +144,69 @@ export class Admission {
 
   /** Gives a viewer the pen when it is free; else forwards the request to the writer. */
   askPen(client: AttachedClient): Promise<void> {
-    return this.inTurn(async () => {
+    return this.enqueue(async () => {
       const { writer } = this.core.participants;
-      if (writer === null) await this.takeFreePen(client);
+      if (writer === null) await this.becomeWriter(client);
       else writer.socket.send(noteFrame({ kind: 'pen_wanted', by: client.operator.username }));
     });
   }
 
-  private async takeFreePen(client: AttachedClient): Promise<void> {
-    const { lifecycle: course, input, pace, participants: people, relay, clocks: watch } = this.core;
+  private async becomeWriter(client: AttachedClient): Promise<void> {
+    const { lifecycle, input, pace, participants, relay, clocks } = this.core;
     const { operator, address, output, socket } = client;
-    const isHere = (): boolean => socket.isOpen && people.find(socket) === client && !course.isOver;
-    if (!isHere()) return;
+    const isAttached = (): boolean => socket.isOpen && participants.find(socket) === client && !lifecycle.hasEnded;
+    if (!isAttached()) return;
     const key = { hash: client.secretHash, operatorId: operator.operator_id };
     const by = operatorParty(operator);
     const details = { mode: 'write', takenFrom: null, isUpgrade: true, by, address };
     try {
-      await this.keep({ key, mode: 'write', details, isStored: false });
+      await this.storeAttachment({ key, mode: 'write', details, isStored: false });
     } catch (error) {
       const why = 'the pen is free, but the orchestrator cannot store who takes it: ask again later';
-      socket.send(noteFrame({ kind: 'people', mode: 'read', taken: input.taken, ...people.names, text: why }));
+      socket.send(noteFrame({ kind: 'people', mode: 'read', taken: input.taken, ...participants.names, text: why }));
       throw error;
     }
     // A client that left meanwhile resumes as the writer.
-    if (!isHere()) return;
-    people.givePen(client);
-    watch.tookPen();
+    if (!isAttached()) return;
+    participants.setWriter(client);
+    clocks.restartIdle();
     relay.setWriter(output);
     const text = `${operator.username} took the pen`;
     const own = 'the pen was free, so you type now';
-    socket.send(noteFrame({ kind: 'people', mode: 'write', taken: input.end, ...people.names, text: own }));
+    socket.send(noteFrame({ kind: 'people', mode: 'write', taken: input.end, ...participants.names, text: own }));
     this.announce(text, client);
     relay.mark(text);
     pace();
   }
 
-  private inTurn(work: () => Promise<void>): Promise<void> {
+  private enqueue(work: () => Promise<void>): Promise<void> {
     const turn = this.last.then(work);
     this.last = turn.catch(() => undefined);
     return turn;
   }
 
-  private async joinAnew(arrival: Arrival): Promise<void> {
-    const { input, keys, participants: people, relay } = this.core;
-    const { socket, grant, address } = arrival;
+  private async attach(request: JoinRequest): Promise<void> {
+    const { input, keys, participants, relay } = this.core;
+    const { socket, grant, address } = request;
     const { operator } = grant;
     const { username } = operator;
     if (!socket.isOpen) return;
     if (!this.options.ending.isServing(operator.operator_id)) return leave(socket);
     const mode = this.modeFor(grant);
-    const isFirst = relay.isFresh && keys.pen === null && operator.operator_id === this.core.facts.operatorId;
+    const isFirst = relay.isFresh && keys.writer === null && operator.operator_id === this.core.facts.operatorId;
     // Without a writer so far, the store has the key of the opener.
     const stored = isFirst && mode === 'write' ? grant.firstSecret : null;
     const secret = stored ?? keys.issue(operator.operator_id);
     const key = { hash: resumeHash(secret), operatorId: operator.operator_id };
-    const takenFrom = mode === 'write' ? (people.writer?.operator.username ?? null) : null;
+    const takenFrom = mode === 'write' ? (participants.writer?.operator.username ?? null) : null;
     const attached = { mode, takenFrom, isUpgrade: false, by: operatorParty(operator), address };
     const details = isFirst && grant.mode === 'write' ? null : attached;
-    await this.keep({ key, mode, details, isStored: stored !== null });
+    await this.storeAttachment({ key, mode, details, isStored: stored !== null });
     if (!this.options.ending.isServing(operator.operator_id)) return leave(socket);
     // The audit log says that the pen was taken, so a writer is added although it has gone.
     if (!socket.isOpen && mode === 'read') return;
     const client = this.add({ socket, operator, address, secretHash: key.hash, mode });
-    this.welcome(client, secret, mode === 'write' ? input.end : input.taken);
+    this.sendWelcome(client, secret, mode === 'write' ? input.end : input.taken);
     this.begin(client, isFirst ? 0 : null);
     const joined = `${username} joined to ${mode === 'write' ? 'write' : 'watch'}`;
     const text = takenFrom === null ? joined : `${username} took the pen`;
@@ -217,42 +217,42 @@ export class Admission {
   }
 
   private modeFor({ mode, take }: ClientGrant): TerminalMode {
-    const { lifecycle: course, participants: people } = this.core;
-    const isPenFree = people.writer === null || take;
-    return mode === 'write' && isPenFree && !course.isOver ? 'write' : 'read';
+    const { lifecycle, participants } = this.core;
+    const isPenFree = participants.writer === null || take;
+    return mode === 'write' && isPenFree && !lifecycle.hasEnded ? 'write' : 'read';
   }
 
   /** Stores an attachment. A new writer invalidates the resume key of the last one, unless storing fails. */
-  private async keep({ key, mode, details, isStored }: Attachment): Promise<void> {
-    const { store: book, facts, keys } = this.core;
-    const { pen } = keys;
-    if (mode === 'write') keys.givePen(key);
+  private async storeAttachment({ key, mode, details, isStored }: Attachment): Promise<void> {
+    const { store, facts, keys } = this.core;
+    const { writer } = keys;
+    if (mode === 'write') keys.setWriter(key);
     if (isStored) return;
     try {
       // Stored before the secret is sent, so that it is valid after a crash.
-      await book.attached(facts, mode === 'write' ? key : null, details);
+      await store.attached(facts, mode === 'write' ? key : null, details);
     } catch (error) {
-      keys.givePen(pen);
+      keys.setWriter(writer);
       throw error;
     }
   }
 
   /** Resumes a client at its output offset, with the pen if it is still free. */
-  private joinAgain(
-    { socket, grant, address }: Arrival,
+  private resume(
+    { socket, grant, address }: JoinRequest,
     { secret, received }: { readonly secret: string; readonly received: number },
   ): void {
     const hash = resumeHash(secret);
-    const { agent, input, keys, participants: people, relay } = this.core;
+    const { agent, input, keys, participants, relay } = this.core;
     const { operator } = grant;
-    for (const other of people.all) {
+    for (const other of participants.all) {
       if (other.secretHash !== hash) continue;
       this.remove(other);
       other.socket.close(TERMINAL_CLOSE.replaced, 'the same client has come back');
     }
-    const hasPen = keys.pen?.hash === hash && people.writer === null;
+    const hasPen = keys.writer?.hash === hash && participants.writer === null;
     const client = this.add({ socket, operator, address, secretHash: hash, mode: hasPen ? 'write' : 'read' });
-    this.welcome(client, secret, input.taken);
+    this.sendWelcome(client, secret, input.taken);
     const produced = Math.max(relay.received, agent.hello?.produced ?? 0);
     this.begin(client, received <= produced ? received : null);
     this.announce(`${operator.username} is back`, client);
@@ -260,30 +260,30 @@ export class Admission {
   }
 
   private add(given: Omit<AttachedClient, 'output' | 'asks' | 'gate'>): AttachedClient {
-    const { clock, participants: people, relay, clocks: watch } = this.core;
+    const { clock, participants, relay, clocks } = this.core;
     const output = relay.add({
       send: (...parts) => given.socket.send(...parts),
-      isSkippable: () => client !== people.writer,
+      isSkippable: () => client !== participants.writer,
       onFinished: () => this.options.ending.served(client),
     });
     const client: AttachedClient = { ...given, output, gate: new InputGate(), asks: new AskBudget(clock.monotonic()) };
-    people.add(client);
+    participants.add(client);
     if (client.mode === 'write') {
-      watch.tookPen();
+      clocks.restartIdle();
       relay.setWriter(output);
     }
     return client;
   }
 
   private remove(client: AttachedClient): void {
-    const { participants: people, relay, clocks: watch } = this.core;
-    people.remove(client);
+    const { participants, relay, clocks } = this.core;
+    participants.remove(client);
     relay.remove(client.output);
-    watch.left();
+    clocks.restartDetached();
   }
 
-  private welcome({ mode, socket }: AttachedClient, secret: string, taken: number): void {
-    const { agent, lifecycle: course, facts, input, participants: people, recording } = this.core;
+  private sendWelcome({ mode, socket }: AttachedClient, secret: string, taken: number): void {
+    const { agent, lifecycle, facts, input, participants, recording } = this.core;
     socket.send(
       noteFrame({
         kind: 'welcome',
@@ -293,11 +293,11 @@ export class Admission {
         taken,
         secret,
         recorded: recording.state === 'on',
-        ...people.names,
+        ...participants.names,
       }),
     );
     socket.send(placeFrame(input.end));
-    if (!agent.isHere && !course.isOver) socket.send(noteFrame({ kind: 'agent_link', connected: false }));
+    if (!agent.isConnected && !lifecycle.hasEnded) socket.send(noteFrame({ kind: 'agent_link', connected: false }));
   }
 
   /** Starts the output of a client. @param offset first wanted byte; null for the current screen */
@@ -314,19 +314,19 @@ export class Admission {
   }
 
   private announce(text: string, except: AttachedClient | null): void {
-    const { input, participants: people } = this.core;
-    people.announce(text, input.taken, except);
+    const { input, participants } = this.core;
+    participants.announce(text, input.taken, except);
   }
 
   /** Updates the lifecycle and the agent's credit after a change of participants. */
   private update(): void {
-    const { lifecycle: course, pace, participants: people } = this.core;
-    const { state } = course;
-    const attached = people.count > 0;
+    const { lifecycle, pace, participants } = this.core;
+    const { state } = lifecycle;
+    const attached = participants.count > 0;
     if (state.phase === 'active' && state.attached !== attached) {
-      course.take({ type: attached ? 'attached' : 'detached' });
+      lifecycle.take({ type: attached ? 'attached' : 'detached' });
     }
-    if (course.isOver) this.options.ending.leaveWhenServed();
+    if (lifecycle.hasEnded) this.options.ending.finishWhenDelivered();
     else pace();
   }
 }

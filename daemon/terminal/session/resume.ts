@@ -14,7 +14,7 @@ interface ResumeKeysOptions {
   readonly sessionId: string;
   readonly secrets: ResumeSecrets;
   /** Stored key of the last writer. */
-  readonly pen: ResumeKey | null;
+  readonly writer: ResumeKey | null;
 }
 
 export class ResumeKeys {
@@ -23,11 +23,11 @@ export class ResumeKeys {
 
   constructor(options: ResumeKeysOptions) {
     this.options = options;
-    this.penKey = options.pen;
+    this.penKey = options.writer;
   }
 
   /** Key of the last writer, who may resume as the writer. */
-  get pen(): ResumeKey | null {
+  get writer(): ResumeKey | null {
     return this.penKey;
   }
 
@@ -36,7 +36,7 @@ export class ResumeKeys {
     return this.options.secrets.issue(this.options.sessionId, operatorId);
   }
 
-  givePen(key: ResumeKey | null): void {
+  setWriter(key: ResumeKey | null): void {
     this.penKey = key;
   }
 

@@ -21,8 +21,8 @@ export class SessionLifecycle {
   }
 
   /** True when the session has ended, stored or not. */
-  get isOver(): boolean {
-    return isOver(this.current);
+  get hasEnded(): boolean {
+    return hasEnded(this.current);
   }
 
   /** Applies an event. Throws Error for an impossible transition, which is a bug. */
@@ -72,7 +72,8 @@ function transition(state: SessionState, event: SessionEvent): SessionState {
 }
 
 /** Reports whether the session has ended, stored or not. */
-export const isOver = (state: SessionState): state is Extract<SessionState, { readonly exit: Exit }> => 'exit' in state;
+export const hasEnded = (state: SessionState): state is Extract<SessionState, { readonly exit: Exit }> =>
+  'exit' in state;
 
 /** Time limits in milliseconds; 0 disables a limit. */
 export interface ClockLimits {
@@ -128,12 +129,12 @@ interface ClockState {
   /** Unix milliseconds. */
   readonly openedAt: number;
   /** True when no client keeps the session open. */
-  readonly isAway: boolean;
+  readonly isDetached: boolean;
   /** Monotonic time in milliseconds at which the agent was lost; null while it is connected. */
   readonly agentLostAt: number | null;
 }
 
-interface Alarm extends Due {
+interface LimitWarning extends Due {
   /** Text of the warning. */
   readonly text: string;
 }
@@ -152,7 +153,7 @@ export class SessionClocks {
   }
 
   /** Restarts the idle clock for a new writer. */
-  tookPen(): void {
+  restartIdle(): void {
     this.typedAt = this.clock.monotonic();
   }
 
@@ -162,16 +163,16 @@ export class SessionClocks {
   }
 
   /** Restarts the detached clock because a client left. */
-  left(): void {
+  restartDetached(): void {
     this.detachedAt = this.clock.monotonic();
   }
 
   /** Returns a limit that is reached, or one to warn about, once; else null. */
-  alarm(limits: ClockLimits, { openedAt, isAway, agentLostAt }: ClockState): Alarm | null {
+  check(limits: ClockLimits, { openedAt, isDetached, agentLostAt }: ClockState): LimitWarning | null {
     const times = {
       age: Math.max(0, this.clock.now() - openedAt),
       typedAt: this.typedAt,
-      detachedAt: isAway ? this.detachedAt : null,
+      detachedAt: isDetached ? this.detachedAt : null,
       agentLostAt,
     };
     const due = nextEnd(limits, times, this.clock.monotonic());
@@ -191,7 +192,7 @@ interface SessionEndingOptions {
   /** Tells the agent over its link that the session is over. */
   readonly dismiss: () => void;
   /** Called when the end is stored and no client is served. */
-  readonly onGone: () => void;
+  readonly onDone: () => void;
 }
 
 /** Milliseconds after the end for which the writer may come back for the rest of the output. */
@@ -211,7 +212,7 @@ export class SessionEnding {
   private readonly options: SessionEndingOptions;
   private storedAt: number | null = null;
   /** True when the writer has received all output. */
-  private isServed = false;
+  private isDelivered = false;
 
   constructor(core: SessionCore, options: SessionEndingOptions) {
     this.core = core;
@@ -225,43 +226,43 @@ export class SessionEnding {
 
   /** Stores the end of the session. Resolves when it is stored. */
   async store(exit: Exit, by: RequestContext | null): Promise<void> {
-    const { agent, store: book, clock, lifecycle: course, facts, recording, relay } = this.core;
-    if (!agent.isHere || !BY_AGENT.has(exit.reason)) this.options.dismiss();
+    const { agent, store, clock, lifecycle, facts, recording, relay } = this.core;
+    if (!agent.isConnected || !BY_AGENT.has(exit.reason)) this.options.dismiss();
     const transcriptSha256 = await this.seal(exit.code);
-    await book
+    await store
       .ended(facts, { exit, bytes: relay.received, size: relay.size, recording: recording.state, transcriptSha256, by })
       // The store retries.
       .catch((error: unknown) => this.failed('the end of a terminal could not be stored, it is tried again', error));
-    course.take({ type: 'stored' });
+    lifecycle.take({ type: 'stored' });
     this.storedAt = clock.monotonic();
-    if (exit.reason === 'operator_removed') this.isServed = true;
+    if (exit.reason === 'operator_removed') this.isDelivered = true;
     agent.close(TERMINAL_CLOSE.done, 'all is stored');
     relay.finish();
-    this.leaveWhenServed();
+    this.finishWhenDelivered();
   }
 
   /** Sends the exit to a client that was sent all output. */
   served({ secretHash, socket }: AttachedClient): void {
-    const { lifecycle: course, keys } = this.core;
-    if (!isOver(course.state)) return;
-    if (keys.pen === null || secretHash === keys.pen.hash) this.isServed = true;
-    socket.send(jsonFrame('exit', course.state.exit));
+    const { lifecycle, keys } = this.core;
+    if (!hasEnded(lifecycle.state)) return;
+    if (keys.writer === null || secretHash === keys.writer.hash) this.isDelivered = true;
+    socket.send(jsonFrame('exit', lifecycle.state.exit));
     socket.close(TERMINAL_CLOSE.done, 'the session is over');
   }
 
   /** Reports whether the session is open, or over and not yet fully shown to the writer. */
   isServing(operatorId: string): boolean {
-    const { lifecycle: course, facts, keys } = this.core;
-    if (!course.isOver) return true;
-    return !this.isServed && operatorId === (keys.pen?.operatorId ?? facts.operatorId);
+    const { lifecycle, facts, keys } = this.core;
+    if (!lifecycle.hasEnded) return true;
+    return !this.isDelivered && operatorId === (keys.writer?.operatorId ?? facts.operatorId);
   }
 
-  leaveWhenServed(): void {
-    const { clock, participants: people, relay } = this.core;
-    if (this.storedAt === null || people.count > 0) return;
-    if (!this.isServed && clock.monotonic() - this.storedAt < LINGER) return;
+  finishWhenDelivered(): void {
+    const { clock, participants, relay } = this.core;
+    if (this.storedAt === null || participants.count > 0) return;
+    if (!this.isDelivered && clock.monotonic() - this.storedAt < LINGER) return;
     relay.dropScreen();
-    this.options.onGone();
+    this.options.onDone();
   }
 
   private async seal(status: number | null): Promise<string | null> {

@@ -29,7 +29,7 @@ export class SessionRecording {
   private writer: Recorder | null = null;
   private onStopped: ((stop: RecordingStop) => void) | null = null;
   /** A stop before `listen`. */
-  private untold: RecordingStop | null = null;
+  private earlyStop: RecordingStop | null = null;
 
   constructor(options: SessionRecordingOptions) {
     this.options = options;
@@ -65,16 +65,16 @@ export class SessionRecording {
     if (this.current !== 'on') return;
     this.current = state;
     const stop = { state, reason, isFatal: this.options.isRequired() };
-    if (this.onStopped === null) this.untold = stop;
+    if (this.onStopped === null) this.earlyStop = stop;
     else this.onStopped(stop);
   }
 
   /** Registers the listener for a stop. An earlier stop is reported at once. */
   listen(onStopped: (stop: RecordingStop) => void): void {
     this.onStopped = onStopped;
-    const { untold } = this;
-    this.untold = null;
-    if (untold !== null) onStopped(untold);
+    const { earlyStop } = this;
+    this.earlyStop = null;
+    if (earlyStop !== null) onStopped(earlyStop);
   }
 
   /**

@@ -38,9 +38,9 @@ export class TrailingScreen implements Screen {
   private sizes: { readonly at: number; readonly size: Size }[] = [];
   private written: number;
   private fed: number;
-  private wanted = 0;
-  private catching: Promise<void> | null = null;
-  private looking: NodeJS.Timeout | undefined;
+  private pendingPictures = 0;
+  private catchingUp: Promise<void> | null = null;
+  private calmTimer: NodeJS.Timeout | undefined;
   private isClosed = false;
 
   constructor(options: TrailingScreenOptions) {
@@ -54,7 +54,7 @@ export class TrailingScreen implements Screen {
   get parsed(): number {
     const { screen, recorder } = this.options;
     if (this.isClosed) return this.written;
-    if (this.wanted > 0 || !recorder.isRecording) return screen.parsed;
+    if (this.pendingPictures > 0 || !recorder.isRecording) return screen.parsed;
     return Math.min(this.written, screen.parsed + MOST_BEHIND);
   }
 
@@ -80,20 +80,20 @@ export class TrailingScreen implements Screen {
   }
 
   async picture(): Promise<Picture> {
-    this.wanted += 1;
+    this.pendingPictures += 1;
     try {
       this.catchUp();
-      await this.catching;
+      await this.catchingUp;
       return await this.options.screen.picture();
     } finally {
-      this.wanted -= 1;
+      this.pendingPictures -= 1;
     }
   }
 
   close(): void {
     if (this.isClosed) return;
     this.isClosed = true;
-    this.goOn();
+    this.writeDirectly();
     this.options.screen.close();
   }
 
@@ -101,25 +101,25 @@ export class TrailingScreen implements Screen {
     this.recorded = this.options.recorder.readBack();
     if (this.recorded === null) return;
     this.recent.restart(this.written);
-    this.look();
+    this.waitForCalm();
   }
 
   /** Waits until less output arrives. */
-  private look(): void {
+  private waitForCalm(): void {
     const before = this.written;
-    this.looking = setTimeout(() => {
+    this.calmTimer = setTimeout(() => {
       if (this.written - before <= CALM) this.catchUp();
-      else this.look();
+      else this.waitForCalm();
     }, LOOK).unref();
   }
 
   private catchUp(): void {
-    if (this.recorded === null || this.catching !== null) return;
-    clearTimeout(this.looking);
-    this.catching = this.follow(this.recorded)
+    if (this.recorded === null || this.catchingUp !== null) return;
+    clearTimeout(this.calmTimer);
+    this.catchingUp = this.follow(this.recorded)
       .catch(() => this.close())
       .finally(() => {
-        this.catching = null;
+        this.catchingUp = null;
       });
   }
 
@@ -157,7 +157,7 @@ export class TrailingScreen implements Screen {
       return;
     }
     this.resizeAt(this.fed);
-    this.goOn();
+    this.writeDirectly();
   }
 
   /** Feeds output and applies each resize at its offset. */
@@ -182,8 +182,8 @@ export class TrailingScreen implements Screen {
   }
 
   /** Returns to direct writing. */
-  private goOn(): void {
-    clearTimeout(this.looking);
+  private writeDirectly(): void {
+    clearTimeout(this.calmTimer);
     this.recorded?.close();
     this.recorded = null;
     this.recent.restart(this.written);

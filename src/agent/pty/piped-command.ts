@@ -51,16 +51,16 @@ export async function startCommand(options: PipedCommandOptions): Promise<Progra
     });
     return new PipedCommand(child, fifos, options);
   } catch (error) {
-    for (const fifo of [fifos.input, fifos.output, fifos.errors]) if (fifo !== null) closeSync(fifo.ours);
+    for (const fifo of [fifos.input, fifos.output, fifos.errors]) if (fifo !== null) closeSync(fifo.ownEnd);
     throw error;
   } finally {
-    for (const fifo of [fifos.input, fifos.output, fifos.errors]) if (fifo !== null) closeSync(fifo.theirs);
+    for (const fifo of [fifos.input, fifos.output, fifos.errors]) if (fifo !== null) closeSync(fifo.programEnd);
   }
 }
 
 function start(launch: Launch, { input, output, errors }: Fifos): ChildProcess {
   const [file, ...args] = argumentsOf(launch);
-  const stdio = [input?.theirs ?? 'ignore', output.theirs, errors.theirs] as const;
+  const stdio = [input?.programEnd ?? 'ignore', output.programEnd, errors.programEnd] as const;
   // Detached: the leader of a session and a group of its own.
   return spawn(file, args, { cwd: '/', detached: true, env: { ...launch.env }, stdio: [...stdio] });
 }
@@ -75,7 +75,7 @@ class PipedCommand implements Program {
   private readonly open = new Set<OutputStream>(['out', 'err']);
   private lateOutput = 0;
   private isReading = false;
-  private isOver = false;
+  private hasEnded = false;
   private timedOut = false;
   private end: ProgramEnd | null = null;
   private endedAt = 0;
@@ -87,24 +87,24 @@ class PipedCommand implements Program {
     const pid = child.pid as number;
     this.listener = listener;
     this.mark = { pid, startTime: processEntry(pid)?.startTime ?? null, tty: 0 };
-    this.writer = input && this.writeTo(input.ours);
-    this.outlets = [this.readFrom(output.ours, 'out'), this.readFrom(errors.ours, 'err')];
+    this.writer = input && this.writeTo(input.ownEnd);
+    this.outlets = [this.readFrom(output.ownEnd, 'out'), this.readFrom(errors.ownEnd, 'err')];
     if (timeoutSecs !== null) this.deadline = setTimeout(() => this.timeOut(), timeoutSecs * 1000);
     child.once('exit', (code, signal) => this.exited(code, signal));
   }
 
   pause(): void {
-    if (!this.isReading || this.isOver) return;
+    if (!this.isReading || this.hasEnded) return;
     this.isReading = false;
     clearTimeout(this.quiet);
     for (const { reader } of this.outlets) reader.pause();
   }
 
   resume(): void {
-    if (this.isReading || this.isOver) return;
+    if (this.isReading || this.hasEnded) return;
     this.isReading = true;
     for (const { reader } of this.outlets) reader.resume();
-    if (this.end !== null) this.awaitQuiet();
+    if (this.end !== null) this.waitForQuiet();
   }
 
   write(bytes: Buffer): void {
@@ -113,7 +113,7 @@ class PipedCommand implements Program {
       return;
     }
     this.ignored += bytes.length;
-    this.listener.tookInput(this.ignored);
+    this.listener.inputTaken(this.ignored);
   }
 
   endInput(): void {
@@ -135,7 +135,7 @@ class PipedCommand implements Program {
     return new DescriptorWriter({
       descriptor,
       chunk: CHUNK,
-      onTaken: (total) => this.listener.tookInput(total),
+      onTaken: (total) => this.listener.inputTaken(total),
       onEnd: () => closeSync(descriptor),
     });
   }
@@ -144,7 +144,7 @@ class PipedCommand implements Program {
     const reader = new Socket({ fd: descriptor, readable: true, writable: false });
     reader.on('data', (chunk: Buffer) => {
       this.listener.output(chunk, stream);
-      if (this.end !== null) this.awaitQuiet();
+      if (this.end !== null) this.waitForQuiet();
     });
     const ended = () => {
       this.open.delete(stream);
@@ -169,19 +169,19 @@ class PipedCommand implements Program {
     this.end = { code, signal: signal?.slice('SIG'.length) ?? null, timedOut: this.timedOut };
     this.endedAt = performance.now();
     if (this.open.size === 0) this.finish();
-    else this.awaitQuiet();
+    else this.waitForQuiet();
   }
 
   /** Waits for the end of output. While reading is paused, silence means nothing. */
-  private awaitQuiet(): void {
+  private waitForQuiet(): void {
     clearTimeout(this.quiet);
     if (!this.isReading) return;
     const left = this.endedAt + AFTERMATH - performance.now();
-    this.quiet = setTimeout(() => this.settle(), Math.max(0, Math.min(QUIET, left)));
+    this.quiet = setTimeout(() => this.finishIfDrained(), Math.max(0, Math.min(QUIET, left)));
   }
 
   /** Finishes unless unread output exists. */
-  private settle(): void {
+  private finishIfDrained(): void {
     const isLate = performance.now() >= this.endedAt + AFTERMATH;
     const most = LATE_OUTPUT - this.lateOutput;
     let count = 0;
@@ -196,13 +196,13 @@ class PipedCommand implements Program {
     if (isLate) this.lateOutput += count;
     const isFull = this.lateOutput >= LATE_OUTPUT;
     if (!this.isReading && !isFull) return;
-    if (count > 0 && !isLate) this.awaitQuiet();
+    if (count > 0 && !isLate) this.waitForQuiet();
     else this.finish();
   }
 
   private finish(): void {
-    if (this.isOver || this.end === null) return;
-    this.isOver = true;
+    if (this.hasEnded || this.end === null) return;
+    this.hasEnded = true;
     clearTimeout(this.quiet);
     clearTimeout(this.killing);
     // Kills the rest after a timeout.
@@ -215,8 +215,8 @@ class PipedCommand implements Program {
 
 /** The two ends of a FIFO; ours is non-blocking. */
 export interface Fifo {
-  readonly ours: number;
-  readonly theirs: number;
+  readonly ownEnd: number;
+  readonly programEnd: number;
 }
 
 export interface Fifos {
@@ -254,15 +254,15 @@ export async function openFifos({ input, owner }: FifoOptions): Promise<Fifos> {
 
 function openToRead(path: string): Fifo {
   // The write end cannot be opened before the read end.
-  const ours = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  return { ours, theirs: openSync(path, constants.O_WRONLY) };
+  const ownEnd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  return { ownEnd, programEnd: openSync(path, constants.O_WRONLY) };
 }
 
 function openToWrite(path: string): Fifo {
   // Neither end can be opened first. This one is both, and must close so that the end of the reader is noticed.
   const both = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
-  const theirs = openSync(path, constants.O_RDONLY);
-  const ours = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK);
+  const programEnd = openSync(path, constants.O_RDONLY);
+  const ownEnd = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK);
   closeSync(both);
-  return { ours, theirs };
+  return { ownEnd, programEnd };
 }

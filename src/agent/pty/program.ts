@@ -16,7 +16,7 @@ export interface ProgramListener {
   /** Receives output and owns the bytes. */
   output(bytes: Buffer, stream: OutputStream): void;
   /** Receives the total number of input bytes that the system has taken. */
-  tookInput(total: number): void;
+  inputTaken(total: number): void;
   /** Called after all output, as the last call. */
   ended(end: ProgramEnd): void;
 }

@@ -39,7 +39,7 @@ export class Pty implements Program {
   private readonly listener: ProgramListener;
   private readonly master: number;
   /** The program's side, kept open, because its end would end our stream and cut the output. */
-  private readonly keeper: number;
+  private readonly programSide: number;
   private readonly reader: ReadStream;
   private readonly writer: DescriptorWriter;
   private readonly marker = new EndMarker();
@@ -47,7 +47,7 @@ export class Pty implements Program {
   private unwritten: Buffer | null = null;
   private end: ProgramEnd | null = null;
   private isReading = false;
-  private isOver = false;
+  private hasEnded = false;
   /** True when starting failed. */
   private isBroken = false;
   private quiet: NodeJS.Timeout | undefined;
@@ -67,9 +67,9 @@ export class Pty implements Program {
     this.listener = listener;
     this.master = forked.fd;
     try {
-      this.keeper = openSync(forked.pty, constants.O_RDWR | constants.O_NOCTTY | constants.O_NONBLOCK);
+      this.programSide = openSync(forked.pty, constants.O_RDWR | constants.O_NOCTTY | constants.O_NONBLOCK);
       // Like a login, so that the user can open the terminal by name.
-      if (launch.user !== null) fchownSync(this.keeper, launch.user.uid, -1);
+      if (launch.user !== null) fchownSync(this.programSide, launch.user.uid, -1);
     } catch (error) {
       this.isBroken = true;
       closeSync(forked.fd);
@@ -77,11 +77,11 @@ export class Pty implements Program {
       throw error;
     }
     const startTime = processEntry(forked.pid)?.startTime ?? null;
-    this.mark = { pid: forked.pid, startTime, tty: fstatSync(this.keeper).rdev };
+    this.mark = { pid: forked.pid, startTime, tty: fstatSync(this.programSide).rdev };
     this.writer = new DescriptorWriter({
       descriptor: forked.fd,
       chunk: CHUNK,
-      onTaken: (total) => listener.tookInput(total),
+      onTaken: (total) => listener.inputTaken(total),
     });
     this.reader = new ReadStream(forked.fd);
     this.reader.on('error', () => this.finish());
@@ -91,17 +91,17 @@ export class Pty implements Program {
   }
 
   pause(): void {
-    if (!this.isReading || this.isOver) return;
+    if (!this.isReading || this.hasEnded) return;
     this.isReading = false;
     clearTimeout(this.quiet);
     this.reader.pause();
   }
 
   resume(): void {
-    if (this.isReading || this.isOver) return;
+    if (this.isReading || this.hasEnded) return;
     this.isReading = true;
     this.reader.resume();
-    if (this.end !== null) this.awaitQuiet();
+    if (this.end !== null) this.waitForQuiet();
   }
 
   write(bytes: Buffer): void {
@@ -120,7 +120,7 @@ export class Pty implements Program {
   }
 
   async readSettings(): Promise<Reading> {
-    return this.end === null && !this.isOver ? readSettings(this.keeper) : 'unknown';
+    return this.end === null && !this.hasEnded ? readSettings(this.programSide) : 'unknown';
   }
 
   signal(signal: TerminalSignal): void {
@@ -132,7 +132,7 @@ export class Pty implements Program {
   private applySize(): void {
     const { wantedSize } = this;
     this.wantedSize = null;
-    if (wantedSize === null || this.end !== null || this.isOver) return;
+    if (wantedSize === null || this.end !== null || this.hasEnded) return;
     this.native.resize(this.master, wantedSize.cols, wantedSize.rows);
     clearTimeout(this.resizing);
     this.resizing = setTimeout(() => {
@@ -142,7 +142,7 @@ export class Pty implements Program {
   }
 
   private read(chunk: Buffer): void {
-    if (this.isOver) return;
+    if (this.hasEnded) return;
     if (this.end === null) {
       this.listener.output(chunk, 'out');
       return;
@@ -154,27 +154,27 @@ export class Pty implements Program {
       return;
     }
     this.writeMarker();
-    this.awaitQuiet();
+    this.waitForQuiet();
   }
 
   private exited(code: number, signal: number): void {
     if (this.isBroken) return;
     this.writer.stop();
     this.end = { code: signal === 0 ? code : null, signal: signal === 0 ? null : signalName(signal), timedOut: false };
-    if (this.isOver) {
+    if (this.hasEnded) {
       this.listener.ended(this.end);
       return;
     }
     this.unwritten = this.marker.bytes;
     this.writeMarker();
-    this.awaitQuiet();
+    this.waitForQuiet();
   }
 
   private writeMarker(): void {
     clearTimeout(this.retry);
     if (this.unwritten === null || this.unwritten.length === 0) return;
     try {
-      this.unwritten = this.unwritten.subarray(writeSync(this.keeper, this.unwritten));
+      this.unwritten = this.unwritten.subarray(writeSync(this.programSide, this.unwritten));
     } catch {
       // Full or stopped: reading makes room, otherwise silence ends the output.
     }
@@ -182,23 +182,23 @@ export class Pty implements Program {
   }
 
   /** Waits for the end of output. While reading is paused, silence means nothing. */
-  private awaitQuiet(): void {
+  private waitForQuiet(): void {
     clearTimeout(this.quiet);
-    if (this.isReading) this.quiet = setTimeout(() => this.settle(), QUIET);
+    if (this.isReading) this.quiet = setTimeout(() => this.finishIfDrained(), QUIET);
   }
 
   /** Finishes unless unread output exists. */
-  private settle(): void {
+  private finishIfDrained(): void {
     const count = readAvailable(this.master, LAST_OUTPUT, (bytes) => {
       this.read(bytes);
-      return this.isReading && !this.isOver;
+      return this.isReading && !this.hasEnded;
     });
     if (count === 0) this.finish();
   }
 
   private finish(): void {
-    if (this.isOver) return;
-    this.isOver = true;
+    if (this.hasEnded) return;
+    this.hasEnded = true;
     clearTimeout(this.quiet);
     clearTimeout(this.retry);
     clearTimeout(this.resizing);
@@ -206,7 +206,7 @@ export class Pty implements Program {
     const rest = this.marker.release();
     if (rest.length > 0) this.listener.output(rest, 'out');
     this.reader.destroy();
-    closeSync(this.keeper);
+    closeSync(this.programSide);
     if (this.end !== null) this.listener.ended(this.end);
   }
 }
@@ -266,9 +266,9 @@ export function readSettings(descriptor: number): Promise<Reading> {
   return new Promise((resolve) => {
     const stty = spawn('stty', ['-a'], { stdio: [descriptor, 'pipe', 'ignore'], env: ENV });
     const late = setTimeout(() => stty.kill('SIGKILL'), PATIENCE);
-    let told = '';
+    let words = '';
     stty.stdout?.setEncoding('latin1').on('data', (text: string) => {
-      told += text;
+      words += text;
     });
     stty.once('error', () => {
       clearTimeout(late);
@@ -276,13 +276,13 @@ export function readSettings(descriptor: number): Promise<Reading> {
     });
     stty.once('close', () => {
       clearTimeout(late);
-      resolve(readingOf(told));
+      resolve(readingOf(words));
     });
   });
 }
 
-function readingOf(told: string): Reading {
-  const words = new Set(told.split(/[\s;]+/));
+function readingOf(settings: string): Reading {
+  const words = new Set(settings.split(/[\s;]+/));
   if (words.has('-icanon')) return 'keys';
   if (!words.has('icanon')) return 'unknown';
   return words.has('echo') ? 'lines' : 'hidden';

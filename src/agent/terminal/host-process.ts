@@ -26,7 +26,7 @@ export class HostProcess {
   /** Sends a message, and starts the process first if needed. */
   send(message: ToHost): void {
     this.child ??= this.start();
-    this.tell(this.child, message);
+    this.post(this.child, message);
   }
 
   get isRunning(): boolean {
@@ -48,7 +48,7 @@ export class HostProcess {
     const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
     if (child.exitCode !== null || child.signalCode !== null) return;
     const deadline = setTimeout(() => child.kill('SIGKILL'), STOP_WITHIN);
-    this.tell(child, { do: 'stop' });
+    this.post(child, { do: 'stop' });
     await ended;
     clearTimeout(deadline);
   }
@@ -62,7 +62,7 @@ export class HostProcess {
       cwd: '/',
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     });
-    child.on('message', (message: FromHost) => this.hear(child, message));
+    child.on('message', (message: FromHost) => this.handle(child, message));
     child.on('error', (error) =>
       this.options.logger.error('the process of the terminals does not answer', { reason: error.message }),
     );
@@ -70,12 +70,12 @@ export class HostProcess {
     return child;
   }
 
-  private tell(child: ChildProcess, message: ToHost): void {
+  private post(child: ChildProcess, message: ToHost): void {
     // The exit event reports failures.
     if (child.connected) child.send(message, () => undefined);
   }
 
-  private hear(child: ChildProcess, message: FromHost): void {
+  private handle(child: ChildProcess, message: FromHost): void {
     if (message.is === 'log') this.options.logger[message.level](message.message, message.fields);
     else if (this.child === child) this.options.onMessage(message);
   }

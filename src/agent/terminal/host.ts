@@ -11,7 +11,7 @@ import { HostedSession, type HostedSessionOptions } from './hosted-session.js';
 
 export type TerminalHostOptions = HostedSessionOptions['socket'] & {
   readonly logger: Logger;
-  readonly say: (message: FromHost) => void;
+  readonly post: (message: FromHost) => void;
 };
 
 /** Milliseconds that programs have after SIGHUP when the agent stops, and that the orchestrator has to receive the rest. */
@@ -50,9 +50,9 @@ export class TerminalHost {
   async stop(): Promise<void> {
     this.isStopping = true;
     for (const session of this.sessions.values()) session.endFor('agent_stopped', STOP_GRACE);
-    await this.emptyWithin(STOP_WITHIN);
+    await this.waitUntilEmpty(STOP_WITHIN);
     if (this.sessions.size === 0) return;
-    for (const session of this.sessions.values()) session.conclude();
+    for (const session of this.sessions.values()) session.reportEnd();
     await delay(LAST_WORD);
   }
 
@@ -60,17 +60,17 @@ export class TerminalHost {
   async abandon(): Promise<void> {
     this.isStopping = true;
     for (const session of this.sessions.values()) session.close();
-    await this.emptyWithin(STOP_GRACE);
-    for (const session of this.sessions.values()) session.killNow();
+    await this.waitUntilEmpty(STOP_GRACE);
+    for (const session of this.sessions.values()) session.killRemaining();
   }
 
-  private async emptyWithin(milliseconds: number): Promise<void> {
+  private async waitUntilEmpty(milliseconds: number): Promise<void> {
     for (let spent = 0; this.sessions.size > 0 && spent < milliseconds; spent += LOOK) await delay(LOOK);
   }
 
   /** Checks the order and dials back. The program starts later. */
   private open({ sessionId, order, dial, startBy }: Extract<ToHost, { do: 'open' }>): void {
-    const { say, logger, privateKey, clock, pace } = this.options;
+    const { post: say, logger, privateKey, clock, pace } = this.options;
     try {
       if (this.isStopping) throw new Fault('shutting_down', 'the agent stops');
       if (order.size !== null) this.native ??= loadNativePty();
@@ -92,7 +92,7 @@ export class TerminalHost {
         say({ is: 'lost', sessionId });
       },
       onEnded: () => say({ is: 'ended', sessionId }),
-      onGone: () => {
+      onDone: () => {
         this.sessions.delete(sessionId);
         say({ is: 'gone', sessionId });
       },

@@ -28,7 +28,7 @@ export interface HostedSessionOptions {
   readonly onFailed: (reason: string) => void;
   readonly onLost: (reason: string) => void;
   readonly onEnded: () => void;
-  readonly onGone: () => void;
+  readonly onDone: () => void;
 }
 
 /** Milliseconds between SIGHUP and SIGKILL. */
@@ -61,7 +61,7 @@ export class HostedSession implements ProgramListener {
   private gate = new InputGate();
   private readonly echo: EchoWatch;
   /** True when the orchestrator has sent its offsets on this socket. */
-  private isLive = false;
+  private hasOffsets = false;
   private flushing: NodeJS.Immediate | undefined;
   /** Bytes of output that waited at the last turn. */
   private gathered = 0;
@@ -85,11 +85,11 @@ export class HostedSession implements ProgramListener {
       clock: options.socket.clock,
       produced: () => (this.sender.isWanted ? this.sender.produced : null),
       readSettings: async () => this.program?.readSettings() ?? 'unknown',
-      tell: (ack) => {
-        if (this.isLive) this.socket?.send(echoFrame(ack));
+      send: (ack) => {
+        if (this.hasOffsets) this.socket?.send(echoFrame(ack));
       },
     });
-    this.deadline = setTimeout(() => this.giveUp(), Math.max(0, options.startBy - systemMonotonic()));
+    this.deadline = setTimeout(() => this.drop(), Math.max(0, options.startBy - systemMonotonic()));
   }
 
   /** Dials the orchestrator and replaces the earlier socket. */
@@ -108,9 +108,9 @@ export class HostedSession implements ProgramListener {
         kept_from: this.sender.keptFrom,
         taken: this.intake.taken,
       }),
-      onFrame: (frame) => this.hear(frame),
-      onRoom: () => this.flushSoon(),
-      onClosed: (code, reason) => this.lost(code, reason),
+      onFrame: (frame) => this.receive(frame),
+      onDrain: () => this.flushSoon(),
+      onClosed: (code, reason) => this.onLost(code, reason),
     });
     this.socket = socket;
     this.gate = new InputGate();
@@ -143,9 +143,9 @@ export class HostedSession implements ProgramListener {
   }
 
   /** Reports the end now, after the output sent so far. */
-  conclude(): void {
-    this.killNow();
-    if (this.isExitSent || this.socket === null || !this.isLive) return;
+  reportEnd(): void {
+    this.killRemaining();
+    if (this.isExitSent || this.socket === null || !this.hasOffsets) return;
     this.isExitSent = true;
     const { code = null, signal = null, reason: known = 'agent_stopped' } = this.end ?? {};
     const reason = this.sender.isAllSent ? known : 'agent_stopped';
@@ -153,7 +153,7 @@ export class HostedSession implements ProgramListener {
   }
 
   /** Kills the remaining processes. */
-  killNow(): void {
+  killRemaining(): void {
     clearTimeout(this.killing);
     this.isKilled = true;
     // Background processes of a program that exited by itself may stay.
@@ -172,21 +172,21 @@ export class HostedSession implements ProgramListener {
     this.pace();
   }
 
-  tookInput(total: number): void {
-    this.echo.gave(total);
-    if (this.intake.took(total)) this.acknowledge();
+  inputTaken(total: number): void {
+    this.echo.recordGiven(total);
+    if (this.intake.recordTaken(total)) this.acknowledge();
     else this.acknowledging ??= setTimeout(() => this.acknowledge(), ACK_PAUSE);
   }
 
   ended(end: ProgramEnd): void {
-    if (this.isClosing || this.ending !== null) this.awaitRest(end);
+    if (this.isClosing || this.ending !== null) this.waitForHangup(end);
     else this.settle(end);
   }
 
   /** Gives all processes of a session that was ended time to hang up. */
-  private awaitRest(end: ProgramEnd): void {
+  private waitForHangup(end: ProgramEnd): void {
     const isLeft = !this.isKilled && this.program !== null && sessionMembers(this.program.mark).length > 0;
-    if (isLeft) setTimeout(() => this.awaitRest(end), LOOK);
+    if (isLeft) setTimeout(() => this.waitForHangup(end), LOOK);
     else this.settle(end);
   }
 
@@ -203,9 +203,9 @@ export class HostedSession implements ProgramListener {
 
   private async start(): Promise<void> {
     this.starting = undefined;
-    if (this.stage !== 'waiting' || this.end !== null || !this.isLive || this.isGone) return;
+    if (this.stage !== 'waiting' || this.end !== null || !this.hasOffsets || this.isGone) return;
     if (systemMonotonic() >= this.options.startBy) {
-      this.giveUp();
+      this.drop();
       return;
     }
     this.stage = 'starting';
@@ -221,7 +221,7 @@ export class HostedSession implements ProgramListener {
     this.pace();
     // The end may have been decided during the start.
     if (this.isClosing || this.ending !== null) this.hangUp(HANG_UP);
-    for (const frame of this.early.splice(0)) this.obey(frame);
+    for (const frame of this.early.splice(0)) this.handle(frame);
   }
 
   /** Reports a failed start. The operator reads the reason as output. */
@@ -235,7 +235,7 @@ export class HostedSession implements ProgramListener {
   }
 
   /** Drops a session that the orchestrator did not serve in time. */
-  private giveUp(): void {
+  private drop(): void {
     if (this.stage === 'waiting') this.close();
   }
 
@@ -257,7 +257,7 @@ export class HostedSession implements ProgramListener {
     const { mark } = this.program;
     signalSession(mark, 'SIGHUP');
     signalSession(mark, 'SIGCONT');
-    this.killing = setTimeout(() => this.killNow(), killAfter);
+    this.killing = setTimeout(() => this.killRemaining(), killAfter);
   }
 
   /** Reads the program while its output is wanted. */
@@ -267,7 +267,7 @@ export class HostedSession implements ProgramListener {
     else this.program?.pause();
   }
 
-  private hear(frame: Frame): void {
+  private receive(frame: Frame): void {
     if (frame.type === 'ack') {
       this.credited(frame.consumed, frame.limit);
       return;
@@ -277,17 +277,17 @@ export class HostedSession implements ProgramListener {
       return;
     }
     if ((frame.type === 'input' || frame.type === 'eof') && !this.passes()) return;
-    this.obey(frame);
+    this.handle(frame);
   }
 
   /** Reports whether input is taken. Asks the orchestrator about input that may be old. */
   private passes(): boolean {
-    const passage = this.gate.passage(this.socket?.stalls ?? 0);
+    const passage = this.gate.decide(this.socket?.stalls ?? 0);
     if (passage === 'ask') this.socket?.send(placeFrame(this.intake.end));
     return passage === 'take';
   }
 
-  private obey(frame: Frame): void {
+  private handle(frame: Frame): void {
     if (this.program === null) {
       if (this.end === null) this.early.push(frame);
       return;
@@ -315,8 +315,8 @@ export class HostedSession implements ProgramListener {
 
   private credited(consumed: number, limit: number): void {
     this.sender.credited(consumed, limit);
-    if (!this.isLive) {
-      this.isLive = true;
+    if (!this.hasOffsets) {
+      this.hasOffsets = true;
       this.failures = 0;
       this.sender.rewind();
       this.socket?.send(placeFrame(this.intake.end));
@@ -344,8 +344,8 @@ export class HostedSession implements ProgramListener {
   private acknowledge(): void {
     clearTimeout(this.acknowledging);
     this.acknowledging = undefined;
-    if (!this.isLive) return;
-    const { consumed, limit } = this.intake.tell();
+    if (!this.hasOffsets) return;
+    const { consumed, limit } = this.intake.acknowledge();
     this.socket?.send(ackFrame(consumed, limit));
   }
 
@@ -372,7 +372,7 @@ export class HostedSession implements ProgramListener {
     clearImmediate(this.flushing);
     this.flushing = undefined;
     this.sendFrames(1);
-    if (this.socket === null || !this.isLive) return;
+    if (this.socket === null || !this.hasOffsets) return;
     if (this.end === null || this.isExitSent || !this.sender.isAllSent) return;
     this.isExitSent = true;
     this.socket.send(jsonFrame('exit', this.end));
@@ -380,7 +380,7 @@ export class HostedSession implements ProgramListener {
 
   /** Sends frames while at least `least` bytes wait. */
   private sendFrames(least: number): void {
-    if (this.socket === null || !this.isLive) return;
+    if (this.socket === null || !this.hasOffsets) return;
     while (this.sender.unsent >= least && this.socket.hasRoom) {
       const frame = this.sender.frame();
       if (frame === null) break;
@@ -390,20 +390,20 @@ export class HostedSession implements ProgramListener {
 
   private dropSocket(code: number): void {
     this.socket?.close(code);
-    this.unplugged();
+    this.onDisconnected();
   }
 
-  private unplugged(): void {
+  private onDisconnected(): void {
     this.socket = null;
-    this.isLive = false;
+    this.hasOffsets = false;
     clearImmediate(this.flushing);
     this.flushing = undefined;
   }
 
-  private lost(code: number | null, reason: string): void {
+  private onLost(code: number | null, reason: string): void {
     const isTold = this.isExitSent;
-    const wasLive = this.isLive;
-    this.unplugged();
+    const wasLive = this.hasOffsets;
+    this.onDisconnected();
     // A program that did not start on this socket is unwanted or too late.
     const isUnwanted = this.stage === 'waiting' && code !== null;
     if (isUnwanted || (isTold && code === TERMINAL_CLOSE.done)) {
@@ -428,7 +428,7 @@ export class HostedSession implements ProgramListener {
     clearTimeout(this.killing);
     clearTimeout(this.deadline);
     clearImmediate(this.starting);
-    this.options.onGone();
+    this.options.onDone();
   }
 }
 

@@ -86,7 +86,7 @@ const ACK_STEP = 16 * 1024;
 export class InputIntake {
   /** Offset up to which input was passed to the program's driver. */
   private accepted = 0;
-  private told = 0;
+  private acknowledged = 0;
   private total = 0;
 
   /** Offset up to which input was accepted. */
@@ -109,14 +109,14 @@ export class InputIntake {
   }
 
   /** Records taken input. Returns whether it must be acknowledged at once. */
-  took(total: number): boolean {
+  recordTaken(total: number): boolean {
     this.total = total;
-    return this.total - this.told >= ACK_STEP;
+    return this.total - this.acknowledged >= ACK_STEP;
   }
 
   /** Returns the acknowledgement for the writer. */
-  tell(): { readonly consumed: number; readonly limit: number } {
-    this.told = this.total;
+  acknowledge(): { readonly consumed: number; readonly limit: number } {
+    this.acknowledged = this.total;
     return { consumed: this.total, limit: this.total + TERMINAL_LIMITS.inputBacklog };
   }
 }
@@ -126,7 +126,7 @@ export interface EchoWatchOptions {
   /** Returns the end of the output; null while reading is paused, when an echo may be missing. */
   readonly produced: () => number | null;
   readonly readSettings: () => Promise<Reading>;
-  readonly tell: (ack: EchoAck) => void;
+  readonly send: (ack: EchoAck) => void;
 }
 
 interface Given {
@@ -152,8 +152,8 @@ export class EchoWatch {
   private asked = 0;
   private answeredGiven = 0;
   private answeredSettled = 0;
-  private isLooking = false;
-  private lastLook = Number.NEGATIVE_INFINITY;
+  private isInspecting = false;
+  private lastInspection = Number.NEGATIVE_INFINITY;
   private timer: NodeJS.Timeout | undefined;
   private isStopped = false;
 
@@ -162,7 +162,7 @@ export class EchoWatch {
   }
 
   /** Records that the program can read the input before the offset. */
-  gave(offset: number): void {
+  recordGiven(offset: number): void {
     this.given = offset;
     this.recent.push({ offset, at: this.options.clock.monotonic() });
     this.settle();
@@ -183,19 +183,19 @@ export class EchoWatch {
   /** Schedules the next inspection, unless all questions are answered or wait for input. */
   private plan(): void {
     clearTimeout(this.timer);
-    if (this.isStopped || this.isLooking || this.answeredSettled >= Math.min(this.asked, this.given)) return;
+    if (this.isStopped || this.isInspecting || this.answeredSettled >= Math.min(this.asked, this.given)) return;
     const now = this.options.clock.monotonic();
     const last = this.recent.at(-1);
     const isNew = this.answeredGiven < Math.min(this.asked, this.given);
     const due = isNew || last === undefined ? now : last.at + SETTLED_AFTER;
-    const wait = Math.max(due - now, this.lastLook + PAUSE - now, 0);
-    if (wait === 0) void this.look();
-    else this.timer = setTimeout(() => void this.look(), wait);
+    const wait = Math.max(due - now, this.lastInspection + PAUSE - now, 0);
+    if (wait === 0) void this.inspect();
+    else this.timer = setTimeout(() => void this.inspect(), wait);
   }
 
-  private async look(): Promise<void> {
-    this.isLooking = true;
-    this.lastLook = this.options.clock.monotonic();
+  private async inspect(): Promise<void> {
+    this.isInspecting = true;
+    this.lastInspection = this.options.clock.monotonic();
     this.settle();
     const { given, settled } = this;
     const output = this.options.produced();
@@ -203,9 +203,9 @@ export class EchoWatch {
       const reading = await this.options.readSettings();
       this.answeredGiven = given;
       this.answeredSettled = settled;
-      if (!this.isStopped) this.options.tell({ given, settled, output, reading });
+      if (!this.isStopped) this.options.send({ given, settled, output, reading });
     }
-    this.isLooking = false;
+    this.isInspecting = false;
     this.plan();
   }
 

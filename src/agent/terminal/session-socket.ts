@@ -30,7 +30,7 @@ export interface SessionSocketOptions {
   /** Receives all frames except pings and pongs. An error closes the socket as a violation. */
   readonly onFrame: (frame: Frame) => void;
   /** Called when the send queue has room again. */
-  readonly onRoom: () => void;
+  readonly onDrain: () => void;
   /** Called once when dialling failed (`code` is null) or the socket has closed. */
   readonly onClosed: (code: number | null, reason: string) => void;
 }
@@ -51,7 +51,7 @@ export class SessionSocket {
   private socket: WebSocket | null = null;
   private direct: DirectMessages | null = null;
   private heartbeat: NodeJS.Timeout | undefined;
-  private lastHeard: number;
+  private lastMessageAt: number;
   private lastAsked: number;
   private silences = 0;
   private isClosed = false;
@@ -59,8 +59,8 @@ export class SessionSocket {
   /** Starts dialling. */
   constructor(options: SessionSocketOptions) {
     this.options = options;
-    this.lastHeard = options.clock.monotonic();
-    this.lastAsked = this.lastHeard;
+    this.lastMessageAt = options.clock.monotonic();
+    this.lastAsked = this.lastMessageAt;
     void this.dial();
   }
 
@@ -84,7 +84,7 @@ export class SessionSocket {
     for (const part of parts) length += part.length;
     // The frame that fills the queue reports when it was sent.
     const isFull = socket.bufferedAmount + HEAD + length >= MOST_UNSENT;
-    if (isFull) socket.send(Buffer.concat(parts), () => this.options.onRoom());
+    if (isFull) socket.send(Buffer.concat(parts), () => this.options.onDrain());
     else this.direct?.send(...parts);
   }
 
@@ -124,13 +124,13 @@ export class SessionSocket {
   private opened(socket: WebSocket, connection: TLSSocket): void {
     const { clock, pace, hello } = this.options;
     this.socket = socket;
-    this.lastHeard = clock.monotonic();
-    this.lastAsked = this.lastHeard;
+    this.lastMessageAt = clock.monotonic();
+    this.lastAsked = this.lastMessageAt;
     const onMessage = (data: Buffer) => this.take(data, true);
     this.direct = new DirectMessages({ socket, connection, end: 'client', onMessage });
     socket.on('message', (data, binary) => this.take(data, binary));
-    socket.on('ping', () => this.heard());
-    socket.on('pong', () => this.heard());
+    socket.on('ping', () => this.recordMessage());
+    socket.on('pong', () => this.recordMessage());
     socket.on('error', () => undefined);
     socket.on('close', (code, reason) => this.closed(code, reason.toString()));
     this.heartbeat = setInterval(() => this.beat(socket), Math.min(LOOK, pace.pingInterval));
@@ -140,7 +140,7 @@ export class SessionSocket {
 
   private take(data: RawData, binary: boolean): void {
     if (this.isClosed) return;
-    this.heard();
+    this.recordMessage();
     try {
       if (!binary || !Buffer.isBuffer(data)) throw new Error('the peer sent text');
       const frame = readFrame(data);
@@ -152,16 +152,16 @@ export class SessionSocket {
     }
   }
 
-  private heard(): void {
+  private recordMessage(): void {
     const now = this.options.clock.monotonic();
-    if (now - this.lastHeard > SILENCE_MS) this.silences += 1;
-    this.lastHeard = now;
+    if (now - this.lastMessageAt > SILENCE_MS) this.silences += 1;
+    this.lastMessageAt = now;
   }
 
   private beat(socket: WebSocket): void {
     const { clock, pace } = this.options;
     const now = clock.monotonic();
-    if (now - this.lastHeard > pace.deadAfter) {
+    if (now - this.lastMessageAt > pace.deadAfter) {
       socket.terminate();
       return;
     }

@@ -40,7 +40,7 @@ export function writeLiveSessions(dataDir: string, sessions: ReadonlyMap<string,
 }
 
 /** Ends the survivors except daemons, which have left their session. Returns the number of sessions with survivors. */
-export function endSurvivors(dataDir: string): number {
+export function killSurvivors(dataDir: string): number {
   const marks = readMarks(dataDir).filter((mark) => sessionMembers(mark).length > 0);
   for (const mark of marks) signalSession(mark, 'SIGHUP');
   for (const mark of marks) signalSession(mark, 'SIGKILL');

@@ -12,14 +12,14 @@ import type { FromHost, ToHost } from './host-messages.js';
 const [dataDir] = process.argv.slice(2);
 if (dataDir === undefined || process.send === undefined) throw new Error('this is started by the agent');
 
-const say = (message: FromHost): void => {
+const post = (message: FromHost): void => {
   // The agent may have ended.
   if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
 };
 const at =
   (level: 'debug' | 'info' | 'warn' | 'error') =>
   (message: string, fields: LogFields = {}) =>
-    say({ is: 'log', level, message, fields });
+    post({ is: 'log', level, message, fields });
 const logger = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error'), child: () => logger };
 
 const host = new TerminalHost({
@@ -27,7 +27,7 @@ const host = new TerminalHost({
   clock: { now: () => Date.now(), monotonic: () => performance.now() },
   pace: { pingInterval: TERMINAL_LIMITS.pingInterval, deadAfter: TERMINAL_LIMITS.deadAfter },
   logger,
-  say,
+  post: post,
 });
 
 // A service manager may signal all processes of the agent. The agent decides what to do.

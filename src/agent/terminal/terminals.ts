@@ -7,7 +7,7 @@ import type { SessionMark } from '../pty/process-table.js';
 import { type FromHost, type OrchestratorPlace, systemMonotonic } from './host-messages.js';
 import { HostProcess } from './host-process.js';
 import { type Permission, permit, type TerminalSettings } from './policy.js';
-import { endSurvivors, writeLiveSessions } from './survivors.js';
+import { killSurvivors, writeLiveSessions } from './survivors.js';
 
 export type TerminalRequest = OrchestratorMessageOf<'terminal_open' | 'terminal_attach' | 'terminal_close'>;
 export type TerminalReport = AgentMessageOf<'terminal_answer' | 'terminals'>;
@@ -56,7 +56,7 @@ export class Terminals {
     this.host = new HostProcess({
       dataDir: options.dataDir,
       logger: options.logger,
-      onMessage: (message) => this.hear(message),
+      onMessage: (message) => this.handleHost(message),
       onLost: () => this.hostLost(),
     });
     this.sweep();
@@ -68,7 +68,7 @@ export class Terminals {
   }
 
   /** Sets the address that sessions dial back to. */
-  reach(place: OrchestratorPlace): void {
+  setAddress(place: OrchestratorPlace): void {
     this.place = place;
   }
 
@@ -175,7 +175,7 @@ export class Terminals {
     this.host.send({ do: 'attach', sessionId, dial: { place: this.place, ticket } });
   }
 
-  private hear(message: Exclude<FromHost, { is: 'log' }>): void {
+  private handleHost(message: Exclude<FromHost, { is: 'log' }>): void {
     const held = this.sessions.get(message.sessionId);
     if (held === undefined) return;
     switch (message.is) {
@@ -271,7 +271,7 @@ export class Terminals {
 
   private sweep(): void {
     const { dataDir, logger } = this.options;
-    const count = endSurvivors(dataDir);
+    const count = killSurvivors(dataDir);
     if (count > 0) logger.warn('programs of lost terminals were ended', { sessions: count });
   }
 

@@ -19,7 +19,7 @@ export interface EchoScreenOptions {
 export class EchoScreen implements LineView {
   private readonly terminal: xterm.Terminal;
   private readonly core: Core;
-  private torn: Buffer = NOTHING;
+  private incomplete: Buffer = NOTHING;
   /** True if the column of the cursor is known. */
   private isPlaced: boolean;
   private scrolled = 0;
@@ -52,14 +52,18 @@ export class EchoScreen implements LineView {
     // Erased cells would keep another background.
     const isPlain = (bg & COLOR_MODE) === 0 && !modes.insertMode && modes.wraparoundMode;
     return (
-      this.isPlaced && isPlain && buffer.active.type === 'normal' && this.torn.length === 0 && this.col < this.cols
+      this.isPlaced &&
+      isPlain &&
+      buffer.active.type === 'normal' &&
+      this.incomplete.length === 0 &&
+      this.col < this.cols
     );
   }
 
   write(bytes: Buffer): void {
-    const all = this.torn.length === 0 ? bytes : Buffer.concat([this.torn, bytes]);
+    const all = this.incomplete.length === 0 ? bytes : Buffer.concat([this.incomplete, bytes]);
     const whole = all.length - beginningAtEnd(all);
-    this.torn = Buffer.from(all.subarray(whole));
+    this.incomplete = Buffer.from(all.subarray(whole));
     this.core._inputHandler.parse(all.subarray(0, whole));
     this.isPlaced ||= bytes.includes(CR);
   }

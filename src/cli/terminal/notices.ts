@@ -28,13 +28,13 @@ export class Notices {
    * Shows notices, one line each: above the line being typed, or for a while at the top of a full-screen
    * program.
    */
-  say(...texts: readonly string[]): void {
-    this.sayLater(() => texts);
+  show(...texts: readonly string[]): void {
+    this.showAfterOutput(() => texts);
   }
 
   /** Shows the notices that `texts` returns once all earlier output is written. */
-  sayLater(texts: () => readonly string[]): void {
-    this.options.output.say(() => {
+  showAfterOutput(texts: () => readonly string[]): void {
+    this.options.output.showNotice(() => {
       const said = texts().map((text) => `orch: ${sanitizeLine(text)}`);
       return said.length === 0 ? '' : this.placed(said);
     });
@@ -48,7 +48,7 @@ export class Notices {
     const lines = wrapLines(said, Math.max(20, cols - 1));
     const isFullScreen = output.modes.isFullScreen;
     if (isFullScreen || lines.length < rows) output.modes.loseSavedCursor();
-    if (isFullScreen) return this.layOver(lines);
+    if (isFullScreen) return this.showOverlay(lines);
     return lines.length < rows ? aboveCursor(lines) : `\r\n${lines.map((line) => `${line}\r\n`).join('')}`;
   }
 
@@ -65,7 +65,7 @@ export class Notices {
     this.overlay = null;
   }
 
-  private layOver(lines: readonly string[]): string {
+  private showOverlay(lines: readonly string[]): string {
     if (this.overlay !== null) clearTimeout(this.overlay);
     this.overlay = setTimeout(() => this.clear(), SHOWN_FOR);
     return overScreen(lines);
@@ -90,7 +90,7 @@ const INPUT_QUIET_MS = 1_500;
 export class LinkNotices {
   private readonly options: LinkNoticesOptions;
   private timer: NodeJS.Timeout | null = null;
-  private told = false;
+  private isShown = false;
 
   constructor(options: LinkNoticesOptions) {
     this.options = options;
@@ -99,14 +99,14 @@ export class LinkNotices {
   /** Handles a state of the connection to the orchestrator. */
   state(state: LinkState): void {
     if (state.kind === 'connected') this.back('connected to the orchestrator again');
-    else if (state.kind === 'silent') this.tell('the orchestrator does not answer');
-    else this.soon(`${state.cause.message}; trying again`);
+    else if (state.kind === 'silent') this.show('the orchestrator does not answer');
+    else this.showSoon(`${state.cause.message}; trying again`);
   }
 
   /** Handles a state of the orchestrator's connection to the agent. */
   agentLink(connected: boolean): void {
     if (connected) this.back('the agent is connected again');
-    else this.soon('the orchestrator has lost its connection to the agent, and waits for it');
+    else this.showSoon('the orchestrator has lost its connection to the agent, and waits for it');
   }
 
   stop(): void {
@@ -114,29 +114,29 @@ export class LinkNotices {
     this.timer = null;
   }
 
-  private soon(text: string): void {
+  private showSoon(text: string): void {
     this.stop();
-    if (this.options.inputAge() > INPUT_QUIET_MS) this.tell(text);
-    else this.timer = setTimeout(() => this.tell(text), QUIET_MS);
+    if (this.options.inputAge() > INPUT_QUIET_MS) this.show(text);
+    else this.timer = setTimeout(() => this.show(text), QUIET_MS);
   }
 
-  private tell(text: string): void {
+  private show(text: string): void {
     this.stop();
-    if (this.told) return;
-    this.told = true;
+    if (this.isShown) return;
+    this.isShown = true;
     const { notices, leave, queueInput } = this.options;
     const keys = queueInput
       ? 'what you type is sent when it is back'
       : 'what you type is dropped unless it is back within 10 s';
-    notices.say(text, leave === null ? keys : `${keys}; ${leave} leaves`);
+    notices.show(text, leave === null ? keys : `${keys}; ${leave} leaves`);
   }
 
   private back(text: string): void {
     this.stop();
-    if (!this.told) return;
-    this.told = false;
+    if (!this.isShown) return;
+    this.isShown = false;
     const { notices } = this.options;
-    notices.say(text);
+    notices.show(text);
   }
 }
 

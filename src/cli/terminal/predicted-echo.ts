@@ -82,7 +82,7 @@ export class PredictedEcho implements OutputOverlay {
     }
     const keys = this.decoder.write(bytes);
     const isWhole = Buffer.byteLength(keys) === bytes.length && !keys.includes('\ufffd');
-    if (bytes.length > PASTE || !isWhole) this.predictor.typeUnpredictably(end);
+    if (bytes.length > PASTE || !isWhole) this.predictor.recordUnpredicted(end);
     else this.predictor.type(keys, end, this.screen);
     this.sample ??= { end, at: this.options.clock.monotonic() };
     this.options.askEcho(end);
@@ -131,7 +131,7 @@ export class PredictedEcho implements OutputOverlay {
   follow(bytes: Buffer): void {
     if (this.isStopped) return;
     this.since += bytes.length;
-    if (this.screen === null) this.keepEarly(bytes);
+    if (this.screen === null) this.bufferEarly(bytes);
     else if (this.since > FLOOD) {
       this.forgetScreen();
       this.predictor.reset();
@@ -146,7 +146,7 @@ export class PredictedEcho implements OutputOverlay {
     return overlay === null || this.screen === null ? null : paintOverlay(overlay, this.screen);
   }
 
-  private keepEarly(bytes: Buffer): void {
+  private bufferEarly(bytes: Buffer): void {
     this.earlyBytes += bytes.length;
     if (this.earlyBytes > EARLY) this.early = null;
     this.early?.push(Buffer.from(bytes));

@@ -104,7 +104,7 @@ export class Predictor {
   }
 
   /** Records input that is not predicted, such as a paste. */
-  typeUnpredictably(end: number): void {
+  recordUnpredicted(end: number): void {
     this.end = end;
     this.block();
   }
@@ -114,12 +114,12 @@ export class Predictor {
     this.settled = Math.max(this.settled, settled);
     this.readsKeys = reading === 'keys';
     if (!this.readsKeys) this.block();
-    this.judge(view);
+    this.compare(view);
   }
 
   /** Compares the predictions with new output. */
   drawn(view: LineView): void {
-    this.judge(view);
+    this.compare(view);
   }
 
   /** Forgets all predictions. Prediction resumes once all input is settled. */
@@ -180,7 +180,7 @@ export class Predictor {
     return this.cells.get(col)?.text ?? view.at(col);
   }
 
-  private judge(view: LineView): void {
+  private compare(view: LineView): void {
     if (this.line === null) return;
     if (view.line !== this.line || !view.isPredictable) {
       // A line without input in flight is settled.

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { connectTerminal } from '../../client/terminal/terminal-connection.js';
 import type { LinkState, Snapshot, TerminalEnd, TerminalSession } from '../../client/terminal/terminal-session.js';
 import type { ServerNote, TerminalMode } from '../../terminal/notes.js';
-import type { GiveWay, TerminalApi } from '../connect-api.js';
+import type { TerminalApi, WithTerminal } from '../connect-api.js';
 import type { Context } from '../context.js';
 import { type ExecEnd, exitStatusOfEnd, wordsOfEnd } from '../exec/exec-end.js';
 import { EXIT } from '../exit-status.js';
@@ -24,7 +24,7 @@ export async function runTerminal(context: Context, options: TerminalRunOptions)
   const back = `orch term attach ${options.sessionId}`;
   const exitStatus = end.kind === 'exit' ? exitStatusOfEnd(end) : EXIT.lost;
   // A stuck terminal would block the process.
-  if (run.isStuck) process.exit(exitStatus);
+  if (run.isBlocked) process.exit(exitStatus);
   if (end.kind === 'failed') {
     context.note(`The session may go on: ${back}`);
     throw end.fault;
@@ -76,10 +76,10 @@ export class TerminalRun {
   private suspended = false;
   private isConnected = false;
   /** True if the screen is garbled and must be redrawn on the next connection. */
-  private isDisturbed = false;
-  private greeted = false;
+  private isGarbled = false;
+  private isWelcomed = false;
   /** Notices that wait for the first screen picture. */
-  private greeting: readonly string[] = [];
+  private pendingNotices: readonly string[] = [];
   /** Sizes of the last notice about a cropped screen. */
   private croppedTo: string | null = null;
   private readonly prediction: PredictedEcho | null;
@@ -102,7 +102,7 @@ export class TerminalRun {
       stdout,
       stderr,
       onClosed: () => this.leave(),
-      onCursorLost: () => this.disturbed(),
+      onCursorLost: () => this.redrawGarbled(),
     });
     this.shown = new ShownOutput({
       isTerminal: stdout.isTTY === true,
@@ -139,7 +139,7 @@ export class TerminalRun {
         snapshot: (snapshot, done) => this.picture(snapshot, done),
         note: (note) => this.noted(note),
         state: (state) => this.linked(state),
-        echo: (ack) => this.output.afterwards(() => this.prediction?.acknowledged(ack)),
+        echo: (ack) => this.output.afterOutput(() => this.prediction?.acknowledged(ack)),
         drain: () => this.piped?.drain(),
         inputDropped: (bytes) => this.dropped(bytes),
         ended: (end) => this.end(end),
@@ -158,27 +158,27 @@ export class TerminalRun {
     const stops = [
       watchSize(terminals, () => {
         this.prediction?.resized();
-        this.tellSize();
+        this.sendSize();
       }),
       this.context.onInterrupt((interrupt) => this.interrupt(interrupt)),
       onProcess('SIGCONT', () => void this.resume()),
       // Restores the terminal on an unexpected exit.
       onProcess('exit', () => this.emergency()),
     ];
-    this.tellSize();
+    this.sendSize();
     this.output.hold();
-    if (this.raw !== null) this.options.connection.askThrough(this.giveWay);
+    if (this.raw !== null) this.options.connection.setQuestionRoute(this.lendTerminal);
     try {
       await this.raw?.enter();
       this.output.go();
       if (this.piped === null) {
         stdin.on('data', this.typed);
-        stdin.once('end', this.hungUp);
+        stdin.once('end', this.onHangup);
       } else this.piped.begin();
       return await this.ended;
     } finally {
       stdin.off('data', this.typed);
-      stdin.off('end', this.hungUp);
+      stdin.off('end', this.onHangup);
       this.piped?.stop();
       stdin.pause();
       this.link.stop();
@@ -194,22 +194,22 @@ export class TerminalRun {
   }
 
   /** True if the terminal did not accept the last output; it would block the process. */
-  get isStuck(): boolean {
+  get isBlocked(): boolean {
     return this.output.stopped;
   }
 
   private readonly typed = (bytes: Buffer): void => {
     this.notices.clear();
     for (const typed of this.escapes.read(bytes, this.session.mode === 'read')) {
-      if (typed.kind === 'escape') this.obey(typed.wish);
+      if (typed.kind === 'escape') this.handleEscape(typed.escape);
       else if (this.session.mode !== 'read') this.send(typed.bytes);
-      else this.hintAtPen();
+      else this.hintReadOnly();
     }
   };
 
   private dropped(bytes: number): void {
     this.prediction?.reset();
-    this.notices.say(
+    this.notices.show(
       `${bytes === 1 ? '1 byte' : `${bytes} bytes`} that you typed without a connection came too late and were dropped`,
       'what was typed before may stand there still: look before you press Enter',
     );
@@ -224,16 +224,16 @@ export class TerminalRun {
     if (this.context.clock.monotonic() - this.askedAt >= MEASURE_EVERY) this.measure();
   }
 
-  private readonly hungUp = (): void => this.leave();
+  private readonly onHangup = (): void => this.leave();
 
-  private obey(wish: Escape): void {
+  private handleEscape(wish: Escape): void {
     if (wish === 'detach') this.leave();
     else if (wish === 'close') this.session.close();
     else if (wish === 'redraw') this.session.redraw();
     else if (wish === 'speed') this.askLatency();
     else if (wish === 'askPen') this.askPen();
     else if (wish === 'suspend') void this.suspend();
-    else this.notices.say(...escapeHelp(this.options.escapeCharacter ?? '~'));
+    else this.notices.show(...escapeHelp(this.options.escapeCharacter ?? '~'));
   }
 
   private askLatency(): void {
@@ -242,28 +242,28 @@ export class TerminalRun {
   }
 
   private askPen(): void {
-    if (this.session.mode === 'write') this.notices.say('it is you who types here');
-    else if (this.options.isReadOnly) this.notices.say('with --read-only you never type; attach without it to type');
+    if (this.session.mode === 'write') this.notices.show('it is you who types here');
+    else if (this.options.isReadOnly) this.notices.show('with --read-only you never type; attach without it to type');
     else {
       this.session.askPen();
-      this.notices.say('asked for the pen; to take it from its writer: orch term attach --take');
+      this.notices.show('asked for the pen; to take it from its writer: orch term attach --take');
     }
   }
 
-  private hintAtPen(): void {
+  private hintReadOnly(): void {
     if (this.hinted) return;
     this.hinted = true;
     const { escapeCharacter } = this.options;
     const shown = escapeCharacter === null ? null : shownCharacter(escapeCharacter);
     const keys = shown === null ? '' : `; ${shown}. leaves, ${shown}w asks for the pen`;
-    this.notices.say(`you only watch, so keys are not sent${keys}`);
+    this.notices.show(`you only watch, so keys are not sent${keys}`);
   }
 
   private hintAtClipboard(): void {
     if (this.hintedAtClipboard) return;
     this.hintedAtClipboard = true;
     const how = this.options.clipboard === 'never' ? '; --clipboard copy lets programs set it' : '';
-    this.notices.say(`kept a program from your clipboard${how}`);
+    this.notices.show(`kept a program from your clipboard${how}`);
   }
 
   private picture({ head, bytes, skipped }: Snapshot, done: () => void): void {
@@ -272,16 +272,16 @@ export class TerminalRun {
     // Without wrapping, wide lines are cut off at the edge.
     const picture = Buffer.concat([this.shown.takePicture(bytes), Buffer.from(isCropped ? '\x1b[?7l' : '')]);
     const { isAlternate } = this.output.modes;
-    this.skipped.add(skipped + this.output.drawAnew(picture, done), isAlternate);
+    this.skipped.add(skipped + this.output.redraw(picture, done), isAlternate);
     const sizes = `${head.cols}x${head.rows} and yours ${cols}x${rows}`;
     const isNews = isCropped && sizes !== this.croppedTo;
     this.croppedTo = isCropped ? sizes : null;
     const cropped = `the writer's terminal is ${sizes}: the rest is cut off`;
     // The picture overwrites earlier notices.
-    const words = [...this.greeting, ...(isNews ? [cropped] : [])];
-    this.greeting = [];
-    if (words.length > 0) this.notices.say(...words);
-    this.notices.sayLater(() => this.skipped.words(this.output.modes.isAlternate));
+    const words = [...this.pendingNotices, ...(isNews ? [cropped] : [])];
+    this.pendingNotices = [];
+    if (words.length > 0) this.notices.show(...words);
+    this.notices.showAfterOutput(() => this.skipped.words(this.output.modes.isAlternate));
   }
 
   private noted(note: ServerNote): void {
@@ -289,11 +289,11 @@ export class TerminalRun {
     if (note.kind === 'welcome' || note.kind === 'people') this.follow(note.mode);
     if (note.kind === 'welcome' || note.kind === 'recording') this.skipped.isRecorded = note.recorded;
     if (note.kind === 'agent_link') this.link.agentLink(note.connected);
-    else if (note.kind === 'people') this.people(note.text);
-    else if (note.kind === 'pen_wanted') notices.say(`${note.by} asks to type here; detach and they can take it`);
+    else if (note.kind === 'people') this.onParticipants(note.text);
+    else if (note.kind === 'pen_wanted') notices.show(`${note.by} asks to type here; detach and they can take it`);
     else if (note.kind === 'latency') this.measured(note.agent_ms);
-    else if (note.kind === 'recording' || note.kind === 'ending') notices.say(note.text);
-    else this.welcomed(note);
+    else if (note.kind === 'recording' || note.kind === 'ending') notices.show(note.text);
+    else this.onWelcome(note);
   }
 
   /** Follows a change of mode. A viewer's terminal must not keep the modes of the program. */
@@ -304,27 +304,27 @@ export class TerminalRun {
     this.shown.mode = mode;
     this.prediction?.reset();
     if (!isChange) return;
-    this.output.calm();
+    this.output.resetModes();
     this.session.redraw();
   }
 
-  private people(text: string): void {
+  private onParticipants(text: string): void {
     this.hinted = false;
-    this.notices.say(text);
+    this.notices.show(text);
   }
 
-  private welcomed({ mode, writer, recorded }: Extract<ServerNote, { readonly kind: 'welcome' }>): void {
-    if (this.raw === null || this.greeted) return;
-    this.greeted = true;
+  private onWelcome({ mode, writer, recorded }: Extract<ServerNote, { readonly kind: 'welcome' }>): void {
+    if (this.raw === null || this.isWelcomed) return;
+    this.isWelcomed = true;
     const { escapeCharacter } = this.options;
     const help = escapeCharacter === null ? '' : `; ${shownCharacter(escapeCharacter)}? for help`;
-    if (mode === 'read') this.greet(`${writer === null ? 'no operator' : writer} types, you watch${help}`);
-    else if (recorded) this.greet(`this session is recorded${help}`);
+    if (mode === 'read') this.showWelcome(`${writer === null ? 'no operator' : writer} types, you watch${help}`);
+    else if (recorded) this.showWelcome(`this session is recorded${help}`);
   }
 
-  private greet(text: string): void {
-    if (this.options.isNew) this.notices.say(text);
-    else this.greeting = [text];
+  private showWelcome(text: string): void {
+    if (this.options.isNew) this.notices.show(text);
+    else this.pendingNotices = [text];
   }
 
   private predict(): PredictedEcho | null {
@@ -337,7 +337,7 @@ export class TerminalRun {
       clock: this.context.clock,
       size: () => sizeOf([stdout, stderr]),
       askEcho: (end) => this.session.askEcho(end),
-      redraw: () => this.output.afterwards(() => {}),
+      redraw: () => this.output.afterOutput(() => {}),
     });
   }
 
@@ -352,16 +352,16 @@ export class TerminalRun {
     if (agent !== null && roundTrip !== null) this.prediction?.measured(roundTrip + agent);
     if (this.questions === 0) return;
     this.questions -= 1;
-    this.tellLatency(agent);
+    this.showLatency(agent);
   }
 
-  private tellLatency(agent: number | null): void {
+  private showLatency(agent: number | null): void {
     const own = this.session.roundTrip;
     const shown = (ms: number | null) => (ms === null ? 'unknown' : `${ms.toFixed(1)} ms`);
-    this.notices.say(`to the orchestrator ${shown(own)}, from there to the agent ${shown(agent)}`);
+    this.notices.show(`to the orchestrator ${shown(own)}, from there to the agent ${shown(agent)}`);
   }
 
-  private tellSize(): void {
+  private sendSize(): void {
     const { stdout, stderr } = this.context.streams;
     const { cols, rows } = this.options.size ?? sizeOf([stdout, stderr]);
     this.session.resize(cols, rows);
@@ -383,17 +383,17 @@ export class TerminalRun {
     this.isConnected = state.kind === 'connected';
     if (!this.isConnected) return;
     this.measure();
-    if (this.isDisturbed) this.disturbed();
+    if (this.isGarbled) this.redrawGarbled();
   }
 
   /** Redraws a garbled screen, now or on the next connection. */
-  private disturbed(): void {
-    this.isDisturbed = !this.isConnected;
+  private redrawGarbled(): void {
+    this.isGarbled = !this.isConnected;
     if (this.isConnected) this.session.redraw();
   }
 
   /** Lends the terminal, as for a question. */
-  private readonly giveWay: GiveWay = async (ask) => {
+  private readonly lendTerminal: WithTerminal = async (ask) => {
     const { stdin } = this.context.streams;
     stdin.off('data', this.typed);
     this.raw?.leave();
@@ -402,7 +402,7 @@ export class TerminalRun {
     try {
       return await ask();
     } finally {
-      this.isDisturbed = true;
+      this.isGarbled = true;
       await this.raw?.enter();
       this.output.go();
       stdin.on('data', this.typed);
@@ -430,7 +430,7 @@ export class TerminalRun {
     this.suspended = false;
     await this.raw?.enter();
     this.output.go();
-    this.tellSize();
+    this.sendSize();
     this.session.redraw();
   }
 

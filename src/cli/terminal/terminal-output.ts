@@ -76,7 +76,7 @@ export class TerminalOutput {
   }
 
   /** Replaces unwritten output by a screen picture. Returns the dropped bytes of output. */
-  drawAnew(picture: Buffer, done: () => void): number {
+  redraw(picture: Buffer, done: () => void): number {
     let dropped = 0;
     for (const item of this.queue.splice(0)) {
       if (item.isOutput === true) dropped += item.bytes.length;
@@ -98,7 +98,7 @@ export class TerminalOutput {
   }
 
   /** Resets the modes that the program has set, after the queued output. */
-  calm(): void {
+  resetModes(): void {
     const { stdout } = this.options;
     if (stdout.isTTY !== true) return;
     this.queue.push({ stream: stdout, bytes: () => this.modes.restore(), done: () => {} });
@@ -106,14 +106,14 @@ export class TerminalOutput {
   }
 
   /** Writes a notice to standard error, after the queued output. */
-  say(text: string | (() => string)): void {
+  showNotice(text: string | (() => string)): void {
     const bytes = typeof text === 'string' ? Buffer.from(text) : text;
     this.queue.push({ stream: this.options.stderr, bytes, done: () => {} });
     this.pump();
   }
 
   /** Calls `work` after the queued output, and redraws the overlay. */
-  afterwards(work: () => void): void {
+  afterOutput(work: () => void): void {
     const bytes = () => {
       work();
       return '';
@@ -156,11 +156,11 @@ export class TerminalOutput {
   }
 
   /** Waits for queued output, at most `patience` milliseconds. Returns false on timeout. */
-  async flush(patience: number): Promise<boolean> {
+  async flush(timeoutMs: number): Promise<boolean> {
     if (!this.writing || this.broken) return true;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<boolean>((resolve) => {
-      timer = setTimeout(() => resolve(false), patience);
+      timer = setTimeout(() => resolve(false), timeoutMs);
     });
     const flushed = new Promise<boolean>((resolve) => this.idle.push(() => resolve(true)));
     try {
@@ -186,7 +186,7 @@ export class TerminalOutput {
     this.broken = true;
     this.writing = false;
     for (const { done } of this.queue.splice(0)) done();
-    this.tellIdle();
+    this.reportIdle();
     this.options.onClosed();
   };
 
@@ -194,7 +194,7 @@ export class TerminalOutput {
     while (!this.writing && !this.held) {
       const next = this.queue.shift();
       if (next === undefined) {
-        this.tellIdle();
+        this.reportIdle();
         return;
       }
       if (!this.broken) this.write(next);
@@ -253,7 +253,7 @@ export class TerminalOutput {
     return this.options.stdout.isTTY === true ? kept : bytes;
   }
 
-  private tellIdle(): void {
+  private reportIdle(): void {
     for (const tell of this.idle.splice(0)) tell();
   }
 }

@@ -8,7 +8,7 @@ export type Escape = 'detach' | 'close' | 'redraw' | 'speed' | 'askPen' | 'suspe
 
 export type Typed =
   | { readonly kind: 'bytes'; readonly bytes: Buffer }
-  | { readonly kind: 'escape'; readonly wish: Escape };
+  | { readonly kind: 'escape'; readonly escape: Escape };
 
 const KEYS: Readonly<Record<string, Escape>> = {
   '.': 'detach',
@@ -57,7 +57,7 @@ export class EscapeReader {
       if (wish === null) continue;
       if (kept.length > 0) typed.push({ kind: 'bytes', bytes: Buffer.from(kept) });
       kept = [];
-      typed.push({ kind: 'escape', wish });
+      typed.push({ kind: 'escape', escape: wish });
     }
     if (kept.length > 0) typed.push({ kind: 'bytes', bytes: Buffer.from(kept) });
     return typed;
@@ -131,7 +131,7 @@ export class RawMode {
   async enter(): Promise<void> {
     this.stdin.setRawMode?.(true);
     this.raw = true;
-    await this.leaveOutputAlone();
+    await this.disableOutputProcessing();
   }
 
   leave(): void {
@@ -144,7 +144,7 @@ export class RawMode {
    * Switches off output processing: Node's raw mode still turns LF into CR LF, which full-screen programs do not expect. Systems
    * without `stty` keep that behaviour.
    */
-  private async leaveOutputAlone(): Promise<void> {
+  private async disableOutputProcessing(): Promise<void> {
     const { fd } = this.stdin;
     if (fd === undefined) return;
     const stty = spawn('stty', ['-opost'], { stdio: [fd, 'ignore', 'ignore'] });

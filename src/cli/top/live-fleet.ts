@@ -39,7 +39,7 @@ export async function watchFleet(context: Context, api: ApiClient, first: Sort):
   };
   const screen = openScreen(context.streams, {
     onResize: () => draw(screen),
-    onGone: end,
+    onClosed: end,
     onKey: (key) => {
       const page = Math.max(1, screen.rows - ABOVE - 2);
       const step = { up: -1, down: 1, 'page-up': -page, 'page-down': page }[key];
@@ -136,10 +136,10 @@ export interface ScreenEvents {
   onKey(key: string): void;
   onResize(): void;
   /** Called when the terminal is lost. */
-  onGone(): void;
+  onClosed(): void;
 }
 
-export function openScreen({ stdin, stdout }: Streams, { onKey, onResize, onGone }: ScreenEvents): LiveScreen {
+export function openScreen({ stdin, stdout }: Streams, { onKey, onResize, onClosed }: ScreenEvents): LiveScreen {
   let isOpen = true;
   const onData = (chunk: Buffer | string) => {
     for (const key of keysOf(chunk.toString())) onKey(key);
@@ -149,7 +149,7 @@ export function openScreen({ stdin, stdout }: Streams, { onKey, onResize, onGone
     isOpen = false;
     process.off('exit', close);
     stdin.off('data', onData);
-    stdin.off('end', onGone);
+    stdin.off('end', onClosed);
     stdout.off('resize', onResize);
     stdin.setRawMode?.(false);
     stdin.pause();
@@ -159,9 +159,9 @@ export function openScreen({ stdin, stdout }: Streams, { onKey, onResize, onGone
   process.once('exit', close);
   stdin.setRawMode?.(true);
   stdin.on('data', onData);
-  stdin.on('end', onGone);
-  stdin.on('error', onGone);
-  stdout.on('error', onGone);
+  stdin.on('end', onClosed);
+  stdin.on('error', onClosed);
+  stdout.on('error', onClosed);
   stdout.on('resize', onResize);
   stdout.write(ENTER);
   return {

@@ -42,7 +42,7 @@ export class InputOutbox {
   private eof: 'none' | 'wanted' | 'sent' = 'none';
   /** Dropped bytes that are not reported yet. */
   private dropped = 0;
-  private blind: NodeJS.Timeout | undefined;
+  private dropTimer: NodeJS.Timeout | undefined;
 
   constructor(options: InputOutboxOptions) {
     this.options = options;
@@ -70,7 +70,7 @@ export class InputOutbox {
 
   add(bytes: Buffer): void {
     if (this.eof !== 'none' || bytes.length === 0) return;
-    if (this.blind !== undefined && this.swallow(bytes)) return;
+    if (this.dropTimer !== undefined && this.isDroppedInput(bytes)) return;
     if (!this.open && this.isStale(this.unacknowledged.end)) {
       this.dropped += bytes.length;
       return;
@@ -127,8 +127,8 @@ export class InputOutbox {
     this.waiting = [];
     this.waitingBytes = 0;
     this.dropped = 0;
-    clearTimeout(this.blind);
-    this.blind = undefined;
+    clearTimeout(this.dropTimer);
+    this.dropTimer = undefined;
     this.renumber(this.unacknowledged.end);
     this.ages.dropFrom(this.unacknowledged.end);
   }
@@ -173,29 +173,29 @@ export class InputOutbox {
     this.waiting = [];
     this.waitingBytes = 0;
     this.ages.dropFrom(offset);
-    this.tell();
-    this.blind = setTimeout(() => this.see(), PAUSE);
+    this.reportDropped();
+    this.dropTimer = setTimeout(() => this.endDrop(), PAUSE);
   }
 
   /** Reports whether input belongs to a dropped line. Enter ends that line, and Ctrl-C is always sent. */
-  private swallow(bytes: Buffer): boolean {
+  private isDroppedInput(bytes: Buffer): boolean {
     if (bytes.includes(CTRL_C)) {
-      this.see();
+      this.endDrop();
       return false;
     }
     this.dropped += bytes.length;
-    if (ENTERS.some((enter) => bytes.includes(enter))) this.see();
-    else this.blind?.refresh();
+    if (ENTERS.some((enter) => bytes.includes(enter))) this.endDrop();
+    else this.dropTimer?.refresh();
     return true;
   }
 
-  private see(): void {
-    clearTimeout(this.blind);
-    this.blind = undefined;
-    this.tell();
+  private endDrop(): void {
+    clearTimeout(this.dropTimer);
+    this.dropTimer = undefined;
+    this.reportDropped();
   }
 
-  private tell(): void {
+  private reportDropped(): void {
     const { dropped } = this;
     this.dropped = 0;
     if (dropped > 0) this.options.onDropped(dropped);

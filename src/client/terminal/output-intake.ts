@@ -10,7 +10,7 @@ export class OutputIntake {
   private position: number | null = null;
   /** Counts snapshots. Output delivered before one does not affect the offsets after it. */
   private epoch = 0;
-  private handedOut = 0;
+  private inDelivery = 0;
 
   constructor(clock: Pick<Clock, 'monotonic'>) {
     this.clock = clock;
@@ -22,8 +22,8 @@ export class OutputIntake {
   }
 
   /** True when everything handed out was delivered. */
-  get settled(): boolean {
-    return this.handedOut === 0;
+  get isDelivered(): boolean {
+    return this.inDelivery === 0;
   }
 
   /** Current credit; null before the stream has an offset. */
@@ -69,15 +69,15 @@ export class OutputIntake {
    * @param onDone receives the credit to send, or null
    * @returns a function to call on delivery
    */
-  handOut(onDone: (credit: Credit | null) => void): () => void {
+  trackDelivery(onDone: (credit: Credit | null) => void): () => void {
     const { epoch, position: end } = this;
     let isDone = false;
-    this.handedOut += 1;
+    this.inDelivery += 1;
     return () => {
       if (isDone) return;
       isDone = true;
-      this.handedOut -= 1;
-      onDone(epoch === this.epoch && end !== null ? (this.window?.take(end, this.settled) ?? null) : null);
+      this.inDelivery -= 1;
+      onDone(epoch === this.epoch && end !== null ? (this.window?.take(end, this.isDelivered) ?? null) : null);
     };
   }
 

@@ -52,13 +52,13 @@ export class TerminalConnection implements TerminalSession {
   private generation = 0;
   private isFull = false;
   private exit: Exit | null = null;
-  private over = false;
+  private isFinished = false;
   private restTimer: NodeJS.Timeout | null = null;
   /** Answer about output that has not arrived yet. */
   private earlyEcho: EchoAck | null = null;
 
   constructor(options: ConnectTerminalOptions) {
-    const { api, sessionId, clock, random, events, patience = PATIENCE } = options;
+    const { api, sessionId, clock, random, events, reconnectMs = PATIENCE } = options;
     this.options = options;
     this.sessionId = sessionId;
     this.intake = new OutputIntake(clock);
@@ -75,7 +75,7 @@ export class TerminalConnection implements TerminalSession {
       sessionId,
       clock,
       random: () => random(),
-      patience,
+      reconnectMs,
       hello: () => ({ version: TERMINAL_VERSION, resume: this.resumption() }),
       inputAge: () => this.outbox.age,
       attachAs: () => this.attachAs(),
@@ -86,7 +86,7 @@ export class TerminalConnection implements TerminalSession {
         this.disconnect();
         events.state({ kind: 'lost', cause });
       },
-      onGone: (gone) => void this.gone(gone),
+      onClosed: (gone) => void this.onClosed(gone),
     });
   }
 
@@ -99,7 +99,7 @@ export class TerminalConnection implements TerminalSession {
   }
 
   sendInput(bytes: Uint8Array): boolean {
-    if (this.over || this.mode === 'read') return true;
+    if (this.isFinished || this.mode === 'read') return true;
     this.outbox.add(Buffer.from(bytes));
     this.isFull = !this.outbox.hasRoom || (!this.connected && this.outbox.pending > 0);
     return !this.isFull;
@@ -119,7 +119,7 @@ export class TerminalConnection implements TerminalSession {
 
   resize(cols: number, rows: number): void {
     this.size = { cols: clampSize(cols), rows: clampSize(rows) };
-    this.tellSize();
+    this.sendSize();
   }
 
   signal(name: TerminalSignal): void {
@@ -127,21 +127,21 @@ export class TerminalConnection implements TerminalSession {
   }
 
   redraw(): void {
-    this.tell({ kind: 'redraw' });
+    this.sendNote({ kind: 'redraw' });
   }
 
   askPen(): void {
-    this.tell({ kind: 'ask_pen' });
+    this.sendNote({ kind: 'ask_pen' });
   }
 
   askLatency(): void {
     this.link.ping();
-    this.tell({ kind: 'ask_latency' });
+    this.sendNote({ kind: 'ask_latency' });
   }
 
   close(): void {
-    if (this.connected) this.tell({ kind: 'close' });
-    else if (!this.over) void this.closeFromOutside();
+    if (this.connected) this.sendNote({ kind: 'close' });
+    else if (!this.isFinished) void this.closeFromOutside();
   }
 
   detach(): void {
@@ -164,7 +164,7 @@ export class TerminalConnection implements TerminalSession {
   }
 
   private noted(note: ServerNote): void {
-    if (note.kind === 'welcome') this.welcomed(note);
+    if (note.kind === 'welcome') this.onWelcome(note);
     if (note.kind === 'people') this.changeMode(note.mode, note.taken);
     this.options.events.note(note);
     if (note.kind !== 'welcome') return;
@@ -173,16 +173,16 @@ export class TerminalConnection implements TerminalSession {
     this.refill();
   }
 
-  private welcomed({ mode, taken, secret }: Extract<ServerNote, { readonly kind: 'welcome' }>): void {
+  private onWelcome({ mode, taken, secret }: Extract<ServerNote, { readonly kind: 'welcome' }>): void {
     this.connected = true;
     this.isPlaced = false;
     this.secret = secret;
-    this.link.settled();
+    this.link.resetPause();
     const { credit } = this.intake;
     if (credit !== null) this.grant(credit);
     if (mode === 'write' && this.mode === 'write') {
       this.outbox.resume(taken);
-      this.tellSize();
+      this.sendSize();
     } else this.changeMode(mode, taken);
   }
 
@@ -191,7 +191,7 @@ export class TerminalConnection implements TerminalSession {
     this.mode = mode;
     if (mode === 'write') {
       this.outbox.restart(taken);
-      this.tellSize();
+      this.sendSize();
     } else {
       this.outbox.pause();
       this.outbox.clear();
@@ -204,7 +204,7 @@ export class TerminalConnection implements TerminalSession {
     if (isFirst && this.intake.credit !== null) this.grant(this.intake.credit);
     this.link.progressed();
     if (fresh.length === 0) return;
-    this.options.events.output(stream, fresh, this.handOut());
+    this.options.events.output(stream, fresh, this.trackDelivery());
     if (this.earlyEcho !== null) this.echoed(this.earlyEcho);
   }
 
@@ -219,19 +219,19 @@ export class TerminalConnection implements TerminalSession {
     const skipped = this.intake.gapTo(known.offset);
     this.grant(this.intake.jump(known.offset));
     this.link.progressed();
-    this.options.events.snapshot({ head: known, bytes, skipped }, this.handOut());
+    this.options.events.snapshot({ head: known, bytes, skipped }, this.trackDelivery());
   }
 
-  private handOut(): () => void {
-    return this.intake.handOut((credit) => {
+  private trackDelivery(): () => void {
+    return this.intake.trackDelivery((credit) => {
       if (credit !== null) this.grant(credit);
-      else if (this.intake.settled) this.tellRest();
-      this.leaveWhenSettled();
+      else if (this.intake.isDelivered) this.acknowledgeRest();
+      this.finishWhenDelivered();
     });
   }
 
   /** Acknowledges the last output, for which no later frame would. */
-  private tellRest(): void {
+  private acknowledgeRest(): void {
     this.restTimer ??= setTimeout(() => {
       this.restTimer = null;
       const { credit } = this.intake;
@@ -273,24 +273,24 @@ export class TerminalConnection implements TerminalSession {
   private leave(): void {
     this.disconnect();
     this.link.drop();
-    this.leaveWhenSettled();
+    this.finishWhenDelivered();
   }
 
-  private leaveWhenSettled(): void {
+  private finishWhenDelivered(): void {
     const { exit } = this;
-    if (exit === null || this.connected || !this.intake.settled) return;
+    if (exit === null || this.connected || !this.intake.isDelivered) return;
     const complete = exit.final_offset === (this.intake.received ?? 0);
     this.finish({ kind: 'exit', exit, complete });
   }
 
-  private async gone(gone: Gone): Promise<void> {
+  private async onClosed(gone: Gone): Promise<void> {
     this.disconnect();
     if (gone.kind === 'replaced') this.finish({ kind: 'replaced' });
     else if (gone.kind === 'refused') this.finish({ kind: 'failed', fault: gone.fault });
-    else await this.learnExit();
+    else await this.fetchExit();
   }
 
-  private async learnExit(): Promise<void> {
+  private async fetchExit(): Promise<void> {
     const { api, sessionId } = this.options;
     try {
       this.exit ??= await lateExit(api, sessionId, AbortSignal.timeout(LATE_EXIT_DEADLINE));
@@ -310,8 +310,8 @@ export class TerminalConnection implements TerminalSession {
   }
 
   private finish(end: TerminalEnd): void {
-    if (this.over) return;
-    this.over = true;
+    if (this.isFinished) return;
+    this.isFinished = true;
     this.disconnect();
     this.outbox.clear();
     if (this.restTimer !== null) clearTimeout(this.restTimer);
@@ -330,11 +330,11 @@ export class TerminalConnection implements TerminalSession {
     this.intake.measured(ms);
   }
 
-  private tell(note: ClientNote): void {
+  private sendNote(note: ClientNote): void {
     if (this.connected) this.link.send(jsonFrame('note', note));
   }
 
-  private tellSize(): void {
+  private sendSize(): void {
     if (!this.connected || this.mode !== 'write' || this.size === null) return;
     this.generation += 1;
     this.link.send(resizeFrame(this.size.cols, this.size.rows, this.generation));

@@ -19,7 +19,7 @@ export interface TerminalLinkOptions {
   /** Returns a number from 0 to 1. */
   random(): number;
   /** Milliseconds after which reconnecting stops. */
-  readonly patience: number;
+  readonly reconnectMs: number;
   /** Returns the age in milliseconds of the oldest unacknowledged input. */
   inputAge(): number;
   /** Returns the hello; called for each connection. */
@@ -32,7 +32,7 @@ export interface TerminalLinkOptions {
   /** Called once for each loss with its reason. */
   onLost(cause: Fault): void;
   /** Called last, when the server has closed for good or refuses this client. */
-  onGone(gone: Gone): void;
+  onClosed(gone: Gone): void;
 }
 
 export type Gone =
@@ -83,7 +83,7 @@ export class TerminalLink {
   }
 
   /** Resets the pause between attempts after a working connection. */
-  settled(): void {
+  resetPause(): void {
     this.lostSince = null;
     this.failures = 0;
   }
@@ -118,22 +118,22 @@ export class TerminalLink {
   private closed(code: number | null, cause: Fault): void {
     this.socket = null;
     if (code === TERMINAL_CLOSE.violation || isFault(cause, 'protocol_violation')) this.violations += 1;
-    if (code === TERMINAL_CLOSE.replaced) this.gone({ kind: 'replaced' });
-    else if (code === TERMINAL_CLOSE.revoked) this.gone({ kind: 'refused', fault: revoked() });
-    else if (this.violations >= MOST_VIOLATIONS) this.gone({ kind: 'refused', fault: cause });
+    if (code === TERMINAL_CLOSE.replaced) this.close({ kind: 'replaced' });
+    else if (code === TERMINAL_CLOSE.revoked) this.close({ kind: 'refused', fault: revoked() });
+    else if (this.violations >= MOST_VIOLATIONS) this.close({ kind: 'refused', fault: cause });
     else {
-      this.lost(cause);
-      void this.comeBack();
+      this.reportLost(cause);
+      void this.reconnect();
     }
   }
 
-  private lost(cause: Fault): void {
+  private reportLost(cause: Fault): void {
     if (this.lostSince !== null) return;
     this.lostSince = this.options.clock.monotonic();
     this.options.onLost(cause);
   }
 
-  private async comeBack(): Promise<void> {
+  private async reconnect(): Promise<void> {
     const { signal } = this.ending;
     while (!signal.aborted) {
       try {
@@ -145,7 +145,7 @@ export class TerminalLink {
         if (signal.aborted) return;
         const gone = this.verdict(error);
         if (gone === null) continue;
-        this.gone(gone);
+        this.close(gone);
         return;
       }
     }
@@ -180,12 +180,12 @@ export class TerminalLink {
     const fault = isFault(error) ? error : new Fault('internal', String(error), { cause: error });
     if (!PASSING.includes(fault.code)) return { kind: 'refused', fault };
     const waited = this.options.clock.monotonic() - (this.lostSince ?? 0);
-    return waited > this.options.patience ? { kind: 'refused', fault } : null;
+    return waited > this.options.reconnectMs ? { kind: 'refused', fault } : null;
   }
 
-  private gone(gone: Gone): void {
+  private close(gone: Gone): void {
     this.ending.abort(new Fault('cancelled', 'the terminal is gone'));
-    this.options.onGone(gone);
+    this.options.onClosed(gone);
   }
 }
 

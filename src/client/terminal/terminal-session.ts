@@ -20,7 +20,7 @@ export interface ConnectTerminalOptions {
   /** Whether input waits for a lost connection without limit; else it is dropped after ten seconds. */
   readonly queueInput: boolean;
   /** Milliseconds after which reconnecting stops [30 minutes]. */
-  readonly patience?: number;
+  readonly reconnectMs?: number;
 }
 /** All methods may be called at any time, even while disconnected. They have no effect after the end. */
 export interface TerminalSession {

@@ -46,11 +46,11 @@ export class TerminalSocket {
   private readonly ticking: NodeJS.Timeout;
   private connection: Socket | null = null;
   private direct: DirectMessages | null = null;
-  private over = false;
+  private isClosed = false;
   private cause: Fault | null = null;
   private answered = false;
   private lastTick: number;
-  private lastHeard: number;
+  private lastMessageAt: number;
   private lastPing: number;
   private silent = false;
   private roundTrip = 0;
@@ -60,7 +60,7 @@ export class TerminalSocket {
     this.options = options;
     const now = clock.monotonic();
     this.lastTick = now;
-    this.lastHeard = now;
+    this.lastMessageAt = now;
     this.lastPing = now;
     this.socket = new WebSocket(address, TERMINAL_SUBPROTOCOL, {
       agent: connections,
@@ -71,7 +71,7 @@ export class TerminalSocket {
       this.connection = connection;
     });
     this.socket.on('open', () => this.opened());
-    this.socket.on('message', (data, isBinary) => this.heard(data, isBinary));
+    this.socket.on('message', (data, isBinary) => this.receive(data, isBinary));
     this.socket.on('error', (error) => {
       this.cause ??= unreachable(error, new URL(address.origin.replace(/^ws/, 'http')));
     });
@@ -117,23 +117,23 @@ export class TerminalSocket {
   }
 
   private opened(): void {
-    if (this.over) return;
-    this.goDirect();
+    if (this.isClosed) return;
+    this.useDirectMessages();
     this.send(jsonFrame('hello', this.options.hello));
     this.ping();
   }
 
   /** Uses direct messages over TLS. Without TLS a proxy could misread unmasked frames. */
-  private goDirect(): void {
+  private useDirectMessages(): void {
     const { connection, socket } = this;
     if (connection === null || this.options.address.protocol !== 'wss:') return;
-    const onMessage = (data: Buffer) => this.heard(data, true);
+    const onMessage = (data: Buffer) => this.receive(data, true);
     this.direct = new DirectMessages({ socket, connection, end: 'client', onMessage });
   }
 
-  private heard(data: RawData, isBinary: boolean): void {
-    if (this.over) return;
-    this.lastHeard = this.options.clock.monotonic();
+  private receive(data: RawData, isBinary: boolean): void {
+    if (this.isClosed) return;
+    this.lastMessageAt = this.options.clock.monotonic();
     this.answered = true;
     if (this.silent) this.setSilent(false);
     try {
@@ -148,7 +148,7 @@ export class TerminalSocket {
   private dispatch(frame: Frame): void {
     if (frame.type === 'ping') this.send(pongFrame(frame.t));
     else if (frame.type === 'pong') {
-      this.roundTrip = Math.max(0, this.lastHeard - frame.t / 1_000);
+      this.roundTrip = Math.max(0, this.lastMessageAt - frame.t / 1_000);
       this.options.onRoundTrip(this.roundTrip);
     } else this.options.onFrame(frame);
   }
@@ -156,10 +156,10 @@ export class TerminalSocket {
   private tick(): void {
     const now = this.options.clock.monotonic();
     // This process was suspended; data that arrived meanwhile is read later.
-    if (now - this.lastTick > 10 * TICK) this.lastHeard = now;
+    if (now - this.lastTick > 10 * TICK) this.lastMessageAt = now;
     this.lastTick = now;
-    const patience = this.answered ? TERMINAL_LIMITS.deadAfter : OPENING_DEADLINE;
-    if (now - this.lastHeard > patience) {
+    const timeout = this.answered ? TERMINAL_LIMITS.deadAfter : OPENING_DEADLINE;
+    if (now - this.lastMessageAt > timeout) {
       this.fail(
         new Fault('unreachable', 'the orchestrator has fallen silent', { hint: 'check the network in between' }),
       );
@@ -167,7 +167,7 @@ export class TerminalSocket {
     }
     if (!this.answered) return;
     const inputAge = this.options.inputAge();
-    const isAsked = this.lastHeard < this.lastPing;
+    const isAsked = this.lastMessageAt < this.lastPing;
     const isDue =
       now - this.lastPing >= (inputAge > INPUT_ASKS && !isAsked ? INPUT_ASKS : TERMINAL_LIMITS.pingInterval);
     if (isDue) this.ping();
@@ -182,14 +182,14 @@ export class TerminalSocket {
   }
 
   private ended(code: number | null): void {
-    if (this.over) return;
+    if (this.isClosed) return;
     this.stop();
     const cause = this.cause ?? new Fault('unreachable', 'the connection to the orchestrator was lost');
     this.options.onClosed(code, cause);
   }
 
   private stop(): void {
-    this.over = true;
+    this.isClosed = true;
     clearInterval(this.ticking);
   }
 }

@@ -37,16 +37,16 @@ export class EscapeParser {
   /** Body of the current sequence so far. */
   private body = '';
   /** First surrogate of a pair at the end of a chunk. */
-  private half = '';
+  private highSurrogate = '';
 
   constructor(listener: EscapeListener) {
     this.listener = listener;
   }
 
   write(chunk: string): void {
-    const text = this.half + chunk;
-    this.half = /[\ud800-\udbff]$/.test(text) ? text.slice(-1) : '';
-    this.takeAll(this.half === '' ? text : text.slice(0, -1));
+    const text = this.highSurrogate + chunk;
+    this.highSurrogate = /[\ud800-\udbff]$/.test(text) ? text.slice(-1) : '';
+    this.takeAll(this.highSurrogate === '' ? text : text.slice(0, -1));
   }
 
   private takeAll(text: string): void {

@@ -20,7 +20,7 @@ export class TextLines {
   private readonly isStyled: boolean;
   private line = new ScreenLine();
   private style: TextStyle = PLAIN;
-  private begunAt: number | null = null;
+  private startedAt: number | null = null;
   private at = 0;
   private done: TextLine[] = [];
 
@@ -58,7 +58,7 @@ export class TextLines {
 
   private print(text: string): void {
     if (text === '') return;
-    this.begunAt ??= this.at;
+    this.startedAt ??= this.at;
     this.line.print(text, this.style);
     if (this.line.size > MAX_LINE_LENGTH) this.finish();
   }
@@ -98,9 +98,9 @@ export class TextLines {
 
   private finish(): void {
     const { text } = this.line;
-    this.done.push({ at: this.begunAt ?? this.at, text, pieces: this.line.pieces() });
+    this.done.push({ at: this.startedAt ?? this.at, text, pieces: this.line.pieces() });
     this.line = new ScreenLine();
-    this.begunAt = null;
+    this.startedAt = null;
   }
 }
 

@@ -24,7 +24,7 @@ async function start(deadAfter = 2_000) {
     clock,
     pace: { pingInterval: 100, deadAfter },
     logger: silentLogger,
-    say: (message) => void said.push(message),
+    post: (message) => void said.push(message),
   });
   onTestFinished(() => host.abandon());
   const relay = new Relay();

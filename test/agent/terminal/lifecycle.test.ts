@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { processEntry } from '../../../src/agent/pty/process-table.js';
-import { endSurvivors, writeLiveSessions } from '../../../src/agent/terminal/survivors.js';
+import { killSurvivors, writeLiveSessions } from '../../../src/agent/terminal/survivors.js';
 import { signalFrame } from '../../../src/terminal/frames.js';
 import { place } from '../../support/agent.js';
 import { startPty } from '../../support/agent-pty.js';
@@ -181,10 +181,10 @@ describe('programs of an agent that was killed', () => {
         ['three', { ...mark, tty: mark.tty + 1 }],
       ]),
     );
-    expect(endSurvivors(dataDir)).toBe(1);
+    expect(killSurvivors(dataDir)).toBe(1);
     await gone(left.program.mark.pid);
     expect(isAlive(mark.pid)).toBe(true);
-    expect(endSurvivors(dataDir)).toBe(0);
+    expect(killSurvivors(dataDir)).toBe(0);
     foreign.program.signal('KILL');
     await foreign.whenEnded;
   });
@@ -197,9 +197,9 @@ describe('programs of an agent that was killed', () => {
     const file = join(dataDir, 'terminals.json');
     const text = readFileSync(file, 'utf8');
     writeFileSync(file, text.replace(/"boot_id":"[^"]*"/, '"boot_id":"another"'));
-    expect(endSurvivors(dataDir)).toBe(0);
+    expect(killSurvivors(dataDir)).toBe(0);
     writeFileSync(file, text.slice(0, 40));
-    expect(endSurvivors(dataDir)).toBe(0);
+    expect(killSurvivors(dataDir)).toBe(0);
     expect(isAlive(running.program.mark.pid)).toBe(true);
     running.program.signal('KILL');
     await running.whenEnded;

@@ -43,7 +43,7 @@ export class Typist {
       rows: 24,
       listener: {
         output: (bytes) => this.read(bytes),
-        tookInput: () => {},
+        inputTaken: () => {},
         ended: () => {
           this.hasEnded = true;
           this.heard?.();

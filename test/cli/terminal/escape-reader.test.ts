@@ -6,7 +6,7 @@ import { EscapeReader, type Typed } from '../../../src/cli/terminal/typed-input.
 /** What is sent, with each escape as its name in angle brackets. */
 function read(chunks: readonly (string | Buffer)[], character: string | null = '~'): string {
   const reader = new EscapeReader(character);
-  const shown = (typed: Typed) => (typed.kind === 'bytes' ? typed.bytes.toString('latin1') : `<${typed.wish}>`);
+  const shown = (typed: Typed) => (typed.kind === 'bytes' ? typed.bytes.toString('latin1') : `<${typed.escape}>`);
   return chunks.flatMap((chunk) => reader.read(Buffer.from(chunk)).map(shown)).join('');
 }
 
@@ -39,7 +39,7 @@ describe('escapes', () => {
   it('may begin anywhere for somebody who only watches, but not in a paste', () => {
     const reader = new EscapeReader('~');
     const wishes = (text: string) =>
-      reader.read(Buffer.from(text), true).flatMap((typed) => (typed.kind === 'escape' ? typed.wish : []));
+      reader.read(Buffer.from(text), true).flatMap((typed) => (typed.kind === 'escape' ? typed.escape : []));
     expect(wishes('abc~.')).toEqual(['detach']);
     expect(wishes('\x1b[200~x~.\x1b[201~x~w')).toEqual(['askPen']);
     expect(wishes('\x1b[3~.\x1b[3~~.')).toEqual(['detach']);

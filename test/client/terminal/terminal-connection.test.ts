@@ -206,7 +206,7 @@ describe('a terminal at the operator', () => {
   });
 
   it('gives up when its patience is over', async () => {
-    const told = await attach(server, { patience: 300 });
+    const told = await attach(server, { reconnectMs: 300 });
     await connected(told);
     await server.stop();
     await ended(told);

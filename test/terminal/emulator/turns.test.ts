@@ -7,7 +7,7 @@ import {
   type ToEmulator,
 } from '../../../daemon/terminal/emulator/screen-scheduler.js';
 import { ScreenMaker } from '../../../daemon/terminal/emulator/virtual-screen.js';
-import { Gathering, SharedSlots, SLOT } from '../../../daemon/terminal/output-slots.js';
+import { OutputBatch, SharedSlots, SLOT } from '../../../daemon/terminal/output-slots.js';
 
 /** A thread of screens, without the thread; and how many slots are out. */
 function newTurns() {
@@ -16,7 +16,7 @@ function newTurns() {
   let freed = 0;
   const turns = new ScreenScheduler({
     maker: new ScreenMaker(),
-    say: (message) => {
+    post: (message) => {
       said.push(message);
       if (message.is !== 'free') return;
       for (const slot of message.slots) slots.release(slot);
@@ -31,7 +31,7 @@ function newTurns() {
   };
   const open = (id: number) => {
     post({ do: 'open', id, cols: 80, rows: 24, offset: 0 });
-    return new Gathering(slots, (place) => post({ do: 'write', id, ...place }));
+    return new OutputBatch(slots, (place) => post({ do: 'write', id, ...place }));
   };
   return { said, post, open, counts: () => ({ posted, freed }) };
 }
@@ -79,10 +79,10 @@ it('gives slots back of screens that are closed, or are not there any more', asy
 
 it('gives a slot back whose output is dropped', () => {
   const slots = new SharedSlots(() => {});
-  const gathering = new Gathering(slots, () => {});
+  const gathering = new OutputBatch(slots, () => {});
   gathering.add(Buffer.from('a'));
   gathering.drop();
-  const other = new Gathering(slots, ({ slot }) => expect(slot).toBe(0));
+  const other = new OutputBatch(slots, ({ slot }) => expect(slot).toBe(0));
   other.add(Buffer.from('b'));
   other.flush();
   expect.assertions(1);

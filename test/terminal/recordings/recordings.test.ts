@@ -263,7 +263,7 @@ describe('a recording that goes on after a restart', () => {
     const [overPath = '', activePath = ''] = paths;
     writeFileSync(join(dataDir, `${overPath}.gz.tmp`), 'unfinished');
     const second = openRecordings({ dataDir }).recordings;
-    await second.tidy((sessionId) => sessionId === active.sessionId);
+    await second.cleanUp((sessionId) => sessionId === active.sessionId);
     expect(readdirSync(dirname(join(dataDir, overPath))).sort()).toEqual(
       [`${over.sessionId}.cast.gz`, `${active.sessionId}.cast`].sort(),
     );
@@ -292,7 +292,7 @@ describe('a recording that goes on after a restart', () => {
     mkdirSync(month, { recursive: true });
     spawnSync('mkfifo', [join(month, `${newHead().sessionId}.cast`)]);
     symlinkSync('loop', join(dataDir, 'transcripts', 'loop'));
-    await recordings.tidy(() => false);
+    await recordings.cleanUp(() => false);
     expect(logger.lines.map(({ level }) => level).toSorted()).toEqual(['error', 'warn']);
     expect(readdirSync(month)).toHaveLength(1);
   });

@@ -9,7 +9,7 @@ import { putOperator } from '../../../daemon/auth/operator-store.js';
 import type { RecordedEvent } from '../../../daemon/core/audit-log.js';
 import { TransactionalWriter, type UnitOfWork } from '../../../daemon/core/unit-of-work.js';
 import type { RecordingHead } from '../../../daemon/terminal/recordings/recorder.js';
-import { type StrayOptions, takeUpStrays } from '../../../daemon/terminal/recordings/stray-recordings.js';
+import { adoptStrayRecordings, type StrayOptions } from '../../../daemon/terminal/recordings/stray-recordings.js';
 import { Transcripts } from '../../../daemon/terminal/recordings/transcripts.js';
 import {
   findTerminal,
@@ -43,7 +43,7 @@ async function openBench() {
   const logger = recordingLogger();
   const common = { db, uow, clock: realClock, logger, dataDir };
   const start = (more: Partial<StrayOptions> = {}) =>
-    takeUpStrays({
+    adoptStrayRecordings({
       ...common,
       isActive: () => false,
       since: async () => 0,

@@ -120,7 +120,7 @@ describe('output that nobody needs', () => {
     relay.remove(relay.add({ send: () => true, isSkippable: () => true, onFinished: () => undefined }));
     flood();
     expect(relay.received - relay.backlog.start).toBe(TERMINAL_LIMITS.floodBacklog);
-    relay.settle(60_000, 1_000);
+    relay.shrinkWhenQuiet(60_000, 1_000);
     expect(relay.received - relay.backlog.start).toBe(TERMINAL_LIMITS.idleBacklog);
   });
 });

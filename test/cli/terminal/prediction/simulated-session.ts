@@ -174,7 +174,7 @@ export class SimulatedSession {
       clock: { monotonic: now },
       produced: () => this.machine.produced,
       readSettings: () => this.look(),
-      tell: (ack) => later(delay, () => this.acknowledged(ack)),
+      send: (ack) => later(delay, () => this.acknowledged(ack)),
     });
   }
 
@@ -189,7 +189,7 @@ export class SimulatedSession {
     const end = this.sent;
     later(this.delay, () => {
       this.machine.type(text);
-      this.watch.gave(end);
+      this.watch.recordGiven(end);
     });
     this.prediction.typed(bytes, end);
   }
