@@ -57,7 +57,7 @@ function requirePair({ cert, key }: ApiCertificate): void {
 }
 
 function readKey(pem: string): KeyObject {
-  if (isEncrypted(pem)) throw new Error('the key is encrypted with a passphrase, which nobody is there to type');
+  if (isEncrypted(pem)) throw new Error('the key is encrypted with a passphrase, which a service cannot enter');
   try {
     return createPrivateKey(pem);
   } catch (cause) {

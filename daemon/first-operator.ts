@@ -38,8 +38,8 @@ export function namedOperator({ settings, ownOperator }: NamedOperatorOptions): 
   const { bootstrap_key: key, bootstrap_username: username } = settings();
   const first = key === '' ? ownOperator() : { publicKey: key, username: username || 'admin' };
   if (first === null) {
-    throw new Fault('bootstrap_required', 'there is no operator yet, so nobody could log in', {
-      hint: 'make your key with "orch operator init" and start again, or name somebody with --bootstrap-key and --bootstrap-username',
+    throw new Fault('bootstrap_required', 'there is no operator yet, so no login is possible', {
+      hint: 'make your key with "orch operator init" and start again, or name the first operator with --bootstrap-key and --bootstrap-username',
     });
   }
   return { publicKey: parsePublicKey(first.publicKey, 'bootstrap_key'), username: first.username };

@@ -92,7 +92,7 @@ async function run(stage: Stage, directory: string, keep: boolean): Promise<void
   stage.title('Everything that happened is in the audit log');
   await stage.orch('audit', 'list', '--limit', '8');
 
-  stage.title(keep ? 'Done. What to type next, in another terminal' : 'Done. What to type next');
+  stage.title(keep ? 'Done. Next commands, in another terminal' : 'Done. Next commands');
   stage.next(keep);
 }
 

@@ -157,7 +157,7 @@ export const rewritten = (mark: Mark, signed: number): AuditProblem => ({
   seq: mark.seq,
   id: null,
   detail:
-    `event ${mark.seq} is not the one that was signed on ${toTimestamp(mark.time)}: the log was written anew from some ` +
+    `event ${mark.seq} is not the one that was signed on ${toTimestamp(mark.time)}: the log was rewritten from some ` +
     `event after ${signed} on, or its end was cut off and other events took the place`,
 });
 

@@ -32,9 +32,9 @@ export function checkTarget({ file, force }: BackupTarget, dataDir: string): voi
   }
   const there = lstatSync(file, { throwIfNoEntry: false });
   if (there === undefined) return;
-  if (!there.isFile()) throw new Fault('usage', `${file} is there already, and is no regular file`);
+  if (!there.isFile()) throw new Fault('usage', `${file} exists already and is not a regular file`);
   if (!force) {
-    throw new Fault('usage', `${file} is there already`, { hint: 'choose another name, or replace it with --force' });
+    throw new Fault('usage', `${file} exists already`, { hint: 'choose another name, or replace it with --force' });
   }
 }
 

@@ -28,7 +28,7 @@ export class DirectoryMemory {
       'data_dir_invalid',
       `${dataDir} is not mounted: the data of the orchestrator ${key} was there, on a file system of its own`,
       {
-        hint: 'mount it, then start again; only to begin anew with another identity, which no agent trusts: orch serve --new-identity',
+        hint: 'mount it, then start again; only to start over with another identity, which no agent trusts: orch serve --new-identity',
       },
     );
   }

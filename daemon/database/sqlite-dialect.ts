@@ -1,5 +1,5 @@
 /**
- * Kysely dialect over one SQLite connection. Kysely's own driver prepares every statement anew and wakes all waiters
+ * Kysely dialect over one SQLite connection. Kysely's own driver prepares every statement again and wakes all waiters
  * at each release. This one caches statements, queues first come, first served, and distinguishes a full disk from a
  * failing one.
  */

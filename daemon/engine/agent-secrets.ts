@@ -61,7 +61,7 @@ export async function noteSecretUse(
   }
 }
 
-const unavailable = (name: string, why = 'does not exist any more'): Fault =>
+const unavailable = (name: string, why = 'no longer exists'): Fault =>
   new Fault('secret_unavailable', `the secret "${name}" ${why}`, {
     hint: 'see the secret, its expiry and its restriction: orch secrets show NAME',
     data: { secret: name },

@@ -210,7 +210,7 @@ function expectedObservation(hash: string, current: string): string {
  */
 function refuseStranger(agent: KnownAgent, { assignments }: DesiredSet, assignment: string | null): void {
   if (assignment === null || assignments.includes(assignment)) return;
-  throw new Fault('assignment_changed', `assignment ${assignment} does not match ${agentLabel(agent)} any more`, {
+  throw new Fault('assignment_changed', `assignment ${assignment} no longer matches ${agentLabel(agent)}`, {
     hint: 'the assignment or a tag has changed since the rollout began',
     data: { assignment },
   });

@@ -146,7 +146,7 @@ export class Observation {
       this.resolve = resolve;
       this.reject = reject;
     });
-    // Avoids an unhandled rejection when no caller awaits the outcome any more.
+    // Avoids an unhandled rejection when no caller awaits the outcome.
     this.outcome.catch(() => undefined);
   }
 

@@ -55,7 +55,7 @@ export class AgentSessions {
 
   /** Records an inventory. Throws `protocol_violation` for a second one on the same connection. */
   recordInventory(nodeId: NodeId): Session {
-    if (this.sessions.has(nodeId)) throw new Fault('protocol_violation', 'the agent told its inventory a second time');
+    if (this.sessions.has(nodeId)) throw new Fault('protocol_violation', 'the agent sent its inventory a second time');
     const session = { isReady: false };
     this.sessions.set(nodeId, session);
     return session;

@@ -216,7 +216,8 @@ export class AgentGateway implements Service {
   /** Sends the agent its status, according to its current record. */
   private async sendStatus(connection: AgentConnection, hello: AgentMessageOf<'hello'>): Promise<void> {
     const agent = await this.options.presence.arrived(connection, hello);
-    if (agent === null) return connection.close(CLOSE.goingAway, 'the record of this agent is gone, so it enrols anew');
+    if (agent === null)
+      return connection.close(CLOSE.goingAway, 'the record of this agent was deleted, so it enrols again');
     if (agent.status === 'rejected') return connection.close(CLOSE.rejected, REJECTED);
     const status = agent.status === 'approved' ? 'approved' : 'pending';
     // A concurrent approval or revocation wins.

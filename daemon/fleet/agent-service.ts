@@ -169,7 +169,7 @@ async function approvedName(tx: Queryable, agent: AgentRow, given: string | null
   if (name === agent.name) return name;
   if (agent.name !== null) {
     throw new Fault('name_immutable', `this agent is ${JSON.stringify(agent.name)} and keeps that name`, {
-      hint: 'approve it without a name, or reject and remove it and let it enrol anew',
+      hint: 'approve it without a name, or reject and remove it and let it enrol again',
     });
   }
   if (!isName(name)) {

@@ -26,7 +26,7 @@ export class ConnectionRegistry implements AgentLink {
     return this.connections.delete(connection.nodeId);
   }
 
-  /** Returns true while the agent is connected and was told that it is approved or pending. */
+  /** Returns true while the agent is connected and has received its status, approved or pending. */
   has(nodeId: NodeId): boolean {
     const state = this.connections.get(nodeId)?.state;
     return state === 'approved' || state === 'pending';
@@ -60,7 +60,7 @@ export class ConnectionRegistry implements AgentLink {
 
 /** Connections to agents, as the engine uses them. */
 export interface AgentLink {
-  /** Returns true while an approved agent is connected and was told that it is approved. */
+  /** Returns true while an approved agent is connected and has received that status. */
   isConnected(nodeId: NodeId): boolean;
   /**
    * Sends messages in order to an approved, connected agent. Returns false when there is no such connection, and then

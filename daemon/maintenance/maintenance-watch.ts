@@ -62,7 +62,7 @@ export class MaintenanceWatch implements Service {
       await this.load();
     } catch (error) {
       const reason = messageOf(error);
-      this.options.logger.error('a maintenance window began or ended and the audit log was not told', { reason });
+      this.options.logger.error('the start or end of a maintenance window could not be recorded', { reason });
     }
   }
 

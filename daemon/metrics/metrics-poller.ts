@@ -66,7 +66,7 @@ export class MetricsPoller implements Service {
   /** Queues the sample of an answer. Throws `protocol_violation` for an answer without a request. */
   receive(nodeId: NodeId, { request_id: requestId, sample }: MetricsAnswer): void {
     if (this.asked.get(nodeId) !== requestId) {
-      throw new Fault('protocol_violation', 'the peer sent metrics that nobody has asked for');
+      throw new Fault('protocol_violation', 'the peer sent metrics without a request');
     }
     this.asked.delete(nodeId);
     if (sample !== null) this.waiting.push({ node_id: nodeId, received_at: this.options.clock.now(), ...sample });

@@ -87,7 +87,7 @@ export class OwnMetrics {
     });
     new Gauge({
       name: 'orch_queue_length',
-      help: 'What waits to be worked on',
+      help: 'Items waiting for work, by queue',
       labelNames: ['queue'],
       registers,
       async collect() {

@@ -65,7 +65,9 @@ export class OfflineWatch implements Service {
       const lost = isSettled ? await agentsConnectedBefore(db, { time: wall, now }, AT_ONCE) : [];
       if (lost.length > 0) await this.recordLost(lost);
     } catch (error) {
-      logger.error('absent agents could not be told of, it is tried again', { reason: messageOf(error) });
+      logger.error('notifications about absent agents could not be stored; the next check retries', {
+        reason: messageOf(error),
+      });
     }
   }
 

@@ -41,7 +41,7 @@ export class Sender {
     } catch (error) {
       if (error instanceof DeliveryProblem) return failed(error.reason, error.message);
       if (!isFault(error, 'secrets_locked')) throw error;
-      return failed('secrets_locked', 'the configuration cannot be decrypted; set it anew');
+      return failed('secrets_locked', 'the configuration cannot be decrypted; set it again');
     }
   }
 }

@@ -112,5 +112,5 @@ function throwing(file: string): never {
 
 const damaged = (file: string): Fault =>
   new Fault('key_invalid', `${file} does not hold the keys of the secrets`, {
-    hint: 'put the file back that was there before',
+    hint: 'restore the former file',
   });

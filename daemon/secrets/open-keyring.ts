@@ -89,7 +89,7 @@ function opens(keyring: Keyring, canary: Sealed): boolean {
 
 const missingKeys = (file: string): Fault =>
   new Fault('secrets_locked', `the store holds secrets, and ${file} with their keys is missing`, {
-    hint: 'put secrets.key back from where you keep it; without it the secrets cannot be read by anybody',
+    hint: 'put secrets.key back from where you keep it; without it no secret can be decrypted',
   });
 
 function noFormerKeys(file: string, keyId: string | null, isMissing: boolean): Fault {

@@ -45,7 +45,7 @@ export class SecretResolver {
         if (row === undefined) return null;
         const refused = this.refusal(row, recipient);
         const value = refused === null ? this.valueOf(row) : null;
-        if (value === null) return { refused: refused ?? 'cannot be decrypted; set its value anew' };
+        if (value === null) return { refused: refused ?? 'cannot be decrypted; set its value again' };
         const hash = this.options.keyring.hash(name, value);
         hashes.set(name, hash);
         return { value, tag: hash.slice(0, TAG_DIGITS) };

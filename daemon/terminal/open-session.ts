@@ -196,7 +196,7 @@ export class SessionOpener {
 function refuseOver({ state, facts }: LiveSession): void {
   if (!hasEnded(state)) return;
   if (state.exit.reason === 'operator_removed') throw operatorRemoved();
-  throw new Fault('agent_not_approved', `agent ${facts.nodeId} is not approved any more`, {
+  throw new Fault('agent_not_approved', `agent ${facts.nodeId} is no longer approved`, {
     hint: 'see what there is: orch agents list',
   });
 }

@@ -12,7 +12,7 @@ export type OutputPlace =
 
 /** Bytes of a slot: output that goes in one message. */
 export const SLOT = 64 * 1024;
-/** What waits for the thread beyond that takes memory of its own. */
+/** Output beyond that, waiting for the thread, takes memory of its own. */
 const MOST = 64;
 
 /** The slots of one thread. */
@@ -21,7 +21,7 @@ export class SharedSlots {
   private readonly all: Slot[] = [];
   private readonly free: Slot[] = [];
 
-  /** @param onNew the thread has to be told of a new one before it is given it */
+  /** @param onNew called with a new slot, before the slot is used: the thread must receive it first */
   constructor(onNew: (slot: number, memory: SharedArrayBuffer) => void) {
     this.onNew = onNew;
   }
@@ -96,7 +96,7 @@ export class OutputBatch {
   }
 }
 
-/** The other thread's end: the slots that it was told of. */
+/** The other thread's end: the slots that it has received. */
 export class ReceivedSlots {
   private readonly slots: Buffer[] = [];
 
@@ -104,7 +104,7 @@ export class ReceivedSlots {
     this.slots[slot] = Buffer.from(memory);
   }
 
-  /** The output itself. In a slot it is good until that is told to be free. */
+  /** The output. Bytes in a slot are valid until the slot is reported free. */
   read(place: OutputPlace): Buffer {
     if (place.slot !== null) return this.slots[place.slot]?.subarray(0, place.length) ?? Buffer.alloc(0);
     const { buffer, byteOffset, byteLength } = place.bytes;

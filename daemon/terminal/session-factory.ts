@@ -53,7 +53,7 @@ export class SessionFactory {
     try {
       recovered = await this.options.recordings.recover(headOf(owner.facts, program, size), recording.events);
     } catch (error) {
-      this.warn(owner, 'a terminal is not recorded any more', error);
+      this.warn(owner, 'a terminal is no longer recorded', error);
       recording.stop('failed', messageOf(error));
       return { ...lost, recording };
     }

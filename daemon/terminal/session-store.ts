@@ -322,7 +322,7 @@ export async function listTerminals(db: Queryable, page: TerminalPage): Promise<
   return rows.map((row) => columns.decode(row));
 }
 
-/** Those that have not ended, the oldest first. */
+/** Returns the sessions that have not ended, oldest first. */
 export async function listActiveTerminals(db: Queryable): Promise<readonly TerminalRow[]> {
   const query = db.selectFrom('terminal_sessions').selectAll().where('status', '=', 'active');
   return (await query.orderBy('session_id').execute()).map((row) => columns.decode(row));
@@ -336,7 +336,7 @@ interface RecordedFilter extends Pick<TerminalFilter, 'node' | 'operator'> {
   readonly limit: number;
 }
 
-/** Those that have a recording, whole or not, the newest first. */
+/** Returns the sessions that have a recording, complete or not, newest first. */
 export async function listRecordedTerminals(db: Queryable, filter: RecordedFilter): Promise<readonly TerminalRow[]> {
   const { node, operator, since, olderThan, limit } = filter;
   let query = db.selectFrom('terminal_sessions').selectAll();
@@ -351,7 +351,7 @@ export async function listRecordedTerminals(db: Queryable, filter: RecordedFilte
   return rows.map((row) => columns.decode(row));
 }
 
-/** Those that ended before that time and have a recording, the oldest first. */
+/** Returns the sessions that ended before that time and have a recording, oldest first. */
 export async function listOldRecordings(db: Queryable, before: number, limit: number): Promise<readonly TerminalRow[]> {
   const query = db.selectFrom('terminal_sessions').selectAll().where('status', '!=', 'active');
   const old = query.where('closed_at', '<', before).where('transcript', 'is not', null);

@@ -254,7 +254,8 @@ export class Terminals implements Service {
   }
 }
 
-const revoke = (socket: TerminalSocket): void => socket.close(TERMINAL_CLOSE.revoked, 'you may not use this any more');
+const revoke = (socket: TerminalSocket): void =>
+  socket.close(TERMINAL_CLOSE.revoked, 'you are no longer allowed to use this terminal');
 
 interface ReconcileOptions {
   readonly live: LiveSessions;

@@ -19,7 +19,7 @@ export interface ClientGrant {
   readonly nodeId: NodeId;
   readonly operator: Attacher;
   readonly mode: TerminalMode;
-  /** Whether the client may take the pen from another writer. */
+  /** True if the client may take the pen from another writer. */
   readonly take: boolean;
   /** Resume secret of the opener, whose hash is already stored. Null for all other clients. */
   readonly firstSecret: string | null;

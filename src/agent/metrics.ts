@@ -31,7 +31,7 @@ export class Metrics {
     this.options = options;
   }
 
-  /** Measures now and then at the interval of the current settings. */
+  /** Starts measuring at the interval of the current settings. */
   start(): void {
     const { enabled, interval } = this.options.settings();
     clearTimeout(this.timer);

@@ -23,11 +23,11 @@ interface CommandSpec<A extends Arguments, O extends Options> {
   readonly options?: O;
   /** Role that the orchestrator requires; `local` for commands that need no orchestrator. */
   readonly access: Access | 'local';
-  /** Whether it takes the options that choose an orchestrator [true unless `local`]. */
+  /** True if it takes the options that choose an orchestrator [true unless `local`]. */
   readonly connection?: boolean;
-  /** Whether it asks for consent and takes `--yes`. */
+  /** True if it asks for consent and takes `--yes`. */
   readonly consent?: boolean;
-  /** Whether it handles SIGINT and SIGTERM itself. */
+  /** True if it handles SIGINT and SIGTERM itself. */
   readonly ownsSignals?: boolean;
   /** Output formats beside the common ones. */
   readonly formats?: readonly ExtraFormat[];
@@ -203,7 +203,7 @@ export interface Option<T> {
   readonly required: boolean;
   readonly choices: readonly string[] | null;
   readonly completes: LiveValue | null;
-  /** Whether the switch is spelled `--no-NAME`. */
+  /** True if the switch is spelled `--no-NAME`. */
   readonly negative: boolean;
   /** Returns the value. `given` holds each value in order, `['true']` for a switch, nothing if absent. Throws `usage`. */
   parse(given: readonly string[], flag: string): T;

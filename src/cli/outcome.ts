@@ -1,4 +1,4 @@
-/** What a command returns: data for programs, a view for people, names for scripts, and the exit status. */
+/** The result of a command: data for programs, a view for people, names for scripts, and the exit status. */
 import type { ExitStatus } from './exit-status.js';
 
 export interface Outcome {

@@ -100,7 +100,7 @@ export interface LocalItem {
   /** Index into the resources followed by the removals. */
   readonly index: number;
   readonly result: ResourceResult;
-  /** Whether it existed before this run; null if unknown. */
+  /** True if it existed before this run; null if unknown. */
   readonly existed: boolean | null;
   /** Output of a script. */
   readonly output?: Output | null | undefined;

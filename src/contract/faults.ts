@@ -85,7 +85,7 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   terminal_disabled: entry(409, 'Remote terminal disabled'),
   terminal_unsupported: entry(409, 'No terminals on this agent'),
   terminal_limit: entry(409, 'Too many terminals'),
-  terminal_pen_taken: entry(409, 'Somebody else types in this terminal'),
+  terminal_pen_taken: entry(409, 'Another client types in this terminal'),
   shell_not_allowed: entry(409, 'Shell not allowed'),
   recording_failed: entry(507, 'Recording not possible'),
   transcript_not_found: entry(404, 'No transcript'),

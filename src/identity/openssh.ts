@@ -112,7 +112,7 @@ export class SshReader {
   }
 }
 
-/** What the key types of OpenSSH are, in words for people whose key we cannot use. */
+/** Names of OpenSSH key types, for errors about unsupported keys. */
 
 export const SSH_ED25519 = 'ssh-ed25519';
 

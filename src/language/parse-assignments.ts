@@ -112,7 +112,7 @@ function placeIn(node: Place & { readonly value: unknown; readonly raw: string }
   return { start, end: start };
 }
 
-/** What only the schema refuses is reported as it says it. */
+/** Reports mistakes that only the schema finds, in the schema's words. */
 function assignmentsOf(root: Located, mistakes: MistakeList): readonly DeclaredAssignment[] | null {
   const data = dataOf(root);
   if (files.check(data)) return data.assignments;

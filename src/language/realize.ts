@@ -102,7 +102,7 @@ function checkIdentity(identity: string, { option, id, problems, taint, agent }:
   const room = { left: Number.POSITIVE_INFINITY };
   const masked = bodyOf(fill(option.body.value, { agent, secret: mask, problems: [], taint: new Map(), room }));
   if (option.kind.kind.identity(masked, id) !== identity)
-    report('a secret may not be part of what a resource is told apart by');
+    report('a secret must not be part of the identity of a resource');
 }
 
 function bodyOf(value: unknown): Body {

@@ -20,7 +20,7 @@ export function refusalOf(names: readonly string[], source: SecretSource): strin
   for (const name of names) {
     const found = source(name);
     if (found === null || 'refused' in found) {
-      return `the secret "${name}" ${found?.refused ?? 'does not exist any more'}`;
+      return `the secret "${name}" ${found?.refused ?? 'no longer exists'}`;
     }
   }
   return null;
@@ -64,7 +64,7 @@ function putValues(masked: string, spans: readonly Span[], source: SecretSource)
   for (const { start, end, secret } of spans) {
     text += masked.slice(from, start);
     const found = source(secret);
-    if (found === null || 'refused' in found) throw new Error(`the secret ${secret} was there a moment ago`);
+    if (found === null || 'refused' in found) throw new Error(`the secret ${secret} disappeared during the run`);
     filled.push({ start: text.length, end: text.length + found.value.length, secret, tag: found.tag });
     text += found.value;
     from = end;

@@ -127,7 +127,7 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
     code: 'package_manager_broken',
     says: 'the sources of winget are corrupt; try "winget source reset --force"',
   },
-  '8a15000f': { code: 'package_manager_broken', says: 'the index of winget is not there; try "winget source update"' },
+  '8a15000f': { code: 'package_manager_broken', says: 'the index of winget is missing; try "winget source update"' },
   '8a150010': failed('none of its installers fits this machine'),
   '8a150011': failed('its installer is not the one that its manifest tells of (hash mismatch)'),
   '8a150014': { code: 'package_unknown', says: 'no source of winget has that package' },

@@ -52,7 +52,7 @@ const welcome = closed({
   taken: offset,
   /** Secret for resuming. */
   secret: Type.String({ maxLength: 128 }),
-  /** Whether the output is recorded. */
+  /** True if the output is recorded. */
   recorded: Type.Boolean(),
   /** Username of the writer; null without one. */
   writer: nullable(name),

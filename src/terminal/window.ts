@@ -33,7 +33,7 @@ const MARGIN = 150;
 const MAX_WAIT = 1_000;
 /** Minimum milliseconds of a rate measurement. */
 const SAMPLE = 50;
-/** Minimum bytes taken before the producer is told. */
+/** Minimum bytes taken before new credit is sent. */
 const MIN_TAKEN = TERMINAL_LIMITS.leastWindow / 2;
 /** Factor by which an oversized window shrinks after each sample. */
 const SHRUNK = 7 / 8;

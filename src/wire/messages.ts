@@ -27,7 +27,7 @@ export const RunItemSchema = closed({
   /** Position: desired resources first, then removals, in the order of the run. */
   index: count,
   result: ResourceResultSchema,
-  /** Whether the thing existed before this run; null when unknown. */
+  /** True if the thing existed before this run; null when unknown. */
   existed: nullable(Type.Boolean()),
   /** Output of a script. */
   output: optional(OutputSchema),

@@ -90,7 +90,7 @@ describe('term transcript', () => {
     expect(statSync(out).mode & 0o777).toBe(0o600);
     const again = await orch(argv);
     expect(again.status).toBe(64);
-    expect(again.stderr).toMatch(/ is there already\n.*give the name of a file that is not there yet/);
+    expect(again.stderr).toMatch(/ exists already\n.*give the name of a file that does not exist yet/);
     expect(readFileSync(out).equals(raw)).toBe(true);
   });
 

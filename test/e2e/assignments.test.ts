@@ -166,7 +166,7 @@ describe('assignments with real agents', () => {
     const refused = await sandbox.orch(['apply', 'web-02', '--yes']);
     expect(refused.status).toBe(6);
     expect(refused.stderr.replace(/\s+/g, ' ')).toContain(
-      `assignment web (role=web) does not match any more: tag role=web was removed by ${operator.username} at 20`,
+      `assignment web (role=web) no longer matches: tag role=web was removed by ${operator.username} at 20`,
     );
     expect(content('web-02', 'site')).toBe('three');
     expect(await sandbox.orch(['apply', 'web-02', '--yes', '--allow-removals', '1'])).toMatchObject({ status: 0 });

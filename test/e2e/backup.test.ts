@@ -172,8 +172,8 @@ describe('orch serve backup', () => {
   });
 
   it.each([
-    ['a file that is there', () => backup, 64, 'backup.db is there already\n  hint: choose another name'],
-    ['a directory', () => sandbox.path('agent'), 64, 'and is no regular file'],
+    ['a file that is there', () => backup, 64, 'backup.db exists already\n  hint: choose another name'],
+    ['a directory', () => sandbox.path('agent'), 64, 'and is not a regular file'],
     ['a place beside the store', () => join(data, 'copy.db'), 64, 'is in the data directory itself'],
     ['a directory that is not there', () => sandbox.path('no', 'copy.db'), 6, 'its directory does not exist'],
   ])('refuses %s', async (_what, path, status, message) => {

@@ -171,7 +171,7 @@ describe('the removal guard', () => {
     await tag(bench, agent, { env: 'prod' }, BOB);
     bench.clock.advance(1000);
     await tag(bench, agent, { env: 'test', more: '' });
-    const cause = `assignment webs (role=web,env) does not match any more: tag role=web was removed ${WHEN}`;
+    const cause = `assignment webs (role=web,env) no longer matches: tag role=web was removed ${WHEN}`;
     expect(await refusal()).toEqual([
       ['/site', cause],
       ['/base', cause],
@@ -182,7 +182,7 @@ describe('the removal guard', () => {
     const { bench, agent, refusal } = await applied();
     await tag(bench, agent, { role: 'db' }, BOB);
     const what = 'tag role was changed from "web" to "db" and tag env=prod was removed';
-    expect((await refusal())[0]?.[1]).toBe(`assignment webs (role=web,env) does not match any more: ${what} ${WHEN}`);
+    expect((await refusal())[0]?.[1]).toBe(`assignment webs (role=web,env) no longer matches: ${what} ${WHEN}`);
   });
 
   it('names the assignment that was deleted', async () => {

@@ -268,7 +268,7 @@ describeHosts('files and directories on a booted machine', () => {
       );
       expect(found).toEqual({
         '/srv/eve/www/f0':
-          'unsafe_path: an unprivileged user could have put /srv/eve/www/f0 there, so its mode is not changed; declare its content, or remove it so that it is made anew',
+          'unsafe_path: an unprivileged user could have put /srv/eve/www/f0 there, so its mode is not changed; declare its content, or remove it so that it is created again',
       });
       expect(await run('cat /srv/vault/f1; stat -c %U:%a /srv/vault/f0 /srv/vault/f1 /srv/eve/www/f1')).toBe(
         'vault\nroot:600\nroot:600\neve:600',
@@ -305,7 +305,7 @@ describeHosts('files and directories on a booted machine', () => {
       ]);
       expect(failures(await orch.apply())).toEqual({
         '/srv/eve/app':
-          'unsafe_path: an unprivileged user could have put /srv/eve/app there, so its owner and group are not changed; declare its content, or remove it so that it is made anew',
+          'unsafe_path: an unprivileged user could have put /srv/eve/app there, so its owner and group are not changed; declare its content, or remove it so that it is created again',
       });
       expect(await run('stat -c %U:%G:%a /srv/eve/app /srv/site/app /srv/site/d')).toBe(
         'eve:eve:6777\nroot:eve:755\neve:audio:775',

@@ -105,7 +105,7 @@ describe('resolveCompiled', () => {
     );
     expect(fault).toMatchObject({
       code: 'expression_error',
-      message: 'module "web", resource "r": a secret may not be part of what a resource is told apart by',
+      message: 'module "web", resource "r": a secret must not be part of the identity of a resource',
     });
     expect(JSON.stringify({ ...fault, message: fault.message })).not.toContain('hidden');
   });

@@ -153,7 +153,7 @@ describe('a failure', () => {
     [1060, 'unit_missing', 'there is no service web'],
     [5, 'permission_denied', 'administrator'],
     [1072, 'service_failed', 'marked for deletion'],
-    [1073, 'service_failed', 'there already'],
+    [1073, 'service_failed', 'exists already'],
     [1057, 'service_failed', 'account'],
     [1078, 'service_failed', 'display name'],
     [87, 'command_failed', 'sc.exe ended with status 87'],

@@ -235,7 +235,7 @@ describe('a secret that is gone', () => {
       [
         '/etc/app',
         'failed',
-        'the secret "DB_PASSWORD" does not exist any more, so that what was applied with it cannot be compared',
+        'the secret "DB_PASSWORD" no longer exists, so that what was applied with it cannot be compared',
       ],
     ]);
     agent.machine.set('/etc/plain', '{"changed":"by hand"}');

@@ -85,7 +85,7 @@ interface ChangeStamp {
 type ModuleFacts =
   /** The module is no longer stored. */
   | { readonly state: 'deleted'; readonly deletion: ChangeStamp | null }
-  /** The module is stored but not part of this apply. `cause` says why no assignment names it any more, if known. */
+  /** The module is stored but not part of this apply. `cause` says why no assignment names it now, if known. */
   | { readonly state: 'not_named'; readonly cause: string | null }
   | {
       readonly state: 'named';
@@ -118,7 +118,7 @@ function removalCause(resource: RemovedResource, facts: ModuleFacts, tagChange: 
     case 'not_named':
       return resource.ad_hoc === 1
         ? `module ${module} was only named in operation ${resource.operation_id}`
-        : (facts.cause ?? `no assignment names module ${module} for this agent any more`);
+        : (facts.cause ?? `no assignment names module ${module} for this agent now`);
     case 'named':
       return causeWithinModule(resource, facts, tagChange);
   }
@@ -136,7 +136,7 @@ function causeWithinModule(
   }
   if (tagChange !== null) return `the tags of the agent were changed${by(tagChange)}`;
   return declared === 'literal'
-    ? `no variant of it in module ${module} matches the agent any more`
+    ? `no variant of it in module ${module} matches the agent now`
     : `an attribute of the agent that module ${module} uses has changed`;
 }
 
@@ -239,7 +239,7 @@ function causeOfTags(module: string, since: number, history: AssignmentHistory):
     );
     if (change === undefined) continue;
     const { stamp } = change;
-    return `assignment ${name} (${selector.text}) does not match any more: ${tagsThatChanged(selector, change)} by ${stamp.actor} at ${stamp.time}`;
+    return `assignment ${name} (${selector.text}) no longer matches: ${tagsThatChanged(selector, change)} by ${stamp.actor} at ${stamp.time}`;
   }
   return null;
 }

@@ -134,7 +134,7 @@ export class EmulatorThread {
     this.worker.unref();
     this.worker.on('message', (message: FromEmulator) => this.handle(message));
     this.worker.on('error', ({ message }) =>
-      options.logger.error('the terminal emulator broke down; terminals that are open have no picture any more', {
+      options.logger.error('the terminal emulator failed; open terminals no longer have a screen picture', {
         reason: message,
         terminals: this.screens.size,
       }),
@@ -196,7 +196,7 @@ export class EmulatorThread {
         return;
       }
       case 'failed':
-        this.options.logger.error('the screen of a terminal cannot be followed any more', { reason: message.reason });
+        this.options.logger.error('the screen of a terminal can no longer be emulated', { reason: message.reason });
         this.screens.get(message.id)?.fail();
     }
   }

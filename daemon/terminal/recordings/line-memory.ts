@@ -30,7 +30,7 @@ export class LineMemory {
     return this.current.subarray(this.filled - length, this.filled);
   };
 
-  /** The blocks of everything that was allocated since; what follows is in others. */
+  /** Returns the blocks used since the last call. Later allocations use other blocks. */
   takeBlocks(): readonly Buffer[] {
     const { used } = this;
     this.used = [];
@@ -38,7 +38,7 @@ export class LineMemory {
     return used;
   }
 
-  /** Nothing in these is needed any more. */
+  /** Returns blocks to the pool. The caller must not read them again. */
   release(blocks: readonly Buffer[]): void {
     for (const block of blocks) this.pool.give(block);
   }

@@ -49,13 +49,10 @@ export class RecordingThread {
     this.slots = new SharedSlots((slot, memory) => this.post({ do: 'slot', slot, memory }));
     this.worker.on('message', (message: FromRecordingThread) => this.handle(message));
     this.worker.on('error', ({ message }) =>
-      options.logger.error(
-        'the thread that records terminals broke down; those that are open are not recorded any more',
-        {
-          reason: message,
-          terminals: this.listeners.size,
-        },
-      ),
+      options.logger.error('the recording thread failed; open terminals are no longer recorded', {
+        reason: message,
+        terminals: this.listeners.size,
+      }),
     );
     this.ended = new Promise((resolve) => {
       this.worker.once('exit', () => {
@@ -167,7 +164,7 @@ const broken = (): Fault =>
     hint: 'open the terminal again; the log of the orchestrator has the reason',
   });
 
-export const BROKEN = 'the thread that records has broken down';
+export const BROKEN = 'the recording thread has failed';
 
 function faultOf({ code, message, hint, cause }: ToldFault): Fault {
   const error = Object.assign(new Error(cause.message), cause.code === null ? {} : { code: cause.code });

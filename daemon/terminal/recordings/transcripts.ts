@@ -209,7 +209,7 @@ const terminalNotFound = (sessionId: string): Fault =>
   });
 
 function transcriptNotFound({ session_id, recording }: TerminalRow): Fault {
-  const pruned = recording === 'pruned' ? ' any more: it was kept for as long as retention.transcripts_days says' : '';
+  const pruned = recording === 'pruned' ? ': it was deleted after retention.transcripts_days' : '';
   return new Fault('transcript_not_found', `the session ${session_id} has no recording${pruned}`, {
     hint: `what is known of it: orch term show ${session_id}`,
   });

@@ -200,7 +200,7 @@ export class AgentFrames {
     switch (frame.type) {
       case 'output':
         relay.take(frame, data, clock.monotonic());
-        if (relay.received > agent.allowed) agent.close(TERMINAL_CLOSE.overrun, 'more output than was asked for');
+        if (relay.received > agent.allowed) agent.close(TERMINAL_CLOSE.overrun, 'more output than the credit allows');
         pace();
         return;
       case 'ack':

@@ -92,7 +92,7 @@ export class ClientFrames {
     const { socket } = client;
     clocks.typed();
     if (!this.passes(client)) return;
-    if (!input.take(offset, bytes)) socket.close(TERMINAL_CLOSE.overrun, 'more input than was asked for');
+    if (!input.take(offset, bytes)) socket.close(TERMINAL_CLOSE.overrun, 'more input than the credit allows');
   }
 
   /** Reports whether input is taken. Asks the client about input that may be old. */
@@ -146,7 +146,7 @@ interface ClientOutputOptions {
   readonly send: (...parts: readonly [Buffer, ...Buffer[]]) => void;
   /** Draws the current screen; null without an emulator. */
   readonly picture: () => Promise<Picture> | null;
-  /** Whether output may be skipped when the client is too far behind. */
+  /** True if output may be skipped when the client is too far behind. */
   readonly isSkippable: () => boolean;
   /** Called when the client was sent all output and no more follows. */
   readonly onFinished: () => void;

@@ -108,7 +108,7 @@ export class LiveSession {
     return this.participants.names.writer;
   }
 
-  /** Whether the agent's socket for this session is open. */
+  /** True if the agent's socket for this session is open. */
   get hasAgent(): boolean {
     return this.agent.isConnected;
   }
@@ -164,7 +164,7 @@ export class LiveSession {
   revoke(operatorId: string): void {
     const isTheirs = ({ operator }: { readonly operator: { readonly operator_id: string } }) =>
       operator.operator_id === operatorId;
-    this.participants.close(TERMINAL_CLOSE.revoked, 'you may not use this any more', isTheirs);
+    this.participants.close(TERMINAL_CLOSE.revoked, 'you are no longer allowed to use this terminal', isTheirs);
   }
 
   /** Ends the session unless it has ended. Resolves when the end is stored. */
@@ -252,7 +252,7 @@ export class LiveSession {
     this.participants.broadcast({
       kind: 'recording',
       recorded: false,
-      text: `this is not recorded any more: ${reason}`,
+      text: `this session is no longer recorded: ${reason}`,
     });
     this.background(this.options.store.recordingStopped(this.facts, state));
     this.pace(false);

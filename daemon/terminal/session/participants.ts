@@ -101,7 +101,7 @@ interface Attachment {
   readonly mode: TerminalMode;
   /** Details for the audit log; null for the attachment that belongs to the opening of the session. */
   readonly details: AttachDetails | null;
-  /** Whether the store has the key already. */
+  /** True if the store has the key already. */
   readonly isStored: boolean;
 }
 

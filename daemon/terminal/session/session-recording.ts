@@ -17,7 +17,7 @@ interface SessionRecordingOptions {
   /** Path of the file, as the recorder names it; null without one. */
   readonly path: string | null;
   readonly onDurable: () => void;
-  /** Whether a recording is required; called when it stops. */
+  /** Returns true if a recording is required; called when it stops. */
   readonly isRequired: () => boolean;
 }
 

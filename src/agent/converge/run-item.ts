@@ -22,7 +22,7 @@ export interface Finding {
   readonly error?: Refusal;
   /** Output of its command, if it is kept. */
   readonly output?: CommandResult;
-  /** Whether the thing existed at the first observation of the run; null without one. */
+  /** True if the thing existed at the first observation of the run; null without one. */
   readonly existed: boolean | null;
 }
 

@@ -89,7 +89,7 @@ export class Run {
     return this.reported.size === this.count;
   }
 
-  /** Whether the run was cancelled, or interrupted by a stop of the agent. */
+  /** True if the run was cancelled, or interrupted by a stop of the agent. */
   get stopCode(): 'cancelled' | 'interrupted' {
     const reason: unknown = this.options.signal?.reason;
     return reason instanceof Fault && reason.code === 'interrupted' ? 'interrupted' : 'cancelled';
@@ -182,7 +182,7 @@ export class Run {
     if (block) return block;
     if (target.refusal) return failed(target, target.refusal, null);
     if (!isRemoval(target.source) || target.source.origin === 'created') return null;
-    const reason = 'it was there before orch managed it, so it stays as it is';
+    const reason = 'it existed before orch managed it, so it stays as it is';
     return { target, action: 'release', status: 'pending', reason, existed: null };
   }
 

@@ -131,7 +131,7 @@ export function setMetadata(
 export function removeFile(path: string, at: string): void {
   const stats = lstatSync(at, { throwIfNoEntry: false });
   if (stats === undefined) return;
-  if (!stats.isFile()) throw new Fault('wrong_type', `${path} is not a regular file any more`);
+  if (!stats.isFile()) throw new Fault('wrong_type', `${path} is no longer a regular file`);
   unlinkSync(at);
 }
 
@@ -146,7 +146,7 @@ export function removeDirectory(at: string): void {
 
 function requireKind({ path, expect }: StepOf<'set-metadata'>, stats: Stats): void {
   if (expect === 'file' ? stats.isFile() : stats.isDirectory()) return;
-  throw new Fault('wrong_type', `${path} is not a ${expect === 'file' ? 'regular file' : 'directory'} any more`);
+  throw new Fault('wrong_type', `${path} is no longer a ${expect === 'file' ? 'regular file' : 'directory'}`);
 }
 
 function openForSync(at: string): number | null {

@@ -13,7 +13,7 @@ const REASONS: Readonly<Record<string, readonly [FaultCode, string]>> = {
   EACCES: ['permission_denied', 'this user may not do that'],
   EBUSY: ['busy', 'it is in use or a mount point'],
   EDQUOT: ['disk_full', 'the disk quota is used up'],
-  EEXIST: ['apply_failed', 'something is there already'],
+  EEXIST: ['apply_failed', 'the path exists already'],
   EISDIR: ['wrong_type', 'it is a directory'],
   ELOOP: ['unsafe_path', 'it is a symbolic link'],
   ENAMETOOLONG: ['unsafe_path', 'the name is too long for this file system'],

@@ -140,7 +140,7 @@ function reachReplaced(reach: Reach, target: string, path: string): HeldEntry | 
   if (found.stats.isFile()) return found;
   found.release();
   if (found.stats.isSymbolicLink()) return null;
-  throw new Fault('wrong_type', `${path} is not a regular file any more`);
+  throw new Fault('wrong_type', `${path} is no longer a regular file`);
 }
 
 /** Two open files: the replaced one, and the new one. */

@@ -90,7 +90,7 @@ async function writeFile(
 ): Promise<void> {
   const there = lstatSync(at, { throwIfNoEntry: false });
   if (there && !there.isFile() && !there.isSymbolicLink()) {
-    throw new Fault('wrong_type', `${path} is not a regular file any more`);
+    throw new Fault('wrong_type', `${path} is no longer a regular file`);
   }
   const temporary = `${directory}/${temporaries.nameFor(path.slice(path.lastIndexOf('\\') + 1))}`;
   let isInPlace = false;

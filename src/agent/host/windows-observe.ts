@@ -62,7 +62,7 @@ function fileAt(at: string, stats: Stats, { path, content }: ObserveRequest, { b
   try {
     const opened = fstatSync(descriptor);
     if (!opened.isFile() || opened.ino !== stats.ino || opened.dev !== stats.dev) {
-      const message = `${path} was exchanged for something else while it was looked at`;
+      const message = `${path} was replaced while it was read`;
       return { type: 'unreadable', code: 'unsafe_path', message };
     }
     return { type: 'file', size: opened.size, content: contentOf(descriptor, opened.size, buffer), ...NO_METADATA };

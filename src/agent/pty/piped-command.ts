@@ -14,7 +14,7 @@ import type { Program, ProgramEnd, ProgramListener } from './program.js';
 
 export interface PipedCommandOptions {
   readonly launch: Launch;
-  /** Whether standard input is written; else it is empty. */
+  /** True if standard input is written; else it is empty. */
   readonly stdin: boolean;
   /** Timeout in seconds; null without one. */
   readonly timeoutSecs: number | null;

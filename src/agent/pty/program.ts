@@ -27,7 +27,7 @@ export interface Program {
   /** Pauses reading, which starts paused. A little more output may follow. */
   pause(): void;
   resume(): void;
-  /** Queues input. The listener is told how much the system has taken. */
+  /** Queues input. The listener receives the number of bytes that the system has taken. */
   write(bytes: Buffer): void;
   endInput(): void;
   resize(cols: number, rows: number): void;

@@ -80,7 +80,7 @@ export class OutputSender {
   }
 }
 
-/** Bytes of taken input that are acknowledged at once. Less is acknowledged later, because no one waits for it. */
+/** Bytes of taken input that are acknowledged at once. Less is acknowledged later, because no reader waits for it. */
 const ACK_STEP = 16 * 1024;
 
 export class InputIntake {

@@ -154,5 +154,5 @@ const NO_ASSIGNMENT = 'no assignment that matches the agent now';
 
 const ORIGINS: Readonly<Record<State['applied'][number]['origin'], string>> = {
   created: 'orch created it, and removes it when it is no longer desired',
-  adopted: 'it was there before, and is released when it is no longer desired',
+  adopted: 'it existed before, and is released when it is no longer desired',
 };

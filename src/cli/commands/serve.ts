@@ -305,7 +305,7 @@ function doneLines(restored: Restored): readonly Line[] {
   const { epoch, sessions, tokens, operations, deliveries, recordings, kept, secrets_key } = restored;
   return [
     `Put back, as epoch ${epoch}. Start orch serve; then: orch audit verify`,
-    ...(kept === null ? [] : [`The store that was there is kept as ${kept}. Delete it when nothing of it is missed.`]),
+    ...(kept === null ? [] : [`The former store is kept as ${kept}. Delete it when it is not needed.`]),
     ...(secrets_key === null
       ? []
       : [`The secrets are opened with ${secrets_key}; the next start encrypts them with the key of now.`]),
@@ -313,7 +313,7 @@ function doneLines(restored: Restored): readonly Line[] {
     ...(tokens === 0 ? [] : [`${count(tokens, 'enrolment token')} revoked.`]),
     ...(operations === 0
       ? []
-      : [`${count(operations, 'apply', 'applies')} under way: the agents are asked how it ended.`]),
+      : [`${count(operations, 'apply', 'applies')} under way: the agents are asked for the outcome.`]),
     ...(deliveries === 0
       ? []
       : [

@@ -180,8 +180,8 @@ async function writeFile(path: string, chunks: Chunks, signal: AbortSignal): Pro
   const opened = new Promise<void>((resolve, reject) => file.once('open', () => resolve()).once('error', reject));
   await opened.catch((cause: unknown) => {
     const isThere = (cause as NodeJS.ErrnoException).code === 'EEXIST';
-    throw new Fault('usage', isThere ? `${path} is there already` : `${path} cannot be made: ${messageOf(cause)}`, {
-      hint: 'give the name of a file that is not there yet',
+    throw new Fault('usage', isThere ? `${path} exists already` : `${path} cannot be made: ${messageOf(cause)}`, {
+      hint: 'give the name of a file that does not exist yet',
       cause,
     });
   });

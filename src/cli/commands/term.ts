@@ -50,10 +50,10 @@ export const openTerminal = defineCommand({
   examples: ['orch term web-01', 'orch term web-01 --shell /bin/zsh', 'orch term open list'],
   detail: [
     '"orch term NODE" is "orch term open NODE"; a node that is named like a subcommand needs the latter.',
-    'The shell runs as the user that the agent is set to. What it shows is recorded, unless the orchestrator says otherwise.',
+    'The shell runs as the user that the agent is set to. The output is recorded, unless the orchestrator is set otherwise.',
     'At the beginning of a line, ~. detaches (the session continues), ~K ends the session, ~r redraws the screen, ~s shows',
     'the latency, ~w asks for the pen, ~^Z suspends orch, ~? lists these, and ~~ is a tilde.',
-    'After a lost connection it goes on by itself where it was. What is typed meanwhile is dropped after 10 s, unless',
+    'After a lost connection it resumes by itself. Input typed meanwhile is dropped after 10 s, unless',
     '--queue-input is given.',
     'Where the agent is 30 ms or more away, keys are shown before it has echoed them; passwords never are.',
     'It ends as the shell does: with its status, or 128 and the number of the signal that ended it; with 254 when an operator',

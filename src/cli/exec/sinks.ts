@@ -22,7 +22,7 @@ export interface ExecSink {
 export interface Outlets {
   readonly out: Outlet;
   readonly err: Outlet;
-  /** Whether each stream gets colours. */
+  /** Streams that get colours. */
   readonly color: Readonly<Record<OutputStream, boolean>>;
 }
 

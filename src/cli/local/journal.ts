@@ -53,7 +53,7 @@ const ANNOUNCEMENTS_FILE = 'announced.jsonl';
 
 export class Announcements {
   private readonly path: string;
-  /** Whether a thing existed when an apply first observed it, by resource key. */
+  /** Existence of each thing when an apply first observed it, by resource key. */
   private readonly known: Map<string, boolean>;
 
   constructor(dataDir: string) {

@@ -104,7 +104,7 @@ export function leaving(context: Context, work: Leavable): Leaving {
 }
 
 function tellHowToGoOn({ note }: Context, running: ReadonlySet<string>, last: boolean): void {
-  if (running.size === 0) note('Interrupted. What has begun goes on; see: orch ops');
+  if (running.size === 0) note('Interrupted. Operations in progress continue; see: orch ops');
   for (const id of running) {
     note(`Operation ${id} goes on without you.`);
     note(`  watch it:  orch ops watch ${id}`);

@@ -112,7 +112,7 @@ async function changedSources(context: Context, api: ApiClient, { sources }: Sav
     if (current === createHash('sha256').update(source.content).digest('hex')) continue;
     if (current !== source.replaces) {
       throw new Fault('plan_stale', `module ${source.name} has changed on the orchestrator since the plan`, {
-        hint: `the plan would replace what is there now: plan again (orch module diff ${source.path} compares)`,
+        hint: `the plan would replace the current revision: plan again (orch module diff ${source.path} compares)`,
         data: { module: source.name, planned: source.replaces, current },
       });
     }

@@ -63,7 +63,7 @@ export class SkippedOutput {
   private readonly sessionId: string;
   /** Skipped bytes since the last notice. */
   private fresh = 0;
-  /** Whether the alternate screen was shown before the first of them. */
+  /** True if the alternate screen was shown before the first of them. */
   private wasAlternate = false;
   /** Skipped bytes in all notices. */
   private total = 0;

@@ -95,7 +95,7 @@ export class TerminalLink {
 
   /** Detaches from the session. */
   drop(): void {
-    this.ending.abort(new Fault('cancelled', 'the terminal was let go'));
+    this.ending.abort(new Fault('cancelled', 'the terminal was closed'));
     this.socket?.drop(TERMINAL_CLOSE.done);
     this.socket = null;
   }
@@ -190,7 +190,10 @@ export class TerminalLink {
 }
 
 const revoked = (): Fault =>
-  new Fault('role_forbidden', 'the orchestrator has ended this connection: you may not use this terminal any more');
+  new Fault(
+    'role_forbidden',
+    'the orchestrator has ended this connection: you are no longer allowed to use this terminal',
+  );
 
 /**
  * Returns the address of a session's stream, always at the server that the client trusts.

@@ -17,7 +17,7 @@ export interface ConnectTerminalOptions {
   readonly clock: Pick<Clock, 'monotonic' | 'now'>;
   /** Returns a number from 0 to 1, for the pauses between attempts. */
   random(): number;
-  /** Whether input waits for a lost connection without limit; else it is dropped after ten seconds. */
+  /** True if input waits for a lost connection without limit; else it is dropped after ten seconds. */
   readonly queueInput: boolean;
   /** Milliseconds after which reconnecting stops [30 minutes]. */
   readonly reconnectMs?: number;

@@ -75,7 +75,7 @@ function isIdentified({ identity, option, place, path }: Candidate, { mistakes }
   if (!hasExpression(identity)) return true;
   const secret = parseText(identity).parts.find((part) => typeof part !== 'string' && part.from === 'secrets');
   if (secret === undefined) return true;
-  mistakes.error('secret_in_identity', 'a secret may not be part of what a resource is told apart by', path, place);
+  mistakes.error('secret_in_identity', 'a secret must not be part of the identity of a resource', path, place);
   return false;
 }
 

@@ -92,7 +92,7 @@ export const NO_SIDE_EFFECTS: PackageRemoval = { takes: [], brings: [] };
 /** The observation of one package, or why there is none. */
 export type PackageHave = SeenPackage | { readonly refusal: CommandRefusal };
 
-/** How a manager is asked about removals before anything is removed. */
+/** Queries to a package manager about removals, before anything is removed. */
 interface RemovalQueries {
   /** True when two commands show that none of the packages takes another one along. */
   goAlone(host: Host, names: readonly string[]): Promise<boolean>;

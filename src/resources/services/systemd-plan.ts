@@ -152,7 +152,7 @@ function unsuitable(want: ServiceBody, unit: Unit): CommandRefusal | null {
   if (want.exec_start != null) return null;
   if (want.enabled != null && unit.enablement === 'generated') {
     return refused(
-      'is made anew at each boot, as from an init script or a mount; leave enabled out, and use a script for it',
+      'is generated at each boot, as from an init script or a mount; leave enabled out, and use a script for it',
     );
   }
   const fixed = want.enabled === true ? FIXED[unit.enablement] : undefined;

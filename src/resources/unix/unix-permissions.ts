@@ -76,8 +76,8 @@ export function refusalOfTakeover(
   const what = isGiven ? 'its owner and group are' : 'its mode is';
   const remedy =
     expect === 'file'
-      ? 'declare its content, or remove it so that it is made anew'
-      : 'remove it so that it is made anew, or change it by hand';
+      ? 'declare its content, or remove it so that it is created again'
+      : 'remove it so that it is created again, or change it by hand';
   if (hasNewSpecial && (there.exposedTo !== undefined || isUnprivileged(there.uid, own))) {
     return `an unprivileged user could have written ${path}, so it does not get mode ${formatMode(after.mode)}; ${remedy}`;
   }

@@ -30,7 +30,7 @@ $data = ConvertFrom-Json -InputObject $reader.ReadLine()
 `;
 
 /**
- * Reads the second line of the input into \`$secret\`. It goes through no cmdlet, because Windows can be told to log what
+ * Reads the second line of the input into \`$secret\`. It goes through no cmdlet, because Windows can be configured to log what
  * cmdlets are given.
  */
 const READ_SECRET = `$secret = $null

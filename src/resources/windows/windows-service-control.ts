@@ -70,13 +70,13 @@ Write-Answer @{ done = $true }
 
 /** Meaning of an error number, as text after "the service NAME". */
 const MEANINGS: Readonly<Record<number, string>> = {
-  2: 'cannot be started: its program is not there',
-  3: 'cannot be started: its program is not there',
+  2: 'cannot be started: its program does not exist',
+  3: 'cannot be started: its program does not exist',
   193: 'cannot be started: its program is not one that Windows can run',
   1053: 'did not answer in time when it was started',
   1054: 'could not be started: no thread could be made for it',
   1056: 'is running already',
-  1057: 'cannot run as that account: it is not there, or is not allowed to',
+  1057: 'cannot run as that account: it does not exist, or lacks the right to log on as a service',
   1058: 'is disabled, or what it needs is; give it another start_type',
   1059: 'depends on itself through its dependencies',
   1066: 'ended with an error of its own; see its log',
@@ -84,8 +84,8 @@ const MEANINGS: Readonly<Record<number, string>> = {
   1068: 'cannot be started because a service that it depends on failed',
   1069: 'cannot be started because its account cannot log on; check the password and the right to log on as a service',
   1072: 'is marked for deletion: something still holds it open, such as the Services window; close that, or restart the machine',
-  1073: 'is there already',
-  1075: 'depends on a service that is not there',
+  1073: 'exists already',
+  1075: 'depends on a service that does not exist',
   1078: 'cannot have that display name: another service has it',
 };
 

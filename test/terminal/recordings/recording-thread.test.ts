@@ -112,7 +112,7 @@ describe('a thread that breaks down', () => {
     await until('some of it is stored', () => events.durable > 0);
     await breakThread(recorder);
     await until('it is told', () => events.stopped !== null);
-    expect(events.stopped).toEqual({ state: 'failed', reason: 'the thread that records has broken down' });
+    expect(events.stopped).toEqual({ state: 'failed', reason: 'the recording thread has failed' });
     expect(recorder.isRecording).toBe(false);
     expect(recorder.durable).toBe(written.length);
     recorder.write('out', Buffer.from('more'));
@@ -127,7 +127,7 @@ describe('a thread that breaks down', () => {
     expect(JSON.parse(lines.at(-1) as string)).toEqual([
       expect.any(Number),
       'm',
-      'recording stopped: the thread that records has broken down',
+      'recording stopped: the recording thread has failed',
     ]);
     const raw = await rawOf(plain);
     expect(raw.length).toBeGreaterThanOrEqual(events.durable);
